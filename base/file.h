@@ -1,0 +1,27 @@
+/*
+ * Files: whole reads and read-only maps, through a seam that a test can make fail.
+ * A mapped file that shrinks under the map is an error of the next mgl_map_read, never a crash:
+ * bytes of a map are read through mgl_map_read alone.
+ */
+#ifndef MGL_BASE_FILE_H
+#define MGL_BASE_FILE_H
+
+#include "base/error.h"
+
+/* Reads the whole file, at most `cap` bytes, with a 0 behind it. Release with mgl_free. */
+mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err);
+
+typedef struct mgl_map mgl_map;
+mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err);
+void mgl_map_close(mgl_map *map); /* NULL is fine */
+size_t mgl_map_size(const mgl_map *map);
+const char *mgl_map_path(const mgl_map *map);
+
+/* Copies bytes [offset, offset + length) of the file. Fails when they are outside the map, and
+ * when the file has shrunk meanwhile (SIGBUS is caught for the calling thread). Thread safe. */
+mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err);
+
+/* Tests: the n-th file operation (open, read, map) from now fails with EIO. 0 switches it off. */
+void mgl_file_fail_at(uint64_t n);
+
+#endif

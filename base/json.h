@@ -1,0 +1,52 @@
+/*
+ * JSON, strictly: the one wrapper around cJSON through which every JSON file and text of the
+ * project is read. Refused, with the reason and the place: more than `cap` bytes, bytes that are not
+ * UTF-8, a key that stands twice in one object, anything behind the value, nesting over 64 levels,
+ * numbers that JSON does not allow (01, 1., +1, NaN) or that overflow a double, control characters
+ * in strings, lone surrogates in \u escapes, and \u0000 in keys or strings.
+ *
+ * Getters take the object, a key and where to put the value; a value of another type is
+ * MGL_BAD_INPUT with the file and the key's path. `required` false leaves *out untouched when the
+ * key is missing or null.
+ */
+#ifndef MGL_BASE_JSON_H
+#define MGL_BASE_JSON_H
+
+#include "base/error.h"
+
+#include <cjson/cJSON.h>
+
+typedef struct mgl_json {
+    cJSON *root; /* owned */
+    char *file;  /* owned: for messages */
+} mgl_json;
+
+mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const char *file,
+                          mgl_json *out, mgl_error *err);
+mgl_status mgl_json_read_file(const char *path, size_t cap, mgl_json *out, mgl_error *err);
+void mgl_json_clear(mgl_json *json);
+
+/* Integers are exact: within +-2^53 and without a fraction, then within [lo, hi]. */
+mgl_status mgl_json_get_int(const mgl_json *json, const cJSON *object, const char *key,
+                            bool required, int64_t lo, int64_t hi, int64_t *out, mgl_error *err);
+mgl_status mgl_json_get_double(const mgl_json *json, const cJSON *object, const char *key,
+                               bool required, double *out, mgl_error *err);
+mgl_status mgl_json_get_bool(const mgl_json *json, const cJSON *object, const char *key,
+                             bool required, bool *out, mgl_error *err);
+/* *out points into the tree. */
+mgl_status mgl_json_get_string(const mgl_json *json, const cJSON *object, const char *key,
+                               bool required, const char **out, mgl_error *err);
+/* Objects and arrays; *out NULL when missing or null and not required. */
+mgl_status mgl_json_get_object(const mgl_json *json, const cJSON *object, const char *key,
+                               bool required, const cJSON **out, mgl_error *err);
+mgl_status mgl_json_get_array(const mgl_json *json, const cJSON *object, const char *key,
+                              bool required, const cJSON **out, mgl_error *err);
+/* The exact integer of one item (an array's element). */
+mgl_status mgl_json_item_int(const mgl_json *json, const cJSON *item, const char *what, int64_t lo,
+                             int64_t hi, int64_t *out, mgl_error *err);
+
+/* The member of `object` called `key`, exact case; NULL when there is none. Linear: walk the
+ * children yourself where objects are large. */
+const cJSON *mgl_json_member(const cJSON *object, const char *key);
+
+#endif

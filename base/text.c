@@ -1,0 +1,70 @@
+#include "base/text.h"
+
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool reserve(mgl_text *text, size_t more)
+{
+    size_t need;
+    if (text->failed)
+        return false;
+    if (!mgl_add(text->length, more, &need) || !mgl_add(need, 1, &need)) {
+        text->failed = true;
+        return false;
+    }
+    if (need <= text->capacity)
+        return true;
+    size_t wanted = text->capacity ? text->capacity : 64;
+    while (wanted < need)
+        wanted = wanted > need / 2 ? need : wanted * 2;
+    if (wanted < text->capacity + text->capacity / 2)
+        wanted = text->capacity + text->capacity / 2;
+    char *grown = mgl_realloc(text->bytes, wanted);
+    if (!grown) {
+        text->failed = true;
+        return false;
+    }
+    text->bytes = grown;
+    text->capacity = wanted;
+    return true;
+}
+
+void mgl_text_append(mgl_text *text, const char *bytes, size_t length)
+{
+    if (!reserve(text, length))
+        return;
+    if (length)
+        memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    text->bytes[text->length] = 0;
+}
+
+void mgl_text_put(mgl_text *text, const char *string)
+{
+    mgl_text_append(text, string, strlen(string));
+}
+
+void mgl_text_format(mgl_text *text, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n >= 0 && reserve(text, (size_t)n)) {
+        vsnprintf(text->bytes + text->length, (size_t)n + 1, format, again);
+        text->length += (size_t)n;
+    } else {
+        text->failed = true;
+    }
+    va_end(again);
+}
+
+void mgl_text_clear(mgl_text *text)
+{
+    mgl_free(text->bytes);
+    *text = (mgl_text){0};
+}

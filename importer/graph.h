@@ -1,0 +1,106 @@
+/*
+ * The graph: a checkpoint in model terms, and the specification that a program is checked against.
+ * It knows nothing of queues, tasks or devices. Nodes stand in topological order; every value has
+ * one row a token and `width` columns.
+ *
+ * The decoder layer l (0-based) of a Llama-family model, as in Hugging Face's modeling_llama.py:
+ *
+ *     n = norm(x, input_layernorm)           q, k, v = linear(n, q_proj), (n, k_proj), (n, v_proj)
+ *     a = attention(q, k, v)                 x = add(x, linear(a, o_proj))
+ *     m = norm(x, post_attention_layernorm)
+ *     x = add(x, linear(swiglu(linear(m, gate_proj), linear(m, up_proj)), down_proj))
+ *
+ * and around the layers: x = embed(tokens), logits = linear(norm(x, model.norm), lm_head),
+ * output = sample(logits).
+ */
+#ifndef MGL_IMPORTER_GRAPH_H
+#define MGL_IMPORTER_GRAPH_H
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+/*  enum       name         inputs  meaning */
+#define MGL_NODE_KINDS(X)                                                                          \
+    X(TOKENS, "tokens", 0, "the token id of each row; width 1")                                    \
+    X(EMBED, "embed", 1, "row `token` of the tensor (vocab, width)")                               \
+    X(NORM, "norm", 1, "RMSNorm: x / sqrt(mean(x^2) + eps) * tensor (width)")                      \
+    X(LINEAR, "linear", 1, "x W^T with the tensor W (width, input width); no bias")                \
+    X(ATTENTION, "attention", 3,                                                                   \
+      "rope(q), rope(k) appended with v to the KV cache of the layer; "                            \
+      "causal softmax(q K^T / sqrt(head_dim)) V over the sequence")                                \
+    X(SWIGLU, "swiglu", 2, "silu(first) * second")                                                 \
+    X(ADD, "add", 2, "first + second")                                                             \
+    X(SAMPLE, "sample", 1, "the next token of each row, from its logits; width 1")
+
+typedef enum mgl_node_kind {
+#define MGL_X(id, name, inputs, meaning) MGL_NODE_##id,
+    MGL_NODE_KINDS(MGL_X)
+#undef MGL_X
+        MGL_NODE_KIND_COUNT
+} mgl_node_kind;
+
+const char *mgl_node_kind_name(mgl_node_kind kind);
+
+typedef struct mgl_node {
+    mgl_node_kind kind;
+    int in[3];  /* indices of nodes; -1 where there are fewer inputs */
+    int tensor; /* index of its tensor; -1 for none */
+    int layer;  /* decoder layer, or -1 */
+    int width;  /* columns of its value */
+} mgl_node;
+
+/* One weight of the checkpoint. A rank-1 tensor has rows = 1 and cols = its length. */
+typedef struct mgl_tensor {
+    char *name;      /* as in the checkpoint */
+    mgl_dtype dtype; /* as in the file */
+    int rank;        /* 1 or 2 */
+    int64_t rows, cols;
+} mgl_tensor;
+
+/* The numbers of the model that shape a program. */
+typedef struct mgl_geometry {
+    int32_t hidden, layers, heads, kv_heads, head_dim, ffn, vocab;
+    float eps; /* of every RMSNorm */
+} mgl_geometry;
+
+struct mgl_graph;
+
+/* Reads rows [row, row + count) of a tensor, as they are in the file (its own dtype), into `to`.
+ * Thread safe. Fails when the file shrank or can not be read. */
+typedef mgl_status mgl_tensor_read_fn(const struct mgl_graph *graph, int tensor, int64_t row,
+                                      int64_t count, void *to, mgl_error *err);
+
+typedef struct mgl_graph {
+    mgl_geometry geometry;
+    int32_t max_positions; /* max_position_embeddings */
+    mgl_dtype dtype;       /* the checkpoint's: that of its largest tensor */
+    bool tied;             /* the head is the embedding table */
+    float *inv_freq;       /* (head_dim / 2) f32: rope's inverse frequencies after scaling; the
+                              angle at position p is inv_freq[i] * (float)p in f32 */
+    mgl_tensor *tensors;   /* (tensor_count) */
+    int tensor_count;
+    mgl_node *nodes; /* (node_count), topological */
+    int node_count;
+    int output;                         /* the SAMPLE node */
+    mgl_tensor_read_fn *read;           /* the checkpoint's bytes */
+    void *reader;                       /* for `read`; owned by whoever set it */
+    void (*close_reader)(void *reader); /* NULL: nothing to close */
+} mgl_graph;
+
+/* Releases the graph and, through close_reader, the checkpoint's files. NULL is fine. */
+void mgl_graph_free(mgl_graph *graph);
+
+/* The node (kind, inputs, tensor), or -1: what the meaning of a task is looked up by. */
+int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], int tensor);
+
+/* The index of the tensor of that name, or -1. */
+int mgl_graph_find_tensor(const mgl_graph *graph, const char *name);
+
+/* Builds nodes and tensor list of a Llama decoder from its geometry: names as Hugging Face's, all
+ * tensors of `dtype`. `read` is left NULL. The importer and the tools that make random models
+ * share it. inv_freq (head_dim / 2) is copied. */
+mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_positions, bool tied,
+                                 mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
+                                 mgl_error *err);
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * Megalith: a reply of a Llama-family language model from one kernel launch.
+ *
+ *     mgl_error err;
+ *     mgl_tokenizer *tok;
+ *     mgl_model *model;
+ *     mgl_ids prompt = {0};
+ *     mgl_result result = {0};
+ *     if (mgl_tokenizer_open("tales-5m", &tok, &err) ||
+ *         mgl_tokenizer_encode(tok, "Once there was", 14, true, &prompt, &err) ||
+ *         mgl_model_open("tales-5m", &(mgl_open_options){.capacity = 256}, &model, &err) ||
+ *         mgl_model_generate(model, &(mgl_request){.prompt = prompt.ids, .prompt_count = prompt.count,
+ *                            .max_tokens = 64}, NULL, NULL, &result, &err))
+ *         fprintf(stderr, "%s\n", err.message);
+ *
+ * Ownership: whatever a function hands out through a pointer to a pointer, or into a mgl_ids or
+ * mgl_result, belongs to the caller and is released by the function that the comment names.
+ * Nothing here exits, prints or reads the environment, but for what a comment states.
+ * Threads: one object is used by one thread at a time, different objects by different threads at
+ * will. mgl_model_cancel alone may be called from any thread and from a signal handler.
+ */
+#ifndef MEGALITH_H
+#define MEGALITH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MGL_API __attribute__((visibility("default")))
+#else
+#define MGL_API
+#endif
+
+/* What a fallible function returns; also the exit code of the command line where it is below 7. */
+typedef enum mgl_status {
+    MGL_OK = 0,
+    MGL_USAGE = 1,        /* a call or a flag that makes no sense */
+    MGL_BAD_INPUT = 2,    /* model, file or text that can not be used */
+    MGL_REJECTED = 3,     /* the validator refused the schedule */
+    MGL_DEVICE = 4,       /* no device, too little device memory, a driver's error */
+    MGL_WATCHDOG = 5,     /* the kernel was stopped at its deadline */
+    MGL_GATE = 6,         /* an accuracy or performance gate failed */
+    MGL_NO_MEMORY = 7,    /* host memory ran out */
+    MGL_SYSTEM = 8,       /* the operating system refused something */
+    MGL_INTERRUPTED = 130 /* mgl_model_cancel was called, or a callback asked to stop */
+} mgl_status;
+
+/* Filled by every fallible function that fails; untouched by those that succeed. */
+typedef struct mgl_error {
+    mgl_status code;
+    char where[256];    /* file, file:line:column, tensor or key; may be empty */
+    char message[1600]; /* one sentence that says what is wrong and what to do; may hold newlines
+                           where a source line and a caret follow it */
+} mgl_error;
+
+/* Token ids. Zero-initialise; release with mgl_ids_clear. */
+typedef struct mgl_ids {
+    int32_t *ids; /* (count) */
+    size_t count;
+} mgl_ids;
+MGL_API void mgl_ids_clear(mgl_ids *ids);
+
+/* The version of the library, "major.minor.patch". Static storage. */
+MGL_API const char *mgl_version(void);
+
+/* ---- tokenizer ------------------------------------------------------------------------------ */
+
+typedef struct mgl_tokenizer mgl_tokenizer;
+typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
+
+/* Opens `path`: a folder with tokenizer.json, or such a file. Release with mgl_tokenizer_close. */
+MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err);
+MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
+
+/* Encodes `length` bytes of UTF-8 (invalid bytes become U+FFFD, as Hugging Face's own reader
+ * does). `special` adds the tokenizer's own special tokens (its post-processor). */
+MGL_API mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text,
+                                        size_t length, bool special, mgl_ids *out, mgl_error *err);
+
+/* Decodes ids to UTF-8 with a trailing 0; special tokens are left out if `skip_special`.
+ * Release *out with mgl_text_free. *length may be NULL. */
+MGL_API mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const int32_t *ids,
+                                        size_t count, bool skip_special, char **out, size_t *length,
+                                        mgl_error *err);
+MGL_API void mgl_text_free(char *text); /* NULL is fine */
+
+/* Token by token: *text (owned by the detokenizer, valid until its next call) is what became
+ * certain with this id, possibly "". The pieces of a sequence concatenate to its decode. */
+MGL_API mgl_status mgl_detokenizer_open(const mgl_tokenizer *tokenizer, bool skip_special,
+                                        mgl_detokenizer **out, mgl_error *err);
+MGL_API mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char **text,
+                                        size_t *length, mgl_error *err);
+MGL_API mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **text,
+                                          size_t *length, mgl_error *err);
+MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
+
+/* ---- model ---------------------------------------------------------------------------------- */
+
+typedef struct mgl_model mgl_model;
+
+/* How to open a model; zero means the default of each field. Strings are not kept. */
+typedef struct mgl_open_options {
+    const char *device;   /* "auto" (default), "cpu", "cuda" or "cuda:1" */
+    const char *dtype;    /* "auto" (the file's on a GPU, f32 on a CPU), "f32", "bf16", "f16" */
+    const char *config;   /* path of a ScheduleConfig, or NULL */
+    const char *schedule; /* path of a schedule text that replaces the lowered one, or NULL */
+    int32_t capacity;     /* KV positions a sequence; 0: min(4096, max_position_embeddings) */
+    int32_t deadline_ms;  /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */
+} mgl_open_options;
+
+/* What was opened. Strings belong to the model. */
+typedef struct mgl_model_facts {
+    const char *device; /* "cpu" or the GPU's name */
+    const char *dtype;  /* "f32", "bf16", "f16" */
+    int32_t vocab, max_positions, capacity, queues;
+    double load_s, compile_s; /* seconds: import, pack and upload; kernel compilation */
+} mgl_model_facts;
+
+/* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,
+ * or org/name in the local Hugging Face cache, found by HF_HUB_CACHE, HF_HOME or ~/.cache).
+ * A schedule that the validator refuses is MGL_REJECTED and nothing is launched. */
+MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
+                                  mgl_model **out, mgl_error *err);
+MGL_API void mgl_model_close(mgl_model *model); /* NULL is fine */
+MGL_API void mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out);
+
+/* One reply. temperature 0 is greedy; otherwise temperature, then top-k (0: off), then top-p
+ * (0 or 1: off); ties go to the lowest id; the same seed gives the same tokens on a device. */
+typedef struct mgl_request {
+    const int32_t *prompt; /* (prompt_count), at least one token */
+    size_t prompt_count;
+    int32_t max_tokens; /* at least 1; new tokens end at the capacity at the latest */
+    float temperature;
+    int32_t top_k;
+    float top_p;
+    uint64_t seed;
+    bool ignore_eos;
+    bool sample; /* use generation_config.json's values in place of the three above */
+} mgl_request;
+
+typedef enum mgl_stop { MGL_STOP_EOS, MGL_STOP_LENGTH, MGL_STOP_INTERRUPTED } mgl_stop;
+
+/* Zero-initialise; release with mgl_result_clear. Times in seconds. */
+typedef struct mgl_result {
+    mgl_ids output; /* new tokens only, the end token included */
+    mgl_stop stop;
+    int32_t launches; /* kernel launches of this reply, 1 by design; on the CPU: runs of the VM */
+    double prefill_s; /* to the first token */
+    double decode_s;  /* from the first token to the last */
+} mgl_result;
+MGL_API void mgl_result_clear(mgl_result *result);
+
+/* Called once a token, in order, on the calling thread of mgl_model_generate while the reply is
+ * being made. Returns false to stop the reply. */
+typedef bool mgl_token_fn(void *user, int32_t token);
+
+/* Generates one reply in one launch. Interrupted: MGL_OK with stop MGL_STOP_INTERRUPTED and the
+ * tokens so far. A prompt longer than the capacity is MGL_BAD_INPUT. */
+MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request,
+                                      mgl_token_fn *on_token, void *user, mgl_result *out,
+                                      mgl_error *err);
+
+/* Asks the reply in progress to end at its next token. From any thread or signal handler. */
+MGL_API void mgl_model_cancel(mgl_model *model);
+
+/* Teacher-forced log-probabilities: logprob[i] (natural logarithm) of ids[i] given ids[0..i-1],
+ * for i in 1..count-1; logprob[0] is 0. */
+MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count,
+                                   float *logprob, mgl_error *err);
+
+/* The logits (vocab) of the last position that was sampled from, after mgl_model_generate. */
+MGL_API mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, mgl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,262 @@
+/*
+ * The program: the task DAG that lowering makes, the text form carries, the validator proves and
+ * both machines run. Plain data: arrays and indices, so that every reader sees all of it.
+ *
+ * Tasks stand in one array, queue after queue, in the order in which each queue runs them; regions,
+ * segments and edges stand in arrays of their own, and a task names its run in each. Names point
+ * into the program and belong to it.
+ */
+#ifndef MGL_SCHEDULE_PROGRAM_H
+#define MGL_SCHEDULE_PROGRAM_H
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "importer/graph.h"
+
+enum {
+    MGL_MAX_RANK = 4,
+    MGL_MAX_ROWS = 16, /* rows of an epoch, and sequences of a launch */
+    MGL_MAX_QUEUES = 256,
+    MGL_MAX_SPLITS = 64,
+    MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
+    MGL_ROW_GROUP = 8,           /* weight rows that lie together on the tape */
+    MGL_BLOCK_BYTES = 512,       /* one row group x 64 bytes of each row */
+    MGL_SHARED_RESERVED = 16384, /* bytes of shared memory that the CUDA VM keeps for itself */
+};
+
+/*  enum   name   what it holds */
+#define MGL_SPACES(X)                                                                              \
+    X(CONST, "const", "constants that are gathered; never written")                                \
+    X(ACT, "act", "activations of an epoch")                                                       \
+    X(KV, "kv", "the KV cache: persists over epochs; (sequences, kv_heads, capacity, head_dim)")   \
+    X(IO, "io", "row table, tokens, sampling state, logits, output")
+
+typedef enum mgl_space {
+#define MGL_X(id, name, what) MGL_SPACE_##id,
+    MGL_SPACES(MGL_X)
+#undef MGL_X
+        MGL_SPACE_COUNT
+} mgl_space;
+const char *mgl_space_name(mgl_space space);
+
+typedef enum mgl_op {
+#define MGL_OP(id, name, tape, operands, meaning) MGL_OP_##id,
+#include "instructions/ops.def"
+#undef MGL_OP
+    MGL_OP_COUNT
+} mgl_op;
+
+/* An extent: a number, or a symbol that the limits of the program give a value. */
+typedef enum mgl_symbol {
+    MGL_FIXED,
+    MGL_ROWS,      /* limits.rows: regions say [:rows], this epoch's share of it */
+    MGL_SEQUENCES, /* limits.sequences */
+    MGL_CAPACITY   /* limits.capacity */
+} mgl_symbol;
+
+typedef struct mgl_extent {
+    mgl_symbol symbol;
+    int64_t count; /* always the resolved number */
+} mgl_extent;
+
+/* Where the host gets the bytes of a const buffer. */
+typedef enum mgl_source {
+    MGL_SOURCE_NONE,
+    MGL_SOURCE_TENSOR, /* the tensor, converted to the buffer's dtype */
+    MGL_SOURCE_ROPE    /* (capacity, head_dim): cos (head_dim/2), then sin (head_dim/2) */
+} mgl_source;
+
+typedef struct mgl_buffer {
+    const char *name;
+    mgl_space space;
+    mgl_dtype dtype;
+    int rank;
+    mgl_extent extents[MGL_MAX_RANK];
+    mgl_source source;
+    int tensor; /* of MGL_SOURCE_TENSOR, else -1 */
+    int sets;   /* copies used one after the other by flag edges; 1 without */
+    int line;   /* of the text, 0 when lowered */
+} mgl_buffer;
+
+typedef struct mgl_program_tensor {
+    const char *name;       /* in the text */
+    const char *checkpoint; /* in the checkpoint */
+    mgl_dtype dtype;        /* as packed; the program's */
+    int64_t rows, cols;     /* rank 1: rows = 1 */
+    int rank;
+    int line;
+} mgl_program_tensor;
+
+typedef struct mgl_counter {
+    const char *name;
+    int line;
+} mgl_counter;
+
+typedef enum mgl_range_kind {
+    MGL_RANGE_FIXED, /* [lo:hi) */
+    MGL_RANGE_ROWS,  /* [:rows] */
+    MGL_RANGE_PAST,  /* [:pos]  positions written in earlier epochs */
+    MGL_RANGE_NOW    /* [pos]   positions of this epoch's rows */
+} mgl_range_kind;
+
+typedef struct mgl_range {
+    mgl_range_kind kind;
+    int64_t lo, hi; /* of MGL_RANGE_FIXED, else 0 */
+} mgl_range;
+
+typedef struct mgl_region {
+    int buffer;
+    bool flag; /* a flag edge: its words tell whether they were written */
+    mgl_range ranges[MGL_MAX_RANK];
+} mgl_region;
+
+typedef enum mgl_layout {
+    MGL_LAYOUT_NONE,
+    MGL_LAYOUT_G8,  /* [row group][k block][8 rows][64 bytes], zeros beyond the tensor's edge */
+    MGL_LAYOUT_G8X2 /* two tensors of one shape, row groups in turn */
+} mgl_layout;
+const char *mgl_layout_name(mgl_layout layout); /* "none", "g8", "g8x2" */
+
+/* A run of the queue's tape: rows [row_lo, row_hi), columns [col_lo, col_hi) of one tensor, or of
+ * two. row_lo is a multiple of MGL_ROW_GROUP, row_hi too or the tensor's end. */
+typedef struct mgl_segment {
+    int tensor, tensor2; /* tensor2: -1 but for MGL_LAYOUT_G8X2 */
+    mgl_layout layout;
+    int64_t row_lo, row_hi, col_lo, col_hi;
+    int64_t offset; /* bytes from the start of the queue's tape */
+} mgl_segment;
+
+/* In epoch e: the counter's value is at least e * P + threshold, P being its signals an epoch. */
+typedef struct mgl_wait {
+    int counter;
+    int64_t threshold;
+} mgl_wait;
+
+typedef struct mgl_run {
+    int first, count;
+} mgl_run;
+
+typedef struct mgl_task {
+    mgl_op op;
+    mgl_run in, out;  /* of regions */
+    mgl_run segments; /* of segments */
+    mgl_run waits;    /* of waits */
+    mgl_run signals;  /* of signals */
+    int line;         /* of the text; 0 when lowered */
+} mgl_task;
+
+typedef struct mgl_queue {
+    mgl_run tasks;
+    int64_t tape_bytes; /* segments and padding; a multiple of the page size */
+    int64_t tape_pad;   /* of these, declared padding at the end */
+    int line;
+} mgl_queue;
+
+typedef struct mgl_target {
+    char arch[16];        /* "sm_90a", "cpu" */
+    int queues;           /* SMs used, one block each, all co-resident */
+    int64_t shared_bytes; /* shared memory a block may have; 0: not limited */
+} mgl_target;
+
+typedef struct mgl_limits {
+    int rows;      /* of an epoch, at most MGL_MAX_ROWS */
+    int sequences; /* of a launch, at most rows */
+    int capacity;  /* positions of a sequence */
+} mgl_limits;
+
+/* How the CUDA VM streams; no meaning on the CPU. */
+typedef struct mgl_exec {
+    int page_bytes; /* of the ring; a multiple of MGL_BLOCK_BYTES */
+    int ring_pages;
+    int warps;       /* that compute */
+    int stage_bytes; /* shared memory for activations */
+} mgl_exec;
+
+typedef struct mgl_program {
+    mgl_target target;
+    mgl_geometry geometry;
+    mgl_limits limits;
+    mgl_exec exec;
+    mgl_dtype dtype;    /* of the weights on the tapes and of the embedding */
+    mgl_dtype kv_dtype; /* of the KV buffers */
+    mgl_program_tensor *tensors;
+    mgl_buffer *buffers;
+    mgl_counter *counters;
+    mgl_queue *queues;
+    mgl_task *tasks;
+    mgl_region *regions;
+    mgl_segment *segments;
+    mgl_wait *waits;
+    int *signals; /* indices of counters */
+    int tensor_count, buffer_count, counter_count, queue_count, task_count, region_count,
+        segment_count, wait_count, signal_count;
+    struct mgl_program_store *store; /* capacities and names */
+} mgl_program;
+
+mgl_status mgl_program_new(mgl_program **out, mgl_error *err);
+void mgl_program_free(mgl_program *program); /* NULL is fine */
+
+/* Building: each appends and hands out the index through the return value, -1 when memory ran out
+ * (sticky: mgl_program_failed tells once at the end). Names are copied. Tasks are appended to the
+ * newest queue, regions, segments and edges to the newest task; all `in` before all `out`. */
+int mgl_program_add_tensor(mgl_program *program, const char *name, const char *checkpoint,
+                           mgl_dtype dtype, int rank, int64_t rows, int64_t cols);
+int mgl_program_add_buffer(mgl_program *program, const mgl_buffer *buffer); /* name is copied */
+int mgl_program_add_counter(mgl_program *program, const char *name);
+int mgl_program_add_queue(mgl_program *program);
+int mgl_program_add_task(mgl_program *program, mgl_op op);
+int mgl_program_add_in(mgl_program *program, const mgl_region *region);
+int mgl_program_add_out(mgl_program *program, const mgl_region *region);
+int mgl_program_add_segment(mgl_program *program, const mgl_segment *segment);
+int mgl_program_add_wait(mgl_program *program, int counter, int64_t threshold);
+int mgl_program_add_signal(mgl_program *program, int counter);
+bool mgl_program_failed(const mgl_program *program);
+
+/* ---- the list of ops ---------------------------------------------------------------------------- */
+
+enum { MGL_MAX_OPERANDS = 12 };
+
+/* What the dtype of an operand must be. */
+typedef enum mgl_operand_dtype {
+    MGL_OPERAND_F32,
+    MGL_OPERAND_I32,
+    MGL_OPERAND_WEIGHT, /* program.dtype */
+    MGL_OPERAND_CACHE   /* program.kv_dtype */
+} mgl_operand_dtype;
+
+typedef struct mgl_operand {
+    const char *name;
+    mgl_space space;
+    mgl_operand_dtype dtype;
+    const char *ranges; /* one letter a dimension: see ops.def */
+    bool out;
+} mgl_operand;
+
+typedef struct mgl_op_info {
+    const char *name;
+    mgl_layout layout; /* of its segments; MGL_LAYOUT_NONE: none */
+    int in_count, out_count;
+    const mgl_operand *operands; /* (in_count + out_count), in before out */
+    const char *meaning;
+} mgl_op_info;
+
+const mgl_op_info *mgl_op_get(mgl_op op);
+bool mgl_op_parse(const char *name, size_t length, mgl_op *out);
+
+/* ---- geometry of the tape ------------------------------------------------------------------------- */
+
+/* Columns of a block: 64 bytes' worth. */
+int mgl_block_columns(mgl_dtype dtype);
+/* Bytes of a segment: row groups x k blocks x MGL_BLOCK_BYTES x tensors. */
+int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment);
+/* Rows of a segment that become output columns: row_hi - row_lo. */
+int64_t mgl_segment_rows(const mgl_segment *segment);
+
+/* The share of split i of n positions: [*lo, *hi). */
+static inline void mgl_split_range(int64_t n, int split, int splits, int64_t *lo, int64_t *hi)
+{
+    *lo = n * split / splits;
+    *hi = n * (split + 1) / splits;
+}
+
+#endif

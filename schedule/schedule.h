@@ -1,0 +1,65 @@
+/*
+ * Making and writing programs: ScheduleConfig, deterministic lowering, and the text form.
+ */
+#ifndef MGL_SCHEDULE_SCHEDULE_H
+#define MGL_SCHEDULE_SCHEDULE_H
+
+#include "base/text.h"
+#include "schedule/program.h"
+
+/* Steps whose rows, or tasks, are spread over a run of queues. */
+typedef enum mgl_step {
+    MGL_STEP_QKV,
+    MGL_STEP_ATTEND,
+    MGL_STEP_O,
+    MGL_STEP_GATE_UP,
+    MGL_STEP_DOWN,
+    MGL_STEP_HEAD,
+    MGL_STEP_COUNT
+} mgl_step;
+
+/* What a search may choose. One list of fields, ranges and defaults: schedule/config.def. */
+typedef struct mgl_schedule_config {
+    int rows;       /* rows of an epoch, 1 to 16 */
+    int splits;     /* KV splits of attention; 0: chosen from capacity and queues */
+    int page_bytes; /* of the tape ring */
+    int ring_pages;
+    int warps;       /* consumer warps */
+    int stage_bytes; /* shared memory for activations */
+    struct {
+        int first, count; /* queues [first, first + count); count 0: all from first on */
+    } queues[MGL_STEP_COUNT];
+} mgl_schedule_config;
+
+void mgl_schedule_config_default(mgl_schedule_config *out);
+/* {"schema":"megalith.config/1", ...}: every field optional, unknown keys refused. */
+mgl_status mgl_schedule_config_parse(const char *text, size_t length, const char *file,
+                                     mgl_schedule_config *out, mgl_error *err);
+mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, mgl_error *err);
+void mgl_schedule_config_print(const mgl_schedule_config *config, mgl_text *out);
+
+/* "sm_90a:132", "cpu:1". Shared memory comes from a table of architectures. */
+mgl_status mgl_target_parse(const char *text, mgl_target *out, mgl_error *err);
+
+typedef struct mgl_lower_options {
+    mgl_dtype dtype; /* of weights and KV cache */
+    int capacity;    /* positions of a sequence */
+    int sequences;   /* of a launch */
+} mgl_lower_options;
+
+/* The same graph, target, options and config give the same program, bit for bit. */
+mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
+                              const mgl_lower_options *options, const mgl_schedule_config *config,
+                              mgl_program **out, mgl_error *err);
+
+/* The text form (schedule/text.c has its grammar): parse(print(p)) == p, print(parse(t)) is
+ * stable. Errors carry file:line:column, the source line and a caret. */
+mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
+                              mgl_error *err);
+mgl_status mgl_schedule_read(const char *path, mgl_program **out, mgl_error *err);
+void mgl_schedule_print(const mgl_program *program, mgl_text *out);
+
+/* One task as one line of the text form, without its line end. */
+void mgl_schedule_print_task(const mgl_program *program, int task, mgl_text *out);
+
+#endif

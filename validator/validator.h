@@ -1,0 +1,49 @@
+/*
+ * The validator: proves that a program can not hang, race, leave its memory, read what nobody wrote or
+ * compute something else than the graph, for all epochs and all positions below capacity. Separate
+ * and pure: it knows the program, the list of ops and the graph, needs no knowledge of how the program
+ * was made, never raises, and never skips a check because the program is large.
+ */
+#ifndef MGL_VALIDATOR_VALIDATOR_H
+#define MGL_VALIDATOR_VALIDATOR_H
+
+#include "schedule/program.h"
+
+typedef struct mgl_diagnostic {
+    int code;       /* 203 for MG203 */
+    int line;       /* of the schedule text; 0 when the program was lowered */
+    int task;       /* index of the task, -1 for none */
+    char *message;  /* owned by the verdict */
+    char **witness; /* (witness_count) lines: the cycle, the two accesses, the uncovered range */
+    int witness_count;
+} mgl_diagnostic;
+
+/* Zero-initialise; release with mgl_verdict_clear. */
+typedef struct mgl_verdict {
+    bool accepted;
+    bool meaning_checked;        /* a graph was given and the check was reached */
+    mgl_diagnostic *diagnostics; /* (count) at most MGL_MAX_DIAGNOSTICS; empty when accepted */
+    int count;
+    int tasks, counters;
+    int epochs_unrolled; /* how many epochs the proof looks at explicitly */
+    double ms;
+} mgl_verdict;
+enum { MGL_MAX_DIAGNOSTICS = 64 };
+
+/* Checks the program; with a graph also its meaning. MGL_OK whatever the verdict; fails only when
+ * memory runs out (the verdict is then `rejected`). */
+mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *graph, mgl_verdict *out,
+                               mgl_error *err);
+void mgl_verdict_clear(mgl_verdict *verdict);
+
+/* A code's entry of the one list of diagnostics (validator/codes.def): what it means, an example, how
+ * to mend it. NULL for an unknown code. Static storage. */
+typedef struct mgl_code_info {
+    int code;
+    const char *title, *meaning, *example, *remedy;
+} mgl_code_info;
+const mgl_code_info *mgl_validator_explain(int code);
+/* The list, in order of codes. */
+const mgl_code_info *mgl_validator_codes(int *count);
+
+#endif

@@ -1,0 +1,146 @@
+/*
+ * The step between epochs, shared word for word by the CPU VM, explore and the CUDA kernel: what the
+ * io buffers hold, how the chosen tokens move the sequences on, and the next row table.
+ *
+ * Plain C that NVRTC compiles too: no includes, 32-bit integers only. One thread runs it; there are
+ * at most MGL_MAX_ROWS (16) rows. MGL_STEP_FN is `static inline` on the host, `__device__` there.
+ */
+#ifndef MGL_VM_STEP_H
+#define MGL_VM_STEP_H
+
+#ifndef MGL_STEP_FN
+#define MGL_STEP_FN static inline
+#endif
+
+/* control (MGL_CONTROL_WORDS) i32 */
+enum {
+    MGL_CONTROL_ROWS,     /* rows of the epoch that enters next */
+    MGL_CONTROL_GO,       /* 1: there is such an epoch; 0: every queue leaves */
+    MGL_CONTROL_EPOCH,    /* its number, from 0 */
+    MGL_CONTROL_WORDS = 8 /* the rest is 0 */
+};
+
+/* table (rows, MGL_TABLE_WORDS) i32: one row of the epoch each; rows of one sequence stand together
+ * with consecutive positions */
+enum {
+    MGL_TABLE_SEQUENCE,
+    MGL_TABLE_POSITION, /* where its k and v go */
+    MGL_TABLE_TOKEN,    /* its input */
+    MGL_TABLE_WANT,     /* MGL_WANT_... */
+    MGL_TABLE_WORDS
+};
+enum { MGL_WANT_NOTHING, MGL_WANT_SAMPLE, MGL_WANT_SCORE };
+
+/* sequence (sequences, MGL_SEQUENCE_WORDS) i32: written by the host before the launch, then by
+ * sample. Floats and the halves of the seed are stored as bits. */
+enum {
+    MGL_SEQUENCE_STATE,    /* MGL_STATE_... */
+    MGL_SEQUENCE_MODE,     /* MGL_WANT_SAMPLE: generate; MGL_WANT_SCORE: score the prompt */
+    MGL_SEQUENCE_PROMPT,   /* tokens of the prompt */
+    MGL_SEQUENCE_LENGTH,   /* positions written, those of the current table included */
+    MGL_SEQUENCE_PRODUCED, /* new tokens so far */
+    MGL_SEQUENCE_MAX_NEW,  /* and at most */
+    MGL_SEQUENCE_SEED_LO,
+    MGL_SEQUENCE_SEED_HI,
+    MGL_SEQUENCE_TEMPERATURE, /* f32 bits; 0: greedy */
+    MGL_SEQUENCE_TOP_K,       /* 0: off */
+    MGL_SEQUENCE_TOP_P,       /* f32 bits; 0 or 1: off */
+    MGL_SEQUENCE_ENDS,        /* end tokens in use */
+    MGL_SEQUENCE_END = 16,    /* the first of up to MGL_MAX_ENDS end tokens */
+    MGL_MAX_ENDS = 16,
+    MGL_SEQUENCE_WORDS = 32
+};
+enum {
+    MGL_STATE_UNUSED,
+    MGL_STATE_RUNNING,
+    MGL_STATE_EOS,    /* produced an end token */
+    MGL_STATE_LENGTH, /* produced max_new tokens, or its prompt is scored */
+    MGL_STATE_ABORTED /* the host asked */
+};
+
+/* Takes the token of row `row` (which wanted a sample): appends it to the output (capacity words a
+ * sequence) and ends the sequence when it is an end token or the last allowed one. */
+MGL_STEP_FN void mgl_step_take(const int *table, int *sequences, int *output, int capacity, int row,
+                               int token)
+{
+    int s = table[row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];
+    int *q = sequences + s * MGL_SEQUENCE_WORDS;
+    output[s * capacity + q[MGL_SEQUENCE_PRODUCED]] = token;
+    q[MGL_SEQUENCE_PRODUCED]++;
+    if (q[MGL_SEQUENCE_PRODUCED] >= q[MGL_SEQUENCE_MAX_NEW])
+        q[MGL_SEQUENCE_STATE] = MGL_STATE_LENGTH;
+    for (int i = 0; i < q[MGL_SEQUENCE_ENDS]; i++)
+        if (token == q[MGL_SEQUENCE_END + i])
+            q[MGL_SEQUENCE_STATE] = MGL_STATE_EOS;
+}
+
+/* Tokens of the prompt that are inputs: all of it, but the last one has nothing to score. */
+MGL_STEP_FN int mgl_step_inputs(const int *sequence)
+{
+    return sequence[MGL_SEQUENCE_PROMPT] - (sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE ? 1 : 0);
+}
+
+/* Fills one row of the table with the next position of sequence s. */
+MGL_STEP_FN void mgl_step_row(int *row, int *sequence, int s, const int *prompt, const int *output)
+{
+    int position = sequence[MGL_SEQUENCE_LENGTH]++;
+    int inputs = mgl_step_inputs(sequence), score = sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE;
+    row[MGL_TABLE_SEQUENCE] = s;
+    row[MGL_TABLE_POSITION] = position;
+    row[MGL_TABLE_TOKEN] =
+        position < inputs ? prompt[position] : output[sequence[MGL_SEQUENCE_PRODUCED] - 1];
+    row[MGL_TABLE_WANT] = score                    ? MGL_WANT_SCORE
+                          : position >= inputs - 1 ? MGL_WANT_SAMPLE
+                                                   : MGL_WANT_NOTHING;
+}
+
+/* Makes the next row table from the sequences (after mgl_step_take of every sampled row): each
+ * running sequence gets one row, those with prompt left share the other rows in order. Writes
+ * control for the epoch to come. `abort` ends every sequence. */
+MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
+                               const int *output, int sequence_count, int max_rows, int capacity,
+                               int epoch, int abort)
+{
+    int running = 0, rows = 0;
+    for (int s = 0; s < sequence_count; s++) {
+        int *q = sequences + s * MGL_SEQUENCE_WORDS;
+        if (q[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)
+            continue;
+        if (abort)
+            q[MGL_SEQUENCE_STATE] = MGL_STATE_ABORTED;
+        else if (q[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE &&
+                 q[MGL_SEQUENCE_LENGTH] >= mgl_step_inputs(q))
+            q[MGL_SEQUENCE_STATE] = MGL_STATE_LENGTH;
+        else
+            running++;
+    }
+    int spare = max_rows - running;
+    for (int s = 0; s < sequence_count; s++) {
+        int *q = sequences + s * MGL_SEQUENCE_WORDS;
+        if (q[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)
+            continue;
+        int left = mgl_step_inputs(q) - q[MGL_SEQUENCE_LENGTH], n = 1;
+        if (left > 1) {
+            n = left < 1 + spare ? left : 1 + spare;
+            spare -= n - 1;
+        }
+        for (; n > 0; n--, rows++)
+            mgl_step_row(table + rows * MGL_TABLE_WORDS, q, s, prompt + s * capacity,
+                         output + s * capacity);
+    }
+    control[MGL_CONTROL_ROWS] = rows;
+    control[MGL_CONTROL_GO] = rows > 0;
+    control[MGL_CONTROL_EPOCH] = epoch;
+}
+
+/* The first row of the table that belongs to the sequence of row `row`; its position is the number
+ * of positions written in earlier epochs. */
+MGL_STEP_FN int mgl_step_first_row(const int *table, int row)
+{
+    int s = table[row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];
+    while (row > 0 && table[(row - 1) * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE] == s)
+        row--;
+    return row;
+}
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * A virtual machine: loads a checked program with the bytes of a checkpoint and runs it, as often as
+ * wanted. The CPU VM (vm/cpu) and the CUDA VM (vm/cuda) stand behind this one interface.
+ *
+ * mgl_vm_open validates the program first and refuses what the validator rejects: there is no other
+ * way to a machine.
+ */
+#ifndef MGL_VM_VM_H
+#define MGL_VM_VM_H
+
+#include "schedule/program.h"
+
+typedef enum mgl_vm_kind { MGL_VM_CPU, MGL_VM_CUDA } mgl_vm_kind;
+
+typedef struct mgl_vm mgl_vm;
+
+typedef struct mgl_vm_options {
+    mgl_vm_kind kind;
+    int device;       /* ordinal of the GPU */
+    int deadline_ms;  /* watchdog; 0: 2,000 */
+    bool plain;       /* CPU: plain C kernels over the packed bytes rather than the fast path */
+    const char *arch; /* CUDA: compile for this architecture instead of the live device's
+                          ("compute_80": PTX, which runs the cp.async path); NULL: live */
+    bool unchecked;   /* tests only: skip the validator */
+} mgl_vm_options;
+
+typedef enum mgl_vm_mode { MGL_VM_GENERATE, MGL_VM_SCORE } mgl_vm_mode;
+
+/* One sequence of a launch. */
+typedef struct mgl_vm_sequence {
+    mgl_vm_mode mode;
+    const int32_t *prompt; /* (prompt_count) ids below vocab; 1 to capacity of them, 2 to score */
+    int32_t prompt_count;
+    int32_t max_new; /* at least 1; prompt_count + max_new <= capacity */
+    float temperature;
+    int32_t top_k;
+    float top_p;
+    uint64_t seed;
+    const int32_t *ends; /* (end_count) end tokens, at most MGL_MAX_ENDS */
+    int32_t end_count;
+} mgl_vm_sequence;
+
+/* Called in order with each new token; false asks the launch to end. */
+typedef bool mgl_vm_token_fn(void *user, int sequence, int32_t token);
+
+typedef struct mgl_vm_request {
+    const mgl_vm_sequence *sequences; /* (count), at most limits.sequences */
+    int count;
+    mgl_vm_token_fn *on_token; /* may be NULL */
+    void *user;
+    const volatile int *abort; /* set by anybody: end at the next sample; may be NULL */
+} mgl_vm_request;
+
+/* What came out. Arrays belong to the VM, until its next run. */
+typedef struct mgl_vm_report {
+    int launches;
+    int epochs;
+    const int32_t *output[MGL_MAX_ROWS]; /* (produced[s]) new tokens */
+    int32_t produced[MGL_MAX_ROWS];
+    int32_t state[MGL_MAX_ROWS];      /* MGL_STATE_... of vm/step.h */
+    const float *score[MGL_MAX_ROWS]; /* (prompt_count) log-probabilities, [0] = 0; when scoring */
+    double prefill_s, decode_s;       /* to the first token; from there to the end */
+} mgl_vm_report;
+
+/* Facts for logs, `info` and results. */
+typedef struct mgl_vm_facts {
+    char device[128];
+    double pack_s, compile_s;
+    size_t tape_bytes, const_bytes, kv_bytes; /* all queues */
+    int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
+} mgl_vm_facts;
+
+/* Opens a machine for the program with the weights of `graph`. Both must outlive it. Rejected:
+ * MGL_REJECTED with the first diagnostic. Release with mgl_vm_close. */
+mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
+                       const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
+void mgl_vm_close(mgl_vm *vm); /* NULL is fine */
+
+/* Runs the request in one launch. MGL_WATCHDOG: *err says queue, task, counter, wanted, seen; the VM
+ * stays usable. */
+mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
+                      mgl_error *err);
+
+/* Logits (vocab) of the last sampled row of the last run. */
+mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
+void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out);
+
+/* ---- for the machines ----------------------------------------------------------------------------- */
+
+/* What a machine implements; an open one starts with this. */
+struct mgl_vm {
+    const mgl_program *program;
+    void (*close)(mgl_vm *vm);
+    mgl_status (*run)(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
+                      mgl_error *err);
+    mgl_status (*get_logits)(mgl_vm *vm, float *logits, mgl_error *err);
+    void (*get_facts)(const mgl_vm *vm, mgl_vm_facts *out);
+};
+
+mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
+                           const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
+mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
+                            const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
+
+/* Which buffers play which part: found from the operands of enter and sample. Indices of buffers. */
+typedef struct mgl_vm_io {
+    int control, table, logits, best_value, best_id, sequence, prompt, output, score;
+} mgl_vm_io;
+mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error *err);
+
+/* Checks a request against the program and writes the initial control, table, sequence and prompt
+ * buffers (shapes in vm/step.h) of a launch. */
+mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *request,
+                          int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
+                          mgl_error *err);
+
+/* ---- packing, shared by the machines (vm/pack.c) --------------------------------------------------- */
+
+/* Writes the tape of queue `queue` (tape_bytes) with the graph's weights converted to the program's
+ * dtype: the inverse of the segment descriptors. Reads each row once. */
+mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int queue, void *to,
+                         mgl_error *err);
+/* Writes a const buffer (its extents' product elements of its dtype). */
+mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, int buffer, void *to,
+                          mgl_error *err);
+/* Unpacks a segment's tensor `which` (0, or 1 of g8x2) from the queue's tape to row-major f32 (rows,
+ * cols). */
+void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,
+                        int which, float *to);
+/* Elements and bytes of a buffer. */
+int64_t mgl_buffer_elements(const mgl_buffer *buffer);
+size_t mgl_buffer_bytes(const mgl_buffer *buffer);
+
+#endif
