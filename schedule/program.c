@@ -186,6 +186,113 @@ int mgl_program_add_signal(mgl_program *program, int counter)
     return index;
 }
 
+static bool equal_tensors(const mgl_program_tensor *a, const mgl_program_tensor *b)
+{
+    return !strcmp(a->name, b->name) && !strcmp(a->checkpoint, b->checkpoint) &&
+           a->dtype == b->dtype && a->rows == b->rows && a->cols == b->cols && a->rank == b->rank;
+}
+
+static bool equal_buffers(const mgl_buffer *a, const mgl_buffer *b)
+{
+    bool equal = !strcmp(a->name, b->name) && a->space == b->space && a->dtype == b->dtype &&
+                 a->rank == b->rank && a->source == b->source && a->tensor == b->tensor &&
+                 a->sets == b->sets;
+    for (int i = 0; equal && i < a->rank; i++)
+        equal = a->extents[i].symbol == b->extents[i].symbol &&
+                a->extents[i].count == b->extents[i].count;
+    return equal;
+}
+
+static bool equal_regions(const mgl_region *a, const mgl_region *b)
+{
+    bool equal = a->buffer == b->buffer && a->flag == b->flag;
+    for (int i = 0; equal && i < MGL_MAX_RANK; i++)
+        equal = a->ranges[i].kind == b->ranges[i].kind && a->ranges[i].lo == b->ranges[i].lo &&
+                a->ranges[i].hi == b->ranges[i].hi;
+    return equal;
+}
+
+static bool equal_segments(const mgl_segment *a, const mgl_segment *b)
+{
+    return a->tensor == b->tensor && a->tensor2 == b->tensor2 && a->layout == b->layout &&
+           a->row_lo == b->row_lo && a->row_hi == b->row_hi && a->col_lo == b->col_lo &&
+           a->col_hi == b->col_hi && a->offset == b->offset;
+}
+
+static bool equal_runs(mgl_run a, mgl_run b)
+{
+    return a.first == b.first && a.count == b.count;
+}
+
+static bool equal_tasks(const mgl_task *a, const mgl_task *b)
+{
+    return a->op == b->op && equal_runs(a->in, b->in) && equal_runs(a->out, b->out) &&
+           equal_runs(a->segments, b->segments) && equal_runs(a->waits, b->waits) &&
+           equal_runs(a->signals, b->signals);
+}
+
+static bool equal_settings(const mgl_program *a, const mgl_program *b)
+{
+    const mgl_geometry *g = &a->geometry, *h = &b->geometry;
+    return !strcmp(a->target.arch, b->target.arch) && a->target.queues == b->target.queues &&
+           a->target.shared_bytes == b->target.shared_bytes && g->hidden == h->hidden &&
+           g->layers == h->layers && g->heads == h->heads && g->kv_heads == h->kv_heads &&
+           g->head_dim == h->head_dim && g->ffn == h->ffn && g->vocab == h->vocab &&
+           !memcmp(&g->eps, &h->eps, sizeof g->eps) && a->limits.rows == b->limits.rows &&
+           a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
+           a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
+           a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
+           a->dtype == b->dtype && a->kv_dtype == b->kv_dtype;
+}
+
+static bool equal_counts(const mgl_program *a, const mgl_program *b)
+{
+    return a->tensor_count == b->tensor_count && a->buffer_count == b->buffer_count &&
+           a->counter_count == b->counter_count && a->queue_count == b->queue_count &&
+           a->task_count == b->task_count && a->region_count == b->region_count &&
+           a->segment_count == b->segment_count && a->wait_count == b->wait_count &&
+           a->signal_count == b->signal_count;
+}
+
+static bool equal_declarations(const mgl_program *a, const mgl_program *b)
+{
+    bool equal = true;
+    for (int i = 0; equal && i < a->tensor_count; i++)
+        equal = equal_tensors(&a->tensors[i], &b->tensors[i]);
+    for (int i = 0; equal && i < a->buffer_count; i++)
+        equal = equal_buffers(&a->buffers[i], &b->buffers[i]);
+    for (int i = 0; equal && i < a->counter_count; i++)
+        equal = !strcmp(a->counters[i].name, b->counters[i].name);
+    return equal;
+}
+
+static bool equal_queues(const mgl_program *a, const mgl_program *b)
+{
+    bool equal = true;
+    for (int i = 0; equal && i < a->queue_count; i++)
+        equal = equal_runs(a->queues[i].tasks, b->queues[i].tasks) &&
+                a->queues[i].tape_bytes == b->queues[i].tape_bytes &&
+                a->queues[i].tape_pad == b->queues[i].tape_pad;
+    for (int i = 0; equal && i < a->task_count; i++)
+        equal = equal_tasks(&a->tasks[i], &b->tasks[i]);
+    for (int i = 0; equal && i < a->region_count; i++)
+        equal = equal_regions(&a->regions[i], &b->regions[i]);
+    for (int i = 0; equal && i < a->segment_count; i++)
+        equal = equal_segments(&a->segments[i], &b->segments[i]);
+    for (int i = 0; equal && i < a->wait_count; i++)
+        equal = a->waits[i].counter == b->waits[i].counter &&
+                a->waits[i].threshold == b->waits[i].threshold;
+    for (int i = 0; equal && i < a->signal_count; i++)
+        equal = a->signals[i] == b->signals[i];
+    return equal;
+}
+
+bool mgl_program_equal(const mgl_program *a, const mgl_program *b)
+{
+    return equal_settings(a, b) && equal_counts(a, b) && equal_declarations(a, b) &&
+           equal_queues(a, b);
+}
+
 const char *mgl_space_name(mgl_space space)
 {
     static const char *const names[] = {

@@ -212,6 +212,10 @@ int mgl_program_add_wait(mgl_program *program, int counter, int64_t threshold);
 int mgl_program_add_signal(mgl_program *program, int counter);
 bool mgl_program_failed(const mgl_program *program);
 
+/* The same in every field, names by their letters, floats bit for bit; the lines of the text, which
+ * are no part of what a program is, do not count. */
+bool mgl_program_equal(const mgl_program *a, const mgl_program *b);
+
 /* ---- the list of ops ---------------------------------------------------------------------------- */
 
 enum { MGL_MAX_OPERANDS = 12 };

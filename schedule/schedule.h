@@ -17,15 +17,16 @@ typedef enum mgl_step {
     MGL_STEP_HEAD,
     MGL_STEP_COUNT
 } mgl_step;
+const char *mgl_step_name(mgl_step step); /* "qkv", "attend", ... */
 
 /* What a search may choose. One list of fields, ranges and defaults: schedule/config.def. */
 typedef struct mgl_schedule_config {
-    int rows;       /* rows of an epoch, 1 to 16 */
-    int splits;     /* KV splits of attention; 0: chosen from capacity and queues */
-    int page_bytes; /* of the tape ring */
-    int ring_pages;
+    int rows;        /* rows of an epoch, 1 to 16 */
+    int splits;      /* KV splits of attention; 0: chosen from capacity and queues */
+    int page_bytes;  /* of the tape ring */
+    int ring_pages;  /* 0: fitted to the target's shared memory */
     int warps;       /* consumer warps */
-    int stage_bytes; /* shared memory for activations */
+    int stage_bytes; /* shared memory for activations; 0: fitted likewise */
     struct {
         int first, count; /* queues [first, first + count); count 0: all from first on */
     } queues[MGL_STEP_COUNT];

@@ -127,6 +127,9 @@ mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, in
  * cols). */
 void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,
                         int which, float *to);
+/* One row of it (0: row_lo) to f32 (cols). */
+void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
+                    int which, int64_t row, float *to);
 /* Elements and bytes of a buffer. */
 int64_t mgl_buffer_elements(const mgl_buffer *buffer);
 size_t mgl_buffer_bytes(const mgl_buffer *buffer);

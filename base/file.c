@@ -1,0 +1,277 @@
+/*
+ * Files. Every system call that a test may want to fail goes through `denied` first.
+ *
+ * A map is read by memcpy under a guard: touching a page behind the end of a file that shrank
+ * raises SIGBUS in the reading thread, whose handler jumps back into the guarded copy. The page
+ * that holds the new end reads as zeros instead, so the size is asked for once more after the copy.
+ * A SIGBUS of anybody else goes to whatever handler stood there before.
+ */
+#include "base/file.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct mgl_map {
+    char *path;        /* owned: for messages */
+    const char *bytes; /* (size), NULL for an empty file */
+    size_t size;       /* when it was mapped */
+    int descriptor;    /* stays open: asked for the size after every read */
+};
+
+static _Atomic uint64_t operations;
+static _Atomic uint64_t fail_at;
+
+void mgl_file_fail_at(uint64_t n)
+{
+    atomic_store(&operations, 0);
+    atomic_store(&fail_at, n);
+}
+
+static bool denied(void)
+{
+    uint64_t at = atomic_load(&fail_at);
+    if (!at || atomic_fetch_add(&operations, 1) + 1 != at)
+        return false;
+    errno = EIO;
+    return true;
+}
+
+/* What a wrong path makes errno say is bad input; the rest is the system's trouble. */
+static mgl_status fail_path(mgl_error *err, const char *path, const char *what)
+{
+    switch (errno) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EINVAL:
+    case ENXIO:
+        return mgl_fail(err, MGL_BAD_INPUT, path, "%s: %s", what, strerror(errno));
+    default:
+        return mgl_fail_errno(err, path, what);
+    }
+}
+
+static int open_file(const char *path, int flags)
+{
+    if (denied())
+        return -1;
+    int descriptor;
+    do
+        descriptor = open(path, O_RDONLY | O_CLOEXEC | flags);
+    while (descriptor < 0 && errno == EINTR);
+    return descriptor;
+}
+
+static ssize_t read_some(int descriptor, char *to, size_t length)
+{
+    if (denied())
+        return -1;
+    ssize_t n;
+    do
+        n = read(descriptor, to, length);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Reads to the end of the file: a pipe has no size to ask for. */
+static mgl_status read_all(int descriptor, const char *path, size_t cap, char **out, size_t *length,
+                           mgl_error *err)
+{
+    struct stat facts;
+    size_t used = 0, capacity = 4096;
+    if (!fstat(descriptor, &facts) && S_ISREG(facts.st_mode) && facts.st_size > 0)
+        capacity = (size_t)facts.st_size < cap ? (size_t)facts.st_size + 2 : cap + 2;
+    char *bytes = mgl_alloc(capacity);
+    if (!bytes)
+        return mgl_fail_memory(err, capacity);
+    for (;;) {
+        if (used + 1 >= capacity) {
+            char *grown = mgl_realloc(bytes, capacity * 2);
+            if (!grown) {
+                mgl_free(bytes);
+                return mgl_fail_memory(err, capacity * 2);
+            }
+            bytes = grown;
+            capacity *= 2;
+        }
+        ssize_t n = read_some(descriptor, bytes + used, capacity - used - 1);
+        if (n <= 0 || used + (size_t)n > cap) {
+            mgl_status status = MGL_OK;
+            if (n < 0)
+                status = fail_path(err, path, "can not be read");
+            else if (n > 0)
+                status = mgl_fail(err, MGL_BAD_INPUT, path,
+                                  "is larger than %zu bytes, which is the most that is read", cap);
+            if (status) {
+                mgl_free(bytes);
+                return status;
+            }
+            break;
+        }
+        used += (size_t)n;
+    }
+    bytes[used] = 0;
+    *out = bytes;
+    *length = used;
+    return MGL_OK;
+}
+
+mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err)
+{
+    int descriptor = open_file(path, 0);
+    if (descriptor < 0)
+        return fail_path(err, path, "can not be opened");
+    if (cap > SIZE_MAX / 4)
+        cap = SIZE_MAX / 4;
+    mgl_status status = read_all(descriptor, path, cap, out, length, err);
+    close(descriptor);
+    return status;
+}
+
+/* Where the guarded copy of this thread continues after a SIGBUS; NULL outside of one. Static
+ * thread storage, since a signal handler must not be the one that allocates it. */
+static _Thread_local sigjmp_buf *volatile guard __attribute__((tls_model("initial-exec")));
+
+static struct sigaction earlier_handler;
+
+static void on_bus_error(int signal, siginfo_t *info, void *context)
+{
+    if (guard)
+        siglongjmp(*guard, 1);
+    if (earlier_handler.sa_flags & SA_SIGINFO)
+        earlier_handler.sa_sigaction(signal, info, context);
+    else if (earlier_handler.sa_handler != SIG_DFL && earlier_handler.sa_handler != SIG_IGN)
+        earlier_handler.sa_handler(signal);
+    else
+        sigaction(SIGBUS, &earlier_handler, NULL); /* returns to the fault, which is then fatal */
+}
+
+static void install_handler(void)
+{
+    struct sigaction action = {0};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER; /* so that the jump leaves no mask to restore */
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, NULL, &earlier_handler);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* False when the pages were gone. Its own function, so that no variable lives across the jump. */
+static __attribute__((noinline)) bool copy_guarded(void *to, const char *from, size_t length)
+{
+    sigjmp_buf here;
+    if (sigsetjmp(here, 0)) {
+        guard = NULL;
+        return false;
+    }
+    guard = &here; /* the fences keep the compiler from moving the copy out of the guard */
+    atomic_signal_fence(memory_order_seq_cst);
+    memcpy(to, from, length);
+    atomic_signal_fence(memory_order_seq_cst);
+    guard = NULL;
+    return true;
+}
+
+static mgl_status map_descriptor(mgl_map *map, const char *path, mgl_error *err)
+{
+    struct stat facts;
+    if (fstat(map->descriptor, &facts))
+        return mgl_fail_errno(err, path, "its size can not be read");
+    if (!S_ISREG(facts.st_mode))
+        return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
+    map->size = (size_t)facts.st_size;
+    if (!map->size)
+        return MGL_OK;
+    void *bytes =
+        denied() ? MAP_FAILED : mmap(NULL, map->size, PROT_READ, MAP_SHARED, map->descriptor, 0);
+    if (bytes == MAP_FAILED)
+        return mgl_fail_errno(err, path, "can not be mapped into memory");
+    map->bytes = bytes;
+    return MGL_OK;
+}
+
+mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install_handler);
+    mgl_map *map = mgl_alloc_zero(1, sizeof *map);
+    if (!map)
+        return mgl_fail_memory(err, sizeof *map);
+    map->path = mgl_strdup(path);
+    /* Not blocking: a named pipe in the place of a file is refused instead of waited for. */
+    map->descriptor = map->path ? open_file(path, O_NONBLOCK) : -1;
+    mgl_status status = MGL_OK;
+    if (!map->path)
+        status = mgl_fail_memory(err, strlen(path) + 1);
+    else if (map->descriptor < 0)
+        status = fail_path(err, path, "can not be opened");
+    else
+        status = map_descriptor(map, path, err);
+    if (status) {
+        mgl_map_close(map);
+        return status;
+    }
+    *out = map;
+    return MGL_OK;
+}
+
+void mgl_map_close(mgl_map *map)
+{
+    if (!map)
+        return;
+    if (map->bytes)
+        munmap((void *)map->bytes, map->size);
+    if (map->descriptor >= 0)
+        close(map->descriptor);
+    mgl_free(map->path);
+    mgl_free(map);
+}
+
+size_t mgl_map_size(const mgl_map *map)
+{
+    return map->size;
+}
+
+const char *mgl_map_path(const mgl_map *map)
+{
+    return map->path;
+}
+
+mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err)
+{
+    size_t end;
+    struct stat facts;
+    if (!mgl_add(offset, length, &end) || end > map->size)
+        return mgl_fail(err, MGL_BAD_INPUT, map->path,
+                        "%zu bytes at offset %zu are outside the file of %zu bytes", length, offset,
+                        map->size);
+    if (!length)
+        return MGL_OK;
+    if (denied())
+        return mgl_fail_errno(err, map->path, "can not be read");
+    bool copied = copy_guarded(to, map->bytes + offset, length);
+    if (fstat(map->descriptor, &facts))
+        return mgl_fail_errno(err, map->path, "its size can not be read");
+    if (facts.st_size < 0 || (size_t)facts.st_size < end)
+        return mgl_fail(err, MGL_BAD_INPUT, map->path,
+                        "the file shrank from %zu to %lld bytes while it was in use; restore it "
+                        "and start again",
+                        map->size, (long long)facts.st_size);
+    if (!copied)
+        return mgl_fail(err, MGL_SYSTEM, map->path,
+                        "the disk could not deliver %zu bytes at offset %zu", length, offset);
+    return MGL_OK;
+}

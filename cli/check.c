@@ -1,0 +1,148 @@
+/* megalith check F.mls: is this schedule safe, and, with --model, does it compute the model? */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "importer/checkpoint.h"
+#include "schedule/schedule.h"
+#include "validator/validator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK_OPTIONS(X)                                                                           \
+    X(text, model, "--model", "MODEL", 0, 0, "also check that it computes this model")             \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(CHECK_OPTIONS)
+
+enum { MAX_SCHEDULE = 1 << 30, SHOWN_COLUMNS = 160 };
+
+/* The file that is checked. */
+typedef struct source {
+    const char *path;
+    char *text;
+    size_t length;
+} source;
+
+/* The line of that number, shortened for a screen; length 0 where there is none. */
+static const char *find_line(const source *from, int number, int *length)
+{
+    const char *at = from->text, *end = from->text + from->length;
+    for (int i = 1; i < number && at; i++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    *length = 0;
+    if (!at || number < 1 || at >= end)
+        return "";
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    size_t bytes = (size_t)((stop ? stop : end) - at);
+    *length = bytes > SHOWN_COLUMNS ? SHOWN_COLUMNS : (int)bytes;
+    return at;
+}
+
+static void print_diagnostic(const source *from, const mgl_diagnostic *diagnostic)
+{
+    int length;
+    const char *line = find_line(from, diagnostic->line, &length);
+    mgl_cli_printf("%s:", from->path);
+    if (diagnostic->line > 0)
+        mgl_cli_printf("%d:", diagnostic->line);
+    mgl_cli_printf(" MG%03d: %s\n", diagnostic->code, diagnostic->message);
+    if (length)
+        mgl_cli_printf("%6d | %.*s%s\n", diagnostic->line, length, line,
+                       length == SHOWN_COLUMNS ? "..." : "");
+    for (int i = 0; i < diagnostic->witness_count; i++)
+        mgl_cli_printf("       %s\n", diagnostic->witness[i]);
+}
+
+static void print_verdict(const source *from, const mgl_verdict *verdict)
+{
+    for (int i = 0; i < verdict->count; i++)
+        print_diagnostic(from, &verdict->diagnostics[i]);
+    if (verdict->accepted)
+        mgl_cli_printf("accepted: %d tasks, %d counters, %.1f ms; ", verdict->tasks,
+                       verdict->counters, verdict->ms);
+    else
+        mgl_cli_printf("rejected: %d %s%s; ", verdict->count,
+                       verdict->count == 1 ? "problem" : "problems",
+                       verdict->count >= MGL_MAX_DIAGNOSTICS ? " (and no further looked for)" : "");
+    mgl_cli_printf("meaning: %s\n", verdict->meaning_checked ? "checked" : "not checked");
+    if (verdict->count)
+        mgl_cli_printf("'megalith explain MG%03d' says what that means and how to mend it\n",
+                       verdict->diagnostics[0].code);
+}
+
+static void print_json(const mgl_verdict *verdict)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.check/1");
+    mgl_json_out_string(&out, "verdict", verdict->accepted ? "accepted" : "rejected");
+    mgl_json_out_string(&out, "meaning", verdict->meaning_checked ? "checked" : "not_checked");
+    mgl_json_out_array(&out, "diagnostics");
+    for (int i = 0; i < verdict->count; i++) {
+        const mgl_diagnostic *diagnostic = &verdict->diagnostics[i];
+        char code[16];
+        snprintf(code, sizeof code, "MG%03d", diagnostic->code);
+        mgl_json_out_object(&out, NULL);
+        mgl_json_out_string(&out, "code", code);
+        mgl_json_out_int(&out, "line", diagnostic->line);
+        if (diagnostic->task >= 0)
+            mgl_json_out_int(&out, "task", diagnostic->task);
+        else
+            mgl_json_out_null(&out, "task");
+        mgl_json_out_string(&out, "message", diagnostic->message);
+        mgl_json_out_array(&out, "witness");
+        for (int w = 0; w < diagnostic->witness_count; w++)
+            mgl_json_out_string(&out, NULL, diagnostic->witness[w]);
+        mgl_json_out_close_array(&out);
+        mgl_json_out_close_object(&out);
+    }
+    mgl_json_out_close_array(&out);
+    mgl_json_out_object(&out, "stats");
+    mgl_json_out_int(&out, "tasks", verdict->tasks);
+    mgl_json_out_int(&out, "counters", verdict->counters);
+    mgl_json_out_int(&out, "epochs_unrolled", verdict->epochs_unrolled);
+    mgl_json_out_real(&out, "ms", verdict->ms);
+    mgl_json_out_close_object(&out);
+    mgl_json_out_end(&out);
+}
+
+static mgl_status check(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    source from = {.path = operand};
+    mgl_program *program = NULL;
+    mgl_checkpoint *checkpoint = NULL;
+    mgl_verdict verdict = {0};
+    mgl_status status = mgl_file_read(operand, MAX_SCHEDULE, &from.text, &from.length, err);
+    if (!status)
+        status = mgl_schedule_parse(from.text, from.length, operand, &program, err);
+    if (!status && o->model.given)
+        status = mgl_import(o->model.value, &checkpoint, err);
+    if (!status)
+        status = mgl_validator_check(program, checkpoint ? checkpoint->graph : NULL, &verdict, err);
+    if (!status) {
+        if (o->json.given)
+            print_json(&verdict);
+        else
+            print_verdict(&from, &verdict);
+        status = verdict.accepted ? MGL_OK : mgl_fail(err, MGL_REJECTED, NULL, "%s", "");
+    }
+    mgl_verdict_clear(&verdict);
+    mgl_checkpoint_close(checkpoint);
+    mgl_program_free(program);
+    mgl_free(from.text);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_check_verb = {
+    .name = "check",
+    .operand = "F.mls",
+    .summary = "proves a schedule safe, or says why it is not",
+    .example = "  megalith lower tests/models/tales-5m --target sm_90a:132 -o tales.mls\n"
+               "  megalith check tales.mls --model tests/models/tales-5m",
+    MGL_CLI_VERB_OPTIONS,
+    .run = check,
+};

@@ -1,0 +1,151 @@
+/*
+ * The command line: what its verbs share. One verb is one file; it states its options as one table
+ * (an X-macro), from which come the struct that holds their values, the parser, --help and the
+ * errors about flags, and a function that does the work with the library.
+ *
+ * The contract: --json prints exactly one object on standard output, also for an error
+ * ("megalith.error/1"); everything that is not the answer goes to standard error.
+ */
+#ifndef MGL_CLI_CLI_H
+#define MGL_CLI_CLI_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* ---- options ------------------------------------------------------------------------------------ */
+
+typedef enum mgl_cli_kind {
+    MGL_CLI_flag, /* --json */
+    MGL_CLI_text, /* --prompt TEXT */
+    MGL_CLI_int,  /* --max-tokens N, within [lo, hi] */
+    MGL_CLI_real  /* --temperature X, within [lo, hi] */
+} mgl_cli_kind;
+
+/* The value of an option; `given` tells whether it stood on the command line. */
+typedef struct mgl_cli_flag {
+    bool given;
+} mgl_cli_flag;
+typedef struct mgl_cli_text {
+    bool given;
+    const char *value; /* of argv; NULL when not given */
+} mgl_cli_text;
+typedef struct mgl_cli_int {
+    bool given;
+    int64_t value; /* 0 when not given */
+} mgl_cli_int;
+typedef struct mgl_cli_real {
+    bool given;
+    double value; /* 0 when not given */
+} mgl_cli_real;
+
+/* A row of a verb's table: X(kind, field, flag, argument, lo, hi, help). */
+typedef struct mgl_cli_option {
+    mgl_cli_kind kind;
+    size_t offset; /* of its value in the verb's struct */
+    const char *flag, *argument, *help;
+    int64_t lo, hi; /* of int and real */
+} mgl_cli_option;
+
+#define MGL_CLI_FIELD(kind, field, flag, argument, lo, hi, help) mgl_cli_##kind field;
+#define MGL_CLI_ROW(kind, field, flag, argument, lo, hi, help)                                     \
+    {MGL_CLI_##kind, offsetof(struct options, field), flag, argument, help, lo, hi},
+
+/* Declares `struct options` and the rows of a verb's table. */
+#define MGL_CLI_OPTIONS(TABLE)                                                                     \
+    struct options {                                                                               \
+        TABLE(MGL_CLI_FIELD)                                                                       \
+    };                                                                                             \
+    static const mgl_cli_option option_rows[] = {TABLE(MGL_CLI_ROW)};
+
+/* The row that most verbs have. */
+#define MGL_CLI_JSON_OPTION(X)                                                                     \
+    X(flag, json, "--json", NULL, 0, 0, "one JSON object on standard output")
+
+/* ---- verbs -------------------------------------------------------------------------------------- */
+
+typedef struct mgl_cli_verb {
+    const char *name, *operand; /* operand: "MODEL", "F.mls"; NULL when it takes none */
+    const char *summary;        /* one line */
+    const char *example;        /* whole command lines, one a line */
+    const mgl_cli_option *options;
+    size_t option_count, options_size;
+    /* `options` is the verb's struct options. Failing with an empty err->message: the verb has said
+     * itself what there is to say. */
+    mgl_status (*run)(const char *operand, const void *options, mgl_error *err);
+} mgl_cli_verb;
+
+#define MGL_CLI_VERBS(X)                                                                           \
+    X(run)                                                                                         \
+    X(lower)                                                                                       \
+    X(check)                                                                                       \
+    X(explain)                                                                                     \
+    X(info)                                                                                        \
+    X(tokenize)                                                                                    \
+    X(detokenize)                                                                                  \
+    X(eval)                                                                                        \
+    X(doctor)
+#define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_##name##_verb;
+MGL_CLI_VERBS(MGL_CLI_DECLARE)
+#undef MGL_CLI_DECLARE
+
+enum {
+#define MGL_CLI_NUMBER(name) MGL_CLI_VERB_##name,
+    MGL_CLI_VERBS(MGL_CLI_NUMBER)
+#undef MGL_CLI_NUMBER
+        MGL_CLI_VERB_COUNT
+};
+extern const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT];
+
+/* The common end of a verb's definition. */
+#define MGL_CLI_VERB_OPTIONS                                                                       \
+    .options = option_rows, .option_count = sizeof option_rows / sizeof *option_rows,              \
+    .options_size = sizeof(struct options)
+
+/* Parses the arguments behind the verb's name into `options` (options_size bytes, zeroed) and
+ * *operand. Refused: unknown flags, missing or malformed values, a flag given twice, operands too
+ * many or too few. */
+mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
+                         void *options, mgl_error *err);
+/* Does the verb know --json? */
+bool mgl_cli_has_json(const mgl_cli_verb *verb);
+/* Was --json given? `options` as filled by mgl_cli_parse. */
+bool mgl_cli_wants_json(const mgl_cli_verb *verb, const void *options);
+
+/* A list of ids, "1,2,3": fails with `what` as the place. Release with mgl_ids_clear. */
+mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err);
+
+/* ---- help --------------------------------------------------------------------------------------- */
+
+void mgl_cli_print_help(void);
+void mgl_cli_print_verb_help(const mgl_cli_verb *verb);
+
+/* ---- files and streams --------------------------------------------------------------------------- */
+
+/* Standard output. A failure is remembered for mgl_cli_output_end; false from the first on. */
+bool mgl_cli_print(const char *bytes, size_t length);
+bool mgl_cli_put(const char *string);
+bool mgl_cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool mgl_cli_flush(void);
+/* MGL_OK, MGL_INTERRUPTED when the reader of a pipe went away, or why nothing could be written. */
+mgl_status mgl_cli_output_end(mgl_error *err);
+
+/* Writes a whole file. */
+mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err);
+/* Reads standard input to its end. Release with mgl_free. */
+mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err);
+
+enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list that is read */
+
+/* ---- a JSON array of texts or of ids --------------------------------------------------------------- */
+
+typedef struct mgl_cli_texts {
+    char **texts;    /* (count) */
+    size_t *lengths; /* (count) bytes */
+    size_t count;
+} mgl_cli_texts;
+/* Reads a JSON array of strings. Zero-initialise; release with mgl_cli_texts_clear. */
+mgl_status mgl_cli_texts_read(const char *path, mgl_cli_texts *out, mgl_error *err);
+void mgl_cli_texts_clear(mgl_cli_texts *texts);
+
+#endif

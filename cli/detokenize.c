@@ -1,0 +1,179 @@
+/* megalith detokenize MODEL: ids -> text, without the special tokens. */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "importer/checkpoint.h"
+
+#define DETOKENIZE_OPTIONS(X)                                                                      \
+    X(text, ids, "--ids", "1,2,3", 0, 0, "the ids")                                                \
+    X(text, ids_file, "--ids-file", "F.json", 0, 0,                                                \
+      "a JSON array of ids, or an array of such arrays: one text each")                            \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(DETOKENIZE_OPTIONS)
+
+/* What is decoded: one list of ids, or several. */
+typedef struct id_lists {
+    mgl_ids *lists; /* (count) */
+    size_t count;
+    bool nested; /* the file had an array of arrays */
+} id_lists;
+
+static void clear_lists(id_lists *lists)
+{
+    for (size_t i = 0; i < lists->count; i++)
+        mgl_ids_clear(&lists->lists[i]);
+    mgl_free(lists->lists);
+}
+
+static mgl_status make_lists(id_lists *lists, size_t count, mgl_error *err)
+{
+    lists->lists = mgl_alloc_zero(count ? count : 1, sizeof *lists->lists);
+    if (!lists->lists)
+        return mgl_fail_memory(err, count * sizeof *lists->lists);
+    lists->count = count;
+    return MGL_OK;
+}
+
+static size_t count_items(const cJSON *array)
+{
+    size_t count = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, array) count++;
+    return count;
+}
+
+static mgl_status read_list(const mgl_json *json, const cJSON *array, mgl_ids *out, mgl_error *err)
+{
+    const cJSON *item;
+    size_t count = count_items(array);
+    out->ids = mgl_alloc((count ? count : 1) * sizeof *out->ids);
+    if (!out->ids)
+        return mgl_fail_memory(err, count * sizeof *out->ids);
+    cJSON_ArrayForEach(item, array)
+    {
+        int64_t value;
+        mgl_status status = mgl_json_item_int(json, item, "a token id", 0, INT32_MAX, &value, err);
+        if (status)
+            return status;
+        out->ids[out->count++] = (int32_t)value;
+    }
+    return MGL_OK;
+}
+
+static mgl_status take_lists(const mgl_json *json, id_lists *out, mgl_error *err)
+{
+    if (!cJSON_IsArray(json->root))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file,
+                        "is not a JSON array of ids, nor an array of such arrays");
+    out->nested = cJSON_IsArray(json->root->child);
+    mgl_status status = make_lists(out, out->nested ? count_items(json->root) : 1, err);
+    if (!out->nested)
+        return status ? status : read_list(json, json->root, &out->lists[0], err);
+    const cJSON *item = json->root->child;
+    for (size_t i = 0; !status && item; i++, item = item->next)
+        status = cJSON_IsArray(item) ? read_list(json, item, &out->lists[i], err)
+                                     : mgl_fail(err, MGL_BAD_INPUT, json->file,
+                                                "element %zu is not an array of ids, as the first is",
+                                                i);
+    return status;
+}
+
+static mgl_status read_lists(const struct options *o, id_lists *out, mgl_error *err)
+{
+    mgl_status status;
+    if (o->ids.given) {
+        status = make_lists(out, 1, err);
+        return status ? status : mgl_cli_parse_ids(o->ids.value, "--ids", &out->lists[0], err);
+    }
+    mgl_json json = {0};
+    status = mgl_json_read_file(o->ids_file.value, MGL_CLI_MAX_TEXT, &json, err);
+    if (status)
+        return status;
+    status = take_lists(&json, out, err);
+    mgl_json_clear(&json);
+    return status;
+}
+
+typedef struct decoded {
+    char *text;
+    size_t length;
+} decoded;
+
+static mgl_status decode_all(const mgl_tokenizer *tokenizer, const id_lists *lists, decoded *texts,
+                             mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < lists->count && !status; i++)
+        status = mgl_tokenizer_decode(tokenizer, lists->lists[i].ids, lists->lists[i].count, true,
+                                      &texts[i].text, &texts[i].length, err);
+    return status;
+}
+
+static void print_texts(const id_lists *lists, const decoded *texts, bool json)
+{
+    if (!json) {
+        for (size_t i = 0; i < lists->count; i++) {
+            mgl_cli_print(texts[i].text, texts[i].length);
+            mgl_cli_put("\n");
+        }
+        return;
+    }
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.detokenize/1");
+    if (lists->nested) {
+        mgl_json_out_array(&out, "text");
+        for (size_t i = 0; i < lists->count; i++)
+            mgl_json_out_text(&out, NULL, texts[i].text, texts[i].length);
+        mgl_json_out_close_array(&out);
+    } else {
+        mgl_json_out_text(&out, "text", texts[0].text, texts[0].length);
+    }
+    mgl_json_out_end(&out);
+}
+
+static mgl_status decode_and_print(const mgl_tokenizer *tokenizer, const id_lists *lists, bool json,
+                                   mgl_error *err)
+{
+    decoded *texts = mgl_alloc_zero(lists->count ? lists->count : 1, sizeof *texts);
+    if (!texts)
+        return mgl_fail_memory(err, lists->count * sizeof *texts);
+    mgl_status status = decode_all(tokenizer, lists, texts, err);
+    if (!status)
+        print_texts(lists, texts, json);
+    for (size_t i = 0; i < lists->count; i++)
+        mgl_text_free(texts[i].text);
+    mgl_free(texts);
+    return status;
+}
+
+static mgl_status detokenize(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_tokenizer *tokenizer = NULL;
+    id_lists lists = {0};
+    char *folder = NULL;
+    if (o->ids.given == o->ids_file.given)
+        return mgl_fail(err, MGL_USAGE, NULL, "one of --ids and --ids-file is needed");
+    mgl_status status = mgl_model_resolve_path(operand, &folder, err);
+    if (!status)
+        status = mgl_tokenizer_open(folder, &tokenizer, err);
+    if (!status)
+        status = read_lists(o, &lists, err);
+    if (!status)
+        status = decode_and_print(tokenizer, &lists, o->json.given, err);
+    clear_lists(&lists);
+    mgl_tokenizer_close(tokenizer);
+    mgl_free(folder);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_detokenize_verb = {
+    .name = "detokenize",
+    .operand = "MODEL",
+    .summary = "token ids to text; a folder that holds only tokenizer.json is enough",
+    .example = "  megalith detokenize tests/models/tales-5m --ids 909,39,524,78,258,276,325",
+    MGL_CLI_VERB_OPTIONS,
+    .run = detokenize,
+};

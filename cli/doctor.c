@@ -1,0 +1,155 @@
+/* megalith doctor: what this machine has, and what to do about what is missing. */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+
+#include "vm/cpu/blas.h"
+#include "vm/cuda/cuda.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <utf8proc.h>
+
+#define DOCTOR_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(DOCTOR_OPTIONS)
+
+/* The libraries that the program stands on. */
+typedef struct libraries {
+    char pcre2[64];
+    const char *cjson, *utf8proc, *blas;
+    bool fast; /* a BLAS was found */
+} libraries;
+
+static libraries find_libraries(void)
+{
+    libraries found = {.cjson = cJSON_Version(),
+                       .utf8proc = utf8proc_version(),
+                       .blas = mgl_blas_get().name};
+    int length = pcre2_config(PCRE2_CONFIG_VERSION, NULL);
+    if (length > 0 && (size_t)length < sizeof found.pcre2)
+        pcre2_config(PCRE2_CONFIG_VERSION, found.pcre2);
+    found.fast = strcmp(found.blas, mgl_blas_plain().name) != 0;
+    return found;
+}
+
+static void print_line(const char *name, bool good, const char *what)
+{
+    mgl_cli_printf("%-10s%-9s%s\n", name, good ? "ok" : "missing", what);
+}
+
+static void print_gpu(const mgl_cuda_probe *probe)
+{
+    if (probe->driver)
+        mgl_cli_printf("%-10s%-9s%s, CUDA %d.%d\n", "driver", "ok", probe->driver_path,
+                       probe->driver_version / 1000, probe->driver_version % 1000 / 10);
+    else
+        print_line("driver", false, probe->driver_reason);
+    if (probe->nvrtc)
+        mgl_cli_printf("%-10s%-9s%s, version %d.%d\n", "NVRTC", "ok", probe->nvrtc_path,
+                       probe->nvrtc_major, probe->nvrtc_minor);
+    else
+        print_line("NVRTC", false, probe->nvrtc_reason);
+    print_line("cache", probe->cache, probe->cache ? probe->cache_path : probe->cache_reason);
+    for (int i = 0; i < probe->device_count; i++) {
+        const mgl_cuda_device *device = &probe->devices[i];
+        mgl_cli_printf("cuda:%-5d%-9s%s, %s, %d SMs, %.1f GiB\n", i, "ok", device->name,
+                       device->arch, device->sms,
+                       (double)device->memory_bytes / (double)(1 << 30));
+    }
+    if (!probe->device_count)
+        print_line("device", false, "no GPU: models run on the CPU");
+}
+
+static void print_text(const libraries *found, const mgl_cuda_probe *probe)
+{
+    mgl_cli_printf("%-10s%-9sMegalith %s\n", "version", "ok", mgl_version());
+    mgl_cli_printf("%-10s%-9s%ld cores\n", "cpu", "ok", sysconf(_SC_NPROCESSORS_ONLN));
+    mgl_cli_printf("%-10s%-9scJSON %s, PCRE2 %s, utf8proc %s\n", "libraries", "ok", found->cjson,
+                   found->pcre2, found->utf8proc);
+    print_line("OpenBLAS", found->fast,
+               found->fast ? found->blas
+                           : "the CPU computes in plain C, several times slower; install "
+                             "libopenblas0 (Debian, Ubuntu)");
+    print_gpu(probe);
+}
+
+static void put_devices(mgl_json_out *out, const mgl_cuda_probe *probe)
+{
+    mgl_json_out_array(out, "devices");
+    for (int i = 0; i < probe->device_count; i++) {
+        const mgl_cuda_device *device = &probe->devices[i];
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "name", device->name);
+        mgl_json_out_string(out, "arch", device->arch);
+        mgl_json_out_int(out, "sms", device->sms);
+        mgl_json_out_int(out, "memory_bytes", (int64_t)device->memory_bytes);
+        mgl_json_out_int(out, "shared_bytes", (int64_t)device->shared_bytes);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
+static void put_driver(mgl_json_out *out, const mgl_cuda_probe *probe)
+{
+    mgl_json_out_object(out, "driver");
+    mgl_json_out_bool(out, "found", probe->driver);
+    mgl_json_out_string(out, "path", probe->driver ? probe->driver_path : NULL);
+    mgl_json_out_int(out, "version", probe->driver_version);
+    mgl_json_out_string(out, "reason", probe->driver ? NULL : probe->driver_reason);
+    mgl_json_out_close_object(out);
+    mgl_json_out_object(out, "nvrtc");
+    mgl_json_out_bool(out, "found", probe->nvrtc);
+    mgl_json_out_string(out, "path", probe->nvrtc ? probe->nvrtc_path : NULL);
+    mgl_json_out_int(out, "major", probe->nvrtc_major);
+    mgl_json_out_int(out, "minor", probe->nvrtc_minor);
+    mgl_json_out_string(out, "reason", probe->nvrtc ? NULL : probe->nvrtc_reason);
+    mgl_json_out_close_object(out);
+    mgl_json_out_object(out, "cache");
+    mgl_json_out_bool(out, "usable", probe->cache);
+    mgl_json_out_string(out, "path", probe->cache ? probe->cache_path : NULL);
+    mgl_json_out_string(out, "reason", probe->cache ? NULL : probe->cache_reason);
+    mgl_json_out_close_object(out);
+}
+
+static void print_json(const libraries *found, const mgl_cuda_probe *probe)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.doctor/1");
+    mgl_json_out_string(&out, "version", mgl_version());
+    mgl_json_out_int(&out, "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    mgl_json_out_object(&out, "libraries");
+    mgl_json_out_string(&out, "cjson", found->cjson);
+    mgl_json_out_string(&out, "pcre2", found->pcre2);
+    mgl_json_out_string(&out, "utf8proc", found->utf8proc);
+    mgl_json_out_string(&out, "openblas", found->fast ? found->blas : NULL);
+    mgl_json_out_close_object(&out);
+    put_driver(&out, probe);
+    put_devices(&out, probe);
+    mgl_json_out_end(&out);
+}
+
+static mgl_status doctor(const char *operand, const void *options, mgl_error *err)
+{
+    static mgl_cuda_probe probe;
+    const struct options *o = options;
+    libraries found = find_libraries();
+    (void)operand;
+    (void)err;
+    mgl_cuda_get_probe(&probe);
+    if (o->json.given)
+        print_json(&found, &probe);
+    else
+        print_text(&found, &probe);
+    return MGL_OK;
+}
+
+const mgl_cli_verb mgl_cli_doctor_verb = {
+    .name = "doctor",
+    .summary = "what this machine has, and what to do about what is missing",
+    .example = "  megalith doctor",
+    MGL_CLI_VERB_OPTIONS,
+    .run = doctor,
+};

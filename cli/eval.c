@@ -1,0 +1,138 @@
+/* megalith eval MODEL: how well the model tells a list of texts. */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "eval/eval.h"
+#include "importer/checkpoint.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define EVAL_OPTIONS(X)                                                                            \
+    X(text, texts, "--texts", "F.json", 0, 0, "a JSON array of strings (needed)")                  \
+    X(text, device, "--device", "DEVICE", 0, 0, "auto, cpu, cuda or cuda:1 (auto)")                \
+    X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
+      "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
+    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    X(text, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one") \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(EVAL_OPTIONS)
+
+/* The texts as ids. */
+typedef struct corpus {
+    mgl_ids *texts; /* (count) */
+    size_t count, longest;
+} corpus;
+
+static void clear_corpus(corpus *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        mgl_ids_clear(&c->texts[i]);
+    mgl_free(c->texts);
+}
+
+static mgl_status encode(const mgl_tokenizer *tokenizer, const mgl_cli_texts *texts, corpus *out,
+                         mgl_error *err)
+{
+    out->texts = mgl_alloc_zero(texts->count ? texts->count : 1, sizeof *out->texts);
+    if (!out->texts)
+        return mgl_fail_memory(err, texts->count * sizeof *out->texts);
+    out->count = texts->count;
+    for (size_t i = 0; i < texts->count; i++) {
+        mgl_status status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i], true,
+                                                 &out->texts[i], err);
+        if (status)
+            return status;
+        if (out->texts[i].count > out->longest)
+            out->longest = out->texts[i].count;
+    }
+    return MGL_OK;
+}
+
+static mgl_status read_corpus(const struct options *o, const char *folder, corpus *out,
+                              mgl_error *err)
+{
+    mgl_tokenizer *tokenizer = NULL;
+    mgl_cli_texts texts = {0};
+    mgl_status status = mgl_cli_texts_read(o->texts.value, &texts, err);
+    if (!status)
+        status = mgl_tokenizer_open(folder, &tokenizer, err);
+    if (!status)
+        status = encode(tokenizer, &texts, out, err);
+    mgl_tokenizer_close(tokenizer);
+    mgl_cli_texts_clear(&texts);
+    return status;
+}
+
+/* On a terminal, and once it has lasted a second. `user` is the time at the start. */
+static bool show_progress(void *user, size_t done, size_t count)
+{
+    const double *start = user;
+    if (isatty(STDERR_FILENO) && mgl_clock_s() - *start > 1)
+        fprintf(stderr, "\r%zu of %zu texts%s", done, count, done == count ? "\n" : "");
+    return true;
+}
+
+static mgl_status score(const struct options *o, const char *folder, const corpus *c,
+                        mgl_eval_result *out, mgl_error *err)
+{
+    mgl_open_options open = {.device = o->device.value,
+                             .dtype = o->dtype.value,
+                             .config = o->config.value,
+                             .schedule = o->schedule.value,
+                             .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX};
+    mgl_model *model = NULL;
+    double start = mgl_clock_s();
+    mgl_status status = mgl_model_open(folder, &open, &model, err);
+    if (!status)
+        status = mgl_eval_score(model, c->texts, c->count, show_progress, &start, out, err);
+    mgl_model_close(model);
+    return status;
+}
+
+static void print_result(const mgl_eval_result *result, bool json)
+{
+    if (!json) {
+        mgl_cli_printf("texts       %zu\ntokens      %zu\nnll         %.6f\nperplexity  %.6f\n",
+                       result->texts, result->tokens, result->nll, result->perplexity);
+        return;
+    }
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.eval/1");
+    mgl_json_out_int(&out, "texts", (int64_t)result->texts);
+    mgl_json_out_int(&out, "tokens", (int64_t)result->tokens);
+    mgl_json_out_real(&out, "nll", result->nll);
+    mgl_json_out_real(&out, "perplexity", result->perplexity);
+    mgl_json_out_end(&out);
+}
+
+static mgl_status eval(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_eval_result result;
+    corpus texts = {0};
+    char *folder = NULL;
+    if (!o->texts.given)
+        return mgl_fail(err, MGL_USAGE, NULL, "--texts is needed: a JSON array of strings");
+    mgl_status status = mgl_model_resolve_path(operand, &folder, err);
+    if (!status)
+        status = read_corpus(o, folder, &texts, err);
+    if (!status)
+        status = score(o, folder, &texts, &result, err);
+    if (!status)
+        print_result(&result, o->json.given);
+    clear_corpus(&texts);
+    mgl_free(folder);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_eval_verb = {
+    .name = "eval",
+    .operand = "MODEL",
+    .summary = "negative log-likelihood and perplexity over texts",
+    .example = "  megalith eval tests/models/tales-5m --texts tests/models/tales-5m/val_texts.json",
+    MGL_CLI_VERB_OPTIONS,
+    .run = eval,
+};

@@ -1,0 +1,155 @@
+#include "cli/json_out.h"
+
+#include "cli/cli.h"
+#include "importer/tokenizer/utf8.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_quoted(mgl_json_out *out, const char *text, size_t length)
+{
+    mgl_text valid = {0};
+    mgl_utf8_repair(text, length, &valid);
+    out->text.failed |= valid.failed;
+    mgl_text_put(&out->text, "\"");
+    for (size_t i = 0; i < valid.length; i++) {
+        char c = valid.bytes[i];
+        if (c == '"' || c == '\\')
+            mgl_text_format(&out->text, "\\%c", c);
+        else if (c == '\n')
+            mgl_text_put(&out->text, "\\n");
+        else if ((unsigned char)c < 0x20 || c == 0x7F)
+            mgl_text_format(&out->text, "\\u%04x", (unsigned)(unsigned char)c);
+        else
+            mgl_text_append(&out->text, &c, 1);
+    }
+    mgl_text_put(&out->text, "\"");
+    mgl_text_clear(&valid);
+}
+
+/* What stands before a value: a comma, and its key within an object. */
+static void start_item(mgl_json_out *out, const char *key)
+{
+    if (out->comma)
+        mgl_text_put(&out->text, ",");
+    if (key) {
+        put_quoted(out, key, strlen(key));
+        mgl_text_put(&out->text, ":");
+    }
+    out->comma = true;
+}
+
+static void open_group(mgl_json_out *out, const char *key, const char *bracket)
+{
+    start_item(out, key);
+    mgl_text_put(&out->text, bracket);
+    out->comma = false;
+}
+
+static void close_group(mgl_json_out *out, const char *bracket)
+{
+    mgl_text_put(&out->text, bracket);
+    out->comma = true;
+}
+
+void mgl_json_out_begin(mgl_json_out *out, const char *schema)
+{
+    open_group(out, NULL, "{");
+    mgl_json_out_string(out, "schema", schema);
+}
+
+void mgl_json_out_end(mgl_json_out *out)
+{
+    mgl_text_put(&out->text, "}\n");
+    if (out->text.failed)
+        mgl_cli_put("{\"schema\":\"megalith.error/1\",\"exit\":4,\"message\":\"out of memory\"}\n");
+    else
+        mgl_cli_print(out->text.bytes, out->text.length);
+    mgl_text_clear(&out->text);
+    out->comma = false;
+}
+
+void mgl_json_out_object(mgl_json_out *out, const char *key)
+{
+    open_group(out, key, "{");
+}
+
+void mgl_json_out_close_object(mgl_json_out *out)
+{
+    close_group(out, "}");
+}
+
+void mgl_json_out_array(mgl_json_out *out, const char *key)
+{
+    open_group(out, key, "[");
+}
+
+void mgl_json_out_close_array(mgl_json_out *out)
+{
+    close_group(out, "]");
+}
+
+void mgl_json_out_string(mgl_json_out *out, const char *key, const char *value)
+{
+    if (value)
+        mgl_json_out_text(out, key, value, strlen(value));
+    else
+        mgl_json_out_null(out, key);
+}
+
+void mgl_json_out_text(mgl_json_out *out, const char *key, const char *text, size_t length)
+{
+    start_item(out, key);
+    put_quoted(out, text, length);
+}
+
+void mgl_json_out_int(mgl_json_out *out, const char *key, int64_t value)
+{
+    start_item(out, key);
+    mgl_text_format(&out->text, "%lld", (long long)value);
+}
+
+void mgl_json_out_real(mgl_json_out *out, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        mgl_json_out_null(out, key);
+        return;
+    }
+    start_item(out, key);
+    mgl_text_format(&out->text, "%.10g", value);
+}
+
+void mgl_json_out_float(mgl_json_out *out, const char *key, float value)
+{
+    char digits[32] = "null";
+    if (isfinite(value))
+        for (int precision = 6; precision <= 9; precision++) {
+            snprintf(digits, sizeof digits, "%.*g", precision, (double)value);
+            if (strtof(digits, NULL) == value)
+                break;
+        }
+    start_item(out, key);
+    mgl_text_put(&out->text, digits);
+}
+
+void mgl_json_out_bool(mgl_json_out *out, const char *key, bool value)
+{
+    start_item(out, key);
+    mgl_text_put(&out->text, value ? "true" : "false");
+}
+
+void mgl_json_out_null(mgl_json_out *out, const char *key)
+{
+    start_item(out, key);
+    mgl_text_put(&out->text, "null");
+}
+
+void mgl_json_out_ids(mgl_json_out *out, const char *key, const int32_t *ids, size_t count)
+{
+    mgl_json_out_array(out, key);
+    for (size_t i = 0; i < count; i++)
+        mgl_json_out_int(out, NULL, ids[i]);
+    mgl_json_out_close_array(out);
+}

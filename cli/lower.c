@@ -1,0 +1,77 @@
+/* megalith lower MODEL: the schedule that `run` would use, as text, ready to be read, edited, checked
+ * and run. */
+#include "cli/cli.h"
+
+#include "importer/checkpoint.h"
+#include "pipeline.h"
+
+#define LOWER_OPTIONS(X)                                                                           \
+    X(text, target, "--target", "ARCH:QUEUES", 0, 0, "sm_90a:132, cpu:1 (the live device)")        \
+    X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
+      "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
+    X(int, rows, "--rows", "N", 1, MGL_MAX_ROWS, "rows of an epoch (the config's)")                \
+    X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
+      "positions of the KV cache (4096, within the model's limit)")                                \
+    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
+    X(text, output, "-o", "F.mls", 0, 0, "write there rather than to standard output")
+MGL_CLI_OPTIONS(LOWER_OPTIONS)
+
+static mgl_status find_target(const struct options *o, mgl_target *out, mgl_error *err)
+{
+    mgl_status status;
+    if (o->target.given) {
+        status = mgl_target_parse(o->target.value, out, err);
+        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* a flag, not a file */
+    }
+    mgl_machine machine;
+    status = mgl_machine_find("auto", &machine, err);
+    if (!status)
+        *out = machine.target;
+    return status;
+}
+
+static mgl_status write_program(const struct options *o, const mgl_program *program, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_status status = MGL_OK;
+    mgl_schedule_print(program, &text);
+    if (text.failed)
+        status = mgl_fail_memory(err, text.length);
+    else if (o->output.given)
+        status = mgl_cli_write_file(o->output.value, text.bytes, text.length, err);
+    else
+        mgl_cli_print(text.bytes, text.length);
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status lower(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_lower_request request = {.dtype = o->dtype.value,
+                                 .config = o->config.value,
+                                 .rows = (int32_t)o->rows.value,
+                                 .capacity = (int32_t)o->capacity.value};
+    mgl_checkpoint *checkpoint = NULL;
+    mgl_program *program = NULL;
+    mgl_target target;
+    mgl_status status = find_target(o, &target, err);
+    if (!status)
+        status = mgl_import(operand, &checkpoint, err);
+    if (!status)
+        status = mgl_pipeline_lower(checkpoint->graph, &target, &request, &program, err);
+    if (!status)
+        status = write_program(o, program, err);
+    mgl_program_free(program);
+    mgl_checkpoint_close(checkpoint);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_lower_verb = {
+    .name = "lower",
+    .operand = "MODEL",
+    .summary = "prints the schedule that runs the model, as text",
+    .example = "  megalith lower tests/models/tales-5m --target sm_90a:132 -o tales.mls",
+    MGL_CLI_VERB_OPTIONS,
+    .run = lower,
+};

@@ -1,0 +1,217 @@
+/*
+ * Reading a command line by a verb's table of options. Strict: a number is a whole number and within
+ * its range, a flag stands once, and what is not in the table is an error that names the nearest flag
+ * that is.
+ *
+ *     --flag value     --flag=value     --     (behind it everything is an operand)
+ */
+#include "cli/cli.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SUGGESTION = 32 }; /* bytes of a flag that a suggestion is looked for */
+
+/* Edits (insert, delete, replace) between two short texts: what a typing error is measured by. */
+static int count_edits(const char *a, const char *b)
+{
+    int row[MAX_SUGGESTION + 1];
+    size_t n = strlen(a), m = strlen(b);
+    if (n > MAX_SUGGESTION || m > MAX_SUGGESTION)
+        return MAX_SUGGESTION;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+static mgl_status fail_unknown(const mgl_cli_verb *verb, const char *flag, mgl_error *err)
+{
+    const char *nearest = NULL;
+    int least = 4;
+    for (size_t i = 0; i < verb->option_count; i++) {
+        int edits = count_edits(flag, verb->options[i].flag);
+        if (edits < least) {
+            least = edits;
+            nearest = verb->options[i].flag;
+        }
+    }
+    return mgl_fail(err, MGL_USAGE, flag, "unknown flag of '%s'%s%s%s; 'megalith %s --help' lists them",
+                    verb->name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                    nearest ? "'?" : "", verb->name);
+}
+
+/* The row of the flag at `text`, whose name ends at `length`; NULL when there is none. */
+static const mgl_cli_option *find_option(const mgl_cli_verb *verb, const char *text, size_t length)
+{
+    for (size_t i = 0; i < verb->option_count; i++)
+        if (strlen(verb->options[i].flag) == length &&
+            !memcmp(verb->options[i].flag, text, length))
+            return &verb->options[i];
+    return NULL;
+}
+
+static mgl_status parse_int(const mgl_cli_option *option, const char *text, int64_t *out,
+                            mgl_error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    bool digits = *text && strspn(text + (*text == '-'), "0123456789") == strlen(text) - (*text == '-');
+    if (!digits || *end || end == text)
+        return mgl_fail(err, MGL_USAGE, option->flag, "'%.80s' is not a whole number", text);
+    if (errno || value < option->lo || value > option->hi)
+        return mgl_fail(err, MGL_USAGE, option->flag, "%.80s is not within %lld to %lld", text,
+                        (long long)option->lo, (long long)option->hi);
+    *out = value;
+    return MGL_OK;
+}
+
+static mgl_status parse_real(const mgl_cli_option *option, const char *text, double *out,
+                             mgl_error *err)
+{
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (!*text || *end || strspn(text, "+-.0123456789eE") != strlen(text) || !isfinite(value))
+        return mgl_fail(err, MGL_USAGE, option->flag, "'%.80s' is not a number", text);
+    if (value < (double)option->lo || value > (double)option->hi)
+        return mgl_fail(err, MGL_USAGE, option->flag, "%.80s is not within %lld to %lld", text,
+                        (long long)option->lo, (long long)option->hi);
+    *out = value;
+    return MGL_OK;
+}
+
+/* Stores the value; every kind begins with `given`. */
+static mgl_status store(const mgl_cli_option *option, const char *text, void *options,
+                        mgl_error *err)
+{
+    char *at = (char *)options + option->offset;
+    bool *given = (bool *)(void *)at;
+    if (*given)
+        return mgl_fail(err, MGL_USAGE, option->flag, "stands twice on the command line");
+    *given = true;
+    switch (option->kind) {
+    case MGL_CLI_text:
+        ((mgl_cli_text *)(void *)at)->value = text;
+        break;
+    case MGL_CLI_int:
+        return parse_int(option, text, &((mgl_cli_int *)(void *)at)->value, err);
+    case MGL_CLI_real:
+        return parse_real(option, text, &((mgl_cli_real *)(void *)at)->value, err);
+    case MGL_CLI_flag:
+        break;
+    }
+    return MGL_OK;
+}
+
+/* Reads the flag at argv[*i] and, where it takes one, its value. */
+static mgl_status parse_flag(const mgl_cli_verb *verb, int argc, char **argv, int *i, void *options,
+                             mgl_error *err)
+{
+    const char *word = argv[*i], *equals = strncmp(word, "--", 2) ? NULL : strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const mgl_cli_option *option = find_option(verb, word, length);
+    if (!option)
+        return fail_unknown(verb, word, err);
+    if (option->kind == MGL_CLI_flag) {
+        if (equals)
+            return mgl_fail(err, MGL_USAGE, option->flag, "takes no value");
+        return store(option, NULL, options, err);
+    }
+    if (equals)
+        return store(option, equals + 1, options, err);
+    /* A flag in the place of a value is a forgotten value. */
+    if (*i + 1 >= argc || find_option(verb, argv[*i + 1], strlen(argv[*i + 1])))
+        return mgl_fail(err, MGL_USAGE, option->flag, "needs a value: %s %s (or %s=%s)", option->flag,
+                        option->argument, option->flag, option->argument);
+    return store(option, argv[++*i], options, err);
+}
+
+mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
+                         void *options, mgl_error *err)
+{
+    bool flags = true;
+    *operand = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (flags && !strcmp(argv[i], "--")) {
+            flags = false;
+        } else if (flags && argv[i][0] == '-' && argv[i][1]) {
+            mgl_status status = parse_flag(verb, argc, argv, &i, options, err);
+            if (status)
+                return status;
+        } else if (!verb->operand) {
+            return mgl_fail(err, MGL_USAGE, argv[i], "'%s' takes nothing but flags", verb->name);
+        } else if (*operand) {
+            return mgl_fail(err, MGL_USAGE, argv[i],
+                            "'%s' takes one %s, and '%.200s' was given already; a text with spaces "
+                            "needs quotes",
+                            verb->name, verb->operand, *operand);
+        } else {
+            *operand = argv[i];
+        }
+    }
+    if (verb->operand && (!*operand || !**operand))
+        return mgl_fail(err, MGL_USAGE, NULL, "'%s' needs %s; 'megalith %s --help' shows an example",
+                        verb->name, verb->operand, verb->name);
+    return MGL_OK;
+}
+
+static const mgl_cli_option *find_json(const mgl_cli_verb *verb)
+{
+    return find_option(verb, "--json", strlen("--json"));
+}
+
+bool mgl_cli_has_json(const mgl_cli_verb *verb)
+{
+    return find_json(verb) != NULL;
+}
+
+bool mgl_cli_wants_json(const mgl_cli_verb *verb, const void *options)
+{
+    const mgl_cli_option *option = find_json(verb);
+    const char *at = option ? (const char *)options + option->offset : NULL;
+    return at && ((const mgl_cli_flag *)(const void *)at)->given;
+}
+
+mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err)
+{
+    size_t capacity = 0;
+    void *items = NULL;
+    *out = (mgl_ids){0};
+    for (const char *at = text; *text;) {
+        char *end = NULL;
+        errno = 0;
+        long value = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
+        if (value < 0 || value > INT32_MAX || errno || (*end && *end != ',')) {
+            mgl_free(items);
+            return mgl_fail(err, MGL_USAGE, what, "'%.40s' does not start with a token id; ids are "
+                            "whole numbers with commas between them: 1,2,3", at);
+        }
+        if (!mgl_grow(&items, &capacity, out->count, sizeof(int32_t))) {
+            mgl_free(items);
+            return mgl_fail_memory(err, out->count * sizeof(int32_t));
+        }
+        ((int32_t *)items)[out->count++] = (int32_t)value;
+        if (!*end)
+            break;
+        at = end + 1;
+    }
+    out->ids = items;
+    return MGL_OK;
+}

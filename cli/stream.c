@@ -1,0 +1,104 @@
+/*
+ * Standard streams and files. What goes to standard output passes through here, so that a full disk is
+ * reported and a reader who went away (a closed pipe: SIGPIPE is ignored) ends the work quietly.
+ */
+#include "cli/cli.h"
+
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int output_errno; /* of the first failure; 0: none */
+
+static bool note(bool good)
+{
+    if (!good && !output_errno)
+        output_errno = errno ? errno : EIO;
+    return output_errno == 0;
+}
+
+bool mgl_cli_print(const char *bytes, size_t length)
+{
+    return note(length == 0 || fwrite(bytes, 1, length, stdout) == length);
+}
+
+bool mgl_cli_put(const char *string)
+{
+    return mgl_cli_print(string, strlen(string));
+}
+
+bool mgl_cli_printf(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    bool good = vfprintf(stdout, format, args) >= 0;
+    va_end(args);
+    return note(good);
+}
+
+bool mgl_cli_flush(void)
+{
+    return note(fflush(stdout) == 0);
+}
+
+mgl_status mgl_cli_output_end(mgl_error *err)
+{
+    mgl_cli_flush();
+    if (!output_errno)
+        return MGL_OK;
+    if (output_errno == EPIPE)
+        return mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
+    errno = output_errno;
+    return mgl_fail_errno(err, "standard output", "could not be written");
+}
+
+mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return mgl_fail_errno(err, path, "could not be created");
+    bool good = fwrite(bytes, 1, length, file) == length;
+    int why = errno;
+    if (fclose(file) && good) {
+        good = false;
+        why = errno;
+    }
+    errno = why;
+    return good ? MGL_OK : mgl_fail_errno(err, path, "could not be written");
+}
+
+mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err)
+{
+    mgl_text text = {0};
+    char block[65536];
+    ssize_t n;
+    while ((n = read(STDIN_FILENO, block, sizeof block)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            mgl_text_clear(&text);
+            return mgl_fail_errno(err, "standard input", "could not be read");
+        }
+        mgl_text_append(&text, block, (size_t)n);
+        if (text.length > MGL_CLI_MAX_TEXT || text.failed)
+            break;
+    }
+    if (text.length > MGL_CLI_MAX_TEXT) {
+        mgl_text_clear(&text);
+        return mgl_fail(err, MGL_BAD_INPUT, "standard input", "is longer than %d bytes",
+                        MGL_CLI_MAX_TEXT);
+    }
+    mgl_text_append(&text, "", 0);
+    if (text.failed) {
+        mgl_text_clear(&text);
+        return mgl_fail_memory(err, MGL_CLI_MAX_TEXT);
+    }
+    *out = text.bytes;
+    *length = text.length;
+    return MGL_OK;
+}

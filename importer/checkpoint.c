@@ -1,0 +1,434 @@
+/*
+ * From a folder to a graph: read config.json, open the tensors, compare the two, bind them.
+ *
+ * The comparison goes both ways. Every tensor that the graph wants must be stored with its shape and
+ * a usable dtype; every tensor that is stored and not wanted must be one of the few that are known
+ * as harmless, or else it is a reason: silently leaving out a bias would give another model. Reasons
+ * of one kind are told once, with the first tensor and how many there are.
+ */
+#include "importer/checkpoint.h"
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "importer/safetensors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_CONFIG = 16 * 1000 * 1000 };
+
+/* The reader behind graph->read. */
+typedef struct source {
+    mgl_safetensors *files; /* owned */
+    int *stored;            /* owned (graph tensor_count): index of each in files */
+} source;
+
+static void close_source(void *reader)
+{
+    source *s = reader;
+    mgl_safetensors_close(s->files);
+    mgl_free(s->stored);
+    mgl_free(s);
+}
+
+static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
+                            void *to, mgl_error *err)
+{
+    const mgl_tensor *t = &graph->tensors[tensor];
+    const source *s = graph->reader;
+    size_t row_bytes = (size_t)t->cols * mgl_dtype_size(t->dtype);
+    if (row < 0 || count < 0 || row > t->rows || count > t->rows - row)
+        return mgl_fail(err, MGL_USAGE, t->name,
+                        "rows %" PRId64 " to %" PRId64 " of a tensor of %" PRId64 " rows", row,
+                        row + count, t->rows);
+    return mgl_safetensors_read(s->files, s->stored[tensor], (size_t)row * row_bytes,
+                                (size_t)count * row_bytes, to, err);
+}
+
+/* ---- stored tensors that the graph does not want -------------------------------------------- */
+
+enum match { ENDS, HOLDS };
+
+/*  how, text in the name, why the tensor is refused; the first that fits tells */
+static const struct foreign {
+    enum match match;
+    const char *text;
+    const char *why;
+} foreign_tensors[] = {
+    {HOLDS, "lora_", "an adapter; merge it into the model first"},
+    {HOLDS, ".experts.", "mixtures of experts can not be represented"},
+    {HOLDS, "block_sparse_moe", "mixtures of experts can not be represented"},
+    {ENDS, ".mlp.gate.weight", "mixtures of experts can not be represented"},
+    {ENDS, ".bias", "biases can not be represented"},
+    {HOLDS, "q_norm.", "norms of q and k can not be represented"},
+    {HOLDS, "k_norm.", "norms of q and k can not be represented"},
+    {HOLDS, "q_layernorm.", "norms of q and k can not be represented"},
+    {HOLDS, "k_layernorm.", "norms of q and k can not be represented"},
+    {HOLDS, "qkv_proj", "fused projections are not supported; store q, k and v apart"},
+    {HOLDS, "query_key_value", "fused projections are not supported; store q, k and v apart"},
+    {HOLDS, "c_attn", "fused projections are not supported; store q, k and v apart"},
+    {HOLDS, "W_pack", "fused projections are not supported; store q, k and v apart"},
+    {HOLDS, "gate_up_proj", "fused projections are not supported; store gate and up apart"},
+    {HOLDS, "qweight", "quantized checkpoints are not supported; use the original one"},
+    {HOLDS, "qzeros", "quantized checkpoints are not supported; use the original one"},
+    {ENDS, ".scales", "quantized checkpoints are not supported; use the original one"},
+    {ENDS, ".g_idx", "quantized checkpoints are not supported; use the original one"},
+    {ENDS, ".SCB", "quantized checkpoints are not supported; use the original one"},
+    {ENDS, "weight_scale", "quantized checkpoints are not supported; use the original one"},
+    {ENDS, "weight_scale_inv", "quantized checkpoints are not supported; use the original one"},
+    {ENDS, "weight_packed", "quantized checkpoints are not supported; use the original one"},
+    {HOLDS, ".absmax", "quantized checkpoints are not supported; use the original one"},
+    {HOLDS, "quant_map", "quantized checkpoints are not supported; use the original one"},
+    {HOLDS, "pre_feedforward_layernorm", "further norms in a layer can not be represented"},
+    {HOLDS, "post_feedforward_layernorm", "further norms in a layer can not be represented"},
+    {HOLDS, "", "the model that config.json describes has no such tensor"},
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* The first entry of the table with the words that fit this name. */
+static size_t classify(const char *name)
+{
+    size_t i = 0, same = 0;
+    while (foreign_tensors[i].match == ENDS ? !ends_with(name, foreign_tensors[i].text)
+                                            : !strstr(name, foreign_tensors[i].text))
+        i++;
+    while (strcmp(foreign_tensors[same].why, foreign_tensors[i].why) != 0)
+        same++;
+    return same;
+}
+
+/* Which tensors are told as one reason: those refused for the same words. */
+typedef struct group {
+    const char *first; /* name of the first one; NULL for none */
+    size_t count;
+} group;
+
+static void add_groups(const group *groups, mgl_reasons *reasons)
+{
+    for (size_t i = 0; i < sizeof foreign_tensors / sizeof *foreign_tensors; i++) {
+        if (!groups[i].count)
+            continue;
+        if (groups[i].count == 1)
+            mgl_reasons_add(reasons, groups[i].first, "%s", foreign_tensors[i].why);
+        else
+            mgl_reasons_add(reasons, groups[i].first, "%s (%zu tensors of this kind)",
+                            foreign_tensors[i].why, groups[i].count);
+    }
+}
+
+/* ---- comparing ------------------------------------------------------------------------------ */
+
+typedef struct comparison {
+    const mgl_config *config;
+    mgl_graph *graph;
+    const mgl_safetensors *files;
+    int *stored;  /* (graph tensor_count), see source */
+    bool *wanted; /* (stored tensors): the graph has it */
+    mgl_reasons *reasons;
+} comparison;
+
+/* "[913, 256]" */
+static const char *print_shape(int rank, const int64_t *shape, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "[");
+    for (int i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "", shape[i]);
+    if (used < size)
+        snprintf(text + used, size - used, "]");
+    return text;
+}
+
+static bool has_shape(const mgl_stored_tensor *stored, const mgl_tensor *tensor)
+{
+    if (stored->rank != tensor->rank)
+        return false;
+    return tensor->rank == 1 ? stored->shape[0] == tensor->cols
+                             : stored->shape[0] == tensor->rows && stored->shape[1] == tensor->cols;
+}
+
+static void refuse_shape(mgl_reasons *reasons, const mgl_stored_tensor *stored,
+                         const mgl_tensor *tensor)
+{
+    char is[160], must[80];
+    int64_t shape[2] = {tensor->rank == 1 ? tensor->cols : tensor->rows, tensor->cols};
+    mgl_reasons_add(reasons, stored->name, "its shape is %s; config.json makes it %s",
+                    print_shape(stored->rank, stored->shape, is, sizeof is),
+                    print_shape(tensor->rank, shape, must, sizeof must));
+}
+
+/* Binds each tensor of the graph to the stored one of its name, whose dtype it takes over. */
+static void bind_tensors(comparison *c)
+{
+    size_t missing = 0, shapes = 0, dtypes = 0;
+    const char *first_missing = NULL;
+    for (int i = 0; i < c->graph->tensor_count; i++) {
+        mgl_tensor *tensor = &c->graph->tensors[i];
+        int index = c->stored[i] = mgl_safetensors_find(c->files, tensor->name);
+        if (index < 0) {
+            if (!missing++)
+                first_missing = tensor->name;
+            continue;
+        }
+        const mgl_stored_tensor *stored = &c->files->tensors.items[index];
+        c->wanted[index] = true;
+        if (!has_shape(stored, tensor) && !shapes++)
+            refuse_shape(c->reasons, stored, tensor);
+        if (!stored->usable && !dtypes++)
+            mgl_reasons_add(c->reasons, stored->name,
+                            "its dtype %s is not supported; F32, F16 and BF16 are",
+                            stored->stored_dtype);
+        if (stored->usable)
+            tensor->dtype = stored->dtype;
+    }
+    if (missing == 1)
+        mgl_reasons_add(c->reasons, first_missing, "the tensor is missing");
+    else if (missing)
+        mgl_reasons_add(c->reasons, first_missing,
+                        "the tensor is missing (as are %zu more that the model needs)",
+                        missing - 1);
+}
+
+/* Precomputed rope frequencies, and the head of a tied model, which Hugging Face does not load. */
+static bool is_harmless(const comparison *c, const mgl_stored_tensor *stored)
+{
+    if (ends_with(stored->name, ".rotary_emb.inv_freq"))
+        return true;
+    if (!c->graph->tied || strcmp(stored->name, "lm_head.weight") != 0)
+        return false;
+    mgl_tensor head = {
+        .rank = 2, .rows = c->graph->geometry.vocab, .cols = c->graph->geometry.hidden};
+    if (!has_shape(stored, &head))
+        refuse_shape(c->reasons, stored, &head);
+    return true;
+}
+
+/* Looks at every stored tensor that is not wanted; the number of harmless ones. */
+static int check_unwanted(comparison *c)
+{
+    group groups[sizeof foreign_tensors / sizeof *foreign_tensors] = {0};
+    int harmless = 0;
+    for (size_t i = 0; i < c->files->tensors.count; i++) {
+        const mgl_stored_tensor *stored = &c->files->tensors.items[i];
+        if (c->wanted[i])
+            continue;
+        if (is_harmless(c, stored)) {
+            harmless++;
+            continue;
+        }
+        group *g = &groups[classify(stored->name)];
+        if (!g->count++)
+            g->first = stored->name;
+    }
+    add_groups(groups, c->reasons);
+    return harmless;
+}
+
+/* The graph's dtype is that of its largest tensor. */
+static void count_graph(mgl_graph *graph, mgl_checkpoint *checkpoint)
+{
+    uint64_t largest = 0;
+    checkpoint->parameters = checkpoint->bytes = 0;
+    for (int i = 0; i < graph->tensor_count; i++) {
+        const mgl_tensor *t = &graph->tensors[i];
+        uint64_t elements = (uint64_t)t->rows * (uint64_t)t->cols;
+        checkpoint->parameters += elements;
+        checkpoint->bytes += elements * mgl_dtype_size(t->dtype);
+        if (elements > largest) {
+            largest = elements;
+            graph->dtype = t->dtype;
+        }
+    }
+}
+
+/* What is stored, for a checkpoint that makes no graph. */
+static void count_stored(const mgl_safetensors *files, mgl_checkpoint *checkpoint)
+{
+    checkpoint->parameters = checkpoint->bytes = 0;
+    for (size_t i = 0; i < files->tensors.count; i++) {
+        const mgl_stored_tensor *stored = &files->tensors.items[i];
+        uint64_t elements = 1;
+        for (int d = 0; d < stored->rank; d++)
+            elements *= (uint64_t)stored->shape[d];
+        checkpoint->parameters += elements;
+        checkpoint->bytes += stored->bytes;
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* Whether the sizes are whole enough to say which tensors the model has. */
+static bool has_sizes(const mgl_config *config)
+{
+    const mgl_geometry *g = &config->geometry;
+    return g->hidden && g->layers && g->heads && g->kv_heads && g->head_dim && g->ffn && g->vocab;
+}
+
+static mgl_status build_graph(const mgl_config *config, mgl_graph **out, mgl_error *err)
+{
+    size_t half = (size_t)config->geometry.head_dim / 2;
+    float *inv_freq = mgl_alloc_zero(half, sizeof *inv_freq);
+    if (!inv_freq)
+        return mgl_fail_memory(err, half * sizeof *inv_freq);
+    mgl_rope_frequencies(&config->rope, config->geometry.head_dim, inv_freq);
+    mgl_status status = mgl_graph_build_llama(&config->geometry, config->max_positions,
+                                              config->tied, MGL_F32, inv_freq, out, err);
+    mgl_free(inv_freq);
+    return status;
+}
+
+/* Builds the graph and compares it with the files, which on success belong to it. */
+static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *config,
+                             mgl_safetensors *files, mgl_error *err)
+{
+    mgl_status status = build_graph(config, &checkpoint->graph, err);
+    if (status)
+        return status;
+    mgl_graph *graph = checkpoint->graph;
+    size_t count = files->tensors.count;
+    source *s = mgl_alloc_zero(1, sizeof *s);
+    bool *wanted = mgl_alloc_zero(count, sizeof *wanted);
+    int *stored = mgl_alloc_zero((size_t)graph->tensor_count, sizeof *stored);
+    if (!s || !wanted || !stored) {
+        mgl_free(s);
+        mgl_free(wanted);
+        mgl_free(stored);
+        return mgl_fail_memory(err, count + (size_t)graph->tensor_count * sizeof *stored);
+    }
+    comparison c = {config, graph, files, stored, wanted, &checkpoint->reasons};
+    bind_tensors(&c);
+    checkpoint->ignored = check_unwanted(&c);
+    mgl_free(wanted);
+    *s = (source){.files = files, .stored = stored};
+    graph->reader = s;
+    graph->read = read_rows;
+    graph->close_reader = close_source;
+    count_graph(graph, checkpoint);
+    return MGL_OK;
+}
+
+static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_config *config, mgl_error *err)
+{
+    mgl_safetensors *files;
+    mgl_status status = mgl_safetensors_open(checkpoint->folder, &files, err);
+    if (status)
+        return status;
+    checkpoint->files = files->file_count;
+    if (has_sizes(config))
+        status = bind_graph(checkpoint, config, files, err);
+    if (!status && checkpoint->reasons.failed)
+        status = mgl_fail_memory(err, sizeof(mgl_reason));
+    bool bound = checkpoint->graph && checkpoint->graph->reader;
+    if (!status && checkpoint->reasons.count)
+        count_stored(files, checkpoint);
+    if (!bound) /* nobody took them over */
+        mgl_safetensors_close(files);
+    if (!status && checkpoint->reasons.count) {
+        mgl_graph_free(checkpoint->graph);
+        checkpoint->graph = NULL;
+    }
+    return status;
+}
+
+static mgl_status read_json(const char *folder, const char *name, bool required, mgl_json *out,
+                            mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_text_format(&path, "%s/%s", folder, name);
+    if (path.failed)
+        return mgl_fail_memory(err, strlen(folder) + strlen(name) + 2);
+    mgl_status status = MGL_OK;
+    *out = (mgl_json){0};
+    if (required || !access(path.bytes, F_OK))
+        status = mgl_json_read_file(path.bytes, MAX_CONFIG, out, err);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* The name that config.json gives, or "". */
+static mgl_status copy_architecture(const mgl_json *config, mgl_checkpoint *checkpoint,
+                                    mgl_error *err)
+{
+    const cJSON *list = mgl_json_member(config->root, "architectures");
+    const char *name =
+        list && list->child && cJSON_IsString(list->child) ? list->child->valuestring : "";
+    checkpoint->architecture = mgl_strdup(name);
+    return checkpoint->architecture ? MGL_OK : mgl_fail_memory(err, strlen(name) + 1);
+}
+
+/* Everything but the resolving, into an empty checkpoint whose folder is set. */
+static mgl_status read_folder(mgl_checkpoint *checkpoint, mgl_error *err)
+{
+    mgl_json config_json = {0}, generation_json = {0};
+    mgl_config config;
+    mgl_status status = read_json(checkpoint->folder, "config.json", true, &config_json, err);
+    if (!status)
+        status =
+            read_json(checkpoint->folder, "generation_config.json", false, &generation_json, err);
+    if (!status)
+        status = copy_architecture(&config_json, checkpoint, err);
+    if (!status)
+        status = mgl_config_read(&config_json, &config, &checkpoint->reasons, err);
+    if (!status)
+        status = mgl_generation_read(generation_json.root ? &generation_json : NULL, &config_json,
+                                     config.geometry.vocab, &checkpoint->generation, err);
+    if (!status)
+        status = bind_files(checkpoint, &config, err);
+    mgl_json_clear(&generation_json);
+    mgl_json_clear(&config_json);
+    return status;
+}
+
+mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_error *err)
+{
+    struct stat facts;
+    mgl_checkpoint *checkpoint = mgl_alloc_zero(1, sizeof *checkpoint);
+    if (!checkpoint)
+        return mgl_fail_memory(err, sizeof *checkpoint);
+    mgl_status status = mgl_model_resolve_path(model, &checkpoint->folder, err);
+    if (!status && !stat(checkpoint->folder, &facts) && !S_ISDIR(facts.st_mode))
+        status = mgl_fail(err, MGL_BAD_INPUT, model,
+                          "is a file; a model is the folder with config.json and *.safetensors");
+    if (!status)
+        status = read_folder(checkpoint, err);
+    if (status) {
+        mgl_checkpoint_close(checkpoint);
+        return status;
+    }
+    *out = checkpoint;
+    return MGL_OK;
+}
+
+mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err)
+{
+    mgl_checkpoint *checkpoint;
+    mgl_status status = mgl_checkpoint_open(model, &checkpoint, err);
+    if (status)
+        return status;
+    status = mgl_reasons_fail(&checkpoint->reasons, err);
+    if (status) {
+        mgl_checkpoint_close(checkpoint);
+        return status;
+    }
+    *out = checkpoint;
+    return MGL_OK;
+}
+
+void mgl_checkpoint_close(mgl_checkpoint *checkpoint)
+{
+    if (!checkpoint)
+        return;
+    mgl_graph_free(checkpoint->graph);
+    mgl_generation_clear(&checkpoint->generation);
+    mgl_reasons_clear(&checkpoint->reasons);
+    mgl_free(checkpoint->architecture);
+    mgl_free(checkpoint->folder);
+    mgl_free(checkpoint);
+}

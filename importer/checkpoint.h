@@ -1,0 +1,48 @@
+/*
+ * A checkpoint in the Hugging Face layout: config.json, *.safetensors, generation_config.json.
+ *
+ *     mgl_checkpoint *checkpoint;
+ *     if (mgl_import("tests/models/tales-5m", &checkpoint, &err))
+ *         ... err says why ...
+ *     ... checkpoint->graph, checkpoint->generation ...
+ *     mgl_checkpoint_close(checkpoint);
+ *
+ * What can not be represented exactly is refused, by the config and by a scan of every tensor name.
+ */
+#ifndef MGL_IMPORTER_CHECKPOINT_H
+#define MGL_IMPORTER_CHECKPOINT_H
+
+#include "importer/config.h"
+#include "importer/graph.h"
+#include "importer/reasons.h"
+
+typedef struct mgl_checkpoint {
+    char *folder;              /* owned: where MODEL was found */
+    char *architecture;        /* owned: as config.json names it; "" when it does not */
+    mgl_graph *graph;          /* owned; NULL when not supported */
+    mgl_generation generation; /* end tokens and sampling values */
+    mgl_reasons reasons;       /* why it is not supported; none: it is */
+    uint64_t parameters;       /* elements of the model's tensors; a tied table counts once */
+    uint64_t bytes;            /* of those tensors, as stored */
+    int files;                 /* safetensors files */
+    int ignored;               /* stored tensors that the model does not use, known as harmless:
+                                   precomputed rope frequencies, the head of a tied model */
+} mgl_checkpoint;
+
+/* Resolves, opens and reads `model`, and hands out everything that is to be said about it, the
+ * reasons against it included. Fails for files that are missing or damaged. */
+mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_error *err);
+
+/* The same, but fails with MGL_BAD_INPUT and the first reason if there is one. */
+mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err);
+
+/* Releases it with its graph and files. To keep the graph (which holds the files), take it out:
+ * `graph = checkpoint->graph; checkpoint->graph = NULL;`. NULL is fine. */
+void mgl_checkpoint_close(mgl_checkpoint *checkpoint);
+
+/* Where MODEL lies: the path itself when it exists, else the snapshot of `org/name` that refs/main
+ * names in the local Hugging Face cache (environment: HF_HUB_CACHE, else HF_HOME/hub, else
+ * ~/.cache/huggingface/hub). Release *out with mgl_free. */
+mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err);
+
+#endif

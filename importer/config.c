@@ -1,0 +1,536 @@
+/*
+ * config.json. The sizes and the activation are read one by one; keys that other members of the
+ * family use to compute something else stand in one table with their neutral value, so that
+ * "present but switched off" is fine and everything else is a reason. Keys that no table knows are
+ * left alone: they do not change what LlamaForCausalLM computes.
+ */
+#include "importer/config.h"
+
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Largest sizes that are believed: some ten times those of any model of the family. */
+enum {
+    MAX_HIDDEN = 1 << 17,
+    MAX_LAYERS = 1 << 10,
+    MAX_HEADS = 1 << 10,
+    MAX_HEAD_DIM = 1 << 10,
+    MAX_FFN = 1 << 20,
+    MAX_VOCAB = 1 << 22,
+    MAX_POSITIONS = 1 << 28,
+};
+
+enum neutral { OFF, ONE }; /* null, false, 0 or []; null or 1 */
+
+/*  key                          neutral  why any other value is refused */
+static const struct forbidden {
+    const char *key;
+    enum neutral neutral;
+    const char *why;
+} forbidden[] = {
+    {"attention_bias", OFF, "biases in the attention can not be represented"},
+    {"mlp_bias", OFF, "biases in the feed-forward layers can not be represented"},
+    {"use_bias", OFF, "biases can not be represented"},
+    {"qkv_bias", OFF, "biases in the attention can not be represented"},
+    {"pretraining_tp", ONE, "sliced projections of tensor-parallel pretraining are not supported"},
+    {"quantization_config", OFF, "quantized checkpoints are not supported; use the original one"},
+    {"compression_config", OFF, "compressed checkpoints are not supported; use the original one"},
+    {"partial_rotary_factor", ONE, "rope on a part of each head can not be represented"},
+    {"rotary_pct", ONE, "rope on a part of each head can not be represented"},
+    {"rope_interleaved", OFF, "interleaved rope can not be represented"},
+    {"no_rope_layers", OFF, "layers without rope can not be represented"},
+    {"no_rope_layer_interval", OFF, "layers without rope can not be represented"},
+    {"alibi", OFF, "ALiBi positions can not be represented"},
+    {"qk_norm", OFF, "norms of q and k can not be represented"},
+    {"use_qk_norm", OFF, "norms of q and k can not be represented"},
+    {"qk_layernorm", OFF, "norms of q and k can not be represented"},
+    {"clip_qkv", OFF, "clipped q, k and v can not be represented"},
+    {"attention_multiplier", OFF, "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
+    {"query_pre_attn_scalar", OFF, "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
+    {"attention_chunk_size", OFF, "chunked attention can not be represented"},
+    {"attn_logit_softcapping", OFF, "soft caps can not be represented"},
+    {"final_logit_softcapping", OFF, "soft caps can not be represented"},
+    {"embedding_multiplier", ONE, "scaled embeddings can not be represented"},
+    {"scale_emb", ONE, "scaled embeddings can not be represented"},
+    {"residual_multiplier", ONE, "scaled residuals can not be represented"},
+    {"scale_depth", OFF, "scaled residuals can not be represented"},
+    {"logits_scaling", ONE, "scaled logits can not be represented"},
+    {"logit_scale", ONE, "scaled logits can not be represented"},
+    {"num_local_experts", OFF, "mixtures of experts can not be represented"},
+    {"num_experts", OFF, "mixtures of experts can not be represented"},
+    {"n_routed_experts", OFF, "mixtures of experts can not be represented"},
+    {"num_experts_per_tok", OFF, "mixtures of experts can not be represented"},
+    {"is_encoder_decoder", OFF, "encoders can not be represented"},
+    {"add_cross_attention", OFF, "cross attention can not be represented"},
+};
+
+/*  key                       neutral: values that change which token is drawn, beyond the three */
+static const struct {
+    const char *key;
+    enum neutral neutral;
+} foreign_sampling[] = {
+    {"repetition_penalty", ONE},
+    {"encoder_repetition_penalty", ONE},
+    {"no_repeat_ngram_size", OFF},
+    {"min_p", OFF},
+    {"top_h", OFF},
+    {"typical_p", ONE},
+    {"epsilon_cutoff", OFF},
+    {"eta_cutoff", OFF},
+    {"penalty_alpha", OFF},
+    {"num_beams", ONE},
+    {"guidance_scale", ONE},
+    {"bad_words_ids", OFF},
+    {"force_words_ids", OFF},
+    {"suppress_tokens", OFF},
+    {"begin_suppress_tokens", OFF},
+    {"forced_bos_token_id", OFF},
+    {"forced_eos_token_id", OFF},
+    {"sequence_bias", OFF},
+    {"exponential_decay_length_penalty", OFF},
+    {"min_length", OFF},
+    {"min_new_tokens", OFF},
+    {"stop_strings", OFF},
+    {"dola_layers", OFF},
+    {"watermarking_config", OFF},
+};
+
+static bool is_neutral(const cJSON *item, enum neutral neutral)
+{
+    if (!item || cJSON_IsNull(item))
+        return true;
+    if (neutral == ONE)
+        return cJSON_IsNumber(item) && !(item->valuedouble < 1) && !(item->valuedouble > 1);
+    if (cJSON_IsNumber(item))
+        return !(item->valuedouble < 0) && !(item->valuedouble > 0);
+    return cJSON_IsFalse(item) || (cJSON_IsArray(item) && !item->child);
+}
+
+/* The value as JSON, cut to the size of `text`. */
+static const char *print_value(const cJSON *item, char *text, size_t size)
+{
+    char *printed = cJSON_PrintUnformatted(item);
+    snprintf(text, size, "%s", printed ? printed : "?");
+    if (printed && strlen(printed) >= size)
+        snprintf(text + size - 4, 4, "...");
+    cJSON_free(printed);
+    return text;
+}
+
+/* ---- reading with reasons ------------------------------------------------------------------- */
+
+typedef struct reader {
+    const mgl_json *json;
+    mgl_config *config;
+    mgl_reasons *reasons;
+    mgl_status status; /* the first failure that is no reason */
+    mgl_error *err;
+} reader;
+
+/* A reason at `key`, which may be a path. */
+static void refuse(reader *r, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void refuse(reader *r, const char *key, const char *format, ...)
+{
+    char message[512];
+    mgl_text where = {0};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    mgl_text_format(&where, "%s: %s", r->json->file, key);
+    mgl_reasons_add(r->reasons, where.failed ? key : where.bytes, "%s", message);
+    mgl_text_clear(&where);
+}
+
+static void take(reader *r, mgl_status status, const mgl_error *cause)
+{
+    status = mgl_reasons_take(r->reasons, status, cause, r->err);
+    if (status && !r->status)
+        r->status = status;
+}
+
+/* A size within [1, most]; `missing` where the key is not there, 0 meaning that it must be. */
+static int32_t read_size(reader *r, const char *key, int32_t most, int32_t missing)
+{
+    int64_t value = missing;
+    mgl_error cause;
+    take(r, mgl_json_get_int(r->json, r->json->root, key, !missing, 1, most, &value, &cause),
+         &cause);
+    return (int32_t)value;
+}
+
+static double read_number(reader *r, const cJSON *object, const char *key, bool required,
+                          double missing)
+{
+    double value = missing;
+    mgl_error cause;
+    take(r, mgl_json_get_double(r->json, object, key, required, &value, &cause), &cause);
+    return value;
+}
+
+static bool read_flag(reader *r, const char *key)
+{
+    bool value = false;
+    mgl_error cause;
+    take(r, mgl_json_get_bool(r->json, r->json->root, key, false, &value, &cause), &cause);
+    return value;
+}
+
+static const char *read_string(reader *r, const cJSON *object, const char *key)
+{
+    const char *value = NULL;
+    mgl_error cause;
+    take(r, mgl_json_get_string(r->json, object, key, false, &value, &cause), &cause);
+    return value;
+}
+
+/* ---- what the model is ---------------------------------------------------------------------- */
+
+static void read_architecture(reader *r)
+{
+    const cJSON *list = mgl_json_member(r->json->root, "architectures"), *item;
+    const char *type = read_string(r, r->json->root, "model_type");
+    bool known = true;
+    cJSON_ArrayForEach(item, list)
+    {
+        const char *name = cJSON_IsString(item) ? item->valuestring : "an entry that is no string";
+        if (!strcmp(name, "LlamaForCausalLM"))
+            continue;
+        refuse(r, "architectures",
+               "%.100s is not supported; LlamaForCausalLM is the architecture that can be "
+               "represented",
+               name);
+        known = false;
+    }
+    if (known && type && strcmp(type, "llama") != 0)
+        refuse(r, "model_type", "\"%.100s\" is not supported; it must be \"llama\"", type);
+    if (!type && (!cJSON_IsArray(list) || !list->child))
+        refuse(r, "architectures", "the key is missing; it must be [\"LlamaForCausalLM\"]");
+}
+
+static void read_geometry(reader *r)
+{
+    mgl_geometry *g = &r->config->geometry;
+    g->hidden = read_size(r, "hidden_size", MAX_HIDDEN, 0);
+    g->layers = read_size(r, "num_hidden_layers", MAX_LAYERS, 0);
+    g->heads = read_size(r, "num_attention_heads", MAX_HEADS, 0);
+    g->ffn = read_size(r, "intermediate_size", MAX_FFN, 0);
+    g->vocab = read_size(r, "vocab_size", MAX_VOCAB, 0);
+    if (g->heads)
+        g->kv_heads = read_size(r, "num_key_value_heads", MAX_HEADS, g->heads);
+    if (g->heads && g->hidden) {
+        const cJSON *given = mgl_json_member(r->json->root, "head_dim");
+        if ((!given || cJSON_IsNull(given)) && g->hidden % g->heads)
+            refuse(r, "num_attention_heads",
+                   "hidden_size %d is no multiple of %d heads, and head_dim is not given",
+                   g->hidden, g->heads);
+        else
+            g->head_dim = read_size(r, "head_dim", MAX_HEAD_DIM,
+                                    g->hidden >= g->heads ? g->hidden / g->heads : 1);
+    }
+    if (g->head_dim > MAX_HEAD_DIM || g->head_dim % 2)
+        refuse(r, "head_dim", "%d is not supported; it must be even and at most %d", g->head_dim,
+               MAX_HEAD_DIM);
+    if (g->kv_heads && g->heads % g->kv_heads)
+        refuse(r, "num_key_value_heads", "%d heads can not share %d key and value heads evenly",
+               g->heads, g->kv_heads);
+    /* Hugging Face's defaults for these two. */
+    r->config->max_positions = read_size(r, "max_position_embeddings", MAX_POSITIONS, 2048);
+    double eps = read_number(r, r->json->root, "rms_norm_eps", false, 1e-6);
+    g->eps = (float)eps;
+    if (!(g->eps > 0) || eps >= 1)
+        refuse(r, "rms_norm_eps", "%g is not supported; it must be above 0 and below 1", eps);
+    r->config->tied = read_flag(r, "tie_word_embeddings");
+}
+
+static void check_activation(reader *r)
+{
+    const char *name = read_string(r, r->json->root, "hidden_act");
+    if (name && strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0)
+        refuse(r, "hidden_act", "the activation \"%.100s\" is not supported; it must be \"silu\"",
+               name);
+}
+
+/* Windows that are declared but not in use, as some configs have them, are fine. */
+static void check_windows(reader *r)
+{
+    char value[64];
+    const cJSON *window = mgl_json_member(r->json->root, "sliding_window");
+    const cJSON *use = mgl_json_member(r->json->root, "use_sliding_window"), *type;
+    if (!is_neutral(window, OFF) && !cJSON_IsFalse(use))
+        refuse(r, "sliding_window", "%s: attention over a sliding window can not be represented",
+               print_value(window, value, sizeof value));
+    cJSON_ArrayForEach(type, mgl_json_member(r->json->root, "layer_types"))
+    {
+        if (cJSON_IsString(type) && !strcmp(type->valuestring, "full_attention"))
+            continue;
+        refuse(r, "layer_types", "%s is not supported; every layer must have full_attention",
+               print_value(type, value, sizeof value));
+        return;
+    }
+}
+
+static void check_forbidden(reader *r)
+{
+    char value[64];
+    for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
+        const struct forbidden *f = &forbidden[i];
+        const cJSON *item = mgl_json_member(r->json->root, f->key);
+        if (!is_neutral(item, f->neutral))
+            refuse(r, f->key, "%s: %s", print_value(item, value, sizeof value), f->why);
+    }
+}
+
+/* ---- rope ----------------------------------------------------------------------------------- */
+
+/*  keys of a rope object, beyond rope_type and type, with the types that they mean something for;
+    the last two may stand in any, as Hugging Face writes them */
+static const struct {
+    const char *key;
+    unsigned types; /* bits 1 << mgl_rope_type */
+} rope_keys[] = {
+    {"factor", 1u << MGL_ROPE_LINEAR | 1u << MGL_ROPE_LLAMA3 | 1u << MGL_ROPE_DYNAMIC},
+    {"low_freq_factor", 1u << MGL_ROPE_LLAMA3},
+    {"high_freq_factor", 1u << MGL_ROPE_LLAMA3},
+    {"original_max_position_embeddings", ~0u},
+    {"rope_theta", ~0u},
+};
+
+static bool find_rope_type(const char *name, mgl_rope_type *type)
+{
+    static const char *const names[] = {
+#define MGL_X(id, name) name,
+        MGL_ROPE_TYPES(MGL_X)
+#undef MGL_X
+    };
+    for (int i = 0; i < MGL_ROPE_TYPE_COUNT; i++)
+        if (!strcmp(names[i], name))
+            return *type = (mgl_rope_type)i, true;
+    return false;
+}
+
+static void check_rope_keys(reader *r, const char *object_key, const cJSON *object)
+{
+    char key[128], value[64];
+    for (const cJSON *item = object->child; item; item = item->next) {
+        size_t i = 0, count = sizeof rope_keys / sizeof *rope_keys;
+        if (!strcmp(item->string, "rope_type") || !strcmp(item->string, "type") ||
+            cJSON_IsNull(item))
+            continue;
+        snprintf(key, sizeof key, "%s.%.80s", object_key, item->string);
+        if (!strcmp(item->string, "partial_rotary_factor")) {
+            if (!is_neutral(item, ONE))
+                refuse(r, key, "%s: rope on a part of each head can not be represented",
+                       print_value(item, value, sizeof value));
+            continue;
+        }
+        while (i < count && strcmp(rope_keys[i].key, item->string) != 0)
+            i++;
+        if (i == count || !(rope_keys[i].types & 1u << r->config->rope.type))
+            refuse(r, key, "the key means nothing for this type of rope; remove it");
+    }
+}
+
+static void read_llama3(reader *r, const char *object_key, const cJSON *object)
+{
+    mgl_rope *rope = &r->config->rope;
+    rope->low_freq_factor = read_number(r, object, "low_freq_factor", true, 1);
+    rope->high_freq_factor = read_number(r, object, "high_freq_factor", true, 4);
+    rope->original_max_positions =
+        read_number(r, object, "original_max_position_embeddings", true, 8192);
+    if (!(rope->low_freq_factor > 0) || !(rope->high_freq_factor > rope->low_freq_factor))
+        refuse(r, object_key, "low_freq_factor must be above 0 and below high_freq_factor");
+    if (!(rope->original_max_positions >= 1))
+        refuse(r, object_key, "original_max_position_embeddings must be at least 1");
+}
+
+/* One rope object, of either form. */
+static void read_rope_object(reader *r, const char *object_key, const cJSON *object)
+{
+    mgl_rope *rope = &r->config->rope;
+    const char *type = read_string(r, object, "rope_type");
+    if (!type)
+        type = read_string(r, object, "type");
+    if (type && !find_rope_type(type, &rope->type)) {
+        refuse(r, object_key,
+               "the rope type \"%.80s\" is not supported; default, linear, llama3 and dynamic are",
+               type);
+        return;
+    }
+    check_rope_keys(r, object_key, object);
+    if (rope->type != MGL_ROPE_DEFAULT) {
+        rope->factor = read_number(r, object, "factor", true, 1);
+        if (!(rope->factor > 0))
+            refuse(r, object_key, "factor must be above 0");
+    }
+    if (rope->type == MGL_ROPE_LLAMA3)
+        read_llama3(r, object_key, object);
+    double original = read_number(r, object, "original_max_position_embeddings", false, -1);
+    if (rope->type == MGL_ROPE_DYNAMIC && original > 0 &&
+        (original < r->config->max_positions || original > r->config->max_positions))
+        refuse(r, object_key,
+               "dynamic rope with an original_max_position_embeddings of its own is not supported");
+    double outer = read_number(r, r->json->root, "rope_theta", false, -1);
+    rope->theta = read_number(r, object, "rope_theta", false, outer > 0 ? outer : 10000);
+    if (outer > 0 && (rope->theta < outer || rope->theta > outer))
+        refuse(r, "rope_theta", "%g contradicts %s.rope_theta, %g; keep one", outer, object_key,
+               rope->theta);
+}
+
+static void read_rope(reader *r)
+{
+    mgl_rope *rope = &r->config->rope;
+    const cJSON *parameters = NULL, *scaling = NULL;
+    mgl_error cause;
+    take(r,
+         mgl_json_get_object(r->json, r->json->root, "rope_parameters", false, &parameters, &cause),
+         &cause);
+    take(r, mgl_json_get_object(r->json, r->json->root, "rope_scaling", false, &scaling, &cause),
+         &cause);
+    if (parameters && scaling && !cJSON_Compare(parameters, scaling, true))
+        refuse(r, "rope_parameters", "contradicts rope_scaling; keep one of the two");
+    if (parameters)
+        read_rope_object(r, "rope_parameters", parameters);
+    else if (scaling)
+        read_rope_object(r, "rope_scaling", scaling);
+    else
+        rope->theta = read_number(r, r->json->root, "rope_theta", false, 10000);
+    if (!(rope->theta > 0) || rope->theta > 1e30)
+        refuse(r, "rope_theta", "%g is not supported; it must be above 0", rope->theta);
+}
+
+mgl_status mgl_config_read(const mgl_json *json, mgl_config *out, mgl_reasons *reasons,
+                           mgl_error *err)
+{
+    *out = (mgl_config){.rope = {.theta = 10000, .factor = 1}};
+    reader r = {.json = json, .config = out, .reasons = reasons, .err = err};
+    if (!cJSON_IsObject(json->root)) {
+        mgl_reasons_add(reasons, json->file, "must be a JSON object");
+        return MGL_OK;
+    }
+    read_architecture(&r);
+    read_geometry(&r);
+    check_activation(&r);
+    check_windows(&r);
+    check_forbidden(&r);
+    read_rope(&r);
+    if (!r.status && reasons->failed)
+        return mgl_fail_memory(err, sizeof(mgl_reason));
+    return r.status;
+}
+
+/* ---- generation_config.json ----------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* eos_token_id: missing, null, one id, or a list. *given tells whether there is any. */
+static mgl_status read_end_tokens(const mgl_json *json, int32_t vocab, mgl_generation *out,
+                                  bool *given, mgl_error *err)
+{
+    const cJSON *value = mgl_json_member(json->root, "eos_token_id");
+    *given = value && !cJSON_IsNull(value);
+    if (!*given)
+        return MGL_OK;
+    size_t count = cJSON_IsArray(value) ? (size_t)cJSON_GetArraySize(value) : 1, kept = 0;
+    out->end_tokens = mgl_alloc_zero(count, sizeof *out->end_tokens);
+    if (!out->end_tokens)
+        return mgl_fail_memory(err, count * sizeof *out->end_tokens);
+    const cJSON *item = cJSON_IsArray(value) ? value->child : value;
+    for (size_t i = 0; i < count; i++, item = item->next) {
+        int64_t id;
+        mgl_status status =
+            mgl_json_item_int(json, item, "eos_token_id", INT32_MIN, INT32_MAX, &id, err);
+        if (status)
+            return status;
+        if (id >= 0 && id < vocab)
+            out->end_tokens[out->end_count++] = (int32_t)id;
+    }
+    if (out->end_count)
+        qsort(out->end_tokens, out->end_count, sizeof *out->end_tokens, by_id);
+    for (size_t i = 0; i < out->end_count; i++)
+        if (!i || out->end_tokens[i] != out->end_tokens[i - 1])
+            out->end_tokens[kept++] = out->end_tokens[i];
+    out->end_count = kept;
+    return MGL_OK;
+}
+
+static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
+{
+    double temperature = 1, top_p = 1;
+    int64_t top_k = 50;
+    mgl_status status =
+        mgl_json_get_bool(json, json->root, "do_sample", false, &out->do_sample, err);
+    if (!status)
+        status = mgl_json_get_double(json, json->root, "temperature", false, &temperature, err);
+    if (!status)
+        status = mgl_json_get_int(json, json->root, "top_k", false, 0, INT32_MAX, &top_k, err);
+    if (!status)
+        status = mgl_json_get_double(json, json->root, "top_p", false, &top_p, err);
+    if (status)
+        return status;
+    if (!(temperature >= 0 && temperature <= 1e6) || !(top_p >= 0 && top_p <= 1))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file,
+                        "temperature %g and top_p %g: they must be between 0 and 1,000,000 and "
+                        "between 0 and 1",
+                        temperature, top_p);
+    out->temperature = (float)temperature;
+    out->top_k = (int32_t)top_k;
+    out->top_p = (float)top_p;
+    return MGL_OK;
+}
+
+/* Notes the first key of the table that is not neutral. */
+static mgl_status note_foreign(const mgl_json *json, mgl_generation *out, mgl_error *err)
+{
+    char value[64], text[160];
+    for (size_t i = 0; i < sizeof foreign_sampling / sizeof *foreign_sampling; i++) {
+        const char *key = foreign_sampling[i].key;
+        const cJSON *item = mgl_json_member(json->root, key);
+        if (is_neutral(item, foreign_sampling[i].neutral))
+            continue;
+        snprintf(text, sizeof text, "%s is %s", key, print_value(item, value, sizeof value));
+        out->unsupported = mgl_strdup(text);
+        return out->unsupported ? MGL_OK : mgl_fail_memory(err, sizeof text);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
+                               mgl_generation *out, mgl_error *err)
+{
+    bool given = false;
+    mgl_status status = MGL_OK;
+    *out = (mgl_generation){.temperature = 1, .top_k = 50, .top_p = 1};
+    if (generation && !cJSON_IsObject(generation->root))
+        return mgl_fail(err, MGL_BAD_INPUT, generation->file, "must be a JSON object");
+    if (generation) {
+        status = read_sampling(generation, out, err);
+        if (!status)
+            status = note_foreign(generation, out, err);
+        if (!status)
+            status = read_end_tokens(generation, vocab, out, &given, err);
+    }
+    if (!status && !given)
+        status = read_end_tokens(config, vocab, out, &given, err);
+    if (status)
+        mgl_generation_clear(out);
+    return status;
+}
+
+void mgl_generation_clear(mgl_generation *generation)
+{
+    mgl_free(generation->end_tokens);
+    mgl_free(generation->unsupported);
+    *generation = (mgl_generation){0};
+}

@@ -1,0 +1,69 @@
+/*
+ * config.json and generation_config.json of a Llama-family checkpoint, in the form of Transformers 5
+ * (rope_parameters) and in the older one (rope_theta, rope_scaling). Keys that change what the model
+ * computes in a way that the graph has no words for become reasons against the checkpoint.
+ */
+#ifndef MGL_IMPORTER_CONFIG_H
+#define MGL_IMPORTER_CONFIG_H
+
+#include "base/json.h"
+#include "importer/graph.h"
+#include "importer/reasons.h"
+
+/*  enum      name */
+#define MGL_ROPE_TYPES(X)                                                                          \
+    X(DEFAULT, "default")                                                                          \
+    X(LINEAR, "linear")                                                                            \
+    X(LLAMA3, "llama3")                                                                            \
+    X(DYNAMIC, "dynamic")
+
+typedef enum mgl_rope_type {
+#define MGL_X(id, name) MGL_ROPE_##id,
+    MGL_ROPE_TYPES(MGL_X)
+#undef MGL_X
+        MGL_ROPE_TYPE_COUNT
+} mgl_rope_type;
+
+typedef struct mgl_rope {
+    mgl_rope_type type;
+    double theta;                             /* the base of the frequencies */
+    double factor;                            /* linear, llama3 */
+    double low_freq_factor, high_freq_factor; /* llama3 */
+    double original_max_positions;            /* llama3 */
+} mgl_rope;
+
+/* What config.json says, as far as it makes sense. */
+typedef struct mgl_config {
+    mgl_geometry geometry;
+    int32_t max_positions;
+    bool tied;
+    mgl_rope rope;
+} mgl_config;
+
+/* Fills *out and adds every reason against it. Fails only when memory runs out. */
+mgl_status mgl_config_read(const mgl_json *json, mgl_config *out, mgl_reasons *reasons,
+                           mgl_error *err);
+
+/* The inverse frequencies (head_dim / 2), in the f32 arithmetic and its order of Hugging Face's
+ * modeling_rope_utils.py. */
+void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, float *inv_freq);
+
+/* What generation_config.json asks for; Hugging Face's defaults where it is silent. */
+typedef struct mgl_generation {
+    int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary */
+    size_t end_count;
+    bool do_sample;    /* false: greedy, and the next three do not matter */
+    float temperature; /* 1 */
+    int32_t top_k;     /* 50; 0: off */
+    float top_p;       /* 1: off */
+    char *unsupported; /* owned: a key that changes sampling in a way Megalith does not know, as in
+                          "repetition_penalty is 1.1"; NULL for none */
+} mgl_generation;
+
+/* `generation` may be NULL (no such file): end tokens then come from `config`, as they do when it
+ * has none. Ids beyond the vocabulary can not occur and are left out. */
+mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
+                               mgl_generation *out, mgl_error *err);
+void mgl_generation_clear(mgl_generation *generation);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * Building the graph of a Llama decoder and looking things up in it. Node and tensor lists are sized
+ * once, from the geometry; `add_node` and `add_tensor` fill them in order, so that every node stands
+ * behind its inputs.
+ */
+#include "importer/graph.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LAYER_NODES = 13, LAYER_TENSORS = 9 };
+
+static const char *const kind_names[] = {
+#define MGL_X(id, name, inputs, meaning) name,
+    MGL_NODE_KINDS(MGL_X)
+#undef MGL_X
+};
+
+const char *mgl_node_kind_name(mgl_node_kind kind)
+{
+    return kind_names[kind];
+}
+
+void mgl_graph_free(mgl_graph *graph)
+{
+    if (!graph)
+        return;
+    if (graph->close_reader)
+        graph->close_reader(graph->reader);
+    for (int i = 0; i < graph->tensor_count; i++)
+        mgl_free(graph->tensors[i].name);
+    mgl_free(graph->tensors);
+    mgl_free(graph->nodes);
+    mgl_free(graph->inv_freq);
+    mgl_free(graph);
+}
+
+int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], int tensor)
+{
+    for (int i = 0; i < graph->node_count; i++) {
+        const mgl_node *node = &graph->nodes[i];
+        if (node->kind == kind && node->tensor == tensor && node->in[0] == in[0] &&
+            node->in[1] == in[1] && node->in[2] == in[2])
+            return i;
+    }
+    return -1;
+}
+
+int mgl_graph_find_tensor(const mgl_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->tensor_count; i++)
+        if (!strcmp(graph->tensors[i].name, name))
+            return i;
+    return -1;
+}
+
+/* A graph under construction. Once memory ran out, further calls do nothing. */
+typedef struct builder {
+    mgl_graph *graph;
+    mgl_dtype dtype;
+    int layer; /* being built, or -1 */
+    bool failed;
+} builder;
+
+/* The name is "model.layers.<layer>.<name>" inside a layer, `name` elsewhere; rank 1 if rows < 0. */
+static int add_tensor(builder *b, const char *name, int64_t rows, int64_t cols)
+{
+    char full[96];
+    if (b->layer >= 0)
+        snprintf(full, sizeof full, "model.layers.%d.%s", b->layer, name);
+    else
+        snprintf(full, sizeof full, "%s", name);
+    char *copy = b->failed ? NULL : mgl_strdup(full);
+    if (!copy) {
+        b->failed = true;
+        return -1;
+    }
+    b->graph->tensors[b->graph->tensor_count] = (mgl_tensor){.name = copy,
+                                                             .dtype = b->dtype,
+                                                             .rank = rows < 0 ? 1 : 2,
+                                                             .rows = rows < 0 ? 1 : rows,
+                                                             .cols = cols};
+    return b->graph->tensor_count++;
+}
+
+static int add_node(builder *b, mgl_node_kind kind, int in0, int in1, int in2, int tensor,
+                    int width)
+{
+    b->graph->nodes[b->graph->node_count] = (mgl_node){
+        .kind = kind, .in = {in0, in1, in2}, .tensor = tensor, .layer = b->layer, .width = width};
+    return b->graph->node_count++;
+}
+
+static int add_norm(builder *b, int in, const char *name)
+{
+    int width = b->graph->geometry.hidden;
+    int tensor = add_tensor(b, name, -1, width);
+    return add_node(b, MGL_NODE_NORM, in, -1, -1, tensor, width);
+}
+
+static int add_linear(builder *b, int in, const char *name, int width)
+{
+    int tensor = add_tensor(b, name, width, b->graph->nodes[in].width);
+    return add_node(b, MGL_NODE_LINEAR, in, -1, -1, tensor, width);
+}
+
+/* One decoder layer on the value x; its output. */
+static int add_layer(builder *b, int x)
+{
+    const mgl_geometry *g = &b->graph->geometry;
+    int width = g->heads * g->head_dim, kv_width = g->kv_heads * g->head_dim;
+    int n = add_norm(b, x, "input_layernorm.weight");
+    int q = add_linear(b, n, "self_attn.q_proj.weight", width);
+    int k = add_linear(b, n, "self_attn.k_proj.weight", kv_width);
+    int v = add_linear(b, n, "self_attn.v_proj.weight", kv_width);
+    int a = add_node(b, MGL_NODE_ATTENTION, q, k, v, -1, width);
+    int o = add_linear(b, a, "self_attn.o_proj.weight", g->hidden);
+    int sum = add_node(b, MGL_NODE_ADD, x, o, -1, -1, g->hidden);
+    int m = add_norm(b, sum, "post_attention_layernorm.weight");
+    int gate = add_linear(b, m, "mlp.gate_proj.weight", g->ffn);
+    int up = add_linear(b, m, "mlp.up_proj.weight", g->ffn);
+    int s = add_node(b, MGL_NODE_SWIGLU, gate, up, -1, -1, g->ffn);
+    int down = add_linear(b, s, "mlp.down_proj.weight", g->hidden);
+    return add_node(b, MGL_NODE_ADD, sum, down, -1, -1, g->hidden);
+}
+
+static void add_model(builder *b)
+{
+    const mgl_geometry *g = &b->graph->geometry;
+    int tokens = add_node(b, MGL_NODE_TOKENS, -1, -1, -1, -1, 1);
+    int table = add_tensor(b, "model.embed_tokens.weight", g->vocab, g->hidden);
+    int x = add_node(b, MGL_NODE_EMBED, tokens, -1, -1, table, g->hidden);
+    for (b->layer = 0; b->layer < g->layers; b->layer++)
+        x = add_layer(b, x);
+    b->layer = -1;
+    x = add_norm(b, x, "model.norm.weight");
+    int logits = b->graph->tied ? add_node(b, MGL_NODE_LINEAR, x, -1, -1, table, g->vocab)
+                                : add_linear(b, x, "lm_head.weight", g->vocab);
+    b->graph->output = add_node(b, MGL_NODE_SAMPLE, logits, -1, -1, -1, 1);
+}
+
+mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_positions, bool tied,
+                                 mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
+                                 mgl_error *err)
+{
+    size_t layers = (size_t)geometry->layers, half = (size_t)geometry->head_dim / 2;
+    mgl_graph *graph = mgl_alloc_zero(1, sizeof *graph);
+    if (!graph)
+        return mgl_fail_memory(err, sizeof *graph);
+    graph->geometry = *geometry;
+    graph->max_positions = max_positions;
+    graph->dtype = dtype;
+    graph->tied = tied;
+    graph->inv_freq = mgl_alloc_zero(half, sizeof *graph->inv_freq);
+    graph->tensors = mgl_alloc_zero(layers * LAYER_TENSORS + 3, sizeof *graph->tensors);
+    graph->nodes = mgl_alloc_zero(layers * LAYER_NODES + 5, sizeof *graph->nodes);
+    builder b = {.graph = graph, .dtype = dtype, .layer = -1};
+    b.failed = !graph->inv_freq || !graph->tensors || !graph->nodes;
+    if (!b.failed) {
+        memcpy(graph->inv_freq, inv_freq, half * sizeof *inv_freq);
+        add_model(&b);
+    }
+    if (b.failed) {
+        mgl_graph_free(graph);
+        return mgl_fail_memory(err, layers * LAYER_TENSORS * sizeof *graph->tensors);
+    }
+    *out = graph;
+    return MGL_OK;
+}

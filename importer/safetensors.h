@@ -1,0 +1,67 @@
+/*
+ * The safetensors format, strictly: 8 bytes of header length (little endian), a JSON header, then
+ * the tensors' bytes, in one file or in shards that an index names. Refused: a header over 100 MB or
+ * beyond the end of the file, anything in it that the format does not know, names that stand twice,
+ * sizes that are not shape times dtype, ranges that leave holes, overlap or do not end exactly where
+ * the file ends, and shards whose name leaves the folder. All arithmetic is checked.
+ *
+ * Tensors of any dtype and rank are listed: whether one can be used is the importer's question.
+ */
+#ifndef MGL_IMPORTER_SAFETENSORS_H
+#define MGL_IMPORTER_SAFETENSORS_H
+
+#include "base/dtype.h"
+#include "base/file.h"
+
+enum { MGL_STORED_MAX_RANK = 8, MGL_SAFETENSORS_MAX_HEADER = 100 * 1000 * 1000 };
+
+/* One tensor of a file. */
+typedef struct mgl_stored_tensor {
+    char *name;               /* owned */
+    const char *stored_dtype; /* the format's name, "BF16"; static storage */
+    bool usable;              /* the dtype is one of F32, F16 and BF16 */
+    mgl_dtype dtype;          /* when usable */
+    int rank;
+    int64_t shape[MGL_STORED_MAX_RANK]; /* (rank) */
+    size_t offset, bytes;               /* behind the header */
+    int file;                           /* index into mgl_safetensors.files */
+} mgl_stored_tensor;
+
+typedef struct mgl_stored_list {
+    mgl_stored_tensor *items; /* (count) */
+    size_t count, capacity;
+} mgl_stored_list;
+
+typedef struct mgl_stored_file {
+    mgl_map *map;
+    size_t data; /* offset of the first byte behind the header */
+} mgl_stored_file;
+
+/* The tensors of a checkpoint, sorted by name. */
+typedef struct mgl_safetensors {
+    mgl_stored_list tensors;
+    mgl_stored_file *files; /* (file_count) */
+    int file_count;
+} mgl_safetensors;
+
+/* Appends to `list` the tensors of one header of `length` bytes, behind which `data_bytes` bytes
+ * stand in the file. `file` is for messages, `index` becomes the tensors' file. On failure what was
+ * appended stays in the list. */
+mgl_status mgl_safetensors_parse_header(const char *header, size_t length, size_t data_bytes,
+                                        const char *file, int index, mgl_stored_list *list,
+                                        mgl_error *err);
+void mgl_stored_list_clear(mgl_stored_list *list);
+
+/* Opens model.safetensors of the folder, or else the shards of model.safetensors.index.json.
+ * Release with mgl_safetensors_close. */
+mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err);
+void mgl_safetensors_close(mgl_safetensors *files); /* NULL is fine */
+
+/* The index of the tensor of that name, or -1. */
+int mgl_safetensors_find(const mgl_safetensors *files, const char *name);
+
+/* Copies bytes [offset, offset + length) of a tensor. Thread safe. */
+mgl_status mgl_safetensors_read(const mgl_safetensors *files, int tensor, size_t offset,
+                                size_t length, void *to, mgl_error *err);
+
+#endif

@@ -1,0 +1,460 @@
+/* Decoders. See decode.h. */
+#include "importer/tokenizer/decode.h"
+
+#include "base/memory.h"
+#include "importer/tokenizer/byte_level.h"
+#include "importer/tokenizer/utf8.h"
+
+#include <string.h>
+
+/* What a stage is told. Text comes between a begin and an end; the finish comes last. */
+typedef enum event { BEGIN, TEXT, END, FINISH } event;
+
+/* What a stage remembers. */
+typedef struct stage_state {
+    bool begun;     /* it has seen a token, or opened its only one */
+    bool inside;    /* ByteFallback: this token is no byte token, its text goes through */
+    size_t tokens;  /* tokens that have ended */
+    size_t dropped; /* Strip: leading characters of this token that were left out */
+    size_t kept;    /* Strip: trailing characters that may be left out */
+    bool leading;   /* Strip: nothing of this token was handed on yet */
+    mgl_text held;  /* text of the token so far that is kept back */
+    mgl_text run;   /* ByteFallback: the run of bytes; ByteLevel: the cut character */
+} stage_state;
+
+struct mgl_decoding {
+    const mgl_decoder *decoder;
+    stage_state *states; /* (count) */
+    size_t count;        /* stages; closing does not need the decoder any more */
+    mgl_text *out;       /* where the last stage writes */
+    mgl_error *err;
+};
+
+static void clear_stage(mgl_decode_stage *stage)
+{
+    mgl_free(stage->content);
+    mgl_free(stage->literal);
+    mgl_pattern_free(stage->pattern);
+}
+
+mgl_status mgl_decoder_add(mgl_decoder *decoder, mgl_decode_stage stage, mgl_error *err)
+{
+    if (!mgl_grow((void **)&decoder->stages, &decoder->capacity, decoder->count, sizeof stage)) {
+        clear_stage(&stage);
+        return mgl_fail_memory(err, sizeof stage);
+    }
+    decoder->stages[decoder->count++] = stage;
+    return MGL_OK;
+}
+
+void mgl_decoder_clear(mgl_decoder *decoder)
+{
+    for (size_t i = 0; i < decoder->count; i++)
+        clear_stage(&decoder->stages[i]);
+    mgl_free(decoder->stages);
+    *decoder = (mgl_decoder){0};
+}
+
+static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *text, size_t length);
+
+static mgl_status tell_text(mgl_decoding *d, size_t index, const char *text, size_t length)
+{
+    return length ? tell(d, index, TEXT, text, length) : MGL_OK;
+}
+
+/* A token that is complete. */
+static mgl_status tell_token(mgl_decoding *d, size_t index, const char *text, size_t length)
+{
+    mgl_status status = tell(d, index, BEGIN, NULL, 0);
+    if (!status)
+        status = tell_text(d, index, text, length);
+    return status ? status : tell(d, index, END, NULL, 0);
+}
+
+/* Empties a text that is kept for its room; an error when it has lost something. */
+static mgl_status emptied(mgl_decoding *d, mgl_text *text)
+{
+    bool failed = text->failed;
+    if (failed)
+        mgl_text_clear(text);
+    text->length = 0;
+    return failed ? mgl_fail_memory(d->err, 64) : MGL_OK;
+}
+
+/* ---- ByteLevel ------------------------------------------------------------------------------ */
+
+/* Hands on what is certain of the bytes in state->run, all of them if `last`. */
+static mgl_status hand_bytes(mgl_decoding *d, size_t index, stage_state *state, bool last)
+{
+    mgl_text *run = &state->run;
+    size_t at = 0, used;
+    mgl_status status = MGL_OK;
+    while (at < run->length && !status) {
+        size_t good = mgl_utf8_valid(run->bytes + at, run->length - at);
+        status = tell_text(d, index + 1, run->bytes + at, good);
+        at += good;
+        if (status || at == run->length)
+            break;
+        if (mgl_utf8_look(run->bytes + at, run->length - at, &used) == MGL_UTF8_CUT && !last)
+            break;
+        status = tell_text(d, index + 1, MGL_UTF8_REPLACEMENT, strlen(MGL_UTF8_REPLACEMENT));
+        at += used;
+    }
+    if (at)
+        memmove(run->bytes, run->bytes + at, run->length - at);
+    run->length -= at;
+    return status;
+}
+
+/* A whole token: its bytes if all of its characters stand for one, else itself. */
+static mgl_status map_token(mgl_decoding *d, size_t index, stage_state *state)
+{
+    mgl_text *held = &state->held, *run = &state->run;
+    size_t before = run->length;
+    for (size_t at = 0; at < held->length;) {
+        uint32_t character;
+        at += mgl_utf8_next(held->bytes + at, &character);
+        int byte = mgl_byte_level_byte(character);
+        if (byte < 0) {
+            run->length = before;
+            mgl_text_append(run, held->bytes, held->length);
+            break;
+        }
+        char one = (char)byte;
+        mgl_text_append(run, &one, 1);
+    }
+    mgl_status status = emptied(d, held);
+    if (!status && run->failed)
+        status = emptied(d, run);
+    return status ? status : hand_bytes(d, index, state, false);
+}
+
+static mgl_status on_byte_level(mgl_decoding *d, size_t index, stage_state *state, event what,
+                                const char *text, size_t length)
+{
+    mgl_status status = MGL_OK;
+    if (!state->begun)
+        status = tell(d, index + 1, BEGIN, NULL, 0);
+    state->begun = true;
+    if (status)
+        return status;
+    if (what == TEXT)
+        mgl_text_append(&state->held, text, length);
+    if (what == END)
+        return map_token(d, index, state);
+    if (what != FINISH)
+        return MGL_OK;
+    status = hand_bytes(d, index, state, true);
+    if (!status)
+        status = tell(d, index + 1, END, NULL, 0);
+    return status ? status : tell(d, index + 1, FINISH, NULL, 0);
+}
+
+/* ---- ByteFallback --------------------------------------------------------------------------- */
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* The byte of a token <0xHH>; -1 when it is none. As in Rust's u8::from_str_radix, "+H" is a number
+ * as well. */
+static int byte_token(const char *token, size_t length)
+{
+    if (length != 6 || memcmp(token, "<0x", 3) || token[5] != '>')
+        return -1;
+    int high = token[3] == '+' ? 0 : hex(token[3]), low = hex(token[4]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+/* The run of bytes has ended: one token of its characters, or one U+FFFD for each byte. */
+static mgl_status end_run(mgl_decoding *d, size_t index, stage_state *state)
+{
+    mgl_text *run = &state->run;
+    size_t length = run->length;
+    mgl_status status = MGL_OK;
+    if (run->failed)
+        return emptied(d, run);
+    if (length && mgl_utf8_valid(run->bytes, length) == length) {
+        status = tell_token(d, index + 1, run->bytes, length);
+    } else {
+        for (size_t i = 0; i < length && !status; i++)
+            status = tell_token(d, index + 1, MGL_UTF8_REPLACEMENT, strlen(MGL_UTF8_REPLACEMENT));
+    }
+    run->length = 0;
+    return status;
+}
+
+/* The token is no byte token: it goes through, what is held of it first. */
+static mgl_status let_through(mgl_decoding *d, size_t index, stage_state *state)
+{
+    mgl_status status = end_run(d, index, state);
+    if (!status && state->held.failed)
+        status = emptied(d, &state->held);
+    if (!status)
+        status = tell(d, index + 1, BEGIN, NULL, 0);
+    if (!status)
+        status = tell_text(d, index + 1, state->held.bytes, state->held.length);
+    state->held.length = 0;
+    state->inside = true;
+    return status;
+}
+
+static mgl_status on_byte_fallback(mgl_decoding *d, size_t index, stage_state *state, event what,
+                                   const char *text, size_t length)
+{
+    mgl_status status = MGL_OK;
+    if (what == TEXT) {
+        if (state->inside)
+            return tell_text(d, index + 1, text, length);
+        mgl_text_append(&state->held, text, length);
+        return state->held.length > 6 ? let_through(d, index, state) : MGL_OK;
+    }
+    if (what == FINISH) {
+        status = end_run(d, index, state);
+        return status ? status : tell(d, index + 1, FINISH, NULL, 0);
+    }
+    if (what == BEGIN)
+        return MGL_OK;
+    int byte = state->inside ? -1 : byte_token(state->held.bytes, state->held.length);
+    if (byte >= 0) {
+        char one = (char)byte;
+        mgl_text_append(&state->run, &one, 1);
+        return emptied(d, &state->held);
+    }
+    if (!state->inside)
+        status = let_through(d, index, state);
+    state->inside = false;
+    return status ? status : tell(d, index + 1, END, NULL, 0);
+}
+
+/* ---- Replace -------------------------------------------------------------------------------- */
+
+/* Hands on the token so far with its matches replaced, but for `keep` bytes at its end. */
+static mgl_status hand_replaced(mgl_decoding *d, size_t index, stage_state *state, size_t keep)
+{
+    const mgl_decode_stage *stage = &d->decoder->stages[index];
+    mgl_text *held = &state->held;
+    mgl_pattern_scan scan = {.text = held->bytes, .length = held->length};
+    size_t done = 0, content = strlen(stage->content);
+    mgl_status status = MGL_OK;
+    for (bool found = held->length > 0; found && !status;) {
+        status = mgl_pattern_next(stage->pattern, &scan, &found, d->err);
+        if (status || !found)
+            break;
+        status = tell_text(d, index + 1, held->bytes + done, scan.start - done);
+        if (!status)
+            status = tell_text(d, index + 1, stage->content, content);
+        done = scan.end;
+    }
+    if (held->length - done < keep)
+        keep = held->length - done;
+    size_t until = held->length - keep;
+    if (!status)
+        status = tell_text(d, index + 1, held->bytes ? held->bytes + done : "", until - done);
+    if (keep)
+        memmove(held->bytes, held->bytes + until, keep);
+    held->length = keep;
+    return status;
+}
+
+/* Bytes at the end of `text` that may be the start of a match. */
+static size_t begun_match(const char *text, size_t length, const char *literal)
+{
+    size_t whole = strlen(literal), most = whole - 1 < length ? whole - 1 : length;
+    for (size_t size = most; size > 0; size--) {
+        if (!memcmp(text + length - size, literal, size))
+            return size;
+    }
+    return 0;
+}
+
+static mgl_status on_replace(mgl_decoding *d, size_t index, stage_state *state, event what,
+                             const char *text, size_t length)
+{
+    const char *literal = d->decoder->stages[index].literal;
+    if (what == TEXT) {
+        mgl_text_append(&state->held, text, length);
+        if (state->held.failed)
+            return emptied(d, &state->held);
+        if (!literal) /* a match of an expression may depend on all of the token */
+            return MGL_OK;
+        return hand_replaced(d, index, state,
+                             begun_match(state->held.bytes, state->held.length, literal));
+    }
+    mgl_status status = what == END ? hand_replaced(d, index, state, 0) : MGL_OK;
+    return status ? status : tell(d, index + 1, what, NULL, 0);
+}
+
+/* ---- the other stages ----------------------------------------------------------------------- */
+
+static mgl_status on_join(mgl_decoding *d, size_t index, stage_state *state, event what,
+                          const char *text, size_t length)
+{
+    mgl_status status = tell(d, index + 1, what, text, length);
+    if (!status && what == BEGIN && state->begun)
+        status = tell_text(d, index + 1, " ", 1);
+    state->begun = true;
+    return status;
+}
+
+static mgl_status on_fuse(mgl_decoding *d, size_t index, stage_state *state, event what,
+                          const char *text, size_t length)
+{
+    mgl_status status = MGL_OK;
+    if (!state->begun)
+        status = tell(d, index + 1, BEGIN, NULL, 0);
+    state->begun = true;
+    if (!status && what == TEXT)
+        return tell(d, index + 1, TEXT, text, length);
+    if (!status && what == FINISH)
+        status = tell(d, index + 1, END, NULL, 0);
+    return status || what != FINISH ? status : tell(d, index + 1, FINISH, NULL, 0);
+}
+
+static mgl_status on_metaspace(mgl_decoding *d, size_t index, stage_state *state, event what,
+                               const char *text, size_t length)
+{
+    const mgl_decode_stage *stage = &d->decoder->stages[index];
+    size_t size = strlen(stage->content);
+    mgl_status status = MGL_OK;
+    if (what == END)
+        state->tokens++;
+    if (what != TEXT)
+        return tell(d, index + 1, what, NULL, 0);
+    while (length && !status) {
+        const char *at = memmem(text, length, stage->content, size);
+        size_t before = at ? (size_t)(at - text) : length;
+        status = tell_text(d, index + 1, text, before);
+        if (!at || status)
+            break;
+        if (state->tokens || !stage->drop)
+            status = tell_text(d, index + 1, " ", 1);
+        text = at + size;
+        length -= before + size;
+    }
+    return status;
+}
+
+/* One character of a token that is stripped. */
+static mgl_status strip_character(mgl_decoding *d, size_t index, stage_state *state,
+                                  const char *text, size_t size)
+{
+    const mgl_decode_stage *stage = &d->decoder->stages[index];
+    bool same = strlen(stage->content) == size && !memcmp(text, stage->content, size);
+    mgl_status status = MGL_OK;
+    if (state->leading && same && state->dropped < stage->start) {
+        state->dropped++;
+        return MGL_OK;
+    }
+    state->leading = false;
+    if (same && state->kept < stage->stop) {
+        state->kept++;
+        return MGL_OK;
+    }
+    if (same) /* one of those that were kept back can go, this one stays for it */
+        return tell_text(d, index + 1, stage->content, size);
+    for (; state->kept && !status; state->kept--)
+        status = tell_text(d, index + 1, stage->content, strlen(stage->content));
+    return status ? status : tell_text(d, index + 1, text, size);
+}
+
+static mgl_status on_strip(mgl_decoding *d, size_t index, stage_state *state, event what,
+                           const char *text, size_t length)
+{
+    mgl_status status = MGL_OK;
+    if (what == BEGIN) {
+        state->dropped = state->kept = 0;
+        state->leading = true;
+    }
+    if (what != TEXT)
+        return tell(d, index + 1, what, NULL, 0);
+    while (length && !status) {
+        /* Where nothing is left to do at the front and nothing is done at the back. */
+        if (!d->decoder->stages[index].stop &&
+            (!state->leading || state->dropped == d->decoder->stages[index].start))
+            return tell_text(d, index + 1, text, length);
+        size_t size = mgl_utf8_size(*text);
+        status = strip_character(d, index, state, text, size);
+        text += size;
+        length -= size;
+    }
+    return status;
+}
+
+static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *text, size_t length)
+{
+    if (index == d->decoder->count) {
+        if (what == TEXT)
+            mgl_text_append(d->out, text, length);
+        return MGL_OK;
+    }
+    stage_state *state = &d->states[index];
+    switch (d->decoder->stages[index].kind) {
+    case MGL_DECODE_JOIN:
+        return on_join(d, index, state, what, text, length);
+    case MGL_DECODE_BYTE_LEVEL:
+        return on_byte_level(d, index, state, what, text, length);
+    case MGL_DECODE_METASPACE:
+        return on_metaspace(d, index, state, what, text, length);
+    case MGL_DECODE_REPLACE:
+        return on_replace(d, index, state, what, text, length);
+    case MGL_DECODE_BYTE_FALLBACK:
+        return on_byte_fallback(d, index, state, what, text, length);
+    case MGL_DECODE_FUSE:
+        return on_fuse(d, index, state, what, text, length);
+    case MGL_DECODE_STRIP:
+        return on_strip(d, index, state, what, text, length);
+    }
+    return MGL_OK;
+}
+
+/* ---- a decode ------------------------------------------------------------------------------- */
+
+mgl_status mgl_decoding_open(const mgl_decoder *decoder, mgl_decoding **out, mgl_error *err)
+{
+    mgl_decoding *decoding = mgl_alloc_zero(1, sizeof *decoding);
+    if (decoding) {
+        decoding->decoder = decoder;
+        decoding->count = decoder->count;
+        decoding->states = mgl_alloc_zero(decoder->count, sizeof *decoding->states);
+    }
+    if (!decoding || !decoding->states) {
+        mgl_free(decoding);
+        return mgl_fail_memory(err, decoder->count * sizeof *decoding->states);
+    }
+    *out = decoding;
+    return MGL_OK;
+}
+
+mgl_status mgl_decoding_token(mgl_decoding *decoding, const char *token, size_t length,
+                              mgl_text *out, mgl_error *err)
+{
+    decoding->out = out;
+    decoding->err = err;
+    mgl_status status = tell_token(decoding, 0, token, length);
+    return !status && out->failed ? mgl_fail_memory(err, length) : status;
+}
+
+mgl_status mgl_decoding_finish(mgl_decoding *decoding, mgl_text *out, mgl_error *err)
+{
+    decoding->out = out;
+    decoding->err = err;
+    mgl_status status = tell(decoding, 0, FINISH, NULL, 0);
+    return !status && out->failed ? mgl_fail_memory(err, out->capacity) : status;
+}
+
+void mgl_decoding_close(mgl_decoding *decoding)
+{
+    if (!decoding)
+        return;
+    for (size_t i = 0; i < decoding->count; i++) {
+        mgl_text_clear(&decoding->states[i].held);
+        mgl_text_clear(&decoding->states[i].run);
+    }
+    mgl_free(decoding->states);
+    mgl_free(decoding);
+}

@@ -1,0 +1,333 @@
+/* Normalizers. See normalize.h. */
+#include "importer/tokenizer/normalize.h"
+
+#include "base/memory.h"
+#include "importer/tokenizer/byte_level.h"
+#include "importer/tokenizer/unicode_tables.h"
+#include "importer/tokenizer/utf8.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+static void clear_step(mgl_normalize_step *step)
+{
+    mgl_free(step->content);
+    mgl_pattern_free(step->pattern);
+}
+
+mgl_status mgl_normalizer_add(mgl_normalizer *normalizer, mgl_normalize_step step, mgl_error *err)
+{
+    if (!mgl_grow((void **)&normalizer->steps, &normalizer->capacity, normalizer->count,
+                  sizeof step)) {
+        clear_step(&step);
+        return mgl_fail_memory(err, sizeof step);
+    }
+    normalizer->steps[normalizer->count++] = step;
+    return MGL_OK;
+}
+
+void mgl_normalizer_clear(mgl_normalizer *normalizer)
+{
+    for (size_t i = 0; i < normalizer->count; i++)
+        clear_step(&normalizer->steps[i]);
+    mgl_free(normalizer->steps);
+    mgl_free(normalizer->characters);
+    mgl_text_clear(&normalizer->text);
+    mgl_text_clear(&normalizer->spare);
+    *normalizer = (mgl_normalizer){0};
+}
+
+/* ---- normal forms --------------------------------------------------------------------------- */
+
+/* Leading bytes that the form surely leaves as they are: ASCII, and up to U+02FF when it composes
+ * canonically (all of these are composed, and none joins with what stands before it). */
+static size_t unchanged_prefix(const mgl_normalize_step *step, const char *text, size_t length)
+{
+    unsigned char limit = step->compose && !step->compatible ? 0xCC : 0x80;
+    size_t at = 0;
+    while (at < length && (unsigned char)text[at] < limit)
+        at++;
+    return at;
+}
+
+/* The decomposition of one character behind characters[*count]. */
+static mgl_status decompose_one(mgl_normalizer *normalizer, int32_t character, int options,
+                                size_t *count, mgl_error *err)
+{
+    bool as_it_is = mgl_unicode_is_young_composite((uint32_t)character);
+    for (;;) {
+        size_t room = normalizer->character_room - *count;
+        int32_t *to = room ? normalizer->characters + *count : NULL;
+        int class = UTF8PROC_BOUNDCLASS_START;
+        utf8proc_ssize_t got = 1;
+        if (!as_it_is)
+            got = utf8proc_decompose_char(character, to, (utf8proc_ssize_t)room,
+                                          (utf8proc_option_t)options, &class);
+        else if (to)
+            *to = character;
+        if (got < 0) /* cannot be: every character of valid UTF-8 is one */
+            return mgl_fail(err, MGL_BAD_INPUT, NULL, "U+%04X has no normal form",
+                            (unsigned)character);
+        if ((size_t)got <= room) {
+            *count += (size_t)got;
+            return MGL_OK;
+        }
+        size_t wanted = (normalizer->character_room + (size_t)got) * 2 + 64, bytes;
+        int32_t *grown =
+            mgl_mul(wanted, sizeof *grown, &bytes) ? mgl_realloc(normalizer->characters, bytes)
+                                                   : NULL;
+        if (!grown)
+            return mgl_fail_memory(err, wanted * sizeof *grown);
+        normalizer->characters = grown;
+        normalizer->character_room = wanted;
+    }
+}
+
+static int combining_class(int32_t character)
+{
+    int class = utf8proc_get_property(character)->combining_class;
+    return class && mgl_unicode_is_young_mark((uint32_t)character) ? 0 : class;
+}
+
+/* Sorts a run of combining marks by class, equal ones in order; linear for long runs. */
+static bool order_marks(int32_t *marks, size_t count)
+{
+    if (count <= 32) {
+        for (size_t i = 1; i < count; i++) {
+            int32_t mark = marks[i];
+            size_t at = i;
+            for (; at > 0 && combining_class(marks[at - 1]) > combining_class(mark); at--)
+                marks[at] = marks[at - 1];
+            marks[at] = mark;
+        }
+        return true;
+    }
+    size_t start[257] = {0};
+    int32_t *sorted = mgl_alloc(count * sizeof *sorted);
+    if (!sorted)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        start[combining_class(marks[i]) + 1]++;
+    for (int class = 1; class <= 256; class++)
+        start[class] += start[class - 1];
+    for (size_t i = 0; i < count; i++)
+        sorted[start[combining_class(marks[i])]++] = marks[i];
+    memcpy(marks, sorted, count * sizeof *sorted);
+    mgl_free(sorted);
+    return true;
+}
+
+static mgl_status order_all(int32_t *characters, size_t count, mgl_error *err)
+{
+    for (size_t i = 0; i < count;) {
+        size_t end = i;
+        while (end < count && combining_class(characters[end]))
+            end++;
+        if (end > i + 1 && !order_marks(characters + i, end - i))
+            return mgl_fail_memory(err, (end - i) * sizeof *characters);
+        i = end + 1;
+    }
+    return MGL_OK;
+}
+
+/* Composes in place; returns how many are left. Characters that are too young to take part are cut
+ * points: nothing is composed across them. */
+static size_t compose(int32_t *characters, size_t count, int options)
+{
+    size_t left = 0;
+    for (size_t at = 0, end; at < count; at = end) {
+        bool alone = mgl_unicode_is_young_mark((uint32_t)characters[at]);
+        for (end = at + 1; !alone && end < count; end++) {
+            if (mgl_unicode_is_young_starter((uint32_t)characters[end - 1]) ||
+                mgl_unicode_is_young_mark((uint32_t)characters[end]))
+                break;
+        }
+        utf8proc_ssize_t got = utf8proc_normalize_utf32(
+            characters + at, (utf8proc_ssize_t)(end - at), (utf8proc_option_t)options);
+        size_t kept = got < 0 ? end - at : (size_t)got;
+        memmove(characters + left, characters + at, kept * sizeof *characters);
+        left += kept;
+    }
+    return left;
+}
+
+/* Appends the normal form of `text` to `out`. */
+static mgl_status put_form(mgl_normalizer *normalizer, const mgl_normalize_step *step,
+                           const char *text, size_t length, mgl_text *out, mgl_error *err)
+{
+    int options = (step->compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+                  (step->compatible ? UTF8PROC_COMPAT : 0) | UTF8PROC_STABLE;
+    size_t count = 0;
+    mgl_status status = MGL_OK;
+    for (size_t at = 0; at < length && !status;) {
+        uint32_t character;
+        at += mgl_utf8_next(text + at, &character);
+        status = decompose_one(normalizer, (int32_t)character, options, &count, err);
+    }
+    if (!status)
+        status = order_all(normalizer->characters, count, err);
+    if (!status && step->compose)
+        count = compose(normalizer->characters, count, options);
+    for (size_t i = 0; i < count && !status; i++) {
+        char bytes[4];
+        mgl_text_append(out, bytes, mgl_utf8_put((uint32_t)normalizer->characters[i], bytes));
+    }
+    return status;
+}
+
+/* The form of a whole text, and of its head alone to know how long that has become. */
+static mgl_status run_form(mgl_normalizer *normalizer, const mgl_normalize_step *step,
+                           const char *text, size_t length, size_t *head, mgl_text *out,
+                           mgl_error *err)
+{
+    size_t same = unchanged_prefix(step, text, length), old_head = *head;
+    /* The last unchanged character may join with what follows it. */
+    if (same && same < length)
+        same = mgl_utf8_last(text, same);
+    mgl_text_append(out, text, same);
+    mgl_status status = put_form(normalizer, step, text + same, length - same, out, err);
+    if (status || !old_head || old_head < same)
+        return status;
+    mgl_text alone = {0};
+    status = put_form(normalizer, step, text, old_head, &alone, err);
+    bool kept = !alone.failed && !out->failed && alone.length <= out->length &&
+                !memcmp(alone.bytes ? alone.bytes : "", out->bytes ? out->bytes : "", alone.length);
+    *head = kept ? alone.length : out->length ? mgl_utf8_size(out->bytes[0]) : 0;
+    if (alone.failed)
+        out->failed = true;
+    mgl_text_clear(&alone);
+    return status;
+}
+
+/* ---- the other steps ------------------------------------------------------------------------ */
+
+static mgl_status run_replace(const mgl_normalize_step *step, const char *text, size_t length,
+                              size_t *head, mgl_text *out, mgl_error *err)
+{
+    mgl_pattern_scan scan = {.text = text, .length = length};
+    size_t old_head = *head, copied = 0, content = strlen(step->content);
+    *head = 0;
+    for (;;) {
+        bool found;
+        mgl_status status = mgl_pattern_next(step->pattern, &scan, &found, err);
+        if (status)
+            return status;
+        size_t until = found ? scan.start : length;
+        mgl_text_append(out, text + copied, until - copied);
+        if (copied < old_head)
+            *head = out->length - (until > old_head ? until - old_head : 0);
+        if (!found)
+            return MGL_OK;
+        mgl_text_append(out, step->content, content);
+        /* What is put in belongs to the character before its end. */
+        if (old_head && (scan.end ? scan.end - 1 < old_head : true))
+            *head = out->length;
+        copied = scan.end;
+    }
+}
+
+static void run_lowercase(const char *text, size_t length, size_t *head, mgl_text *out)
+{
+    size_t old_head = *head;
+    for (size_t at = 0; at < length;) {
+        uint32_t character;
+        char bytes[8];
+        size_t size = mgl_utf8_next(text + at, &character), put;
+        if (character == 0x130) { /* the one whose lower case is two characters */
+            put = mgl_utf8_put('i', bytes);
+            put += mgl_utf8_put(0x307, bytes + put);
+        } else {
+            put = mgl_utf8_put(mgl_unicode_lower(character), bytes);
+        }
+        mgl_text_append(out, bytes, put);
+        if (at < old_head)
+            *head = out->length;
+        at += size;
+    }
+}
+
+static void run_strip(const mgl_normalize_step *step, const char *text, size_t length, size_t *head,
+                      mgl_text *out)
+{
+    size_t start = 0, end = length;
+    uint32_t character;
+    while (step->left && start < end) {
+        size_t size = mgl_utf8_next(text + start, &character);
+        if (!mgl_unicode_is_space(character))
+            break;
+        start += size;
+    }
+    while (step->right && end > start) {
+        size_t last = mgl_utf8_last(text, end);
+        mgl_utf8_next(text + last, &character);
+        if (!mgl_unicode_is_space(character))
+            break;
+        end = last;
+    }
+    mgl_text_append(out, text + start, end - start);
+    *head = *head > start ? *head - start : 0;
+    if (*head > end - start)
+        *head = end - start;
+}
+
+static void run_byte_level(const char *text, size_t length, size_t *head, mgl_text *out)
+{
+    size_t old_head = *head;
+    mgl_byte_level_map(text, old_head, out);
+    *head = out->length;
+    mgl_byte_level_map(text + old_head, length - old_head, out);
+}
+
+static mgl_status run_step(mgl_normalizer *normalizer, const mgl_normalize_step *step,
+                           const char *text, size_t length, size_t *head, mgl_text *out,
+                           mgl_error *err)
+{
+    switch (step->kind) {
+    case MGL_NORMALIZE_FORM:
+        return run_form(normalizer, step, text, length, head, out, err);
+    case MGL_NORMALIZE_PREPEND:
+        mgl_text_put(out, step->content);
+        if (*head)
+            *head += out->length;
+        mgl_text_append(out, text, length);
+        return MGL_OK;
+    case MGL_NORMALIZE_REPLACE:
+        return run_replace(step, text, length, head, out, err);
+    case MGL_NORMALIZE_LOWERCASE:
+        run_lowercase(text, length, head, out);
+        return MGL_OK;
+    case MGL_NORMALIZE_STRIP:
+        run_strip(step, text, length, head, out);
+        return MGL_OK;
+    case MGL_NORMALIZE_BYTE_LEVEL:
+        run_byte_level(text, length, head, out);
+        return MGL_OK;
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_normalizer_run(mgl_normalizer *normalizer, const char *text, size_t length,
+                              const char **out, size_t *out_length, size_t *head, mgl_error *err)
+{
+    for (size_t i = 0; i < normalizer->count && length; i++) {
+        const mgl_normalize_step *step = &normalizer->steps[i];
+        if (step->kind == MGL_NORMALIZE_FORM && unchanged_prefix(step, text, length) == length)
+            continue;
+        normalizer->spare.length = 0;
+        mgl_status status = run_step(normalizer, step, text, length, head, &normalizer->spare, err);
+        if (!status && normalizer->spare.failed) {
+            mgl_text_clear(&normalizer->spare);
+            status = mgl_fail_memory(err, length);
+        }
+        if (status)
+            return status;
+        mgl_text swap = normalizer->text;
+        normalizer->text = normalizer->spare;
+        normalizer->spare = swap;
+        text = normalizer->text.bytes ? normalizer->text.bytes : "";
+        length = normalizer->text.length;
+    }
+    *out = text;
+    *out_length = length;
+    return MGL_OK;
+}

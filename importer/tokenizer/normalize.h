@@ -1,0 +1,48 @@
+/*
+ * Normalizers: what is done to the text before it is cut. A list of steps, each text -> text.
+ *
+ * Beside the text goes one number, `head`: how many leading bytes come from the first character of
+ * the original text. Metaspace's prepend scheme "first" asks for it (Hugging Face's tokenizers keep
+ * an alignment for every byte and ask whether the original offset is 0; nothing else needs it).
+ */
+#ifndef MGL_TOKENIZER_NORMALIZE_H
+#define MGL_TOKENIZER_NORMALIZE_H
+
+#include "importer/tokenizer/pattern.h"
+
+typedef enum mgl_normalize_kind {
+    MGL_NORMALIZE_FORM,      /* NFC, NFD, NFKC, NFKD */
+    MGL_NORMALIZE_PREPEND,   /* `content`, unless the text is empty */
+    MGL_NORMALIZE_REPLACE,   /* `pattern` by `content` */
+    MGL_NORMALIZE_LOWERCASE, /* character by character */
+    MGL_NORMALIZE_STRIP,     /* white space at `left` and `right` */
+    MGL_NORMALIZE_BYTE_LEVEL /* bytes -> GPT-2's alphabet */
+} mgl_normalize_kind;
+
+typedef struct mgl_normalize_step {
+    mgl_normalize_kind kind;
+    bool compose, compatible; /* the form: NFC and NFKC compose, NFKC and NFKD are compatible */
+    bool left, right;
+    char *content;        /* owned */
+    mgl_pattern *pattern; /* owned */
+} mgl_normalize_step;
+
+typedef struct mgl_normalizer {
+    mgl_normalize_step *steps; /* (count) */
+    size_t count, capacity;
+    mgl_text text, spare; /* scratch: the result lies in `text` */
+    int32_t *characters;  /* scratch of the normal forms */
+    size_t character_room;
+} mgl_normalizer;
+
+/* Appends a step and takes over what it owns, also when memory runs out. */
+mgl_status mgl_normalizer_add(mgl_normalizer *normalizer, mgl_normalize_step step, mgl_error *err);
+
+/* Runs all steps on valid UTF-8. *out is `text` itself or lies in the normalizer until its next
+ * use. *head goes in as the head of `text` and comes out as that of *out. */
+mgl_status mgl_normalizer_run(mgl_normalizer *normalizer, const char *text, size_t length,
+                              const char **out, size_t *out_length, size_t *head, mgl_error *err);
+
+void mgl_normalizer_clear(mgl_normalizer *normalizer);
+
+#endif

@@ -1,0 +1,355 @@
+/* The public functions of the tokenizer. See tokenizer.h for the way of a text through it. */
+#include "importer/tokenizer/tokenizer.h"
+
+#include "base/memory.h"
+#include "importer/checkpoint.h"
+#include "importer/tokenizer/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+void mgl_tokenizer_close(mgl_tokenizer *tokenizer)
+{
+    if (!tokenizer)
+        return;
+    mgl_added_clear(&tokenizer->added);
+    mgl_normalizer_clear(&tokenizer->normalizer);
+    mgl_splitter_clear(&tokenizer->splitter);
+    mgl_bpe_clear(&tokenizer->bpe);
+    mgl_decoder_clear(&tokenizer->decoder);
+    mgl_free(tokenizer->plain.ids);
+    mgl_free(tokenizer->special.ids);
+    mgl_free(tokenizer->added_by_id);
+    mgl_text_clear(&tokenizer->repaired);
+    mgl_free(tokenizer->ids.ids);
+    mgl_free(tokenizer->file);
+    mgl_free(tokenizer);
+}
+
+/* The added tokens come last: they are normalized, and their ids depend on the vocabulary. */
+mgl_status mgl_tokenizer_load(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
+{
+    const cJSON *root = json->root, *model, *part;
+    const char *version = NULL;
+    if (!cJSON_IsObject(root))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "a tokenizer must be a JSON object");
+    mgl_status status = mgl_json_get_string(json, root, "version", false, &version, err);
+    if (!status && version && strcmp(version, "1.0") != 0)
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "the version \"%.40s\" is not 1.0", version);
+    if (!status)
+        status = mgl_json_get_object(json, root, "model", true, &model, err);
+    if (!status)
+        status = mgl_tokenizer_load_model(tokenizer, json, model, err);
+    if (!status)
+        status = mgl_json_get_object(json, root, "normalizer", false, &part, err);
+    if (!status)
+        status = mgl_tokenizer_load_normalizer(tokenizer, json, part, err);
+    if (!status)
+        status = mgl_json_get_object(json, root, "pre_tokenizer", false, &part, err);
+    if (!status)
+        status = mgl_tokenizer_load_splitter(tokenizer, json, part, err);
+    if (!status)
+        status = mgl_json_get_object(json, root, "decoder", false, &part, err);
+    if (!status)
+        status = mgl_tokenizer_load_decoder(tokenizer, json, part, err);
+    if (!status)
+        status = mgl_json_get_object(json, root, "post_processor", false, &part, err);
+    if (!status)
+        status = mgl_tokenizer_load_template(tokenizer, json, part, err);
+    if (!status)
+        status = mgl_json_get_array(json, root, "added_tokens", false, &part, err);
+    return status ? status : mgl_tokenizer_load_added(tokenizer, json, part, err);
+}
+
+static mgl_status from_json(const mgl_json *json, mgl_tokenizer **out, mgl_error *err)
+{
+    mgl_tokenizer *tokenizer = mgl_alloc_zero(1, sizeof *tokenizer);
+    if (tokenizer)
+        tokenizer->file = mgl_strdup(json->file);
+    mgl_status status = tokenizer && tokenizer->file ? mgl_tokenizer_load(tokenizer, json, err)
+                                                     : mgl_fail_memory(err, sizeof *tokenizer);
+    if (status)
+        mgl_tokenizer_close(tokenizer);
+    else
+        *out = tokenizer;
+    return status;
+}
+
+mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file,
+                               mgl_tokenizer **out, mgl_error *err)
+{
+    mgl_json json = {0};
+    mgl_status status = mgl_json_parse(text, length, MGL_TOKENIZER_CAP, file, &json, err);
+    if (!status)
+        status = from_json(&json, out, err);
+    mgl_json_clear(&json);
+    return status;
+}
+
+/* The file that `path` means: itself, or tokenizer.json in the folder that it names or is the name
+ * of in the local cache. Release *out with mgl_free. */
+static mgl_status find_file(const char *path, char **out, mgl_error *err)
+{
+    struct stat facts;
+    char *folder;
+    mgl_text file = {0};
+    if (!stat(path, &facts) && !S_ISDIR(facts.st_mode)) {
+        *out = mgl_strdup(path);
+        return *out ? MGL_OK : mgl_fail_memory(err, strlen(path));
+    }
+    mgl_status status = mgl_model_resolve_path(path, &folder, err);
+    if (status)
+        return status;
+    mgl_text_format(&file, "%s/tokenizer.json", folder);
+    mgl_free(folder);
+    if (file.failed) {
+        mgl_text_clear(&file);
+        return mgl_fail_memory(err, strlen(path));
+    }
+    *out = file.bytes;
+    return MGL_OK;
+}
+
+mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err)
+{
+    mgl_json json = {0};
+    char *file;
+    mgl_status status = find_file(path, &file, err);
+    if (status)
+        return status;
+    status = mgl_json_read_file(file, MGL_TOKENIZER_CAP, &json, err);
+    if (!status)
+        status = from_json(&json, out, err);
+    mgl_json_clear(&json);
+    mgl_free(file);
+    return status;
+}
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+/* One text on its way. */
+typedef struct encoding {
+    mgl_tokenizer *tokenizer;
+    const char *text; /* the raw text */
+    const char *part; /* the normalized stretch that is being cut */
+    size_t head;      /* of `part`, see normalize.h */
+    mgl_id_list *ids;
+} encoding;
+
+static mgl_status put_id(mgl_id_list *ids, int32_t id, mgl_error *err)
+{
+    if (!mgl_id_list_reserve(ids, 1))
+        return mgl_fail_memory(err, ids->count * sizeof id);
+    ids->ids[ids->count++] = id;
+    return MGL_OK;
+}
+
+static mgl_status take_piece(void *user, const char *text, size_t length, mgl_error *err)
+{
+    encoding *e = user;
+    return mgl_bpe_encode(&e->tokenizer->bpe, text, length, e->ids, err);
+}
+
+/* A stretch of normalized text, or an added token found in it. */
+static mgl_status take_normalized(void *user, const mgl_added_token *token, size_t at, size_t to,
+                                  mgl_error *err)
+{
+    encoding *e = user;
+    mgl_piece piece = {e->part + at, to - at, 0};
+    if (token)
+        return put_id(e->ids, token->id, err);
+    if (e->head > at)
+        piece.head = e->head < to ? e->head - at : piece.length;
+    return mgl_splitter_run(&e->tokenizer->splitter, piece, take_piece, e, err);
+}
+
+/* A stretch of raw text, or an added token found in it. */
+static mgl_status take_raw(void *user, const mgl_added_token *token, size_t at, size_t to,
+                           mgl_error *err)
+{
+    encoding *e = user;
+    mgl_tokenizer *tokenizer = e->tokenizer;
+    size_t length = to - at;
+    if (token)
+        return put_id(e->ids, token->id, err);
+    e->head = at || !length ? 0 : mgl_utf8_size(e->text[0]);
+    mgl_status status = mgl_normalizer_run(&tokenizer->normalizer, e->text + at, length, &e->part,
+                                           &length, &e->head, err);
+    return status ? status
+                  : mgl_added_search(&tokenizer->added, &tokenizer->added.normalized, e->part,
+                                     length, take_normalized, e, err);
+}
+
+/* Puts the ids of the text into the template. */
+static mgl_status fill_template(const mgl_id_list *template, const mgl_id_list *text, mgl_ids *out,
+                                mgl_error *err)
+{
+    size_t count = 0, bytes;
+    bool fits = true;
+    for (size_t i = 0; i < template->count && fits; i++)
+        fits = mgl_add(count, template->ids[i] == MGL_TEMPLATE_TEXT ? text->count : 1, &count);
+    int32_t *ids = fits && mgl_mul(count, sizeof *ids, &bytes) ? mgl_alloc(bytes) : NULL;
+    if (!ids)
+        return mgl_fail_memory(err, count * sizeof *ids);
+    size_t at = 0;
+    for (size_t i = 0; i < template->count; i++) {
+        if (template->ids[i] != MGL_TEMPLATE_TEXT) {
+            ids[at++] = template->ids[i];
+        } else if (text->count) {
+            memcpy(ids + at, text->ids, text->count * sizeof *ids);
+            at += text->count;
+        }
+    }
+    mgl_ids_clear(out);
+    *out = (mgl_ids){ids, count};
+    return MGL_OK;
+}
+
+mgl_status mgl_tokenizer_encode(const mgl_tokenizer *constant, const char *text, size_t length,
+                                bool special, mgl_ids *out, mgl_error *err)
+{
+    /* Constant to the caller; inside are scratch and a cache, used by one thread at a time. */
+    mgl_tokenizer *tokenizer = (mgl_tokenizer *)constant;
+    encoding e = {.tokenizer = tokenizer, .text = text, .ids = &tokenizer->ids};
+    tokenizer->ids.count = 0;
+    if (mgl_utf8_valid(text, length) != length) {
+        tokenizer->repaired.length = 0;
+        mgl_utf8_repair(text, length, &tokenizer->repaired);
+        if (tokenizer->repaired.failed) {
+            mgl_text_clear(&tokenizer->repaired);
+            return mgl_fail_memory(err, length);
+        }
+        e.text = tokenizer->repaired.bytes;
+        length = tokenizer->repaired.length;
+    }
+    mgl_status status = mgl_added_search(&tokenizer->added, &tokenizer->added.raw, e.text, length,
+                                         take_raw, &e, err);
+    return status ? status
+                  : fill_template(special ? &tokenizer->special : &tokenizer->plain,
+                                  &tokenizer->ids, out, err);
+}
+
+void mgl_ids_clear(mgl_ids *ids)
+{
+    mgl_free(ids->ids);
+    *ids = (mgl_ids){0};
+}
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+const char *mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
+                                bool *special)
+{
+    *special = false;
+    if (id >= 0 && (size_t)id < tokenizer->added_ids && tokenizer->added_by_id[id]) {
+        const mgl_added_token *token =
+            &tokenizer->added.tokens[tokenizer->added_by_id[id] - 1];
+        *special = token->hidden;
+        *length = token->searched_length;
+        return token->searched;
+    }
+    return mgl_vocab_text(&tokenizer->bpe.vocab, id, length);
+}
+
+struct mgl_detokenizer {
+    const mgl_tokenizer *tokenizer;
+    bool skip_special;
+    mgl_decoding *decoding;
+    mgl_text text; /* what the last call made certain */
+};
+
+/* One id; an id without a token is nothing, as in Hugging Face's tokenizers. */
+static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
+{
+    bool special;
+    size_t length;
+    if (id < 0)
+        return mgl_fail(err, MGL_BAD_INPUT, stream->tokenizer->file, "the token id %d is negative",
+                        id);
+    const char *token = mgl_tokenizer_token(stream->tokenizer, id, &length, &special);
+    if (!token || (special && stream->skip_special))
+        return MGL_OK;
+    return mgl_decoding_token(stream->decoding, token, length, &stream->text, err);
+}
+
+mgl_status mgl_detokenizer_open(const mgl_tokenizer *tokenizer, bool skip_special,
+                                mgl_detokenizer **out, mgl_error *err)
+{
+    mgl_detokenizer *stream = mgl_alloc_zero(1, sizeof *stream);
+    if (!stream)
+        return mgl_fail_memory(err, sizeof *stream);
+    stream->tokenizer = tokenizer;
+    stream->skip_special = skip_special;
+    mgl_status status = mgl_decoding_open(&tokenizer->decoder, &stream->decoding, err);
+    if (status)
+        mgl_detokenizer_close(stream);
+    else
+        *out = stream;
+    return status;
+}
+
+void mgl_detokenizer_close(mgl_detokenizer *stream)
+{
+    if (!stream)
+        return;
+    mgl_decoding_close(stream->decoding);
+    mgl_text_clear(&stream->text);
+    mgl_free(stream);
+}
+
+static void hand_out(const mgl_detokenizer *stream, const char **text, size_t *length)
+{
+    *text = stream->text.length ? stream->text.bytes : "";
+    if (length)
+        *length = stream->text.length;
+}
+
+mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char **text,
+                                size_t *length, mgl_error *err)
+{
+    stream->text.length = 0;
+    mgl_status status = decode_id(stream, id, err);
+    if (!status)
+        hand_out(stream, text, length);
+    return status;
+}
+
+mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **text, size_t *length,
+                                  mgl_error *err)
+{
+    stream->text.length = 0;
+    mgl_status status = mgl_decoding_finish(stream->decoding, &stream->text, err);
+    if (!status)
+        hand_out(stream, text, length);
+    return status;
+}
+
+mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                                bool skip_special, char **out, size_t *length, mgl_error *err)
+{
+    mgl_detokenizer *stream;
+    mgl_status status = mgl_detokenizer_open(tokenizer, skip_special, &stream, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < count && !status; i++)
+        status = decode_id(stream, ids[i], err);
+    if (!status)
+        status = mgl_decoding_finish(stream->decoding, &stream->text, err);
+    if (!status) {
+        *out = mgl_strndup(stream->text.bytes ? stream->text.bytes : "", stream->text.length);
+        if (length)
+            *length = stream->text.length;
+        if (!*out)
+            status = mgl_fail_memory(err, stream->text.length);
+    }
+    mgl_detokenizer_close(stream);
+    return status;
+}
+
+void mgl_text_free(char *text)
+{
+    mgl_free(text);
+}

@@ -1,0 +1,64 @@
+/*
+ * A tokenizer as it is in memory: what tokenizer.json says, compiled. The way of a text through it:
+ *
+ *     text -> added tokens (raw) -> normalizer -> added tokens (normalized) -> splitter -> BPE
+ *          -> template (the tokenizer's own special tokens) -> ids
+ *     ids  -> tokens -> decoder -> text
+ *
+ * Behaviour follows Hugging Face's tokenizers 0.23. `truncation` and `padding` are not applied, as
+ * Transformers switches both off unless asked.
+ */
+#ifndef MGL_TOKENIZER_TOKENIZER_H
+#define MGL_TOKENIZER_TOKENIZER_H
+
+#include "base/json.h"
+#include "importer/tokenizer/added.h"
+#include "importer/tokenizer/bpe.h"
+#include "importer/tokenizer/decode.h"
+#include "importer/tokenizer/normalize.h"
+#include "importer/tokenizer/split.h"
+
+#define MGL_TOKENIZER_CAP ((size_t)512 << 20) /* bytes of the largest tokenizer.json */
+#define MGL_TEMPLATE_TEXT (-1)                /* in a template: the ids of the text go here */
+
+struct mgl_tokenizer {
+    char *file; /* for messages */
+    mgl_added added;
+    mgl_normalizer normalizer;
+    mgl_splitter splitter;
+    mgl_bpe bpe;
+    mgl_decoder decoder;
+    mgl_id_list plain, special; /* templates: ids and MGL_TEMPLATE_TEXT */
+    uint32_t *added_by_id;      /* (added_ids) index into added.tokens + 1, 0 for none */
+    size_t added_ids;
+    mgl_text repaired; /* scratch: a text that was not valid UTF-8 */
+    mgl_id_list ids;   /* scratch: the ids of the text */
+};
+
+/* Fills a zeroed tokenizer, whose `file` is set, from the JSON of that file. */
+mgl_status mgl_tokenizer_load(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err);
+
+/* The parts of it, each from its own value in the file (NULL where it is missing or null). */
+mgl_status mgl_tokenizer_load_normalizer(mgl_tokenizer *tokenizer, const mgl_json *json,
+                                         const cJSON *value, mgl_error *err);
+mgl_status mgl_tokenizer_load_splitter(mgl_tokenizer *tokenizer, const mgl_json *json,
+                                       const cJSON *value, mgl_error *err);
+mgl_status mgl_tokenizer_load_decoder(mgl_tokenizer *tokenizer, const mgl_json *json,
+                                      const cJSON *value, mgl_error *err);
+mgl_status mgl_tokenizer_load_template(mgl_tokenizer *tokenizer, const mgl_json *json,
+                                       const cJSON *value, mgl_error *err);
+mgl_status mgl_tokenizer_load_model(mgl_tokenizer *tokenizer, const mgl_json *json,
+                                    const cJSON *value, mgl_error *err);
+mgl_status mgl_tokenizer_load_added(mgl_tokenizer *tokenizer, const mgl_json *json,
+                                    const cJSON *value, mgl_error *err);
+
+/* The text of an id, and whether decoding leaves it out as special; NULL when the id has none. */
+const char *mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
+                                bool *special);
+
+/* Reads tokenizer.json from memory, for tests that feed it damage. Release with
+ * mgl_tokenizer_close. */
+mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file,
+                               mgl_tokenizer **out, mgl_error *err);
+
+#endif

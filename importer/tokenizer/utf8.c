@@ -1,0 +1,94 @@
+/* UTF-8 by hand: checking, repairing, writing. See utf8.h. */
+#include "importer/tokenizer/utf8.h"
+
+#include <string.h>
+
+mgl_utf8_kind mgl_utf8_look(const char *text, size_t length, size_t *used)
+{
+    const unsigned char *byte = (const unsigned char *)text;
+    unsigned char lead = byte[0], lo = 0x80, hi = 0xBF;
+    size_t size;
+    *used = 1;
+    if (lead < 0x80)
+        return MGL_UTF8_WHOLE;
+    if (lead < 0xC2 || lead > 0xF4)
+        return MGL_UTF8_BAD;
+    size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    /* The second byte excludes overlong forms, surrogates and what is above U+10FFFF. */
+    if (lead == 0xE0)
+        lo = 0xA0;
+    else if (lead == 0xED)
+        hi = 0x9F;
+    else if (lead == 0xF0)
+        lo = 0x90;
+    else if (lead == 0xF4)
+        hi = 0x8F;
+    for (size_t i = 1; i < size; i++, lo = 0x80, hi = 0xBF) {
+        *used = i;
+        if (i == length)
+            return MGL_UTF8_CUT;
+        if (byte[i] < lo || byte[i] > hi)
+            return MGL_UTF8_BAD;
+    }
+    *used = size;
+    return MGL_UTF8_WHOLE;
+}
+
+size_t mgl_utf8_valid(const char *text, size_t length)
+{
+    size_t at = 0, used;
+    while (at < length) {
+        uint64_t eight;
+        if (length - at >= 8) {
+            memcpy(&eight, text + at, 8);
+            if (!(eight & 0x8080808080808080u)) {
+                at += 8;
+                continue;
+            }
+        }
+        if (mgl_utf8_look(text + at, length - at, &used) != MGL_UTF8_WHOLE)
+            break;
+        at += used;
+    }
+    return at;
+}
+
+void mgl_utf8_repair(const char *text, size_t length, mgl_text *out)
+{
+    for (;;) {
+        size_t good = mgl_utf8_valid(text, length), used;
+        mgl_text_append(out, text, good);
+        text += good;
+        length -= good;
+        if (!length)
+            return;
+        mgl_utf8_look(text, length, &used);
+        mgl_text_put(out, MGL_UTF8_REPLACEMENT);
+        text += used;
+        length -= used;
+    }
+}
+
+size_t mgl_utf8_put(uint32_t character, char *out)
+{
+    if (character < 0x80) {
+        out[0] = (char)character;
+        return 1;
+    }
+    if (character < 0x800) {
+        out[0] = (char)(0xC0 | character >> 6);
+        out[1] = (char)(0x80 | (character & 0x3F));
+        return 2;
+    }
+    if (character < 0x10000) {
+        out[0] = (char)(0xE0 | character >> 12);
+        out[1] = (char)(0x80 | (character >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (character & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | character >> 18);
+    out[1] = (char)(0x80 | (character >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (character >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (character & 0x3F));
+    return 4;
+}

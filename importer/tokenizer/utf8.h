@@ -1,0 +1,66 @@
+/*
+ * UTF-8 by hand. Text that enters the tokenizer is made valid once (mgl_utf8_repair); everything
+ * behind that point walks characters without checking. An invalid sequence counts as one U+FFFD per
+ * maximal subpart (Unicode 3.9, "substitution of maximal subparts"), as Hugging Face's reader has it.
+ */
+#ifndef MGL_TOKENIZER_UTF8_H
+#define MGL_TOKENIZER_UTF8_H
+
+#include "base/text.h"
+
+#include <stdint.h>
+
+#define MGL_UTF8_REPLACEMENT "\xEF\xBF\xBD"
+
+typedef enum mgl_utf8_kind {
+    MGL_UTF8_WHOLE, /* one character of *used bytes */
+    MGL_UTF8_BAD,   /* *used bytes (at least 1) that can not begin a character */
+    MGL_UTF8_CUT    /* the text ends within a character that is good so far */
+} mgl_utf8_kind;
+
+/* What stands at the start of `text` (length at least 1). */
+mgl_utf8_kind mgl_utf8_look(const char *text, size_t length, size_t *used);
+
+/* How many leading bytes are valid UTF-8. */
+size_t mgl_utf8_valid(const char *text, size_t length);
+
+/* Appends `text` with U+FFFD for what is invalid. */
+void mgl_utf8_repair(const char *text, size_t length, mgl_text *out);
+
+/* Bytes of the character that starts with `lead`, in valid text. */
+static inline size_t mgl_utf8_size(char lead)
+{
+    unsigned char byte = (unsigned char)lead;
+    return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+/* The character at `text`, which must be valid; returns its size. */
+static inline size_t mgl_utf8_next(const char *text, uint32_t *character)
+{
+    const unsigned char *byte = (const unsigned char *)text;
+    size_t size = mgl_utf8_size(*text);
+    if (size == 1)
+        *character = byte[0];
+    else if (size == 2)
+        *character = (byte[0] & 0x1Fu) << 6 | (byte[1] & 0x3Fu);
+    else if (size == 3)
+        *character = (byte[0] & 0x0Fu) << 12 | (byte[1] & 0x3Fu) << 6 | (byte[2] & 0x3Fu);
+    else
+        *character = (byte[0] & 0x07u) << 18 | (byte[1] & 0x3Fu) << 12 | (byte[2] & 0x3Fu) << 6 |
+                     (byte[3] & 0x3Fu);
+    return size;
+}
+
+/* Where the last character of a valid, non-empty text starts. */
+static inline size_t mgl_utf8_last(const char *text, size_t length)
+{
+    size_t at = length - 1;
+    while (at > 0 && ((unsigned char)text[at] & 0xC0) == 0x80)
+        at--;
+    return at;
+}
+
+/* Writes at most 4 bytes; returns how many. */
+size_t mgl_utf8_put(uint32_t character, char *out);
+
+#endif

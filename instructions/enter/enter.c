@@ -1,0 +1,16 @@
+/* enter: takes the queue's own copy of what the epoch is about. */
+#include "instructions/reference.h"
+
+#include <string.h>
+
+void mgl_reference_ENTER(const mgl_call *call)
+{
+    const int32_t *control = mgl_call_at(call, mgl_call_in(call, 0));
+    const int32_t *table = mgl_call_at(call, mgl_call_in(call, 1));
+    mgl_epoch_rows *epoch = call->epoch;
+    int limit = call->program->limits.rows;
+    epoch->go = control[MGL_CONTROL_GO];
+    epoch->rows = control[MGL_CONTROL_ROWS] < limit ? control[MGL_CONTROL_ROWS] : limit;
+    epoch->epoch = control[MGL_CONTROL_EPOCH];
+    memcpy(epoch->table, table, (size_t)(limit * MGL_TABLE_WORDS) * sizeof *table);
+}

@@ -1,0 +1,36 @@
+/* head: the logits of a slice of the vocabulary for the rows that want them, and the best of each.
+ * Keys order the values (vm/sampler.h), so that a NaN never wins. */
+#include "instructions/head/head.h"
+
+#include "instructions/linear.h"
+#include "vm/sampler.h"
+
+void mgl_head_best(const mgl_call *call, int r)
+{
+    const mgl_region *out = mgl_call_out(call, 0);
+    const float *logits = mgl_call_row(call, out, r);
+    int64_t best = 0, count = mgl_region_width(out, 1);
+    for (int64_t i = 1; i < count; i++)
+        if (mgl_sampler_key(logits[i]) > mgl_sampler_key(logits[best]))
+            best = i;
+    *mgl_call_row(call, mgl_call_out(call, 1), r) = logits[best];
+    ((int32_t *)mgl_call_row(call, mgl_call_out(call, 2), r))[0] =
+        (int32_t)(out->ranges[1].lo + best);
+}
+
+void mgl_reference_HEAD(const mgl_call *call)
+{
+    const mgl_region *x = mgl_call_in(call, 0), *y = mgl_call_out(call, 0);
+    int64_t width = mgl_region_width(x, 1);
+    float *normed = call->scratch; /* (rows, width) */
+    bool skip[MGL_MAX_ROWS];
+    for (int r = 0; r < call->epoch->rows; r++)
+        skip[r] = !mgl_head_wants(call, r);
+    mgl_reference_norm(call, x, mgl_call_in(call, 1), normed);
+    mgl_reference_linear(call, normed, width, mgl_call_row(call, y, 0),
+                         mgl_call_buffer(call, y)->extents[1].count, skip,
+                         normed + call->epoch->rows * width);
+    for (int r = 0; r < call->epoch->rows; r++)
+        if (!skip[r])
+            mgl_head_best(call, r);
+}

@@ -1,0 +1,29 @@
+#include "instructions/linear.h"
+
+#include "vm/vm.h"
+
+void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride, float *to,
+                          int64_t to_stride, const bool *skip, float *row)
+{
+    const mgl_run *run = &call->task->segments;
+    int64_t column = 0;
+    for (int s = run->first; s < run->first + run->count; s++) {
+        const mgl_segment *segment = &call->program->segments[s];
+        int64_t width = segment->col_hi - segment->col_lo;
+        for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
+            mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
+            for (int r = 0; r < call->epoch->rows; r++)
+                if (!skip || !skip[r])
+                    to[r * to_stride + column] =
+                        mgl_dot(x + r * x_stride + segment->col_lo, row, width);
+        }
+    }
+}
+
+void mgl_reference_norm(const mgl_call *call, const mgl_region *x, const mgl_region *g, float *to)
+{
+    int64_t width = mgl_region_width(x, 1);
+    for (int r = 0; r < call->epoch->rows; r++)
+        mgl_rms_norm(to + r * width, mgl_call_row(call, x, r), mgl_call_at(call, g), width,
+                     call->program->geometry.eps);
+}

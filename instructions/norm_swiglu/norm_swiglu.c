@@ -1,0 +1,23 @@
+/* norm_swiglu: y = silu(n W^T) * (n W2^T) with n = RMSNorm(x; g). */
+#include "instructions/linear.h"
+
+#include "vm/vm.h"
+
+void mgl_reference_NORM_SWIGLU(const mgl_call *call)
+{
+    const mgl_region *x = mgl_call_in(call, 0), *y = mgl_call_out(call, 0);
+    const mgl_segment *segment = &call->program->segments[call->task->segments.first];
+    int64_t width = mgl_region_width(x, 1), columns = segment->col_hi - segment->col_lo;
+    float *normed = call->scratch, *row = normed + call->epoch->rows * width;
+    mgl_reference_norm(call, x, mgl_call_in(call, 1), normed);
+    for (int64_t i = 0; i < mgl_segment_rows(segment); i++) {
+        float gate[MGL_MAX_ROWS];
+        mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
+        for (int r = 0; r < call->epoch->rows; r++)
+            gate[r] = mgl_dot(normed + r * width + segment->col_lo, row, columns);
+        mgl_unpack_row(call->program, segment, call->tape, 1, i, row);
+        for (int r = 0; r < call->epoch->rows; r++)
+            mgl_call_row(call, y, r)[i] =
+                mgl_swiglu(gate[r], mgl_dot(normed + r * width + segment->col_lo, row, columns));
+    }
+}

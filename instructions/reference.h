@@ -1,0 +1,129 @@
+/*
+ * The reference: what each op does, in plain C, over the packed bytes. instructions/<op>/<op>.c is the
+ * definition that every machine's own code is tested against.
+ *
+ * An op gets one call: its task and where things are. Every address is taken from the task's regions
+ * and segments, so the footprint is what the text of the program says. Sums of products run in one
+ * stated order (mgl_dot); nothing depends on what ran before or elsewhere, so the same program gives
+ * the same bits in whatever order its queues run.
+ */
+#ifndef MGL_INSTRUCTIONS_REFERENCE_H
+#define MGL_INSTRUCTIONS_REFERENCE_H
+
+#include "schedule/program.h"
+#include "vm/step.h"
+
+/* What `enter` copies to the queue; all later tasks of the queue in the epoch read this copy. */
+typedef struct mgl_epoch_rows {
+    int32_t go;    /* 0: the queue leaves */
+    int32_t rows;  /* of this epoch */
+    int32_t epoch; /* its number */
+    int32_t table[MGL_MAX_ROWS * MGL_TABLE_WORDS];
+} mgl_epoch_rows;
+
+typedef struct mgl_call {
+    const mgl_program *program;
+    const mgl_task *task;
+    void *const *buffers; /* (buffer_count) */
+    const void *tape;     /* of the task's queue */
+    mgl_epoch_rows *epoch;
+    float *scratch; /* mgl_reference_scratch(program) floats */
+    bool abort;     /* the host asks to stop: read by sample alone */
+} mgl_call;
+
+typedef void mgl_op_fn(const mgl_call *call);
+
+/* The reference of an op. */
+mgl_op_fn *mgl_reference_op(mgl_op op);
+
+/* Floats of scratch that any op of the program needs. */
+size_t mgl_reference_scratch(const mgl_program *program);
+
+#define MGL_OP(id, name, tape, operands, meaning) mgl_op_fn mgl_reference_##id;
+#include "instructions/ops.def"
+#undef MGL_OP
+
+/* ---- for the ops ----------------------------------------------------------------------------------- */
+
+static inline const mgl_region *mgl_call_in(const mgl_call *call, int i)
+{
+    return &call->program->regions[call->task->in.first + i];
+}
+
+static inline const mgl_region *mgl_call_out(const mgl_call *call, int i)
+{
+    return &call->program->regions[call->task->out.first + i];
+}
+
+static inline const mgl_buffer *mgl_call_buffer(const mgl_call *call, const mgl_region *region)
+{
+    return &call->program->buffers[region->buffer];
+}
+
+/* Columns of a slice, in dimension `dim`. */
+static inline int64_t mgl_region_width(const mgl_region *region, int dim)
+{
+    return region->ranges[dim].hi - region->ranges[dim].lo;
+}
+
+/* Elements between neighbours in dimension `dim`. */
+static inline int64_t mgl_buffer_stride(const mgl_buffer *buffer, int dim)
+{
+    int64_t stride = 1;
+    for (int i = dim + 1; i < buffer->rank; i++)
+        stride *= buffer->extents[i].count;
+    return stride;
+}
+
+/* A region's first element (row 0, position 0 where these are symbols). */
+void *mgl_call_at(const mgl_call *call, const mgl_region *region);
+
+/* Row r of a (rows, columns) region of f32, from its first column on. */
+float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r);
+
+/* sum of a[i] b[i]: product i goes to partial sum i mod 16, each partial sum adds its products in
+ * order, and the 16 are added pairwise: (p0 + p8, p1 + p9, ...), then 4 apart, 2 apart, 1 apart. */
+float mgl_dot(const float *a, const float *b, int64_t n);
+
+/* to[i] = x[i] / sqrt(mean(x^2) + eps) * g[i], in Hugging Face's order (modeling_llama.py,
+ * LlamaRMSNorm): x is multiplied by the reciprocal root, then by g. */
+void mgl_rms_norm(float *to, const float *x, const float *g, int64_t n, float eps);
+
+/* silu(gate) * up, silu(z) = z / (1 + exp(-z)) in f32. */
+float mgl_swiglu(float gate, float up);
+
+/* Rotates a head (head_dim) by row `rope` of the rope table, in Hugging Face's rotate_half convention:
+ * elements i and i + head_dim / 2 are a pair. */
+void mgl_rope(float *to, const float *x, const float *rope, int head_dim);
+
+/* The first row of the sequence that row r belongs to, and the positions written before this epoch. */
+static inline int mgl_call_first_row(const mgl_call *call, int r)
+{
+    return mgl_step_first_row(call->epoch->table, r);
+}
+
+static inline const int32_t *mgl_call_table(const mgl_call *call, int r)
+{
+    return call->epoch->table + r * MGL_TABLE_WORDS;
+}
+
+/* Attention over one kv head, shared by the three attention ops (instructions/attend/attention.c). */
+typedef struct mgl_attention {
+    const mgl_region *q, *rope, *k_cache, *v_cache; /* caches: any range of positions */
+    int split, splits;                              /* the share of the earlier positions */
+    bool tail;                                      /* this epoch's rows as well */
+} mgl_attention;
+
+/* Rotates and appends this epoch's k, and appends its v. */
+void mgl_attention_append(const mgl_call *call, const mgl_region *k, const mgl_region *v,
+                          const mgl_region *rope, const mgl_region *k_now,
+                          const mgl_region *v_now);
+
+/* Attention of row r and head `head` (0-based in the q region): *max of the scores, *sum of exp(score -
+ * max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros. k and v count
+ * as they are stored in the cache, those of this epoch's rows too: a prompt gives the same values
+ * however it is cut into epochs. */
+void mgl_attention_row(const mgl_call *call, const mgl_attention *a, int r, int head, float *sum,
+                       float *max, float *total);
+
+#endif

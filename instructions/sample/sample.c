@@ -1,0 +1,101 @@
+/*
+ * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a draw
+ * (vm/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of exp(logit - max))) of the
+ * prompt's next token t, exp in f32, sum and log in f64, in id order. Then vm/step.h moves the
+ * sequences on. When the host asked to stop, nothing is taken.
+ */
+#include "instructions/reference.h"
+
+#include <math.h>
+
+#include "vm/philox.h"
+#include "vm/sampler.h"
+
+/* The regions of a sample task, as pointers. */
+struct sampling {
+    const float *logits; /* (rows, vocab) */
+    const float *values; /* (rows, parts) */
+    const int32_t *ids;  /* (rows, parts) */
+    const int32_t *prompt;
+    int32_t *control, *table, *sequences, *output;
+    float *score;
+    int vocab, parts, sequence_count, capacity;
+};
+
+static struct sampling regions_of(const mgl_call *call)
+{
+    const mgl_buffer *best = mgl_call_buffer(call, mgl_call_in(call, 1));
+    const mgl_buffer *sequence = mgl_call_buffer(call, mgl_call_in(call, 3));
+    return (struct sampling){
+        .logits = mgl_call_at(call, mgl_call_in(call, 0)),
+        .values = mgl_call_at(call, mgl_call_in(call, 1)),
+        .ids = mgl_call_at(call, mgl_call_in(call, 2)),
+        .prompt = mgl_call_at(call, mgl_call_in(call, 4)),
+        .control = mgl_call_at(call, mgl_call_out(call, 0)),
+        .table = mgl_call_at(call, mgl_call_out(call, 1)),
+        .sequences = mgl_call_at(call, mgl_call_out(call, 2)),
+        .output = mgl_call_at(call, mgl_call_out(call, 3)),
+        .score = mgl_call_at(call, mgl_call_out(call, 4)),
+        .vocab = (int)mgl_call_buffer(call, mgl_call_in(call, 0))->extents[1].count,
+        .parts = (int)best->extents[1].count,
+        .sequence_count = (int)sequence->extents[0].count,
+        .capacity = (int)mgl_call_buffer(call, mgl_call_in(call, 4))->extents[1].count,
+    };
+}
+
+/* The best of a row's parts: largest key, lowest id. */
+static int greedy(const struct sampling *s, int row)
+{
+    const float *values = s->values + (int64_t)row * s->parts;
+    const int32_t *ids = s->ids + (int64_t)row * s->parts;
+    int best = 0;
+    for (int i = 1; i < s->parts; i++) {
+        unsigned key = mgl_sampler_key(values[i]), top = mgl_sampler_key(values[best]);
+        if (key > top || (key == top && ids[i] < ids[best]))
+            best = i;
+    }
+    return ids[best];
+}
+
+static int choose(const struct sampling *s, int row, const int32_t *sequence, int index)
+{
+    float temperature = mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TEMPERATURE]);
+    if (!(temperature > 0.0f))
+        return greedy(s, row);
+    unsigned long long random = mgl_philox_token(
+        (unsigned)sequence[MGL_SEQUENCE_SEED_LO], (unsigned)sequence[MGL_SEQUENCE_SEED_HI],
+        (unsigned)sequence[MGL_SEQUENCE_PRODUCED], (unsigned)index);
+    return mgl_sampler_draw(s->logits + (int64_t)row * s->vocab, s->vocab, temperature,
+                            sequence[MGL_SEQUENCE_TOP_K],
+                            mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TOP_P]), random);
+}
+
+static float log_probability(const float *logits, int vocab, int token)
+{
+    float max = logits[0];
+    double sum = 0.0;
+    for (int i = 1; i < vocab; i++)
+        max = logits[i] > max ? logits[i] : max;
+    for (int i = 0; i < vocab; i++)
+        sum += (double)expf(logits[i] - max);
+    return (float)((double)logits[token] - ((double)max + log(sum)));
+}
+
+void mgl_reference_SAMPLE(const mgl_call *call)
+{
+    struct sampling s = regions_of(call);
+    for (int r = 0; r < call->epoch->rows && !call->abort; r++) {
+        const int32_t *row = mgl_call_table(call, r);
+        int index = row[MGL_TABLE_SEQUENCE], next = row[MGL_TABLE_POSITION] + 1;
+        const int32_t *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
+        if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE)
+            mgl_step_take(call->epoch->table, s.sequences, s.output, s.capacity, r,
+                          choose(&s, r, sequence, index));
+        else if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE)
+            s.score[index * s.capacity + next] =
+                log_probability(s.logits + (int64_t)r * s.vocab, s.vocab,
+                                s.prompt[index * s.capacity + next]);
+    }
+    mgl_step_next(s.control, s.table, s.sequences, s.prompt, s.output, s.sequence_count,
+                  call->program->limits.rows, s.capacity, call->epoch->epoch + 1, call->abort);
+}

@@ -1,0 +1,331 @@
+/*
+ * sample: the next token of each row that wants one, scores, the next row table. Operands logits,
+ * best_value, best_id, sequence, prompt; control, table, sequence_next, output, score.
+ *
+ * Greedy: one warp a row over the parts of head. Sampling: the algorithm of vm/sampler.h with its
+ * loops spread over the block; all its sums are of integers, so their order does not matter. A score
+ * is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one thread moves the
+ * sequences on (vm/step.h), on a copy in shared memory.
+ */
+#include "vm/cuda/device/machine.cuh"
+
+/* The room for partial sums, as sample uses it. */
+struct sampling {
+    int sequences[MGL_SEQUENCES * MGL_SEQUENCE_WORDS];
+    int control[MGL_CONTROL_WORDS], table[MGL_ROWS * MGL_TABLE_WORDS];
+    int chosen[MGL_ROWS];
+    int abort, token;
+    u32 best_key[MGL_WARPS];
+    u32 candidates[MGL_WARPS];
+    double logs[MGL_WARPS];
+    u64 target;             /* of the thread that finds the token */
+    u32 ties;               /* that it may still take */
+    int owner;              /* which thread that is */
+    union {
+        u64 bins[256];
+        struct {
+            u64 weights[THREADS]; /* above the cut, of each thread's share of the ids */
+            u32 equal[THREADS];   /* at the cut */
+        };
+    };
+};
+static_assert(sizeof(sampling) <= MGL_PARTIAL_BYTES, "sample needs more room than there is");
+
+/* The sum of all threads' values, the same in every thread. */
+static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
+{
+    s.weights[m.tid] = value;
+    consumer_barrier();
+    for (int n = THREADS; n > 1; n = (n + 1) / 2) {
+        int half = (n + 1) / 2;
+        if (m.tid + half < n)
+            s.weights[m.tid] += s.weights[m.tid + half];
+        consumer_barrier();
+    }
+    value = s.weights[0];
+    consumer_barrier();
+    return value;
+}
+
+/* The largest key of the row, and how many of its values are no NaN. */
+static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_input &in,
+                               u32 *candidates)
+{
+    u32 best = 0, count = 0;
+    for (int i = m.tid; i < in.count; i += THREADS) {
+        u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
+        count += key > 0;
+        best = max(best, key);
+    }
+    best = __reduce_max_sync(0xFFFFFFFFu, best);
+    count = __reduce_add_sync(0xFFFFFFFFu, count);
+    if (m.lane == 0) {
+        s.best_key[m.warp] = best;
+        s.candidates[m.warp] = count;
+    }
+    consumer_barrier();
+    *candidates = 0;
+    for (int w = 0; w < MGL_WARPS; w++) {
+        best = max(best, s.best_key[w]);
+        *candidates += s.candidates[w];
+    }
+    consumer_barrier();
+    return best;
+}
+
+/* mgl_sampler_sum by the block. */
+static __device__ u64 sum_of_cut(const machine &m, sampling &s, const mgl_sampler_input &in,
+                                 mgl_sampler_cut cut)
+{
+    u64 sum = 0;
+    for (int i = m.tid; i < in.count; i += THREADS) {
+        u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
+        if (key > cut.key)
+            sum += mgl_sampler_unit(&in, key, 1);
+    }
+    sum = block_sum(m, s, sum);
+    return sum + (cut.ties ? cut.ties * mgl_sampler_unit(&in, cut.key, 1) : 0);
+}
+
+/* mgl_sampler_select by the block. */
+static __device__ mgl_sampler_cut select_cut(const machine &m, sampling &s,
+                                             const mgl_sampler_input &in, mgl_sampler_cut within,
+                                             int weighed, u64 limit)
+{
+    u32 prefix = 0;
+    u64 before = 0;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        for (int i = m.tid; i < 256; i += THREADS)
+            s.bins[i] = 0;
+        consumer_barrier();
+        for (int i = m.tid; i < in.count; i += THREADS) {
+            u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
+            if (key > within.key && mgl_sampler_matches(key, prefix, shift)) {
+                u64 unit = mgl_sampler_unit(&in, key, weighed);
+                if (unit)
+                    atomicAdd(&s.bins[key >> shift & 255], unit);
+            }
+        }
+        if (m.tid == 0 && within.ties && mgl_sampler_matches(within.key, prefix, shift))
+            atomicAdd(&s.bins[within.key >> shift & 255],
+                      within.ties * mgl_sampler_unit(&in, within.key, weighed));
+        consumer_barrier();
+        prefix |= mgl_sampler_digit(s.bins, limit, &before) << shift;
+        consumer_barrier();
+    }
+    return mgl_sampler_finish(prefix, mgl_sampler_unit(&in, prefix, weighed), limit, before);
+}
+
+/* Which thread's share of the ids holds the token, what is left of the target there, and how many of
+ * the cut's ties. One thread. */
+static __device__ void find_owner(sampling &s, const mgl_sampler_input &in, mgl_sampler_cut cut,
+                                  u64 target)
+{
+    u64 unit = cut.ties ? mgl_sampler_unit(&in, cut.key, 1) : 0;
+    u32 ties = cut.ties;
+    s.owner = -1;
+    for (int t = 0; t < THREADS; t++) {
+        u32 taken = min(ties, s.equal[t]);
+        u64 weight = s.weights[t] + taken * unit;
+        if (target < weight) {
+            s.owner = t;
+            s.target = target;
+            s.ties = ties;
+            return;
+        }
+        target -= weight;
+        ties -= taken;
+    }
+}
+
+/* mgl_sampler_walk by the block: each thread has a run of consecutive ids. */
+static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_input &in,
+                           mgl_sampler_cut cut, u64 target)
+{
+    int lo = (int)((long long)in.count * m.tid / THREADS);
+    int hi = (int)((long long)in.count * (m.tid + 1) / THREADS);
+    u64 sum = 0;
+    u32 equal = 0;
+    for (int i = lo; i < hi; i++) {
+        u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
+        if (key > cut.key)
+            sum += mgl_sampler_unit(&in, key, 1);
+        equal += key == cut.key;
+    }
+    s.weights[m.tid] = sum;
+    s.equal[m.tid] = equal;
+    consumer_barrier();
+    if (m.tid == 0) {
+        s.token = 0;
+        find_owner(s, in, cut, target);
+    }
+    consumer_barrier();
+    if (m.tid == s.owner) {
+        mgl_sampler_input part = in;
+        mgl_sampler_cut rest = {cut.key, s.ties};
+        part.logits += lo;
+        part.count = hi - lo;
+        s.token = lo + mgl_sampler_walk(&part, rest, s.target);
+    }
+    consumer_barrier();
+    int token = s.token;
+    consumer_barrier();
+    return token;
+}
+
+/* mgl_sampler_draw by the block. */
+static __device__ int draw(const machine &m, sampling &s, const float *logits, const int *sequence,
+                           u64 random)
+{
+    mgl_sampler_input in = {logits, MGL_VOCAB,
+                            __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]), 0.0f};
+    int top_k = sequence[MGL_SEQUENCE_TOP_K];
+    float top_p = __int_as_float(sequence[MGL_SEQUENCE_TOP_P]);
+    mgl_sampler_cut cut = {0, 0};
+    u32 candidates, best = best_key(m, s, in, &candidates);
+    if (best <= 0x007FFFFFu)
+        return 0;
+    in.max = mgl_sampler_value(best);
+    if (top_k > 0 && (u32)top_k < candidates)
+        cut = select_cut(m, s, in, cut, 0, (u64)top_k);
+    u64 total = sum_of_cut(m, s, in, cut);
+    if (top_p > 0.0f && top_p < 1.0f) {
+        cut = select_cut(m, s, in, cut, 1, mgl_sampler_limit(total, top_p));
+        total = sum_of_cut(m, s, in, cut);
+    }
+    return walk(m, s, in, cut, mgl_sampler_scale(random, total));
+}
+
+/* The best of a row's parts; one warp. */
+static __device__ int greedy(const machine &m, int r)
+{
+    const mgl_device_operand &values = operand(m, 1), &ids = operand(m, 2);
+    u32 best = 0;
+    int id = 0x7FFFFFFF;
+    for (int i = m.lane; i < values.count[1]; i += 32) {
+        u32 key = mgl_sampler_key(row_of(values, r)[i]);
+        int other = ((const int *)row_of(ids, r))[i];
+        if (key > best || (key == best && other < id)) {
+            best = key;
+            id = other;
+        }
+    }
+    u32 top = __reduce_max_sync(0xFFFFFFFFu, best);
+    return __reduce_min_sync(0xFFFFFFFFu, best == top ? id : 0x7FFFFFFF);
+}
+
+/* The log-probability of `token`, in every thread. */
+static __device__ float log_probability(const machine &m, sampling &s, const float *logits,
+                                        int token)
+{
+    float top = -INFINITY;
+    double sum = 0.0;
+    for (int i = m.tid; i < MGL_VOCAB; i += THREADS)
+        top = fmaxf(top, logits[i]);
+    top = warp_max(top);
+    if (m.lane == 0)
+        s.best_key[m.warp] = __float_as_uint(top);
+    consumer_barrier();
+    for (int w = 0; w < MGL_WARPS; w++)
+        top = fmaxf(top, __uint_as_float(s.best_key[w]));
+    for (int i = m.tid; i < MGL_VOCAB; i += THREADS)
+        sum += (double)expf(logits[i] - top);
+    for (int offset = 16; offset > 0; offset >>= 1)
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    if (m.lane == 0)
+        s.logs[m.warp] = sum;
+    consumer_barrier();
+    sum = 0.0;
+    for (int w = 0; w < MGL_WARPS; w++)
+        sum += s.logs[w];
+    consumer_barrier();
+    return (float)((double)logits[token] - ((double)top + log(sum)));
+}
+
+/* Tokens for rows that are sampled with a temperature, and scores: the block, row after row. */
+static __device__ void draw_and_score(machine &m, sampling &s)
+{
+    const mgl_device_operand &logits = operand(m, 0), &prompt = operand(m, 4);
+    const mgl_device_operand &score = operand(m, 9);
+    for (int r = 0; r < rows_of(m); r++) {
+        const int *row = m.s->table + r * MGL_TABLE_WORDS;
+        int index = row[MGL_TABLE_SEQUENCE], next = row[MGL_TABLE_POSITION] + 1;
+        const int *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
+        if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE) {
+            int target = ((const int *)row_of(prompt, index))[next];
+            float value = log_probability(m, s, row_of(logits, r), target);
+            if (m.tid == 0)
+                row_of(score, index)[next] = value;
+        } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE &&
+                   __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f) {
+            u64 random = mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
+                                          (u32)sequence[MGL_SEQUENCE_SEED_HI],
+                                          (u32)sequence[MGL_SEQUENCE_PRODUCED], (u32)index);
+            int token = draw(m, s, row_of(logits, r), sequence, random);
+            if (m.tid == 0)
+                s.chosen[r] = token;
+        }
+    }
+}
+
+static __device__ void choose_greedy(const machine &m, sampling &s)
+{
+    for (int r = m.warp; r < rows_of(m); r += MGL_WARPS) {
+        const int *row = m.s->table + r * MGL_TABLE_WORDS;
+        const int *sequence = s.sequences + row[MGL_TABLE_SEQUENCE] * MGL_SEQUENCE_WORDS;
+        if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE ||
+            __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f)
+            continue;
+        int token = greedy(m, r);
+        if (m.lane == 0)
+            s.chosen[r] = token;
+    }
+}
+
+/* Takes the chosen tokens, tells the host, and makes the next epoch's table; one thread. */
+static __device__ void step(machine &m, sampling &s)
+{
+    const int *prompt = (const int *)operand(m, 4).at;
+    int *output = (int *)operand(m, 8).at, *stream = (int *)m.launch->stream;
+    for (int r = 0; r < rows_of(m) && !s.abort; r++) {
+        const int *row = m.s->table + r * MGL_TABLE_WORDS;
+        if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
+            continue;
+        int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
+        int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
+        mgl_step_take(m.s->table, s.sequences, output, MGL_CAPACITY, r, token);
+        store_system(stream + (long long)index * MGL_CAPACITY + produced, token + 1);
+        store_system((int *)m.launch->report + MGL_REPORT_SAMPLED, r + 1);
+    }
+    mgl_step_next(s.control, s.table, s.sequences, prompt, output, MGL_SEQUENCES, MGL_ROWS,
+                  MGL_CAPACITY, (int)m.epoch + 1, s.abort);
+}
+
+static __device__ void op_sample(machine &m)
+{
+    sampling &s = *(sampling *)m.s->partial;
+    const int *from = (const int *)operand(m, 3).at;
+    for (int i = m.tid; i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
+        s.sequences[i] = from[i];
+    for (int i = m.tid; i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
+        s.table[i] = m.s->table[i];
+    for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
+        s.control[i] = 0;
+    if (m.tid == 0)
+        s.abort = load_system((const int *)m.launch->host_abort);
+    consumer_barrier();
+    if (!s.abort) {
+        choose_greedy(m, s);
+        draw_and_score(m, s);
+    }
+    consumer_barrier();
+    if (m.tid == 0)
+        step(m, s);
+    consumer_barrier();
+    for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
+        ((int *)operand(m, 5).at)[i] = s.control[i];
+    for (int i = m.tid; i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
+        ((int *)operand(m, 6).at)[i] = s.table[i];
+    for (int i = m.tid; i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
+        ((int *)operand(m, 7).at)[i] = s.sequences[i];
+}

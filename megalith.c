@@ -1,0 +1,344 @@
+/*
+ * A model, from its folder to its tokens. mgl_model_open below is the whole pipeline: import, lower,
+ * validate, load; mgl_model_generate runs it. Everything else here says what the parts do not know of
+ * each other: which machine there is, which number format it wants, how long a reply may be.
+ */
+#include "pipeline.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "importer/checkpoint.h"
+#include "vm/cuda/cuda.h"
+#include "vm/step.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DEFAULT_CAPACITY = 4096 };
+
+struct mgl_model {
+    mgl_checkpoint *checkpoint;
+    mgl_program *program;
+    mgl_vm *vm;
+    char device[128];   /* for the facts */
+    double load_s;      /* of all but the kernel's compilation */
+    double compile_s;   /* of the kernel */
+    volatile int abort; /* set by mgl_model_cancel, read by the VM */
+};
+
+const char *mgl_version(void)
+{
+    return MGL_VERSION;
+}
+
+/* ---- which machine, which program ----------------------------------------------------------------- */
+
+static mgl_status use_cpu(mgl_machine *out, mgl_error *err)
+{
+    *out = (mgl_machine){.kind = MGL_VM_CPU};
+    return mgl_target_parse("cpu:1", &out->target, err);
+}
+
+static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
+{
+    *out = (mgl_machine){.kind = MGL_VM_CUDA, .device = device};
+    return mgl_cuda_live_target(device, &out->target, err);
+}
+
+/* One that has what it takes to compile for it. */
+static bool has_usable_gpu(void)
+{
+    mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
+    if (!probe)
+        return false;
+    mgl_cuda_get_probe(probe);
+    bool usable = probe->driver && probe->nvrtc && probe->device_count > 0;
+    mgl_free(probe);
+    return usable;
+}
+
+mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err)
+{
+    if (!device || !strcmp(device, "auto"))
+        return has_usable_gpu() ? use_cuda(0, out, err) : use_cpu(out, err);
+    if (!strcmp(device, "cpu"))
+        return use_cpu(out, err);
+    if (!strcmp(device, "cuda"))
+        return use_cuda(0, out, err);
+    const char *digits = strncmp(device, "cuda:", 5) ? "" : device + 5;
+    size_t length = strlen(digits);
+    if (length < 1 || length > 3 || strspn(digits, "0123456789") != length)
+        return mgl_fail(err, MGL_USAGE, device, "unknown device; there are auto, cpu, cuda and cuda:N");
+    int number = 0;
+    for (; *digits; digits++)
+        number = number * 10 + (*digits - '0');
+    return use_cuda(number, out, err);
+}
+
+/* f32 is what a CPU computes in; a GPU reads the weights as they are in the file. */
+static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target, const char *name,
+                               mgl_dtype *out, mgl_error *err)
+{
+    if (!name || !strcmp(name, "auto")) {
+        *out = strcmp(target->arch, "cpu") ? graph->dtype : MGL_F32;
+        return MGL_OK;
+    }
+    if (!mgl_dtype_parse(name, out) || *out == MGL_I32)
+        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; there are auto, f32, bf16 and f16");
+    return MGL_OK;
+}
+
+static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_request *request, int *out,
+                                  mgl_error *err)
+{
+    int32_t most = graph->max_positions < MGL_MAX_CAPACITY ? graph->max_positions : MGL_MAX_CAPACITY;
+    int32_t wanted = request->wanted ? request->wanted : DEFAULT_CAPACITY;
+    if (request->capacity < 0 || wanted < 0)
+        return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
+    if (request->capacity > most)
+        return mgl_fail(err, MGL_BAD_INPUT, "capacity",
+                        "%d positions are more than the %d of the model (max_position_embeddings)",
+                        (int)request->capacity, (int)most);
+    *out = request->capacity ? request->capacity : wanted < most ? wanted : most;
+    return MGL_OK;
+}
+
+mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
+                              const mgl_lower_request *request, mgl_program **out, mgl_error *err)
+{
+    mgl_schedule_config config;
+    mgl_lower_options options = {.sequences = 1};
+    mgl_schedule_config_default(&config);
+    mgl_status status =
+        request->config ? mgl_schedule_config_read(request->config, &config, err) : MGL_OK;
+    if (request->rows)
+        config.rows = request->rows;
+    if (!status)
+        status = choose_dtype(graph, target, request->dtype, &options.dtype, err);
+    if (!status)
+        status = choose_capacity(graph, request, &options.capacity, err);
+    return status ? status : mgl_schedule_lower(graph, target, &options, &config, out, err);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------- */
+
+static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
+                               const mgl_open_options *options, mgl_error *err)
+{
+    if (options->schedule)
+        return mgl_schedule_read(options->schedule, &model->program, err);
+    mgl_lower_request request = {.dtype = options->dtype,
+                                 .config = options->config,
+                                 .capacity = options->capacity,
+                                 .wanted = options->wanted};
+    return mgl_pipeline_lower(model->checkpoint->graph, &machine->target, &request, &model->program,
+                              err);
+}
+
+/* The pipeline. mgl_vm_open hands the program to the validator before it does anything else. */
+static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_options *options,
+                             mgl_error *err)
+{
+    double start = mgl_clock_s();
+    mgl_machine machine;
+    mgl_vm_facts facts;
+    mgl_status status = mgl_machine_find(options->device, &machine, err);
+    if (!status)
+        status = mgl_import(path, &model->checkpoint, err);
+    if (!status)
+        status = make_program(model, &machine, options, err);
+    mgl_vm_options vm = {
+        .kind = machine.kind, .device = machine.device, .deadline_ms = options->deadline_ms};
+    if (!status)
+        status = mgl_vm_open(model->program, model->checkpoint->graph, &vm, &model->vm, err);
+    if (status)
+        return status;
+    mgl_vm_get_facts(model->vm, &facts);
+    memcpy(model->device, facts.device, sizeof model->device);
+    model->compile_s = facts.compile_s;
+    model->load_s = mgl_clock_s() - start - facts.compile_s;
+    return MGL_OK;
+}
+
+mgl_status mgl_model_open(const char *path, const mgl_open_options *options, mgl_model **out,
+                          mgl_error *err)
+{
+    static const mgl_open_options defaults;
+    mgl_model *model = mgl_alloc_zero(1, sizeof *model);
+    if (!model)
+        return mgl_fail_memory(err, sizeof *model);
+    mgl_status status = open_model(model, path, options ? options : &defaults, err);
+    if (status) {
+        mgl_model_close(model);
+        return status;
+    }
+    *out = model;
+    return MGL_OK;
+}
+
+void mgl_model_close(mgl_model *model)
+{
+    if (!model)
+        return;
+    mgl_vm_close(model->vm);
+    mgl_program_free(model->program);
+    mgl_checkpoint_close(model->checkpoint);
+    mgl_free(model);
+}
+
+void mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out)
+{
+    *out = (mgl_model_facts){.device = model->device,
+                             .dtype = mgl_dtype_name(model->program->dtype),
+                             .vocab = model->program->geometry.vocab,
+                             .max_positions = model->checkpoint->graph->max_positions,
+                             .capacity = model->program->limits.capacity,
+                             .queues = model->program->queue_count,
+                             .load_s = model->load_s,
+                             .compile_s = model->compile_s};
+}
+
+void mgl_model_cancel(mgl_model *model)
+{
+    model->abort = 1;
+}
+
+/* ---- a reply ----------------------------------------------------------------------------------------- */
+
+static mgl_status check_ids(const mgl_model *model, const char *where, const int32_t *ids,
+                            size_t count, size_t least, mgl_error *err)
+{
+    int32_t vocab = model->program->geometry.vocab;
+    size_t capacity = (size_t)model->program->limits.capacity;
+    if (count < least)
+        return mgl_fail(err, MGL_BAD_INPUT, where, "%zu tokens are too few: at least %zu are needed",
+                        count, least);
+    if (count > capacity)
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "%zu tokens are more than the %zu positions of the KV cache (the capacity, at "
+                        "most max_position_embeddings = %d)",
+                        count, capacity, (int)model->checkpoint->graph->max_positions);
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= vocab)
+            return mgl_fail(err, MGL_BAD_INPUT, where,
+                            "token %zu is %d, and the vocabulary has the ids 0 to %d", i, (int)ids[i],
+                            (int)vocab - 1);
+    return MGL_OK;
+}
+
+static mgl_status check_request(const mgl_model *model, const mgl_request *request, mgl_error *err)
+{
+    if (request->max_tokens < 1)
+        return mgl_fail(err, MGL_USAGE, "max_tokens", "is %d, and at least 1 is needed",
+                        (int)request->max_tokens);
+    if (!(request->temperature >= 0) || isinf(request->temperature))
+        return mgl_fail(err, MGL_USAGE, "temperature", "is not a number from 0 on");
+    if (request->top_k < 0)
+        return mgl_fail(err, MGL_USAGE, "top_k", "is negative");
+    if (!(request->top_p >= 0 && request->top_p <= 1))
+        return mgl_fail(err, MGL_USAGE, "top_p", "is not within 0 to 1");
+    if (request->sample && model->checkpoint->generation.unsupported)
+        return mgl_fail(err, MGL_BAD_INPUT, "generation_config.json",
+                        "%s, which sampling here does not know; give temperature, top-k and top-p",
+                        model->checkpoint->generation.unsupported);
+    return check_ids(model, "prompt", request->prompt, request->prompt_count, 1, err);
+}
+
+/* The callback of a request behind that of the VM, which knows several sequences. */
+typedef struct listener {
+    mgl_token_fn *on_token;
+    void *user;
+} listener;
+
+static bool pass_token(void *user, int sequence, int32_t token)
+{
+    const listener *to = user;
+    (void)sequence;
+    return !to->on_token || to->on_token(to->user, token);
+}
+
+static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *request)
+{
+    const mgl_generation *defaults = &model->checkpoint->generation;
+    int32_t room = model->program->limits.capacity - (int32_t)request->prompt_count;
+    return (mgl_vm_sequence){
+        .mode = MGL_VM_GENERATE,
+        .prompt = request->prompt,
+        .prompt_count = (int32_t)request->prompt_count,
+        .max_new = request->max_tokens < room ? request->max_tokens : room,
+        .temperature = request->sample ? defaults->temperature : request->temperature,
+        .top_k = request->sample ? defaults->top_k : request->top_k,
+        .top_p = request->sample ? defaults->top_p : request->top_p,
+        .seed = request->seed,
+        .ends = defaults->end_tokens,
+        .end_count = request->ignore_eos ? 0 : (int32_t)defaults->end_count};
+}
+
+static mgl_status take_report(const mgl_vm_report *report, mgl_result *out, mgl_error *err)
+{
+    size_t count = (size_t)report->produced[0];
+    out->output.ids = mgl_alloc((count ? count : 1) * sizeof(int32_t));
+    if (!out->output.ids)
+        return mgl_fail_memory(err, count * sizeof(int32_t));
+    if (count)
+        memcpy(out->output.ids, report->output[0], count * sizeof(int32_t));
+    out->output.count = count;
+    out->stop = report->state[0] == MGL_STATE_EOS      ? MGL_STOP_EOS
+                : report->state[0] == MGL_STATE_LENGTH ? MGL_STOP_LENGTH
+                                                       : MGL_STOP_INTERRUPTED;
+    out->launches = report->launches;
+    out->prefill_s = report->prefill_s;
+    out->decode_s = report->decode_s;
+    return MGL_OK;
+}
+
+mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request, mgl_token_fn *on_token,
+                              void *user, mgl_result *out, mgl_error *err)
+{
+    model->abort = 0;
+    mgl_status status = check_request(model, request, err);
+    if (status)
+        return status;
+    mgl_vm_report report = {0};
+    listener to = {on_token, user};
+    mgl_vm_sequence sequence = make_sequence(model, request);
+    mgl_vm_request run = {
+        .sequences = &sequence, .count = 1, .on_token = pass_token, .user = &to, .abort = &model->abort};
+    mgl_result_clear(out);
+    if (sequence.max_new == 0) { /* the prompt fills the cache: nothing can follow it */
+        out->stop = MGL_STOP_LENGTH;
+        return MGL_OK;
+    }
+    status = mgl_vm_run(model->vm, &run, &report, err);
+    return status ? status : take_report(&report, out, err);
+}
+
+void mgl_result_clear(mgl_result *result)
+{
+    mgl_ids_clear(&result->output);
+    *result = (mgl_result){0};
+}
+
+mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, float *logprob,
+                           mgl_error *err)
+{
+    mgl_status status = check_ids(model, "text", ids, count, 1, err);
+    if (status)
+        return status;
+    logprob[0] = 0;
+    if (count < 2) /* the first token has nothing to be likely after */
+        return MGL_OK;
+    mgl_vm_sequence sequence = {
+        .mode = MGL_VM_SCORE, .prompt = ids, .prompt_count = (int32_t)count, .max_new = 1};
+    mgl_vm_request run = {.sequences = &sequence, .count = 1};
+    mgl_vm_report report = {0};
+    status = mgl_vm_run(model->vm, &run, &report, err);
+    if (!status)
+        memcpy(logprob, report.score[0], count * sizeof *logprob);
+    return status;
+}
+
+mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, mgl_error *err)
+{
+    return mgl_vm_get_logits(model->vm, logits, err);
+}

@@ -1,0 +1,603 @@
+/*
+ * The text form of a program (*.mls), the reading half; text.c has the grammar and prints it.
+ *
+ * One pass by recursive descent over the bytes, no tokens in between: every function reads one
+ * thing at the cursor and answers whether it stood there. The first that fails fills the error with
+ * its place and sets the status; everybody above it just returns false. Refused here is what can
+ * not be a program at all: unknown or repeated names, wrong ranks and counts of operands, numbers
+ * that overflow. Whether a program makes sense, its bounds, edges and coverage, is the validator's
+ * business, which must see such programs.
+ */
+#include "schedule/names.h"
+#include "schedule/scan.h"
+#include "schedule/schedule.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_TEXT = 256 << 20, /* bytes of a text */
+    MAX_ITEMS = 1 << 24   /* tasks, regions, ... each */
+};
+
+typedef struct parser {
+    mgl_scan *scan;
+    mgl_program *program;
+    mgl_names tensors, buffers, counters;
+} parser;
+
+static bool fail_memory(parser *p)
+{
+    return mgl_scan_fail_memory(p->scan, sizeof(mgl_task));
+}
+
+static bool read_dtype(parser *p, mgl_dtype *out)
+{
+    mgl_word w;
+    char name[MGL_SCAN_NAME + 1];
+    if (!mgl_scan_word(p->scan, "a dtype (f32, bf16, f16, i32)", &w))
+        return false;
+    snprintf(name, sizeof name, "%.*s", w.length, w.at);
+    if (mgl_dtype_parse(name, out))
+        return true;
+    return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%s` is no dtype: f32, bf16, f16 or i32",
+                         name);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* A name that is being declared: not in the table yet. */
+static bool read_new_name(parser *p, const mgl_names *names, const char *what, int count,
+                          char out[MGL_SCAN_NAME + 1])
+{
+    mgl_word w;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "the %s's name", what);
+    if (!mgl_scan_word(p->scan, wanted, &w))
+        return false;
+    if (mgl_names_find(names, w.at, (size_t)w.length) >= 0)
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "%s `%.*s` is declared twice", what,
+                             w.length, w.at);
+    if (count >= MAX_ITEMS)
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "more than %d declarations of %s",
+                             MAX_ITEMS, what);
+    snprintf(out, MGL_SCAN_NAME + 1, "%.*s", w.length, w.at);
+    return true;
+}
+
+/* A name that was declared: its index. */
+static bool read_name(parser *p, const mgl_names *names, const char *what, int *out)
+{
+    mgl_word w;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "the %s's name", what);
+    if (!mgl_scan_word(p->scan, wanted, &w))
+        return false;
+    *out = mgl_names_find(names, w.at, (size_t)w.length);
+    if (*out < 0)
+        return mgl_scan_fail(p->scan, w.at, p->scan->at,
+                             "no %s is called `%.*s`: declare it above the first queue", what,
+                             w.length, w.at);
+    return true;
+}
+
+/* Notes the name of what was just added at `index`, which is -1 when memory ran out. */
+static bool note_name(parser *p, mgl_names *names, const char *name, int index)
+{
+    return index >= 0 && mgl_names_add(names, name, index) ? true : fail_memory(p);
+}
+
+/* ---- statements -------------------------------------------------------------------------- */
+
+/* The next statement must be this one. */
+static bool expect_statement(parser *p, const char *key)
+{
+    if (mgl_scan_next_line(p->scan))
+        return mgl_scan_expect_word(p->scan, key);
+    return mgl_scan_fail(p->scan, p->scan->at, p->scan->at, "the text ends here: expected `%s`",
+                         key);
+}
+
+/* ---- header --------------------------------------------------------------------------------- */
+
+/* "key N" */
+static bool read_size_field(parser *p, const char *key, int64_t *out)
+{
+    char what[64];
+    snprintf(what, sizeof what, "a number for `%s`", key);
+    return mgl_scan_expect_word(p->scan, key) &&
+           mgl_scan_number(p->scan, what, MGL_SCAN_NUMBER, out);
+}
+
+static bool read_field(parser *p, const char *key, int *out)
+{
+    char what[64];
+    snprintf(what, sizeof what, "a number for `%s`", key);
+    return mgl_scan_expect_word(p->scan, key) && mgl_scan_int(p->scan, what, out);
+}
+
+static bool read_version(parser *p)
+{
+    int version;
+    if (!expect_statement(p, "megalith") ||
+        !mgl_scan_int(p->scan, "the version of the text form", &version))
+        return false;
+    if (version != 1)
+        return mgl_scan_fail(p->scan, p->scan->at - 1, p->scan->at,
+                             "this is version %d of the text form; 1 is known", version);
+    return mgl_scan_line_end(p->scan);
+}
+
+static bool read_target(parser *p)
+{
+    mgl_target *target = &p->program->target;
+    mgl_word w;
+    if (!expect_statement(p, "target") || !mgl_scan_word(p->scan, "an architecture", &w))
+        return false;
+    if (w.length >= (int)sizeof target->arch)
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "an architecture has at most %d letters",
+                             (int)sizeof target->arch - 1);
+    memcpy(target->arch, w.at, (size_t)w.length);
+    return read_field(p, "queues", &target->queues) &&
+           read_size_field(p, "shared", &target->shared_bytes) && mgl_scan_line_end(p->scan);
+}
+
+static bool read_model(parser *p)
+{
+    mgl_geometry *g = &p->program->geometry;
+    return expect_statement(p, "model") && read_field(p, "hidden", &g->hidden) &&
+           read_field(p, "layers", &g->layers) && read_field(p, "heads", &g->heads) &&
+           read_field(p, "kv_heads", &g->kv_heads) && read_field(p, "head_dim", &g->head_dim) &&
+           read_field(p, "ffn", &g->ffn) && read_field(p, "vocab", &g->vocab) &&
+           mgl_scan_expect_word(p->scan, "eps") &&
+           mgl_scan_float(p->scan, "a number for `eps`", &g->eps) && mgl_scan_line_end(p->scan);
+}
+
+static bool read_settings(parser *p)
+{
+    mgl_limits *limits = &p->program->limits;
+    mgl_exec *exec = &p->program->exec;
+    return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
+           read_field(p, "sequences", &limits->sequences) &&
+           read_field(p, "capacity", &limits->capacity) && mgl_scan_line_end(p->scan) &&
+           expect_statement(p, "exec") && read_field(p, "page", &exec->page_bytes) &&
+           read_field(p, "ring", &exec->ring_pages) && read_field(p, "warps", &exec->warps) &&
+           read_field(p, "stage", &exec->stage_bytes) && mgl_scan_line_end(p->scan) &&
+           expect_statement(p, "types") && mgl_scan_expect_word(p->scan, "weights") &&
+           read_dtype(p, &p->program->dtype) && mgl_scan_expect_word(p->scan, "cache") &&
+           read_dtype(p, &p->program->kv_dtype) && mgl_scan_line_end(p->scan);
+}
+
+/* ---- declarations --------------------------------------------------------------------------- */
+
+static bool read_tensor(parser *p)
+{
+    mgl_program *program = p->program;
+    char name[MGL_SCAN_NAME + 1], checkpoint[MGL_SCAN_STRING + 1];
+    mgl_dtype dtype;
+    int64_t rows = 1, cols;
+    int rank = 1;
+    if (!read_new_name(p, &p->tensors, "tensor", program->tensor_count, name) ||
+        !read_dtype(p, &dtype) || !mgl_scan_expect(p->scan, '[') ||
+        !mgl_scan_number(p->scan, "a size", MGL_SCAN_NUMBER, &cols))
+        return false;
+    if (mgl_scan_take(p->scan, ',')) {
+        rank = 2;
+        rows = cols;
+        if (!mgl_scan_number(p->scan, "a size", MGL_SCAN_NUMBER, &cols))
+            return false;
+    }
+    if (!mgl_scan_expect(p->scan, ']') ||
+        !mgl_scan_string(p->scan, "the tensor's name in the checkpoint, in quotes", checkpoint))
+        return false;
+    int index = mgl_program_add_tensor(program, name, checkpoint, dtype, rank, rows, cols);
+    if (index < 0)
+        return fail_memory(p);
+    program->tensors[index].line = p->scan->source.number;
+    return note_name(p, &p->tensors, program->tensors[index].name, index);
+}
+
+static bool read_space(parser *p, mgl_space *out)
+{
+    mgl_word w;
+    if (!mgl_scan_word(p->scan, "a space (const, act, kv, io)", &w))
+        return false;
+    for (int i = 0; i < MGL_SPACE_COUNT; i++)
+        if (mgl_word_is(w, mgl_space_name((mgl_space)i)))
+            return *out = (mgl_space)i, true;
+    return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%.*s` is no space: const, act, kv or io",
+                         w.length, w.at);
+}
+
+static bool read_extent(parser *p, mgl_extent *out)
+{
+    const mgl_limits *limits = &p->program->limits;
+    if (mgl_scan_take_word(p->scan, "rows"))
+        *out = (mgl_extent){MGL_ROWS, limits->rows};
+    else if (mgl_scan_take_word(p->scan, "sequences"))
+        *out = (mgl_extent){MGL_SEQUENCES, limits->sequences};
+    else if (mgl_scan_take_word(p->scan, "capacity"))
+        *out = (mgl_extent){MGL_CAPACITY, limits->capacity};
+    else
+        return mgl_scan_number(p->scan, "an extent: a number, rows, sequences or capacity",
+                               MGL_SCAN_NUMBER, &out->count);
+    return true;
+}
+
+/* "[" extent {"," extent} "]" */
+static bool read_shape(parser *p, mgl_buffer *buffer)
+{
+    if (!mgl_scan_expect(p->scan, '['))
+        return false;
+    do {
+        if (buffer->rank == MGL_MAX_RANK)
+            return mgl_scan_fail_expected(p->scan, "`]`: a buffer has at most 4 dimensions");
+        if (!read_extent(p, &buffer->extents[buffer->rank++]))
+            return false;
+    } while (mgl_scan_take(p->scan, ','));
+    return mgl_scan_expect(p->scan, ']');
+}
+
+static bool read_buffer_source(parser *p, mgl_buffer *buffer)
+{
+    if (mgl_scan_take_word(p->scan, "rope")) {
+        buffer->source = MGL_SOURCE_ROPE;
+    } else if (mgl_scan_take_word(p->scan, "tensor")) {
+        buffer->source = MGL_SOURCE_TENSOR;
+        return read_name(p, &p->tensors, "tensor", &buffer->tensor);
+    }
+    return true;
+}
+
+static bool read_sets(parser *p, int *sets)
+{
+    if (!mgl_scan_take_word(p->scan, "sets"))
+        return true;
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (!mgl_scan_int(p->scan, "a number of sets", sets))
+        return false;
+    return *sets >= 1 || mgl_scan_fail(p->scan, from, p->scan->at, "a buffer has at least 1 set");
+}
+
+static bool read_buffer(parser *p)
+{
+    mgl_program *program = p->program;
+    char name[MGL_SCAN_NAME + 1];
+    mgl_buffer buffer = {.name = name, .tensor = -1, .sets = 1, .line = p->scan->source.number};
+    if (!read_new_name(p, &p->buffers, "buffer", program->buffer_count, name) ||
+        !read_space(p, &buffer.space) || !read_dtype(p, &buffer.dtype) || !read_shape(p, &buffer) ||
+        !read_buffer_source(p, &buffer) || !read_sets(p, &buffer.sets))
+        return false;
+    int index = mgl_program_add_buffer(program, &buffer);
+    return note_name(p, &p->buffers, index < 0 ? NULL : program->buffers[index].name, index);
+}
+
+static bool read_counter(parser *p)
+{
+    mgl_program *program = p->program;
+    char name[MGL_SCAN_NAME + 1];
+    if (!read_new_name(p, &p->counters, "counter", program->counter_count, name))
+        return false;
+    int index = mgl_program_add_counter(program, name);
+    if (index < 0)
+        return fail_memory(p);
+    program->counters[index].line = p->scan->source.number;
+    return note_name(p, &p->counters, program->counters[index].name, index);
+}
+
+/* ---- queues and tasks ----------------------------------------------------------------------- */
+
+static bool read_queue(parser *p)
+{
+    mgl_program *program = p->program;
+    int number;
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (!mgl_scan_int(p->scan, "the queue's number", &number))
+        return false;
+    if (number != program->queue_count)
+        return mgl_scan_fail(p->scan, from, p->scan->at,
+                             "queues are numbered in order: this is queue %d",
+                             program->queue_count);
+    if (number >= MAX_ITEMS)
+        return mgl_scan_fail(p->scan, from, p->scan->at, "more than %d queues", MAX_ITEMS);
+    int index = mgl_program_add_queue(program);
+    if (index < 0)
+        return fail_memory(p);
+    mgl_queue *queue = &program->queues[index];
+    queue->line = p->scan->source.number;
+    return read_size_field(p, "tape", &queue->tape_bytes) &&
+           read_size_field(p, "pad", &queue->tape_pad);
+}
+
+static bool read_range(parser *p, mgl_range *out)
+{
+    *out = (mgl_range){0};
+    if (mgl_scan_take(p->scan, ':')) {
+        out->kind = MGL_RANGE_ROWS;
+        if (mgl_scan_take_word(p->scan, "rows"))
+            return true;
+        out->kind = MGL_RANGE_PAST;
+        return mgl_scan_take_word(p->scan, "pos") ||
+               mgl_scan_fail_expected(p->scan, "`rows` or `pos`");
+    }
+    out->kind = MGL_RANGE_NOW;
+    if (mgl_scan_take_word(p->scan, "pos"))
+        return true;
+    out->kind = MGL_RANGE_FIXED;
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (!mgl_scan_number(p->scan, "a range: lo:hi, :rows, :pos or pos", MGL_SCAN_NUMBER,
+                         &out->lo) ||
+        !mgl_scan_expect(p->scan, ':') ||
+        !mgl_scan_number(p->scan, "the range's end", MGL_SCAN_NUMBER, &out->hi))
+        return false;
+    return out->lo <= out->hi ||
+           mgl_scan_fail(p->scan, from, p->scan->at, "the range ends before it starts");
+}
+
+static bool read_region(parser *p, mgl_region *out)
+{
+    *out = (mgl_region){.buffer = -1};
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (mgl_scan_take_word(p->scan, "flag")) {
+        out->flag = !mgl_scan_take(p->scan, '['); /* a buffer may be called flag */
+        p->scan->at = out->flag ? p->scan->at : from;
+    }
+    mgl_scan_skip_blanks(p->scan);
+    from = p->scan->at;
+    if (!read_name(p, &p->buffers, "buffer", &out->buffer) || !mgl_scan_expect(p->scan, '['))
+        return false;
+    const mgl_buffer *buffer = &p->program->buffers[out->buffer];
+    int rank = 0;
+    do {
+        if (rank == buffer->rank)
+            return mgl_scan_fail(p->scan, from, p->scan->at,
+                                 "`%s` has %d dimensions, this region has more", buffer->name,
+                                 rank);
+        if (!read_range(p, &out->ranges[rank++]))
+            return false;
+    } while (mgl_scan_take(p->scan, ','));
+    if (!mgl_scan_expect(p->scan, ']'))
+        return false;
+    return rank == buffer->rank ||
+           mgl_scan_fail(p->scan, from, p->scan->at, "`%s` has %d dimensions, this region %d",
+                         buffer->name, buffer->rank, rank);
+}
+
+/* [key region {"," region}], as many as the op has. */
+static bool read_regions(parser *p, const mgl_op_info *op, bool out)
+{
+    const char *key = out ? "out" : "in";
+    int wanted = out ? op->out_count : op->in_count, count = 0;
+    if (mgl_scan_take_word(p->scan, key)) {
+        do {
+            mgl_region region;
+            mgl_scan_skip_blanks(p->scan);
+            const char *from = p->scan->at;
+            if (!read_region(p, &region))
+                return false;
+            if (count++ == wanted)
+                return mgl_scan_fail(p->scan, from, p->scan->at,
+                                     "%s has %d `%s` regions, this is one more", op->name, wanted,
+                                     key);
+            if (p->program->region_count >= MAX_ITEMS)
+                return mgl_scan_fail(p->scan, from, p->scan->at, "more than %d regions", MAX_ITEMS);
+            if ((out ? mgl_program_add_out(p->program, &region)
+                     : mgl_program_add_in(p->program, &region)) < 0)
+                return fail_memory(p);
+        } while (mgl_scan_take(p->scan, ','));
+    }
+    if (count == wanted)
+        return true;
+    const char *next = op->operands[(out ? op->in_count : 0) + count].name;
+    mgl_scan_skip_blanks(p->scan);
+    return mgl_scan_fail(p->scan, p->scan->at, mgl_scan_found_end(p->scan),
+                         "%s has %d `%s` regions, here are %d: `%s` is missing", op->name, wanted,
+                         key, count, next);
+}
+
+static bool read_fixed_range(parser *p, int64_t *lo, int64_t *hi)
+{
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (!mgl_scan_number(p->scan, "a range: lo:hi", MGL_SCAN_NUMBER, lo) ||
+        !mgl_scan_expect(p->scan, ':') ||
+        !mgl_scan_number(p->scan, "the range's end", MGL_SCAN_NUMBER, hi))
+        return false;
+    return *lo <= *hi ||
+           mgl_scan_fail(p->scan, from, p->scan->at, "the range ends before it starts");
+}
+
+static bool read_layout(parser *p, mgl_segment *segment)
+{
+    mgl_word w;
+    if (!mgl_scan_word(p->scan, "a layout (g8, g8x2)", &w))
+        return false;
+    if (!mgl_word_is(w, "g8") && !mgl_word_is(w, "g8x2"))
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%.*s` is no layout: g8 or g8x2",
+                             w.length, w.at);
+    segment->layout = mgl_word_is(w, "g8") ? MGL_LAYOUT_G8 : MGL_LAYOUT_G8X2;
+    if ((segment->layout == MGL_LAYOUT_G8X2) != (segment->tensor2 >= 0))
+        return mgl_scan_fail(p->scan, w.at, p->scan->at,
+                             "g8 is the layout of one tensor, g8x2 of two: a|b");
+    return true;
+}
+
+static bool read_segment(parser *p, mgl_segment *out)
+{
+    *out = (mgl_segment){.tensor2 = -1};
+    if (!read_name(p, &p->tensors, "tensor", &out->tensor) ||
+        (mgl_scan_take(p->scan, '|') && !read_name(p, &p->tensors, "tensor", &out->tensor2)))
+        return false;
+    return mgl_scan_expect(p->scan, '[') && read_fixed_range(p, &out->row_lo, &out->row_hi) &&
+           mgl_scan_expect(p->scan, ',') && read_fixed_range(p, &out->col_lo, &out->col_hi) &&
+           mgl_scan_expect(p->scan, ']') && mgl_scan_expect(p->scan, '@') && read_layout(p, out) &&
+           mgl_scan_expect(p->scan, '+') &&
+           mgl_scan_number(p->scan, "the segment's byte on the tape", MGL_SCAN_NUMBER,
+                           &out->offset);
+}
+
+static bool read_segments(parser *p)
+{
+    if (!mgl_scan_take_word(p->scan, "tape"))
+        return true;
+    do {
+        mgl_segment segment;
+        if (!read_segment(p, &segment))
+            return false;
+        if (p->program->segment_count >= MAX_ITEMS)
+            return mgl_scan_fail(p->scan, p->scan->at, p->scan->at, "more than %d segments",
+                                 MAX_ITEMS);
+        if (mgl_program_add_segment(p->program, &segment) < 0)
+            return fail_memory(p);
+    } while (mgl_scan_take(p->scan, ','));
+    return true;
+}
+
+static bool read_waits(parser *p)
+{
+    if (!mgl_scan_take_word(p->scan, "wait"))
+        return true;
+    do {
+        int counter;
+        int64_t threshold;
+        if (!read_name(p, &p->counters, "counter", &counter))
+            return false;
+        if (!mgl_scan_take(p->scan, '>') || !mgl_scan_take(p->scan, '='))
+            return mgl_scan_fail_expected(p->scan, "`>=`");
+        if (!mgl_scan_number(p->scan, "a threshold", MGL_SCAN_NUMBER, &threshold))
+            return false;
+        if (p->program->wait_count >= MAX_ITEMS)
+            return mgl_scan_fail(p->scan, p->scan->at, p->scan->at, "more than %d waits",
+                                 MAX_ITEMS);
+        if (mgl_program_add_wait(p->program, counter, threshold) < 0)
+            return fail_memory(p);
+    } while (mgl_scan_take(p->scan, ','));
+    return true;
+}
+
+static bool read_signals(parser *p)
+{
+    if (!mgl_scan_take_word(p->scan, "signal"))
+        return true;
+    do {
+        int counter;
+        if (!read_name(p, &p->counters, "counter", &counter))
+            return false;
+        if (p->program->signal_count >= MAX_ITEMS)
+            return mgl_scan_fail(p->scan, p->scan->at, p->scan->at, "more than %d signals",
+                                 MAX_ITEMS);
+        if (mgl_program_add_signal(p->program, counter) < 0)
+            return fail_memory(p);
+    } while (mgl_scan_take(p->scan, ','));
+    return true;
+}
+
+/* "`enter`, `embed`, ...": the list of ops, for a message. */
+static void list_ops(char *to, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; i < MGL_OP_COUNT && n < size; i++)
+        n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", mgl_op_get((mgl_op)i)->name);
+}
+
+static bool read_task(parser *p)
+{
+    mgl_op op;
+    mgl_word w;
+    char ops[400];
+    if (!mgl_scan_word(p->scan, "an op", &w))
+        return false;
+    if (!mgl_op_parse(w.at, (size_t)w.length, &op)) {
+        list_ops(ops, sizeof ops);
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%.*s` is no op: %s", w.length, w.at,
+                             ops);
+    }
+    if (p->program->task_count >= MAX_ITEMS)
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "more than %d tasks", MAX_ITEMS);
+    int index = mgl_program_add_task(p->program, op);
+    if (index < 0)
+        return fail_memory(p);
+    p->program->tasks[index].line = p->scan->source.number;
+    const mgl_op_info *info = mgl_op_get(op);
+    return read_regions(p, info, false) && read_segments(p) && read_regions(p, info, true) &&
+           read_waits(p) && read_signals(p);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+/* A line behind the header. */
+static bool read_statement(parser *p)
+{
+    static const struct {
+        const char *key;
+        bool (*read)(parser *p);
+    } declarations[] = {
+        {"tensor", read_tensor}, {"buffer", read_buffer}, {"counter", read_counter}};
+    const char *from = p->scan->at;
+    bool declaring = p->program->queue_count == 0;
+    for (int i = 0; i < 3; i++) {
+        if (!mgl_scan_take_word(p->scan, declarations[i].key))
+            continue;
+        if (!declaring)
+            return mgl_scan_fail(p->scan, from, p->scan->at,
+                                 "a %s is declared above the first queue", declarations[i].key);
+        return declarations[i].read(p);
+    }
+    if (mgl_scan_take_word(p->scan, "queue"))
+        return read_queue(p);
+    return declaring ? mgl_scan_fail_expected(p->scan, "`tensor`, `buffer`, `counter` or `queue`")
+                     : read_task(p);
+}
+
+static bool read_program(parser *p)
+{
+    if (!read_version(p) || !read_target(p) || !read_model(p) || !read_settings(p))
+        return false;
+    while (mgl_scan_next_line(p->scan))
+        if (!read_statement(p) || !mgl_scan_line_end(p->scan))
+            return false;
+    return true;
+}
+
+mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
+                              mgl_error *err)
+{
+    if (length > MAX_TEXT)
+        return mgl_fail(err, MGL_BAD_INPUT, file,
+                        "the schedule text has %zu bytes; at most %d are read", length, MAX_TEXT);
+    text = length ? text : "";
+    mgl_scan scan = {.source = {file, text + length, text, 1}, .at = text, .err = err};
+    parser p = {.scan = &scan};
+    mgl_status status = mgl_program_new(&p.program, err);
+    if (status)
+        return status;
+    bool read = read_program(&p);
+    mgl_names_clear(&p.tensors);
+    mgl_names_clear(&p.buffers);
+    mgl_names_clear(&p.counters);
+    if (!read) {
+        mgl_program_free(p.program);
+        return scan.status;
+    }
+    *out = p.program;
+    return MGL_OK;
+}
+
+mgl_status mgl_schedule_read(const char *path, mgl_program **out, mgl_error *err)
+{
+    char *text;
+    size_t length;
+    mgl_status status = mgl_file_read(path, MAX_TEXT, &text, &length, err);
+    if (status)
+        return status;
+    status = mgl_schedule_parse(text, length, path, out, err);
+    mgl_free(text);
+    return status;
+}

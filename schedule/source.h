@@ -1,0 +1,25 @@
+/*
+ * Diagnostics of a text: where a place stands (line and column, in characters) and the source line
+ * with a caret under it.
+ */
+#ifndef MGL_SCHEDULE_SOURCE_H
+#define MGL_SCHEDULE_SOURCE_H
+
+#include "base/error.h"
+
+/* A text and the line that is being read. */
+typedef struct mgl_source_text {
+    const char *file; /* for messages */
+    const char *end;  /* of the text */
+    const char *line; /* start of the current line */
+    int number;       /* of the current line, from 1 */
+} mgl_source_text;
+
+/* Fills *err: where = "file:line:column" of `from`, a byte of the current line; message = `message`,
+ * the line (cut around the column when it is long, tabs as single spaces, other control bytes and
+ * bytes that are not UTF-8 as `?`), and a caret under `from` with tildes up to `to`.
+ * Returns MGL_BAD_INPUT. */
+mgl_status mgl_source_fail(const mgl_source_text *source, const char *from, const char *to,
+                           const char *message, mgl_error *err);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * Targets by name, "sm_90a:132" or "cpu:1": an architecture and the number of queues. The shared
+ * memory that one block may have is the "maximum amount of shared memory per thread block" of the
+ * compute capability (CUDA C++ Programming Guide, technical specifications).
+ */
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+/*  name       shared memory a block may have, KB; 0: not limited */
+#define ARCHITECTURES(X)                                                                           \
+    X("cpu", 0)                                                                                    \
+    X("sm_80", 163)                                                                                \
+    X("sm_86", 99)                                                                                 \
+    X("sm_89", 99)                                                                                 \
+    X("sm_90a", 227)                                                                               \
+    X("sm_100a", 227)                                                                              \
+    X("sm_120a", 99)
+
+static const struct {
+    const char *name;
+    int64_t shared_kb;
+} architectures[] = {
+#define X(name, shared_kb) {name, shared_kb},
+    ARCHITECTURES(X)
+#undef X
+};
+
+#define X(name, shared_kb) ", " name
+static const char known[] = ARCHITECTURES(X); /* with ", " in front */
+#undef X
+
+/* A number of at most 3 digits and nothing else, or -1. */
+static int parse_queues(const char *text)
+{
+    int number = 0;
+    size_t length = strlen(text);
+    if (length == 0 || length > 3)
+        return -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return -1;
+        number = number * 10 + (*text - '0');
+    }
+    return number;
+}
+
+static int find_architecture(const char *name, size_t length)
+{
+    for (int i = 0; i < (int)(sizeof architectures / sizeof *architectures); i++)
+        if (strlen(architectures[i].name) == length && !memcmp(architectures[i].name, name, length))
+            return i;
+    return -1;
+}
+
+mgl_status mgl_target_parse(const char *text, mgl_target *out, mgl_error *err)
+{
+    const char *colon = strchr(text, ':');
+    size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    int index = find_architecture(text, length);
+    if (index < 0)
+        return mgl_fail(err, MGL_BAD_INPUT, text,
+                        "the target's architecture `%.*s` is not one of %s",
+                        length > 40 ? 40 : (int)length, text, known + 2);
+    const char *name = architectures[index].name;
+    int queues = colon ? parse_queues(colon + 1) : -1;
+    if (queues < 1 || queues > MGL_MAX_QUEUES)
+        return mgl_fail(err, MGL_BAD_INPUT, text,
+                        "the target has to name 1 to %d queues behind its architecture: %s",
+                        MGL_MAX_QUEUES, index == 0 ? "cpu:1" : "sm_90a:132");
+    *out = (mgl_target){.queues = queues, .shared_bytes = architectures[index].shared_kb * 1024};
+    memcpy(out->arch, name, strlen(name) + 1);
+    return MGL_OK;
+}

@@ -1,0 +1,273 @@
+/*
+ * The text form of a program (*.mls), the printing half; parse.c is its inverse:
+ * parse(print(p)) equals p, and print(parse(t)) is the canonical form of t.
+ *
+ * One statement a line. `#` opens a comment that runs to the end of the line; blank lines, spaces
+ * and tabs between words mean nothing. NAME is [a-z0-9_.-]+, at most 128 bytes; tensors, buffers and
+ * counters have name spaces of their own. N is a decimal number without a sign, at most 2^53 for
+ * sizes and below 2^31 for the rest.
+ *
+ *   program  = "megalith" "1"
+ *              "target" NAME "queues" N "shared" N
+ *              "model" "hidden" N "layers" N "heads" N "kv_heads" N "head_dim" N "ffn" N "vocab" N
+ *                      "eps" FLOAT
+ *              "limits" "rows" N "sequences" N "capacity" N
+ *              "exec" "page" N "ring" N "warps" N "stage" N
+ *              "types" "weights" DTYPE "cache" DTYPE
+ *              { tensor | buffer | counter }                  in any order, before they are named
+ *              { queue { task } }                             numbered 0, 1, 2 ...
+ *   tensor   = "tensor" NAME DTYPE "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
+ *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N]
+ *   extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the limits
+ *   source   = "tensor" NAME | "rope"                         where a const buffer's bytes are from
+ *   counter  = "counter" NAME
+ *   queue    = "queue" N "tape" N "pad" N                     bytes of the tape; of these, padding
+ *   task     = OP ["in" regions] ["tape" segments] ["out" regions] ["wait" waits]
+ *              ["signal" NAME {"," NAME}]
+ *   regions  = region {"," region}
+ *   region   = ["flag"] NAME "[" range {"," range} "]"        one range a dimension of the buffer
+ *   range    = N ":" N | ":rows" | ":pos" | "pos"             half open
+ *   segments = segment {"," segment}
+ *   segment  = NAME ["|" NAME] "[" N ":" N "," N ":" N "]" "@" LAYOUT "+" N
+ *                                                             rows, columns, byte on the tape
+ *   waits    = NAME ">=" N {"," NAME ">=" N}
+ *
+ * OP is a name of instructions/ops.def, SPACE of MGL_SPACES, DTYPE of MGL_DTYPES, LAYOUT g8 or g8x2
+ * (two tensors, joined by `|`). A STRING stands in double quotes, with \" and \\ for these two and
+ * \xNN for control bytes. FLOAT is the shortest decimal that reads back as the same float.
+ */
+#include "schedule/schedule.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void put_number(mgl_text *out, int64_t number)
+{
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0)
+        *--at = '-';
+    mgl_text_append(out, at, (size_t)(digits + sizeof digits - at));
+}
+
+/* " key number" */
+static void put_field(mgl_text *out, const char *key, int64_t number)
+{
+    mgl_text_put(out, " ");
+    mgl_text_put(out, key);
+    mgl_text_put(out, " ");
+    put_number(out, number);
+}
+
+/* The shortest decimal that reads back as `value`; with a point whatever the locale says. */
+static void put_float(mgl_text *out, float value)
+{
+    char digits[32];
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = (locale_t)0;
+    if (c)
+        before = uselocale(c);
+    for (int precision = 1; precision <= 9; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, (double)value);
+        if (strtof(digits, NULL) == value)
+            break;
+    }
+    if (c) {
+        uselocale(before);
+        freelocale(c);
+    }
+    mgl_text_put(out, digits);
+}
+
+static void put_string(mgl_text *out, const char *string)
+{
+    mgl_text_put(out, "\"");
+    for (const char *at = string; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte < 0x20 || byte == 0x7F)
+            mgl_text_format(out, "\\x%02x", byte);
+        else if (byte == '"' || byte == '\\')
+            mgl_text_format(out, "\\%c", byte);
+        else
+            mgl_text_append(out, at, 1);
+    }
+    mgl_text_put(out, "\"");
+}
+
+static void put_header(const mgl_program *program, mgl_text *out)
+{
+    const mgl_geometry *g = &program->geometry;
+    mgl_text_put(out, "megalith 1\ntarget ");
+    mgl_text_put(out, program->target.arch);
+    put_field(out, "queues", program->target.queues);
+    put_field(out, "shared", program->target.shared_bytes);
+    mgl_text_put(out, "\nmodel");
+    put_field(out, "hidden", g->hidden);
+    put_field(out, "layers", g->layers);
+    put_field(out, "heads", g->heads);
+    put_field(out, "kv_heads", g->kv_heads);
+    put_field(out, "head_dim", g->head_dim);
+    put_field(out, "ffn", g->ffn);
+    put_field(out, "vocab", g->vocab);
+    mgl_text_put(out, " eps ");
+    put_float(out, g->eps);
+    mgl_text_put(out, "\nlimits");
+    put_field(out, "rows", program->limits.rows);
+    put_field(out, "sequences", program->limits.sequences);
+    put_field(out, "capacity", program->limits.capacity);
+    mgl_text_put(out, "\nexec");
+    put_field(out, "page", program->exec.page_bytes);
+    put_field(out, "ring", program->exec.ring_pages);
+    put_field(out, "warps", program->exec.warps);
+    put_field(out, "stage", program->exec.stage_bytes);
+    mgl_text_format(out, "\ntypes weights %s cache %s\n", mgl_dtype_name(program->dtype),
+                    mgl_dtype_name(program->kv_dtype));
+}
+
+static void put_tensor(const mgl_program_tensor *tensor, mgl_text *out)
+{
+    mgl_text_format(out, "tensor %s %s [", tensor->name, mgl_dtype_name(tensor->dtype));
+    if (tensor->rank == 2) {
+        put_number(out, tensor->rows);
+        mgl_text_put(out, ",");
+    }
+    put_number(out, tensor->cols);
+    mgl_text_put(out, "] ");
+    put_string(out, tensor->checkpoint);
+    mgl_text_put(out, "\n");
+}
+
+static void put_extent(const mgl_extent *extent, mgl_text *out)
+{
+    static const char *const symbols[] = {
+        [MGL_ROWS] = "rows", [MGL_SEQUENCES] = "sequences", [MGL_CAPACITY] = "capacity"};
+    if (extent->symbol == MGL_FIXED)
+        put_number(out, extent->count);
+    else
+        mgl_text_put(out, symbols[extent->symbol]);
+}
+
+static void put_buffer(const mgl_program *program, const mgl_buffer *buffer, mgl_text *out)
+{
+    mgl_text_format(out, "buffer %s %s %s [", buffer->name, mgl_space_name(buffer->space),
+                    mgl_dtype_name(buffer->dtype));
+    for (int i = 0; i < buffer->rank; i++) {
+        mgl_text_put(out, i ? "," : "");
+        put_extent(&buffer->extents[i], out);
+    }
+    mgl_text_put(out, "]");
+    if (buffer->source == MGL_SOURCE_TENSOR)
+        mgl_text_format(out, " tensor %s", program->tensors[buffer->tensor].name);
+    else if (buffer->source == MGL_SOURCE_ROPE)
+        mgl_text_put(out, " rope");
+    if (buffer->sets != 1)
+        put_field(out, "sets", buffer->sets);
+    mgl_text_put(out, "\n");
+}
+
+static void put_range(const mgl_range *range, mgl_text *out)
+{
+    static const char *const symbols[] = {
+        [MGL_RANGE_ROWS] = ":rows", [MGL_RANGE_PAST] = ":pos", [MGL_RANGE_NOW] = "pos"};
+    if (range->kind != MGL_RANGE_FIXED) {
+        mgl_text_put(out, symbols[range->kind]);
+        return;
+    }
+    put_number(out, range->lo);
+    mgl_text_put(out, ":");
+    put_number(out, range->hi);
+}
+
+static void put_regions(const mgl_program *program, const char *key, mgl_run run, mgl_text *out)
+{
+    for (int i = 0; i < run.count; i++) {
+        const mgl_region *region = &program->regions[run.first + i];
+        const mgl_buffer *buffer = &program->buffers[region->buffer];
+        mgl_text_put(out, i ? ", " : key);
+        mgl_text_put(out, region->flag ? "flag " : "");
+        mgl_text_put(out, buffer->name);
+        for (int d = 0; d < buffer->rank; d++) {
+            mgl_text_put(out, d ? "," : "[");
+            put_range(&region->ranges[d], out);
+        }
+        mgl_text_put(out, "]");
+    }
+}
+
+static void put_segments(const mgl_program *program, mgl_run run, mgl_text *out)
+{
+    for (int i = 0; i < run.count; i++) {
+        const mgl_segment *segment = &program->segments[run.first + i];
+        mgl_text_put(out, i ? ", " : " tape ");
+        mgl_text_put(out, program->tensors[segment->tensor].name);
+        if (segment->tensor2 >= 0) {
+            mgl_text_put(out, "|");
+            mgl_text_put(out, program->tensors[segment->tensor2].name);
+        }
+        mgl_text_put(out, "[");
+        put_number(out, segment->row_lo);
+        mgl_text_put(out, ":");
+        put_number(out, segment->row_hi);
+        mgl_text_put(out, ",");
+        put_number(out, segment->col_lo);
+        mgl_text_put(out, ":");
+        put_number(out, segment->col_hi);
+        mgl_text_put(out, "]@");
+        mgl_text_put(out, mgl_layout_name(segment->layout));
+        mgl_text_put(out, "+");
+        put_number(out, segment->offset);
+    }
+}
+
+void mgl_schedule_print_task(const mgl_program *program, int task, mgl_text *out)
+{
+    const mgl_task *t = &program->tasks[task];
+    mgl_text_put(out, mgl_op_get(t->op)->name);
+    put_regions(program, " in ", t->in, out);
+    put_segments(program, t->segments, out);
+    put_regions(program, " out ", t->out, out);
+    for (int i = 0; i < t->waits.count; i++) {
+        const mgl_wait *wait = &program->waits[t->waits.first + i];
+        mgl_text_put(out, i ? ", " : " wait ");
+        mgl_text_put(out, program->counters[wait->counter].name);
+        mgl_text_put(out, ">=");
+        put_number(out, wait->threshold);
+    }
+    for (int i = 0; i < t->signals.count; i++) {
+        mgl_text_put(out, i ? ", " : " signal ");
+        mgl_text_put(out, program->counters[program->signals[t->signals.first + i]].name);
+    }
+}
+
+void mgl_schedule_print(const mgl_program *program, mgl_text *out)
+{
+    put_header(program, out);
+    for (int i = 0; i < program->tensor_count; i++) {
+        mgl_text_put(out, i ? "" : "\n");
+        put_tensor(&program->tensors[i], out);
+    }
+    for (int i = 0; i < program->buffer_count; i++) {
+        mgl_text_put(out, i ? "" : "\n");
+        put_buffer(program, &program->buffers[i], out);
+    }
+    for (int i = 0; i < program->counter_count; i++) {
+        mgl_text_put(out, i ? "counter " : "\ncounter ");
+        mgl_text_put(out, program->counters[i].name);
+        mgl_text_put(out, "\n");
+    }
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_queue *queue = &program->queues[q];
+        mgl_text_put(out, "\nqueue ");
+        put_number(out, q);
+        put_field(out, "tape", queue->tape_bytes);
+        put_field(out, "pad", queue->tape_pad);
+        mgl_text_put(out, "\n");
+        for (int i = 0; i < queue->tasks.count; i++) {
+            mgl_schedule_print_task(program, queue->tasks.first + i, out);
+            mgl_text_put(out, "\n");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+/* Whole reads and maps: caps, files that are not files, files that shrink while they are mapped, and
+ * every operation failing once. */
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ThreadSanitizer's memcpy can not be left by a jump. */
+#if defined(__SANITIZE_THREAD__)
+enum { CAN_JUMP = 0 };
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+enum { CAN_JUMP = 0 };
+#else
+enum { CAN_JUMP = 1 };
+#endif
+#else
+enum { CAN_JUMP = 1 };
+#endif
+
+enum { SIZE = 40000 }; /* some pages and a part of one */
+
+static char folder[] = "/tmp/megalith-file-XXXXXX";
+static char path[64];
+
+static void write_file(size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    for (size_t i = 0; i < size; i++)
+        fputc((int)(i % 251 + 1), file);
+    fclose(file);
+}
+
+static void set_up(void)
+{
+    snprintf(path, sizeof path, "%s/f", folder);
+    write_file(SIZE);
+}
+
+static void tear_down(void)
+{
+    unlink(path);
+}
+
+START_TEST(test_read_whole)
+{
+    char *bytes;
+    size_t length;
+    mgl_error err;
+    ck_assert_int_eq(mgl_file_read(path, SIZE, &bytes, &length, &err), MGL_OK);
+    ck_assert_uint_eq(length, SIZE);
+    ck_assert_int_eq((unsigned char)bytes[SIZE - 1], (SIZE - 1) % 251 + 1);
+    ck_assert_int_eq(bytes[SIZE], 0);
+    mgl_free(bytes);
+    ck_assert_int_eq(mgl_file_read(path, SIZE - 1, &bytes, &length, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "larger than 39999 bytes"));
+    write_file(0);
+    ck_assert_int_eq(mgl_file_read(path, 0, &bytes, &length, &err), MGL_OK);
+    ck_assert_uint_eq(length, 0);
+    ck_assert_int_eq(bytes[0], 0);
+    mgl_free(bytes);
+}
+END_TEST
+
+START_TEST(test_read_pipe)
+{
+    int ends[2];
+    char name[64], *bytes, block[1000] = {1};
+    size_t length;
+    mgl_error err;
+    ck_assert_int_eq(pipe(ends), 0);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(write(ends[1], block, sizeof block), (int)sizeof block);
+    close(ends[1]);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    ck_assert_int_eq(mgl_file_read(name, SIZE, &bytes, &length, &err), MGL_OK);
+    ck_assert_uint_eq(length, 10 * sizeof block);
+    mgl_free(bytes);
+    close(ends[0]);
+}
+END_TEST
+
+START_TEST(test_no_file)
+{
+    char *bytes, name[80];
+    size_t length;
+    mgl_map *map;
+    mgl_error err;
+    snprintf(name, sizeof name, "%s/none", folder);
+    ck_assert_int_eq(mgl_file_read(name, SIZE, &bytes, &length, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, name);
+    ck_assert_int_eq(mgl_map_open(name, &map, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_file_read(folder, SIZE, &bytes, &length, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_map_open(folder, &map, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mkfifo(name, 0600), 0);
+    ck_assert_int_eq(mgl_map_open(name, &map, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "regular file"));
+    unlink(name);
+}
+END_TEST
+
+START_TEST(test_map)
+{
+    mgl_map *map;
+    mgl_error err;
+    unsigned char bytes[8] = {0};
+    ck_assert_int_eq(mgl_map_open(path, &map, &err), MGL_OK);
+    ck_assert_uint_eq(mgl_map_size(map), SIZE);
+    ck_assert_str_eq(mgl_map_path(map), path);
+    ck_assert_int_eq(mgl_map_read(map, SIZE - 8, 8, bytes, &err), MGL_OK);
+    ck_assert_int_eq(bytes[7], (SIZE - 1) % 251 + 1);
+    ck_assert_int_eq(mgl_map_read(map, SIZE, 0, bytes, &err), MGL_OK);
+    ck_assert_int_eq(mgl_map_read(map, SIZE - 7, 8, bytes, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_map_read(map, SIZE_MAX, 8, bytes, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_map_read(map, 8, SIZE_MAX, bytes, &err), MGL_BAD_INPUT);
+    mgl_map_close(map);
+    mgl_map_close(NULL);
+    write_file(0);
+    ck_assert_int_eq(mgl_map_open(path, &map, &err), MGL_OK);
+    ck_assert_uint_eq(mgl_map_size(map), 0);
+    mgl_map_close(map);
+}
+END_TEST
+
+static mgl_map *shrunk_map;
+
+static void *read_shrunk(void *result)
+{
+    static char bytes[SIZE];
+    mgl_error err;
+    *(mgl_status *)result = mgl_map_read(shrunk_map, 0, SIZE, bytes, &err);
+    return NULL;
+}
+
+/* To nothing (the pages are gone: SIGBUS) and into the middle of a page (it reads as zeros), on
+ * this thread and on another; what is left of the file stays readable. */
+START_TEST(test_shrink)
+{
+    static char bytes[SIZE];
+    mgl_error err;
+    pthread_t thread;
+    mgl_status status = MGL_OK;
+    ck_assert_int_eq(mgl_map_open(path, &shrunk_map, &err), MGL_OK);
+    ck_assert_int_eq(truncate(path, _i), 0);
+    ck_assert_int_eq(mgl_map_read(shrunk_map, 0, SIZE, bytes, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, path);
+    ck_assert_ptr_nonnull(strstr(err.message, "shrank from 40000"));
+    ck_assert_int_eq(pthread_create(&thread, NULL, read_shrunk, &status), 0);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_map_read(shrunk_map, 0, (size_t)_i, bytes, &err), MGL_OK);
+    mgl_map_close(shrunk_map);
+}
+END_TEST
+
+static mgl_status use_all(void)
+{
+    char *bytes, some[4];
+    size_t length;
+    mgl_map *map;
+    mgl_error err = {0};
+    mgl_status status = mgl_file_read(path, SIZE, &bytes, &length, &err);
+    if (status)
+        return status;
+    mgl_free(bytes);
+    if ((status = mgl_map_open(path, &map, &err)))
+        return status;
+    status = mgl_map_read(map, 1, 4, some, &err);
+    mgl_map_close(map);
+    return status;
+}
+
+START_TEST(test_every_operation_fails)
+{
+    mgl_status status = MGL_SYSTEM;
+    uint64_t n = 0;
+    while (status == MGL_SYSTEM) {
+        mgl_file_fail_at(++n);
+        status = use_all();
+    }
+    mgl_file_fail_at(0);
+    ck_assert_int_eq(status, MGL_OK);
+    ck_assert_uint_ge(n, 6); /* open, two reads; open, map, read */
+    status = MGL_NO_MEMORY;
+    for (n = 0; status == MGL_NO_MEMORY;) {
+        mgl_alloc_fail_at(++n, false);
+        status = use_all();
+    }
+    mgl_alloc_fail_at(0, false);
+    ck_assert_int_eq(status, MGL_OK);
+    ck_assert_uint_ge(n, 4);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("file");
+    TCase *cases = tcase_create("file");
+    if (!mkdtemp(folder))
+        return EXIT_FAILURE;
+    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_test(cases, test_read_whole);
+    tcase_add_test(cases, test_read_pipe);
+    tcase_add_test(cases, test_no_file);
+    tcase_add_test(cases, test_map);
+    if (!CAN_JUMP)
+        fprintf(stderr, "SKIPPED: test_shrink: it needs a build without ThreadSanitizer\n");
+    for (int left = 0; CAN_JUMP && left < SIZE; left += 13333)
+        tcase_add_loop_test(cases, test_shrink, left, left + 1);
+    tcase_add_test(cases, test_every_operation_fails);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    rmdir(folder);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

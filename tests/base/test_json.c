@@ -1,0 +1,294 @@
+/* The strict JSON wrapper: what it takes, what it refuses and where, the getters, and memory that
+ * runs out at every point. */
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mgl_status parse(const char *text, size_t length, mgl_json *json, mgl_error *err)
+{
+    *json = (mgl_json){0};
+    *err = (mgl_error){0};
+    return mgl_json_parse(text, length, 1 << 20, "f.json", json, err);
+}
+
+static const char *const accepted[] = {
+    "{}",
+    " [ ] ",
+    "0",
+    "-0",
+    "-0.5e-3",
+    "1E+9",
+    "\"\"",
+    "true",
+    "null\n",
+    "[1,2,[3,{\"a\":[]}]]",
+    "{\"a\":1,\"A\":2,\"\":3}",
+    "\"\\u00e9\\n\\\"\\\\\\/\\b\\f\\r\\t\"",
+    "\"\\uD83D\\ude00\"",
+    "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7F\"",
+    "123456789012345678901234567890123456789012345678901234567890123",
+    "1e308",
+    "1e-400",
+};
+
+START_TEST(test_accepts)
+{
+    mgl_json json;
+    mgl_error err;
+    mgl_status status = parse(accepted[_i], strlen(accepted[_i]), &json, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s: %s", accepted[_i], err.where, err.message);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+#define TEXT(literal) (literal), sizeof(literal) - 1
+
+static const struct refusal {
+    const char *text;
+    size_t length;
+    const char *where, *message;
+} refused[] = {
+    {TEXT(""), "f.json:1:1", "the text ends where a value is expected"},
+    {TEXT("{"), "f.json:1:2", "key in double quotes"},
+    {TEXT("[1,]"), "f.json:1:4", "neither a value"},
+    {TEXT("[1 2]"), "f.json:1:4", "',' or ']'"},
+    {TEXT("{\"a\" 1}"), "f.json:1:6", "':' is expected"},
+    {TEXT("{\"a\":1,}"), "f.json:1:8", "key in double quotes"},
+    {TEXT("{a:1}"), "f.json:1:2", "key in double quotes"},
+    {TEXT("{'a':1}"), "f.json:1:2", "key in double quotes"},
+    {TEXT("{}\n{}"), "f.json:2:1", "behind the end"},
+    {TEXT("{}\0"), "f.json:1:3", "behind the end"},
+    {TEXT("[] // no"), "f.json:1:4", "behind the end"},
+    {TEXT("01"), "f.json:1:2", "must not begin with 0"},
+    {TEXT("1."), "f.json:1:3", "a number"},
+    {TEXT(".5"), "f.json:1:1", "neither a value"},
+    {TEXT("+1"), "f.json:1:1", "neither a value"},
+    {TEXT("-"), "f.json:1:2", "a number"},
+    {TEXT("1e"), "f.json:1:3", "a number"},
+    {TEXT("0x10"), "f.json:1:2", "behind the end"},
+    {TEXT("NaN"), "f.json:1:1", "neither a value"},
+    {TEXT("Infinity"), "f.json:1:1", "neither a value"},
+    {TEXT("1e400"), "f.json", "too large"},
+    {TEXT("{\"a\":[0,-1e999]}"), "f.json: a[1]", "too large"},
+    {TEXT("1234567890123456789012345678901234567890123456789012345678901234"), "f.json:1:1",
+     "63 characters"},
+    {TEXT("True"), "f.json:1:1", "neither a value"},
+    {TEXT("nul"), "f.json:1:1", "neither a value"},
+    {TEXT("\"a"), "f.json:1:3", "ends inside a string"},
+    {TEXT("\"a\nb\""), "f.json:1:3", "control character"},
+    {TEXT("\"a\0b\""), "f.json:1:3", "control character"},
+    {TEXT("\"\\x41\""), "f.json:1:3", "escape"},
+    {TEXT("\"\\"), "f.json:1:3", "escape"},
+    {TEXT("\"\\u12G4\""), "f.json:1:6", "hexadecimal"},
+    {TEXT("\"\\u0000\""), "f.json:1:8", "\\u0000"},
+    {TEXT("{\"\\u0000\":1}"), "f.json:1:9", "\\u0000"},
+    {TEXT("\"\\uD800\""), "f.json:1:8", "high surrogate"},
+    {TEXT("\"\\uD800\\n\""), "f.json:1:8", "high surrogate"},
+    {TEXT("\"\\uD800\\u0041\""), "f.json:1:14", "high surrogate"},
+    {TEXT("\"\\uDC00\""), "f.json:1:8", "low surrogate"},
+    {TEXT("\"\x80\""), "f.json:1:2", "not UTF-8"},
+    {TEXT("\"\xC0\xAF\""), "f.json:1:2", "not UTF-8"},
+    {TEXT("\"\xE0\x80\xAF\""), "f.json:1:2", "not UTF-8"},
+    {TEXT("\"\xED\xA0\x80\""), "f.json:1:2", "not UTF-8"},
+    {TEXT("\"\xF4\x90\x80\x80\""), "f.json:1:2", "not UTF-8"},
+    {TEXT("\"\xF5\x80\x80\x80\""), "f.json:1:2", "not UTF-8"},
+    {TEXT("\"\xE2\x82"), "f.json:1:2", "not UTF-8"},
+    {TEXT("\xEF\xBB\xBF{}"), "f.json:1:1", "neither a value"},
+    {TEXT("{\"a\":1,\"b\":2,\"a\":3}"), "f.json", "\"a\" stands twice"},
+    {TEXT("{\"a\":1,\"\\u0061\":3}"), "f.json", "\"a\" stands twice"},
+    {TEXT("{\"x\":[{},{\"k\":{\"a\":1,\"a\":1}}]}"), "f.json: x[1].k", "\"a\" stands twice"},
+    {TEXT("{\"0\":0,\"1\":0,\"2\":0,\"3\":0,\"4\":0,\"5\":0,\"6\":0,\"7\":0,\"8\":0,\"3\":0}"),
+     "f.json", "\"3\" stands twice"},
+};
+
+START_TEST(test_refuses)
+{
+    const struct refusal *r = &refused[_i];
+    mgl_json json;
+    mgl_error err;
+    ck_assert_msg(parse(r->text, r->length, &json, &err) == MGL_BAD_INPUT, "taken: %s", r->text);
+    ck_assert_str_eq(err.where, r->where);
+    ck_assert_msg(strstr(err.message, r->message) != NULL, "%s: \"%s\" lacks \"%s\"", r->text,
+                  err.message, r->message);
+}
+END_TEST
+
+/* `depth` arrays inside one another. */
+static mgl_status parse_nested(int depth, mgl_error *err)
+{
+    char text[512];
+    mgl_json json;
+    memset(text, '[', (size_t)depth);
+    memset(text + depth, ']', (size_t)depth);
+    mgl_status status = parse(text, 2 * (size_t)depth, &json, err);
+    mgl_json_clear(&json);
+    return status;
+}
+
+START_TEST(test_depth)
+{
+    mgl_error err;
+    ck_assert_int_eq(parse_nested(64, &err), MGL_OK);
+    ck_assert_int_eq(parse_nested(65, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "64 levels"));
+}
+END_TEST
+
+START_TEST(test_cap)
+{
+    mgl_json json;
+    mgl_error err;
+    ck_assert_int_eq(mgl_json_parse("[1,2]", 5, 5, "f", &json, &err), MGL_OK);
+    mgl_json_clear(&json);
+    ck_assert_int_eq(mgl_json_parse("[1,2]", 5, 4, "f", &json, &err), MGL_BAD_INPUT);
+}
+END_TEST
+
+static const char object_text[] =
+    "{\"i\": 42, \"f\": 0.5, \"b\": true, \"s\": \"x\", \"n\": null, \"o\": {\"k\": {}},"
+    " \"a\": [7, 7.5, \"q\"], \"big\": 9007199254740991, \"over\": 9007199254740992, \"e\": 1e2}";
+
+START_TEST(test_getters)
+{
+    mgl_json json;
+    mgl_error err;
+    int64_t i = -1;
+    double f = -1;
+    bool b = false;
+    const char *s = "untouched";
+    const cJSON *node;
+    ck_assert_int_eq(parse(object_text, strlen(object_text), &json, &err), MGL_OK);
+    ck_assert_int_eq(mgl_json_get_int(&json, json.root, "i", true, 0, 42, &i, &err), MGL_OK);
+    ck_assert_int_eq(i, 42);
+    ck_assert_int_eq(mgl_json_get_int(&json, json.root, "e", true, 0, 100, &i, &err), MGL_OK);
+    ck_assert_int_eq(i, 100);
+    ck_assert_int_eq(
+        mgl_json_get_int(&json, json.root, "big", true, INT64_MIN, INT64_MAX, &i, &err), MGL_OK);
+    ck_assert(i == 9007199254740991);
+    ck_assert_int_eq(mgl_json_get_double(&json, json.root, "f", true, &f, &err), MGL_OK);
+    ck_assert(f == 0.5);
+    ck_assert_int_eq(mgl_json_get_bool(&json, json.root, "b", true, &b, &err), MGL_OK);
+    ck_assert(b);
+    ck_assert_int_eq(mgl_json_get_string(&json, json.root, "n", false, &s, &err), MGL_OK);
+    ck_assert_str_eq(s, "untouched");
+    ck_assert_int_eq(mgl_json_get_string(&json, json.root, "S", false, &s, &err), MGL_OK);
+    ck_assert_str_eq(s, "untouched");
+    ck_assert_int_eq(mgl_json_get_string(&json, json.root, "s", true, &s, &err), MGL_OK);
+    ck_assert_str_eq(s, "x");
+    ck_assert_int_eq(mgl_json_get_object(&json, json.root, "o", true, &node, &err), MGL_OK);
+    ck_assert_ptr_nonnull(mgl_json_member(node, "k"));
+    ck_assert_int_eq(mgl_json_get_array(&json, json.root, "none", false, &node, &err), MGL_OK);
+    ck_assert_ptr_null(node);
+    ck_assert_int_eq(mgl_json_get_array(&json, json.root, "a", true, &node, &err), MGL_OK);
+    ck_assert_int_eq(mgl_json_item_int(&json, node->child, "a[0]", 0, 9, &i, &err), MGL_OK);
+    ck_assert_int_eq(i, 7);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(test_getters_refuse)
+{
+    mgl_json json;
+    mgl_error err;
+    int64_t i = -1;
+    double f;
+    bool b;
+    const char *s;
+    const cJSON *object, *array;
+    ck_assert_int_eq(parse(object_text, strlen(object_text), &json, &err), MGL_OK);
+#define REFUSED(call, place, words)                                                                \
+    do {                                                                                           \
+        ck_assert_int_eq(call, MGL_BAD_INPUT);                                                     \
+        ck_assert_str_eq(err.where, place);                                                        \
+        ck_assert_msg(strstr(err.message, words) != NULL, "%s", err.message);                      \
+    } while (0)
+    const cJSON *root = json.root;
+    REFUSED(mgl_json_get_int(&json, root, "i", true, 0, 41, &i, &err), "f.json: i", "between");
+    REFUSED(mgl_json_get_int(&json, root, "i", true, 43, 99, &i, &err), "f.json: i", "between");
+    REFUSED(mgl_json_get_int(&json, root, "f", true, 0, 9, &i, &err), "f.json: f", "whole number");
+    REFUSED(mgl_json_get_int(&json, root, "over", true, 0, INT64_MAX, &i, &err), "f.json: over",
+            "between");
+    REFUSED(mgl_json_get_int(&json, root, "s", false, 0, 9, &i, &err), "f.json: s", "a string");
+    REFUSED(mgl_json_get_int(&json, root, "none", true, 0, 9, &i, &err), "f.json: none", "missing");
+    REFUSED(mgl_json_get_int(&json, root, "n", true, 0, 9, &i, &err), "f.json: n", "null");
+    REFUSED(mgl_json_get_double(&json, root, "b", true, &f, &err), "f.json: b", "a number");
+    REFUSED(mgl_json_get_bool(&json, root, "i", true, &b, &err), "f.json: i", "true or false");
+    REFUSED(mgl_json_get_string(&json, root, "i", true, &s, &err), "f.json: i", "a string");
+    REFUSED(mgl_json_get_object(&json, root, "a", true, &object, &err), "f.json: a", "an object");
+    ck_assert_int_eq(mgl_json_get_object(&json, root, "o", true, &object, &err), MGL_OK);
+    REFUSED(mgl_json_get_array(&json, object, "k", true, &array, &err), "f.json: o.k", "an array");
+    ck_assert_int_eq(mgl_json_get_array(&json, root, "a", true, &array, &err), MGL_OK);
+    REFUSED(mgl_json_item_int(&json, array->child->next, "a[1]", 0, 9, &i, &err), "f.json: a[1]",
+            "7.5");
+    REFUSED(mgl_json_get_int(&json, array, "x", true, 0, 9, &i, &err), "f.json: a.x", "an array");
+    ck_assert_int_eq(i, -1);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+/* Every allocation fails once; nothing leaks (the sanitizers look) and the status says why. */
+START_TEST(test_memory)
+{
+    static const char text[] = "{\"a\":[1,2,{\"s\":\"text\"}],\"1\":0,\"2\":0,\"3\":0,\"4\":0,"
+                               "\"5\":0,\"6\":0,\"7\":0,\"8\":0,\"9\":0}";
+    mgl_json json;
+    mgl_error err;
+    mgl_status status = MGL_NO_MEMORY;
+    uint64_t n = 0;
+    while (status == MGL_NO_MEMORY) {
+        n++;
+        mgl_alloc_fail_at(n, n % 2);
+        status = parse(text, sizeof text - 1, &json, &err);
+    }
+    mgl_alloc_fail_at(0, false);
+    ck_assert_int_eq(status, MGL_OK);
+    ck_assert_uint_gt(n, 10);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+/* As a vocabulary: a hundred thousand keys must not be compared pairwise. */
+START_TEST(test_many_keys)
+{
+    enum { KEYS = 100000 };
+    mgl_json json;
+    mgl_error err;
+    char *text = malloc(KEYS * 16);
+    size_t length = 0;
+    for (int i = 0; i < KEYS; i++)
+        length += (size_t)sprintf(text + length, "%s\"k%d\":%d", i ? "," : "{", i, i);
+    text[length++] = '}';
+    ck_assert_int_eq(mgl_json_parse(text, length, length, "f.json", &json, &err), MGL_OK);
+    mgl_json_clear(&json);
+    length--;
+    length += (size_t)sprintf(text + length, ",\"k77\":0}");
+    ck_assert_int_eq(mgl_json_parse(text, length, length, "f.json", &json, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "k77"));
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("json");
+    TCase *cases = tcase_create("json");
+    tcase_set_timeout(cases, 60);
+    tcase_add_loop_test(cases, test_accepts, 0, sizeof accepted / sizeof *accepted);
+    tcase_add_loop_test(cases, test_refuses, 0, sizeof refused / sizeof *refused);
+    tcase_add_test(cases, test_depth);
+    tcase_add_test(cases, test_cap);
+    tcase_add_test(cases, test_getters);
+    tcase_add_test(cases, test_getters_refuse);
+    tcase_add_test(cases, test_memory);
+    tcase_add_test(cases, test_many_keys);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,381 @@
+/* megalith run: real replies of the provided checkpoints, on the CPU, and every way in which a reply
+ * can end. */
+#include "command.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char prompt[] = "Once there was a small fox named";
+static const char *const models[] = {"tales-5m", "llama3-rope", "llama-linear-rope"};
+
+/* A near tie of Hugging Face's own logits may go either way. */
+static void compare_ids(const char *model, const cJSON *golden, const cJSON *output)
+{
+    const cJSON *wanted = mgl_json_member(golden, "output_ids");
+    const cJSON *gaps = mgl_json_member(golden, "top_two_gap");
+    for (int i = 0; i < cJSON_GetArraySize(wanted); i++) {
+        const cJSON *got = cJSON_GetArrayItem(output, i);
+        double gap = cJSON_GetArrayItem(gaps, i)->valuedouble;
+        if (got && got->valueint == cJSON_GetArrayItem(wanted, i)->valueint)
+            continue;
+        if (gap < 1e-4) {
+            printf("%s: differs at token %d, where the two best are %g apart\n", model, i, gap);
+            return;
+        }
+        ck_abort_msg("%s: token %d differs, where the two best are %g apart", model, i, gap);
+    }
+    ck_assert_int_eq(cJSON_GetArraySize(output), cJSON_GetArraySize(wanted));
+}
+
+START_TEST(says_what_hugging_face_says)
+{
+    mgl_json golden = model_json(models[_i], "golden.json");
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json_at(&golden, "fp32.greedy"))
+    {
+        const char *text = mgl_json_member(item, "prompt")->valuestring;
+        ck_assert_ptr_null(strchr(text, '\''));
+        command_result result =
+            command_runf("run %s --device cpu --prompt '%s' --max-tokens 64 --json",
+                         model_path(models[_i]), text);
+        ck_assert_msg(result.code == 0, "%s", result.err);
+        mgl_json json = command_json(&result, "megalith.run/1");
+        ck_assert(cJSON_Compare(json_at(&json, "prompt_ids"), mgl_json_member(item, "prompt_ids"),
+                                true));
+        compare_ids(models[_i], item, json_at(&json, "output_ids"));
+        ck_assert_int_eq((int)json_number(&json, "launches"), 1);
+        mgl_json_clear(&json);
+        command_clear(&result);
+    }
+    mgl_json_clear(&golden);
+}
+END_TEST
+
+START_TEST(json_has_every_field)
+{
+    command_result result = command_runf("run %s --device cpu --prompt '%s' --max-tokens 9 --json",
+                                         model_path("tales-5m"), prompt);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_str_eq(result.err, "");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert_str_eq(json_string(&json, "model"), model_path("tales-5m"));
+    ck_assert_ptr_nonnull(json_string(&json, "device"));
+    ck_assert_str_eq(json_string(&json, "dtype"), "f32");
+    ck_assert_str_eq(json_string(&json, "stop"), "length");
+    ck_assert_str_eq(json_string(&json, "text"), " Yara who lived near the old mill. The");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "output_ids")), 9);
+    static const char *const times[] = {"timing.load_s", "timing.compile_s", "timing.prefill_s",
+                                        "timing.decode_s", "timing.tokens_per_s"};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        ck_assert_double_ge(json_number(&json, times[i]), 0);
+    ck_assert_double_gt(json_number(&json, "timing.tokens_per_s"), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* The text that is streamed is the text of --json and a line end. */
+START_TEST(streams_the_same_text)
+{
+    command_result json_result = command_runf("run %s --device cpu --prompt '%s' --json",
+                                              model_path("tales-5m"), prompt);
+    mgl_json json = command_json(&json_result, "megalith.run/1");
+    ck_assert_str_eq(json_string(&json, "stop"), "eos");
+    command_result streamed =
+        command_runf("run %s --device cpu --prompt '%s'", model_path("tales-5m"), prompt);
+    ck_assert_int_eq(streamed.code, 0);
+    ck_assert_str_eq(streamed.err, "");
+    size_t length = strlen(json_string(&json, "text"));
+    ck_assert_uint_eq(streamed.out_length, length + 1);
+    ck_assert_int_eq(strncmp(streamed.out, json_string(&json, "text"), length), 0);
+    ck_assert_int_eq(streamed.out[length], '\n');
+    /* The end token belongs to the ids, not to the text. */
+    const cJSON *ids = json_at(&json, "output_ids");
+    ck_assert_int_eq(cJSON_GetArrayItem(ids, cJSON_GetArraySize(ids) - 1)->valueint, 910);
+    command_clear(&streamed);
+    mgl_json_clear(&json);
+    command_clear(&json_result);
+}
+END_TEST
+
+static command_result run_with(const char *flags)
+{
+    return command_runf("run %s --device cpu %s", model_path("tales-5m"), flags);
+}
+
+START_TEST(prompts_from_file_and_ids)
+{
+    char flags[1200];
+    command_result by_text, by_file, by_ids;
+    by_text = run_with("--prompt 'Once there was a small fox named' --max-tokens 20");
+    snprintf(flags, sizeof flags, "--prompt-file %s --max-tokens 20",
+             scratch_file("prompt.txt", prompt));
+    by_file = run_with(flags);
+    by_ids = run_with("--prompt-ids 909,452,449,268,259,804,637,453 --max-tokens 20");
+    ck_assert_int_eq(by_text.code, 0);
+    ck_assert_uint_gt(by_text.out_length, 20);
+    ck_assert_str_eq(by_file.out, by_text.out);
+    ck_assert_str_eq(by_ids.out, by_text.out);
+    command_clear(&by_text);
+    command_clear(&by_file);
+    command_clear(&by_ids);
+}
+END_TEST
+
+START_TEST(samples_by_seed)
+{
+    static const char line[] = "--prompt 'Once' --max-tokens 40 --temperature 1.2 --seed %d --json";
+    char *said[3];
+    for (int i = 0; i < 3; i++) {
+        char flags[200];
+        snprintf(flags, sizeof flags, line, i == 2 ? 8 : 7);
+        command_result result = run_with(flags);
+        ck_assert_int_eq(result.code, 0);
+        mgl_json json = command_json(&result, "megalith.run/1");
+        said[i] = strdup(json_string(&json, "text"));
+        mgl_json_clear(&json);
+        command_clear(&result);
+    }
+    ck_assert_str_eq(said[0], said[1]);
+    ck_assert_str_ne(said[0], said[2]);
+    for (int i = 0; i < 3; i++)
+        free(said[i]);
+}
+END_TEST
+
+START_TEST(greedy_unless_asked)
+{
+    command_result greedy, cold, one, sampled;
+    greedy = run_with("--prompt 'Once' --max-tokens 30");
+    cold = run_with("--prompt 'Once' --max-tokens 30 --temperature 0");
+    one = run_with("--prompt 'Once' --max-tokens 30 --top-k 1");
+    sampled = run_with("--prompt 'Once' --max-tokens 30 --sample --seed 3");
+    ck_assert_int_eq(sampled.code, 0);
+    ck_assert_str_eq(cold.out, greedy.out);
+    ck_assert_str_eq(one.out, greedy.out);
+    ck_assert_str_ne(sampled.out, greedy.out);
+    command_clear(&greedy);
+    command_clear(&cold);
+    command_clear(&one);
+    command_clear(&sampled);
+}
+END_TEST
+
+/* What a reply says of its end: flags, stop, new tokens. */
+typedef struct end_case {
+    const char *flags, *stop;
+    int tokens; /* -1: any number */
+} end_case;
+
+static const end_case ends[] = {
+    {"--prompt 'Once' --max-tokens 1", "length", 1},
+    {"--prompt-ids 909,452 --max-tokens 500", "eos", -1},
+    {"--prompt-ids 909,452 --max-tokens 500 --ignore-eos", "length", 500},
+    /* The cache ends the reply before max-tokens does. */
+    {"--prompt-ids 909,452 --max-tokens 50 --capacity 12", "length", 10},
+    {"--prompt-ids 909,452 --max-tokens 50 --capacity 2", "length", 0},
+    /* 1024 positions are all that the model has. */
+    {"--prompt-ids 909,452 --max-tokens 5000 --ignore-eos", "length", 1022},
+};
+
+START_TEST(ends_as_it_should)
+{
+    char flags[200];
+    snprintf(flags, sizeof flags, "%s --json", ends[_i].flags);
+    command_result result = run_with(flags);
+    ck_assert_msg(result.code == 0, "%s: %s", flags, result.err);
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert_msg(!strcmp(json_string(&json, "stop"), ends[_i].stop), "%s: %s", flags,
+                  json_string(&json, "stop"));
+    int count = cJSON_GetArraySize(json_at(&json, "output_ids"));
+    ck_assert_msg(ends[_i].tokens < 0 || count == ends[_i].tokens, "%s: %d tokens", flags, count);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+typedef struct refusal {
+    const char *flags;
+    int code;
+    const char *message;
+} refusal;
+
+static const refusal refusals[] = {
+    {"--device cpu --prompt-ids 909,452,449 --capacity 2", 2, "more than the 2 positions"},
+    {"--device cpu --prompt-ids 913", 2, "ids 0 to 912"},
+    {"--device cpu --prompt-ids 1,,2", 1, "--prompt-ids"},
+    {"--device cpu --prompt-ids 1,2,", 1, "--prompt-ids"},
+    {"--device cpu --prompt-ids -1", 1, "--prompt-ids"},
+    {"--device cpu --prompt-ids 1 --capacity 5000", 2, "1024"},
+    {"--device cpu --prompt-file /nowhere", 2, "/nowhere"},
+    {"--device cpu --prompt x --config /nowhere", 2, "/nowhere"},
+    {"--device cpu --prompt x --schedule /nowhere", 2, "/nowhere"},
+    {"--device tpu --prompt x", 1, "unknown device"},
+    {"--device cuda: --prompt x", 1, "unknown device"},
+    {"--device cuda:x --prompt x", 1, "unknown device"},
+    {"--device cpu --dtype int8 --prompt x", 1, "unknown dtype"},
+    {"--device cpu --dtype i32 --prompt x", 1, "unknown dtype"},
+};
+
+START_TEST(refuses)
+{
+    command_result result =
+        command_runf("run %s %s", model_path("tales-5m"), refusals[_i].flags);
+    ck_assert_msg(result.code == refusals[_i].code, "%s: exit %d: %s", refusals[_i].flags,
+                  result.code, result.err);
+    ck_assert_msg(strstr(result.err, refusals[_i].message) != NULL, "%s: %s", refusals[_i].flags,
+                  result.err);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+/* Models of other families are refused by name, not run wrongly. */
+START_TEST(refuses_other_families)
+{
+    static const char *const others[] = {"qwen2", "qwen3"};
+    command_result result = command_runf("run %s --prompt x", model_path(others[_i]));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "Qwen"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(says_that_there_is_no_device)
+{
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    command_result result =
+        command_runf("run %s --device cuda --prompt x", model_path("tales-5m"));
+    command_result automatic =
+        command_runf("run %s --device auto --prompt x --max-tokens 3 --json", model_path("tales-5m"));
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    ck_assert_int_eq(result.code, 4);
+    ck_assert_uint_gt(strlen(result.err), 40);
+    ck_assert_str_eq(result.out, "");
+    ck_assert_int_eq(automatic.code, 0);
+    command_clear(&result);
+    command_clear(&automatic);
+}
+END_TEST
+
+/* ---- interruptions -------------------------------------------------------------------------------------- */
+
+static const char endless[] = "--prompt 'Once' --ignore-eos --max-tokens 1000";
+
+/* Ctrl-C has its effect from the moment at which the program (no longer this one) catches it. */
+static void await_handler(pid_t pid)
+{
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    for (int tries = 0; tries < 10000; tries++) {
+        FILE *file = fopen(path, "r");
+        ck_assert_ptr_nonnull(file);
+        unsigned long long caught = 0;
+        bool itself = false;
+        while (fgets(line, sizeof line, file)) {
+            itself |= !strcmp(line, "Name:\tmegalith\n");
+            if (!strncmp(line, "SigCgt:", 7))
+                caught = strtoull(line + 7, NULL, 16);
+        }
+        fclose(file);
+        if (itself && caught >> (SIGINT - 1) & 1)
+            return;
+        usleep(1000);
+    }
+    ck_abort_msg("the program does not catch SIGINT");
+}
+
+static command start_endless(const char *more)
+{
+    char line[2000];
+    snprintf(line, sizeof line, "run %s --device cpu %s %s", model_path("tales-5m"), endless, more);
+    return command_start(line);
+}
+
+START_TEST(interrupted_while_streaming)
+{
+    command running = start_endless("");
+    ck_assert(command_await(&running, 30));
+    ck_assert_int_eq(kill(running.pid, SIGINT), 0);
+    command_result result = command_end(&running);
+    ck_assert_int_eq(result.code, 130);
+    ck_assert_str_eq(result.err, "");
+    ck_assert_int_eq(result.out[result.out_length - 1], '\n');
+    command_clear(&result);
+}
+END_TEST
+
+/* At whatever moment it comes, one whole object is printed. */
+START_TEST(interrupted_with_json)
+{
+    command running = start_endless("--json");
+    await_handler(running.pid);
+    usleep((useconds_t)_i * 20000);
+    ck_assert_int_eq(kill(running.pid, SIGINT), 0);
+    command_result result = command_end(&running);
+    ck_assert_int_eq(result.code, 130);
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert_str_eq(json_string(&json, "stop"), "interrupted");
+    ck_assert_int_lt(cJSON_GetArraySize(json_at(&json, "output_ids")), 1000);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* `megalith run ... | head`: the reader goes away, the reply ends. */
+START_TEST(reader_goes_away)
+{
+    command running = start_endless("");
+    ck_assert(command_await(&running, 10));
+    close(running.out);
+    int status;
+    ck_assert_int_eq(waitpid(running.pid, &status, 0), running.pid);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 130);
+    close(running.err);
+}
+END_TEST
+
+START_TEST(output_can_not_be_written)
+{
+    static const char *const ways[] = {">/dev/full", ">&-"};
+    char line[2000];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(line, sizeof line, "%s/megalith run %s --device cpu --prompt x --max-tokens 3 %s 2>%s/e",
+                 MGL_BINARY_DIR, model_path("tales-5m"), ways[i], scratch_folder());
+        ck_assert_int_eq(WEXITSTATUS(system(line)), 2);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli run");
+    TCase *tests = tcase_create("run");
+    tcase_set_timeout(tests, 100);
+    tcase_add_loop_test(tests, says_what_hugging_face_says, 0, 3);
+    tcase_add_test(tests, json_has_every_field);
+    tcase_add_test(tests, streams_the_same_text);
+    tcase_add_test(tests, prompts_from_file_and_ids);
+    tcase_add_test(tests, samples_by_seed);
+    tcase_add_test(tests, greedy_unless_asked);
+    tcase_add_loop_test(tests, ends_as_it_should, 0, (int)(sizeof ends / sizeof *ends));
+    tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_loop_test(tests, refuses_other_families, 0, 2);
+    tcase_add_test(tests, says_that_there_is_no_device);
+    tcase_add_test(tests, interrupted_while_streaming);
+    tcase_add_loop_test(tests, interrupted_with_json, 0, 6);
+    tcase_add_test(tests, reader_goes_away);
+    tcase_add_test(tests, output_can_not_be_written);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,294 @@
+/* lower, check and explain, and running a schedule from its text: what a person or a search does who
+ * edits schedules. Also damaged input of every kind through the whole program. */
+#include "command.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char schedule[1024]; /* path of a lowered schedule of tales-5m, on 3 queues */
+
+static void setup(void)
+{
+    if (!schedule[0])
+        strcpy(schedule, scratch_file("tales.mls", ""));
+    command_result result = command_runf("lower %s --target cpu:3 --capacity 200 -o %s",
+                                         model_path("tales-5m"), schedule);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+
+static char *read_schedule(void)
+{
+    char *text = NULL;
+    size_t length;
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_file_read(schedule, 1 << 26, &text, &length, &err), MGL_OK);
+    return text;
+}
+
+/* The schedule with the first `from` replaced by `to`, as a file. */
+static const char *edited(const char *name, const char *from, const char *to)
+{
+    char *text = read_schedule(), *at = strstr(text, from);
+    ck_assert_msg(at != NULL, "the schedule has no '%s'", from);
+    size_t head = (size_t)(at - text);
+    char *made = calloc(1, strlen(text) + strlen(to) + 1);
+    memcpy(made, text, head);
+    strcpy(made + head, to);
+    strcat(made, at + strlen(from));
+    const char *path = scratch_file(name, made);
+    free(made);
+    mgl_free(text);
+    return path;
+}
+
+START_TEST(lowers_to_the_same_text)
+{
+    command_result first = command_runf("lower %s --target cpu:3 --capacity 200",
+                                        model_path("tales-5m"));
+    char *written = read_schedule();
+    ck_assert_int_eq(first.code, 0);
+    ck_assert_str_eq(first.out, written);
+    ck_assert_int_eq(strncmp(first.out, "megalith 1\ntarget cpu queues 3 ", 30), 0);
+    mgl_free(written);
+    command_clear(&first);
+}
+END_TEST
+
+START_TEST(accepts_what_it_lowers)
+{
+    command_result result = command_runf("check %s --model %s --json", schedule,
+                                         model_path("tales-5m"));
+    ck_assert_msg(result.code == 0, "%s%s", result.out, result.err);
+    mgl_json json = command_json(&result, "megalith.check/1");
+    ck_assert_str_eq(json_string(&json, "verdict"), "accepted");
+    ck_assert_str_eq(json_string(&json, "meaning"), "checked");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "diagnostics")), 0);
+    ck_assert_double_gt(json_number(&json, "stats.tasks"), 50);
+    ck_assert_double_gt(json_number(&json, "stats.counters"), 30);
+    ck_assert_double_ge(json_number(&json, "stats.epochs_unrolled"), 1);
+    ck_assert_double_ge(json_number(&json, "stats.ms"), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("check %s", schedule);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "accepted"));
+    ck_assert_ptr_nonnull(strstr(result.out, "meaning: not checked"));
+    command_clear(&result);
+}
+END_TEST
+
+/* An edit that is unsafe, and the class of its first diagnostic. */
+typedef struct edit {
+    const char *from, *to, *code;
+} edit;
+
+static const edit edits[] = {
+    {" signal l0.qkv", "", "MG2"},                    /* its waiters wait for ever */
+    {" wait l0.qkv>=3", "", "MG3"},                   /* reads while it is written */
+    {" wait l0.qkv>=3", " wait l0.qkv>=2", "MG3"},    /* one producer is not waited for */
+    {"head_dim 64", "head_dim 62", "MG1"},            /* not this model */
+};
+
+START_TEST(rejects_what_is_unsafe)
+{
+    const char *path = edited("edited.mls", edits[_i].from, edits[_i].to);
+    command_result result = command_runf("check %s --json", path);
+    ck_assert_msg(result.code == 3, "%s -> %s: exit %d: %s", edits[_i].from, edits[_i].to,
+                  result.code, result.err);
+    mgl_json json = command_json(&result, "megalith.check/1");
+    ck_assert_str_eq(json_string(&json, "verdict"), "rejected");
+    const cJSON *first = cJSON_GetArrayItem(json_at(&json, "diagnostics"), 0);
+    const char *code = mgl_json_member(first, "code")->valuestring;
+    ck_assert_msg(!strncmp(code, edits[_i].code, 3), "%s -> %s: %s", edits[_i].from, edits[_i].to,
+                  code);
+    ck_assert(cJSON_IsArray(mgl_json_member(first, "witness")));
+    ck_assert(cJSON_IsString(mgl_json_member(first, "message")));
+    ck_assert_ptr_nonnull(mgl_json_member(first, "task"));
+    ck_assert(cJSON_IsNumber(mgl_json_member(first, "line")));
+    command_result text = command_runf("check %s", path);
+    ck_assert_int_eq(text.code, 3);
+    ck_assert_ptr_nonnull(strstr(text.out, code));
+    ck_assert_ptr_nonnull(strstr(text.out, "rejected"));
+    command_clear(&text);
+    /* What a diagnostic is called by, explain explains. */
+    command_result explained = command_runf("explain %s", code);
+    ck_assert_int_eq(explained.code, 0);
+    ck_assert_ptr_nonnull(strstr(explained.out, "How to mend it"));
+    command_clear(&explained);
+    /* And no machine runs it. */
+    command_result run = command_runf("run %s --device cpu --prompt x --schedule %s",
+                                      model_path("tales-5m"), path);
+    ck_assert_msg(run.code == 3, "exit %d: %s", run.code, run.err);
+    ck_assert_str_eq(run.out, "");
+    ck_assert_ptr_nonnull(strstr(run.err, "MG"));
+    command_clear(&run);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* A schedule of another model is safe, but means something else. */
+START_TEST(meaning_is_checked_with_a_model)
+{
+    command_result result = command_runf("check %s --model %s", schedule, model_path("llama3-rope"));
+    ck_assert_int_eq(result.code, 3);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(runs_a_schedule)
+{
+    const char *model = model_path("tales-5m");
+    command_result lowered =
+        command_runf("run %s --device cpu --prompt 'Once there was' --max-tokens 30", model);
+    command_result scheduled = command_runf(
+        "run %s --device cpu --prompt 'Once there was' --max-tokens 30 --schedule %s", model,
+        schedule);
+    ck_assert_msg(scheduled.code == 0, "%s", scheduled.err);
+    ck_assert_str_eq(scheduled.out, lowered.out);
+    command_clear(&lowered);
+    command_clear(&scheduled);
+}
+END_TEST
+
+START_TEST(config_changes_the_schedule)
+{
+    const char *config = scratch_file("config.json", "{\"schema\":\"megalith.config/1\",\"rows\":2}");
+    command_result result = command_runf("lower %s --target cpu:2 --config %s", model_path("tales-5m"),
+                                         config);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.out, "limits rows 2 "));
+    command_clear(&result);
+    result = command_runf("lower %s --target cpu:2 --config %s --rows 5", model_path("tales-5m"),
+                          config);
+    ck_assert_ptr_nonnull(strstr(result.out, "limits rows 5 "));
+    command_clear(&result);
+}
+END_TEST
+
+/* What lower is asked for and can not give. */
+typedef struct lower_case {
+    const char *flags;
+    int code;
+    const char *message;
+} lower_case;
+
+static const lower_case lowers[] = {
+    {"--target sm_90a", 1, "sm_90a"},    {"--target cpu:0", 1, "cpu:0"},
+    {"--target cpu:257", 1, "cpu:257"},  {"--target sm_999:4", 1, "sm_999"},
+    {"--dtype int8", 1, "dtype"},        {"--capacity 1025", 2, "1024"},
+    {"-o /nowhere/f.mls", 2, "/nowhere"},
+};
+
+START_TEST(lower_refuses)
+{
+    command_result result =
+        command_runf("lower %s %s", model_path("tales-5m"), lowers[_i].flags);
+    ck_assert_msg(result.code == lowers[_i].code, "%s: exit %d: %s", lowers[_i].flags, result.code,
+                  result.err);
+    ck_assert_msg(strstr(result.err, lowers[_i].message) != NULL, "%s: %s", lowers[_i].flags,
+                  result.err);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(text_that_does_not_parse)
+{
+    command_result result = command_runf("check %s", edited("bad.mls", "queue 1", "quene 1"));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "bad.mls:"));
+    ck_assert_ptr_nonnull(strstr(result.err, "\n"));
+    ck_assert_ptr_nonnull(strchr(result.err, '^')); /* the caret under the place */
+    command_clear(&result);
+    result = command_runf("check %s --json", edited("bad.mls", "queue 1", "quene 1"));
+    ck_assert_int_eq(result.code, 2);
+    mgl_json json = command_json(&result, "megalith.error/1");
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "where"), "bad.mls:"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* ---- damage ------------------------------------------------------------------------------------------- */
+
+/* A folder like a model's whose one file is damaged. */
+static const char *damaged_model(const char *file, const char *content)
+{
+    char line[4096];
+    snprintf(line, sizeof line,
+             "rm -rf '%s/m' && mkdir '%s/m' && cp '%s'/*.json '%s'/*.safetensors '%s/m/' && "
+             "chmod -R u+w '%s/m'",
+             scratch_folder(), scratch_folder(), model_path("llama3-rope"),
+             model_path("llama3-rope"), scratch_folder(), scratch_folder());
+    ck_assert_int_eq(system(line), 0);
+    snprintf(line, sizeof line, "m/%s", file);
+    scratch_file(line, content);
+    static char folder[1024];
+    snprintf(folder, sizeof folder, "%s/m", scratch_folder());
+    return folder;
+}
+
+typedef struct damage {
+    const char *file, *content;
+} damage;
+
+static const damage damages[] = {
+    {"config.json", ""},
+    {"config.json", "{"},
+    {"config.json", "[]"},
+    {"config.json", "{\"architectures\":[\"LlamaForCausalLM\"]}"},
+    {"model.safetensors", ""},
+    {"model.safetensors", "1234567"},
+    {"model.safetensors", "\xff\xff\xff\xff\xff\xff\xff\x7f{}"},
+    {"tokenizer.json", ""},
+    {"tokenizer.json", "{\"model\":{\"type\":\"Unigram\"}}"},
+    {"generation_config.json", "{\"eos_token_id\":\"no\"}"},
+};
+
+START_TEST(damaged_input_is_one_message)
+{
+    const damage *d = &damages[_i];
+    command_result result =
+        command_runf("run %s --device cpu --prompt x", damaged_model(d->file, d->content));
+    ck_assert_msg(result.code == 2, "%s '%s': exit %d: %s", d->file, d->content, result.code,
+                  result.err);
+    ck_assert_msg(strstr(result.err, d->file) != NULL, "%s '%s': %s", d->file, d->content,
+                  result.err);
+    ck_assert_int_eq(strncmp(result.err, "megalith run: ", 14), 0);
+    ck_assert_ptr_eq(strchr(result.err, '\n'), result.err + strlen(result.err) - 1);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli schedule");
+    TCase *tests = tcase_create("schedule");
+    tcase_set_timeout(tests, 100);
+    tcase_add_unchecked_fixture(tests, setup, NULL);
+    tcase_add_test(tests, lowers_to_the_same_text);
+    tcase_add_test(tests, accepts_what_it_lowers);
+    tcase_add_loop_test(tests, rejects_what_is_unsafe, 0, (int)(sizeof edits / sizeof *edits));
+    tcase_add_test(tests, meaning_is_checked_with_a_model);
+    tcase_add_test(tests, runs_a_schedule);
+    tcase_add_test(tests, config_changes_the_schedule);
+    tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
+    tcase_add_test(tests, text_that_does_not_parse);
+    tcase_add_loop_test(tests, damaged_input_is_one_message, 0,
+                        (int)(sizeof damages / sizeof *damages));
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,219 @@
+/* tokenize, detokenize, eval and info on the provided checkpoints, against Hugging Face's answers. */
+#include "command.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Hugging Face's answers for the tokenizer, gathered into one array under `key`. */
+static cJSON *gather(const mgl_json *golden, const char *key)
+{
+    cJSON *array = cJSON_CreateArray();
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json_at(golden, "tokenizer"))
+        cJSON_AddItemToArray(array, cJSON_Duplicate(mgl_json_member(item, key), true));
+    return array;
+}
+
+static const char *const tokenizers[] = {"tales-5m", "tokenizers/smollm", "tokenizers/qwen",
+                                         "tokenizers/metaspace"};
+
+START_TEST(both_directions_of_the_goldens)
+{
+    mgl_json golden = model_json(tokenizers[_i], "golden.json");
+    cJSON *texts = gather(&golden, "text"), *ids = gather(&golden, "ids");
+    cJSON *decoded = gather(&golden, "decoded");
+    ck_assert_int_gt(cJSON_GetArraySize(texts), 3);
+    command_result result = command_runf("tokenize %s --texts %s --json", model_path(tokenizers[_i]),
+                                         scratch_json("texts.json", texts));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.tokenize/1");
+    ck_assert(cJSON_Compare(json_at(&json, "ids"), ids, true));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("detokenize %s --ids-file %s --json", model_path(tokenizers[_i]),
+                          scratch_json("ids.json", ids));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    json = command_json(&result, "megalith.detokenize/1");
+    ck_assert(cJSON_Compare(json_at(&json, "text"), decoded, true));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    cJSON_Delete(texts);
+    cJSON_Delete(ids);
+    cJSON_Delete(decoded);
+    mgl_json_clear(&golden);
+}
+END_TEST
+
+START_TEST(plain_text_in_and_out)
+{
+    const char *model = model_path("tales-5m");
+    command_result result = command_runf("tokenize %s --text 'Hello world'", model);
+    ck_assert_str_eq(result.out, "909,39,524,78,258,276,325\n");
+    command_clear(&result);
+    char line[1200];
+    snprintf(line, sizeof line, "tokenize %s", model);
+    result = command_run(line, "Hello world");
+    ck_assert_str_eq(result.out, "909,39,524,78,258,276,325\n");
+    command_clear(&result);
+    result = command_run(line, "");
+    ck_assert_str_eq(result.out, "909\n");
+    command_clear(&result);
+    result = command_runf("detokenize %s --ids 909,39,524,78,258,276,325", model);
+    ck_assert_str_eq(result.out, "Hello world\n");
+    command_clear(&result);
+    result = command_runf("detokenize %s --ids '' --json", model);
+    mgl_json json = command_json(&result, "megalith.detokenize/1");
+    ck_assert_str_eq(json_string(&json, "text"), "");
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* Bytes that are not UTF-8 on the command line come out as valid JSON. */
+START_TEST(bytes_that_are_no_text)
+{
+    command_result result =
+        command_runf("tokenize %s --text 'a\xff\xfe' --json", model_path("tales-5m"));
+    ck_assert_int_eq(result.code, 0);
+    mgl_json json = command_json(&result, "megalith.tokenize/1");
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_run("info '/no\xffwhere\n\"' --json", NULL);
+    ck_assert_int_eq(result.code, 2);
+    json = command_json(&result, "megalith.error/1");
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+typedef struct list_case {
+    const char *verb, *flag, *content;
+    int code;
+    const char *message;
+} list_case;
+
+static const list_case lists[] = {
+    {"tokenize", "--texts", "[\"a\", 1]", 2, "element 1 is not a string"},
+    {"tokenize", "--texts", "{}", 2, "not a JSON array of strings"},
+    {"tokenize", "--texts", "[\"a\"", 2, "list.json"},
+    {"tokenize", "--texts", "", 2, "list.json"},
+    {"tokenize", "--texts", "[]", 0, ""},
+    {"tokenize", "--texts", "[\"\\u00\"]", 2, "list.json"},
+    {"tokenize", "--texts", "[\"\\ud800\"]", 2, "list.json"},
+    {"detokenize", "--ids-file", "[1, -1]", 2, "list.json"},
+    {"detokenize", "--ids-file", "[1, 2.5]", 2, "list.json"},
+    {"detokenize", "--ids-file", "[[1], 2]", 2, "element 1 is not an array"},
+    {"detokenize", "--ids-file", "\"1\"", 2, "not a JSON array of ids"},
+    {"detokenize", "--ids-file", "[[], [39]]", 0, ""},
+    {"eval", "--texts", "[]", 2, "nothing to score"},
+    {"eval", "--texts", "[\"\"]", 2, "nothing to score"},
+    {"eval", "--texts", "[1]", 2, "element 0 is not a string"},
+};
+
+START_TEST(reads_lists)
+{
+    const list_case *c = &lists[_i];
+    command_result result = command_runf("%s %s %s %s", c->verb, model_path("tales-5m"), c->flag,
+                                         scratch_file("list.json", c->content));
+    ck_assert_msg(result.code == c->code, "%s %s: exit %d: %s", c->verb, c->content, result.code,
+                  result.err);
+    ck_assert_msg(strstr(result.err, c->message) != NULL, "%s %s: %s", c->verb, c->content,
+                  result.err);
+    command_clear(&result);
+}
+END_TEST
+
+/* A text of more tokens than the model has positions is refused, not cut. */
+START_TEST(eval_refuses_too_long_a_text)
+{
+    static char text[8000] = "[\"";
+    for (size_t i = 2; i + 8 < sizeof text; i += 2)
+        memcpy(text + i, "x ", 3);
+    strcat(text, "\"]");
+    command_result result = command_runf("eval %s --device cpu --texts %s", model_path("tales-5m"),
+                                         scratch_file("long.json", text));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "text 0"));
+    ck_assert_ptr_nonnull(strstr(result.err, "1024"));
+    command_clear(&result);
+}
+END_TEST
+
+static const char *const scored[] = {"tales-5m", "llama3-rope", "llama-linear-rope"};
+
+START_TEST(eval_as_hugging_face)
+{
+    mgl_json golden = model_json(scored[_i], "golden.json");
+    command_result result =
+        command_runf("eval %s --device cpu --texts %s/val_texts.json --json", model_path(scored[_i]),
+                     model_path(scored[_i]));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.eval/1");
+    double nll = json_number(&golden, "fp32.perplexity.nll");
+    ck_assert_double_eq(json_number(&json, "tokens"),
+                        json_number(&golden, "fp32.perplexity.tokens"));
+    ck_assert_double_eq(json_number(&json, "texts"), json_number(&golden, "fp32.perplexity.texts"));
+    ck_assert_double_le(fabs(json_number(&json, "nll") - nll), 1e-5 * nll);
+    double perplexity = exp(json_number(&json, "nll") / json_number(&json, "tokens"));
+    ck_assert_double_le(fabs(json_number(&json, "perplexity") - perplexity), 1e-8 * perplexity);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    mgl_json_clear(&golden);
+}
+END_TEST
+
+START_TEST(info_of_a_model)
+{
+    command_result result = command_runf("info %s --json", model_path("tales-5m"));
+    ck_assert_int_eq(result.code, 0);
+    mgl_json json = command_json(&result, "megalith.info/1");
+    ck_assert_str_eq(json_string(&json, "architecture"), "LlamaForCausalLM");
+    ck_assert(cJSON_IsTrue(json_at(&json, "supported")));
+    ck_assert(cJSON_IsTrue(json_at(&json, "tied")));
+    ck_assert_double_eq(json_number(&json, "parameters"), 4955648);
+    ck_assert_double_eq(json_number(&json, "geometry.eps"), 1e-05);
+    ck_assert_double_eq(json_number(&json, "geometry.kv_heads"), 2);
+    ck_assert_double_eq(json_number(&json, "embedding_copies"), 2);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("info %s", model_path("tales-5m"));
+    ck_assert_ptr_nonnull(strstr(result.out, "stands twice"));
+    command_clear(&result);
+}
+END_TEST
+
+/* All reasons against a model, not the first alone; the answer itself is no failure. */
+START_TEST(info_of_a_model_that_is_not_supported)
+{
+    command_result result = command_runf("info %s --json", model_path("qwen2"));
+    ck_assert_int_eq(result.code, 0);
+    mgl_json json = command_json(&result, "megalith.info/1");
+    ck_assert(cJSON_IsFalse(json_at(&json, "supported")));
+    ck_assert_int_ge(cJSON_GetArraySize(json_at(&json, "reasons")), 2);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli text");
+    TCase *tests = tcase_create("text");
+    tcase_set_timeout(tests, 100);
+    tcase_add_loop_test(tests, both_directions_of_the_goldens, 0, 4);
+    tcase_add_test(tests, plain_text_in_and_out);
+    tcase_add_test(tests, bytes_that_are_no_text);
+    tcase_add_loop_test(tests, reads_lists, 0, (int)(sizeof lists / sizeof *lists));
+    tcase_add_test(tests, eval_refuses_too_long_a_text);
+    tcase_add_loop_test(tests, eval_as_hugging_face, 0, 3);
+    tcase_add_test(tests, info_of_a_model);
+    tcase_add_test(tests, info_of_a_model_that_is_not_supported);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,220 @@
+/* Flags, help and exit codes of every verb: what is refused before any work is done. */
+#include "command.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const verbs[] = {"run",      "lower",      "check", "explain", "info",
+                                    "tokenize", "detokenize", "eval",  "doctor"};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+/* A command line, its exit code, and what standard error must say. */
+typedef struct usage_case {
+    const char *line;
+    int code;
+    const char *message;
+} usage_case;
+
+static const usage_case cases[] = {
+    {"", 1, "a verb is missing"},
+    {"walk", 1, "unknown verb"},
+    /* Verbs and flags of later versions are unknown, not silently accepted. */
+    {"compile m -o f", 1, "unknown verb"},
+    {"bench m", 1, "unknown verb"},
+    {"trace m", 1, "unknown verb"},
+    {"check f.mls --sarif", 1, "unknown flag"},
+    {"run", 1, "'run' needs MODEL"},
+    {"run ''", 1, "'run' needs MODEL"},
+    {"run a b --prompt x", 1, "needs quotes"},
+    {"doctor now", 1, "takes nothing but flags"},
+    {"run m --promt x", 1, "did you mean '--prompt'?"},
+    {"run m --xyzzyxyzzy", 1, "unknown flag of 'run'"},
+    {"run m -x", 1, "unknown flag"},
+    {"run m --prompt", 1, "needs a value: --prompt TEXT"},
+    {"run m --prompt --max-tokens 3", 1, "needs a value"},
+    {"run m --json=yes --prompt x", 1, "takes no value"},
+    {"run m --prompt x --prompt y", 1, "stands twice"},
+    {"run m", 1, "one of --prompt, --prompt-file and --prompt-ids is needed"},
+    {"run m --prompt x --prompt-ids 1", 1, "only one of"},
+    {"run m --prompt x --sample --top-k 3", 1, "--sample"},
+    {"run m --prompt x --schedule s --capacity 9", 1, "leave out --capacity"},
+    {"run m --prompt x --schedule s --config c", 1, "leave out --config"},
+    {"run m --prompt x --max-tokens 0", 1, "not within 1 to"},
+    {"run m --prompt x --max-tokens -5", 1, "not within 1 to"},
+    {"run m --prompt x --max-tokens ten", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens 1.5", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens 0x10", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens ' 5'", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens +5", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens ''", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens=", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens 5x", 1, "not a whole number"},
+    {"run m --prompt x --max-tokens 99999999999999999999", 1, "not within"},
+    {"run m --prompt x --seed -1", 1, "not within"},
+    {"run m --prompt x --temperature -0.1", 1, "not within 0 to 1000"},
+    {"run m --prompt x --temperature nan", 1, "not a number"},
+    {"run m --prompt x --temperature inf", 1, "not a number"},
+    {"run m --prompt x --temperature 1,5", 1, "not a number"},
+    {"run m --prompt x --temperature 1e999", 1, "not a number"},
+    {"run m --prompt x --top-p 1.01", 1, "not within 0 to 1"},
+    {"run m --prompt x --top-k -1", 1, "not within"},
+    {"run m --prompt x --capacity 0", 1, "not within 1 to"},
+    {"lower m --rows 17", 1, "not within 1 to 16"},
+    {"lower m --json", 1, "unknown flag"},
+    {"explain", 1, "'explain' needs MGnnn"},
+    {"explain MG000", 1, "no such diagnostic"},
+    {"explain MG2030", 1, "no such diagnostic"},
+    {"explain nonsense", 1, "no such diagnostic"},
+    {"detokenize m", 1, "one of --ids and --ids-file is needed"},
+    {"tokenize m --text a --texts b", 1, "only one of"},
+    {"eval m", 1, "--texts is needed"},
+    /* Input that is not there. */
+    {"run /nowhere --prompt x", 2, "/nowhere"},
+    {"run no-org/no-name --prompt x", 2, "no-org/no-name"},
+    {"lower /nowhere", 2, "/nowhere"},
+    {"check /nowhere.mls", 2, "/nowhere.mls"},
+    {"info /nowhere", 2, "/nowhere"},
+    {"tokenize /nowhere --text x", 2, "/nowhere"},
+    {"detokenize /nowhere --ids 1", 2, "/nowhere"},
+    {"eval /nowhere --texts x.json", 2, "/nowhere"},
+};
+
+static size_t count_lines(const char *text)
+{
+    size_t lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+START_TEST(refuses)
+{
+    const usage_case *c = &cases[_i];
+    command_result result = command_run(c->line, NULL);
+    ck_assert_msg(result.code == c->code, "megalith %s: exit %d, not %d\n%s", c->line, result.code,
+                  c->code, result.err);
+    ck_assert_msg(strstr(result.err, c->message) != NULL, "megalith %s says '%s', without '%s'",
+                  c->line, result.err, c->message);
+    ck_assert_msg(count_lines(result.err) == 1, "megalith %s: not one message: %s", c->line,
+                  result.err);
+    ck_assert_msg(strcmp(result.out, "") == 0, "megalith %s prints %s", c->line, result.out);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(errors_are_an_object_with_json)
+{
+    command_result result = command_run("run m --json --promt x", NULL);
+    ck_assert_int_eq(result.code, 1);
+    mgl_json json = command_json(&result, "megalith.error/1");
+    ck_assert_int_eq((int)json_number(&json, "exit"), 1);
+    ck_assert_str_eq(json_string(&json, "where"), "--promt");
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_run("info /nowhere --json", NULL);
+    ck_assert_int_eq(result.code, 2);
+    json = command_json(&result, "megalith.error/1");
+    ck_assert_int_eq((int)json_number(&json, "exit"), 2);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(help_of_a_verb)
+{
+    command_result result = command_runf("%s --help", verbs[_i]);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_str_eq(result.err, "");
+    ck_assert_ptr_nonnull(strstr(result.out, "usage: megalith "));
+    ck_assert_ptr_nonnull(strstr(result.out, verbs[_i]));
+    char example[64] = "Example:\n  megalith ";
+    ck_assert_ptr_nonnull(strstr(result.out, example));
+    ck_assert_ptr_nonnull(strstr(result.out, "Exit codes:"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(help_names_every_verb)
+{
+    command_result result = command_run("--help", NULL);
+    ck_assert_int_eq(result.code, 0);
+    for (size_t i = 0; i < VERBS; i++)
+        ck_assert_ptr_nonnull(strstr(result.out, verbs[i]));
+    ck_assert_ptr_null(strstr(result.out, "compile"));
+    ck_assert_ptr_null(strstr(result.out, "bench"));
+    command_clear(&result);
+    result = command_run("--version", NULL);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_int_eq(strncmp(result.out, "megalith ", 9), 0);
+    command_clear(&result);
+}
+END_TEST
+
+/* Every flag that help lists is one that the parser knows: it asks for its value, or is accepted. */
+START_TEST(help_lists_what_the_parser_knows)
+{
+    command_result help = command_runf("%s --help", verbs[_i]);
+    int flags = 0;
+    for (char *line = strtok(help.out, "\n"); line; line = strtok(NULL, "\n")) {
+        if (strncmp(line, "  -", 3))
+            continue;
+        line[2 + strcspn(line + 2, " ")] = 0;
+        if (!strcmp(line + 2, "--help"))
+            continue;
+        command_result result = command_runf("%s '' %s", verbs[_i], line + 2);
+        ck_assert_int_ne(result.code, 0);
+        ck_assert_msg(strstr(result.err, "unknown") == NULL, "%s: %s", verbs[_i], result.err);
+        command_clear(&result);
+        flags++;
+    }
+    ck_assert_int_gt(flags, 0);
+    command_clear(&help);
+}
+END_TEST
+
+START_TEST(flags_end_at_two_dashes)
+{
+    command_result result = command_run("info -- --json", NULL);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "--json"));
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(doctor_answers)
+{
+    command_result result = command_run("doctor", NULL);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "OpenBLAS"));
+    command_clear(&result);
+    result = command_run("doctor --json", NULL);
+    ck_assert_int_eq(result.code, 0);
+    mgl_json json = command_json(&result, "megalith.doctor/1");
+    ck_assert_ptr_nonnull(json_string(&json, "version"));
+    ck_assert(cJSON_IsArray(json_at(&json, "devices")));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli usage");
+    TCase *tests = tcase_create("usage");
+    tcase_set_timeout(tests, 100);
+    tcase_add_loop_test(tests, refuses, 0, (int)(sizeof cases / sizeof *cases));
+    tcase_add_test(tests, errors_are_an_object_with_json);
+    tcase_add_loop_test(tests, help_of_a_verb, 0, VERBS);
+    tcase_add_test(tests, help_names_every_verb);
+    tcase_add_loop_test(tests, help_lists_what_the_parser_knows, 0, VERBS);
+    tcase_add_test(tests, flags_end_at_two_dashes);
+    tcase_add_test(tests, doctor_answers);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * Any bytes as a schedule text: refused with a place, or a program whose print reads back as the
+ * same program and prints the same again. Seeds: tests/schedule/golden, tests/schedule/diagnostics.
+ */
+#include "base/memory.h"
+#include "schedule/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static mgl_text print(const mgl_program *program)
+{
+    mgl_text text = {0};
+    mgl_schedule_print(program, &text);
+    require(!text.failed);
+    return text;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    mgl_program *program = NULL, *again = NULL;
+    mgl_error err = {0};
+    mgl_status status = mgl_schedule_parse((const char *)data, size, "fuzz", &program, &err);
+    if (status) {
+        require(status == MGL_BAD_INPUT && !program && !strncmp(err.where, "fuzz:", 5));
+        return 0;
+    }
+    mgl_text text = print(program);
+    require(mgl_schedule_parse(text.bytes, text.length, "again", &again, &err) == MGL_OK);
+    require(mgl_program_equal(program, again));
+    mgl_text second = print(again);
+    require(text.length == second.length && !memcmp(text.bytes, second.bytes, text.length));
+    mgl_text_clear(&text);
+    mgl_text_clear(&second);
+    mgl_program_free(program);
+    mgl_program_free(again);
+    return 0;
+}

@@ -1,0 +1,225 @@
+/* config.json in both forms: what it becomes, Hugging Face's defaults where it is silent, and the
+ * frequencies of each type of rope. What is refused stands in tests/damaged. */
+#include "importer/config.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZES                                                                                      \
+    "\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 64, \"num_hidden_layers\": 3,"    \
+    "\"num_attention_heads\": 4, \"intermediate_size\": 100, \"vocab_size\": 77"
+
+/* Reads "{SIZES, more}"; more than no reason fails the test. */
+static mgl_config read_config(const char *more)
+{
+    char text[2048];
+    mgl_json json;
+    mgl_config config;
+    mgl_reasons reasons = {0};
+    mgl_error err = {0};
+    int length = snprintf(text, sizeof text, "{" SIZES "%s%s}", *more ? ", " : "", more);
+    ck_assert_int_eq(mgl_json_parse(text, (size_t)length, sizeof text, "c.json", &json, &err), 0);
+    ck_assert_int_eq(mgl_config_read(&json, &config, &reasons, &err), MGL_OK);
+    if (reasons.count)
+        ck_abort_msg("%s: %s", reasons.items[0].where, reasons.items[0].message);
+    mgl_json_clear(&json);
+    return config;
+}
+
+START_TEST(test_defaults)
+{
+    mgl_config config = read_config("");
+    ck_assert_int_eq(config.geometry.hidden, 64);
+    ck_assert_int_eq(config.geometry.layers, 3);
+    ck_assert_int_eq(config.geometry.heads, 4);
+    ck_assert_int_eq(config.geometry.kv_heads, 4);
+    ck_assert_int_eq(config.geometry.head_dim, 16);
+    ck_assert_int_eq(config.geometry.ffn, 100);
+    ck_assert_int_eq(config.geometry.vocab, 77);
+    ck_assert_int_eq(config.max_positions, 2048);
+    ck_assert(config.geometry.eps == 1e-6f);
+    ck_assert(!config.tied);
+    ck_assert_int_eq(config.rope.type, MGL_ROPE_DEFAULT);
+    ck_assert(config.rope.theta == 10000);
+}
+END_TEST
+
+START_TEST(test_nulls_are_defaults)
+{
+    mgl_config config = read_config(
+        "\"num_key_value_heads\": null, \"head_dim\": null, \"rope_scaling\": null,"
+        "\"rope_parameters\": null, \"tie_word_embeddings\": null, \"sliding_window\": null,"
+        "\"quantization_config\": null, \"pretraining_tp\": null, \"hidden_act\": null");
+    ck_assert_int_eq(config.geometry.kv_heads, 4);
+    ck_assert_int_eq(config.geometry.head_dim, 16);
+    ck_assert(!config.tied);
+}
+END_TEST
+
+START_TEST(test_values)
+{
+    mgl_config config = read_config(
+        "\"num_key_value_heads\": 1, \"head_dim\": 128, \"max_position_embeddings\": 131072,"
+        "\"rms_norm_eps\": 1e-05, \"tie_word_embeddings\": true, \"hidden_act\": \"silu\"");
+    ck_assert_int_eq(config.geometry.kv_heads, 1);
+    ck_assert_int_eq(config.geometry.head_dim, 128);
+    ck_assert_int_eq(config.max_positions, 131072);
+    ck_assert(config.geometry.eps == 1e-5f);
+    ck_assert(config.tied);
+}
+END_TEST
+
+/* Declared but switched off, or of no effect: as many checkpoints have it. */
+START_TEST(test_neutral)
+{
+    read_config("\"attention_bias\": false, \"mlp_bias\": false, \"pretraining_tp\": 1,"
+                "\"sliding_window\": 4096, \"use_sliding_window\": false, \"num_experts\": 0,"
+                "\"layer_types\": [\"full_attention\", \"full_attention\", \"full_attention\"],"
+                "\"partial_rotary_factor\": 1.0, \"logits_scaling\": 1, \"alibi\": false,"
+                "\"rope_interleaved\": false, \"is_llama_config\": true, \"use_cache\": true,"
+                "\"attention_dropout\": 0.1, \"torch_dtype\": \"float16\", \"pad_token_id\": -1,"
+                "\"initializer_range\": 0.02, \"_name_or_path\": \"x\", \"model_type\": \"llama\"");
+    read_config("\"sliding_window\": 0, \"no_rope_layers\": []");
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    mgl_rope rope;
+} ropes[] = {
+    {"\"rope_theta\": 500000", {MGL_ROPE_DEFAULT, 500000, 1, 0, 0, 0}},
+    {"\"rope_parameters\": {\"rope_theta\": 500000.0, \"rope_type\": \"default\"}",
+     {MGL_ROPE_DEFAULT, 500000, 1, 0, 0, 0}},
+    {"\"rope_parameters\": {\"rope_theta\": 7e4}", {MGL_ROPE_DEFAULT, 70000, 1, 0, 0, 0}},
+    {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 4}",
+     {MGL_ROPE_LINEAR, 10000, 4, 0, 0, 0}},
+    {"\"rope_theta\": 20000, \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.5}",
+     {MGL_ROPE_LINEAR, 20000, 2.5, 0, 0, 0}},
+    {"\"rope_scaling\": {\"rope_type\": \"linear\", \"type\": \"yarn\", \"factor\": 2}",
+     {MGL_ROPE_LINEAR, 10000, 2, 0, 0, 0}},
+    {"\"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2.0, \"rope_theta\": 1e4}",
+     {MGL_ROPE_LINEAR, 10000, 2, 0, 0, 0}},
+    {"\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}",
+     {MGL_ROPE_DYNAMIC, 10000, 2, 0, 0, 0}},
+    {"\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2,"
+     " \"original_max_position_embeddings\": 2048}",
+     {MGL_ROPE_DYNAMIC, 10000, 2, 0, 0, 0}},
+    {"\"rope_theta\": 500000, \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 32,"
+     " \"low_freq_factor\": 1, \"high_freq_factor\": 4, \"original_max_position_embeddings\": "
+     "8192}",
+     {MGL_ROPE_LLAMA3, 500000, 32, 1, 4, 8192}},
+    {"\"rope_parameters\": {\"rope_theta\": 500000, \"rope_type\": \"llama3\", \"factor\": 8.0,"
+     " \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"partial_rotary_factor\": 1.0,"
+     " \"original_max_position_embeddings\": 64}",
+     {MGL_ROPE_LLAMA3, 500000, 8, 1, 4, 64}},
+    {"\"rope_theta\": 1e4, \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2},"
+     " \"rope_parameters\": {\"factor\": 2, \"rope_type\": \"linear\"}",
+     {MGL_ROPE_LINEAR, 10000, 2, 0, 0, 0}},
+};
+
+START_TEST(test_rope_forms)
+{
+    mgl_config config = read_config(ropes[_i].text);
+    const mgl_rope *wanted = &ropes[_i].rope;
+    ck_assert_int_eq(config.rope.type, wanted->type);
+    ck_assert(config.rope.theta == wanted->theta);
+    ck_assert(config.rope.factor == wanted->factor);
+    if (wanted->type == MGL_ROPE_LLAMA3) {
+        ck_assert(config.rope.low_freq_factor == wanted->low_freq_factor);
+        ck_assert(config.rope.high_freq_factor == wanted->high_freq_factor);
+        ck_assert(config.rope.original_max_positions == wanted->original_max_positions);
+    }
+}
+END_TEST
+
+/* Made by Hugging Face's formulas in f32 arithmetic (numpy, the power rounded once), printed with nine
+ * digits. Some wavelengths of both llama3 cases lie in the band that is blended. */
+static const struct {
+    mgl_rope rope;
+    int head_dim, count;
+    float wanted[32];
+} frequencies[] = {
+    {{MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0},
+     8,
+     4,
+     {1.0f, 0.100000001f, 0.00999999978f, 0.00100000005f}},
+    {{MGL_ROPE_DYNAMIC, 10000, 4, 0, 0, 0},
+     8,
+     4,
+     {1.0f, 0.100000001f, 0.00999999978f, 0.00100000005f}},
+    {{MGL_ROPE_LINEAR, 10000, 2.5, 0, 0, 0},
+     8,
+     4,
+     {0.400000006f, 0.0399999991f, 0.00399999972f, 0.000400000019f}},
+    {{MGL_ROPE_LLAMA3, 500000, 8, 1, 4, 64},
+     32,
+     16,
+     {1.0f, 0.440366626f, 0.079403013f, 0.0106746377f, 0.00470075384f, 0.00207005511f,
+      0.000911583134f, 0.000401430763f, 0.000176776681f, 7.78465546e-05f, 3.42810235e-05f,
+      1.50962178e-05f, 6.64786967e-06f, 2.92749974e-06f, 1.28917316e-06f, 5.6770881e-07f}},
+    {{MGL_ROPE_LLAMA3, 500000, 32, 1, 4, 8192},
+     64,
+     32,
+     {1.0f,
+      0.663601279f,
+      0.440366626f,
+      0.292227834f,
+      0.193922758f,
+      0.128687382f,
+      0.0853971019f,
+      0.0566696189f,
+      0.0376060307f,
+      0.0249554086f,
+      0.0165604409f,
+      0.0109895291f,
+      0.00729266508f,
+      0.00483942125f,
+      0.00321144611f,
+      0.00129054801f,
+      0.000429556705f,
+      9.70828623e-05f,
+      1.94616387e-05f,
+      1.29147675e-05f,
+      8.57025589e-06f,
+      5.68723226e-06f,
+      3.77405445e-06f,
+      2.50446715e-06f,
+      1.66196742e-06f,
+      1.10288363e-06f,
+      7.31874934e-07f,
+      4.85673127e-07f,
+      3.22293289e-07f,
+      2.1387423e-07f,
+      1.41927202e-07f,
+      9.41830649e-08f}},
+};
+
+START_TEST(test_frequencies)
+{
+    float made[32];
+    mgl_rope_frequencies(&frequencies[_i].rope, frequencies[_i].head_dim, made);
+    for (int i = 0; i < frequencies[_i].count; i++)
+        ck_assert_msg(made[i] == frequencies[_i].wanted[i], "%d: %.9g, not %.9g", i,
+                      (double)made[i], (double)frequencies[_i].wanted[i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config");
+    TCase *cases = tcase_create("config");
+    tcase_add_test(cases, test_defaults);
+    tcase_add_test(cases, test_nulls_are_defaults);
+    tcase_add_test(cases, test_values);
+    tcase_add_test(cases, test_neutral);
+    tcase_add_loop_test(cases, test_rope_forms, 0, sizeof ropes / sizeof *ropes);
+    tcase_add_loop_test(cases, test_frequencies, 0, sizeof frequencies / sizeof *frequencies);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,104 @@
+/* generation_config.json: end tokens from either file, sampling values and Hugging Face's defaults,
+ * and keys that change sampling in other ways. */
+#include "importer/config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VOCAB = 100 };
+
+static mgl_json parse(const char *text)
+{
+    mgl_json json;
+    mgl_error err = {0};
+    mgl_status status = mgl_json_parse(text, strlen(text), 4096, "g.json", &json, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return json;
+}
+
+/* `text` NULL: there is no generation_config.json. */
+static mgl_generation read_both(const char *text, const char *config_text)
+{
+    mgl_json config = parse(config_text), json = {0};
+    mgl_generation generation;
+    mgl_error err = {0};
+    if (text)
+        json = parse(text);
+    mgl_status status = mgl_generation_read(text ? &json : NULL, &config, VOCAB, &generation, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_json_clear(&json);
+    mgl_json_clear(&config);
+    return generation;
+}
+
+static const struct {
+    const char *generation, *config;
+    size_t count;
+    int32_t ids[3];
+} end_tokens[] = {
+    {NULL, "{}", 0, {0}},
+    {NULL, "{\"eos_token_id\": 5}", 1, {5}},
+    {NULL, "{\"eos_token_id\": [5, 4]}", 2, {4, 5}},
+    {"{}", "{\"eos_token_id\": 5}", 1, {5}},
+    {"{\"eos_token_id\": null}", "{\"eos_token_id\": 5}", 1, {5}},
+    {"{\"eos_token_id\": 6}", "{\"eos_token_id\": 5}", 1, {6}},
+    {"{\"eos_token_id\": [9, 7, 9, 8]}", "{}", 3, {7, 8, 9}},
+    {"{\"eos_token_id\": []}", "{\"eos_token_id\": 5}", 0, {0}},
+    {"{\"eos_token_id\": [99, 100, -1]}", "{}", 1, {99}},
+    {"{\"eos_token_id\": 0}", "{}", 1, {0}},
+};
+
+START_TEST(test_end_tokens)
+{
+    mgl_generation g = read_both(end_tokens[_i].generation, end_tokens[_i].config);
+    ck_assert_uint_eq(g.end_count, end_tokens[_i].count);
+    for (size_t i = 0; i < g.end_count; i++)
+        ck_assert_int_eq(g.end_tokens[i], end_tokens[_i].ids[i]);
+    mgl_generation_clear(&g);
+}
+END_TEST
+
+START_TEST(test_sampling)
+{
+    mgl_generation g = read_both(NULL, "{}");
+    ck_assert(!g.do_sample && g.temperature == 1 && g.top_k == 50 && g.top_p == 1);
+    mgl_generation_clear(&g);
+    g = read_both("{\"do_sample\": true, \"temperature\": 0.6, \"top_p\": 0.9, \"top_k\": 0}",
+                  "{}");
+    ck_assert(g.do_sample && g.temperature == 0.6f && g.top_k == 0 && g.top_p == 0.9f);
+    ck_assert_ptr_null(g.unsupported);
+    mgl_generation_clear(&g);
+    g = read_both("{\"temperature\": null, \"top_k\": null, \"do_sample\": null}", "{}");
+    ck_assert(!g.do_sample && g.temperature == 1 && g.top_k == 50);
+    mgl_generation_clear(&g);
+}
+END_TEST
+
+START_TEST(test_foreign_keys)
+{
+    mgl_generation g = read_both("{\"repetition_penalty\": 1.1, \"min_p\": 0.1}", "{}");
+    ck_assert_str_eq(g.unsupported, "repetition_penalty is 1.1");
+    mgl_generation_clear(&g);
+    g = read_both("{\"repetition_penalty\": 1.0, \"num_beams\": 1, \"min_p\": null,"
+                  " \"suppress_tokens\": [], \"no_repeat_ngram_size\": 0, \"max_length\": 4096}",
+                  "{}");
+    ck_assert_ptr_null(g.unsupported);
+    mgl_generation_clear(&g);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("generation");
+    TCase *cases = tcase_create("generation");
+    tcase_add_loop_test(cases, test_end_tokens, 0, sizeof end_tokens / sizeof *end_tokens);
+    tcase_add_test(cases, test_sampling);
+    tcase_add_test(cases, test_foreign_keys);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Installs into an empty folder, moves the installed tree elsewhere, and builds and runs
+# examples/generate.c against it in four ways: pkg-config and find_package, shared and static.
+# Also: the header stands alone in C and C++, and the shared library exports mgl_ names alone.
+set -euo pipefail
+build=$1
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cc=${CC:-cc}
+failures=0
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+cmake --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || {
+    cat "$work/log"
+    exit 1
+}
+mv "$work/first" "$work/tree"
+tree=$work/tree
+libdir=$(dirname "$(find "$tree" -name libmegalith.a)")
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+
+for file in bin/megalith include/megalith.h "${libdir#"$tree"/}/libmegalith.a" \
+    "${libdir#"$tree"/}/libmegalith.so" "${libdir#"$tree"/}/pkgconfig/megalith.pc" \
+    "${libdir#"$tree"/}/cmake/Megalith/MegalithConfig.cmake" \
+    "${libdir#"$tree"/}/cmake/Megalith/MegalithConfigVersion.cmake"; do
+    [ -e "$tree/$file" ] || fail "not installed: $file"
+done
+
+# ---- the story is the same whoever tells it ----------------------------------------------------------
+model=$source/tests/models/tales-5m
+prompt='Once there was a small fox named'
+expect=$("$tree/bin/megalith" run "$model" --prompt "$prompt" --max-tokens 64)
+[ -n "$expect" ] || fail 'the installed command line says nothing'
+check() { # check NAME PROGRAM: runs the example on the CPU, compares its text
+    local said
+    if ! said=$(LD_LIBRARY_PATH=$libdir "$2" "$model" "$prompt"); then
+        fail "$1: it does not run"
+    elif [ "${said%$'\n'*}" != "$expect" ]; then
+        fail "$1: it says '$said', not '$expect'"
+    else
+        echo "ok: $1"
+    fi
+}
+
+# ---- pkg-config -----------------------------------------------------------------------------------------
+strict=(-std=c17 -Wall -Wextra -Wpedantic -Werror)
+# shellcheck disable=SC2046 # lists of flags
+"$cc" "${strict[@]}" "$source/examples/generate.c" -o "$work/shared" \
+    $(pkg-config --cflags --libs megalith) || fail 'pkg-config, shared: it does not build'
+check 'pkg-config, shared' "$work/shared"
+# The archive by name, and whatever it asks for.
+# shellcheck disable=SC2046
+"$cc" "${strict[@]}" "$source/examples/generate.c" -o "$work/static" $(pkg-config --cflags megalith) \
+    -Wl,-Bstatic -lmegalith -Wl,-Bdynamic -L"$libdir" \
+    $(pkg-config --static --libs megalith | sed 's/-lmegalith//') ||
+    fail 'pkg-config, static: it does not build'
+check 'pkg-config, static' "$work/static"
+if ldd "$work/static" | grep -q libmegalith; then
+    fail 'pkg-config, static: it still needs the shared library'
+fi
+
+# ---- find_package -----------------------------------------------------------------------------------------
+mkdir "$work/project"
+cp "$source/examples/generate.c" "$work/project/"
+cat >"$work/project/CMakeLists.txt" <<'TXT'
+cmake_minimum_required(VERSION 3.22)
+project(stranger LANGUAGES C)
+find_package(Megalith 0.1 REQUIRED COMPONENTS static)
+add_executable(shared generate.c)
+target_link_libraries(shared PRIVATE Megalith::shared)
+add_executable(static generate.c)
+target_link_libraries(static PRIVATE Megalith::static)
+TXT
+if cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$tree" >"$work/log" 2>&1 &&
+    cmake --build "$work/project/build" >>"$work/log" 2>&1; then
+    check 'find_package, shared' "$work/project/build/shared"
+    check 'find_package, static' "$work/project/build/static"
+else
+    cat "$work/log"
+    fail 'find_package: it does not build'
+fi
+
+# ---- the header and the symbols -----------------------------------------------------------------------------
+printf '#include <megalith.h>\nint main(void){return !mgl_version();}\n' >"$work/alone.c"
+cp "$work/alone.c" "$work/alone.cpp"
+"$cc" "${strict[@]}" -I"$tree/include" -fsyntax-only "$work/alone.c" || fail 'the header, as C'
+if command -v c++ >/dev/null; then
+    c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -I"$tree/include" -fsyntax-only \
+        "$work/alone.cpp" || fail 'the header, as C++'
+fi
+foreign=$(nm -D --defined-only "$libdir/libmegalith.so" | awk '{print $3}' | grep -v '^mgl_' || true)
+[ -z "$foreign" ] || fail "the shared library exports: $foreign"
+declared=$(grep -o 'mgl_[a-z_]*(' "$tree/include/megalith.h" | tr -d '(' | sort -u)
+for name in $(nm -D --defined-only "$libdir/libmegalith.so" | awk '{print $3}'); do
+    grep -qx "$name" <<<"$declared" || fail "$name is exported, and the header does not declare it"
+done
+
+[ "$failures" -eq 0 ] || exit 1

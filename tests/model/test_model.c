@@ -1,0 +1,345 @@
+/* The public interface of a model: one object, many replies; cancelling; what is refused; and running
+ * out of memory at any moment. */
+#include "megalith.h"
+
+#include "base/memory.h"
+#include "eval/eval.h"
+
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *model_path(const char *name)
+{
+    static char path[1024];
+    const char *root = getenv("MGL_TEST_MODELS");
+    snprintf(path, sizeof path, "%s/%s", root ? root : MGL_SOURCE_DIR "/tests/models", name);
+    return path;
+}
+
+static const int32_t prompt[] = {909, 452, 449, 268, 259, 804, 637, 453};
+static const mgl_request story = {.prompt = prompt, .prompt_count = 8, .max_tokens = 20};
+static mgl_error err;
+
+static mgl_model *open_model(const char *name, int32_t capacity)
+{
+    mgl_model *model = NULL;
+    mgl_open_options options = {.device = "cpu", .capacity = capacity};
+    ck_assert_msg(mgl_model_open(model_path(name), &options, &model, &err) == MGL_OK, "%s: %s",
+                  err.where, err.message);
+    return model;
+}
+
+static bool count_token(void *user, int32_t token)
+{
+    int *count = user;
+    (void)token;
+    ++*count;
+    return true;
+}
+
+START_TEST(many_replies_of_one_model)
+{
+    mgl_model *model = open_model("tales-5m", 64);
+    mgl_result first = {0}, again = {0};
+    int counted = 0;
+    ck_assert_int_eq(mgl_model_generate(model, &story, count_token, &counted, &first, &err), MGL_OK);
+    ck_assert_uint_eq(first.output.count, 20);
+    ck_assert_int_eq(counted, 20);
+    ck_assert_int_eq(first.stop, MGL_STOP_LENGTH);
+    ck_assert_int_eq(first.launches, 1);
+    for (int i = 0; i < 3; i++) { /* the same result object is reused, nothing of it leaks */
+        ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &again, &err), MGL_OK);
+        ck_assert_uint_eq(again.output.count, first.output.count);
+        ck_assert_int_eq(memcmp(again.output.ids, first.output.ids, 20 * sizeof(int32_t)), 0);
+    }
+    mgl_result_clear(&first);
+    mgl_result_clear(&again);
+    mgl_model_close(model);
+}
+END_TEST
+
+START_TEST(tells_its_facts)
+{
+    mgl_model *model = open_model("tales-5m", 0);
+    mgl_model_facts facts;
+    mgl_model_get_facts(model, &facts);
+    ck_assert_int_eq(facts.vocab, 913);
+    ck_assert_int_eq(facts.max_positions, 1024);
+    ck_assert_int_eq(facts.capacity, 1024); /* 4,096, but no more than there are */
+    ck_assert_int_eq(facts.queues, 1);
+    ck_assert_str_eq(facts.dtype, "f32");
+    ck_assert_double_gt(facts.load_s, 0);
+    mgl_model_close(model);
+    mgl_open_options options = {.device = "cpu", .wanted = 77};
+    ck_assert_int_eq(mgl_model_open(model_path("tales-5m"), &options, &model, &err), MGL_OK);
+    mgl_model_get_facts(model, &facts);
+    ck_assert_int_eq(facts.capacity, 77);
+    mgl_model_close(model);
+}
+END_TEST
+
+static bool stop_at_third(void *user, int32_t token)
+{
+    int *count = user;
+    (void)token;
+    return ++*count < 3;
+}
+
+START_TEST(callback_stops_the_reply)
+{
+    mgl_model *model = open_model("llama3-rope", 64);
+    mgl_result result = {0};
+    int count = 0;
+    ck_assert_int_eq(mgl_model_generate(model, &story, stop_at_third, &count, &result, &err),
+                     MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_INTERRUPTED);
+    ck_assert_int_eq(count, 3);
+    ck_assert_uint_ge(result.output.count, 3);
+    ck_assert_uint_lt(result.output.count, 20);
+    /* The next reply is not interrupted. */
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_LENGTH);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+}
+END_TEST
+
+static void *cancel_soon(void *model)
+{
+    usleep(50000);
+    mgl_model_cancel(model);
+    return NULL;
+}
+
+START_TEST(cancelled_from_another_thread)
+{
+    mgl_model *model = open_model("tales-5m", 1024);
+    mgl_request request = story;
+    mgl_result result = {0};
+    pthread_t thread;
+    request.max_tokens = 1000;
+    request.ignore_eos = true;
+    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_soon, model), 0);
+    ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_INTERRUPTED);
+    ck_assert_uint_lt(result.output.count, 1000);
+    pthread_join(thread, NULL);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+}
+END_TEST
+
+/* A request that is refused, and why. */
+typedef struct refusal {
+    mgl_request request;
+    mgl_status status;
+    const char *where;
+} refusal;
+
+static const int32_t beyond[] = {909, 913}, negative[] = {909, -1};
+static const refusal refusals[] = {
+    {{.prompt = prompt, .prompt_count = 0, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
+    {{.prompt = beyond, .prompt_count = 2, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
+    {{.prompt = negative, .prompt_count = 2, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 0}, MGL_USAGE, "max_tokens"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = -1}, MGL_USAGE, "max_tokens"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .temperature = -1},
+     MGL_USAGE,
+     "temperature"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .temperature = (float)NAN},
+     MGL_USAGE,
+     "temperature"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .temperature = (float)INFINITY},
+     MGL_USAGE,
+     "temperature"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .top_k = -1}, MGL_USAGE, "top_k"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .top_p = 1.5F}, MGL_USAGE, "top_p"},
+    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .top_p = -0.1F}, MGL_USAGE, "top_p"},
+};
+
+START_TEST(refuses)
+{
+    mgl_model *model = open_model("llama3-rope", 7);
+    mgl_result result = {0};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        err = (mgl_error){0};
+        ck_assert_int_eq(
+            mgl_model_generate(model, &refusals[i].request, NULL, NULL, &result, &err),
+            refusals[i].status);
+        ck_assert_str_eq(err.where, refusals[i].where);
+        ck_assert_ptr_null(result.output.ids);
+    }
+    /* Eight tokens do not fit seven positions. */
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_BAD_INPUT);
+    mgl_model_close(model);
+}
+END_TEST
+
+START_TEST(prompt_that_fills_the_cache)
+{
+    mgl_model *model = open_model("llama3-rope", 8);
+    mgl_result result = {0};
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_LENGTH);
+    ck_assert_uint_eq(result.output.count, 0);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+}
+END_TEST
+
+/* The logits behind a reply are those that its last token was chosen from. */
+START_TEST(logits_of_the_last_token)
+{
+    mgl_model *model = open_model("tales-5m", 64);
+    static float logits[913];
+    mgl_result result = {0};
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_get_logits(model, logits, &err), MGL_OK);
+    int best = 0;
+    for (int i = 1; i < 913; i++)
+        best = logits[i] > logits[best] ? i : best;
+    ck_assert_int_eq(best, result.output.ids[result.output.count - 1]);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+}
+END_TEST
+
+/* Scoring a greedy reply: each of its tokens is the likeliest, and scores do not change by being asked
+ * for between replies. */
+START_TEST(scores)
+{
+    mgl_model *model = open_model("tales-5m", 64);
+    float first[8] = {1}, again[8] = {1}, one = 1;
+    mgl_result result = {0};
+    ck_assert_int_eq(mgl_model_score(model, prompt, 8, first, &err), MGL_OK);
+    ck_assert_float_eq(first[0], 0);
+    for (int i = 1; i < 8; i++)
+        ck_assert_float_lt(first[i], 0);
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_score(model, prompt, 8, again, &err), MGL_OK);
+    ck_assert_int_eq(memcmp(first, again, sizeof first), 0);
+    ck_assert_int_eq(mgl_model_score(model, prompt, 1, &one, &err), MGL_OK);
+    ck_assert_float_eq(one, 0);
+    ck_assert_int_eq(mgl_model_score(model, beyond, 2, first, &err), MGL_BAD_INPUT);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+}
+END_TEST
+
+START_TEST(evaluation_sums_over_texts)
+{
+    mgl_model *model = open_model("tales-5m", 64);
+    int32_t ids[8];
+    float logprob[8];
+    mgl_eval_result result;
+    memcpy(ids, prompt, sizeof ids);
+    mgl_ids texts[] = {{ids, 8}, {ids, 1}, {ids, 5}, {NULL, 0}};
+    ck_assert_int_eq(mgl_eval_score(model, texts, 4, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_score(model, prompt, 8, logprob, &err), MGL_OK);
+    double nll = 0;
+    for (int i = 1; i < 8; i++)
+        nll -= logprob[i] * (i < 5 ? 2.0 : 1.0);
+    ck_assert_uint_eq(result.texts, 4);
+    ck_assert_uint_eq(result.tokens, 7 + 4);
+    ck_assert_double_le(fabs(result.nll - nll), 1e-5 * nll);
+    ck_assert_double_le(fabs(result.perplexity - exp(result.nll / 11)), 1e-9);
+    ck_assert_int_eq(mgl_eval_score(model, texts + 3, 1, NULL, NULL, &result, &err), MGL_BAD_INPUT);
+    mgl_model_close(model);
+}
+END_TEST
+
+START_TEST(opening_refuses)
+{
+    mgl_model *model = NULL;
+    static const struct {
+        mgl_open_options options;
+        mgl_status status;
+    } cases[] = {
+        {{.device = "tpu"}, MGL_USAGE},
+        {{.device = "cuda:1234"}, MGL_USAGE},
+        {{.device = "cpu", .dtype = "f64"}, MGL_USAGE},
+        {{.device = "cpu", .capacity = -1}, MGL_USAGE},
+        {{.device = "cpu", .capacity = 1 << 20}, MGL_BAD_INPUT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(mgl_model_open(model_path("llama3-rope"), &cases[i].options, &model, &err),
+                         cases[i].status);
+        ck_assert_ptr_null(model);
+        ck_assert_uint_gt(strlen(err.message), 10);
+    }
+    ck_assert_int_eq(mgl_model_open("/nowhere", NULL, &model, NULL), MGL_BAD_INPUT);
+    mgl_model_close(NULL);
+}
+END_TEST
+
+/* Opens, generates and scores with the n-th allocation failing, and all behind it. */
+static mgl_status live(bool *opened)
+{
+    mgl_model *model = NULL;
+    mgl_result result = {0};
+    float logprob[8];
+    mgl_open_options options = {.device = "cpu", .capacity = 16};
+    mgl_request request = story;
+    request.max_tokens = 2;
+    mgl_status status = mgl_model_open(model_path("llama3-rope"), &options, &model, &err);
+    *opened = status == MGL_OK;
+    if (!status)
+        status = mgl_model_generate(model, &request, NULL, NULL, &result, &err);
+    if (!status)
+        status = mgl_model_score(model, prompt, 8, logprob, &err);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+    return status;
+}
+
+START_TEST(survives_memory_running_out)
+{
+    bool opened;
+    mgl_alloc_fail_at(0, false);
+    ck_assert_int_eq(live(&opened), MGL_OK);
+    uint64_t count = mgl_alloc_count(), tried = 0;
+    ck_assert_uint_gt(count, 50);
+    /* All of the first and last, and about a hundred in between. */
+    uint64_t step = count / 100 + 1;
+    for (uint64_t n = 1; n <= count; n += n < 40 || n + 40 > count ? 1 : step, tried++) {
+        for (int forever = 0; forever < 2; forever++) {
+            mgl_alloc_fail_at(n, forever);
+            mgl_status status = live(&opened);
+            mgl_alloc_fail_at(0, false);
+            ck_assert_msg(status == MGL_NO_MEMORY || (!forever && status == MGL_OK),
+                          "allocation %llu of %llu: status %d: %s: %s", (unsigned long long)n,
+                          (unsigned long long)count, (int)status, err.where, err.message);
+        }
+    }
+    ck_assert_uint_gt(tried, 50);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model");
+    TCase *tests = tcase_create("model");
+    tcase_set_timeout(tests, 100);
+    tcase_add_test(tests, many_replies_of_one_model);
+    tcase_add_test(tests, tells_its_facts);
+    tcase_add_test(tests, callback_stops_the_reply);
+    tcase_add_test(tests, cancelled_from_another_thread);
+    tcase_add_test(tests, refuses);
+    tcase_add_test(tests, prompt_that_fills_the_cache);
+    tcase_add_test(tests, logits_of_the_last_token);
+    tcase_add_test(tests, scores);
+    tcase_add_test(tests, evaluation_sums_over_texts);
+    tcase_add_test(tests, opening_refuses);
+    tcase_add_test(tests, survives_memory_running_out);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

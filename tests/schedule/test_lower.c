@@ -1,0 +1,624 @@
+/*
+ * What lowering promises, for every queue count and for shapes that divide nothing evenly: every
+ * weight row on exactly one tape, once and in order; row groups dealt to within one over the queues
+ * that the config names; joins on every edge; the same bytes every time; and a text that reads back.
+ */
+#include "support.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+
+typedef struct shape {
+    mgl_geometry geometry;
+    bool tied;
+} shape;
+
+/*           hidden layers heads kv_heads head_dim ffn vocab eps */
+static const shape even = {{64, 1, 4, 2, 16, 96, 41, 1e-5F}, true};
+static const shape uneven = {{40, 2, 3, 1, 20, 500, 1213, 1e-6F}, false};
+static const shape wide = {{96, 2, 8, 8, 32, 64, 300, 1e-5F}, false};
+static const shape billion = {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5F}, true};
+static const shape *const shapes[] = {&even, &uneven, &wide};
+
+static mgl_graph *graph_of(const shape *s)
+{
+    static const float inv_freq[64] = {1};
+    mgl_graph *graph = NULL;
+    mgl_error err = {0};
+    mgl_status status =
+        mgl_graph_build_llama(&s->geometry, 4096, s->tied, MGL_BF16, inv_freq, &graph, &err);
+    ck_assert_msg(status == MGL_OK, "%s", err.message);
+    return graph;
+}
+
+static mgl_target target_of(const char *text)
+{
+    mgl_target target;
+    ck_assert_int_eq(mgl_target_parse(text, &target, NULL), MGL_OK);
+    return target;
+}
+
+static mgl_schedule_config preset(void)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    return config;
+}
+
+static mgl_program *lowered(const mgl_graph *graph, int queues, const mgl_schedule_config *config,
+                            int capacity)
+{
+    char name[32];
+    mgl_program *program = NULL;
+    mgl_error err = {0};
+    snprintf(name, sizeof name, "sm_90a:%d", queues);
+    mgl_target target = target_of(name);
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = capacity, .sequences = 2};
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, config, &program, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return program;
+}
+
+/* ---- the properties ------------------------------------------------------------------------- */
+
+/* An assertion for the inner loops: Check's own notes every one that holds, too, in a file. */
+#define NEED(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            ck_abort_msg("%s", #condition);                                                        \
+    } while (0)
+
+/* Counts the rows of a segment in `seen` (rows of its tensor). */
+static void see(const mgl_program_tensor *tensor, const mgl_segment *s, unsigned char *seen)
+{
+    NEED(s->col_lo == 0);
+    NEED(s->col_hi == tensor->cols);
+    NEED(s->row_lo % MGL_ROW_GROUP == 0);
+    NEED(s->row_hi == tensor->rows || s->row_hi % MGL_ROW_GROUP == 0);
+    NEED(s->row_lo < s->row_hi && s->row_hi <= tensor->rows);
+    for (int64_t r = s->row_lo; r < s->row_hi; r++)
+        seen[r]++;
+}
+
+/* Every row of every weight that is streamed stands on one tape, once; the embedding of an untied
+ * model and the norms on none. */
+static void check_weights(const mgl_program *p, bool tied)
+{
+    unsigned char **seen = calloc((size_t)p->tensor_count, sizeof *seen);
+    for (int t = 0; t < p->tensor_count; t++)
+        seen[t] = calloc((size_t)p->tensors[t].rows, 1);
+    for (int i = 0; i < p->segment_count; i++) {
+        const mgl_segment *s = &p->segments[i];
+        see(&p->tensors[s->tensor], s, seen[s->tensor]);
+        if (s->tensor2 >= 0)
+            see(&p->tensors[s->tensor2], s, seen[s->tensor2]);
+    }
+    for (int t = 0; t < p->tensor_count; t++) {
+        const mgl_program_tensor *tensor = &p->tensors[t];
+        bool streamed = tensor->rank == 2 && (tied || strcmp(tensor->name, "embed") != 0);
+        for (int64_t r = 0; r < tensor->rows; r++)
+            if (seen[t][r] != streamed)
+                ck_abort_msg("row %lld of %s is streamed %d times", (long long)r, tensor->name,
+                             seen[t][r]);
+        free(seen[t]);
+    }
+    free(seen);
+}
+
+/* Segments stand one behind the other in the order of the tasks; then less than a page of padding. */
+static void check_tapes(const mgl_program *p)
+{
+    for (int q = 0; q < p->queue_count; q++) {
+        const mgl_queue *queue = &p->queues[q];
+        int64_t offset = 0;
+        for (int i = 0; i < queue->tasks.count; i++) {
+            const mgl_task *task = &p->tasks[queue->tasks.first + i];
+            for (int k = 0; k < task->segments.count; k++) {
+                const mgl_segment *s = &p->segments[task->segments.first + k];
+                NEED(s->offset == offset);
+                offset += mgl_segment_bytes(p, s);
+            }
+        }
+        NEED(queue->tape_bytes == offset + queue->tape_pad);
+        NEED(queue->tape_bytes % p->exec.page_bytes == 0);
+        NEED(queue->tape_pad >= 0 && queue->tape_pad < p->exec.page_bytes);
+    }
+}
+
+/* The step that a task with segments belongs to, and its layer (0 for the head). */
+static mgl_step step_of(const mgl_program *p, const mgl_task *task, int *layer)
+{
+    const char *name = p->tensors[p->segments[task->segments.first].tensor].name;
+    *layer = 0;
+    if (task->op == MGL_OP_HEAD)
+        return MGL_STEP_HEAD;
+    NEED(sscanf(name, "l%d.", layer) == 1);
+    name = strchr(name, '.') + 1;
+    if (task->op == MGL_OP_NORM_LINEAR)
+        return MGL_STEP_QKV;
+    if (task->op == MGL_OP_NORM_SWIGLU)
+        return MGL_STEP_GATE_UP;
+    return !strcmp(name, "o") ? MGL_STEP_O : MGL_STEP_DOWN;
+}
+
+/* Row groups of each (layer, step) differ by at most one over the queues that the config names, and
+ * the others have none. */
+static void check_shares(const mgl_program *p, const mgl_schedule_config *config)
+{
+    int layers = p->geometry.layers;
+    size_t cells = (size_t)layers * MGL_STEP_COUNT * (size_t)p->queue_count;
+    int64_t *groups = calloc(cells, sizeof *groups);
+    for (int q = 0; q < p->queue_count; q++)
+        for (int i = 0; i < p->queues[q].tasks.count; i++) {
+            const mgl_task *task = &p->tasks[p->queues[q].tasks.first + i];
+            int layer;
+            if (!task->segments.count)
+                continue;
+            mgl_step step = step_of(p, task, &layer);
+            int64_t *cell = &groups[(layer * MGL_STEP_COUNT + (int)step) * p->queue_count + q];
+            NEED(*cell == 0); /* one task a (queue, step) */
+            for (int k = 0; k < task->segments.count; k++) {
+                int64_t rows = mgl_segment_rows(&p->segments[task->segments.first + k]);
+                *cell += (rows + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+            }
+        }
+    for (int cell = 0; cell < layers * MGL_STEP_COUNT; cell++) {
+        int step = cell % MGL_STEP_COUNT;
+        int first = config->queues[step].first, count = config->queues[step].count;
+        int64_t least = INT64_MAX, most = 0;
+        count = count ? count : p->queue_count - first;
+        for (int q = 0; q < p->queue_count; q++) {
+            int64_t n = groups[cell * p->queue_count + q];
+            bool named = q >= first && q < first + count;
+            NEED(named || n == 0);
+            least = named && n < least ? n : least;
+            most = n > most ? n : most;
+        }
+        NEED(most - least <= 1);
+    }
+    free(groups);
+}
+
+/* The columns of the output are the rows of the segments. */
+static void check_columns(const mgl_program *p)
+{
+    for (int i = 0; i < p->task_count; i++) {
+        const mgl_task *task = &p->tasks[i];
+        int64_t rows = 0;
+        for (int k = 0; k < task->segments.count; k++)
+            rows += mgl_segment_rows(&p->segments[task->segments.first + k]);
+        const mgl_range *columns = &p->regions[task->out.first].ranges[1];
+        if (task->segments.count)
+            NEED(columns->hi - columns->lo == rows);
+    }
+}
+
+/* Regions lie within their buffers. */
+static void check_regions(const mgl_program *p)
+{
+    for (int i = 0; i < p->region_count; i++) {
+        const mgl_region *region = &p->regions[i];
+        const mgl_buffer *buffer = &p->buffers[region->buffer];
+        for (int d = 0; d < buffer->rank; d++) {
+            const mgl_range *range = &region->ranges[d];
+            mgl_symbol symbol = range->kind == MGL_RANGE_ROWS ? MGL_ROWS : MGL_CAPACITY;
+            bool inside = range->kind != MGL_RANGE_FIXED
+                              ? buffer->extents[d].symbol == symbol
+                              : range->lo >= 0 && range->lo < range->hi &&
+                                    range->hi <= buffer->extents[d].count;
+            if (!inside)
+                ck_abort_msg("region %d leaves %s", i, buffer->name);
+        }
+    }
+}
+
+/* Every wait is a join on all signals of its counter, but for the epoch edge; no counter is left
+ * without signals. */
+static void check_edges(const mgl_program *p)
+{
+    int *signals = calloc((size_t)p->counter_count, sizeof *signals);
+    for (int i = 0; i < p->signal_count; i++)
+        signals[p->signals[i]]++;
+    for (int i = 0; i < p->counter_count; i++)
+        NEED(signals[i] > 0);
+    for (int i = 0; i < p->wait_count; i++) {
+        const mgl_wait *wait = &p->waits[i];
+        bool edge = !strcmp(p->counters[wait->counter].name, "sampled");
+        NEED(wait->threshold == (edge ? 0 : signals[wait->counter]));
+    }
+    free(signals);
+}
+
+static int count_of(const mgl_program *p, mgl_op op)
+{
+    int n = 0;
+    for (int i = 0; i < p->task_count; i++)
+        n += p->tasks[i].op == op;
+    return n;
+}
+
+/* Each queue opens with enter; sample stands once, as the last task of queue 0; attention has one
+ * task a (layer, kv head, split). */
+static void check_tasks(const mgl_program *p, int splits)
+{
+    int heads = p->geometry.layers * p->geometry.kv_heads;
+    ck_assert_int_eq(p->queue_count, p->target.queues);
+    for (int q = 0; q < p->queue_count; q++)
+        NEED(p->tasks[p->queues[q].tasks.first].op == MGL_OP_ENTER);
+    ck_assert_int_eq(p->tasks[p->queues[0].tasks.count - 1].op, MGL_OP_SAMPLE);
+    ck_assert_int_eq(count_of(p, MGL_OP_ENTER), p->queue_count);
+    ck_assert_int_eq(count_of(p, MGL_OP_SAMPLE), 1);
+    ck_assert_int_eq(count_of(p, MGL_OP_ATTEND), splits == 1 ? heads : 0);
+    ck_assert_int_eq(count_of(p, MGL_OP_ATTEND_TAIL), splits > 1 ? heads : 0);
+    ck_assert_int_eq(count_of(p, MGL_OP_ATTEND_PAST), heads * (splits - 1));
+    ck_assert_int_eq(count_of(p, MGL_OP_MERGE), splits > 1 ? heads : 0);
+}
+
+static void check_text(const mgl_program *p)
+{
+    mgl_text text = printed(p);
+    mgl_program *again = parsed(text.bytes, text.length);
+    ck_assert(mgl_program_equal(p, again));
+    mgl_text second = printed(again);
+    ck_assert(!strcmp(second.bytes, text.bytes));
+    mgl_program_free(again);
+    mgl_text_clear(&text);
+    mgl_text_clear(&second);
+}
+
+static void check_all(const mgl_program *p, const shape *s, const mgl_schedule_config *config,
+                      int splits)
+{
+    check_weights(p, s->tied);
+    check_tapes(p);
+    check_shares(p, config);
+    check_columns(p);
+    check_regions(p);
+    check_edges(p);
+    check_tasks(p, splits);
+}
+
+/* ---- the tests ------------------------------------------------------------------------------ */
+
+START_TEST(every_queue_count)
+{
+    const shape *s = shapes[_i];
+    mgl_graph *graph = graph_of(s);
+    mgl_schedule_config config = preset();
+    config.splits = 1;
+    for (int queues = 1; queues <= MGL_MAX_QUEUES; queues++) {
+        mgl_program *p = lowered(graph, queues, &config, 32);
+        check_all(p, s, &config, 1);
+        mgl_program_free(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+static const int some_counts[] = {1, 2, 3, 7, 16, 132, 256};
+
+START_TEST(text_round_trips)
+{
+    for (size_t i = 0; i < 3; i++) {
+        mgl_graph *graph = graph_of(shapes[i]);
+        mgl_schedule_config config = preset();
+        for (config.splits = 1; config.splits <= 4; config.splits += 3) {
+            mgl_program *p = lowered(graph, some_counts[_i], &config, 32);
+            check_text(p);
+            mgl_program_free(p);
+        }
+        mgl_graph_free(graph);
+    }
+}
+END_TEST
+
+START_TEST(splits_are_dealt_out)
+{
+    static const int splits[] = {1, 2, 5, 64};
+    mgl_graph *graph = graph_of(&uneven);
+    mgl_schedule_config config = preset();
+    config.splits = splits[_i];
+    for (size_t i = 0; i < sizeof some_counts / sizeof *some_counts; i++) {
+        mgl_program *p = lowered(graph, some_counts[i], &config, 64);
+        check_all(p, &uneven, &config, config.splits);
+        mgl_program_free(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Tasks of attention per queue differ by at most one, and stay on the queues that are named. */
+START_TEST(attention_is_dealt_evenly)
+{
+    mgl_graph *graph = graph_of(&wide);
+    mgl_schedule_config config = preset();
+    config.splits = 5;
+    config.queues[MGL_STEP_ATTEND].first = 3;
+    config.queues[MGL_STEP_ATTEND].count = 9;
+    mgl_program *p = lowered(graph, 16, &config, 64);
+    for (int q = 0; q < 16; q++) {
+        int n = 0;
+        for (int i = 0; i < p->queues[q].tasks.count; i++) {
+            mgl_op op = p->tasks[p->queues[q].tasks.first + i].op;
+            n += op == MGL_OP_ATTEND_PAST || op == MGL_OP_ATTEND_TAIL;
+        }
+        /* 8 heads x 5 splits x 2 layers = 80 tasks over 9 queues: 4 or 5 a layer */
+        if (q < 3 || q >= 12)
+            ck_assert_int_eq(n, 0);
+        else
+            ck_assert(n == 8 || n == 10);
+    }
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(automatic_splits_stay_in_range)
+{
+    static const int capacities[] = {1, 255, 256, 257, 4096};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++)
+        for (int queues = 1; queues <= MGL_MAX_QUEUES; queues += 51) {
+            mgl_program *p = lowered(graph, queues, &config, capacities[i]);
+            int past = count_of(p, MGL_OP_ATTEND_PAST);
+            int splits = past / (p->geometry.layers * p->geometry.kv_heads) + 1;
+            ck_assert(splits >= 1 && splits <= MGL_MAX_SPLITS);
+            check_all(p, &even, &config, splits);
+            mgl_program_free(p);
+        }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(the_config_names_the_queues)
+{
+    mgl_graph *graph = graph_of(&uneven);
+    mgl_schedule_config config = preset();
+    config.splits = 3;
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        config.queues[i].first = 2 * i;
+        config.queues[i].count = 1 + 3 * i;
+    }
+    mgl_program *p = lowered(graph, 27, &config, 64);
+    check_all(p, &uneven, &config, 3);
+    check_text(p);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A number of [lo, hi], deterministic. */
+static int draw(uint32_t *seed, int lo, int hi)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return lo + (int)((*seed >> 8) % (uint32_t)(hi - lo + 1));
+}
+
+START_TEST(any_shape_any_config)
+{
+    uint32_t seed = (uint32_t)_i;
+    shape s = {.tied = draw(&seed, 0, 1)};
+    mgl_geometry *g = &s.geometry;
+    g->kv_heads = draw(&seed, 1, 5);
+    g->heads = g->kv_heads * draw(&seed, 1, 4);
+    g->head_dim = 2 * draw(&seed, 1, 40);
+    g->hidden = draw(&seed, 1, 200);
+    g->layers = draw(&seed, 1, 3);
+    g->ffn = draw(&seed, 1, 300);
+    g->vocab = draw(&seed, 1, 500);
+    g->eps = 1e-6F;
+    int queues = draw(&seed, 1, 40);
+    mgl_schedule_config config = preset();
+    config.rows = draw(&seed, 2, 16);
+    config.splits = draw(&seed, 1, 9);
+    config.page_bytes = MGL_BLOCK_BYTES * draw(&seed, 4, 32);
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        config.queues[i].first = draw(&seed, 0, queues - 1);
+        config.queues[i].count = draw(&seed, 0, queues - config.queues[i].first);
+    }
+    mgl_graph *graph = graph_of(&s);
+    mgl_program *p = lowered(graph, queues, &config, draw(&seed, 1, 4096));
+    check_all(p, &s, &config, config.splits);
+    check_text(p);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(one_queue_may_do_all)
+{
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        config.queues[i].first = 4;
+        config.queues[i].count = 1;
+    }
+    mgl_program *p = lowered(graph, 5, &config, 32);
+    check_all(p, &even, &config, 1);
+    ck_assert_int_eq(p->queues[1].tape_bytes, 0);
+    ck_assert_int_eq(p->queues[1].tasks.count, 1); /* enter */
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(the_same_input_gives_the_same_bytes)
+{
+    for (size_t i = 0; i < 3; i++) {
+        mgl_graph *graph = graph_of(shapes[i]), *other = graph_of(shapes[i]);
+        mgl_schedule_config config = preset();
+        mgl_program *a = lowered(graph, some_counts[_i], &config, 300);
+        mgl_program *b = lowered(other, some_counts[_i], &config, 300);
+        mgl_text first = printed(a), second = printed(b);
+        ck_assert(mgl_program_equal(a, b));
+        ck_assert(!strcmp(first.bytes, second.bytes));
+        mgl_text_clear(&first);
+        mgl_text_clear(&second);
+        mgl_program_free(a);
+        mgl_program_free(b);
+        mgl_graph_free(graph);
+        mgl_graph_free(other);
+    }
+}
+END_TEST
+
+START_TEST(the_text_is_the_golden)
+{
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    config.rows = 4;
+    config.splits = 2;
+    mgl_program *p = lowered(graph, 3, &config, 32);
+    mgl_text text = printed(p), golden = fixture("tests/schedule/golden/lowered.mls");
+    ck_assert(!strcmp(text.bytes, golden.bytes));
+    mgl_text_clear(&text);
+    mgl_text_clear(&golden);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(what_the_settings_choose)
+{
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    config.rows = 5;
+    config.page_bytes = 4096;
+    config.ring_pages = 9;
+    config.warps = 3;
+    config.stage_bytes = 8192;
+    mgl_program *p = lowered(graph, 3, &config, 32);
+    ck_assert_int_eq(p->limits.rows, 5);
+    ck_assert_int_eq(p->limits.sequences, 2);
+    ck_assert_int_eq(p->limits.capacity, 32);
+    ck_assert_int_eq(p->exec.page_bytes, 4096);
+    ck_assert_int_eq(p->exec.ring_pages, 9);
+    ck_assert_int_eq(p->exec.warps, 3);
+    ck_assert_int_eq(p->exec.stage_bytes, 8192);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* What the config leaves open fits into the shared memory of every architecture. */
+START_TEST(the_default_ring_fits_every_target)
+{
+    static const char *const names[] = {"cpu:1",      "sm_80:108",   "sm_86:84",   "sm_89:128",
+                                        "sm_90a:132", "sm_100a:148", "sm_120a:170"};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of(names[_i]);
+    mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 1};
+    mgl_program *p = NULL;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
+    int64_t bytes = (int64_t)p->exec.page_bytes * p->exec.ring_pages + p->exec.stage_bytes;
+    ck_assert_int_ge(p->exec.ring_pages, 2);
+    ck_assert_int_gt(p->exec.stage_bytes, 0);
+    if (target.shared_bytes)
+        ck_assert_int_le(bytes + MGL_SHARED_RESERVED, target.shared_bytes);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* capacity, sequences, first and count of the queues of `o`: each refused on 4 queues. */
+static const struct {
+    int capacity, sequences, first, count;
+    const char *where;
+} refused[] = {
+    {0, 1, 0, 0, "capacity"},    {4097, 1, 0, 0, "capacity"}, {32, 0, 0, 0, "sequences"},
+    {32, 17, 0, 0, "sequences"}, {32, 1, 4, 0, "o"},          {32, 1, 3, 2, "o"},
+};
+
+START_TEST(what_can_not_be_is_refused)
+{
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("cpu:4");
+    mgl_lower_options options = {MGL_F32, refused[_i].capacity, refused[_i].sequences};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.queues[MGL_STEP_O].first = refused[_i].first;
+    config.queues[MGL_STEP_O].count = refused[_i].count;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, &err),
+                     MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, refused[_i].where);
+    ck_assert_ptr_null(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    mgl_graph *graph = graph_of(&uneven);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("cpu:3");
+    mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 1};
+    mgl_program *p = NULL;
+    config.splits = 2;
+    mgl_alloc_fail_at(0, false);
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
+    uint64_t count = mgl_alloc_count();
+    mgl_program_free(p);
+    ck_assert_uint_gt(count, 50);
+    for (uint64_t n = 1; n <= count; n++) {
+        mgl_error err = {0};
+        p = NULL;
+        mgl_alloc_fail_at(n, false);
+        mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+        mgl_alloc_fail_at(0, false);
+        ck_assert_int_eq(status, MGL_NO_MEMORY);
+        ck_assert_ptr_null(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A 1B model on 132 queues: its text is read in well under a second (sanitized builds: five). */
+START_TEST(a_billion_weights)
+{
+    mgl_graph *graph = graph_of(&billion);
+    mgl_schedule_config config = preset();
+    mgl_program *p = lowered(graph, 132, &config, 4096);
+    double start = mgl_clock_s();
+    mgl_text text = printed(p);
+    double middle = mgl_clock_s();
+    mgl_program *again = parsed(text.bytes, text.length);
+    double end = mgl_clock_s();
+    printf("1B on 132 queues: %d tasks, %zu bytes, printed in %.3f s, parsed in %.3f s\n",
+           p->task_count, text.length, middle - start, end - middle);
+    ck_assert(mgl_program_equal(p, again));
+    ck_assert_msg(end - start < 5, "%.2f s", end - start);
+    mgl_program_free(p);
+    mgl_program_free(again);
+    mgl_text_clear(&text);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("schedule lower");
+    TCase *cases = tcase_create("lower");
+    tcase_set_timeout(cases, 100);
+    tcase_add_loop_test(cases, every_queue_count, 0, 3);
+    tcase_add_loop_test(cases, text_round_trips, 0, 7);
+    tcase_add_loop_test(cases, splits_are_dealt_out, 0, 4);
+    tcase_add_test(cases, attention_is_dealt_evenly);
+    tcase_add_test(cases, automatic_splits_stay_in_range);
+    tcase_add_test(cases, the_config_names_the_queues);
+    tcase_add_loop_test(cases, any_shape_any_config, 0, 300);
+    tcase_add_test(cases, one_queue_may_do_all);
+    tcase_add_loop_test(cases, the_same_input_gives_the_same_bytes, 0, 7);
+    tcase_add_test(cases, the_text_is_the_golden);
+    tcase_add_test(cases, what_the_settings_choose);
+    tcase_add_loop_test(cases, the_default_ring_fits_every_target, 0, 7);
+    tcase_add_loop_test(cases, what_can_not_be_is_refused, 0,
+                        (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(cases, every_allocation_may_fail);
+    tcase_add_test(cases, a_billion_weights);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Collects what the GPU tests need into a folder that runs on another machine with a GPU, without the
+# build tree: test binaries and tools, the shared libraries they name (but glibc's), the checkpoints,
+# and run-all.sh, which runs every test under a time limit and sums up.
+#
+#     tests/tools/gpu_bundle.sh BUILD FOLDER
+set -eu
+build=$1 folder=$2
+source=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$folder/bin" "$folder/lib" "$folder/models"
+for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_run \
+    "$build"/tests/vm/test_cuda_compile "$build"/tests/vm/test_cuda_cache \
+    "$build"/tests/tools/compare_vms "$build"/tests/tools/write_random_model "$build"/cli/megalith \
+    "$build"/megalith; do
+    [ -x "$program" ] && [ -f "$program" ] || continue
+    cp "$program" "$folder/bin/"
+    strip "$folder/bin/$(basename "$program")"
+    ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+        grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|util|resolv)\.so[^/]*)$' |
+        while read -r library; do cp -L "$library" "$folder/lib/"; done
+done
+for model in tales-5m llama3-rope llama-linear-rope; do
+    mkdir -p "$folder/models/$model"
+    cp "$source"/tests/models/$model/* "$folder/models/$model/"
+done
+cat >"$folder/run-all.sh" <<'RUN'
+#!/bin/sh
+# Runs the GPU tests; the exit code is the number of those that failed.
+here=$(cd "$(dirname "$0")" && pwd)
+export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
+export CK_FORK=no
+failed=0
+for test in "$here"/bin/test_cuda_*; do
+    echo "== $(basename "$test")"
+    timeout "${MGL_TEST_TIMEOUT:-240}" "$test"
+    code=$?
+    [ $code -eq 0 ] || [ $code -eq 77 ] || failed=$((failed + 1))
+    echo "== $(basename "$test"): exit $code"
+done
+exit $failed
+RUN
+chmod +x "$folder/run-all.sh"
+du -sh "$folder"

@@ -1,0 +1,410 @@
+#include "machine.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL = 8 /* words of a head's partial: q, k, v, past k, past v, split, splits, tail */ };
+enum phase { WAITING, STARTED, SIGNALLING };
+
+struct queue {
+    int epoch, task, signal;
+    enum phase phase;
+    bool early_reads, early_writes, left;
+    uint64_t token;  /* what enter read */
+    uint64_t *input; /* what the task at hand read */
+};
+
+struct machine {
+    const mgl_program *p;
+    struct outcome *out;
+    uint32_t random;
+    uint64_t **words;   /* (buffers) columns, cells, or past and now of each head */
+    int *value, *total; /* (counters) */
+    struct queue *queues;
+    uint64_t token;
+    int epoch; /* samples done */
+};
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9E3779B97F4A7C15u;
+    return h ^ (h >> 29);
+}
+
+static uint64_t mix_all(uint64_t h, const uint64_t *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        h = mix(h, values[i]);
+    return h;
+}
+
+static uint32_t next_random(struct machine *m)
+{
+    m->random = m->random * 1664525u + 1013904223u;
+    return m->random >> 8;
+}
+
+/* ---- buffers ---- */
+
+static int64_t words_of(const mgl_buffer *b)
+{
+    if (b->space == MGL_SPACE_KV)
+        return 2 * b->extents[1].count;
+    if (b->rank == 4)
+        return b->extents[0].count * b->extents[2].count * CELL;
+    return b->rank == 2 ? b->extents[1].count * 2 : b->extents[0].count;
+}
+
+static const mgl_region *region(const struct machine *m, int task, int operand)
+{
+    return &m->p->regions[m->p->tasks[task].in.first + operand];
+}
+
+static uint64_t checkpoint_id(const struct machine *m, int tensor)
+{
+    uint64_t h = 77;
+    for (const char *c = m->p->tensors[tensor].checkpoint; *c; c++)
+        h = mix(h, (uint64_t)*c);
+    return h;
+}
+
+/* Copies what an input region holds; how many words. */
+static int64_t read_region(const struct machine *m, const mgl_region *r, uint64_t *to)
+{
+    const mgl_buffer *b = &m->p->buffers[r->buffer];
+    const uint64_t *words = m->words[r->buffer];
+    if (b->space == MGL_SPACE_CONST) {
+        *to = b->source == MGL_SOURCE_TENSOR ? checkpoint_id(m, b->tensor) : 1;
+        return 1;
+    }
+    if (b->space == MGL_SPACE_KV) {
+        *to = words[2 * r->ranges[1].lo];
+        return 1;
+    }
+    if (b->rank == 4) {
+        int64_t heads = b->extents[2].count, n = 0;
+        for (int64_t s = r->ranges[0].lo; s < r->ranges[0].hi; s++)
+            for (int64_t h = r->ranges[2].lo; h < r->ranges[2].hi; h++, n += CELL)
+                memcpy(to + n, words + (s * heads + h) * CELL, CELL * sizeof *to);
+        return n;
+    }
+    int64_t lo = r->ranges[b->rank - 1].lo, hi = r->ranges[b->rank - 1].hi;
+    memcpy(to, words + lo, (size_t)(hi - lo) * sizeof *to);
+    return hi - lo;
+}
+
+static uint64_t *out_columns(const struct machine *m, int task, int operand)
+{
+    const mgl_region *r = region(m, task, operand);
+    return m->words[r->buffer] + r->ranges[1].lo;
+}
+
+/* ---- ops: from q->input to the outputs ---- */
+
+/* y of every streamed row, from the hash of the input. */
+static void run_linear(struct machine *m, int task, uint64_t input, int y, const uint64_t *add)
+{
+    const mgl_task *t = &m->p->tasks[task];
+    uint64_t *to = out_columns(m, task, y);
+    for (int i = 0; i < t->segments.count; i++) {
+        const mgl_segment *s = &m->p->segments[t->segments.first + i];
+        uint64_t weight = checkpoint_id(m, s->tensor);
+        if (s->tensor2 >= 0)
+            weight = mix(weight, checkpoint_id(m, s->tensor2));
+        for (int64_t row = s->row_lo; row < s->row_hi; row++, to++) {
+            *to = mix(mix(input, weight), (uint64_t)row);
+            if (add)
+                *to = mix(*add++, *to);
+        }
+    }
+}
+
+static void append(struct machine *m, int task, int operand, uint64_t hash)
+{
+    const mgl_region *r = region(m, task, operand);
+    m->words[r->buffer][2 * r->ranges[1].lo + 1] = hash;
+}
+
+static uint64_t attention_of(const uint64_t *cell)
+{
+    return mix_all(5, cell, 5);
+}
+
+/* The cell of query head `head` of the input: q, k, v, past k, past v. */
+static void make_cell(const struct machine *m, const uint64_t *input, int head, bool tail,
+                      uint64_t cell[CELL])
+{
+    int64_t d = m->p->geometry.head_dim, group = m->p->geometry.heads / m->p->geometry.kv_heads;
+    const uint64_t *kv = input + group * d, *past = kv + (tail ? 2 * d : 0) + 1;
+    memset(cell, 0, CELL * sizeof *cell);
+    cell[0] = mix_all(1, input + head * d, d);
+    cell[1] = tail ? mix_all(2, kv, d) : 0;
+    cell[2] = tail ? mix_all(2, kv + d, d) : 0;
+    cell[3] = past[0];
+    cell[4] = past[1];
+    cell[7] = tail;
+}
+
+static void run_attention(struct machine *m, int task, const uint64_t *input)
+{
+    mgl_op op = m->p->tasks[task].op;
+    bool tail = op != MGL_OP_ATTEND_PAST;
+    int d = m->p->geometry.head_dim, group = m->p->geometry.heads / m->p->geometry.kv_heads;
+    int y = mgl_op_get(op)->in_count;
+    const mgl_region *r = region(m, task, y);
+    uint64_t cell[CELL];
+    for (int head = 0; head < group; head++) {
+        make_cell(m, input, head, tail, cell);
+        if (op == MGL_OP_ATTEND) {
+            for (int j = 0; j < d; j++)
+                out_columns(m, task, y)[head * d + j] = mix(attention_of(cell), (uint64_t)j);
+            continue;
+        }
+        const mgl_buffer *part = &m->p->buffers[r->buffer];
+        cell[5] = (uint64_t)r->ranges[0].lo;
+        cell[6] = (uint64_t)part->extents[0].count;
+        memcpy(m->words[r->buffer] +
+                   (r->ranges[0].lo * part->extents[2].count + r->ranges[2].lo + head) * CELL,
+               cell, sizeof cell);
+    }
+    if (tail) {
+        append(m, task, y + 1, cell[1]);
+        append(m, task, y + 2, cell[2]);
+    }
+}
+
+static void run_merge(struct machine *m, int task, const uint64_t *input)
+{
+    const mgl_region *r = region(m, task, 0);
+    int64_t splits = r->ranges[0].hi, heads = r->ranges[2].hi - r->ranges[2].lo;
+    uint64_t *y = out_columns(m, task, 1);
+    for (int64_t head = 0; head < heads; head++) {
+        const uint64_t *tail = NULL, *first = input + head * CELL;
+        bool good = true;
+        for (int64_t s = 0; s < splits; s++) {
+            const uint64_t *cell = input + (s * heads + head) * CELL;
+            good = good && cell[0] == first[0] && cell[3] == first[3] && cell[4] == first[4] &&
+                   cell[5] == (uint64_t)s && cell[6] == (uint64_t)splits && !(tail && cell[7]);
+            if (cell[7])
+                tail = cell;
+        }
+        for (int j = 0; j < m->p->geometry.head_dim; j++)
+            *y++ = good && tail ? mix(attention_of(tail), (uint64_t)j) : next_random(m);
+    }
+}
+
+static void run_head(struct machine *m, int task, uint64_t input)
+{
+    const mgl_region *logits = region(m, task, 2);
+    run_linear(m, task, input, 2, NULL);
+    for (int i = 3; i <= 4; i++) {
+        const mgl_region *r = region(m, task, i);
+        uint64_t *part = m->words[r->buffer] + 2 * r->ranges[1].lo;
+        part[0] = (uint64_t)logits->ranges[1].lo;
+        part[1] = (uint64_t)logits->ranges[1].hi;
+    }
+}
+
+/* Between two epochs: folds the cache, scrambles the rest. */
+static void cross_epoch(struct machine *m)
+{
+    for (int i = 0; i < m->p->buffer_count; i++) {
+        const mgl_buffer *b = &m->p->buffers[i];
+        for (int64_t w = 0; w < words_of(b); w++)
+            if (b->space != MGL_SPACE_KV)
+                m->words[i][w] = next_random(m);
+            else if (w % 2 == 0)
+                m->words[i][w] = mix(m->words[i][w], m->words[i][w + 1]);
+            else
+                m->words[i][w] = next_random(m);
+    }
+}
+
+static void run_sample(struct machine *m, int task, const uint64_t *input)
+{
+    const mgl_region *best = region(m, task, 1);
+    uint64_t at = 0;
+    for (int64_t part = 0; part < best->ranges[1].hi; part++)
+        for (int i = 1; i <= 2; i++) {
+            const uint64_t *words = m->words[region(m, task, i)->buffer] + 2 * part;
+            if (words[0] != at)
+                m->out->unordered = true;
+            if (i == 2)
+                at = words[1];
+        }
+    m->token = mix_all(9, input, m->p->geometry.vocab);
+    m->out->tokens[m->epoch++] = m->token;
+    for (int q = 0; q < m->p->queue_count; q++) {
+        const struct queue *queue = &m->queues[q];
+        int last = m->p->queues[q].tasks.first + m->p->queues[q].tasks.count - 1;
+        if (queue->epoch < m->epoch &&
+            !(queue->task == last && (queue->phase == SIGNALLING || last == task)))
+            m->out->unordered = true;
+    }
+    cross_epoch(m);
+}
+
+static void run_task(struct machine *m, struct queue *q)
+{
+    const mgl_task *t = &m->p->tasks[q->task];
+    const uint64_t *in = q->input;
+    int64_t x = t->in.count ? m->p->buffers[region(m, q->task, 0)->buffer].extents[1].count : 0;
+    switch (t->op) {
+    case MGL_OP_ENTER:
+        q->token = m->token;
+        q->left = m->epoch == MACHINE_EPOCHS;
+        break;
+    case MGL_OP_EMBED: {
+        const mgl_region *from = region(m, q->task, 0), *to = region(m, q->task, 1);
+        for (int64_t i = 0; i < to->ranges[1].hi - to->ranges[1].lo; i++)
+            out_columns(m, q->task, 1)[i] =
+                mix(mix(q->token, in[0]), (uint64_t)(from->ranges[1].lo + i));
+        break;
+    }
+    case MGL_OP_NORM_LINEAR:
+    case MGL_OP_NORM_SWIGLU:
+        run_linear(m, q->task, mix_all(3, in, x + 1), 2, NULL);
+        break;
+    case MGL_OP_LINEAR_ADD:
+        run_linear(m, q->task, mix_all(4, in, x), 2, in + x);
+        break;
+    case MGL_OP_ATTEND:
+    case MGL_OP_ATTEND_TAIL:
+    case MGL_OP_ATTEND_PAST:
+        run_attention(m, q->task, in);
+        break;
+    case MGL_OP_MERGE:
+        run_merge(m, q->task, in);
+        break;
+    case MGL_OP_HEAD:
+        run_head(m, q->task, mix_all(3, in, x + 1));
+        break;
+    case MGL_OP_SAMPLE:
+        run_sample(m, q->task, in);
+        break;
+    case MGL_OP_CLEAR:
+    case MGL_OP_COUNT:
+        break;
+    }
+}
+
+/* ---- queues ---- */
+
+static void read_inputs(struct machine *m, struct queue *q)
+{
+    const mgl_task *t = &m->p->tasks[q->task];
+    int64_t at = 0;
+    for (int i = 0; i < t->in.count; i++)
+        at += read_region(m, region(m, q->task, i), q->input + at);
+}
+
+static bool can_start(const struct machine *m, const struct queue *q)
+{
+    const mgl_task *t = &m->p->tasks[q->task];
+    for (int i = 0; i < t->waits.count; i++) {
+        const mgl_wait *wait = &m->p->waits[t->waits.first + i];
+        if (m->value[wait->counter] < q->epoch * m->total[wait->counter] + wait->threshold)
+            return false;
+    }
+    return true;
+}
+
+static void next_task(struct machine *m, struct queue *q, int index)
+{
+    const mgl_run *tasks = &m->p->queues[index].tasks;
+    q->phase = WAITING;
+    q->signal = 0;
+    if (++q->task == tasks->first + tasks->count) {
+        q->task = tasks->first;
+        q->epoch++;
+    }
+}
+
+/* One step of a queue; false when it has to wait. */
+static bool step(struct machine *m, int index)
+{
+    struct queue *q = &m->queues[index];
+    const mgl_task *t = &m->p->tasks[q->task];
+    if (q->left)
+        return false;
+    switch (q->phase) {
+    case WAITING:
+        if (!can_start(m, q))
+            return false;
+        q->early_reads = next_random(m) % 2;
+        q->early_writes = q->early_reads && next_random(m) % 2 && t->op != MGL_OP_SAMPLE;
+        if (q->early_reads)
+            read_inputs(m, q);
+        if (q->early_writes)
+            run_task(m, q);
+        q->phase = STARTED;
+        return true;
+    case STARTED:
+        if (!q->early_reads)
+            read_inputs(m, q);
+        if (!q->early_writes)
+            run_task(m, q);
+        q->phase = SIGNALLING;
+        return true;
+    case SIGNALLING:
+        if (q->signal < t->signals.count)
+            m->value[m->p->signals[t->signals.first + q->signal++]]++;
+        else
+            next_task(m, q, index);
+        return true;
+    }
+    return false;
+}
+
+static void *zeroed(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size);
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+void machine_run(const mgl_program *p, uint32_t seed, struct outcome *out)
+{
+    struct machine m = {.p = p, .out = out, .random = seed * 2654435761u + 99, .token = 42};
+    int64_t most = 64;
+    memset(out, 0, sizeof *out);
+    m.words = zeroed((size_t)p->buffer_count, sizeof *m.words);
+    for (int i = 0; i < p->buffer_count; i++) {
+        m.words[i] = zeroed((size_t)words_of(&p->buffers[i]), sizeof **m.words);
+        most += words_of(&p->buffers[i]);
+    }
+    m.value = zeroed((size_t)p->counter_count, sizeof *m.value);
+    m.total = zeroed((size_t)p->counter_count, sizeof *m.total);
+    for (int i = 0; i < p->signal_count; i++)
+        m.total[p->signals[i]]++;
+    m.queues = zeroed((size_t)p->queue_count, sizeof *m.queues);
+    for (int q = 0; q < p->queue_count; q++) {
+        m.queues[q].task = p->queues[q].tasks.first;
+        m.queues[q].input = zeroed((size_t)most, sizeof(uint64_t));
+    }
+    /* A queue is let run for a while before another one is drawn: far apart is where races are. */
+    int idle = 0, queue = 0;
+    for (int stay = 0; idle < 50 * p->queue_count; stay--) {
+        if (stay <= 0) {
+            queue = (int)(next_random(&m) % (uint32_t)p->queue_count);
+            stay = 1 + (int)(next_random(&m) % 30);
+        }
+        if (step(&m, queue)) {
+            idle = 0;
+        } else {
+            idle++;
+            stay = 0;
+        }
+    }
+    for (int q = 0; q < p->queue_count; q++) {
+        out->stuck = out->stuck || !m.queues[q].left;
+        free(m.queues[q].input);
+    }
+    for (int i = 0; i < p->buffer_count; i++)
+        free(m.words[i]);
+    free(m.words);
+    free(m.value);
+    free(m.total);
+    free(m.queues);
+}

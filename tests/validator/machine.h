@@ -1,0 +1,24 @@
+/*
+ * A machine for tests: runs a program on hashes instead of numbers. Every column of a buffer holds a 64 bit
+ * hash of what it was computed from, so two programs compute the same exactly when the hashes that reach
+ * sample are the same. Queues are interleaved at random, a task reads and writes at random moments
+ * between its start and its end, its signals come one by one, and activations are scrambled between
+ * epochs. It knows ops and counters and nothing of the validator.
+ */
+#ifndef MGL_TESTS_VALIDATOR_MACHINE_H
+#define MGL_TESTS_VALIDATOR_MACHINE_H
+
+#include "schedule/program.h"
+
+enum { MACHINE_EPOCHS = 3 };
+
+struct outcome {
+    bool stuck;     /* no queue could go on */
+    bool unordered; /* a task of an epoch had not ended when its sample did */
+    uint64_t tokens[MACHINE_EPOCHS];
+};
+
+/* The program must be one that the validator accepted: no index is checked. */
+void machine_run(const mgl_program *program, uint32_t seed, struct outcome *out);
+
+#endif

@@ -1,0 +1,47 @@
+/* What the tests of validator/ share: small models, their lowered programs, copies with a piece
+ * left out, and running a suite. */
+#ifndef MGL_TESTS_VALIDATOR_SUPPORT_H
+#define MGL_TESTS_VALIDATOR_SUPPORT_H
+
+#include "base/memory.h"
+#include "schedule/schedule.h"
+#include "validator/validator.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The model of the text cases: hidden 16, 1 layer, heads 2/1 of 8, ffn 24, vocab 40, eps 1e-5, 64
+ * positions, its own head. With more layers for others. */
+mgl_graph *tiny_graph(int layers);
+/* Any geometry. */
+mgl_graph *make_graph(const mgl_geometry *geometry, bool tied, mgl_dtype dtype);
+
+/* The graph lowered for sm_90a with so many queues and splits (0: automatic), 4 rows, 2 sequences of
+ * 32 positions. */
+mgl_program *lowered(const mgl_graph *graph, int queues, int splits);
+
+/* What of a program is left out of a copy: one piece; or the task is doubled, or changes places with
+ * the one behind it on its queue. */
+enum piece {
+    NO_PIECE,
+    PIECE_TASK,
+    PIECE_WAIT,
+    PIECE_SIGNAL,
+    PIECE_REGION,
+    PIECE_SEGMENT,
+    DOUBLE_TASK,
+    SWAP_TASK
+};
+mgl_program *copy_without(const mgl_program *program, enum piece piece, int index);
+
+/* Validates; fails the test when memory runs out. Release with mgl_verdict_clear. */
+mgl_verdict verdict_of(const mgl_program *program, const mgl_graph *graph);
+/* Whether a diagnostic has the code. */
+bool has_code(const mgl_verdict *verdict, int code);
+/* "MG203 MG301", each code once, in the order of their first diagnostics; "accept". */
+const char *codes_of(const mgl_verdict *verdict, char *to, size_t size);
+
+int run_suite(Suite *suite);
+
+#endif

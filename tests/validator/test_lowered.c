@@ -1,0 +1,141 @@
+/* What lowering emits is accepted, for every shape of model and number of queues; and losing memory
+ * at any point of a check is an error, not a verdict. */
+#include "support.h"
+
+static const struct {
+    mgl_geometry geometry;
+    bool tied;
+} models[] = {
+    {{16, 2, 2, 1, 8, 24, 40, 1e-5f}, false},   {{64, 3, 4, 2, 16, 96, 131, 1e-5f}, true},
+    {{48, 2, 3, 3, 16, 100, 77, 1e-6f}, false}, /* ffn not a multiple of the row group */
+    {{40, 2, 6, 1, 12, 64, 1213, 1e-5f}, true}, /* heads * head_dim is not hidden */
+    {{32, 1, 4, 4, 2, 20, 9, 1e-5f}, false},    /* kv rows fewer than a row group */
+};
+enum { MODELS = sizeof models / sizeof *models };
+
+static void expect_accepted(const mgl_graph *graph, int queues, int splits)
+{
+    mgl_program *program = lowered(graph, queues, splits);
+    mgl_verdict verdict = verdict_of(program, graph);
+    ck_assert_msg(verdict.accepted, "%d queues, %d splits: MG%d %s", queues, splits,
+                  verdict.count ? verdict.diagnostics[0].code : 0,
+                  verdict.count ? verdict.diagnostics[0].message : "");
+    ck_assert(verdict.meaning_checked);
+    ck_assert_int_eq(verdict.tasks, program->task_count);
+    ck_assert_int_eq(verdict.counters, program->counter_count);
+    mgl_verdict_clear(&verdict);
+    mgl_program_free(program);
+}
+
+START_TEST(lowered_is_accepted)
+{
+    mgl_graph *graph = make_graph(&models[_i].geometry, models[_i].tied, MGL_F32);
+    static const int queues[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 132, 256};
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+        for (int splits = 0; splits <= 5; splits++)
+            expect_accepted(graph, queues[i], splits);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* With steps on queues of their own: other joins, other idle queues. */
+START_TEST(spread_steps_are_accepted)
+{
+    mgl_graph *graph = tiny_graph(2);
+    mgl_target target;
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_target_parse("sm_90a:7", &target, &err), MGL_OK);
+    for (int seed = 0; seed < 200; seed++) {
+        mgl_schedule_config config;
+        mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 1};
+        mgl_program *program = NULL;
+        mgl_schedule_config_default(&config);
+        config.splits = 1 + seed % 3;
+        for (int step = 0, n = seed * 7919; step < MGL_STEP_COUNT; step++, n = n / 7 + seed) {
+            config.queues[step].first = n % 7;
+            config.queues[step].count = 1 + n / 7 % (7 - n % 7);
+        }
+        ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &program, &err),
+                         MGL_OK);
+        mgl_verdict verdict = verdict_of(program, graph);
+        ck_assert_msg(verdict.accepted, "seed %d: MG%d %s", seed,
+                      verdict.count ? verdict.diagnostics[0].code : 0,
+                      verdict.count ? verdict.diagnostics[0].message : "");
+        mgl_verdict_clear(&verdict);
+        mgl_program_free(program);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(meaning_needs_a_graph)
+{
+    mgl_graph *graph = tiny_graph(1);
+    mgl_program *program = lowered(graph, 2, 1);
+    mgl_verdict verdict = verdict_of(program, NULL);
+    ck_assert(verdict.accepted);
+    ck_assert(!verdict.meaning_checked);
+    mgl_verdict_clear(&verdict);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A program for one model is not accepted for another one. */
+START_TEST(another_model_is_refused)
+{
+    mgl_graph *one = tiny_graph(1), *two = tiny_graph(2);
+    mgl_program *program = lowered(one, 2, 1);
+    mgl_verdict verdict = verdict_of(program, two);
+    ck_assert(has_code(&verdict, 701));
+    mgl_verdict_clear(&verdict);
+    mgl_program_free(program);
+    mgl_graph_free(one);
+    mgl_graph_free(two);
+}
+END_TEST
+
+/* Fails the n-th allocation of a check, for all n, of an accepted and a rejected program. */
+static void sweep(const mgl_program *program, const mgl_graph *graph, bool accepted)
+{
+    for (uint64_t n = 1;; n++) {
+        mgl_verdict verdict = {0};
+        mgl_error err = {0};
+        mgl_alloc_fail_at(n, n % 2 == 0);
+        mgl_status status = mgl_validator_check(program, graph, &verdict, &err);
+        bool reached = mgl_alloc_count() >= n;
+        mgl_alloc_fail_at(0, false);
+        ck_assert_int_eq(status, reached ? MGL_NO_MEMORY : MGL_OK);
+        ck_assert_int_eq(verdict.accepted, !reached && accepted);
+        mgl_verdict_clear(&verdict);
+        if (!reached)
+            return;
+    }
+}
+
+START_TEST(lost_memory_is_an_error)
+{
+    mgl_graph *graph = tiny_graph(2);
+    mgl_program *program = lowered(graph, 3, 2);
+    mgl_program *bad = copy_without(program, PIECE_WAIT, program->wait_count / 2);
+    sweep(program, graph, true);
+    sweep(bad, graph, false);
+    mgl_program_free(bad);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("validator lowered");
+    TCase *cases = tcase_create("lowered");
+    tcase_set_timeout(cases, 100);
+    tcase_add_loop_test(cases, lowered_is_accepted, 0, MODELS);
+    tcase_add_test(cases, spread_steps_are_accepted);
+    tcase_add_test(cases, meaning_needs_a_graph);
+    tcase_add_test(cases, another_model_is_refused);
+    tcase_add_test(cases, lost_memory_is_an_error);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}

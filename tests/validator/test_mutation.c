@@ -1,0 +1,310 @@
+/*
+ * Every single edit of a lowered two-layer, three-queue program: each field of each task, region,
+ * segment, edge, buffer, tensor and of the header, and each piece left out, doubled or exchanged. What
+ * the validator still accepts must compute what the original computes, in every interleaving that the
+ * test machine draws. Few edits are harmless: the test also says how many, so that a validator that
+ * accepts or rejects everything is noticed.
+ */
+#include "machine.h"
+#include "support.h"
+
+#include <stdio.h>
+
+enum { SEEDS = 12 };
+
+static const mgl_program *original;
+static const mgl_graph *graph;
+static struct outcome reference;
+static int tried, accepted;
+
+static bool same(const struct outcome *a, const struct outcome *b)
+{
+    return !a->stuck && !a->unordered && !memcmp(a->tokens, b->tokens, sizeof a->tokens);
+}
+
+/* Whether the program computes what the original does, whatever the interleaving. */
+static bool is_equivalent(const mgl_program *program)
+{
+    for (uint32_t seed = 0; seed < SEEDS; seed++) {
+        struct outcome out;
+        machine_run(program, seed, &out);
+        if (!same(&out, &reference))
+            return false;
+    }
+    return true;
+}
+
+/* Judges an edited program and releases it. */
+static void judge(mgl_program *program, const char *what, int index)
+{
+    mgl_verdict verdict = verdict_of(program, graph);
+    tried++;
+    if (verdict.accepted) {
+        accepted++;
+        ck_assert_msg(is_equivalent(program), "accepted, but not equivalent: %s of %d", what,
+                      index);
+    }
+    mgl_verdict_clear(&verdict);
+    mgl_program_free(program);
+}
+
+static mgl_program *copy(void)
+{
+    return copy_without(original, NO_PIECE, -1);
+}
+
+/* Sets one integer field of the program, by its address in a fresh copy, to `value`. */
+#define EDIT(field, value, what, index)                                                            \
+    do {                                                                                           \
+        mgl_program *edited = copy();                                                              \
+        if (edited->field != (value)) {                                                            \
+            edited->field = (value);                                                               \
+            judge(edited, what, index);                                                            \
+        } else {                                                                                   \
+            mgl_program_free(edited);                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* ---- pieces ---- */
+
+static void drop_all(enum piece piece, int count, const char *what)
+{
+    for (int i = 0; i < count; i++)
+        judge(copy_without(original, piece, i), what, i);
+}
+
+static void edit_pieces(void)
+{
+    drop_all(PIECE_TASK, original->task_count, "dropped task");
+    drop_all(PIECE_WAIT, original->wait_count, "dropped wait");
+    drop_all(PIECE_SIGNAL, original->signal_count, "dropped signal");
+    drop_all(PIECE_REGION, original->region_count, "dropped region");
+    drop_all(PIECE_SEGMENT, original->segment_count, "dropped segment");
+    drop_all(DOUBLE_TASK, original->task_count, "doubled task");
+    for (int q = 0; q < original->queue_count; q++)
+        for (int i = 0; i < original->queues[q].tasks.count - 1; i++) {
+            int task = original->queues[q].tasks.first + i;
+            judge(copy_without(original, SWAP_TASK, task), "swapped task", task);
+        }
+    for (int i = 0; i < original->task_count; i++)
+        for (int op = 0; op < MGL_OP_COUNT; op++)
+            EDIT(tasks[i].op, (mgl_op)op, "op", i);
+}
+
+/* ---- edges ---- */
+
+static void edit_edges(void)
+{
+    const mgl_program *p = original;
+    for (int i = 0; i < p->wait_count; i++) {
+        for (int c = 0; c < p->counter_count; c++)
+            EDIT(waits[i].counter, c, "counter of wait", i);
+        for (int t = -1; t <= 4; t++)
+            EDIT(waits[i].threshold, t, "threshold of wait", i);
+    }
+    for (int i = 0; i < p->signal_count; i++)
+        for (int c = 0; c < p->counter_count; c++)
+            EDIT(signals[i], c, "signal", i);
+}
+
+/* ---- regions ---- */
+
+static const int64_t moves[] = {-16, -8, -1, 1, 8, 16};
+enum { MOVES = sizeof moves / sizeof *moves };
+
+static void edit_range(int i, int d)
+{
+    const mgl_range *range = &original->regions[i].ranges[d];
+    for (int kind = 0; kind <= MGL_RANGE_NOW; kind++)
+        EDIT(regions[i].ranges[d].kind, (mgl_range_kind)kind, "kind of region", i);
+    for (int m = 0; m < MOVES; m++) {
+        EDIT(regions[i].ranges[d].lo, range->lo + moves[m], "lo of region", i);
+        EDIT(regions[i].ranges[d].hi, range->hi + moves[m], "hi of region", i);
+        mgl_program *shifted = copy();
+        shifted->regions[i].ranges[d].lo += moves[m];
+        shifted->regions[i].ranges[d].hi += moves[m];
+        judge(shifted, "shifted region", i);
+    }
+}
+
+static void edit_regions(void)
+{
+    for (int i = 0; i < original->region_count; i++) {
+        const mgl_buffer *buffer = &original->buffers[original->regions[i].buffer];
+        EDIT(regions[i].flag, true, "flag of region", i);
+        for (int b = 0; b < original->buffer_count; b++)
+            EDIT(regions[i].buffer, b, "buffer of region", i);
+        for (int d = 0; d < buffer->rank; d++)
+            if (buffer->space != MGL_SPACE_CONST || d == buffer->rank - 1)
+                edit_range(i, d);
+    }
+}
+
+/* ---- segments ---- */
+
+static void edit_segments(void)
+{
+    const mgl_program *p = original;
+    for (int i = 0; i < p->segment_count; i++) {
+        const mgl_segment *s = &p->segments[i];
+        for (int t = -1; t < p->tensor_count; t++) {
+            if (t >= 0)
+                EDIT(segments[i].tensor, t, "tensor of segment", i);
+            EDIT(segments[i].tensor2, t, "tensor2 of segment", i);
+        }
+        for (int layout = 0; layout <= MGL_LAYOUT_G8X2; layout++)
+            EDIT(segments[i].layout, (mgl_layout)layout, "layout of segment", i);
+        for (int m = 0; m < MOVES; m++) {
+            EDIT(segments[i].row_lo, s->row_lo + moves[m], "row_lo of segment", i);
+            EDIT(segments[i].row_hi, s->row_hi + moves[m], "row_hi of segment", i);
+            EDIT(segments[i].col_lo, s->col_lo + moves[m], "col_lo of segment", i);
+            EDIT(segments[i].col_hi, s->col_hi + moves[m], "col_hi of segment", i);
+            EDIT(segments[i].offset, s->offset + 64 * moves[m], "offset of segment", i);
+            mgl_program *shifted = copy();
+            shifted->segments[i].row_lo += moves[m];
+            shifted->segments[i].row_hi += moves[m];
+            judge(shifted, "shifted segment", i);
+        }
+    }
+}
+
+/* ---- declarations ---- */
+
+static void edit_buffers(void)
+{
+    const mgl_program *p = original;
+    for (int i = 0; i < p->buffer_count; i++) {
+        for (int v = 0; v < MGL_SPACE_COUNT; v++)
+            EDIT(buffers[i].space, (mgl_space)v, "space of buffer", i);
+        for (int v = 0; v < MGL_DTYPE_COUNT; v++)
+            EDIT(buffers[i].dtype, (mgl_dtype)v, "dtype of buffer", i);
+        for (int v = 0; v <= MGL_SOURCE_ROPE; v++)
+            if (v != MGL_SOURCE_TENSOR)
+                EDIT(buffers[i].source, (mgl_source)v, "source of buffer", i);
+        for (int v = 0; v < p->tensor_count; v++)
+            if (p->buffers[i].source == MGL_SOURCE_TENSOR)
+                EDIT(buffers[i].tensor, v, "tensor of buffer", i);
+        for (int v = 1; v <= MGL_MAX_RANK; v++)
+            EDIT(buffers[i].rank, v, "rank of buffer", i);
+        EDIT(buffers[i].sets, 2, "sets of buffer", i);
+        for (int d = 0; d < p->buffers[i].rank; d++) {
+            for (int v = 0; v <= MGL_CAPACITY; v++)
+                EDIT(buffers[i].extents[d].symbol, (mgl_symbol)v, "symbol of buffer", i);
+            for (int m = 0; m < MOVES; m++)
+                EDIT(buffers[i].extents[d].count, p->buffers[i].extents[d].count + moves[m],
+                     "extent of buffer", i);
+        }
+    }
+}
+
+static void edit_tensors(void)
+{
+    const mgl_program *p = original;
+    for (int i = 0; i < p->tensor_count; i++) {
+        for (int v = 0; v < MGL_DTYPE_COUNT; v++)
+            EDIT(tensors[i].dtype, (mgl_dtype)v, "dtype of tensor", i);
+        for (int m = 0; m < MOVES; m++) {
+            EDIT(tensors[i].rows, p->tensors[i].rows + moves[m], "rows of tensor", i);
+            EDIT(tensors[i].cols, p->tensors[i].cols + moves[m], "cols of tensor", i);
+        }
+        EDIT(tensors[i].rank, 3 - p->tensors[i].rank, "rank of tensor", i);
+        for (int v = 0; v < p->tensor_count; v++)
+            if (v != i)
+                EDIT(tensors[i].checkpoint, p->tensors[v].checkpoint, "name of tensor", i);
+    }
+}
+
+static void edit_header(void)
+{
+    const mgl_program *p = original;
+    for (int m = 2; m <= 3; m++) { /* -1 and 1 */
+        EDIT(geometry.hidden, p->geometry.hidden + (int)moves[m], "hidden", 0);
+        EDIT(geometry.layers, p->geometry.layers + (int)moves[m], "layers", 0);
+        EDIT(geometry.heads, p->geometry.heads + (int)moves[m], "heads", 0);
+        EDIT(geometry.kv_heads, p->geometry.kv_heads + (int)moves[m], "kv_heads", 0);
+        EDIT(geometry.head_dim, p->geometry.head_dim + (int)moves[m], "head_dim", 0);
+        EDIT(geometry.ffn, p->geometry.ffn + (int)moves[m], "ffn", 0);
+        EDIT(geometry.vocab, p->geometry.vocab + (int)moves[m], "vocab", 0);
+        EDIT(limits.rows, p->limits.rows + (int)moves[m], "limit of rows", 0);
+        EDIT(limits.sequences, p->limits.sequences + (int)moves[m], "limit of sequences", 0);
+        EDIT(limits.capacity, p->limits.capacity + (int)moves[m], "capacity", 0);
+        EDIT(target.queues, p->target.queues + (int)moves[m], "queues", 0);
+        for (int q = 0; q < p->queue_count; q++) {
+            EDIT(queues[q].tape_bytes, p->queues[q].tape_bytes + 512 * moves[m], "tape", q);
+            EDIT(queues[q].tape_pad, p->queues[q].tape_pad + 512 * moves[m], "pad", q);
+        }
+    }
+    for (int v = 0; v < MGL_DTYPE_COUNT; v++) {
+        EDIT(dtype, (mgl_dtype)v, "dtype", 0);
+        EDIT(kv_dtype, (mgl_dtype)v, "kv_dtype", 0);
+    }
+}
+
+/* ---- tests ---- */
+
+static void start(int splits)
+{
+    mgl_graph *two = tiny_graph(2);
+    graph = two;
+    original = lowered(two, 3, splits);
+    tried = accepted = 0;
+    machine_run(original, 1000, &reference);
+    ck_assert(!reference.stuck && !reference.unordered);
+    ck_assert(is_equivalent(original));
+}
+
+static void finish(void)
+{
+    mgl_program_free((mgl_program *)original);
+    mgl_graph_free((mgl_graph *)graph);
+}
+
+START_TEST(single_edits_are_rejected_or_harmless)
+{
+    start(_i);
+    edit_pieces();
+    edit_edges();
+    edit_regions();
+    edit_segments();
+    edit_buffers();
+    edit_tensors();
+    edit_header();
+    ck_assert_int_gt(tried, 5000);
+    ck_assert_int_lt(accepted, tried / 50);
+    printf("%d splits: %d edits, %d accepted and equivalent\n", _i, tried, accepted);
+    finish();
+}
+END_TEST
+
+/* The machine must be able to see a lost wait: else the test above proves nothing. */
+START_TEST(the_machine_sees_lost_waits)
+{
+    start(_i);
+    int seen = 0;
+    for (int i = 0; i < original->wait_count; i++) {
+        mgl_program *program = copy_without(original, PIECE_WAIT, i);
+        for (uint32_t seed = 0; seed < 50; seed++) {
+            struct outcome out;
+            machine_run(program, seed, &out);
+            if (!same(&out, &reference)) {
+                seen++;
+                break;
+            }
+        }
+        mgl_program_free(program);
+    }
+    ck_assert_int_gt(seen, original->wait_count / 2);
+    finish();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("validator mutation");
+    TCase *cases = tcase_create("mutation");
+    tcase_set_timeout(cases, 110);
+    tcase_add_loop_test(cases, single_edits_are_rejected_or_harmless, 1, 3);
+    tcase_add_loop_test(cases, the_machine_sees_lost_waits, 1, 3);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}

@@ -1,0 +1,64 @@
+/*
+ * What the tests of the CUDA machine share: programs and machines for a device, the provided
+ * checkpoints with their goldens, and the loud skip where something is missing.
+ *
+ * Fixtures are found in $MGL_TEST_MODELS, or else in the source tree: so the tests can be carried to
+ * another machine (tests/tools/gpu_bundle.sh).
+ */
+#ifndef MGL_TESTS_VM_CUDA_SUPPORT_H
+#define MGL_TESTS_VM_CUDA_SUPPORT_H
+
+#include "fixture.h"
+
+#include "base/json.h"
+#include "importer/checkpoint.h"
+
+enum { SKIP = 77 };
+
+/* What a program is lowered with; zeros are the defaults of lowering. */
+typedef struct device_options {
+    const char *arch; /* compiled for this in place of the device's own */
+    mgl_dtype dtype;
+    int queues; /* 0: one an SM */
+    int capacity, sequences, rows, splits;
+    int page_bytes, ring_pages, warps, stage_bytes;
+    int deadline_ms;
+} device_options;
+
+/* SKIP, having said why, where there is no device or no NVRTC; 0 where the test can run. */
+int skip_without_device(const char *test);
+int skip_without_compiler(const char *test);
+
+/* A program for a target of that architecture with `queues` queues; needs no device. */
+mgl_program *program_for(const mgl_graph *graph, const char *target, const device_options *options);
+
+/* For device 0, and a machine for it. */
+mgl_program *device_program(const mgl_graph *graph, const device_options *options);
+mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph,
+                  const device_options *options);
+
+/* A checkpoint of tests/models on device 0. */
+typedef struct device_model {
+    const char *name;
+    mgl_checkpoint *checkpoint;
+    mgl_tokenizer *tokenizer;
+    cJSON *golden, *texts;
+    mgl_program *program;
+    mgl_vm *vm;
+} device_model;
+void open_device_model(device_model *m, const char *name, const device_options *options);
+void close_device_model(device_model *m);
+
+/* Ids of a JSON array; their number, at most `most`. */
+int read_ids(const cJSON *array, int32_t *ids, int most);
+
+/* Greedy tokens of all prompts of the golden: where they part, the f32 gap must be under `gap`. */
+void check_greedy(const device_model *m, double gap);
+
+/* The negative log-likelihood of the validation texts: within `tolerance` of the golden's, relative. */
+void check_likelihood(const device_model *m, double tolerance);
+
+/* Greedy tokens of one prompt; `most` of them, end tokens ignored. */
+void device_greedy(mgl_vm *vm, const int32_t *prompt, int count, int32_t *tokens, int most);
+
+#endif

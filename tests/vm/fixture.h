@@ -1,0 +1,48 @@
+/*
+ * What the tests of the machines share: random models without files, programs for them, and machines for
+ * these. Everything aborts the test with a message when it fails.
+ */
+#ifndef MGL_TESTS_VM_FIXTURE_H
+#define MGL_TESTS_VM_FIXTURE_H
+
+#include <check.h>
+
+#include "importer/graph.h"
+#include "schedule/schedule.h"
+#include "vm/vm.h"
+
+#define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
+
+/* Geometries used again and again. */
+extern const mgl_geometry small_model; /* hidden 64, 2 layers, 4:2 heads of 16, ffn 96, vocab 75 */
+extern const mgl_geometry odd_model;   /* hidden 72, ffn 500, vocab 1213, 3:1 heads of 32 */
+extern const mgl_geometry tiny_model;  /* hidden 32, 2 layers, 2:1 heads of 16, ffn 40, vocab 41 */
+
+/* A graph with random weights of `dtype` (a function of seed, tensor, row and column), released by
+ * mgl_graph_free. */
+mgl_graph *random_graph(const mgl_geometry *geometry, int max_positions, bool tied, mgl_dtype dtype,
+                        unsigned seed);
+
+typedef struct fixture_options {
+    int queues; /* 0: 1 */
+    mgl_dtype dtype;
+    int capacity;  /* 0: max_positions */
+    int sequences; /* 0: 1 */
+    int rows;      /* 0: the config's default */
+    int splits;    /* 0: chosen by lowering */
+} fixture_options;
+
+/* A program for the graph, lowered for the CPU. */
+mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *options);
+
+/* A machine for the program, checked. */
+mgl_vm *fixture_vm(const mgl_program *program, const mgl_graph *graph, bool plain);
+
+/* Greedy tokens (count) of one prompt on a machine that is opened for it. */
+void fixture_greedy(const mgl_graph *graph, const fixture_options *options, bool plain,
+                    const int32_t *prompt, int prompt_count, int32_t *tokens, int count);
+
+/* Runs a suite of one case; the exit code of the test. */
+int fixture_main(const char *name, TCase *tests);
+
+#endif

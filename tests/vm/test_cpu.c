@@ -1,0 +1,416 @@
+/* The CPU VM: one program gives the same tokens however it is cut into queues, splits and batches, on
+ * both paths. */
+#include "fixture.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "vm/step.h"
+
+enum { NEW = 24 };
+static const int32_t prompt[] = {3, 1, 40, 7, 7, 22, 9, 13, 30, 2, 11, 5, 28, 36, 19, 8, 4, 1, 33, 6};
+enum { PROMPT = sizeof prompt / sizeof *prompt };
+
+static void check_same(const mgl_graph *graph, const fixture_options *options, bool plain,
+                       const int32_t *wanted)
+{
+    int32_t tokens[NEW];
+    fixture_greedy(graph, options, plain, prompt, PROMPT, tokens, NEW);
+    for (int i = 0; i < NEW; i++)
+        ck_assert_msg(tokens[i] == wanted[i], "queues %d splits %d plain %d: token %d is %d, not %d",
+                      options->queues, options->splits, plain, i, tokens[i], wanted[i]);
+}
+
+static const mgl_geometry *const models[] = {&small_model, &odd_model, &tiny_model};
+
+START_TEST(queues_and_paths_agree)
+{
+    static const int queues[] = {1, 2, 3, 7, 16, 132};
+    mgl_graph *graph = random_graph(models[_i], 64, _i != 1, MGL_F32, 7);
+    int32_t wanted[NEW];
+    fixture_greedy(graph, &(fixture_options){.dtype = MGL_F32}, true, prompt, PROMPT, wanted, NEW);
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+        for (int plain = 0; plain < 2; plain++)
+            check_same(graph, &(fixture_options){.queues = queues[i], .dtype = MGL_F32}, plain,
+                       wanted);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(splits_agree)
+{
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 8);
+    int32_t wanted[NEW];
+    fixture_greedy(graph, &(fixture_options){.splits = 1}, true, prompt, PROMPT, wanted, NEW);
+    for (int splits = 2; splits <= 64; splits = splits * 3 - 2)
+        for (int queues = 1; queues < 10; queues += 4)
+            check_same(graph, &(fixture_options){.queues = queues, .splits = splits}, splits % 2,
+                       wanted);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(prompt_chunks_agree)
+{
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 9);
+    int32_t wanted[NEW];
+    fixture_greedy(graph, &(fixture_options){.rows = 1}, true, prompt, PROMPT, wanted, NEW);
+    for (int rows = 2; rows <= 16; rows++)
+        check_same(graph, &(fixture_options){.rows = rows, .queues = 2}, rows % 2, wanted);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Logits after a prompt of 17 tokens. */
+static void logits_of(const mgl_graph *graph, mgl_dtype dtype, bool plain, float *logits)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = dtype, .queues = 3});
+    mgl_vm *vm = fixture_vm(program, graph, plain);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 17, .max_new = 1};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+}
+
+/* The fast path changes the order of f32 sums alone: 1e-4 of the logits' size is far above what that
+ * does to two layers, and far below any mistake. In bf16 and f16 a cached value may in addition be
+ * rounded to its neighbour. */
+START_TEST(fast_path_has_the_plain_logits)
+{
+    static const float tolerance[] = {1e-4f, 2e-2f, 4e-3f}; /* f32, bf16, f16 */
+    for (mgl_dtype dtype = MGL_F32; dtype <= MGL_F16; dtype++) {
+        mgl_graph *graph = random_graph(models[_i], 64, true, dtype, 10);
+        float plain[1213], fast[1213], size = 0.0f, error = 0.0f;
+        logits_of(graph, dtype, true, plain);
+        logits_of(graph, dtype, false, fast);
+        for (int i = 0; i < models[_i]->vocab; i++) {
+            size = fmaxf(size, fabsf(plain[i]));
+            error = fmaxf(error, fabsf(plain[i] - fast[i]));
+        }
+        ck_assert_float_gt(size, 0.1f);
+        ck_assert_msg(error <= tolerance[dtype] * size, "%s: error %g of %g",
+                      mgl_dtype_name(dtype), (double)error, (double)size);
+        mgl_graph_free(graph);
+    }
+}
+END_TEST
+
+/* Several sequences of different lengths in one launch give what each gives alone. */
+START_TEST(ragged_batch_equals_each_alone)
+{
+    enum { SEQUENCES = 5 };
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 11);
+    mgl_vm_sequence sequences[SEQUENCES];
+    int32_t wanted[SEQUENCES][NEW];
+    for (int s = 0; s < SEQUENCES; s++) {
+        sequences[s] = (mgl_vm_sequence){
+            .prompt = prompt + s, .prompt_count = 1 + s * 4 - (s > 3), .max_new = NEW - 3 * s};
+        fixture_greedy(graph, &(fixture_options){0}, true, sequences[s].prompt,
+                       sequences[s].prompt_count, wanted[s], sequences[s].max_new);
+    }
+    fixture_options options = {.queues = 3, .rows = 5 + _i * 4, .sequences = SEQUENCES};
+    mgl_program *program = fixture_program(graph, &options);
+    mgl_vm *vm = fixture_vm(program, graph, _i % 2);
+    for (int again = 0; again < 2; again++) {
+        ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = sequences, .count = SEQUENCES}, &report,
+                      &err),
+           err);
+        for (int s = 0; s < SEQUENCES; s++) {
+            ck_assert_int_eq(report.produced[s], sequences[s].max_new);
+            ck_assert_int_eq(report.state[s], MGL_STATE_LENGTH);
+            ck_assert_mem_eq(report.output[s], wanted[s],
+                             (size_t)sequences[s].max_new * sizeof **wanted);
+        }
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A score is the log-softmax of the logits that generation sees; scoring and generating mix. */
+START_TEST(scores_are_the_log_probabilities)
+{
+    enum { COUNT = 19 };
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 12);
+    mgl_program *program =
+        fixture_program(graph, &(fixture_options){.queues = 2, .sequences = 2, .rows = 4});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    mgl_vm_sequence sequences[2] = {
+        {.mode = MGL_VM_SCORE, .prompt = prompt, .prompt_count = COUNT},
+        {.prompt = prompt + 3, .prompt_count = 5, .max_new = 4},
+    };
+    float score[COUNT], logits[75];
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = sequences, .count = 2}, &report, &err), err);
+    ck_assert_int_eq(report.state[0], MGL_STATE_LENGTH);
+    ck_assert_int_eq(report.produced[0], 0);
+    ck_assert_int_eq(report.produced[1], 4);
+    memcpy(score, report.score[0], sizeof score);
+    ck_assert_float_eq(score[0], 0.0f);
+    for (int i = 1; i < COUNT; i++) {
+        mgl_vm_sequence one = {.prompt = prompt, .prompt_count = i, .max_new = 1};
+        double sum = 0.0;
+        ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &one, .count = 1}, &report, &err), err);
+        ok(mgl_vm_get_logits(vm, logits, &err), err);
+        for (int j = 0; j < 75; j++)
+            sum += exp((double)logits[j]);
+        ck_assert_double_eq_tol((double)score[i], (double)logits[prompt[i]] - log(sum), 1e-4);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* ---- ends ----------------------------------------------------------------------------------- */
+
+struct stopping {
+    int seen, stop_after;
+    volatile int abort;
+};
+
+static bool count_tokens(void *user, int sequence, int32_t token)
+{
+    struct stopping *s = user;
+    ck_assert_int_eq(sequence, 0);
+    ck_assert_int_ge(token, 0);
+    return ++s->seen != s->stop_after;
+}
+
+static bool raise_abort(void *user, int sequence, int32_t token)
+{
+    struct stopping *s = user;
+    (void)sequence, (void)token;
+    s->abort = ++s->seen == s->stop_after;
+    return true;
+}
+
+START_TEST(stops_when_asked)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 13);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 4, .max_new = NEW};
+    struct stopping s = {.stop_after = 5};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1, .user = &s};
+    request.on_token = _i ? raise_abort : count_tokens;
+    request.abort = _i ? &s.abort : NULL;
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    ck_assert_int_eq(report.state[0], MGL_STATE_ABORTED);
+    ck_assert_int_eq(report.produced[0], 5);
+    ck_assert_int_eq(s.seen, 5);
+    request = (mgl_vm_request){.sequences = &sequence, .count = 1};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    ck_assert_int_eq(report.produced[0], NEW);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(ends_at_an_end_token)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 14);
+    int32_t wanted[NEW];
+    fixture_greedy(graph, &(fixture_options){0}, true, prompt, 4, wanted, NEW);
+    int first = 0;
+    while (wanted[first] != wanted[9])
+        first++;
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 3});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    int32_t ends[] = {74, wanted[9]};
+    if (ends[0] == wanted[9])
+        ends[0] = 73;
+    mgl_vm_sequence sequence = {
+        .prompt = prompt, .prompt_count = 4, .max_new = NEW, .ends = ends, .end_count = 2};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ck_assert_int_eq(report.state[0], MGL_STATE_EOS);
+    ck_assert_int_eq(report.output[0][report.produced[0] - 1], wanted[9]);
+    ck_assert_int_le(report.produced[0], first + 1);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(fills_the_capacity_and_no_more)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 15);
+    mgl_program *program =
+        fixture_program(graph, &(fixture_options){.queues = 2, .capacity = 20, .splits = 2});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    for (int count = 1; count < 20; count++) {
+        mgl_vm_sequence sequence = {
+            .prompt = prompt, .prompt_count = count, .max_new = 20 - count};
+        mgl_vm_request request = {.sequences = &sequence, .count = 1};
+        ok(mgl_vm_run(vm, &request, &report, &err), err);
+        ck_assert_int_eq(report.produced[0], 20 - count);
+        sequence.max_new++;
+        ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_BAD_INPUT);
+    }
+    mgl_vm_sequence whole = {.mode = MGL_VM_SCORE, .prompt = prompt, .prompt_count = 20};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &whole, .count = 1}, &report, &err), err);
+    ck_assert_float_lt(report.score[0][19], 0.0f);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(refuses_what_makes_no_sense)
+{
+    static const int32_t far[] = {1, 75}, below[] = {-1};
+    static const mgl_vm_sequence bad[] = {
+        {.prompt = prompt, .prompt_count = 0, .max_new = 1},
+        {.prompt = prompt, .prompt_count = 2, .max_new = 0},
+        {.prompt = prompt, .prompt_count = 65, .max_new = 1},
+        {.prompt = prompt, .prompt_count = 2, .max_new = INT32_MAX},
+        {.mode = MGL_VM_SCORE, .prompt = prompt, .prompt_count = 1},
+        {.prompt = far, .prompt_count = 2, .max_new = 1},
+        {.prompt = below, .prompt_count = 1, .max_new = 1},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .temperature = -1.0f},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .temperature = NAN},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .top_p = 1.5f},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .top_k = -1},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .end_count = 17},
+    };
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 16);
+    mgl_program *program = fixture_program(graph, &(fixture_options){0});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        mgl_vm_request request = {.sequences = &bad[i], .count = 1};
+        ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_BAD_INPUT);
+        ck_assert_str_eq(err.where, "sequence 0");
+    }
+    float logits[75];
+    ck_assert_int_eq(mgl_vm_get_logits(vm, logits, &err), MGL_USAGE);
+    mgl_vm_sequence two[2] = {{.prompt = prompt, .prompt_count = 1, .max_new = 1}};
+    ck_assert_int_eq(mgl_vm_run(vm, &(mgl_vm_request){.sequences = two, .count = 2}, &report, &err),
+                     MGL_BAD_INPUT);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* ---- programs that can not end -------------------------------------------------------------- */
+
+/* The first task of that op on that queue. */
+static mgl_task *task_of(mgl_program *program, int queue, mgl_op op)
+{
+    const mgl_run *run = &program->queues[queue].tasks;
+    for (int i = run->first; i < run->first + run->count; i++)
+        if (program->tasks[i].op == op)
+            return &program->tasks[i];
+    ck_abort_msg("no such task");
+}
+
+START_TEST(a_missing_signal_ends_with_a_report)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm *broken, *good;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 17);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2});
+    mgl_program *right = fixture_program(graph, &(fixture_options){.queues = 2});
+    task_of(program, 1, MGL_OP_NORM_LINEAR)->signals.count = 0;
+    mgl_vm_options options = {.kind = MGL_VM_CPU, .unchecked = true};
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 3};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    ok(mgl_vm_open(program, graph, &options, &broken, &err), err);
+    good = fixture_vm(right, graph, false);
+    /* the counter now has one signal an epoch: a threshold of 2 is never met */
+    ck_assert_int_eq(mgl_vm_run(broken, &request, &report, &err), MGL_WATCHDOG);
+    ck_assert_ptr_nonnull(strstr(err.message, "queue 0, task "));
+    ck_assert_ptr_nonnull(strstr(err.message, "waits for counter l0.qkv: wanted 2, seen 1"));
+    ok(mgl_vm_run(good, &request, &report, &err), err);
+    ck_assert_int_eq(report.produced[0], 3);
+    /* the machine itself stays usable: mended, it runs */
+    task_of(program, 1, MGL_OP_NORM_LINEAR)->signals.count = 1;
+    mgl_vm_close(broken);
+    ok(mgl_vm_open(program, graph, &options, &broken, &err), err);
+    ok(mgl_vm_run(broken, &request, &report, &err), err);
+    ck_assert_int_eq(report.produced[0], 3);
+    mgl_vm_close(good);
+    mgl_vm_close(broken);
+    mgl_program_free(program);
+    mgl_program_free(right);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(a_runaway_queue_is_caught)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm *vm;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 18);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2});
+    /* queue 1 does nothing but enter, and never waits */
+    task_of(program, 1, MGL_OP_ENTER)->waits.count = 0;
+    program->queues[1].tasks.count = 1;
+    mgl_vm_options options = {.kind = MGL_VM_CPU, .unchecked = true};
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 3};
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    for (int again = 0; again < 2; again++) {
+        ck_assert_int_eq(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1},
+                                    &report, &err),
+                         MGL_WATCHDOG);
+        ck_assert_ptr_nonnull(strstr(err.message, "queue 1"));
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(a_rejected_program_is_not_opened)
+{
+    mgl_error err;
+    mgl_vm *vm = NULL;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 19);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2});
+    task_of(program, 1, MGL_OP_NORM_LINEAR)->signals.count = 0;
+    mgl_vm_options options = {.kind = MGL_VM_CPU};
+    ck_assert_int_eq(mgl_vm_open(program, graph, &options, &vm, &err), MGL_REJECTED);
+    ck_assert_int_eq(strncmp(err.message, "MG", 2), 0);
+    ck_assert_ptr_null(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("cpu");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, queues_and_paths_agree, 0, 3);
+    tcase_add_test(tests, splits_agree);
+    tcase_add_test(tests, prompt_chunks_agree);
+    tcase_add_loop_test(tests, fast_path_has_the_plain_logits, 0, 3);
+    tcase_add_loop_test(tests, ragged_batch_equals_each_alone, 0, 3);
+    tcase_add_test(tests, scores_are_the_log_probabilities);
+    tcase_add_loop_test(tests, stops_when_asked, 0, 2);
+    tcase_add_test(tests, ends_at_an_end_token);
+    tcase_add_test(tests, fills_the_capacity_and_no_more);
+    tcase_add_test(tests, refuses_what_makes_no_sense);
+    tcase_add_test(tests, a_missing_signal_ends_with_a_report);
+    tcase_add_test(tests, a_runaway_queue_is_caught);
+    tcase_add_test(tests, a_rejected_program_is_not_opened);
+    return fixture_main("cpu", tests);
+}

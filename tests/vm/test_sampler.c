@@ -1,0 +1,265 @@
+/* Sampling: the generator's published vectors, the integer weights against exp, each rule against a
+ * sort, and the distribution of draws. */
+#include "fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm/philox.h"
+#include "vm/sampler.h"
+
+/* Random123 1.14, tests/kat_vectors: philox4x32 10. */
+START_TEST(philox_has_its_published_words)
+{
+    static const struct {
+        unsigned counter[4], key[2], words[4];
+    } cases[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    unsigned words[4];
+    mgl_philox(cases[_i].counter, cases[_i].key, words);
+    ck_assert_mem_eq(words, cases[_i].words, sizeof words);
+}
+END_TEST
+
+START_TEST(keys_order_as_the_values)
+{
+    static const float values[] = {-INFINITY, -3e38f, -1.0f,  -1e-40f, 0.0f,
+                                   1e-40f,    1.0f,   3e38f, INFINITY};
+    for (size_t i = 0; i + 1 < sizeof values / sizeof *values; i++)
+        ck_assert_uint_lt(mgl_sampler_key(values[i]), mgl_sampler_key(values[i + 1]));
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        ck_assert_float_eq(mgl_sampler_value(mgl_sampler_key(values[i])), values[i]);
+    ck_assert_uint_eq(mgl_sampler_key(-0.0f), mgl_sampler_key(0.0f));
+    ck_assert_uint_eq(mgl_sampler_key(NAN), 0);
+    ck_assert_uint_eq(mgl_sampler_key(-NAN), 0);
+}
+END_TEST
+
+START_TEST(weights_are_exponentials)
+{
+    ck_assert(mgl_sampler_weight(1.5f, 1.5f) == 1ull << 40);
+    ck_assert(mgl_sampler_weight(INFINITY, INFINITY) == 1ull << 40);
+    ck_assert(mgl_sampler_weight(-INFINITY, 1.0f) == 0);
+    ck_assert(mgl_sampler_weight(1.0f, INFINITY) == 0);
+    ck_assert(mgl_sampler_weight(-28.0f, 0.0f) == 0);
+    for (float d = 0.0f; d < 28.0f; d += 0.00037f) {
+        double wanted = ldexp(exp(-(double)d), 40);
+        double found = (double)mgl_sampler_weight(-d, 0.0f);
+        ck_assert_double_le(fabs(found - wanted), 1.0 + wanted * 0x1p-27);
+    }
+}
+END_TEST
+
+START_TEST(scale_is_the_high_word)
+{
+    ck_assert(mgl_sampler_scale(~0ull, ~0ull) == ~0ull - 1);
+    ck_assert(mgl_sampler_scale(1ull << 63, 10) == 5);
+    ck_assert(mgl_sampler_scale(~0ull, 1) == 0);
+    ck_assert(mgl_sampler_scale(0x123456789ABCDEF0ull, 0xFEDCBA9876543210ull) ==
+              0x121FA00AD77D7422ull);
+}
+END_TEST
+
+/* ---- the rules, by a sort ------------------------------------------------------------------- */
+
+enum { MOST = 300 };
+
+__extension__ typedef unsigned __int128 wide;
+
+struct ranked {
+    float value;
+    int id;
+    unsigned long long weight;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->value > y->value ? -1 : x->value < y->value ? 1 : x->id - y->id;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return ((const struct ranked *)a)->id - ((const struct ranked *)b)->id;
+}
+
+/* What the header says, with a sort in place of the radix selection. */
+static int draw_sorted(const float *logits, int count, float temperature, int top_k, float top_p,
+                       unsigned long long random)
+{
+    struct ranked items[MOST];
+    unsigned long long total = 0, sum = 0;
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (!isnan(logits[i]))
+            items[n++] = (struct ranked){logits[i] / temperature, i, 0};
+    qsort(items, (size_t)n, sizeof *items, by_rank);
+    if (top_k > 0 && top_k < n)
+        n = top_k;
+    for (int i = 0; i < n; i++)
+        total += items[i].weight = mgl_sampler_weight(items[i].value, items[0].value);
+    if (top_p > 0.0f && top_p < 1.0f) {
+        /* kept while the sum before it is under p total */
+        unsigned long long limit = (unsigned long long)((long double)total * (long double)top_p);
+        int kept = 0;
+        for (; kept < n && (kept == 0 || sum < limit); kept++)
+            sum += items[kept].weight;
+        n = kept;
+        total = sum;
+    }
+    qsort(items, (size_t)n, sizeof *items, by_id);
+    unsigned long long target =
+        (unsigned long long)(((wide)random * total) >> 64);
+    for (int i = 0; i < n; i++) {
+        if (target < items[i].weight)
+            return items[i].id;
+        target -= items[i].weight;
+    }
+    ck_abort_msg("the target is beyond the sum");
+}
+
+/* Random logits with many ties, now and then -inf or NaN, under all kinds of settings. */
+START_TEST(draws_are_those_of_a_sort)
+{
+    static const float temperatures[] = {1.0f, 0.25f, 3.0f}, tops[] = {0.0f, 0.5f, 0.25f, 0.875f};
+    unsigned words[4] = {0}, key[2] = {9, 9};
+    for (unsigned round = 0; round < 3000; round++) {
+        unsigned counter[4] = {round, 1, 2, 3};
+        mgl_philox(counter, key, words);
+        float logits[MOST];
+        int count = 1 + (int)(words[0] % MOST), top_k = (int)(words[1] % 8 ? words[1] % 40 : 0);
+        for (int i = 0; i < count; i++) {
+            unsigned at[4] = {round, (unsigned)i, 7, 7}, word[4];
+            mgl_philox(at, key, word);
+            logits[i] = (float)(word[0] % 32) * 0.25f - 4.0f; /* exact: many ties */
+            if (round % 2)
+                logits[i] += (float)(word[1] >> 8) * 0x1p-22f;
+            if (round % 5 == 0 && word[2] % 7 == 0)
+                logits[i] = word[3] % 2 ? -INFINITY : NAN;
+        }
+        logits[words[2] % (unsigned)count] = 1.0f;
+        float temperature = temperatures[round % 3], top_p = tops[words[2] % 4];
+        unsigned long long random = (unsigned long long)words[3] << 32 | words[0];
+        ck_assert_int_eq(mgl_sampler_draw(logits, count, temperature, top_k, top_p, random),
+                         draw_sorted(logits, count, temperature, top_k, top_p, random));
+    }
+}
+END_TEST
+
+START_TEST(extremes)
+{
+    static const float nothing[] = {NAN, -INFINITY, NAN}, one[] = {-1e30f};
+    static const float infinite[] = {1.0f, INFINITY, 2.0f, INFINITY};
+    ck_assert_int_eq(mgl_sampler_draw(nothing, 3, 1.0f, 2, 0.5f, ~0ull), 0);
+    ck_assert_int_eq(mgl_sampler_draw(one, 1, 1e-30f, 5, 0.1f, ~0ull), 0);
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, 0), 1);
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, ~0ull), 3);
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 1, 0.0f, ~0ull), 1);
+    /* the smallest p keeps the first */
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 1e-30f, ~0ull), 1);
+}
+END_TEST
+
+/* ---- the distribution ------------------------------------------------------------------------ */
+
+/* Pearson's chi-square of 40,000 draws with a fixed seed against the softmax of what the settings keep;
+ * kept - 1 degrees of freedom, limits at p = 0.999. */
+static void check_distribution(float temperature, int top_k, float top_p, const bool *kept,
+                               double limit)
+{
+    enum { VOCAB = 8, DRAWS = 40000 };
+    static const float logits[VOCAB] = {0.5f, 2.0f, -1.0f, 2.5f, 0.0f, 1.0f, 2.0f, -0.5f};
+    int found[VOCAB] = {0};
+    double total = 0.0, chi = 0.0;
+    for (unsigned i = 0; i < DRAWS; i++)
+        found[mgl_sampler_draw(logits, VOCAB, temperature, top_k, top_p,
+                               mgl_philox_token(12345, 678, i, 0))]++;
+    for (int i = 0; i < VOCAB; i++)
+        total += kept[i] ? exp((double)(logits[i] / temperature)) : 0.0;
+    for (int i = 0; i < VOCAB; i++) {
+        double wanted = DRAWS * exp((double)(logits[i] / temperature)) / total;
+        if (kept[i])
+            chi += (found[i] - wanted) * (found[i] - wanted) / wanted;
+        else
+            ck_assert_int_eq(found[i], 0);
+    }
+    ck_assert_double_lt(chi, limit);
+}
+
+START_TEST(draws_follow_the_distribution)
+{
+    static const bool all[] = {1, 1, 1, 1, 1, 1, 1, 1}, three[] = {0, 1, 0, 1, 0, 0, 1, 0};
+    static const bool two[] = {0, 1, 0, 1, 0, 0, 0, 0}, four[] = {0, 1, 0, 1, 0, 1, 1, 0};
+    check_distribution(1.0f, 0, 0.0f, all, 24.32);
+    check_distribution(0.7f, 0, 1.0f, all, 24.32);
+    check_distribution(2.0f, 0, 0.0f, all, 24.32);
+    check_distribution(1.0f, 3, 0.0f, three, 13.82);
+    check_distribution(1.0f, 2, 0.0f, two, 10.83); /* of the tie, the lower id */
+    /* shares 0.366, 0.222, 0.222, 0.082, 0.050, ...: 0.810 before the fourth, 0.892 before the fifth */
+    check_distribution(1.0f, 0, 0.8f, three, 13.82);
+    check_distribution(1.0f, 0, 0.85f, four, 16.27);
+    check_distribution(1.0f, 3, 0.5f, two, 10.83);
+}
+END_TEST
+
+/* ---- in the machine -------------------------------------------------------------------------- */
+
+static void generate(mgl_vm *vm, uint64_t seed, int32_t *tokens)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    static const int32_t prompt[] = {3, 14, 15};
+    mgl_vm_sequence sequence = {.prompt = prompt,
+                                .prompt_count = 3,
+                                .max_new = 40,
+                                .temperature = 0.9f,
+                                .top_k = 30,
+                                .top_p = 0.95f,
+                                .seed = seed};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    memcpy(tokens, report.output[0], 40 * sizeof *tokens);
+}
+
+START_TEST(a_seed_is_a_reply)
+{
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 41);
+    mgl_program *one = fixture_program(graph, &(fixture_options){0});
+    mgl_program *many = fixture_program(graph, &(fixture_options){.queues = 7});
+    mgl_vm *a = fixture_vm(one, graph, true), *b = fixture_vm(many, graph, true);
+    int32_t first[40], again[40];
+    generate(a, 1, first);
+    generate(a, 1, again);
+    ck_assert_mem_eq(first, again, sizeof first);
+    generate(b, 1, again); /* the reference's sums do not depend on the queues */
+    ck_assert_mem_eq(first, again, sizeof first);
+    generate(a, 1ull << 32, again);
+    ck_assert_mem_ne(first, again, sizeof first);
+    mgl_vm_close(a);
+    mgl_vm_close(b);
+    mgl_program_free(one);
+    mgl_program_free(many);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("sampler");
+    tcase_add_loop_test(tests, philox_has_its_published_words, 0, 3);
+    tcase_add_test(tests, keys_order_as_the_values);
+    tcase_add_test(tests, weights_are_exponentials);
+    tcase_add_test(tests, scale_is_the_high_word);
+    tcase_add_test(tests, draws_are_those_of_a_sort);
+    tcase_add_test(tests, extremes);
+    tcase_add_test(tests, draws_follow_the_distribution);
+    tcase_add_test(tests, a_seed_is_a_reply);
+    return fixture_main("sampler", tests);
+}

@@ -1,0 +1,207 @@
+/*
+ * MG4xx: everything stays where it belongs. The header first (limits, queues, exec, shared memory:
+ * mgl_check_limits), then regions inside their buffers, segments inside their tensors and their tape,
+ * and sizes that a machine can compute (mgl_check_bounds).
+ *
+ * That positions of the cache stay below capacity needs no check here: the row table gives a sequence
+ * consecutive positions below it (vm/step.h), and regions name positions only as [:pos] and [pos].
+ * That constants are never written is MG107: no op has a const output.
+ */
+#include "validator/check.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+
+static void check_queue_count(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    if (p->queue_count != p->target.queues || p->queue_count < 1 || p->queue_count > MGL_MAX_QUEUES)
+        mgl_check_report(
+            check, 405, -1, 0,
+            "the target has %d queues and the program %d; both must be the same, 1 to %d",
+            p->target.queues, p->queue_count, MGL_MAX_QUEUES);
+}
+
+static void check_shared(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    const mgl_exec *exec = &p->exec;
+    int64_t bytes =
+        (int64_t)exec->page_bytes * exec->ring_pages + exec->stage_bytes + MGL_SHARED_RESERVED;
+    if (p->target.shared_bytes < 0 ||
+        (p->target.shared_bytes > 0 && bytes > p->target.shared_bytes))
+        mgl_check_report(check, 406, -1, 0,
+                         "%d pages of %d bytes, a stage of %d and %d reserved are %" PRId64
+                         " bytes; a block of the target has %" PRId64,
+                         exec->ring_pages, exec->page_bytes, exec->stage_bytes, MGL_SHARED_RESERVED,
+                         bytes, p->target.shared_bytes);
+}
+
+static void check_exec(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    const mgl_exec *e = &p->exec;
+    bool ok = e->page_bytes >= MGL_BLOCK_BYTES && e->page_bytes <= 65536 &&
+              e->page_bytes % MGL_BLOCK_BYTES == 0 && e->ring_pages >= 2 && e->ring_pages <= 64 &&
+              e->warps >= 1 && e->warps <= 16 && e->stage_bytes >= 0 && e->stage_bytes <= 131072 &&
+              e->stage_bytes % 1024 == 0;
+    if (!ok)
+        mgl_check_report(
+            check, 408, -1, 0,
+            "page %d, ring %d, warps %d, stage %d: page is a multiple of 512 up to "
+            "65536, ring 2 to 64, warps 1 to 16, stage a multiple of 1024 up to 131072",
+            e->page_bytes, e->ring_pages, e->warps, e->stage_bytes);
+    if (!mgl_dtype_is_float(p->dtype) || !mgl_dtype_is_float(p->kv_dtype))
+        mgl_check_report(check, 408, -1, 0,
+                         "weights are %s and the cache %s; both must be f32, "
+                         "bf16 or f16",
+                         mgl_dtype_name(p->dtype), mgl_dtype_name(p->kv_dtype));
+    if (ok)
+        check_shared(check);
+}
+
+void mgl_check_limits(mgl_check *check)
+{
+    const mgl_limits *limits = &check->program->limits;
+    if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
+        limits->sequences > limits->rows || limits->capacity < 1 ||
+        limits->capacity > MGL_MAX_CAPACITY)
+        mgl_check_report(
+            check, 407, -1, 0,
+            "rows %d, sequences %d, capacity %d: rows is 1 to %d, sequences 1 to rows, "
+            "capacity 1 to %d",
+            limits->rows, limits->sequences, limits->capacity, MGL_MAX_ROWS, MGL_MAX_CAPACITY);
+    check_queue_count(check);
+    check_exec(check);
+}
+
+/* ---- regions ---- */
+
+static void check_region(mgl_check *check, int task, int index)
+{
+    const mgl_region *region = &check->program->regions[index];
+    const mgl_buffer *buffer = &check->program->buffers[region->buffer];
+    for (int d = 0; d < buffer->rank; d++) {
+        const mgl_range *range = &region->ranges[d];
+        if (range->kind != MGL_RANGE_FIXED ||
+            (range->lo >= 0 && range->lo < range->hi && range->hi <= buffer->extents[d].count))
+            continue;
+        char name[MGL_NAME_TEXT], place[MGL_NAME_TEXT];
+        mgl_check_report(check, 401, task, 0,
+                         "%s: %s is empty or leaves its buffer, whose extent %d is %" PRId64,
+                         mgl_check_task(check, task, name), mgl_check_region(check, index, place),
+                         d, buffer->extents[d].count);
+    }
+}
+
+/* ---- segments ---- */
+
+/* Whether the segment lies inside its tensors, on row groups: then its bytes can be computed. */
+static bool check_segment(mgl_check *check, int task, const mgl_segment *s)
+{
+    const mgl_program *p = check->program;
+    int before = check->found;
+    char name[MGL_NAME_TEXT];
+    for (int i = 0; i < 2; i++) {
+        int index = i ? s->tensor2 : s->tensor;
+        if (index < 0)
+            continue;
+        const mgl_program_tensor *tensor = &p->tensors[index];
+        if (s->row_lo < 0 || s->row_lo >= s->row_hi || s->row_hi > tensor->rows || s->col_lo < 0 ||
+            s->col_lo >= s->col_hi || s->col_hi > tensor->cols)
+            mgl_check_report(check, 402, task, 0,
+                             "%s: segment [%" PRId64 ":%" PRId64 ",%" PRId64 ":%" PRId64
+                             "] is empty or leaves tensor %.64s of %" PRId64 " x %" PRId64,
+                             mgl_check_task(check, task, name), s->row_lo, s->row_hi, s->col_lo,
+                             s->col_hi, tensor->name, tensor->rows, tensor->cols);
+        else if (s->row_lo % MGL_ROW_GROUP ||
+                 (s->row_hi % MGL_ROW_GROUP && s->row_hi != tensor->rows))
+            mgl_check_report(check, 403, task, 0,
+                             "%s: segment of %.64s has rows [%" PRId64 ":%" PRId64
+                             "); cuts are at multiples of %d or the tensor's end",
+                             mgl_check_task(check, task, name), tensor->name, s->row_lo, s->row_hi,
+                             MGL_ROW_GROUP);
+    }
+    return check->found == before;
+}
+
+static void check_tape(mgl_check *check, int q)
+{
+    const mgl_program *p = check->program;
+    const mgl_queue *queue = &p->queues[q];
+    int64_t tape = queue->tape_bytes;
+    if (tape < 0 || tape > MGL_MAX_BYTES || tape % p->exec.page_bytes || queue->tape_pad < 0 ||
+        queue->tape_pad > tape)
+        mgl_check_report(check, 404, -1, queue->line,
+                         "queue %d: a tape of %" PRId64 " bytes with padding %" PRId64
+                         " must be a multiple of the page (%d) and hold its padding",
+                         q, tape, queue->tape_pad, p->exec.page_bytes);
+    for (int t = queue->tasks.first; t < queue->tasks.first + queue->tasks.count; t++)
+        for (int i = 0; i < p->tasks[t].segments.count; i++) {
+            const mgl_segment *s = &p->segments[p->tasks[t].segments.first + i];
+            char name[MGL_NAME_TEXT];
+            if (check_segment(check, t, s) &&
+                (s->offset < 0 || s->offset > tape || mgl_segment_bytes(p, s) > tape - s->offset))
+                mgl_check_report(check, 404, t, 0,
+                                 "%s: segment at +%" PRId64 " with %" PRId64
+                                 " bytes leaves the queue's tape of %" PRId64 " bytes",
+                                 mgl_check_task(check, t, name), s->offset, mgl_segment_bytes(p, s),
+                                 tape);
+        }
+}
+
+/* ---- sizes ---- */
+
+/* a * b, or more than any limit when that is too much. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product) || product > MGL_MAX_BYTES)
+        return MGL_MAX_BYTES + 1;
+    return product;
+}
+
+static void check_sizes(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    int64_t total = 0;
+    for (int i = 0; i < p->buffer_count; i++) {
+        const mgl_buffer *b = &p->buffers[i];
+        int64_t bytes = (int64_t)mgl_dtype_size(b->dtype);
+        for (int d = 0; d < b->rank; d++)
+            bytes = times(bytes, b->extents[d].count);
+        total += bytes;
+        if (bytes > MGL_MAX_BYTES || total > MGL_MAX_BYTES) {
+            mgl_check_report(check, 409, -1, b->line,
+                             "buffer %.64s: the buffers up to here exceed 2^44 bytes", b->name);
+            return;
+        }
+    }
+    for (int i = 0; i < p->tensor_count; i++) {
+        const mgl_program_tensor *tensor = &p->tensors[i];
+        if (times(times(tensor->rows, tensor->cols), 4) > MGL_MAX_BYTES)
+            mgl_check_report(check, 409, -1, tensor->line, "tensor %.64s exceeds 2^44 bytes",
+                             tensor->name);
+    }
+    for (int q = 0; q < p->queue_count; q++)
+        if (p->queues[q].tape_bytes >= 0 && p->queues[q].tape_bytes <= MGL_MAX_BYTES)
+            total += p->queues[q].tape_bytes;
+    if (total > MGL_MAX_BYTES)
+        mgl_check_report(check, 409, -1, 0, "buffers and tapes together exceed 2^44 bytes");
+}
+
+void mgl_check_bounds(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    check_sizes(check);
+    if (!mgl_check_clean(check))
+        return;
+    for (int t = 0; t < p->task_count; t++) {
+        const mgl_task *task = &p->tasks[t];
+        for (int i = 0; i < task->in.count + task->out.count; i++)
+            check_region(check, t, task->in.first + i);
+    }
+    for (int q = 0; q < p->queue_count; q++)
+        check_tape(check, q);
+}

@@ -1,0 +1,202 @@
+/*
+ * What the passes of the validator share: the program under check, what earlier passes found out
+ * about it, and how a fault is reported. Private to validator/.
+ *
+ * Each pass is a function over mgl_check in a file of its own, one claim a file, in this order:
+ *
+ *     form.c      MG1xx  structure and declarations     (then every index can be followed)
+ *     operands.c  MG1xx  tasks against the list of ops  (before and after bounds.c)
+ *     bounds.c    MG4xx  regions, segments, tapes, sizes, limits
+ *     deadlock.c  MG2xx  one epoch runs to its end, epochs are totally ordered
+ *     order.c            happens-before, as vector clocks
+ *     boxes.c            the distinct rectangles that tasks touch
+ *     race.c      MG3xx  conflicting accesses are ordered
+ *     init.c      MG5xx  what is read was written (of logits and best: MG601)
+ *     complete.c  MG6xx  tapes and weights exactly once
+ *     model.c     MG7xx  the program is for this model
+ *     columns.c          which value stands in which columns
+ *     meaning.c   MG7xx  the tasks compute the graph
+ *
+ * A pass may rely on everything that the passes before it check: it runs only when they are clean.
+ * That one epoch stands for all is due to deadlock.c: every task happens before its epoch's sample,
+ * and every task of the next epoch after it.
+ */
+#ifndef MGL_VALIDATOR_CHECK_H
+#define MGL_VALIDATOR_CHECK_H
+
+#include "validator/validator.h"
+
+enum {
+    MGL_MAX_TASKS = 1 << 20,      /* also counters */
+    MGL_MAX_DECLARED = 1 << 16,   /* buffers, and tensors */
+    MGL_MAX_PIECES = 1 << 24,     /* regions, segments, waits and signals */
+    MGL_MAX_NUMBER = 1 << 30,     /* of the geometry */
+    MGL_MAX_TENSOR_DIM = 1 << 30, /* rows, columns */
+    MGL_NAME_TEXT = 160,          /* bytes for a task or a region in a message */
+
+    /* Words of the io buffers, stated here once more and compared with vm/step.h by a test: the
+     * validator knows nothing of the machines. */
+    MGL_CHECK_CONTROL_WORDS = 8,
+    MGL_CHECK_TABLE_WORDS = 4,
+    MGL_CHECK_SEQUENCE_WORDS = 32
+};
+#define MGL_MAX_BYTES ((int64_t)1 << 44)
+/* Comparisons that a check makes at most; a program of 50,000 tasks needs a few million. */
+#define MGL_MAX_STEPS ((int64_t)1 << 28)
+
+/* The operands of sample, in the order of ops.def; of enter: control, table. */
+enum {
+    MGL_SAMPLE_LOGITS,
+    MGL_SAMPLE_BEST_VALUE,
+    MGL_SAMPLE_BEST_ID,
+    MGL_SAMPLE_SEQUENCE,
+    MGL_SAMPLE_PROMPT,
+    MGL_SAMPLE_CONTROL,
+    MGL_SAMPLE_TABLE,
+    MGL_SAMPLE_SEQUENCE_NEXT,
+    MGL_SAMPLE_OUTPUT,
+    MGL_SAMPLE_SCORE,
+    MGL_SAMPLE_OPERANDS
+};
+
+/* A distinct rectangle of a buffer that at least one operand names. */
+typedef struct mgl_box {
+    int region;        /* one that has it */
+    mgl_region bounds; /* of the boxes of its subtree: see boxes.c */
+} mgl_box;
+
+/* The distinct boxes of act, kv and io buffers. */
+typedef struct mgl_boxes {
+    int *of_region;   /* (regions) box; -1 for const buffers */
+    mgl_box *boxes;   /* (count) those of one buffer stand together */
+    int *first;       /* (buffers + 1) of a buffer in `boxes` */
+    int *overlapping; /* what mgl_boxes_overlapping found last */
+    int count;
+} mgl_boxes;
+
+typedef struct mgl_check {
+    const mgl_program *program;
+    const mgl_graph *graph; /* NULL: meaning is not checked */
+    mgl_verdict *verdict;
+    mgl_diagnostic *newest; /* gets the witnesses; NULL when the list was full */
+    int found;              /* faults, those that the list had no room for included */
+    bool no_memory;
+    int64_t steps; /* comparisons so far */
+
+    int *queue_of;       /* (tasks) */
+    int *position;       /* (tasks) in its queue, from 0 */
+    int sample;          /* the sample task */
+    int *producer_first; /* (counters + 1) in `producers` */
+    int *producers;      /* tasks that signal a counter; P = their number */
+    int *order;          /* (tasks) an order in which one epoch can run */
+
+    int *clock_of; /* (tasks) row of `clocks` */
+    int *clocks;   /* (clock_rows, queues) tasks of each queue that happen before */
+    size_t clock_rows, clock_capacity;
+
+    mgl_boxes boxes;
+    int *graph_tensor; /* (tensors) index in the graph, -1 for none */
+} mgl_check;
+
+/* ---- reports (report.c) ---- */
+
+/* Adds a diagnostic. task -1: none; line 0: the task's. */
+void mgl_check_report(mgl_check *check, int code, int task, int line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Adds a line of witness to the newest diagnostic. */
+void mgl_check_witness(mgl_check *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Zeroed memory; remembers when there was none. */
+void *mgl_check_alloc(mgl_check *check, size_t count, size_t size);
+/* Whether the passes so far allow another one. */
+bool mgl_check_clean(const mgl_check *check);
+/* Whether a pass that found faults may find more: there is room for them. */
+bool mgl_check_goes_on(const mgl_check *check);
+/* Counts comparisons; the first that is too many is reported (MG121), and false from then on. */
+bool mgl_check_spend(mgl_check *check, size_t steps);
+
+/* "task 12 (queue 0, line 33: linear_add)", and "x[:rows,0:128]". Both return `to`. */
+const char *mgl_check_task(const mgl_check *check, int task, char to[MGL_NAME_TEXT]);
+const char *mgl_check_region(const mgl_check *check, int region, char to[MGL_NAME_TEXT]);
+
+/* ---- passes ---- */
+
+void mgl_check_form(mgl_check *check);
+void mgl_check_operands(mgl_check *check);  /* each operand for itself */
+void mgl_check_relations(mgl_check *check); /* operands of a task, and the io roles; after bounds */
+void mgl_check_limits(mgl_check *check);    /* MG405 to MG408: before anything counts rows */
+void mgl_check_bounds(mgl_check *check);
+void mgl_check_deadlock(mgl_check *check);
+void mgl_check_epochs(mgl_check *check); /* the epoch edge; after order */
+void mgl_check_race(mgl_check *check);
+void mgl_check_init(mgl_check *check);
+void mgl_check_complete(mgl_check *check);
+void mgl_check_model(mgl_check *check);   /* MG701, MG702 */
+void mgl_check_weights(mgl_check *check); /* MG603; after model */
+void mgl_check_meaning(mgl_check *check);
+
+/* ---- rectangles (boxes.c) ---- */
+
+/* Fills `boxes`. */
+void mgl_boxes_make(mgl_check *check);
+/* The boxes that overlap a region, in order; valid until the next call. Spends steps: none when they
+ * are spent. */
+const int *mgl_boxes_overlapping(mgl_check *check, const mgl_region *region, int *count);
+
+/* ---- values in columns (columns.c) ---- */
+
+/* Buffer columns [lo, hi) hold columns [lo + shift, hi + shift) of a node's value. */
+typedef struct mgl_interval {
+    int64_t lo, hi;
+    int node;
+    int64_t shift;
+} mgl_interval;
+
+/* Zero-initialise; release `items`. */
+typedef struct mgl_columns {
+    mgl_interval *items; /* sorted, disjoint */
+    size_t count, capacity;
+} mgl_columns;
+
+/* Columns [lo, hi) become those of `node` from its column node_lo on. False: out of memory. */
+bool mgl_columns_set(mgl_columns *columns, int64_t lo, int64_t hi, int node, int64_t node_lo);
+/* Finds the one value that fills [lo, hi); false when there is none. */
+bool mgl_columns_get(const mgl_columns *columns, int64_t lo, int64_t hi, int *node,
+                     int64_t *node_lo);
+
+/* ---- happens-before (order.c) ---- */
+
+/* Fills clock_of and clocks from queue order and waits; needs `order`. */
+void mgl_order_compute(mgl_check *check);
+/* Whether task a happens before task b, in every execution of an epoch. */
+bool mgl_order_before(const mgl_check *check, int a, int b);
+
+/* ---- small readers of the program ---- */
+
+/* Region `operand` (in before out) of a task. */
+static inline int mgl_task_region(const mgl_task *task, int operand)
+{
+    return task->in.first + operand;
+}
+
+static inline bool mgl_dtype_is_float(mgl_dtype dtype)
+{
+    return dtype == MGL_F32 || dtype == MGL_BF16 || dtype == MGL_F16;
+}
+
+/* Signals of a counter in an epoch. */
+static inline int mgl_counter_signals(const mgl_check *check, int counter)
+{
+    return check->producer_first[counter + 1] - check->producer_first[counter];
+}
+
+/* Length of a fixed range. */
+static inline int64_t mgl_range_length(const mgl_range *range)
+{
+    return range->hi - range->lo;
+}
+
+/* Whether two regions of one buffer have an element in common, in some epoch. */
+bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b, int rank);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * MG701 and MG702: the program is for this model. Geometry, eps and capacity are the graph's, and each
+ * tensor of the program is one of the checkpoint, by name and shape. What the tasks do with them is
+ * meaning.c.
+ */
+#include "validator/check.h"
+
+#include <inttypes.h>
+
+static bool same_geometry(const mgl_geometry *a, const mgl_geometry *b)
+{
+    return a->hidden == b->hidden && a->layers == b->layers && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
+           a->vocab == b->vocab && !(a->eps < b->eps) && !(a->eps > b->eps);
+}
+
+static void check_tensor(mgl_check *check, int index)
+{
+    const mgl_program_tensor *tensor = &check->program->tensors[index];
+    int found = mgl_graph_find_tensor(check->graph, tensor->checkpoint);
+    check->graph_tensor[index] = found;
+    if (found < 0) {
+        mgl_check_report(check, 702, -1, tensor->line,
+                         "tensor %.64s: the checkpoint has no \"%.160s\"", tensor->name,
+                         tensor->checkpoint);
+        return;
+    }
+    const mgl_tensor *real = &check->graph->tensors[found];
+    if (real->rank != tensor->rank || real->rows != tensor->rows || real->cols != tensor->cols)
+        mgl_check_report(check, 702, -1, tensor->line,
+                         "tensor %.64s is rank %d, %" PRId64 " x %" PRId64
+                         "; in the checkpoint \"%.160s\" is rank %d, %" PRId64 " x %" PRId64,
+                         tensor->name, tensor->rank, tensor->rows, tensor->cols, real->name,
+                         real->rank, real->rows, real->cols);
+}
+
+void mgl_check_model(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    const mgl_graph *graph = check->graph;
+    if (!graph)
+        return;
+    if (!same_geometry(&p->geometry, &graph->geometry)) {
+        const mgl_geometry *a = &p->geometry, *b = &graph->geometry;
+        mgl_check_report(check, 701, -1, 0,
+                         "the program's model line is not this model's geometry");
+        mgl_check_witness(check,
+                          "program: hidden %d layers %d heads %d kv_heads %d head_dim %d ffn %d "
+                          "vocab %d eps %.9g",
+                          a->hidden, a->layers, a->heads, a->kv_heads, a->head_dim, a->ffn,
+                          a->vocab, (double)a->eps);
+        mgl_check_witness(check,
+                          "model:   hidden %d layers %d heads %d kv_heads %d head_dim %d ffn %d "
+                          "vocab %d eps %.9g",
+                          b->hidden, b->layers, b->heads, b->kv_heads, b->head_dim, b->ffn,
+                          b->vocab, (double)b->eps);
+    }
+    if (p->limits.capacity > graph->max_positions)
+        mgl_check_report(check, 701, -1, 0, "capacity %d exceeds the model's %d positions",
+                         p->limits.capacity, graph->max_positions);
+    check->graph_tensor =
+        mgl_check_alloc(check, (size_t)p->tensor_count, sizeof *check->graph_tensor);
+    for (int i = 0; i < p->tensor_count && !check->no_memory; i++)
+        check_tensor(check, i);
+}

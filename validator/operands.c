@@ -1,0 +1,485 @@
+/*
+ * MG1xx, second half: every task against the row of its op in ops.def. First each operand for itself
+ * (mgl_check_operands), then, when bounds.c has found every region inside its buffer, how the operands
+ * of one task fit each other and the model (mgl_check_relations), and which buffer plays which part
+ * between enter and sample.
+ *
+ * Legality is what is listed here: an op without a row in `relations` would not be accepted.
+ */
+#include "validator/check.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+
+/* ---- one operand ---- */
+
+static mgl_dtype wanted_dtype(const mgl_program *p, mgl_operand_dtype dtype)
+{
+    switch (dtype) {
+    case MGL_OPERAND_I32:
+        return MGL_I32;
+    case MGL_OPERAND_WEIGHT:
+        return p->dtype;
+    case MGL_OPERAND_CACHE:
+        return p->kv_dtype;
+    case MGL_OPERAND_F32:
+        break;
+    }
+    return MGL_F32;
+}
+
+/* Whether a range is what a letter of ops.def says; NULL, or what it should be. */
+static const char *range_fault(char letter, const mgl_range *range, const mgl_extent *extent)
+{
+    bool fixed = range->kind == MGL_RANGE_FIXED && extent->symbol != MGL_ROWS;
+    switch (letter) {
+    case 'R':
+        return range->kind == MGL_RANGE_ROWS && extent->symbol == MGL_ROWS ? NULL : "[:rows]";
+    case 'A':
+        return fixed && range->lo == 0 && range->hi == extent->count ? NULL : "the whole extent";
+    case 'S':
+        return fixed ? NULL : "a slice [lo:hi]";
+    case '1':
+        return fixed && range->lo < range->hi && range->hi - 1 == range->lo ? NULL
+                                                                            : "one index [i:i+1]";
+    case 'P':
+        return range->kind == MGL_RANGE_PAST && extent->symbol == MGL_CAPACITY ? NULL : "[:pos]";
+    case 'N':
+        return range->kind == MGL_RANGE_NOW && extent->symbol == MGL_CAPACITY ? NULL : "[pos]";
+    default:
+        return "a range that ops.def lists";
+    }
+}
+
+static void check_operand(mgl_check *check, int t, const mgl_operand *operand, int index)
+{
+    const mgl_program *p = check->program;
+    const mgl_region *region = &p->regions[index];
+    const mgl_buffer *buffer = &p->buffers[region->buffer];
+    char task[MGL_NAME_TEXT];
+    if (region->flag)
+        mgl_check_report(check, 120, t, 0,
+                         "%s: operand %s is a flag region: the machines do not execute flag edges "
+                         "yet, use wait and signal",
+                         mgl_check_task(check, t, task), operand->name);
+    mgl_dtype dtype = wanted_dtype(p, operand->dtype);
+    if (buffer->space != operand->space || buffer->dtype != dtype) {
+        mgl_check_report(check, 107, t, 0,
+                         "%s: operand %s must be %s %s, but buffer %.64s is %s %s",
+                         mgl_check_task(check, t, task), operand->name,
+                         mgl_space_name(operand->space), mgl_dtype_name(dtype), buffer->name,
+                         mgl_space_name(buffer->space), mgl_dtype_name(buffer->dtype));
+        return;
+    }
+    int rank = 0;
+    while (operand->ranges[rank])
+        rank++;
+    if (buffer->rank != rank) {
+        mgl_check_report(
+            check, 107, t, 0, "%s: operand %s has %d dimensions, but buffer %.64s has %d",
+            mgl_check_task(check, t, task), operand->name, rank, buffer->name, buffer->rank);
+        return;
+    }
+    for (int d = 0; d < rank; d++) {
+        const char *fault =
+            range_fault(operand->ranges[d], &region->ranges[d], &buffer->extents[d]);
+        char name[MGL_NAME_TEXT];
+        if (fault)
+            mgl_check_report(check, 107, t, 0, "%s: dimension %d of operand %s, %s, must be %s",
+                             mgl_check_task(check, t, task), d, operand->name,
+                             mgl_check_region(check, index, name), fault);
+    }
+}
+
+/* Most segments of an op: norm_linear may hold parts of q, k and v. */
+static int most_segments(mgl_op op)
+{
+    return mgl_op_get(op)->layout == MGL_LAYOUT_NONE ? 0 : op == MGL_OP_NORM_LINEAR ? 3 : 1;
+}
+
+static void check_segments(mgl_check *check, int t)
+{
+    const mgl_program *p = check->program;
+    const mgl_task *task = &p->tasks[t];
+    const mgl_op_info *op = mgl_op_get(task->op);
+    int most = most_segments(task->op), count = task->segments.count;
+    char name[MGL_NAME_TEXT];
+    if (count > most || count < (most > 0))
+        mgl_check_report(check, 108, t, 0, "%s has %d segments; %s takes %d to %d",
+                         mgl_check_task(check, t, name), count, op->name, most > 0, most);
+    for (int i = 0; i < count; i++) {
+        const mgl_segment *s = &p->segments[task->segments.first + i];
+        if (s->layout != op->layout || (s->tensor2 >= 0) != (op->layout == MGL_LAYOUT_G8X2))
+            mgl_check_report(check, 108, t, 0, "%s: segment %d has layout %s; %s streams %s",
+                             mgl_check_task(check, t, name), i, mgl_layout_name(s->layout),
+                             op->name, mgl_layout_name(op->layout));
+        for (int j = 0; j < 2; j++) {
+            int index = j ? s->tensor2 : s->tensor;
+            const mgl_program_tensor *tensor = index < 0 ? NULL : &p->tensors[index];
+            if (tensor && (tensor->rank != 2 || tensor->dtype != p->dtype))
+                mgl_check_report(check, 105, t, 0,
+                                 "%s: tensor %.64s is rank %d %s; a tape holds matrices of the "
+                                 "types line's %s",
+                                 mgl_check_task(check, t, name), tensor->name, tensor->rank,
+                                 mgl_dtype_name(tensor->dtype), mgl_dtype_name(p->dtype));
+        }
+    }
+}
+
+static void check_task(mgl_check *check, int t)
+{
+    const mgl_task *task = &check->program->tasks[t];
+    const mgl_op_info *op = mgl_op_get(task->op);
+    char name[MGL_NAME_TEXT];
+    if (task->op == MGL_OP_CLEAR) {
+        mgl_check_report(check, 120, t, 0, "%s: the machines do not execute flag edges yet",
+                         mgl_check_task(check, t, name));
+        return;
+    }
+    if (task->in.count != op->in_count || task->out.count != op->out_count) {
+        mgl_check_report(check, 106, t, 0, "%s has %d inputs and %d outputs; %s takes %d and %d",
+                         mgl_check_task(check, t, name), task->in.count, task->out.count, op->name,
+                         op->in_count, op->out_count);
+        return;
+    }
+    for (int i = 0; i < op->in_count + op->out_count; i++)
+        check_operand(check, t, &op->operands[i], mgl_task_region(task, i));
+    check_segments(check, t);
+}
+
+/* ---- the shape of a queue ---- */
+
+static void check_queues(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    int samples = 0;
+    for (int q = 0; q < p->queue_count; q++) {
+        const mgl_run *run = &p->queues[q].tasks;
+        if (run->count == 0 || p->tasks[run->first].op != MGL_OP_ENTER)
+            mgl_check_report(check, 110, run->count ? run->first : -1, p->queues[q].line,
+                             "queue %d does not open with enter", q);
+        for (int i = 0; i < run->count; i++) {
+            int t = run->first + i;
+            char name[MGL_NAME_TEXT];
+            if (i > 0 && p->tasks[t].op == MGL_OP_ENTER)
+                mgl_check_report(check, 110, t, 0, "%s stands behind the first task of its queue",
+                                 mgl_check_task(check, t, name));
+            if (p->tasks[t].op != MGL_OP_SAMPLE)
+                continue;
+            samples++;
+            check->sample = t;
+            if (i != run->count - 1)
+                mgl_check_report(check, 111, t, 0, "%s is not the last task of its queue",
+                                 mgl_check_task(check, t, name));
+        }
+    }
+    if (samples != 1)
+        mgl_check_report(check, 111, samples ? check->sample : -1, 0,
+                         "the program has %d sample tasks; an epoch ends with exactly one",
+                         samples);
+}
+
+void mgl_check_operands(mgl_check *check)
+{
+    for (int t = 0; t < check->program->task_count; t++)
+        check_task(check, t);
+    check_queues(check);
+}
+
+/* ---- operands of one task together ---- */
+
+/* What the relations of one task are stated over. */
+struct view {
+    mgl_check *check;
+    int task;
+    const mgl_geometry *model;
+    const mgl_region *regions;   /* of the task, in before out */
+    const mgl_segment *segments; /* of the task */
+};
+
+static const mgl_range *range(const struct view *v, int operand, int dimension)
+{
+    return &v->regions[operand].ranges[dimension];
+}
+
+/* Columns of a rank-2 operand's slice. */
+static int64_t columns(const struct view *v, int operand)
+{
+    return mgl_range_length(range(v, operand, 1));
+}
+
+static const mgl_buffer *buffer_of(const struct view *v, int operand)
+{
+    return &v->check->program->buffers[v->regions[operand].buffer];
+}
+
+static int64_t extent(const struct view *v, int operand, int dimension)
+{
+    return buffer_of(v, operand)->extents[dimension].count;
+}
+
+static void equal(const struct view *v, const char *what, int64_t is, const char *of,
+                  int64_t wanted)
+{
+    char name[MGL_NAME_TEXT];
+    if (is != wanted)
+        mgl_check_report(v->check, 109, v->task, 0, "%s: %s is %" PRId64 ", but %s is %" PRId64,
+                         mgl_check_task(v->check, v->task, name), what, is, of, wanted);
+}
+
+static void demand(const struct view *v, bool condition, const char *what)
+{
+    char name[MGL_NAME_TEXT];
+    if (!condition)
+        mgl_check_report(v->check, 109, v->task, 0, "%s: %s",
+                         mgl_check_task(v->check, v->task, name), what);
+}
+
+static int64_t group_width(const struct view *v)
+{
+    return (int64_t)(v->model->heads / v->model->kv_heads) * v->model->head_dim;
+}
+
+/* Segments stream whole rows of tensors (rows, cols); 0: any number of rows. */
+static void check_tensors(const struct view *v, int64_t rows, int64_t cols)
+{
+    const mgl_program *p = v->check->program;
+    int count = p->tasks[v->task].segments.count;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < 2; j++) {
+            int index = j ? v->segments[i].tensor2 : v->segments[i].tensor;
+            if (index < 0)
+                continue;
+            const mgl_program_tensor *tensor = &p->tensors[index];
+            equal(v, "the tensor's number of columns", tensor->cols, "the input's width", cols);
+            if (rows)
+                equal(v, "the tensor's number of rows", tensor->rows, "the output's width", rows);
+            equal(v, "the first streamed column", v->segments[i].col_lo, "the tensor's first", 0);
+            equal(v, "the end of the streamed columns", v->segments[i].col_hi, "the tensor's",
+                  tensor->cols);
+        }
+}
+
+static int64_t streamed_rows(const struct view *v)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < v->check->program->tasks[v->task].segments.count; i++)
+        rows += mgl_segment_rows(&v->segments[i]);
+    return rows;
+}
+
+/* x (rows, hidden) and its norm g (hidden). */
+static void check_normed(const struct view *v, int x, int g)
+{
+    equal(v, "the width of x", extent(v, x, 1), "hidden", v->model->hidden);
+    equal(v, "the width of g", extent(v, g, 0), "hidden", v->model->hidden);
+    demand(v, buffer_of(v, g)->source == MGL_SOURCE_TENSOR, "g must come from a tensor");
+}
+
+static void check_enter(const struct view *v)
+{
+    const mgl_program *p = v->check->program;
+    const mgl_task *sample = &p->tasks[v->check->sample];
+    int control = p->regions[mgl_task_region(sample, MGL_SAMPLE_CONTROL)].buffer;
+    int table = p->regions[mgl_task_region(sample, MGL_SAMPLE_TABLE)].buffer;
+    char name[MGL_NAME_TEXT];
+    if (v->regions[0].buffer != control || v->regions[1].buffer != table)
+        mgl_check_report(v->check, 112, v->task, 0,
+                         "%s does not read the control and table that sample writes (%.48s, %.48s)",
+                         mgl_check_task(v->check, v->task, name), p->buffers[control].name,
+                         p->buffers[table].name);
+}
+
+static void check_embed(const struct view *v)
+{
+    equal(v, "the embedding's number of rows", extent(v, 0, 0), "vocab", v->model->vocab);
+    equal(v, "the embedding's width", extent(v, 0, 1), "hidden", v->model->hidden);
+    equal(v, "the width of y", columns(v, 1), "that of the embedding's slice", columns(v, 0));
+    demand(v, buffer_of(v, 0)->source == MGL_SOURCE_TENSOR,
+           "the embedding must come from a tensor");
+}
+
+static void check_norm_linear(const struct view *v)
+{
+    check_normed(v, 0, 1);
+    check_tensors(v, 0, v->model->hidden);
+    equal(v, "the width of y", columns(v, 2), "the number of streamed rows", streamed_rows(v));
+}
+
+static void check_rope(const struct view *v, int rope)
+{
+    demand(v, buffer_of(v, rope)->source == MGL_SOURCE_ROPE, "rope must be the rope table");
+}
+
+/* The cache operands of one kv head: the same head of k and of v, read and appended. */
+static void check_cache(const struct view *v, int k_past, int v_past, int k_now, int v_now)
+{
+    int64_t head = range(v, k_past, 1)->lo;
+    demand(v, v->regions[k_past].buffer != v->regions[v_past].buffer,
+           "k and v need caches of their own");
+    equal(v, "the kv head of v_past", range(v, v_past, 1)->lo, "that of k_past", head);
+    if (k_now < 0)
+        return;
+    equal(v, "the kv head of k_now", range(v, k_now, 1)->lo, "that of k_past", head);
+    equal(v, "the kv head of v_now", range(v, v_now, 1)->lo, "that of k_past", head);
+    demand(v,
+           v->regions[k_now].buffer == v->regions[k_past].buffer &&
+               v->regions[v_now].buffer == v->regions[v_past].buffer,
+           "k_now and v_now must be the buffers of k_past and v_past");
+}
+
+static void check_query(const struct view *v, int q, int k, int value)
+{
+    equal(v, "the width of q", columns(v, q), "that of a group of heads", group_width(v));
+    if (k < 0)
+        return;
+    equal(v, "the width of k", columns(v, k), "head_dim", v->model->head_dim);
+    equal(v, "the width of v", columns(v, value), "head_dim", v->model->head_dim);
+}
+
+static void check_attend(const struct view *v)
+{
+    check_query(v, 0, 1, 2);
+    check_rope(v, 3);
+    check_cache(v, 4, 5, 7, 8);
+    equal(v, "the width of y", columns(v, 6), "that of q", columns(v, 0));
+}
+
+/* part (splits, rows, heads, head_dim + 2); `heads` of it, or 0 for any. */
+static void check_part(const struct view *v, int part, int64_t heads)
+{
+    int64_t splits = extent(v, part, 0);
+    demand(v, splits >= 2 && splits <= MGL_MAX_SPLITS, "part must have 2 to 64 splits");
+    equal(v, "the number of heads of part", extent(v, part, 2), "heads", v->model->heads);
+    equal(v, "the last extent of part", extent(v, part, 3), "head_dim + 2", v->model->head_dim + 2);
+    if (heads)
+        equal(v, "the number of heads in the slice of part", mgl_range_length(range(v, part, 2)),
+              "that of a group", heads);
+}
+
+static void check_attend_tail(const struct view *v)
+{
+    check_query(v, 0, 1, 2);
+    check_rope(v, 3);
+    check_cache(v, 4, 5, 7, 8);
+    check_part(v, 6, v->model->heads / v->model->kv_heads);
+}
+
+static void check_attend_past(const struct view *v)
+{
+    check_query(v, 0, -1, -1);
+    check_rope(v, 1);
+    check_cache(v, 2, 3, -1, -1);
+    check_part(v, 4, v->model->heads / v->model->kv_heads);
+}
+
+static void check_merge(const struct view *v)
+{
+    check_part(v, 0, 0);
+    equal(v, "the width of y", columns(v, 1), "heads in the slice of part x head_dim",
+          mgl_range_length(range(v, 0, 2)) * v->model->head_dim);
+}
+
+static void check_linear_add(const struct view *v)
+{
+    int64_t width = extent(v, 0, 1);
+    demand(v, width == (int64_t)v->model->heads * v->model->head_dim || width == v->model->ffn,
+           "a must be as wide as the attention's output or ffn");
+    check_tensors(v, v->model->hidden, width);
+    equal(v, "the width of y", columns(v, 2), "the number of streamed rows", streamed_rows(v));
+    demand(v, range(v, 1, 1)->lo == range(v, 2, 1)->lo && range(v, 1, 1)->hi == range(v, 2, 1)->hi,
+           "b and y must have the same columns");
+}
+
+static void check_norm_swiglu(const struct view *v)
+{
+    check_normed(v, 0, 1);
+    check_tensors(v, v->model->ffn, v->model->hidden);
+    equal(v, "the width of y", columns(v, 2), "the number of streamed rows", streamed_rows(v));
+}
+
+static void check_head(const struct view *v)
+{
+    check_normed(v, 0, 1);
+    check_tensors(v, v->model->vocab, v->model->hidden);
+    equal(v, "the width of the logits", extent(v, 2, 1), "vocab", v->model->vocab);
+    equal(v, "the first column of the logits", range(v, 2, 1)->lo, "the first streamed row",
+          v->segments[0].row_lo);
+    equal(v, "the end of the columns of the logits", range(v, 2, 1)->hi,
+          "that of the streamed rows", v->segments[0].row_hi);
+    equal(v, "the part of best_id", range(v, 4, 1)->lo, "that of best_value", range(v, 3, 1)->lo);
+}
+
+/* One io buffer of sample: its shape, and that it plays no other part. */
+static void check_role(const struct view *v, int operand, int64_t first, int64_t second)
+{
+    const mgl_buffer *buffer = buffer_of(v, operand);
+    const mgl_op_info *op = mgl_op_get(MGL_OP_SAMPLE);
+    char name[MGL_NAME_TEXT];
+    mgl_check_task(v->check, v->task, name);
+    if (buffer->extents[0].count != first ||
+        (buffer->rank > 1 && buffer->extents[1].count != second))
+        mgl_check_report(v->check, 112, v->task, 0,
+                         "%s: buffer %.64s has the wrong shape for %s; it must be %" PRId64
+                         " by %" PRId64,
+                         name, buffer->name, op->operands[operand].name, first, second);
+    for (int other = 0; other < operand; other++)
+        if (v->regions[other].buffer == v->regions[operand].buffer &&
+            !(other == MGL_SAMPLE_SEQUENCE && operand == MGL_SAMPLE_SEQUENCE_NEXT))
+            mgl_check_report(v->check, 112, v->task, 0, "%s: buffer %.64s is both %s and %s", name,
+                             buffer->name, op->operands[other].name, op->operands[operand].name);
+}
+
+static void check_sample(const struct view *v)
+{
+    const mgl_limits *limits = &v->check->program->limits;
+    int64_t parts = extent(v, MGL_SAMPLE_BEST_VALUE, 1), sequences = limits->sequences;
+    check_role(v, MGL_SAMPLE_LOGITS, limits->rows, v->model->vocab);
+    check_role(v, MGL_SAMPLE_BEST_VALUE, limits->rows, parts);
+    check_role(v, MGL_SAMPLE_BEST_ID, limits->rows, parts);
+    check_role(v, MGL_SAMPLE_SEQUENCE, sequences, MGL_CHECK_SEQUENCE_WORDS);
+    check_role(v, MGL_SAMPLE_PROMPT, sequences, limits->capacity);
+    check_role(v, MGL_SAMPLE_CONTROL, MGL_CHECK_CONTROL_WORDS, 1);
+    check_role(v, MGL_SAMPLE_TABLE, limits->rows, MGL_CHECK_TABLE_WORDS);
+    check_role(v, MGL_SAMPLE_SEQUENCE_NEXT, sequences, MGL_CHECK_SEQUENCE_WORDS);
+    check_role(v, MGL_SAMPLE_OUTPUT, sequences, limits->capacity);
+    check_role(v, MGL_SAMPLE_SCORE, sequences, limits->capacity);
+    demand(v, v->regions[MGL_SAMPLE_SEQUENCE].buffer == v->regions[MGL_SAMPLE_SEQUENCE_NEXT].buffer,
+           "sequence and sequence_next must be one buffer");
+}
+
+typedef void relation_fn(const struct view *view);
+
+static relation_fn *const relations[MGL_OP_COUNT] = {
+    [MGL_OP_ENTER] = check_enter,
+    [MGL_OP_EMBED] = check_embed,
+    [MGL_OP_NORM_LINEAR] = check_norm_linear,
+    [MGL_OP_ATTEND] = check_attend,
+    [MGL_OP_ATTEND_TAIL] = check_attend_tail,
+    [MGL_OP_ATTEND_PAST] = check_attend_past,
+    [MGL_OP_MERGE] = check_merge,
+    [MGL_OP_LINEAR_ADD] = check_linear_add,
+    [MGL_OP_NORM_SWIGLU] = check_norm_swiglu,
+    [MGL_OP_HEAD] = check_head,
+    [MGL_OP_SAMPLE] = check_sample,
+};
+
+void mgl_check_relations(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    for (int t = 0; t < p->task_count; t++) {
+        const mgl_task *task = &p->tasks[t];
+        struct view view = {.check = check,
+                            .task = t,
+                            .model = &p->geometry,
+                            .regions = &p->regions[task->in.first],
+                            .segments =
+                                task->segments.count ? &p->segments[task->segments.first] : NULL};
+        if (relations[task->op])
+            relations[task->op](&view);
+        else
+            mgl_check_report(check, 107, t, 0, "the op %s is not accepted",
+                             mgl_op_get(task->op)->name);
+    }
+}

@@ -1,0 +1,207 @@
+/*
+ * Happens-before within an epoch, as vector clocks: for each task and queue, how many tasks of that
+ * queue happen before it in every execution. A task inherits the clock of the task in front of it on
+ * its queue and joins, for each wait, what the wait proves.
+ *
+ * A wait c >= t with t = P proves that all P producers are before it: the counter can not get there
+ * without each of them, and no producer's next epoch comes early (deadlock.c). With 0 < t < P,
+ * producer i is before waiter j when the counter can not reach t without i: when fewer than t of the
+ * producers are neither i, nor ordered after i, nor j, nor ordered after j. Take an execution
+ * in which j has seen t signals: one of them is i's or that of a task after i, and either way i's
+ * stores are visible to j, since the counter's increments are one release sequence. The rule is
+ * used with the order known so far, which can only leave out edges; rounds repeat until
+ * nothing new follows. Whatever stays unproved is no edge: a race is then reported where
+ * a better proof might find none.
+ */
+#include "validator/check.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+enum {
+    DIRECT_PRODUCERS = 4, /* joins of so few are not worth a cached row */
+    MOST_ROUNDS = 16
+};
+#define MOST_STEPS ((int64_t)1 << 28) /* of the rule for t < P, in one check */
+
+struct ordering {
+    mgl_check *check;
+    size_t queues;
+    int *scratch;      /* (queues) */
+    int **join;        /* (counters) cached clock of a full join, or NULL */
+    int *old_of, *old; /* the clocks of the round before; NULL in the first */
+    int64_t steps;     /* of the rule for t < P so far */
+    bool partial;      /* there are waits with t < P */
+    bool changed;      /* this round ordered more than the one before */
+};
+
+static bool clock_before(const mgl_check *check, const int *clock_of, const int *clocks, int a,
+                         int b)
+{
+    int qa = check->queue_of[a], qb = check->queue_of[b];
+    if (qa == qb)
+        return check->position[a] < check->position[b];
+    size_t row = (size_t)clock_of[b] * (size_t)check->program->queue_count;
+    return check->position[a] < clocks[row + (size_t)qa];
+}
+
+bool mgl_order_before(const mgl_check *check, int a, int b)
+{
+    return clock_before(check, check->clock_of, check->clocks, a, b);
+}
+
+/* clock = max(clock, that of `task` and the task itself) */
+static void join_task(const struct ordering *o, int *clock, int task)
+{
+    const mgl_check *check = o->check;
+    const int *other = &check->clocks[(size_t)check->clock_of[task] * o->queues];
+    for (size_t q = 0; q < o->queues; q++)
+        if (other[q] > clock[q])
+            clock[q] = other[q];
+    int own = check->queue_of[task], after = check->position[task] + 1;
+    if (after > clock[own])
+        clock[own] = after;
+}
+
+static void join_all(struct ordering *o, int *clock, int counter)
+{
+    mgl_check *check = o->check;
+    int first = check->producer_first[counter], last = check->producer_first[counter + 1];
+    if (last - first <= DIRECT_PRODUCERS) {
+        for (int i = first; i < last; i++)
+            join_task(o, clock, check->producers[i]);
+        return;
+    }
+    if (!o->join[counter]) {
+        o->join[counter] = mgl_check_alloc(check, o->queues, sizeof(int));
+        for (int i = first; i < last && !check->no_memory; i++)
+            join_task(o, o->join[counter], check->producers[i]);
+    }
+    for (size_t q = 0; q < o->queues && !check->no_memory; q++)
+        if (o->join[counter][q] > clock[q])
+            clock[q] = o->join[counter][q];
+}
+
+/* Whether a == b or a is known, from the round before, to happen before b. */
+static bool not_after(const struct ordering *o, int a, int b)
+{
+    return a == b || clock_before(o->check, o->old_of, o->old, a, b);
+}
+
+/* Joins those producers without which the counter can not reach the threshold. */
+static void join_necessary(struct ordering *o, int *clock, int waiter, const mgl_wait *wait)
+{
+    const mgl_check *check = o->check;
+    int first = check->producer_first[wait->counter];
+    int last = check->producer_first[wait->counter + 1];
+    int64_t n = last - first;
+    if (o->steps + n * n > MOST_STEPS)
+        return;
+    o->steps += n * n;
+    for (int i = first; i < last; i++) {
+        int producer = check->producers[i], others = 0;
+        if (not_after(o, waiter, producer))
+            continue;
+        for (int j = first; j < last; j++)
+            others += !not_after(o, producer, check->producers[j]) &&
+                      !not_after(o, waiter, check->producers[j]);
+        if (others < wait->threshold)
+            join_task(o, clock, producer);
+    }
+}
+
+/* Keeps the clock as a row of its own, or as that of the task in front when it is the same. */
+static void keep_clock(struct ordering *o, int task, const int *clock)
+{
+    mgl_check *check = o->check;
+    if (check->position[task] > 0) {
+        int row = check->clock_of[task - 1];
+        if (!memcmp(&check->clocks[(size_t)row * o->queues], clock, o->queues * sizeof *clock)) {
+            check->clock_of[task] = row;
+            return;
+        }
+    }
+    if (!mgl_grow((void **)&check->clocks, &check->clock_capacity, check->clock_rows,
+                  o->queues * sizeof(int))) {
+        check->no_memory = true;
+        return;
+    }
+    check->clock_of[task] = (int)check->clock_rows;
+    memcpy(&check->clocks[check->clock_rows++ * o->queues], clock, o->queues * sizeof *clock);
+}
+
+static void order_task(struct ordering *o, int task)
+{
+    mgl_check *check = o->check;
+    const mgl_program *p = check->program;
+    int *clock = o->scratch;
+    if (check->position[task] == 0)
+        memset(clock, 0, o->queues * sizeof *clock);
+    else
+        memcpy(clock, &check->clocks[(size_t)check->clock_of[task - 1] * o->queues],
+               o->queues * sizeof *clock);
+    for (int i = 0; i < p->tasks[task].waits.count && !check->no_memory; i++) {
+        const mgl_wait *wait = &p->waits[p->tasks[task].waits.first + i];
+        if (wait->threshold == 0)
+            continue;
+        if (wait->threshold == mgl_counter_signals(check, wait->counter))
+            join_all(o, clock, wait->counter);
+        else if (o->old)
+            join_necessary(o, clock, task, wait);
+        else
+            o->partial = true;
+    }
+    /* What a task inherits of its own queue is told by positions, not by the clock. */
+    clock[check->queue_of[task]] = 0;
+    if (check->no_memory)
+        return;
+    keep_clock(o, task, clock);
+    if (o->old && !check->no_memory &&
+        memcmp(&check->clocks[(size_t)check->clock_of[task] * o->queues],
+               &o->old[(size_t)o->old_of[task] * o->queues], o->queues * sizeof *clock) != 0)
+        o->changed = true;
+}
+
+static void forget_joins(struct ordering *o)
+{
+    for (int c = 0; c < o->check->program->counter_count && o->join; c++) {
+        mgl_free(o->join[c]);
+        o->join[c] = NULL;
+    }
+}
+
+/* One pass over the epoch; the clocks of the round before are in old_of and old. */
+static void run_round(struct ordering *o)
+{
+    mgl_check *check = o->check;
+    size_t tasks = (size_t)check->program->task_count;
+    o->changed = false;
+    check->clock_rows = check->clock_capacity = 0;
+    check->clocks = NULL;
+    check->clock_of = mgl_check_alloc(check, tasks, sizeof *check->clock_of);
+    for (size_t i = 0; i < tasks && !check->no_memory; i++)
+        order_task(o, check->order[i]);
+    forget_joins(o);
+    mgl_free(o->old_of);
+    mgl_free(o->old);
+    o->old_of = o->old = NULL;
+}
+
+void mgl_order_compute(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    struct ordering o = {.check = check, .queues = (size_t)p->queue_count};
+    o.scratch = mgl_check_alloc(check, o.queues, sizeof *o.scratch);
+    o.join = mgl_check_alloc(check, (size_t)p->counter_count, sizeof *o.join);
+    if (!check->no_memory)
+        run_round(&o);
+    o.changed = o.partial;
+    for (int round = 1; round < MOST_ROUNDS && o.changed && !check->no_memory; round++) {
+        o.old_of = check->clock_of;
+        o.old = check->clocks;
+        run_round(&o);
+    }
+    mgl_free(o.scratch);
+    mgl_free(o.join);
+}

@@ -1,0 +1,151 @@
+/*
+ * MG3xx: any two accesses to overlapping regions, at least one a write, are ordered.
+ *
+ * Tasks are taken in the order of the simulation, along which every happens-before edge points
+ * forward. Each box remembers, for each queue, the last task that read it and the last that wrote it:
+ * when that one happens before the task at hand, so do all earlier ones of the queue. So every
+ * conflicting pair is decided, and the first unordered one of each operand is reported. Within one
+ * epoch this is all; across epochs everything is ordered by the epoch edge (deadlock.c).
+ *
+ * Rows are not told apart: [:rows] overlaps [:rows]. In the cache [:pos] never overlaps [pos], and [pos]
+ * overlaps [pos] of the same head.
+ */
+#include "validator/check.h"
+
+#include "base/memory.h"
+
+/* The last task of each queue that used a box in one way. */
+struct users {
+    int *tasks;
+    size_t count, capacity;
+};
+
+struct access {
+    struct users readers, writers;
+};
+
+/* ---- within a task ---- */
+
+/* Whether the op may write this output over this input, when both are the same rectangle. */
+static bool in_place(mgl_op op, int in, int out)
+{
+    const mgl_op_info *info = mgl_op_get(op);
+    return (op == MGL_OP_LINEAR_ADD && in == 1 && out == info->in_count) ||
+           (op == MGL_OP_SAMPLE && in == MGL_SAMPLE_SEQUENCE && out == MGL_SAMPLE_SEQUENCE_NEXT);
+}
+
+static void check_self(mgl_check *check, int t)
+{
+    const mgl_program *p = check->program;
+    const mgl_task *task = &p->tasks[t];
+    for (int out = task->in.count; out < task->in.count + task->out.count; out++)
+        for (int other = 0; other < out; other++) {
+            int a = mgl_task_region(task, other), b = mgl_task_region(task, out);
+            const mgl_region *x = &p->regions[a], *y = &p->regions[b];
+            if (x->buffer != y->buffer || !mgl_region_overlaps(x, y, p->buffers[x->buffer].rank))
+                continue;
+            if (in_place(task->op, other, out) &&
+                check->boxes.of_region[a] == check->boxes.of_region[b])
+                continue;
+            const mgl_operand *operands = mgl_op_get(task->op)->operands;
+            char name[MGL_NAME_TEXT], first[MGL_NAME_TEXT], second[MGL_NAME_TEXT];
+            mgl_check_report(check, 303, t, 0, "%s: %s %s overlaps %s %s",
+                             mgl_check_task(check, t, name), operands[out].name,
+                             mgl_check_region(check, b, second), operands[other].name,
+                             mgl_check_region(check, a, first));
+        }
+}
+
+/* ---- between tasks ---- */
+
+static void note_user(mgl_check *check, struct users *users, int task)
+{
+    for (size_t i = 0; i < users->count; i++)
+        if (check->queue_of[users->tasks[i]] == check->queue_of[task]) {
+            users->tasks[i] = task;
+            return;
+        }
+    if (mgl_grow((void **)&users->tasks, &users->capacity, users->count, sizeof *users->tasks))
+        users->tasks[users->count++] = task;
+    else
+        check->no_memory = true;
+}
+
+/* A user that does not happen before the task, or -1. */
+static int unordered(const mgl_check *check, const struct users *users, int task)
+{
+    for (size_t i = 0; i < users->count; i++)
+        if (!mgl_order_before(check, users->tasks[i], task))
+            return users->tasks[i];
+    return -1;
+}
+
+static void report_race(mgl_check *check, int task, int region, bool writes, int other,
+                        int other_region, bool other_writes)
+{
+    char name[MGL_NAME_TEXT], other_name[MGL_NAME_TEXT];
+    char place[MGL_NAME_TEXT], other_place[MGL_NAME_TEXT];
+    mgl_check_task(check, task, name);
+    mgl_check_task(check, other, other_name);
+    mgl_check_region(check, region, place);
+    mgl_check_region(check, other_region, other_place);
+    const char *verb = writes ? "writes" : "reads";
+    const char *other_verb = other_writes ? "writes" : "reads";
+    mgl_check_report(check, writes && other_writes ? 301 : 302, task, 0,
+                     "%s %s %s and %s %s %s, and neither happens before the other", name, verb,
+                     place, other_name, other_verb, other_place);
+    mgl_check_witness(check, "%s %s %s", other_name, other_verb, other_place);
+    mgl_check_witness(check, "%s %s %s", name, verb, place);
+}
+
+static void check_access(mgl_check *check, const struct access *accesses, int task, int region,
+                         bool writes)
+{
+    int count;
+    const int *boxes = mgl_boxes_overlapping(check, &check->program->regions[region], &count);
+    for (int i = 0; i < count; i++) {
+        const struct access *access = &accesses[boxes[i]];
+        int writer = unordered(check, &access->writers, task);
+        int reader = writes && writer < 0 ? unordered(check, &access->readers, task) : -1;
+        if (writer >= 0 || reader >= 0) {
+            report_race(check, task, region, writes, writer >= 0 ? writer : reader,
+                        check->boxes.boxes[boxes[i]].region, writer >= 0);
+            return;
+        }
+    }
+}
+
+static void check_task(mgl_check *check, struct access *accesses, int t)
+{
+    const mgl_task *task = &check->program->tasks[t];
+    const int *of_region = check->boxes.of_region;
+    int count = task->in.count + task->out.count;
+    for (int i = 0; i < count; i++)
+        if (of_region[mgl_task_region(task, i)] >= 0)
+            check_access(check, accesses, t, mgl_task_region(task, i), i >= task->in.count);
+    for (int i = 0; i < count; i++) {
+        int box = of_region[mgl_task_region(task, i)];
+        if (box >= 0)
+            note_user(check, i < task->in.count ? &accesses[box].readers : &accesses[box].writers,
+                      t);
+    }
+}
+
+void mgl_check_race(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    mgl_boxes_make(check);
+    if (check->no_memory)
+        return;
+    size_t count = (size_t)check->boxes.count;
+    struct access *accesses = mgl_check_alloc(check, count, sizeof *accesses);
+    for (int i = 0; i < p->task_count && mgl_check_goes_on(check); i++) {
+        check_self(check, check->order[i]);
+        check_task(check, accesses, check->order[i]);
+    }
+    for (size_t i = 0; i < count && accesses; i++) {
+        mgl_free(accesses[i].readers.tasks);
+        mgl_free(accesses[i].writers.tasks);
+    }
+    mgl_free(accesses);
+}

@@ -1,0 +1,191 @@
+/*
+ * The CPU VM: runs any program on one thread, round and round over the queues, each until a wait of its
+ * next task is not met. It obeys the waits and assumes no order beyond them, so it runs whatever the
+ * validator accepts, and comes to a halt, with an error that says where, on what can not go on.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "vm/cpu/machine.h"
+
+struct cpu_vm {
+    mgl_vm vm; /* first: what the interface sees */
+    mgl_machine machine;
+    double pack_s;
+    bool sampled;            /* a row was sampled since the start of the last run */
+    int sampled_row;         /* the last such row */
+    int delivered[MGL_MAX_ROWS];
+};
+
+/* One run. */
+struct run {
+    struct cpu_vm *cpu;
+    const mgl_vm_request *request;
+    double begun, first; /* clock at the start and at the first token; 0: none yet */
+    bool stop;           /* the callback asked */
+    int epochs;
+};
+
+static void close_cpu(mgl_vm *vm)
+{
+    struct cpu_vm *cpu = (struct cpu_vm *)vm;
+    mgl_machine_close(&cpu->machine);
+    mgl_free(cpu);
+}
+
+/* After a sample: remembers the row of the last sampled logits and hands out the new tokens. */
+static void deliver(struct run *run, const mgl_epoch_rows *epoch)
+{
+    struct cpu_vm *cpu = run->cpu;
+    const mgl_machine *m = &cpu->machine;
+    const int32_t *sequences = mgl_machine_words(m, m->io.sequence);
+    const int32_t *output = mgl_machine_words(m, m->io.output);
+    int capacity = m->program->limits.capacity;
+    for (int r = 0; r < epoch->rows; r++) {
+        if (epoch->table[r * MGL_TABLE_WORDS + MGL_TABLE_WANT] == MGL_WANT_SAMPLE) {
+            cpu->sampled = true;
+            cpu->sampled_row = r;
+        }
+    }
+    for (int s = 0; s < run->request->count; s++) {
+        int produced = sequences[s * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
+        for (; cpu->delivered[s] < produced; cpu->delivered[s]++) {
+            if (run->first == 0.0)
+                run->first = mgl_clock_s();
+            if (run->request->on_token && !run->stop &&
+                !run->request->on_token(run->request->user, s,
+                                        output[s * capacity + cpu->delivered[s]]))
+                run->stop = true;
+        }
+    }
+}
+
+/* Runs queue q until it has to wait or leaves; false when it goes beyond the last epoch. */
+static bool run_queue(struct run *run, int q, int most_epochs, bool *progress)
+{
+    mgl_machine *m = &run->cpu->machine;
+    const mgl_cpu_queue *queue = &m->queues[q];
+    while (!queue->left && !mgl_machine_blocked(m, q)) {
+        if (queue->epoch > most_epochs)
+            return false;
+        mgl_op op = m->program->tasks[mgl_machine_task(m, q)].op;
+        const volatile int *abort = run->request->abort;
+        mgl_machine_execute(m, q, run->stop || (abort && *abort));
+        *progress = true;
+        if (op == MGL_OP_SAMPLE) {
+            run->epochs++;
+            deliver(run, &queue->rows);
+        }
+    }
+    return true;
+}
+
+static bool all_left(const mgl_machine *m)
+{
+    for (int q = 0; q < m->program->queue_count; q++)
+        if (!m->queues[q].left)
+            return false;
+    return true;
+}
+
+static mgl_status run_queues(struct run *run, int most_epochs, mgl_error *err)
+{
+    mgl_machine *m = &run->cpu->machine;
+    while (!all_left(m)) {
+        bool progress = false;
+        for (int q = 0; q < m->program->queue_count; q++)
+            if (!run_queue(run, q, most_epochs, &progress))
+                return mgl_fail(err, MGL_WATCHDOG, NULL,
+                                "queue %d began epoch %d; this request ends after %d at most", q,
+                                m->queues[q].epoch, most_epochs);
+        if (!progress)
+            return mgl_machine_stuck(m, err);
+    }
+    return MGL_OK;
+}
+
+static void fill_report(const struct run *run, mgl_vm_report *out)
+{
+    const mgl_machine *m = &run->cpu->machine;
+    const int32_t *sequences = mgl_machine_words(m, m->io.sequence);
+    const float *score = m->buffers[m->io.score];
+    double end = mgl_clock_s();
+    memset(out, 0, sizeof *out);
+    out->launches = 1;
+    out->epochs = run->epochs;
+    for (int s = 0; s < run->request->count; s++) {
+        const int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
+        size_t offset = (size_t)s * (size_t)m->program->limits.capacity;
+        out->output[s] = mgl_machine_words(m, m->io.output) + offset;
+        out->produced[s] = q[MGL_SEQUENCE_PRODUCED];
+        out->state[s] = q[MGL_SEQUENCE_STATE];
+        if (run->request->sequences[s].mode == MGL_VM_SCORE)
+            out->score[s] = score + offset;
+    }
+    out->prefill_s = (run->first > 0.0 ? run->first : end) - run->begun;
+    out->decode_s = run->first > 0.0 ? end - run->first : 0.0;
+}
+
+static mgl_status run_cpu(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
+                          mgl_error *err)
+{
+    struct cpu_vm *cpu = (struct cpu_vm *)vm;
+    struct run run = {.cpu = cpu, .request = request, .begun = mgl_clock_s()};
+    int most_epochs;
+    memset(cpu->delivered, 0, sizeof cpu->delivered);
+    cpu->sampled = false;
+    mgl_status status = mgl_machine_start(&cpu->machine, request, &most_epochs, err);
+    if (!status)
+        status = run_queues(&run, most_epochs, err);
+    if (!status)
+        fill_report(&run, out);
+    return status;
+}
+
+static mgl_status get_logits_cpu(mgl_vm *vm, float *logits, mgl_error *err)
+{
+    const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
+    const mgl_machine *m = &cpu->machine;
+    size_t vocab = (size_t)m->program->geometry.vocab;
+    if (!cpu->sampled)
+        return mgl_fail(err, MGL_USAGE, NULL, "no token was sampled: there are no logits yet");
+    memcpy(logits, (const float *)m->buffers[m->io.logits] + (size_t)cpu->sampled_row * vocab,
+           vocab * sizeof *logits);
+    return MGL_OK;
+}
+
+static void get_facts_cpu(const mgl_vm *vm, mgl_vm_facts *out)
+{
+    const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
+    memset(out, 0, sizeof *out);
+    snprintf(out->device, sizeof out->device, "cpu (%s)",
+             cpu->machine.plain ? "reference" : cpu->machine.blas.name);
+    out->pack_s = cpu->pack_s;
+    out->tape_bytes = cpu->machine.tape_bytes;
+    out->const_bytes = cpu->machine.const_bytes;
+    out->kv_bytes = cpu->machine.kv_bytes;
+}
+
+mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
+                           const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
+{
+    double begun = mgl_clock_s();
+    struct cpu_vm *cpu = mgl_alloc_zero(1, sizeof *cpu);
+    if (!cpu)
+        return mgl_fail_memory(err, sizeof *cpu);
+    cpu->vm = (mgl_vm){.program = program,
+                       .close = close_cpu,
+                       .run = run_cpu,
+                       .get_logits = get_logits_cpu,
+                       .get_facts = get_facts_cpu};
+    mgl_status status = mgl_machine_open(&cpu->machine, program, graph, options->plain, err);
+    if (status) {
+        close_cpu(&cpu->vm);
+        return status;
+    }
+    cpu->pack_s = mgl_clock_s() - begun;
+    *out = &cpu->vm;
+    return MGL_OK;
+}

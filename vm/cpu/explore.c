@@ -1,0 +1,254 @@
+#include "vm/cpu/explore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "vm/cpu/shadow.h"
+
+struct explorer {
+    mgl_machine machine;
+    mgl_shadow *shadow;
+    const mgl_explore_options *options;
+    mgl_explore_report *report;
+    uint64_t random;   /* state of the generator */
+    int *priorities;   /* (queues) */
+    int *runnable;     /* (queues) */
+    int *entered;      /* (queues) the epoch that a queue last entered; -1: none */
+    int32_t *expected; /* the first interleaving's output, then its scores' bits */
+    size_t words;      /* of output and of scores each */
+    int most_epochs;
+};
+
+/* splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014). */
+static uint64_t next_random(struct explorer *x)
+{
+    uint64_t z = x->random += 0x9E3779B97F4A7C15;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
+    z = (z ^ z >> 27) * 0x94D049BB133111EB;
+    return z ^ z >> 31;
+}
+
+static int below(struct explorer *x, int n)
+{
+    return (int)((next_random(x) >> 32) * (uint64_t)n >> 32);
+}
+
+static bool found(struct explorer *x, mgl_finding finding)
+{
+    x->report->finding = finding;
+    return true;
+}
+
+/* ---- what is looked for --------------------------------------------------------------------- */
+
+static void describe(const mgl_machine *m, int task, char *to, size_t size)
+{
+    int q = m->queue_of[task];
+    int line = m->program->tasks[task].line;
+    int n = snprintf(to, size, "queue %d task %d (%s)", q, task - m->program->queues[q].tasks.first,
+                     mgl_op_get(m->program->tasks[task].op)->name);
+    if (line && n > 0 && (size_t)n < size)
+        snprintf(to + n, size - (size_t)n, " line %d", line);
+}
+
+static bool report_conflict(struct explorer *x, int q, const mgl_conflict *c)
+{
+    const mgl_machine *m = &x->machine;
+    char now[96], other[96] = "nobody", where[64] = "";
+    describe(m, mgl_machine_task(m, q), now, sizeof now);
+    if (c->other >= 0)
+        describe(m, c->other, other, sizeof other);
+    if (c->position >= 0)
+        snprintf(where, sizeof where, " of sequence %d at position %d", c->sequence, c->position);
+    const char *name = m->program->buffers[c->buffer].name;
+    if (c->kind == MGL_UNWRITTEN) {
+        snprintf(x->report->message, sizeof x->report->message,
+                 "epoch %d: %s reads %s%s, last written by %s, and not in this epoch",
+                 m->queues[q].epoch, now, name, where, other);
+        return found(x, MGL_FOUND_UNINITIALISED);
+    }
+    snprintf(x->report->message, sizeof x->report->message,
+             "epoch %d: %s %s %s%s, and nothing orders that after the %s by %s",
+             m->queues[q].epoch, now, c->write ? "writes" : "reads", name, where,
+             c->other_write ? "write" : "read", other);
+    return found(x, MGL_FOUND_RACE);
+}
+
+static bool report_stuck(struct explorer *x)
+{
+    mgl_error err;
+    mgl_machine_stuck(&x->machine, &err);
+    snprintf(x->report->message, sizeof x->report->message, "%.590s", err.message);
+    return found(x, MGL_FOUND_STUCK);
+}
+
+/* Queue q has executed enter: does it leave where others run, or run where others left? */
+static bool check_exit(struct explorer *x, int q, int epoch)
+{
+    const mgl_machine *m = &x->machine;
+    if (!m->queues[q].left)
+        x->entered[q] = epoch;
+    for (int i = 0; i < m->program->queue_count; i++) {
+        bool early = m->queues[q].left ? x->entered[i] >= epoch
+                                       : m->queues[i].left && m->queues[i].epoch <= epoch;
+        if (!early)
+            continue;
+        int left = m->queues[q].left ? q : i;
+        snprintf(x->report->message, sizeof x->report->message,
+                 "queue %d leaves at epoch %d, and queue %d runs epoch %d", left,
+                 m->queues[left].epoch, left == q ? i : q, left == q ? x->entered[i] : epoch);
+        return found(x, MGL_FOUND_EARLY_EXIT);
+    }
+    return false;
+}
+
+/* After a sample: no value of this epoch may count in the next. All ones is a NaN. */
+static void poison(const mgl_machine *m)
+{
+    for (int i = 0; i < m->program->buffer_count; i++)
+        if (m->program->buffers[i].space == MGL_SPACE_ACT)
+            memset(m->buffers[i], 0xFF, mgl_buffer_bytes(&m->program->buffers[i]));
+}
+
+/* ---- one interleaving ------------------------------------------------------------------------ */
+
+/* Executes the next task of queue q; true when it shows something. */
+static bool step(struct explorer *x, int q, mgl_status *status, mgl_error *err)
+{
+    mgl_machine *m = &x->machine;
+    int task = mgl_machine_task(m, q), epoch = m->queues[q].epoch;
+    mgl_op op = m->program->tasks[task].op;
+    if (epoch > x->most_epochs) {
+        snprintf(x->report->message, sizeof x->report->message,
+                 "queue %d runs on: epoch %d of a request that ends after %d at most", q, epoch,
+                 x->most_epochs);
+        return found(x, MGL_FOUND_STUCK);
+    }
+    mgl_conflict conflict = mgl_shadow_begin(x->shadow, q);
+    if (conflict.kind != MGL_NO_CONFLICT)
+        return report_conflict(x, q, &conflict);
+    mgl_machine_execute(m, q, false);
+    if (!m->queues[q].left && !mgl_shadow_end(x->shadow, q, task))
+        *status = mgl_fail_memory(err, 0);
+    if (op == MGL_OP_SAMPLE)
+        poison(m);
+    return op == MGL_OP_ENTER && check_exit(x, q, epoch);
+}
+
+/* Queues whose next task can run; -1 when all have left. */
+static int find_runnable(struct explorer *x)
+{
+    int count = 0, left = 0, queues = x->machine.program->queue_count;
+    for (int q = 0; q < queues; q++) {
+        if (x->machine.queues[q].left)
+            left++;
+        else if (!mgl_machine_blocked(&x->machine, q))
+            x->runnable[count++] = q;
+    }
+    return left == queues ? -1 : count;
+}
+
+/* Which queue runs next. Even seeds: any. Odd seeds: the one of highest priority, and priorities change
+ * now and then, so that some queue runs far ahead or stays far behind (Burckhardt et al., "A Randomized
+ * Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010). */
+static int choose(struct explorer *x, uint64_t seed, int count)
+{
+    if (seed % 2 == 0)
+        return x->runnable[below(x, count)];
+    int best = x->runnable[0];
+    for (int i = 1; i < count; i++)
+        if (x->priorities[x->runnable[i]] > x->priorities[best])
+            best = x->runnable[i];
+    if (below(x, 16) == 0)
+        x->priorities[best] = below(x, 1 << 20);
+    return best;
+}
+
+static bool explore_once(struct explorer *x, uint64_t seed, mgl_status *status, mgl_error *err)
+{
+    mgl_machine *m = &x->machine;
+    int count;
+    *status = mgl_machine_start(m, x->options->request, &x->most_epochs, err);
+    mgl_shadow_reset(x->shadow);
+    poison(m);
+    x->random = seed * 0xD1342543DE82EF95;
+    for (int q = 0; q < m->program->queue_count; q++) {
+        x->entered[q] = -1;
+        x->priorities[q] = below(x, 1 << 20);
+    }
+    while (!*status && (count = find_runnable(x)) >= 0) {
+        if (count == 0)
+            return report_stuck(x);
+        if (step(x, choose(x, seed, count), status, err))
+            return true;
+    }
+    return false;
+}
+
+/* Compares output and scores with those of the first interleaving, which become the expected ones. */
+static bool check_result(struct explorer *x, bool first)
+{
+    const mgl_machine *m = &x->machine;
+    const int32_t *output = mgl_machine_words(m, m->io.output);
+    const int32_t *score = mgl_machine_words(m, m->io.score);
+    size_t bytes = x->words * sizeof *output;
+    if (first) {
+        memcpy(x->expected, output, bytes);
+        memcpy(x->expected + x->words, score, bytes);
+        return false;
+    }
+    if (!memcmp(x->expected, output, bytes) && !memcmp(x->expected + x->words, score, bytes))
+        return false;
+    snprintf(x->report->message, sizeof x->report->message,
+             "tokens or scores differ from those of seed %llu",
+             (unsigned long long)x->options->seed);
+    return found(x, MGL_FOUND_DIFFERENCE);
+}
+
+static mgl_status open_explorer(struct explorer *x, const mgl_program *program,
+                                const mgl_graph *graph, mgl_error *err)
+{
+    mgl_status status = mgl_machine_open(&x->machine, program, graph, x->options->plain, err);
+    if (!status)
+        status = mgl_shadow_open(&x->machine, &x->shadow, err);
+    if (status)
+        return status;
+    size_t queues = (size_t)program->queue_count;
+    x->words = (size_t)mgl_buffer_elements(&program->buffers[x->machine.io.output]);
+    x->priorities = mgl_alloc_zero(queues, sizeof *x->priorities);
+    x->runnable = mgl_alloc_zero(queues, sizeof *x->runnable);
+    x->entered = mgl_alloc_zero(queues, sizeof *x->entered);
+    x->expected = mgl_alloc_zero(2 * x->words, sizeof *x->expected);
+    return x->priorities && x->runnable && x->entered && x->expected ? MGL_OK
+                                                                     : mgl_fail_memory(err, 0);
+}
+
+static void close_explorer(struct explorer *x)
+{
+    mgl_shadow_close(x->shadow);
+    mgl_machine_close(&x->machine);
+    mgl_free(x->priorities);
+    mgl_free(x->runnable);
+    mgl_free(x->entered);
+    mgl_free(x->expected);
+}
+
+mgl_status mgl_explore(const mgl_program *program, const mgl_graph *graph,
+                       const mgl_explore_options *options, mgl_explore_report *out, mgl_error *err)
+{
+    struct explorer x = {.options = options, .report = out};
+    memset(out, 0, sizeof *out);
+    mgl_status status = open_explorer(&x, program, graph, err);
+    for (int i = 0; !status && i < options->seeds && out->finding == MGL_FOUND_NOTHING; i++) {
+        out->seed = options->seed + (uint64_t)i;
+        out->seeds = i + 1;
+        if (explore_once(&x, out->seed, &status, err) || status)
+            break;
+        out->epochs = x.machine.queues[0].epoch;
+        check_result(&x, i == 0);
+    }
+    close_explorer(&x);
+    return status;
+}

@@ -1,0 +1,390 @@
+#include "vm/cpu/shadow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum {
+    NEVER = -1, /* epoch of a cell that nobody wrote */
+    HOST = -2   /* written by the host before the launch */
+};
+
+/* The last write of a cell; its last reads stand in `reads`. */
+struct cell {
+    int queue, task, epoch; /* queue -1: none that must be ordered */
+    uint32_t clock;
+};
+
+struct read {
+    uint32_t clock; /* 0: none since the last write */
+    int task;
+};
+
+struct plane {
+    int64_t *cuts[MGL_MAX_RANK]; /* (cells[i] + 1) where the cells of dimension i begin */
+    int64_t cells[MGL_MAX_RANK]; /* 1 beyond the rank */
+    int64_t first;               /* of all cells */
+    int origin;                  /* NEVER or HOST */
+    bool persists;               /* a value of an earlier epoch counts */
+};
+
+/* The cells of a region, a dimension each; positions come from the row table. */
+struct span {
+    int64_t lo[MGL_MAX_RANK], hi[MGL_MAX_RANK];
+};
+
+/* A counter's history: the clock and the signaller at each value. */
+struct history {
+    uint32_t *clocks; /* (count, queues) */
+    int *queues;      /* (count) who made it this value */
+    size_t clock_capacity, queue_capacity, count;
+};
+
+struct mgl_shadow {
+    const mgl_machine *machine;
+    struct plane *planes; /* (buffers) */
+    struct span *spans;   /* (regions) */
+    struct cell *cells;
+    struct read *reads; /* (cells, queues) */
+    int64_t cell_count;
+    uint32_t *clocks;          /* (queues, queues) */
+    struct history *histories; /* (counters) */
+    int queues;
+};
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether a dimension is cut at every index: sequences and positions of a cache. */
+static bool is_fine(const mgl_buffer *buffer, int dim)
+{
+    return buffer->space == MGL_SPACE_KV && (dim == 0 || dim == 2);
+}
+
+/* Cuts dimension `dim` of a buffer where regions begin and end. */
+static bool cut(const mgl_program *p, int buffer, int dim, struct plane *plane)
+{
+    const mgl_buffer *b = &p->buffers[buffer];
+    int64_t extent = b->extents[dim].count, n = 0;
+    size_t room = is_fine(b, dim) ? (size_t)extent + 1 : 2 * (size_t)p->region_count + 2;
+    int64_t *cuts = plane->cuts[dim] = mgl_alloc(room * sizeof *cuts);
+    if (!cuts)
+        return false;
+    if (is_fine(b, dim)) {
+        for (; n <= extent; n++)
+            cuts[n] = n;
+        plane->cells[dim] = extent;
+        return true;
+    }
+    cuts[n++] = 0;
+    cuts[n++] = extent;
+    for (int i = 0; i < p->region_count; i++) {
+        const mgl_range *range = &p->regions[i].ranges[dim];
+        if (p->regions[i].buffer == buffer && range->kind == MGL_RANGE_FIXED &&
+            b->extents[dim].symbol != MGL_ROWS) {
+            cuts[n++] = range->lo;
+            cuts[n++] = range->hi;
+        }
+    }
+    qsort(cuts, (size_t)n, sizeof *cuts, by_value);
+    int64_t kept = 1;
+    for (int64_t i = 1; i < n; i++)
+        if (cuts[i] != cuts[kept - 1])
+            cuts[kept++] = cuts[i];
+    plane->cells[dim] = kept - 1;
+    return true;
+}
+
+/* The cell that begins at `at`, which is a cut. */
+static int64_t cell_of(const struct plane *plane, int dim, int64_t at)
+{
+    int64_t i = 0;
+    while (plane->cuts[dim][i] < at)
+        i++;
+    return i;
+}
+
+static void find_span(const mgl_program *p, const struct plane *plane, const mgl_region *region,
+                      struct span *span)
+{
+    const mgl_buffer *b = &p->buffers[region->buffer];
+    for (int i = 0; i < MGL_MAX_RANK; i++) {
+        const mgl_range *range = &region->ranges[i];
+        bool part = i < b->rank && range->kind == MGL_RANGE_FIXED && b->extents[i].symbol != MGL_ROWS;
+        span->lo[i] = part ? cell_of(plane, i, range->lo) : 0;
+        span->hi[i] = part ? cell_of(plane, i, range->hi) : plane->cells[i];
+    }
+}
+
+static bool make_planes(mgl_shadow *shadow)
+{
+    const mgl_machine *m = shadow->machine;
+    const mgl_program *p = m->program;
+    const int host[] = {m->io.control, m->io.table, m->io.sequence,
+                        m->io.prompt,  m->io.output, m->io.score};
+    for (int i = 0; i < p->buffer_count; i++) {
+        struct plane *plane = &shadow->planes[i];
+        const mgl_buffer *b = &p->buffers[i];
+        int64_t count = 1;
+        for (int dim = 0; dim < MGL_MAX_RANK; dim++) {
+            plane->cells[dim] = 1;
+            if (dim < b->rank && !cut(p, i, dim, plane))
+                return false;
+            count *= plane->cells[dim];
+        }
+        plane->first = shadow->cell_count;
+        plane->origin = b->space == MGL_SPACE_CONST ? HOST : NEVER;
+        plane->persists = b->space == MGL_SPACE_KV || b->space == MGL_SPACE_CONST;
+        for (size_t j = 0; j < sizeof host / sizeof *host; j++) {
+            if (host[j] == i) {
+                plane->origin = HOST;
+                plane->persists = true;
+            }
+        }
+        shadow->cell_count += count;
+    }
+    for (int i = 0; i < p->region_count; i++)
+        find_span(p, &shadow->planes[p->regions[i].buffer], &p->regions[i], &shadow->spans[i]);
+    return true;
+}
+
+mgl_status mgl_shadow_open(const mgl_machine *machine, mgl_shadow **out, mgl_error *err)
+{
+    const mgl_program *p = machine->program;
+    size_t queues = (size_t)p->queue_count;
+    mgl_shadow *shadow = mgl_alloc_zero(1, sizeof *shadow);
+    if (!shadow)
+        return mgl_fail_memory(err, sizeof *shadow);
+    shadow->machine = machine;
+    shadow->queues = p->queue_count;
+    shadow->planes = mgl_alloc_zero((size_t)p->buffer_count, sizeof *shadow->planes);
+    shadow->spans = mgl_alloc_zero((size_t)p->region_count, sizeof *shadow->spans);
+    shadow->clocks = mgl_alloc_zero(queues * queues, sizeof *shadow->clocks);
+    shadow->histories = mgl_alloc_zero((size_t)p->counter_count, sizeof *shadow->histories);
+    if (shadow->planes && shadow->spans && shadow->clocks && shadow->histories &&
+        make_planes(shadow)) {
+        size_t cells = (size_t)shadow->cell_count;
+        shadow->cells = mgl_alloc_zero(cells, sizeof *shadow->cells);
+        shadow->reads = mgl_alloc_zero(cells, queues * sizeof *shadow->reads);
+    }
+    if (!shadow->cells || !shadow->reads) {
+        mgl_shadow_close(shadow);
+        return mgl_fail_memory(err, 0);
+    }
+    *out = shadow;
+    return MGL_OK;
+}
+
+void mgl_shadow_close(mgl_shadow *shadow)
+{
+    if (!shadow)
+        return;
+    const mgl_program *p = shadow->machine->program;
+    for (int i = 0; shadow->planes && i < p->buffer_count; i++)
+        for (int dim = 0; dim < MGL_MAX_RANK; dim++)
+            mgl_free(shadow->planes[i].cuts[dim]);
+    for (int i = 0; shadow->histories && i < p->counter_count; i++) {
+        mgl_free(shadow->histories[i].clocks);
+        mgl_free(shadow->histories[i].queues);
+    }
+    mgl_free(shadow->planes);
+    mgl_free(shadow->spans);
+    mgl_free(shadow->cells);
+    mgl_free(shadow->reads);
+    mgl_free(shadow->clocks);
+    mgl_free(shadow->histories);
+    mgl_free(shadow);
+}
+
+void mgl_shadow_reset(mgl_shadow *shadow)
+{
+    const mgl_program *p = shadow->machine->program;
+    size_t queues = (size_t)shadow->queues;
+    memset(shadow->reads, 0, (size_t)shadow->cell_count * queues * sizeof *shadow->reads);
+    memset(shadow->clocks, 0, queues * queues * sizeof *shadow->clocks);
+    for (int i = 0; i < p->counter_count; i++)
+        shadow->histories[i].count = 0;
+    for (int i = 0; i < p->buffer_count; i++) {
+        int64_t end = i + 1 < p->buffer_count ? shadow->planes[i + 1].first : shadow->cell_count;
+        for (int64_t c = shadow->planes[i].first; c < end; c++)
+            shadow->cells[c] = (struct cell){-1, -1, shadow->planes[i].origin, 0};
+    }
+}
+
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+static uint32_t *clock_of(const mgl_shadow *shadow, int q)
+{
+    return shadow->clocks + (size_t)q * (size_t)shadow->queues;
+}
+
+/* The counter's clock at a value (1 or more). */
+static uint32_t *clock_at(const mgl_shadow *shadow, const struct history *history, size_t value)
+{
+    return history->clocks + (value - 1) * (size_t)shadow->queues;
+}
+
+static void join(uint32_t *to, const uint32_t *from, int count)
+{
+    for (int i = 0; i < count; i++)
+        to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
+static void acquire(mgl_shadow *shadow, int q, const mgl_wait *wait)
+{
+    const struct history *history = &shadow->histories[wait->counter];
+    uint32_t *clock = clock_of(shadow, q);
+    size_t wanted = mgl_machine_wanted(shadow->machine, q, wait), value = history->count;
+    /* not older than what happened before: coherence */
+    for (; value > wanted; value--) {
+        int signaller = history->queues[value - 1];
+        if (clock_at(shadow, history, value)[signaller] <= clock[signaller])
+            break;
+    }
+    if (value > 0)
+        join(clock, clock_at(shadow, history, value), shadow->queues);
+}
+
+static bool release(mgl_shadow *shadow, int q, int counter)
+{
+    struct history *history = &shadow->histories[counter];
+    size_t row = (size_t)shadow->queues * sizeof *history->clocks, n = history->count;
+    if (!mgl_grow((void **)&history->clocks, &history->clock_capacity, n, row) ||
+        !mgl_grow((void **)&history->queues, &history->queue_capacity, n, sizeof *history->queues))
+        return false;
+    history->queues[n] = q;
+    history->count = n + 1;
+    uint32_t *clock = clock_at(shadow, history, n + 1);
+    memcpy(clock, clock_of(shadow, q), row);
+    if (n > 0)
+        join(clock, clock_at(shadow, history, n), shadow->queues);
+    return true;
+}
+
+/* ---- accesses ------------------------------------------------------------------------------- */
+
+/* One access of queue q to one cell. */
+static bool touch(mgl_shadow *shadow, int q, int64_t index, bool persists, bool write,
+                  mgl_conflict *conflict)
+{
+    struct cell *cell = &shadow->cells[index];
+    struct read *reads = shadow->reads + index * shadow->queues;
+    const uint32_t *clock = clock_of(shadow, q);
+    int epoch = shadow->machine->queues[q].epoch, task = mgl_machine_task(shadow->machine, q);
+    conflict->kind = MGL_UNORDERED;
+    if (cell->queue >= 0 && clock[cell->queue] < cell->clock) {
+        conflict->other = cell->task;
+        conflict->other_write = true;
+        return false;
+    }
+    if (!write) {
+        if (persists ? cell->epoch == NEVER : cell->epoch != epoch) {
+            conflict->kind = MGL_UNWRITTEN;
+            conflict->other = cell->task;
+            return false;
+        }
+        reads[q] = (struct read){clock[q], task};
+        return true;
+    }
+    for (int i = 0; i < shadow->queues; i++) {
+        if (reads[i].clock > clock[i]) {
+            conflict->other = reads[i].task;
+            conflict->other_write = false;
+            return false;
+        }
+        reads[i].clock = 0; /* ordered before this write, so before all that come after it */
+    }
+    *cell = (struct cell){q, task, epoch, clock[q]};
+    return true;
+}
+
+/* All cells of a span. */
+static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, const struct span *s,
+                       bool write, mgl_conflict *conflict)
+{
+    for (int64_t a = s->lo[0]; a < s->hi[0]; a++)
+        for (int64_t b = s->lo[1]; b < s->hi[1]; b++)
+            for (int64_t c = s->lo[2]; c < s->hi[2]; c++)
+                for (int64_t d = s->lo[3]; d < s->hi[3]; d++) {
+                    int64_t index =
+                        ((a * plane->cells[1] + b) * plane->cells[2] + c) * plane->cells[3] + d;
+                    if (!touch(shadow, q, plane->first + index, plane->persists, write, conflict))
+                        return false;
+                }
+    return true;
+}
+
+/* The positions of a cache region, row by row of the table. */
+static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
+                        const mgl_region *region, struct span span, bool write,
+                        mgl_conflict *conflict)
+{
+    const mgl_epoch_rows *rows = &shadow->machine->queues[q].rows;
+    for (int r = 0; r < rows->rows; r++) {
+        const int32_t *row = rows->table + r * MGL_TABLE_WORDS;
+        int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
+        bool past = region->ranges[2].kind == MGL_RANGE_PAST;
+        if (past && mgl_step_first_row(rows->table, r) != r)
+            continue;
+        if (s < region->ranges[0].lo || s >= region->ranges[0].hi)
+            continue;
+        span.lo[0] = s;
+        span.hi[0] = s + 1;
+        conflict->sequence = s;
+        for (int at = past ? 0 : p; at < (past ? p : p + 1); at++) {
+            span.lo[2] = at;
+            span.hi[2] = at + 1;
+            conflict->position = at;
+            if (!touch_span(shadow, q, plane, &span, write, conflict))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool touch_region(mgl_shadow *shadow, int q, int index, bool write, mgl_conflict *conflict)
+{
+    const mgl_region *region = &shadow->machine->program->regions[index];
+    const struct plane *plane = &shadow->planes[region->buffer];
+    const struct span *span = &shadow->spans[index];
+    *conflict = (mgl_conflict){
+        .buffer = region->buffer, .write = write, .other = -1, .sequence = -1, .position = -1};
+    mgl_range_kind kind = region->ranges[2].kind;
+    if (shadow->machine->program->buffers[region->buffer].space == MGL_SPACE_KV &&
+        (kind == MGL_RANGE_PAST || kind == MGL_RANGE_NOW))
+        return touch_cache(shadow, q, plane, region, *span, write, conflict);
+    return touch_span(shadow, q, plane, span, write, conflict);
+}
+
+mgl_conflict mgl_shadow_begin(mgl_shadow *shadow, int q)
+{
+    const mgl_program *p = shadow->machine->program;
+    const mgl_task *task = &p->tasks[mgl_machine_task(shadow->machine, q)];
+    mgl_conflict conflict;
+    for (int i = task->waits.first; i < task->waits.first + task->waits.count; i++)
+        acquire(shadow, q, &p->waits[i]);
+    clock_of(shadow, q)[q]++;
+    for (int i = task->in.first; i < task->in.first + task->in.count; i++)
+        if (!touch_region(shadow, q, i, false, &conflict))
+            return conflict;
+    for (int i = task->out.first; i < task->out.first + task->out.count; i++)
+        if (!touch_region(shadow, q, i, true, &conflict))
+            return conflict;
+    return (mgl_conflict){.kind = MGL_NO_CONFLICT};
+}
+
+bool mgl_shadow_end(mgl_shadow *shadow, int q, int task)
+{
+    const mgl_program *p = shadow->machine->program;
+    const mgl_run *run = &p->tasks[task].signals;
+    for (int i = run->first; i < run->first + run->count; i++)
+        if (!release(shadow, q, p->signals[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,69 @@
+/*
+ * The CUDA machine for those who are not a virtual machine: what is there (`doctor`), what to lower
+ * for, and compiling without a device. The machine itself stands behind vm/vm.h.
+ */
+#ifndef MGL_VM_CUDA_CUDA_H
+#define MGL_VM_CUDA_CUDA_H
+
+#include "schedule/program.h"
+
+enum { MGL_CUDA_MAX_DEVICES = 16, MGL_CUDA_REASON = 400 };
+
+typedef struct mgl_cuda_device {
+    char name[128];
+    char arch[16];       /* "sm_90a" */
+    int major, minor;    /* compute capability */
+    int sms;             /* multiprocessors: queues that a program can have */
+    size_t memory_bytes; /* in all */
+    size_t shared_bytes; /* that a block may have */
+} mgl_cuda_device;
+
+/* What was found. Whatever is missing has its reason, one sentence with what to do. */
+typedef struct mgl_cuda_probe {
+    bool driver; /* libcuda.so.1 was opened and started */
+    char driver_path[256];
+    int driver_version; /* 13000: CUDA 13.0 */
+    char driver_reason[MGL_CUDA_REASON];
+    bool nvrtc;
+    char nvrtc_path[256];
+    int nvrtc_major, nvrtc_minor;
+    char nvrtc_reason[MGL_CUDA_REASON];
+    int device_count;
+    mgl_cuda_device devices[MGL_CUDA_MAX_DEVICES];
+    bool cache; /* compiled kernels can be kept */
+    char cache_path[1024];
+    char cache_reason[MGL_CUDA_REASON];
+} mgl_cuda_probe;
+
+/* Looks at the machine. Never fails: what is wrong is in *out. Reads CUDA_HOME and the environment
+ * of the kernel cache (mgl_cuda_cache_path). */
+void mgl_cuda_get_probe(mgl_cuda_probe *out);
+
+/* The target of device `ordinal`: its architecture, one queue an SM (at most MGL_MAX_QUEUES). */
+mgl_status mgl_cuda_live_target(int ordinal, mgl_target *out, mgl_error *err);
+
+/* A compiled kernel. Release with mgl_cuda_image_clear. */
+typedef struct mgl_cuda_image {
+    void *bytes;
+    size_t length;
+    bool ptx;           /* 0-terminated text for the driver to compile, else machine code */
+    bool cached;        /* came from the cache */
+    double compile_s;   /* 0 when it came from the cache */
+    char log[2048];     /* of the compiler: warnings */
+    char cache_note[MGL_CUDA_REASON]; /* why it could not be kept; "" when it could */
+} mgl_cuda_image;
+
+/* Compiles the kernel for a program and an architecture: "sm_90a" gives machine code, "compute_80"
+ * PTX. Needs NVRTC, but no device. */
+mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, mgl_cuda_image *out,
+                            mgl_error *err);
+void mgl_cuda_image_clear(mgl_cuda_image *image);
+
+/* The folder of compiled kernels: $MEGALITH_CACHE, or $XDG_CACHE_HOME/megalith, or ~/.cache/megalith.
+ * False: none of these is set, or the path is too long. */
+bool mgl_cuda_cache_path(char *path, size_t length);
+
+/* Shared memory that a block of the program's kernel needs. */
+size_t mgl_cuda_shared_bytes(const mgl_program *program);
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * What the host hands to the kernel: one launch block, one entry a queue, and a queue's tasks as
+ * records of variable length, one behind the other:
+ *
+ *     mgl_record | operands (in, then out) | segments | waits | signals (u32), padded to 16 bytes
+ *
+ * A record knows where the next one is and how long, so that it can be fetched while this one is
+ * worked on; the last one of a queue names the first. Plain C that NVRTC compiles too: no includes,
+ * and the same layout on both sides.
+ */
+#ifndef MGL_VM_CUDA_RECORD_H
+#define MGL_VM_CUDA_RECORD_H
+
+enum {
+    MGL_RECORD_BYTES = 1024,    /* the longest record: what shared memory keeps for one */
+    MGL_COUNTER_WORDS = 32,     /* u32s from one counter to the next: a line of 128 bytes each */
+    MGL_REPORT_WORDS = 8,       /* of the watchdog's report */
+    MGL_PARTIAL_BYTES = 11264,  /* shared memory for partial sums: see device/machine.cuh */
+    MGL_CUDA_MAX_WARPS = 16,    /* consumer warps of a block */
+    MGL_CUDA_MAX_PAGES = 64     /* of the ring */
+};
+
+/* A region, resolved: address of its first element, strides in elements. Ranges that are symbols
+ * (rows, positions) begin at 0 and count the whole extent. */
+typedef struct mgl_device_operand {
+    unsigned long long at;
+    long long stride0;      /* of dimension 0; the others' fit 32 bits */
+    int stride1, stride2;   /* of dimensions 1 and 2 */
+    int count[3];           /* elements of the first three ranges */
+    int first0, extent0;    /* dimension 0: the range's start, the buffer's extent (splits) */
+    int first1;             /* dimension 1: the range's start (vocabulary) */
+} mgl_device_operand;
+
+/* A segment, in blocks of 512 bytes. */
+typedef struct mgl_device_segment {
+    unsigned block; /* its first, from the start of the queue's tape */
+    int kblocks;    /* of a row group */
+    int groups;     /* row groups; of two tensors in turn: both counted */
+    int rows;       /* output columns: the last row group may be partly padding */
+    int columns;    /* of a row, padding not counted */
+    unsigned end;   /* page at which the tape goes on behind it */
+} mgl_device_segment;
+
+typedef struct mgl_device_wait {
+    unsigned counter, threshold, per_epoch; /* value >= epoch * per_epoch + threshold */
+    unsigned unused;
+} mgl_device_wait;
+
+typedef struct mgl_record {
+    int op;                  /* mgl_op */
+    int task;                /* of the program: for the report */
+    unsigned next;           /* byte offset of the queue's next record */
+    unsigned next_bytes;     /* its length */
+    int segments, waits, signals;
+    unsigned segment_at, wait_at, signal_at; /* byte offsets in the record */
+    int unused[2];
+} mgl_record;
+
+typedef struct mgl_device_queue {
+    unsigned long long tape; /* address */
+    unsigned pages;          /* of the tape */
+    unsigned first;          /* byte offset of its first record */
+    unsigned first_bytes;
+    unsigned tasks;
+} mgl_device_queue;
+
+/* Words that the kernel tells the host (pinned): the watchdog's report, written by the first thread
+ * whose wait expired, and by sample the row that it sampled last. */
+enum {
+    MGL_REPORT_KIND, /* MGL_REPORT_...; 0: nothing expired */
+    MGL_REPORT_QUEUE,
+    MGL_REPORT_TASK,
+    MGL_REPORT_COUNTER, /* or the page of the ring */
+    MGL_REPORT_WANTED,
+    MGL_REPORT_SEEN,
+    MGL_REPORT_EPOCH,
+    MGL_REPORT_SAMPLED /* row + 1; 0: none yet */
+};
+enum { MGL_REPORT_NONE, MGL_REPORT_WAIT, MGL_REPORT_RING };
+
+typedef struct mgl_device_launch {
+    unsigned long long queues;      /* mgl_device_queue (queues) */
+    unsigned long long records;     /* bytes */
+    unsigned long long counters;    /* u32 (counters, MGL_COUNTER_WORDS), 0 at the start */
+    unsigned long long stopped;     /* u32: a watchdog has spoken, everybody leaves */
+    unsigned long long report;      /* pinned u32 (MGL_REPORT_WORDS) */
+    unsigned long long stream;      /* pinned i32 (sequences, capacity): token + 1 */
+    unsigned long long host_abort;  /* pinned i32: the host asks to end */
+    unsigned long long deadline_ns; /* of one wait */
+} mgl_device_launch;
+
+#endif

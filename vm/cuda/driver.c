@@ -1,0 +1,159 @@
+/* Opening the CUDA driver and NVRTC at run time: see driver.h. */
+#include "vm/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct symbol {
+    const char *name;
+    size_t offset; /* of the function pointer in the table */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mgl_cu driver;
+static mgl_nvrtc compiler;
+static bool driver_ready, compiler_ready;
+static const mgl_cu *driver_override;
+static const mgl_nvrtc *compiler_override;
+
+/* Fills a table from an open library; the name of the first symbol that it lacks, or NULL. */
+static const char *fill(void *library, const struct symbol *symbols, size_t count, void *table)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *at = dlsym(library, symbols[i].name);
+        if (!at)
+            return symbols[i].name;
+        memcpy((char *)table + symbols[i].offset, &at, sizeof at);
+    }
+    return NULL;
+}
+
+static void path_of(void *function, const char *fallback, char path[256])
+{
+    Dl_info info;
+    bool known = dladdr(function, &info) && info.dli_fname;
+    snprintf(path, 256, "%s", known ? info.dli_fname : fallback);
+}
+
+static mgl_status load_driver(mgl_error *err)
+{
+    static const struct symbol symbols[] = {
+#define MGL_X(member, symbol, arguments) {symbol, offsetof(mgl_cu, member)},
+        MGL_CU_FUNCTIONS(MGL_X)
+#undef MGL_X
+    };
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return mgl_fail(err, MGL_DEVICE, "libcuda.so.1",
+                        "no NVIDIA driver on this machine (%s): install one, or use --device cpu",
+                        dlerror());
+    const char *missing = fill(library, symbols, sizeof symbols / sizeof *symbols, &driver);
+    if (missing) {
+        dlclose(library);
+        return mgl_fail(err, MGL_DEVICE, "libcuda.so.1",
+                        "the NVIDIA driver is too old: it has no %s; update it to one for CUDA 12",
+                        missing);
+    }
+    path_of(dlsym(library, "cuInit"), "libcuda.so.1", driver.path);
+    mgl_status status = mgl_cu_check(&driver, driver.init(0), "starting the driver", err);
+    if (status)
+        dlclose(library);
+    return status;
+}
+
+static void *open_compiler(void)
+{
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+    const char *home = getenv("CUDA_HOME");
+    const char *const folders[] = {"", home ? home : "", "/usr/local/cuda"};
+    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            char path[1024];
+            if (f > 0 && !folders[f][0])
+                continue;
+            snprintf(path, sizeof path, "%s%s%s", folders[f], f > 0 ? "/lib64/" : "", names[i]);
+            void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            if (library)
+                return library;
+        }
+    return NULL;
+}
+
+static mgl_status load_compiler(mgl_error *err)
+{
+    static const struct symbol symbols[] = {
+#define MGL_X(member, symbol, arguments) {symbol, offsetof(mgl_nvrtc, member)},
+        MGL_NVRTC_FUNCTIONS(MGL_X)
+#undef MGL_X
+    };
+    void *library = open_compiler();
+    if (!library)
+        return mgl_fail(err, MGL_DEVICE, "libnvrtc.so",
+                        "NVRTC, the run-time compiler of the CUDA toolkit (12 or 13), was not "
+                        "found: install it (package cuda-nvrtc), or set CUDA_HOME to the toolkit");
+    const char *missing = fill(library, symbols, sizeof symbols / sizeof *symbols, &compiler);
+    if (missing) {
+        dlclose(library);
+        return mgl_fail(err, MGL_DEVICE, "libnvrtc.so",
+                        "NVRTC is too old: it has no %s; install that of CUDA 12 or 13", missing);
+    }
+    path_of(dlsym(library, "nvrtcVersion"), "libnvrtc.so", compiler.path);
+    return MGL_OK;
+}
+
+mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (driver_override) {
+        *out = driver_override;
+        return mgl_cu_check(driver_override, driver_override->init(0), "starting the driver", err);
+    }
+    pthread_mutex_lock(&lock);
+    if (!driver_ready)
+        status = load_driver(err);
+    driver_ready = driver_ready || !status;
+    pthread_mutex_unlock(&lock);
+    *out = &driver;
+    return status;
+}
+
+mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (compiler_override) {
+        *out = compiler_override;
+        return MGL_OK;
+    }
+    pthread_mutex_lock(&lock);
+    if (!compiler_ready)
+        status = load_compiler(err);
+    compiler_ready = compiler_ready || !status;
+    pthread_mutex_unlock(&lock);
+    *out = &compiler;
+    return status;
+}
+
+void mgl_cu_override(const mgl_cu *table)
+{
+    driver_override = table;
+}
+
+void mgl_nvrtc_override(const mgl_nvrtc *table)
+{
+    compiler_override = table;
+}
+
+mgl_status mgl_cu_check(const mgl_cu *cu, int result, const char *what, mgl_error *err)
+{
+    const char *name = NULL, *text = NULL;
+    if (result == 0)
+        return MGL_OK;
+    if (cu->error_name(result, &name) || !name)
+        name = "unknown error";
+    if (cu->error_string(result, &text) || !text)
+        text = "no description";
+    return mgl_fail(err, MGL_DEVICE, NULL, "%s failed: %s (%d): %s", what, name, result, text);
+}

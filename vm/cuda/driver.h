@@ -1,0 +1,116 @@
+/*
+ * The CUDA driver and NVRTC, opened at run time: tables of the functions that this folder calls, so
+ * that the same binary runs where they are missing and a test can put its own table in their place.
+ * The declarations are our own (nothing of the toolkit is needed to build); names and meanings are
+ * those of the CUDA Driver API and the NVRTC reference.
+ */
+#ifndef MGL_VM_CUDA_DRIVER_H
+#define MGL_VM_CUDA_DRIVER_H
+
+#include "base/error.h"
+
+typedef uint64_t mgl_cu_address; /* CUdeviceptr */
+
+/*  member, symbol, arguments; all return CUresult */
+#define MGL_CU_FUNCTIONS(X)                                                                        \
+    X(init, "cuInit", (unsigned flags))                                                            \
+    X(driver_version, "cuDriverGetVersion", (int *version))                                        \
+    X(error_name, "cuGetErrorName", (int result, const char **name))                               \
+    X(error_string, "cuGetErrorString", (int result, const char **text))                           \
+    X(device_count, "cuDeviceGetCount", (int *count))                                              \
+    X(device_get, "cuDeviceGet", (int *device, int ordinal))                                       \
+    X(device_name, "cuDeviceGetName", (char *name, int length, int device))                        \
+    X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))           \
+    X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, int device))                           \
+    X(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device))                    \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                               \
+    X(context_push, "cuCtxPushCurrent_v2", (void *context))                                        \
+    X(context_pop, "cuCtxPopCurrent_v2", (void **context))                                         \
+    X(module_load, "cuModuleLoadDataEx",                                                           \
+      (void **module, const void *image, unsigned count, int *options, void **values))             \
+    X(module_unload, "cuModuleUnload", (void *module))                                             \
+    X(module_function, "cuModuleGetFunction", (void **function, void *module, const char *name))   \
+    X(function_get, "cuFuncGetAttribute", (int *value, int attribute, void *function))             \
+    X(function_set, "cuFuncSetAttribute", (void *function, int attribute, int value))              \
+    X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                    \
+      (int *blocks, void *function, int threads, size_t shared_bytes))                             \
+    X(launch_cooperative, "cuLaunchCooperativeKernel",                                             \
+      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments)) \
+    X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total))                         \
+    X(memory_alloc, "cuMemAlloc_v2", (mgl_cu_address *address, size_t bytes))                      \
+    X(memory_free, "cuMemFree_v2", (mgl_cu_address address))                                       \
+    X(memory_set, "cuMemsetD8_v2", (mgl_cu_address to, unsigned char value, size_t bytes))         \
+    X(copy_in, "cuMemcpyHtoD_v2", (mgl_cu_address to, const void *from, size_t bytes))             \
+    X(copy_out, "cuMemcpyDtoH_v2", (void *to, mgl_cu_address from, size_t bytes))                  \
+    X(pinned_alloc, "cuMemHostAlloc", (void **memory, size_t bytes, unsigned flags))               \
+    X(pinned_free, "cuMemFreeHost", (void *memory))                                                \
+    X(pinned_address, "cuMemHostGetDevicePointer_v2",                                              \
+      (mgl_cu_address *address, void *memory, unsigned flags))                                     \
+    X(stream_create, "cuStreamCreate", (void **stream, unsigned flags))                            \
+    X(stream_destroy, "cuStreamDestroy_v2", (void *stream))                                        \
+    X(stream_query, "cuStreamQuery", (void *stream))                                               \
+    X(stream_synchronize, "cuStreamSynchronize", (void *stream))
+
+typedef struct mgl_cu {
+#define MGL_X(member, symbol, arguments) int(*member) arguments;
+    MGL_CU_FUNCTIONS(MGL_X)
+#undef MGL_X
+    char path[256]; /* of the library */
+} mgl_cu;
+
+/* CUresult, attributes and flags that we use. */
+enum {
+    MGL_CU_OUT_OF_MEMORY = 2,
+    MGL_CU_NOT_READY = 600,
+    MGL_CU_DEVICE_SM_COUNT = 16,
+    MGL_CU_DEVICE_MAJOR = 75,
+    MGL_CU_DEVICE_MINOR = 76,
+    MGL_CU_DEVICE_COOPERATIVE = 95,
+    MGL_CU_DEVICE_SHARED_OPTIN = 97,
+    MGL_CU_FUNCTION_LOCAL_BYTES = 3,
+    MGL_CU_FUNCTION_REGISTERS = 4,
+    MGL_CU_FUNCTION_DYNAMIC_SHARED = 8,
+    MGL_CU_PINNED_PORTABLE_MAPPED = 1 | 2,
+    MGL_CU_STREAM_NON_BLOCKING = 1,
+    MGL_CU_JIT_ERROR_LOG = 5,
+    MGL_CU_JIT_ERROR_LOG_BYTES = 6
+};
+
+/*  member, symbol, arguments; all return nvrtcResult */
+#define MGL_NVRTC_FUNCTIONS(X)                                                                     \
+    X(version, "nvrtcVersion", (int *major, int *minor))                                           \
+    X(create, "nvrtcCreateProgram",                                                                \
+      (void **program, const char *source, const char *name, int count, const char *const *headers, \
+       const char *const *names))                                                                  \
+    X(compile, "nvrtcCompileProgram", (void *program, int count, const char *const *options))      \
+    X(log_size, "nvrtcGetProgramLogSize", (void *program, size_t *bytes))                          \
+    X(log, "nvrtcGetProgramLog", (void *program, char *log))                                       \
+    X(cubin_size, "nvrtcGetCUBINSize", (void *program, size_t *bytes))                             \
+    X(cubin, "nvrtcGetCUBIN", (void *program, char *cubin))                                        \
+    X(ptx_size, "nvrtcGetPTXSize", (void *program, size_t *bytes))                                 \
+    X(ptx, "nvrtcGetPTX", (void *program, char *ptx))                                              \
+    X(destroy, "nvrtcDestroyProgram", (void **program))
+
+typedef struct mgl_nvrtc {
+#define MGL_X(member, symbol, arguments) int(*member) arguments;
+    MGL_NVRTC_FUNCTIONS(MGL_X)
+#undef MGL_X
+    char path[256];
+} mgl_nvrtc;
+
+/* The tables, opened on first use and kept for the life of the process; safe from any thread. Not
+ * found: MGL_DEVICE, saying where was looked. mgl_cu_open also initialises the driver. NVRTC is
+ * looked for where the loader looks, then in $CUDA_HOME/lib64 and /usr/local/cuda/lib64. */
+mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err);
+mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err);
+
+/* Tests: puts a table in the place of the library's; NULL: the library's again. Not thread safe. */
+void mgl_cu_override(const mgl_cu *table);
+void mgl_nvrtc_override(const mgl_nvrtc *table);
+
+/* MGL_OK for result 0; else MGL_DEVICE with what was tried, the driver's name for the error and what
+ * it says. */
+mgl_status mgl_cu_check(const mgl_cu *cu, int result, const char *what, mgl_error *err);
+
+#endif

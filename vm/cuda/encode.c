@@ -1,0 +1,341 @@
+/*
+ * Programs as the kernel reads them: every region becomes an address with strides, every segment a
+ * run of blocks on the tape, every edge a counter's number; one record a task, in the order of the
+ * queue (device/record.h).
+ */
+#include "vm/cuda/encode.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "schedule/schedule.h"
+
+_Static_assert(MGL_F32 == 0 && MGL_BF16 == 1 && MGL_F16 == 2, "device/machine.cuh counts them so");
+_Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
+               "operands stand behind the record");
+
+/* ---- what this machine can run -------------------------------------------------------------- */
+
+/* MGL_BAD_INPUT that shows the task's line. */
+static mgl_status refuse(const mgl_program *program, int task, const char *why, mgl_error *err)
+{
+    char where[64];
+    mgl_text text = {0};
+    if (program->tasks[task].line)
+        snprintf(where, sizeof where, "line %d", program->tasks[task].line);
+    else
+        snprintf(where, sizeof where, "task %d", task);
+    mgl_schedule_print_task(program, task, &text);
+    mgl_status status = mgl_fail(err, MGL_BAD_INPUT, where, "the CUDA machine can not run this: %s\n%s",
+                                 why, text.bytes ? text.bytes : "");
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status check_exec(const mgl_program *program, mgl_error *err)
+{
+    const mgl_exec *exec = &program->exec;
+    if (exec->warps < 1 || exec->warps > MGL_CUDA_MAX_WARPS || exec->ring_pages < 1 ||
+        exec->ring_pages > MGL_CUDA_MAX_PAGES || exec->page_bytes < MGL_BLOCK_BYTES ||
+        exec->page_bytes % MGL_BLOCK_BYTES || exec->stage_bytes < 0 || exec->stage_bytes % 128)
+        return mgl_fail(err, MGL_BAD_INPUT, "exec",
+                        "the CUDA machine takes 1 to %d warps, 1 to %d pages of a multiple of %d "
+                        "bytes, and a stage of a multiple of 128 bytes",
+                        MGL_CUDA_MAX_WARPS, MGL_CUDA_MAX_PAGES, MGL_BLOCK_BYTES);
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_queue *queue = &program->queues[q];
+        if (queue->tasks.count < 1 || program->tasks[queue->tasks.first].op != MGL_OP_ENTER)
+            return mgl_fail(err, MGL_BAD_INPUT, "queue", "queue %d does not open with enter", q);
+        uint64_t pages = (uint64_t)queue->tape_bytes / (uint64_t)exec->page_bytes;
+        if (queue->tape_bytes % exec->page_bytes ||
+            pages * ((uint64_t)program->limits.capacity + 2) >= UINT32_MAX)
+            return mgl_fail(err, MGL_BAD_INPUT, "queue",
+                            "the tape of queue %d has %lld bytes: it must be whole pages, and less "
+                            "than 2^32 pages in all epochs",
+                            q, (long long)queue->tape_bytes);
+    }
+    return MGL_OK;
+}
+
+/* Columns [lo, hi) of an operand's second dimension. */
+static int64_t width(const mgl_region *region, int dimension)
+{
+    return region->ranges[dimension].hi - region->ranges[dimension].lo;
+}
+
+static const char *check_linear(const mgl_program *program, const mgl_task *task)
+{
+    const mgl_region *in = &program->regions[task->in.first];
+    const mgl_region *out = &program->regions[task->out.first];
+    int64_t rows = 0, columns = width(in, 1);
+    if (task->op == MGL_OP_NORM_SWIGLU && task->segments.count != 1)
+        return "it has not exactly one segment";
+    for (int i = 0; i < task->segments.count; i++) {
+        const mgl_segment *s = &program->segments[task->segments.first + i];
+        if (s->col_lo != 0 || s->col_hi != columns)
+            return "a segment has not the columns of the input";
+        if (s->offset % MGL_BLOCK_BYTES)
+            return "a segment does not begin at a multiple of 512 bytes";
+        if (s->layout != mgl_op_get(task->op)->layout)
+            return "a segment has not the op's layout";
+        rows += mgl_segment_rows(s);
+    }
+    return rows == width(out, 1) ? NULL : "the segments' rows are not the output's columns";
+}
+
+static const char *check_attention(const mgl_program *program, const mgl_task *task)
+{
+    const mgl_geometry *m = &program->geometry;
+    int64_t group = (int64_t)(m->heads / m->kv_heads) * m->head_dim;
+    const mgl_region *in = &program->regions[task->in.first];
+    if (m->head_dim % 2 || m->head_dim > 256)
+        return "it takes head_dim even and at most 256";
+    return width(in, 1) == group ? NULL : "q is not the heads of one kv head";
+}
+
+/* Why the task can not run here, or NULL. */
+static const char *check_task(const mgl_program *program, const mgl_task *task)
+{
+    const mgl_op_info *info = mgl_op_get(task->op);
+    if (task->op == MGL_OP_CLEAR)
+        return "it has no flag edges, so nothing to clear";
+    if (task->in.count != info->in_count || task->out.count != info->out_count)
+        return "its operands are not those of the op";
+    for (int i = 0; i < task->in.count + task->out.count; i++) {
+        int at = i < task->in.count ? task->in.first + i : task->out.first + i - task->in.count;
+        if (program->regions[at].flag)
+            return "it has no flag edges";
+        if (program->buffers[program->regions[at].buffer].sets != 1)
+            return "it has no buffers of several sets";
+    }
+    size_t bytes = sizeof(mgl_record) +
+                   (size_t)(task->in.count + task->out.count) * sizeof(mgl_device_operand) +
+                   (size_t)task->segments.count * sizeof(mgl_device_segment) +
+                   (size_t)task->waits.count * sizeof(mgl_device_wait) +
+                   (size_t)task->signals.count * sizeof(uint32_t) + 30; /* padding */
+    if (bytes > MGL_RECORD_BYTES)
+        return "it has too many waits or signals (about 30 fit)";
+    if (info->layout != MGL_LAYOUT_NONE)
+        return check_linear(program, task);
+    if (task->op == MGL_OP_ATTEND || task->op == MGL_OP_ATTEND_TAIL ||
+        task->op == MGL_OP_ATTEND_PAST)
+        return check_attention(program, task);
+    return NULL;
+}
+
+mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
+{
+    mgl_status status = check_exec(program, err);
+    for (int i = 0; i < program->task_count && !status; i++) {
+        const char *why = check_task(program, &program->tasks[i]);
+        if (why)
+            status = refuse(program, i, why, err);
+    }
+    return status;
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+struct encoder {
+    const mgl_program *program;
+    const mgl_cuda_addresses *addresses;
+    uint32_t *signals; /* (counter_count) of an epoch */
+    unsigned char *records;
+    size_t length, capacity; /* of records */
+    size_t before;           /* offset of the queue's record before this one */
+    bool failed;             /* memory ran out */
+};
+
+/* Room at the end; NULL when memory ran out. */
+static void *append(struct encoder *e, size_t bytes)
+{
+    if (e->failed)
+        return NULL;
+    if (e->length + bytes > e->capacity) {
+        size_t wanted = 2 * e->capacity + bytes + 65536;
+        unsigned char *grown = mgl_realloc(e->records, wanted);
+        if (!grown) {
+            e->failed = true;
+            return NULL;
+        }
+        e->records = grown;
+        e->capacity = wanted;
+    }
+    void *at = e->records + e->length;
+    memset(at, 0, bytes);
+    e->length += bytes;
+    return at;
+}
+
+static void add_operand(struct encoder *e, const mgl_region *region)
+{
+    const mgl_buffer *b = &e->program->buffers[region->buffer];
+    mgl_device_operand *o = append(e, sizeof *o);
+    int64_t strides[MGL_MAX_RANK] = {0}, stride = 1, first = 0;
+    if (!o)
+        return;
+    for (int i = b->rank - 1; i >= 0; i--) {
+        const mgl_range *range = &region->ranges[i];
+        bool is_fixed = range->kind == MGL_RANGE_FIXED;
+        strides[i] = stride;
+        stride *= b->extents[i].count;
+        first += is_fixed ? range->lo * strides[i] : 0;
+        if (i < 3)
+            o->count[i] = (int)(is_fixed ? range->hi - range->lo : b->extents[i].count);
+    }
+    o->at = e->addresses->buffers[region->buffer] + (uint64_t)first * mgl_dtype_size(b->dtype);
+    o->stride0 = strides[0];
+    o->stride1 = (int)strides[1];
+    o->stride2 = (int)strides[2];
+    o->extent0 = (int)b->extents[0].count;
+    o->first0 = region->ranges[0].kind == MGL_RANGE_FIXED ? (int)region->ranges[0].lo : 0;
+    o->first1 = b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED
+                    ? (int)region->ranges[1].lo
+                    : 0;
+}
+
+/* The page at which the queue's tape goes on behind the segment: the end, behind the last one. */
+static uint32_t end_page(const mgl_program *program, const mgl_queue *queue, int segment)
+{
+    const mgl_task *last = &program->tasks[queue->tasks.first];
+    const mgl_segment *s = &program->segments[segment];
+    int64_t page = program->exec.page_bytes;
+    for (int i = 0; i < queue->tasks.count; i++) {
+        const mgl_task *task = &program->tasks[queue->tasks.first + i];
+        if (task->segments.count > 0)
+            last = task;
+    }
+    if (segment == last->segments.first + last->segments.count - 1)
+        return (uint32_t)(queue->tape_bytes / page);
+    return (uint32_t)((s->offset + mgl_segment_bytes(program, s)) / page);
+}
+
+static void add_segment(struct encoder *e, const mgl_queue *queue, int segment)
+{
+    const mgl_segment *s = &e->program->segments[segment];
+    int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
+    int columns = mgl_block_columns(e->program->dtype);
+    mgl_device_segment *to = append(e, sizeof *to);
+    if (!to)
+        return;
+    to->block = (uint32_t)(s->offset / MGL_BLOCK_BYTES);
+    to->kblocks = (int)((s->col_hi - s->col_lo + columns - 1) / columns);
+    to->groups = (int)((mgl_segment_rows(s) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP) * tensors;
+    to->rows = (int)mgl_segment_rows(s);
+    to->columns = (int)(s->col_hi - s->col_lo);
+    to->end = end_page(e->program, queue, segment);
+}
+
+static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
+{
+    const mgl_program *program = e->program;
+    while (e->length % 16)
+        append(e, 1);
+    uint32_t wait_at = (uint32_t)(e->length - record);
+    for (int i = 0; i < task->waits.count; i++) {
+        const mgl_wait *wait = &program->waits[task->waits.first + i];
+        mgl_device_wait *to = append(e, sizeof *to);
+        if (to)
+            *to = (mgl_device_wait){.counter = (uint32_t)wait->counter,
+                                    .threshold = (uint32_t)wait->threshold,
+                                    .per_epoch = e->signals[wait->counter]};
+    }
+    uint32_t signal_at = (uint32_t)(e->length - record);
+    for (int i = 0; i < task->signals.count; i++) {
+        uint32_t *to = append(e, sizeof *to);
+        if (to)
+            *to = (uint32_t)program->signals[task->signals.first + i];
+    }
+    if (e->failed)
+        return;
+    mgl_record *r = (mgl_record *)(e->records + record);
+    r->wait_at = wait_at;
+    r->signal_at = signal_at;
+}
+
+/* One task behind the others; its record's length. */
+static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
+{
+    const mgl_task *task = &e->program->tasks[index];
+    size_t at = e->length;
+    mgl_record *r = append(e, sizeof *r);
+    if (!r)
+        return 0;
+    r->op = (int)task->op;
+    r->task = index;
+    r->segments = task->segments.count;
+    r->waits = task->waits.count;
+    r->signals = task->signals.count;
+    for (int i = 0; i < task->in.count; i++)
+        add_operand(e, &e->program->regions[task->in.first + i]);
+    for (int i = 0; i < task->out.count; i++)
+        add_operand(e, &e->program->regions[task->out.first + i]);
+    size_t segments = e->length - at;
+    for (int i = 0; i < task->segments.count; i++)
+        add_segment(e, queue, task->segments.first + i);
+    add_edges(e, task, at);
+    while (e->length % 16 && !e->failed)
+        append(e, 1);
+    if (e->failed)
+        return 0;
+    ((mgl_record *)(e->records + at))->segment_at = (uint32_t)segments;
+    return (uint32_t)(e->length - at);
+}
+
+static void add_queue(struct encoder *e, int index, mgl_device_queue *out)
+{
+    const mgl_program *program = e->program;
+    const mgl_queue *queue = &program->queues[index];
+    *out = (mgl_device_queue){.tape = e->addresses->tapes[index],
+                              .pages = (uint32_t)(queue->tape_bytes / program->exec.page_bytes),
+                              .first = (uint32_t)e->length,
+                              .tasks = (uint32_t)queue->tasks.count};
+    for (int i = 0; i < queue->tasks.count && !e->failed; i++) {
+        size_t at = e->length;
+        uint32_t bytes = add_task(e, queue, queue->tasks.first + i);
+        if (i == 0) {
+            out->first_bytes = bytes;
+        } else if (!e->failed) {
+            mgl_record *before = (mgl_record *)(e->records + e->before);
+            before->next = (uint32_t)at;
+            before->next_bytes = bytes;
+        }
+        e->before = at;
+    }
+    if (e->failed)
+        return;
+    mgl_record *last = (mgl_record *)(e->records + e->before);
+    last->next = out->first;
+    last->next_bytes = out->first_bytes;
+}
+
+mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,
+                           mgl_cuda_tables *out, mgl_error *err)
+{
+    struct encoder e = {.program = program, .addresses = addresses};
+    *out = (mgl_cuda_tables){0};
+    e.signals = mgl_alloc_zero((size_t)program->counter_count, sizeof *e.signals);
+    out->queues = mgl_alloc_zero((size_t)program->queue_count, sizeof *out->queues);
+    if (!e.signals || !out->queues)
+        e.failed = true;
+    for (int i = 0; i < program->signal_count && !e.failed; i++)
+        e.signals[program->signals[i]]++;
+    for (int q = 0; q < program->queue_count && !e.failed; q++)
+        add_queue(&e, q, &out->queues[q]);
+    mgl_free(e.signals);
+    out->records = e.records;
+    out->record_bytes = e.length;
+    if (!e.failed)
+        return MGL_OK;
+    mgl_cuda_tables_clear(out);
+    return mgl_fail_memory(err, e.capacity);
+}
+
+void mgl_cuda_tables_clear(mgl_cuda_tables *tables)
+{
+    mgl_free(tables->records);
+    mgl_free(tables->queues);
+    *tables = (mgl_cuda_tables){0};
+}

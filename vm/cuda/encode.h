@@ -1,0 +1,31 @@
+/* Programs as the kernel reads them: see device/record.h. */
+#ifndef MGL_VM_CUDA_ENCODE_H
+#define MGL_VM_CUDA_ENCODE_H
+
+#include "schedule/program.h"
+#include "vm/cuda/device/record.h"
+
+/* Where the program's memory is on the device. */
+typedef struct mgl_cuda_addresses {
+    const uint64_t *buffers; /* (buffer_count) */
+    const uint64_t *tapes;   /* (queue_count) */
+} mgl_cuda_addresses;
+
+/* Release with mgl_cuda_tables_clear. */
+typedef struct mgl_cuda_tables {
+    unsigned char *records;
+    size_t record_bytes;
+    mgl_device_queue *queues; /* (queue_count) */
+} mgl_cuda_tables;
+
+/* Whether this machine can run the program: what it has not (flag edges), limits of the kernel, and
+ * the shapes that the kernel takes for granted, so that a program that was never validated can not
+ * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
+mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
+
+/* Encodes a program that mgl_cuda_check_program accepts. */
+mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,
+                           mgl_cuda_tables *out, mgl_error *err);
+void mgl_cuda_tables_clear(mgl_cuda_tables *tables);
+
+#endif

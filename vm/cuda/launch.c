@@ -1,0 +1,251 @@
+/*
+ * One reply, one launch: the start of the launch is uploaded, the kernel runs on its own, and the host
+ * hands out tokens as they appear in pinned memory until the kernel is done.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "schedule/schedule.h"
+#include "vm/cuda/cuda.h"
+#include "vm/cuda/machine.h"
+#include "vm/step.h"
+
+enum { POLL_NS = 20000 };
+
+/* Words of an array (sequences, capacity), in bytes. */
+static size_t word_bytes(const mgl_cuda_vm *vm)
+{
+    const mgl_limits *limits = &vm->vm.program->limits;
+    return (size_t)limits->sequences * (size_t)limits->capacity * sizeof(int32_t);
+}
+
+static mgl_status upload(mgl_cuda_vm *vm, int buffer, const void *from, size_t bytes,
+                         mgl_error *err)
+{
+    return mgl_cu_check(vm->cu, vm->cu->copy_in(vm->buffers[buffer], from, bytes),
+                        "copying to the device", err);
+}
+
+static mgl_status clear(mgl_cuda_vm *vm, mgl_cu_address at, size_t bytes, mgl_error *err)
+{
+    return mgl_cu_check(vm->cu, vm->cu->memory_set(at, 0, bytes), "clearing device memory", err);
+}
+
+/* Everything that a launch changes, back to how it starts. */
+static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_limits *limits = &vm->vm.program->limits;
+    struct {
+        int buffer;
+        const void *from;
+        size_t words;
+    } parts[] = {
+        {vm->io.control, vm->control, MGL_CONTROL_WORDS},
+        {vm->io.table, vm->table, (size_t)limits->rows * MGL_TABLE_WORDS},
+        {vm->io.sequence, vm->sequences, (size_t)limits->sequences * MGL_SEQUENCE_WORDS},
+        {vm->io.prompt, vm->prompt, word_bytes(vm) / sizeof(int32_t)},
+    };
+    mgl_status status = clear(vm, vm->counters, vm->counter_bytes, err);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++)
+        status = upload(vm, parts[i].buffer, parts[i].from, parts[i].words * sizeof(int32_t), err);
+    if (!status)
+        status = clear(vm, vm->buffers[vm->io.output], word_bytes(vm), err);
+    if (!status)
+        status = clear(vm, vm->buffers[vm->io.score], word_bytes(vm), err);
+    memset((void *)(uintptr_t)vm->pinned, 0, vm->pinned_bytes);
+    /* the memory operations above are done before the kernel starts on a stream of its own */
+    return status ? status
+                  : mgl_cu_check(vm->cu, vm->cu->stream_synchronize(NULL), "starting the launch",
+                                 err);
+}
+
+static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    mgl_device_launch block = {
+        .queues = vm->queues,
+        .records = vm->records,
+        .counters = vm->counters,
+        .stopped = vm->counters +
+                   (uint64_t)program->counter_count * MGL_COUNTER_WORDS * sizeof(uint32_t),
+        .report = vm->pinned_address + offsetof(mgl_cuda_pinned, report),
+        .stream = vm->pinned_address + offsetof(mgl_cuda_pinned, stream),
+        .host_abort = vm->pinned_address + offsetof(mgl_cuda_pinned, abort),
+        .deadline_ns = (uint64_t)vm->deadline_ms * 1000000};
+    void *arguments[] = {&block};
+    return mgl_cu_check(
+        vm->cu,
+        vm->cu->launch_cooperative(vm->function, (unsigned)program->queue_count, 1, 1,
+                                   (unsigned)(program->exec.warps + 1) * 32, 1, 1,
+                                   (unsigned)mgl_cuda_shared_bytes(program), vm->stream, arguments),
+        "launching the kernel", err);
+}
+
+/* A reply in progress, as the host sees it. */
+struct progress {
+    mgl_cuda_vm *vm;
+    const mgl_vm_request *request;
+    int32_t seen[MGL_MAX_ROWS]; /* tokens handed out, a sequence */
+    bool stopped;               /* the caller wants no more */
+    double first_s;             /* when the first token was seen; 0: not yet */
+};
+
+/* Hands out what has appeared since the last time. */
+static void hand_out(struct progress *p)
+{
+    int capacity = p->vm->vm.program->limits.capacity;
+    for (int s = 0; s < p->request->count; s++)
+        while (p->seen[s] < p->request->sequences[s].max_new && p->seen[s] < capacity) {
+            int32_t word = p->vm->pinned->stream[(size_t)s * (size_t)capacity + (size_t)p->seen[s]];
+            if (word == 0)
+                break;
+            p->seen[s]++;
+            if (p->first_s == 0)
+                p->first_s = mgl_clock_s();
+            if (p->request->on_token && !p->stopped &&
+                !p->request->on_token(p->request->user, s, word - 1))
+                p->stopped = true;
+        }
+    if (p->request->abort && *p->request->abort)
+        p->stopped = true;
+    if (p->stopped)
+        p->vm->pinned->abort = 1;
+}
+
+/* Until the kernel has ended. */
+static mgl_status follow(struct progress *p, mgl_error *err)
+{
+    const struct timespec pause = {0, POLL_NS};
+    int result;
+    while ((result = p->vm->cu->stream_query(p->vm->stream)) == MGL_CU_NOT_READY) {
+        hand_out(p);
+        nanosleep(&pause, NULL);
+    }
+    mgl_status status = mgl_cu_check(p->vm->cu, result, "running the kernel", err);
+    if (!status)
+        hand_out(p);
+    return status;
+}
+
+/* The watchdog's report in words. */
+static mgl_status read_report(const mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    const volatile int32_t *report = vm->pinned->report;
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_NONE)
+        return MGL_OK;
+    int task = report[MGL_REPORT_TASK], counter = report[MGL_REPORT_COUNTER];
+    char where[96];
+    mgl_text text = {0};
+    mgl_schedule_print_task(program, task, &text);
+    snprintf(where, sizeof where, "queue %d, task %d", report[MGL_REPORT_QUEUE], task);
+    mgl_status status;
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_WAIT)
+        status = mgl_fail(err, MGL_WATCHDOG, where,
+                          "the watchdog stopped the kernel: queue %d, task %d waited %d ms for "
+                          "counter %s: wanted %u, seen %u, in epoch %d\n%s",
+                          report[MGL_REPORT_QUEUE], task, vm->deadline_ms,
+                          program->counters[counter].name,
+                          (unsigned)report[MGL_REPORT_WANTED], (unsigned)report[MGL_REPORT_SEEN],
+                          report[MGL_REPORT_EPOCH], text.bytes ? text.bytes : "");
+    else
+        status = mgl_fail(err, MGL_WATCHDOG, where,
+                          "the watchdog stopped the kernel: queue %d, task %d waited %d ms for page "
+                          "%u of its tape: wanted %u, seen %u, in epoch %d\n%s",
+                          report[MGL_REPORT_QUEUE], task, vm->deadline_ms, (unsigned)counter,
+                          (unsigned)report[MGL_REPORT_WANTED], (unsigned)report[MGL_REPORT_SEEN],
+                          report[MGL_REPORT_EPOCH], text.bytes ? text.bytes : "");
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status download(mgl_cuda_vm *vm, void *to, int buffer, size_t bytes, mgl_error *err)
+{
+    return mgl_cu_check(vm->cu, vm->cu->copy_out(to, vm->buffers[buffer], bytes),
+                        "copying from the device", err);
+}
+
+static mgl_status collect(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
+                          mgl_error *err)
+{
+    const mgl_limits *limits = &vm->vm.program->limits;
+    size_t sequences = (size_t)limits->sequences * MGL_SEQUENCE_WORDS * sizeof(int32_t);
+    size_t capacity = (size_t)limits->capacity;
+    int32_t control[MGL_CONTROL_WORDS];
+    mgl_status status = download(vm, control, vm->io.control, sizeof control, err);
+    if (!status)
+        status = download(vm, vm->sequences, vm->io.sequence, sequences, err);
+    if (!status)
+        status = download(vm, vm->output, vm->io.output, word_bytes(vm), err);
+    if (!status)
+        status = download(vm, vm->score, vm->io.score, word_bytes(vm), err);
+    if (status)
+        return status;
+    out->epochs = control[MGL_CONTROL_EPOCH];
+    for (int s = 0; s < request->count; s++) {
+        const int32_t *q = vm->sequences + s * MGL_SEQUENCE_WORDS;
+        out->output[s] = vm->output + (size_t)s * capacity;
+        out->produced[s] = q[MGL_SEQUENCE_PRODUCED];
+        out->state[s] = q[MGL_SEQUENCE_STATE];
+        out->score[s] = vm->score + (size_t)s * capacity;
+    }
+    vm->sampled = vm->pinned->report[MGL_REPORT_SAMPLED] - 1;
+    return MGL_OK;
+}
+
+static mgl_status run(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
+                      mgl_error *err)
+{
+    struct progress progress = {.vm = vm, .request = request};
+    mgl_status status = reset(vm, err);
+    double start = mgl_clock_s();
+    if (!status)
+        status = launch(vm, err);
+    if (status)
+        return status;
+    out->launches = 1;
+    status = follow(&progress, err);
+    double end = mgl_clock_s();
+    out->prefill_s = (progress.first_s > 0 ? progress.first_s : end) - start;
+    out->decode_s = end - start - out->prefill_s;
+    if (!status)
+        status = read_report(vm, err);
+    return status ? status : collect(vm, request, out, err);
+}
+
+mgl_status mgl_cuda_run(mgl_vm *base, const mgl_vm_request *request, mgl_vm_report *out,
+                        mgl_error *err)
+{
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    *out = (mgl_vm_report){0};
+    vm->sampled = -1;
+    mgl_status status = mgl_vm_prepare(base->program, request, vm->control, vm->table,
+                                       vm->sequences, vm->prompt, err);
+    if (!status)
+        status = mgl_cuda_enter(vm, err);
+    if (status)
+        return status;
+    status = run(vm, request, out, err);
+    mgl_cuda_leave(vm);
+    return status;
+}
+
+mgl_status mgl_cuda_get_logits(mgl_vm *base, float *logits, mgl_error *err)
+{
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    size_t bytes = (size_t)base->program->geometry.vocab * sizeof *logits;
+    if (vm->sampled < 0)
+        return mgl_fail(err, MGL_USAGE, NULL, "the last run sampled no token: there are no logits");
+    mgl_status status = mgl_cuda_enter(vm, err);
+    if (status)
+        return status;
+    mgl_cu_address from = vm->buffers[vm->io.logits] + (uint64_t)vm->sampled * bytes;
+    status = mgl_cu_check(vm->cu, vm->cu->copy_out(logits, from, bytes), "copying from the device",
+                          err);
+    mgl_cuda_leave(vm);
+    return status;
+}

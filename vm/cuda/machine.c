@@ -1,0 +1,399 @@
+/*
+ * Opening the CUDA machine: the kernel compiled for the device, one allocation that holds everything
+ * (tapes, buffers, records, counters), the weights packed and uploaded.
+ */
+#include "vm/cuda/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "vm/cuda/cuda.h"
+#include "vm/cuda/encode.h"
+#include "vm/step.h"
+
+enum { ALIGNMENT = 256 };
+
+mgl_status mgl_cuda_enter(mgl_cuda_vm *vm, mgl_error *err)
+{
+    return mgl_cu_check(vm->cu, vm->cu->context_push(vm->context), "entering the device's context",
+                        err);
+}
+
+void mgl_cuda_leave(mgl_cuda_vm *vm)
+{
+    void *context;
+    vm->cu->context_pop(&context);
+}
+
+/* Releases what there is; works on a machine that is half open. */
+static void close_machine(mgl_vm *base)
+{
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    const mgl_cu *cu = vm->cu;
+    if (vm->context && !mgl_cuda_enter(vm, NULL)) {
+        if (vm->stream)
+            cu->stream_destroy(vm->stream);
+        if (vm->pinned)
+            cu->pinned_free(vm->pinned);
+        if (vm->arena)
+            cu->memory_free(vm->arena);
+        if (vm->module)
+            cu->module_unload(vm->module);
+        mgl_cuda_leave(vm);
+    }
+    if (vm->context)
+        cu->context_release(vm->device);
+    mgl_free(vm->buffers);
+    mgl_free(vm->tapes);
+    mgl_free(vm->control);
+    mgl_free(vm->table);
+    mgl_free(vm->sequences);
+    mgl_free(vm->prompt);
+    mgl_free(vm->output);
+    mgl_free(vm->score);
+    mgl_free(vm);
+}
+
+static void get_facts(const mgl_vm *base, mgl_vm_facts *out)
+{
+    *out = ((const mgl_cuda_vm *)base)->facts;
+}
+
+/* ---- device and kernel ---------------------------------------------------------------------- */
+
+/* Finds the device, checks that it can take the program, and enters its context. */
+static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    int cooperative = 0;
+    mgl_status status = mgl_cuda_live_target(ordinal, live, err);
+    if (!status)
+        status = mgl_cu_open(&vm->cu, err);
+    if (!status)
+        status = mgl_cu_check(vm->cu, vm->cu->device_get(&vm->device, ordinal),
+                              "finding the device", err);
+    if (status)
+        return status;
+    const mgl_cu *cu = vm->cu;
+    cu->device_name(vm->name, (int)sizeof vm->name, vm->device);
+    cu->device_attribute(&vm->sms, MGL_CU_DEVICE_SM_COUNT, vm->device);
+    cu->device_attribute(&cooperative, MGL_CU_DEVICE_COOPERATIVE, vm->device);
+    if (!cooperative)
+        return mgl_fail(err, MGL_DEVICE, vm->name,
+                        "the device has no cooperative launch; use --device cpu");
+    size_t shared = mgl_cuda_shared_bytes(program);
+    if (shared > (size_t)live->shared_bytes)
+        return mgl_fail(err, MGL_DEVICE, vm->name,
+                        "the program needs %zu bytes of shared memory a block, the device has %lld: "
+                        "take fewer ring_pages or stage_bytes",
+                        shared, (long long)live->shared_bytes);
+    status = mgl_cu_check(cu, cu->context_retain(&vm->context, vm->device),
+                          "opening the device's context", err);
+    snprintf(vm->facts.device, sizeof vm->facts.device, "%s", vm->name);
+    return status;
+}
+
+static mgl_status load_image(mgl_cuda_vm *vm, const mgl_cuda_image *image, mgl_error *err)
+{
+    char log[1024] = "";
+    int options[2] = {MGL_CU_JIT_ERROR_LOG, MGL_CU_JIT_ERROR_LOG_BYTES};
+    void *values[2] = {log, (void *)(uintptr_t)sizeof log};
+    int result = vm->cu->module_load(&vm->module, image->bytes, 2, options, values);
+    mgl_status status = mgl_cu_check(vm->cu, result, "loading the kernel", err);
+    if (status && err && log[0]) {
+        size_t n = strlen(err->message);
+        snprintf(err->message + n, sizeof err->message - n, "; %.600s", log);
+    }
+    return status;
+}
+
+/* All queues have to be resident at once: checked before every launch could depend on it. */
+static mgl_status check_occupancy(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    int blocks = 0, threads = (program->exec.warps + 1) * 32, queues = program->queue_count;
+    size_t shared = mgl_cuda_shared_bytes(program);
+    mgl_status status =
+        mgl_cu_check(vm->cu, vm->cu->occupancy(&blocks, vm->function, threads, shared),
+                     "asking for the kernel's occupancy", err);
+    if (!status && blocks * vm->sms < queues)
+        status = mgl_fail(err, MGL_DEVICE, vm->name,
+                          "the program has %d queues, but only %d blocks of %d threads and %zu "
+                          "bytes of shared memory fit the device's %d multiprocessors at once: "
+                          "lower for fewer queues",
+                          queues, blocks * vm->sms, threads, shared, vm->sms);
+    return status;
+}
+
+static mgl_status open_kernel(mgl_cuda_vm *vm, const char *arch, mgl_error *err)
+{
+    const mgl_cu *cu = vm->cu;
+    mgl_cuda_image image;
+    double start = mgl_clock_s();
+    mgl_status status = mgl_cuda_compile(vm->vm.program, arch, &image, err);
+    if (status)
+        return status;
+    status = load_image(vm, &image, err);
+    mgl_cuda_image_clear(&image);
+    if (!status)
+        status = mgl_cu_check(cu, cu->module_function(&vm->function, vm->module, "megalith"),
+                              "finding the kernel", err);
+    if (status)
+        return status;
+    size_t shared = mgl_cuda_shared_bytes(vm->vm.program);
+    cu->function_get(&vm->facts.registers, MGL_CU_FUNCTION_REGISTERS, vm->function);
+    cu->function_get(&vm->facts.spill_bytes, MGL_CU_FUNCTION_LOCAL_BYTES, vm->function);
+    vm->facts.shared_bytes = (int)shared;
+    status = mgl_cu_check(
+        cu, cu->function_set(vm->function, MGL_CU_FUNCTION_DYNAMIC_SHARED, (int)shared),
+        "asking for shared memory", err);
+    vm->facts.compile_s = mgl_clock_s() - start;
+    return status ? status : check_occupancy(vm, err);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Takes `bytes` of the arena: their offset. */
+static uint64_t take(mgl_cuda_vm *vm, uint64_t bytes)
+{
+    uint64_t at = vm->arena_bytes;
+    vm->arena_bytes += round_up(bytes);
+    return at;
+}
+
+/* Gives everything its place in the arena: offsets for now. */
+static void place(mgl_cuda_vm *vm, size_t record_bytes)
+{
+    const mgl_program *program = vm->vm.program;
+    for (int q = 0; q < program->queue_count; q++) {
+        size_t bytes = (size_t)program->queues[q].tape_bytes;
+        vm->tapes[q] = take(vm, bytes);
+        vm->facts.tape_bytes += bytes;
+    }
+    for (int i = 0; i < program->buffer_count; i++) {
+        const mgl_buffer *b = &program->buffers[i];
+        size_t bytes = mgl_buffer_bytes(b);
+        vm->buffers[i] = take(vm, bytes);
+        vm->facts.const_bytes += b->space == MGL_SPACE_CONST ? bytes : 0;
+        vm->facts.kv_bytes += b->space == MGL_SPACE_KV ? bytes : 0;
+    }
+    vm->records = take(vm, record_bytes);
+    vm->queues = take(vm, (size_t)program->queue_count * sizeof(mgl_device_queue));
+    vm->counter_bytes =
+        ((size_t)program->counter_count + 1) * MGL_COUNTER_WORDS * sizeof(uint32_t);
+    vm->counters = take(vm, vm->counter_bytes);
+}
+
+/* Allocates the arena and turns offsets into addresses. */
+static mgl_status allocate(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    size_t free_bytes = 0, total = 0;
+    mgl_status status = mgl_cu_check(vm->cu, vm->cu->memory_info(&free_bytes, &total),
+                                     "asking for free memory", err);
+    if (status)
+        return status;
+    int result = vm->arena_bytes > free_bytes
+                     ? MGL_CU_OUT_OF_MEMORY
+                     : vm->cu->memory_alloc(&vm->arena, vm->arena_bytes);
+    if (result == MGL_CU_OUT_OF_MEMORY)
+        return mgl_fail(err, MGL_DEVICE, vm->name,
+                        "too little device memory: %zu bytes are needed (%zu of weights, %zu of KV "
+                        "cache) and %zu are free; a smaller --capacity or --dtype needs less",
+                        vm->arena_bytes, vm->facts.tape_bytes + vm->facts.const_bytes,
+                        vm->facts.kv_bytes, free_bytes);
+    status = mgl_cu_check(vm->cu, result, "allocating device memory", err);
+    if (status)
+        return status;
+    for (int q = 0; q < program->queue_count; q++)
+        vm->tapes[q] += vm->arena;
+    for (int i = 0; i < program->buffer_count; i++)
+        vm->buffers[i] += vm->arena;
+    vm->records += vm->arena;
+    vm->queues += vm->arena;
+    vm->counters += vm->arena;
+    return mgl_cu_check(vm->cu, vm->cu->memory_set(vm->arena, 0, vm->arena_bytes),
+                        "clearing device memory", err);
+}
+
+static mgl_status upload(mgl_cuda_vm *vm, mgl_cu_address to, const void *from, size_t bytes,
+                         mgl_error *err)
+{
+    return mgl_cu_check(vm->cu, vm->cu->copy_in(to, from, bytes), "copying to the device", err);
+}
+
+/* Bytes of the largest thing that is packed on the host. */
+static size_t largest_part(const mgl_program *program)
+{
+    size_t largest = 1;
+    for (int q = 0; q < program->queue_count; q++)
+        if ((size_t)program->queues[q].tape_bytes > largest)
+            largest = (size_t)program->queues[q].tape_bytes;
+    for (int i = 0; i < program->buffer_count; i++)
+        if (program->buffers[i].space == MGL_SPACE_CONST &&
+            mgl_buffer_bytes(&program->buffers[i]) > largest)
+            largest = mgl_buffer_bytes(&program->buffers[i]);
+    return largest;
+}
+
+static mgl_status upload_weights(mgl_cuda_vm *vm, const mgl_graph *graph, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    size_t largest = largest_part(program);
+    double start = mgl_clock_s();
+    void *room = mgl_alloc(largest);
+    mgl_status status = room ? MGL_OK : mgl_fail_memory(err, largest);
+    for (int q = 0; q < program->queue_count && !status; q++) {
+        status = mgl_pack_tape(program, graph, q, room, err);
+        if (!status)
+            status = upload(vm, vm->tapes[q], room, (size_t)program->queues[q].tape_bytes, err);
+    }
+    for (int i = 0; i < program->buffer_count && !status; i++) {
+        if (program->buffers[i].space != MGL_SPACE_CONST)
+            continue;
+        status = mgl_pack_const(program, graph, i, room, err);
+        if (!status)
+            status =
+                upload(vm, vm->buffers[i], room, mgl_buffer_bytes(&program->buffers[i]), err);
+    }
+    mgl_free(room);
+    vm->facts.pack_s = mgl_clock_s() - start;
+    return status;
+}
+
+/* Encodes with the addresses that there are: the length does not depend on them. */
+static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *err)
+{
+    mgl_cuda_addresses addresses = {vm->buffers, vm->tapes};
+    return mgl_cuda_encode(vm->vm.program, &addresses, tables, err);
+}
+
+static mgl_status fill_device(mgl_cuda_vm *vm, const mgl_graph *graph, mgl_error *err)
+{
+    mgl_cuda_tables tables;
+    mgl_status status = encode(vm, &tables, err);
+    if (status)
+        return status;
+    place(vm, tables.record_bytes);
+    mgl_cuda_tables_clear(&tables);
+    status = allocate(vm, err);
+    if (!status)
+        status = encode(vm, &tables, err);
+    if (status)
+        return status;
+    size_t queues = (size_t)vm->vm.program->queue_count;
+    status = upload(vm, vm->records, tables.records, tables.record_bytes, err);
+    if (!status)
+        status = upload(vm, vm->queues, tables.queues, queues * sizeof *tables.queues, err);
+    mgl_cuda_tables_clear(&tables);
+    return status ? status : upload_weights(vm, graph, err);
+}
+
+/* Host memory of the launches. */
+static mgl_status allocate_host(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    const mgl_limits *limits = &program->limits;
+    size_t words = (size_t)limits->sequences * (size_t)limits->capacity;
+    vm->buffers = mgl_alloc_zero((size_t)program->buffer_count, sizeof *vm->buffers);
+    vm->tapes = mgl_alloc_zero((size_t)program->queue_count, sizeof *vm->tapes);
+    vm->control = mgl_alloc_zero(MGL_CONTROL_WORDS, sizeof *vm->control);
+    vm->table = mgl_alloc_zero((size_t)limits->rows * MGL_TABLE_WORDS, sizeof *vm->table);
+    vm->sequences =
+        mgl_alloc_zero((size_t)limits->sequences * MGL_SEQUENCE_WORDS, sizeof *vm->sequences);
+    vm->prompt = mgl_alloc_zero(words, sizeof *vm->prompt);
+    vm->output = mgl_alloc_zero(words, sizeof *vm->output);
+    vm->score = mgl_alloc_zero(words, sizeof *vm->score);
+    vm->pinned_bytes = sizeof(mgl_cuda_pinned) + words * sizeof(int32_t);
+    if (!vm->buffers || !vm->tapes || !vm->control || !vm->table || !vm->sequences ||
+        !vm->prompt || !vm->output || !vm->score)
+        return mgl_fail_memory(err, words * sizeof(int32_t));
+    return MGL_OK;
+}
+
+static mgl_status allocate_pinned(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_cu *cu = vm->cu;
+    void *pinned = NULL;
+    mgl_status status = mgl_cu_check(
+        cu, cu->pinned_alloc(&pinned, vm->pinned_bytes, MGL_CU_PINNED_PORTABLE_MAPPED),
+        "allocating pinned memory", err);
+    vm->pinned = pinned;
+    if (!status)
+        status = mgl_cu_check(cu, cu->pinned_address(&vm->pinned_address, pinned, 0),
+                              "mapping pinned memory", err);
+    if (!status)
+        status = mgl_cu_check(cu, cu->stream_create(&vm->stream, MGL_CU_STREAM_NON_BLOCKING),
+                              "making a stream", err);
+    return status;
+}
+
+/* No counter may pass 2^31 in the most epochs that a launch can have: one a position. */
+static mgl_status check_epochs(const mgl_program *program, mgl_error *err)
+{
+    int64_t epochs = (int64_t)program->limits.capacity + 1;
+    if (epochs * (program->signal_count + 1) < INT32_MAX)
+        return MGL_OK;
+    /* some counter may have all signals: rare enough to look closer only here */
+    for (int c = 0; c < program->counter_count; c++) {
+        int64_t signals = 0;
+        for (int i = 0; i < program->signal_count; i++)
+            signals += program->signals[i] == c;
+        if (epochs * (signals + 1) >= INT32_MAX)
+            return mgl_fail(err, MGL_BAD_INPUT, program->counters[c].name,
+                            "the counter has %lld signals an epoch: in %lld epochs it would pass "
+                            "2^31; take a smaller capacity",
+                            (long long)signals, (long long)epochs);
+    }
+    return MGL_OK;
+}
+
+static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
+                               const mgl_vm_options *options, mgl_error *err)
+{
+    mgl_target live;
+    mgl_status status = mgl_cuda_check_program(vm->vm.program, err);
+    if (!status)
+        status = check_epochs(vm->vm.program, err);
+    if (!status)
+        status = mgl_vm_find_io(vm->vm.program, &vm->io, err);
+    if (!status)
+        status = allocate_host(vm, err);
+    if (!status)
+        status = open_device(vm, options->device, &live, err);
+    if (!status)
+        status = mgl_cuda_enter(vm, err);
+    if (status)
+        return status;
+    status = open_kernel(vm, options->arch ? options->arch : live.arch, err);
+    if (!status)
+        status = allocate_pinned(vm, err);
+    if (!status)
+        status = fill_device(vm, graph, err);
+    mgl_cuda_leave(vm);
+    return status;
+}
+
+mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
+                            const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
+{
+    mgl_cuda_vm *vm = mgl_alloc_zero(1, sizeof *vm);
+    if (!vm)
+        return mgl_fail_memory(err, sizeof *vm);
+    vm->vm = (mgl_vm){program, close_machine, mgl_cuda_run, mgl_cuda_get_logits, get_facts};
+    vm->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : 2000;
+    vm->sampled = -1;
+    mgl_status status = open_machine(vm, graph, options, err);
+    if (status)
+        close_machine(&vm->vm);
+    else
+        *out = &vm->vm;
+    return status;
+}

@@ -1,0 +1,49 @@
+/* The CUDA machine's state, shared by opening (machine.c) and running (launch.c). */
+#ifndef MGL_VM_CUDA_MACHINE_H
+#define MGL_VM_CUDA_MACHINE_H
+
+#include "vm/cuda/device/record.h"
+#include "vm/cuda/driver.h"
+#include "vm/vm.h"
+
+/* Memory that host and kernel both see while the kernel runs. */
+typedef struct mgl_cuda_pinned {
+    volatile int32_t report[MGL_REPORT_WORDS];
+    volatile int32_t abort;    /* set by the host: sample ends the reply */
+    volatile int32_t stream[]; /* (sequences, capacity) token + 1; 0: not yet */
+} mgl_cuda_pinned;
+
+typedef struct mgl_cuda_vm {
+    mgl_vm vm; /* first: this is one */
+    const mgl_cu *cu;
+    int device; /* CUdevice */
+    char name[128];
+    int sms;
+    void *context, *module, *function, *stream;
+    mgl_cu_address arena; /* everything on the device */
+    size_t arena_bytes;
+    uint64_t *buffers; /* (buffer_count) addresses */
+    uint64_t *tapes;   /* (queue_count) */
+    mgl_cu_address records, queues, counters;
+    size_t counter_bytes; /* the `stopped` word, on a line of its own behind them, included */
+    mgl_cuda_pinned *pinned;
+    size_t pinned_bytes;
+    mgl_cu_address pinned_address; /* the same memory, as the device sees it */
+    mgl_vm_io io;
+    int deadline_ms;
+    int32_t *control, *table, *sequences, *prompt; /* what a launch starts from */
+    int32_t *output;                               /* (sequences, capacity) */
+    float *score;                                  /* (sequences, capacity) */
+    int sampled;                                   /* row of `logits`, -1: none */
+    mgl_vm_facts facts;
+} mgl_cuda_vm;
+
+mgl_status mgl_cuda_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
+                        mgl_error *err);
+mgl_status mgl_cuda_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
+
+/* The device's context on the calling thread, and back. */
+mgl_status mgl_cuda_enter(mgl_cuda_vm *vm, mgl_error *err);
+void mgl_cuda_leave(mgl_cuda_vm *vm);
+
+#endif

@@ -1,0 +1,235 @@
+/*
+ * Packing: from the checkpoint's rows to the bytes that a queue streams, and back.
+ *
+ * A segment lies on the tape as row groups of MGL_ROW_GROUP (8) rows; a row group as k blocks of 64
+ * bytes of each row; a block as its 8 rows one after the other, 512 bytes:
+ *
+ *     g8      group 0: [block 0: row 0..7 x 64 B][block 1] ...   group 1: ...
+ *     g8x2    group 0 of the first tensor, group 0 of the second, group 1 of the first, ...
+ *
+ * What a block holds beyond the segment's last row or column is zero, and so is the queue's padding.
+ * mgl_unpack_row is the inverse, written on its own and tested against this.
+ */
+#include "vm/vm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { ROW_BYTES = 64 }; /* of one row in a block */
+
+int64_t mgl_buffer_elements(const mgl_buffer *buffer)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < buffer->rank; i++)
+        elements *= buffer->extents[i].count;
+    return elements;
+}
+
+size_t mgl_buffer_bytes(const mgl_buffer *buffer)
+{
+    return (size_t)mgl_buffer_elements(buffer) * mgl_dtype_size(buffer->dtype);
+}
+
+/* Finds the checkpoint's tensor behind a program's tensor and compares the shapes. */
+static mgl_status find_tensor(const mgl_program *program, const mgl_graph *graph, int tensor,
+                              int *out, mgl_error *err)
+{
+    const mgl_program_tensor *wanted = &program->tensors[tensor];
+    int index = mgl_graph_find_tensor(graph, wanted->checkpoint);
+    if (index < 0)
+        return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
+                        "the program needs this tensor, but the checkpoint has none of that name");
+    const mgl_tensor *found = &graph->tensors[index];
+    if (found->rows != wanted->rows || found->cols != wanted->cols)
+        return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
+                        "the program wants shape [%lld,%lld], but the checkpoint has [%lld,%lld]",
+                        (long long)wanted->rows, (long long)wanted->cols, (long long)found->rows,
+                        (long long)found->cols);
+    if (!graph->read)
+        return mgl_fail(err, MGL_USAGE, wanted->checkpoint, "the graph was opened without weights");
+    *out = index;
+    return MGL_OK;
+}
+
+/* Room for one row group: as the file has it, and converted. */
+struct stage {
+    char *raw, *converted;
+};
+
+static mgl_status stage_open(struct stage *stage, int64_t cols, mgl_error *err)
+{
+    size_t bytes = 0;
+    if (!mgl_mul((size_t)cols, MGL_ROW_GROUP * sizeof(float), &bytes))
+        return mgl_fail_memory(err, SIZE_MAX);
+    stage->raw = mgl_alloc(bytes);
+    stage->converted = mgl_alloc(bytes);
+    return stage->raw && stage->converted ? MGL_OK : mgl_fail_memory(err, 2 * bytes);
+}
+
+static void stage_close(struct stage *stage)
+{
+    mgl_free(stage->raw);
+    mgl_free(stage->converted);
+}
+
+/* Blocks of a row of the segment. */
+static int64_t block_count(const mgl_program *program, const mgl_segment *segment)
+{
+    int64_t columns = mgl_block_columns(program->tensors[segment->tensor].dtype);
+    return (segment->col_hi - segment->col_lo + columns - 1) / columns;
+}
+
+/* Writes one row group: `rows` rows (tensor's cols elements each, packed dtype) into blocks. */
+static void pack_group(const mgl_program *program, const mgl_segment *segment, const char *rows,
+                       int count, char *to)
+{
+    const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
+    size_t size = mgl_dtype_size(tensor->dtype);
+    size_t row_bytes = (size_t)tensor->cols * size;
+    size_t width = (size_t)(segment->col_hi - segment->col_lo) * size;
+    int64_t blocks = block_count(program, segment);
+    memset(to, 0, (size_t)blocks * MGL_BLOCK_BYTES);
+    for (int r = 0; r < count; r++) {
+        const char *from = rows + (size_t)r * row_bytes + (size_t)segment->col_lo * size;
+        for (int64_t b = 0; b < blocks; b++) {
+            size_t done = (size_t)b * ROW_BYTES, left = width - done;
+            memcpy(to + b * MGL_BLOCK_BYTES + r * ROW_BYTES, from + done,
+                   left < ROW_BYTES ? left : ROW_BYTES);
+        }
+    }
+}
+
+/* Writes tensor `which` of a segment: its row groups stand `stride` bytes apart. */
+static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph,
+                              const mgl_segment *segment, int which, struct stage *stage, char *to,
+                              mgl_error *err)
+{
+    int tensor = which ? segment->tensor2 : segment->tensor, source;
+    mgl_status status = find_tensor(program, graph, tensor, &source, err);
+    if (status)
+        return status;
+    const mgl_program_tensor *t = &program->tensors[tensor];
+    int64_t group_bytes = block_count(program, segment) * MGL_BLOCK_BYTES;
+    int64_t stride = segment->layout == MGL_LAYOUT_G8X2 ? 2 * group_bytes : group_bytes;
+    to += which * group_bytes;
+    for (int64_t row = segment->row_lo; row < segment->row_hi; row += MGL_ROW_GROUP, to += stride) {
+        int64_t count = segment->row_hi - row < MGL_ROW_GROUP ? segment->row_hi - row : MGL_ROW_GROUP;
+        status = graph->read(graph, source, row, count, stage->raw, err);
+        if (status)
+            return status;
+        mgl_convert(stage->converted, t->dtype, stage->raw, graph->tensors[source].dtype,
+                    (size_t)(count * t->cols));
+        pack_group(program, segment, stage->converted, (int)count, to);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int queue, void *to,
+                         mgl_error *err)
+{
+    const mgl_queue *q = &program->queues[queue];
+    int64_t end = 0;
+    for (int t = q->tasks.first; t < q->tasks.first + q->tasks.count; t++) {
+        const mgl_run *run = &program->tasks[t].segments;
+        for (int s = run->first; s < run->first + run->count; s++) {
+            const mgl_segment *segment = &program->segments[s];
+            struct stage stage = {0};
+            mgl_status status = stage_open(&stage, program->tensors[segment->tensor].cols, err);
+            for (int which = 0; !status && which < (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1);
+                 which++)
+                status = pack_tensor(program, graph, segment, which, &stage,
+                                     (char *)to + segment->offset, err);
+            stage_close(&stage);
+            if (status)
+                return status;
+            end = segment->offset + mgl_segment_bytes(program, segment);
+        }
+    }
+    memset((char *)to + end, 0, (size_t)(q->tape_bytes - end));
+    return MGL_OK;
+}
+
+/* A const buffer from its tensor. */
+static mgl_status pack_tensor_buffer(const mgl_program *program, const mgl_graph *graph,
+                                     const mgl_buffer *buffer, char *to, mgl_error *err)
+{
+    int source;
+    const mgl_program_tensor *t = &program->tensors[buffer->tensor];
+    mgl_status status = find_tensor(program, graph, buffer->tensor, &source, err);
+    if (status)
+        return status;
+    if (mgl_buffer_elements(buffer) != t->rows * t->cols)
+        return mgl_fail(err, MGL_BAD_INPUT, buffer->name,
+                        "the buffer and its tensor %s differ in shape", t->name);
+    struct stage stage = {0};
+    status = stage_open(&stage, t->cols, err);
+    for (int64_t row = 0; !status && row < t->rows; row += MGL_ROW_GROUP) {
+        int64_t count = t->rows - row < MGL_ROW_GROUP ? t->rows - row : MGL_ROW_GROUP;
+        size_t elements = (size_t)(count * t->cols);
+        status = graph->read(graph, source, row, count, stage.raw, err);
+        if (status)
+            break;
+        /* through the tensor's dtype: a weight is rounded once, wherever it stands */
+        mgl_convert(stage.converted, t->dtype, stage.raw, graph->tensors[source].dtype, elements);
+        mgl_convert(to + (size_t)(row * t->cols) * mgl_dtype_size(buffer->dtype), buffer->dtype,
+                    stage.converted, t->dtype, elements);
+    }
+    stage_close(&stage);
+    return status;
+}
+
+/* The rope table: row p holds the cosines, then the sines, of inv_freq[i] * (float)p (one f32 product,
+ * as in Hugging Face's LlamaRotaryEmbedding), each correctly rounded to f32 but for double rounding. */
+static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, float *to,
+                            mgl_error *err)
+{
+    int64_t positions = buffer->extents[0].count, half = buffer->extents[1].count / 2;
+    if (buffer->rank != 2 || buffer->extents[1].count != graph->geometry.head_dim)
+        return mgl_fail(err, MGL_BAD_INPUT, buffer->name, "a rope buffer has one row a position");
+    for (int64_t p = 0; p < positions; p++, to += 2 * half) {
+        for (int64_t i = 0; i < half; i++) {
+            float angle = graph->inv_freq[i] * (float)p;
+            to[i] = (float)cos((double)angle);
+            to[half + i] = (float)sin((double)angle);
+        }
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, int buffer, void *to,
+                          mgl_error *err)
+{
+    const mgl_buffer *b = &program->buffers[buffer];
+    if (b->source == MGL_SOURCE_TENSOR)
+        return pack_tensor_buffer(program, graph, b, to, err);
+    if (b->source == MGL_SOURCE_ROPE)
+        return pack_rope(graph, b, to, err);
+    memset(to, 0, mgl_buffer_bytes(b));
+    return MGL_OK;
+}
+
+void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
+                    int which, int64_t row, float *to)
+{
+    mgl_dtype dtype = program->tensors[segment->tensor].dtype;
+    int64_t columns = mgl_block_columns(dtype), width = segment->col_hi - segment->col_lo;
+    int64_t blocks = (width + columns - 1) / columns;
+    int64_t group = row / MGL_ROW_GROUP;
+    if (segment->layout == MGL_LAYOUT_G8X2)
+        group = 2 * group + which;
+    const char *from = (const char *)tape + segment->offset + group * blocks * MGL_BLOCK_BYTES +
+                       row % MGL_ROW_GROUP * ROW_BYTES;
+    for (int64_t done = 0; done < width; done += columns, from += MGL_BLOCK_BYTES)
+        mgl_convert(to + done, MGL_F32, from, dtype,
+                    (size_t)(width - done < columns ? width - done : columns));
+}
+
+void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,
+                        int which, float *to)
+{
+    int64_t width = segment->col_hi - segment->col_lo;
+    for (int64_t row = 0; row < mgl_segment_rows(segment); row++)
+        mgl_unpack_row(program, segment, tape, which, row, to + row * width);
+}

@@ -1,0 +1,240 @@
+/*
+ * Sampling, defined so that every machine takes the same token for the same logits: temperature, then
+ * top-k, then top-p, then one draw. Ties go to the lowest id. The reference runs these functions one
+ * after the other; the CUDA kernel spreads their loops over a block.
+ *
+ *   value    l = logit / temperature, one f32 division.
+ *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is. A NaN has
+ *            key 0 and is never a candidate.
+ *   weight   w = floor(2^40 exp(l - max)) by integer arithmetic alone (mgl_sampler_weight): sums of
+ *            integers do not depend on their order, so a parallel sum has the same bits.
+ *   cut      a prefix of the ranking: all with key > cut.key, and of those with key == cut.key the
+ *            first cut.ties in id order. {0, 0} is everything but NaN.
+ *   top-k    the cut of the first k. (Hugging Face's TopKLogitsWarper keeps every tie of the k-th; here
+ *            the lowest ids win, so that there are k.)
+ *   top-p    of what top-k left, with weights summing to `total`: a token is kept if the sum of those
+ *            ranked strictly before it is less than p total, and the first always is (Hugging Face's
+ *            TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
+ *            max(1, floor(total floor(p 2^32) / 2^32)).
+ *   draw     target = floor(random total / 2^64) with the kept `total` and 64 bits of Philox
+ *            (vm/philox.h); walking the kept in id order, the token at which the running sum first
+ *            exceeds the target.
+ *
+ * Both cuts are one selection: the item at which a running sum over the ranking reaches `limit`, with
+ * unit 1 (top-k) or w (top-p). It is found by radix: four passes of a histogram over 8 bits of the key,
+ * most significant first, each over the keys that agree with the digits found so far.
+ *
+ * Plain C that NVRTC compiles too: no includes. Divisions must be IEEE (no fast math), and no
+ * multiplication meets an addition in floating point, so contraction can not change a bit.
+ */
+#ifndef MGL_VM_SAMPLER_H
+#define MGL_VM_SAMPLER_H
+
+#ifndef MGL_SAMPLER_FN
+#define MGL_SAMPLER_FN static inline
+#endif
+
+/* The bits of a float and back. The kernel defines them as __float_as_uint, __uint_as_float. */
+#ifndef MGL_FLOAT_BITS
+#define MGL_FLOAT_BITS mgl_float_bits
+#define MGL_BITS_FLOAT mgl_bits_float
+static inline unsigned mgl_float_bits(float value)
+{
+    unsigned bits;
+    __builtin_memcpy(&bits, &value, 4);
+    return bits;
+}
+static inline float mgl_bits_float(unsigned bits)
+{
+    float value;
+    __builtin_memcpy(&value, &bits, 4);
+    return value;
+}
+#endif
+
+/* A u32 ordered as the floats are: -inf < ... < -0 = +0 < ... < +inf; NaN is 0, below all. Greedy
+ * choices compare keys as well (largest key, lowest id), so that a NaN never wins. */
+MGL_SAMPLER_FN unsigned mgl_sampler_key(float value)
+{
+    unsigned bits = MGL_FLOAT_BITS(value);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
+        return 0;
+    if (bits == 0x80000000u)
+        bits = 0;
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+/* The value of a key that is not 0. */
+MGL_SAMPLER_FN float mgl_sampler_value(unsigned key)
+{
+    return MGL_BITS_FLOAT(key & 0x80000000u ? key & 0x7FFFFFFFu : ~key);
+}
+
+/* 2^40 exp(value - max), to within 1 + w / 2^27; 0 from 28 below the maximum on (2^40 e^-28 < 1) and
+ * for NaN. value <= max.
+ * exp(-d) = 2^-(n + f) with y = d log2(e) = n + f as a 32.32 integer; 2^-f by Horner's rule on
+ * sum (-1)^i ln(2)^i / i! f^i, i = 0..11, coefficients times 2^32. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_weight(float value, float max)
+{
+    const unsigned long long terms[12] = {4294967296ull, 2977044472ull, 1031764991ull, 238388332ull,
+                                          41309550ull,   5726720ull,    661577ull,     65510ull,
+                                          5676ull,       437ull,        30ull,         2ull};
+    float distance = value == max ? 0.0f : max - value;
+    if (!(distance < 28.0f))
+        return 0;
+    unsigned long long fixed = (unsigned long long)(distance * 134217728.0f); /* 5.27 */
+    unsigned long long y = fixed * 3098164009ull >> 26;                       /* log2(e) as 1.31 */
+    unsigned long long fraction = y & 0xFFFFFFFFull, power = 0;
+    for (int i = 11; i >= 0; i--)
+        power = terms[i] - (power * fraction >> 32);
+    return power << 8 >> (y >> 32);
+}
+
+/* floor(a b / 2^64). */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_scale(unsigned long long a, unsigned long long b)
+{
+    unsigned long long a0 = a & 0xFFFFFFFFull, a1 = a >> 32, b0 = b & 0xFFFFFFFFull, b1 = b >> 32;
+    unsigned long long low = a0 * b0, middle = a1 * b0 + (low >> 32), other = a0 * b1;
+    return a1 * b1 + (middle >> 32) + (((middle & 0xFFFFFFFFull) + other) >> 32);
+}
+
+/* Where top-p cuts: the sum at which a prefix of the ranking is complete. 0 < p < 1. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_limit(unsigned long long total, float p)
+{
+    unsigned long long share = (unsigned long long)(p * 4294967296.0f);
+    unsigned long long limit = mgl_sampler_scale(total, share << 32);
+    return limit ? limit : 1;
+}
+
+typedef struct mgl_sampler_cut {
+    unsigned key;
+    unsigned ties;
+} mgl_sampler_cut;
+
+/* One digit of the selection: the largest d at which the sum of bins 255..d, on top of *before,
+ * reaches limit. Adds the bins above it to *before. */
+MGL_SAMPLER_FN unsigned mgl_sampler_digit(const unsigned long long bins[256],
+                                          unsigned long long limit, unsigned long long *before)
+{
+    unsigned digit = 255;
+    while (digit > 0 && *before + bins[digit] < limit)
+        *before += bins[digit--];
+    return digit;
+}
+
+/* Whether a key takes part in the pass over bits [shift, shift + 8), the digits above being those of
+ * `prefix`. */
+MGL_SAMPLER_FN int mgl_sampler_matches(unsigned key, unsigned prefix, int shift)
+{
+    return shift == 24 || key >> (shift + 8) == prefix >> (shift + 8);
+}
+
+/* The cut once its key is known: how many of the tied are needed to reach the limit, `unit` (not 0)
+ * being what each adds. */
+MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_finish(unsigned key, unsigned long long unit,
+                                                  unsigned long long limit,
+                                                  unsigned long long before)
+{
+    mgl_sampler_cut cut;
+    cut.key = key;
+    cut.ties = (unsigned)((limit - before + unit - 1) / unit);
+    return cut;
+}
+
+/* ---- the same, one item after the other ------------------------------------------------------------ */
+
+typedef struct mgl_sampler_input {
+    const float *logits; /* (count) */
+    int count;
+    float temperature; /* above 0 */
+    float max;         /* the largest value, logit / temperature */
+} mgl_sampler_input;
+
+/* What item `key` adds to a sum: 1, or its weight. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_unit(const mgl_sampler_input *in, unsigned key,
+                                                   int weighed)
+{
+    return weighed ? mgl_sampler_weight(mgl_sampler_value(key), in->max) : 1;
+}
+
+/* The sum over a cut. Ties of the cut's key are added at once: they weigh the same. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_sum(const mgl_sampler_input *in, mgl_sampler_cut cut)
+{
+    unsigned long long sum = cut.ties ? cut.ties * mgl_sampler_unit(in, cut.key, 1) : 0;
+    for (int i = 0; i < in->count; i++) {
+        unsigned key = mgl_sampler_key(in->logits[i] / in->temperature);
+        if (key > cut.key)
+            sum += mgl_sampler_unit(in, key, 1);
+    }
+    return sum;
+}
+
+/* The prefix of `within` at which the running sum reaches limit: 1 <= limit <= the sum of within. */
+MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_select(const mgl_sampler_input *in,
+                                                  mgl_sampler_cut within, int weighed,
+                                                  unsigned long long limit)
+{
+    unsigned prefix = 0;
+    unsigned long long before = 0, bins[256];
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        for (int i = 0; i < 256; i++)
+            bins[i] = 0;
+        for (int i = 0; i < in->count; i++) {
+            unsigned key = mgl_sampler_key(in->logits[i] / in->temperature);
+            if (key > within.key && mgl_sampler_matches(key, prefix, shift))
+                bins[key >> shift & 255] += mgl_sampler_unit(in, key, weighed);
+        }
+        if (within.ties && mgl_sampler_matches(within.key, prefix, shift))
+            bins[within.key >> shift & 255] +=
+                within.ties * mgl_sampler_unit(in, within.key, weighed);
+        prefix |= mgl_sampler_digit(bins, limit, &before) << shift;
+    }
+    return mgl_sampler_finish(prefix, mgl_sampler_unit(in, prefix, weighed), limit, before);
+}
+
+/* The token at which the running sum over the cut, in id order, first exceeds target. */
+MGL_SAMPLER_FN int mgl_sampler_walk(const mgl_sampler_input *in, mgl_sampler_cut cut,
+                                    unsigned long long target)
+{
+    unsigned ties = cut.ties;
+    for (int i = 0; i < in->count; i++) {
+        unsigned key = mgl_sampler_key(in->logits[i] / in->temperature);
+        if (key < cut.key || (key == cut.key && ties == 0))
+            continue;
+        ties -= key == cut.key;
+        unsigned long long weight = mgl_sampler_unit(in, key, 1);
+        if (target < weight)
+            return i;
+        target -= weight;
+    }
+    return 0;
+}
+
+/* The token that `random` draws from the logits (count). temperature > 0; top_k <= 0 and top_p outside
+ * (0, 1) are off. 0 when no logit is above -inf. */
+MGL_SAMPLER_FN int mgl_sampler_draw(const float *logits, int count, float temperature, int top_k,
+                                    float top_p, unsigned long long random)
+{
+    mgl_sampler_input in = {logits, count, temperature, 0.0f};
+    mgl_sampler_cut cut = {0, 0};
+    unsigned best = 0;
+    int candidates = 0;
+    for (int i = 0; i < count; i++) {
+        unsigned key = mgl_sampler_key(logits[i] / temperature);
+        candidates += key > 0;
+        best = key > best ? key : best;
+    }
+    if (best <= 0x007FFFFFu) /* -inf, or nothing but NaN */
+        return 0;
+    in.max = mgl_sampler_value(best);
+    if (top_k > 0 && top_k < candidates)
+        cut = mgl_sampler_select(&in, cut, 0, (unsigned long long)top_k);
+    unsigned long long total = mgl_sampler_sum(&in, cut);
+    if (top_p > 0.0f && top_p < 1.0f) {
+        cut = mgl_sampler_select(&in, cut, 1, mgl_sampler_limit(total, top_p));
+        total = mgl_sampler_sum(&in, cut);
+    }
+    return mgl_sampler_walk(&in, cut, mgl_sampler_scale(random, total));
+}
+
+#endif

@@ -1,0 +1,200 @@
+/*
+ * The interface of both machines: validation before anything is opened, and what they share of a
+ * launch: which buffers play which part, and how a request becomes the first row table.
+ */
+#include "vm/vm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "validator/validator.h"
+#include "vm/step.h"
+
+/* MGL_REJECTED with the verdict's first diagnostic. */
+static mgl_status refuse(const mgl_verdict *verdict, mgl_error *err)
+{
+    char where[64] = "";
+    if (verdict->count == 0)
+        return mgl_fail(err, MGL_REJECTED, NULL, "the validator rejected the schedule");
+    const mgl_diagnostic *first = &verdict->diagnostics[0];
+    if (first->line)
+        snprintf(where, sizeof where, "line %d", first->line);
+    return mgl_fail(err, MGL_REJECTED, where, "MG%03d: %s%s%s", first->code, first->message,
+                    first->witness_count ? "\n  " : "",
+                    first->witness_count ? first->witness[0] : "");
+}
+
+static mgl_status check(const mgl_program *program, const mgl_graph *graph, mgl_error *err)
+{
+    mgl_verdict verdict = {0};
+    mgl_status status = mgl_validator_check(program, graph, &verdict, err);
+    if (!status && !verdict.accepted)
+        status = refuse(&verdict, err);
+    mgl_verdict_clear(&verdict);
+    return status;
+}
+
+mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
+                       const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
+{
+    if (!options->unchecked) {
+        mgl_status status = check(program, graph, err);
+        if (status)
+            return status;
+    }
+    return options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)
+                                        : mgl_vm_cpu_open(program, graph, options, out, err);
+}
+
+void mgl_vm_close(mgl_vm *vm)
+{
+    if (vm)
+        vm->close(vm);
+}
+
+mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
+{
+    return vm->run(vm, request, out, err);
+}
+
+mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err)
+{
+    return vm->get_logits(vm, logits, err);
+}
+
+void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out)
+{
+    vm->get_facts(vm, out);
+}
+
+/* The first task of that op, or NULL. */
+static const mgl_task *find_task(const mgl_program *program, mgl_op op)
+{
+    for (int i = 0; i < program->task_count; i++)
+        if (program->tasks[i].op == op)
+            return &program->tasks[i];
+    return NULL;
+}
+
+mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error *err)
+{
+    const mgl_task *sample = find_task(program, MGL_OP_SAMPLE);
+    const mgl_op_info *info = mgl_op_get(MGL_OP_SAMPLE);
+    if (!sample || sample->in.count != info->in_count || sample->out.count != info->out_count)
+        return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program has no complete sample task");
+    const mgl_region *in = &program->regions[sample->in.first];
+    const mgl_region *to = &program->regions[sample->out.first];
+    *out = (mgl_vm_io){.logits = in[0].buffer,
+                       .best_value = in[1].buffer,
+                       .best_id = in[2].buffer,
+                       .sequence = in[3].buffer,
+                       .prompt = in[4].buffer,
+                       .control = to[0].buffer,
+                       .table = to[1].buffer,
+                       .output = to[3].buffer,
+                       .score = to[4].buffer};
+    return MGL_OK;
+}
+
+/* ---- the start of a launch ------------------------------------------------------------------------- */
+
+static mgl_status check_prompt(const mgl_program *program, const mgl_vm_sequence *sequence,
+                               const char *where, mgl_error *err)
+{
+    bool scores = sequence->mode == MGL_VM_SCORE;
+    int capacity = program->limits.capacity, least = scores ? 2 : 1;
+    if (!sequence->prompt || sequence->prompt_count < least)
+        return mgl_fail(err, MGL_BAD_INPUT, where, "the prompt has %d tokens; it needs at least %d",
+                        sequence->prompt_count, least);
+    if (sequence->prompt_count > capacity)
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "the prompt has %d tokens, but the capacity is %d positions",
+                        sequence->prompt_count, capacity);
+    if (!scores && (sequence->max_new < 1 || sequence->max_new > capacity - sequence->prompt_count))
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "%d new tokens after a prompt of %d: there must be at least one, and the "
+                        "capacity is %d positions",
+                        sequence->max_new, sequence->prompt_count, capacity);
+    for (int i = 0; i < sequence->prompt_count; i++)
+        if (sequence->prompt[i] < 0 || sequence->prompt[i] >= program->geometry.vocab)
+            return mgl_fail(err, MGL_BAD_INPUT, where,
+                            "token %d of the prompt is %d; ids are 0 to %d", i, sequence->prompt[i],
+                            program->geometry.vocab - 1);
+    return MGL_OK;
+}
+
+static mgl_status check_sampling(const mgl_vm_sequence *sequence, const char *where, mgl_error *err)
+{
+    if (!(sequence->temperature >= 0.0f) || !isfinite(sequence->temperature))
+        return mgl_fail(err, MGL_BAD_INPUT, where, "the temperature is %g; it must be 0 or more",
+                        (double)sequence->temperature);
+    if (!(sequence->top_p >= 0.0f && sequence->top_p <= 1.0f))
+        return mgl_fail(err, MGL_BAD_INPUT, where, "top-p is %g; it must be from 0 to 1",
+                        (double)sequence->top_p);
+    if (sequence->top_k < 0)
+        return mgl_fail(err, MGL_BAD_INPUT, where, "top-k is %d; it must be 0 or more",
+                        sequence->top_k);
+    if (sequence->end_count < 0 || sequence->end_count > MGL_MAX_ENDS)
+        return mgl_fail(err, MGL_BAD_INPUT, where, "%d end tokens; there may be at most %d",
+                        sequence->end_count, MGL_MAX_ENDS);
+    return MGL_OK;
+}
+
+static int32_t float_bits(float value)
+{
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Writes the words of one sequence. */
+static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
+{
+    bool scores = sequence->mode == MGL_VM_SCORE;
+    q[MGL_SEQUENCE_STATE] = MGL_STATE_RUNNING;
+    q[MGL_SEQUENCE_MODE] = scores ? MGL_WANT_SCORE : MGL_WANT_SAMPLE;
+    q[MGL_SEQUENCE_PROMPT] = sequence->prompt_count;
+    q[MGL_SEQUENCE_MAX_NEW] = scores ? 0 : sequence->max_new;
+    q[MGL_SEQUENCE_SEED_LO] = (int32_t)(uint32_t)sequence->seed;
+    q[MGL_SEQUENCE_SEED_HI] = (int32_t)(uint32_t)(sequence->seed >> 32);
+    q[MGL_SEQUENCE_TEMPERATURE] = float_bits(sequence->temperature);
+    q[MGL_SEQUENCE_TOP_K] = sequence->top_k;
+    q[MGL_SEQUENCE_TOP_P] = float_bits(sequence->top_p);
+    q[MGL_SEQUENCE_ENDS] = sequence->end_count;
+    for (int i = 0; i < sequence->end_count; i++)
+        q[MGL_SEQUENCE_END + i] = sequence->ends[i];
+}
+
+mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *request,
+                          int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
+                          mgl_error *err)
+{
+    const mgl_limits *limits = &program->limits;
+    if (request->count < 1 || request->count > limits->sequences)
+        return mgl_fail(err, MGL_BAD_INPUT, NULL, "%d sequences: this program runs 1 to %d",
+                        request->count, limits->sequences);
+    size_t rows = (size_t)limits->rows, count = (size_t)limits->sequences;
+    size_t capacity = (size_t)limits->capacity;
+    memset(control, 0, MGL_CONTROL_WORDS * sizeof *control);
+    memset(table, 0, rows * MGL_TABLE_WORDS * sizeof *table);
+    memset(sequences, 0, count * MGL_SEQUENCE_WORDS * sizeof *sequences);
+    memset(prompt, 0, count * capacity * sizeof *prompt);
+    for (int s = 0; s < request->count; s++) {
+        const mgl_vm_sequence *sequence = &request->sequences[s];
+        char where[32];
+        snprintf(where, sizeof where, "sequence %d", s);
+        mgl_status status = check_prompt(program, sequence, where, err);
+        if (!status)
+            status = check_sampling(sequence, where, err);
+        if (status)
+            return status;
+        write_sequence(sequence, sequences + s * MGL_SEQUENCE_WORDS);
+        memcpy(prompt + (size_t)s * capacity, sequence->prompt,
+               (size_t)sequence->prompt_count * sizeof *prompt);
+    }
+    /* no sequence has produced a token: the output is not read */
+    mgl_step_next(control, table, sequences, prompt, prompt, limits->sequences, limits->rows,
+                  limits->capacity, 0, 0);
+    return MGL_OK;
+}
