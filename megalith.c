@@ -12,6 +12,7 @@
 #include "vm/step.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { DEFAULT_CAPACITY = 4096 };
@@ -20,7 +21,7 @@ struct mgl_model {
     mgl_checkpoint *checkpoint;
     mgl_program *program;
     mgl_vm *vm;
-    char device[128];   /* for the facts */
+    char device[128];   /* "cpu" or the GPU's name */
     double load_s;      /* of all but the kernel's compilation */
     double compile_s;   /* of the kernel */
     volatile int abort; /* set by mgl_model_cancel, read by the VM */
@@ -45,14 +46,18 @@ static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
     return mgl_cuda_live_target(device, &out->target, err);
 }
 
-/* One that has what it takes to compile for it. */
-static bool has_usable_gpu(void)
+/* A GPU is of use where its kernel can be compiled. The driver is asked first: where there is none,
+ * which is soon found, the compiler is not looked for. */
+static bool find_gpu(mgl_machine *out)
 {
+    mgl_error ignored;
+    if (use_cuda(0, out, &ignored))
+        return false;
     mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
     if (!probe)
         return false;
     mgl_cuda_get_probe(probe);
-    bool usable = probe->driver && probe->nvrtc && probe->device_count > 0;
+    bool usable = probe->nvrtc;
     mgl_free(probe);
     return usable;
 }
@@ -60,7 +65,7 @@ static bool has_usable_gpu(void)
 mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err)
 {
     if (!device || !strcmp(device, "auto"))
-        return has_usable_gpu() ? use_cuda(0, out, err) : use_cpu(out, err);
+        return find_gpu(out) ? MGL_OK : use_cpu(out, err);
     if (!strcmp(device, "cpu"))
         return use_cpu(out, err);
     if (!strcmp(device, "cuda"))
@@ -68,7 +73,8 @@ mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err
     const char *digits = strncmp(device, "cuda:", 5) ? "" : device + 5;
     size_t length = strlen(digits);
     if (length < 1 || length > 3 || strspn(digits, "0123456789") != length)
-        return mgl_fail(err, MGL_USAGE, device, "unknown device; there are auto, cpu, cuda and cuda:N");
+        return mgl_fail(err, MGL_USAGE, device,
+                        "unknown device; there are auto, cpu, cuda and cuda:N");
     int number = 0;
     for (; *digits; digits++)
         number = number * 10 + (*digits - '0');
@@ -88,10 +94,11 @@ static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target,
     return MGL_OK;
 }
 
-static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_request *request, int *out,
-                                  mgl_error *err)
+static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_request *request,
+                                  int *out, mgl_error *err)
 {
-    int32_t most = graph->max_positions < MGL_MAX_CAPACITY ? graph->max_positions : MGL_MAX_CAPACITY;
+    int32_t most =
+        graph->max_positions < MGL_MAX_CAPACITY ? graph->max_positions : MGL_MAX_CAPACITY;
     int32_t wanted = request->wanted ? request->wanted : DEFAULT_CAPACITY;
     if (request->capacity < 0 || wanted < 0)
         return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
@@ -122,6 +129,21 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
 
+/* A schedule says by itself what lowering would be told. */
+static mgl_status check_options(const mgl_open_options *options, mgl_error *err)
+{
+    const char *extra = !options->schedule                                 ? NULL
+                        : options->config                                  ? "config"
+                        : options->capacity                                ? "capacity"
+                        : options->dtype && strcmp(options->dtype, "auto") ? "dtype"
+                                                                           : NULL;
+    if (extra)
+        return mgl_fail(err, MGL_USAGE, "schedule",
+                        "states its own capacity and dtype and is not lowered; leave out %s",
+                        extra);
+    return MGL_OK;
+}
+
 static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
@@ -142,7 +164,9 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     double start = mgl_clock_s();
     mgl_machine machine;
     mgl_vm_facts facts;
-    mgl_status status = mgl_machine_find(options->device, &machine, err);
+    mgl_status status = check_options(options, err);
+    if (!status)
+        status = mgl_machine_find(options->device, &machine, err);
     if (!status)
         status = mgl_import(path, &model->checkpoint, err);
     if (!status)
@@ -154,7 +178,8 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     if (status)
         return status;
     mgl_vm_get_facts(model->vm, &facts);
-    memcpy(model->device, facts.device, sizeof model->device);
+    snprintf(model->device, sizeof model->device, "%s",
+             machine.kind == MGL_VM_CPU ? "cpu" : facts.device);
     model->compile_s = facts.compile_s;
     model->load_s = mgl_clock_s() - start - facts.compile_s;
     return MGL_OK;
@@ -211,18 +236,19 @@ static mgl_status check_ids(const mgl_model *model, const char *where, const int
     int32_t vocab = model->program->geometry.vocab;
     size_t capacity = (size_t)model->program->limits.capacity;
     if (count < least)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "%zu tokens are too few: at least %zu are needed",
-                        count, least);
-    if (count > capacity)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%zu tokens are more than the %zu positions of the KV cache (the capacity, at "
-                        "most max_position_embeddings = %d)",
-                        count, capacity, (int)model->checkpoint->graph->max_positions);
+                        "%zu tokens are too few: at least %zu are needed", count, least);
+    if (count > capacity)
+        return mgl_fail(
+            err, MGL_BAD_INPUT, where,
+            "%zu tokens are more than the %zu positions of the KV cache (the capacity, at "
+            "most max_position_embeddings = %d)",
+            count, capacity, (int)model->checkpoint->graph->max_positions);
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
             return mgl_fail(err, MGL_BAD_INPUT, where,
-                            "token %zu is %d, and the vocabulary has the ids 0 to %d", i, (int)ids[i],
-                            (int)vocab - 1);
+                            "token %zu is %d, and the vocabulary has the ids 0 to %d", i,
+                            (int)ids[i], (int)vocab - 1);
     return MGL_OK;
 }
 
@@ -261,17 +287,17 @@ static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *
 {
     const mgl_generation *defaults = &model->checkpoint->generation;
     int32_t room = model->program->limits.capacity - (int32_t)request->prompt_count;
-    return (mgl_vm_sequence){
-        .mode = MGL_VM_GENERATE,
-        .prompt = request->prompt,
-        .prompt_count = (int32_t)request->prompt_count,
-        .max_new = request->max_tokens < room ? request->max_tokens : room,
-        .temperature = request->sample ? defaults->temperature : request->temperature,
-        .top_k = request->sample ? defaults->top_k : request->top_k,
-        .top_p = request->sample ? defaults->top_p : request->top_p,
-        .seed = request->seed,
-        .ends = defaults->end_tokens,
-        .end_count = request->ignore_eos ? 0 : (int32_t)defaults->end_count};
+    return (mgl_vm_sequence){.mode = MGL_VM_GENERATE,
+                             .prompt = request->prompt,
+                             .prompt_count = (int32_t)request->prompt_count,
+                             .max_new = request->max_tokens < room ? request->max_tokens : room,
+                             .temperature =
+                                 request->sample ? defaults->temperature : request->temperature,
+                             .top_k = request->sample ? defaults->top_k : request->top_k,
+                             .top_p = request->sample ? defaults->top_p : request->top_p,
+                             .seed = request->seed,
+                             .ends = defaults->end_tokens,
+                             .end_count = request->ignore_eos ? 0 : (int32_t)defaults->end_count};
 }
 
 static mgl_status take_report(const mgl_vm_report *report, mgl_result *out, mgl_error *err)
@@ -302,8 +328,11 @@ mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request, mgl_
     mgl_vm_report report = {0};
     listener to = {on_token, user};
     mgl_vm_sequence sequence = make_sequence(model, request);
-    mgl_vm_request run = {
-        .sequences = &sequence, .count = 1, .on_token = pass_token, .user = &to, .abort = &model->abort};
+    mgl_vm_request run = {.sequences = &sequence,
+                          .count = 1,
+                          .on_token = pass_token,
+                          .user = &to,
+                          .abort = &model->abort};
     mgl_result_clear(out);
     if (sequence.max_new == 0) { /* the prompt fills the cache: nothing can follow it */
         out->stop = MGL_STOP_LENGTH;

@@ -91,6 +91,15 @@ void mgl_convert(void *to, mgl_dtype to_dtype, const void *from, mgl_dtype from_
         memcpy(to, from, count * mgl_dtype_size(to_dtype));
         return;
     }
+    if (to_dtype == MGL_F32 && from_dtype == MGL_BF16) { /* the frequent one, in a plain loop */
+        for (size_t i = 0; i < count; i++) {
+            uint16_t half;
+            memcpy(&half, (const char *)from + 2 * i, 2);
+            float value = mgl_bf16_to_f32(half);
+            memcpy((char *)to + 4 * i, &value, 4);
+        }
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         float value = load(from, from_dtype, i);
         if (to_dtype == MGL_F32) {

@@ -151,12 +151,15 @@ static void on_bus_error(int signal, siginfo_t *info, void *context)
 {
     if (guard)
         siglongjmp(*guard, 1);
-    if (earlier_handler.sa_flags & SA_SIGINFO)
+    if (earlier_handler.sa_flags & SA_SIGINFO) {
         earlier_handler.sa_sigaction(signal, info, context);
-    else if (earlier_handler.sa_handler != SIG_DFL && earlier_handler.sa_handler != SIG_IGN)
+    } else if (earlier_handler.sa_handler != SIG_DFL && earlier_handler.sa_handler != SIG_IGN) {
         earlier_handler.sa_handler(signal);
-    else
-        sigaction(SIGBUS, &earlier_handler, NULL); /* returns to the fault, which is then fatal */
+    } else {
+        sigaction(SIGBUS, &earlier_handler, NULL); /* a fault happens again on return; */
+        if (info->si_code <= 0)                    /* what was sent must be sent again */
+            raise(signal);
+    }
 }
 
 static void install_handler(void)

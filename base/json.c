@@ -1,8 +1,8 @@
 /*
- * JSON, strictly. Two passes: `scan_*` reads the text once by the grammar of RFC 8259 and knows the
- * place of whatever it refuses; then cJSON, which is lenient about most of that, builds the tree,
- * and `check_tree` walks it for what the grammar alone does not tell (keys that stand twice, numbers
- * that overflow). After an accepted scan cJSON can only fail for want of memory.
+ * JSON, strictly. Two passes: `scan_*` reads the text once by the grammar of RFC 8259 and knows
+ * the place of whatever it refuses; then cJSON, which is lenient about most of that, builds the
+ * tree, and `check_tree` walks it for what the grammar alone does not tell (keys that stand twice,
+ * numbers that overflow). After an accepted scan cJSON can only fail for want of memory.
  */
 #include "base/json.h"
 
@@ -18,7 +18,8 @@
 
 enum {
     MAX_DEPTH = 64,
-    MAX_NUMBER = 63, /* cJSON reads no more characters of a number */
+    MAX_VALUES = 1 << 24, /* as a tree, some 64 bytes each */
+    MAX_NUMBER = 63,      /* cJSON reads no more characters of a number */
 };
 
 /* ---- the grammar ---------------------------------------------------------------------------- */
@@ -26,6 +27,7 @@ enum {
 typedef struct scanner {
     const unsigned char *at, *end;
     int depth;
+    size_t values;      /* so far */
     const char *reason; /* of the refusal; NULL so far */
 } scanner;
 
@@ -237,6 +239,8 @@ static bool scan_value(scanner *s)
 {
     skip_space(s);
     int c = peek(s);
+    if (++s->values > MAX_VALUES)
+        return refuse(s, "more than 16,777,216 values");
     if (c == '{' || c == '[') {
         if (s->depth == MAX_DEPTH)
             return refuse(s, "more than 64 levels of nesting");
@@ -511,7 +515,7 @@ mgl_status mgl_json_get_int(const mgl_json *json, const cJSON *object, const cha
         get_typed(json, object, key, required, cJSON_Number, "a whole number", &item, err);
     if (status || !item)
         return status;
-    int64_t value;
+    int64_t value = 0;
     status = to_int(item, "", lo, hi, &value, NULL);
     if (status) { /* the path is worked out for failures alone: it costs a walk */
         describe(json, object, key, where, sizeof where);
@@ -570,7 +574,7 @@ mgl_status mgl_json_item_int(const mgl_json *json, const cJSON *item, const char
                              int64_t hi, int64_t *out, mgl_error *err)
 {
     char where[sizeof err->where];
-    int64_t value;
+    int64_t value = 0;
     if (!to_int(item, "", lo, hi, &value, NULL)) {
         *out = value;
         return MGL_OK;

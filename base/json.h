@@ -1,9 +1,10 @@
 /*
  * JSON, strictly: the one wrapper around cJSON through which every JSON file and text of the
- * project is read. Refused, with the reason and the place: more than `cap` bytes, bytes that are not
- * UTF-8, a key that stands twice in one object, anything behind the value, nesting over 64 levels,
- * numbers that JSON does not allow (01, 1., +1, NaN) or that overflow a double, control characters
- * in strings, lone surrogates in \u escapes, and \u0000 in keys or strings.
+ * project is read. Refused, with the reason and the place: more than `cap` bytes or 2^24 values,
+ * bytes that are not UTF-8, a key that stands twice in one object, anything behind the value,
+ * nesting over 64 levels, numbers that JSON does not allow (01, 1., +1, NaN) or that overflow a
+ * double, control characters in strings, lone surrogates in \u escapes, and \u0000 in keys or
+ * strings.
  *
  * Getters take the object, a key and where to put the value; a value of another type is
  * MGL_BAD_INPUT with the file and the key's path. `required` false leaves *out untouched when the

@@ -34,7 +34,10 @@ void *mgl_alloc(size_t bytes)
 
 void *mgl_alloc_zero(size_t count, size_t size)
 {
-    return must_fail() ? NULL : calloc(count ? count : 1, size ? size : 1);
+    size_t bytes;
+    if (must_fail() || !mgl_mul(count, size, &bytes))
+        return NULL;
+    return calloc(bytes ? bytes : 1, 1);
 }
 
 void *mgl_realloc(void *old, size_t bytes)

@@ -27,11 +27,19 @@ uint64_t mgl_alloc_count(void); /* allocations since the last mgl_alloc_fail_at 
 /* False on overflow; *out is then untouched. */
 static inline bool mgl_mul(size_t a, size_t b, size_t *out)
 {
-    return !__builtin_mul_overflow(a, b, out);
+    size_t product;
+    if (__builtin_mul_overflow(a, b, &product))
+        return false;
+    *out = product;
+    return true;
 }
 static inline bool mgl_add(size_t a, size_t b, size_t *out)
 {
-    return !__builtin_add_overflow(a, b, out);
+    size_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return false;
+    *out = sum;
+    return true;
 }
 
 #endif

@@ -73,10 +73,10 @@ static mgl_status take_lists(const mgl_json *json, id_lists *out, mgl_error *err
         return status ? status : read_list(json, json->root, &out->lists[0], err);
     const cJSON *item = json->root->child;
     for (size_t i = 0; !status && item; i++, item = item->next)
-        status = cJSON_IsArray(item) ? read_list(json, item, &out->lists[i], err)
-                                     : mgl_fail(err, MGL_BAD_INPUT, json->file,
-                                                "element %zu is not an array of ids, as the first is",
-                                                i);
+        status = cJSON_IsArray(item)
+                     ? read_list(json, item, &out->lists[i], err)
+                     : mgl_fail(err, MGL_BAD_INPUT, json->file,
+                                "element %zu is not an array of ids, as the first is", i);
     return status;
 }
 

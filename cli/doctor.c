@@ -25,9 +25,8 @@ typedef struct libraries {
 
 static libraries find_libraries(void)
 {
-    libraries found = {.cjson = cJSON_Version(),
-                       .utf8proc = utf8proc_version(),
-                       .blas = mgl_blas_get().name};
+    libraries found = {
+        .cjson = cJSON_Version(), .utf8proc = utf8proc_version(), .blas = mgl_blas_get().name};
     int length = pcre2_config(PCRE2_CONFIG_VERSION, NULL);
     if (length > 0 && (size_t)length < sizeof found.pcre2)
         pcre2_config(PCRE2_CONFIG_VERSION, found.pcre2);
@@ -56,8 +55,7 @@ static void print_gpu(const mgl_cuda_probe *probe)
     for (int i = 0; i < probe->device_count; i++) {
         const mgl_cuda_device *device = &probe->devices[i];
         mgl_cli_printf("cuda:%-5d%-9s%s, %s, %d SMs, %.1f GiB\n", i, "ok", device->name,
-                       device->arch, device->sms,
-                       (double)device->memory_bytes / (double)(1 << 30));
+                       device->arch, device->sms, (double)device->memory_bytes / (double)(1 << 30));
     }
     if (!probe->device_count)
         print_line("device", false, "no GPU: models run on the CPU");

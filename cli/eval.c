@@ -16,7 +16,8 @@
     X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
       "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
     X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
-    X(text, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one") \
+    X(text, schedule, "--schedule", "F.mls", 0, 0,                                                 \
+      "run this schedule in place of the lowered one")                                             \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EVAL_OPTIONS)
 
@@ -41,8 +42,8 @@ static mgl_status encode(const mgl_tokenizer *tokenizer, const mgl_cli_texts *te
         return mgl_fail_memory(err, texts->count * sizeof *out->texts);
     out->count = texts->count;
     for (size_t i = 0; i < texts->count; i++) {
-        mgl_status status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i], true,
-                                                 &out->texts[i], err);
+        mgl_status status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i],
+                                                 true, &out->texts[i], err);
         if (status)
             return status;
         if (out->texts[i].count > out->longest)

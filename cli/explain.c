@@ -30,8 +30,9 @@ static mgl_status fail_unknown(const char *operand, mgl_error *err)
     const mgl_code_info *codes = mgl_validator_codes(&count);
     for (int i = 0; i < count; i++)
         mgl_text_format(&list, " MG%03d", codes[i].code);
-    mgl_status status = mgl_fail(err, MGL_USAGE, operand, "there is no such diagnostic; there are%s",
-                                 list.bytes ? list.bytes : " none");
+    mgl_status status =
+        mgl_fail(err, MGL_USAGE, operand, "there is no such diagnostic; there are%s",
+                 list.bytes ? list.bytes : " none");
     mgl_text_clear(&list);
     return status;
 }

@@ -8,25 +8,29 @@ enum { HELP_COLUMN = 24 };
 
 static const char exit_codes[] =
     "Exit codes: 0 ok, 1 usage, 2 bad input or a file that can not be read or written, 3 schedule\n"
-    "rejected, 4 no device, device error or out of memory, 5 watchdog stopped the kernel, 6 a gate\n"
+    "rejected, 4 no device, device error or out of memory, 5 watchdog stopped the kernel, 6 a "
+    "gate\n"
     "failed, 130 interrupted.\n";
 
 void mgl_cli_print_help(void)
 {
-    mgl_cli_printf("Megalith %s: a reply of a Llama-family language model from one kernel launch\n\n"
-                   "usage: megalith VERB ...\n\n",
-                   mgl_version());
+    mgl_cli_printf(
+        "Megalith %s: a reply of a Llama-family language model from one kernel launch\n\n"
+        "usage: megalith VERB ...\n\n",
+        mgl_version());
     for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
         char left[64];
-        snprintf(left, sizeof left, "%s%s%s", mgl_cli_verbs[i]->name, mgl_cli_verbs[i]->operand ? " " : "",
+        snprintf(left, sizeof left, "%s%s%s", mgl_cli_verbs[i]->name,
+                 mgl_cli_verbs[i]->operand ? " " : "",
                  mgl_cli_verbs[i]->operand ? mgl_cli_verbs[i]->operand : "");
         mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 4, left, mgl_cli_verbs[i]->summary);
     }
-    mgl_cli_printf("\n'megalith VERB --help' shows the flags of a verb and an example; --version is "
-                   "the version.\n\n"
-                   "MODEL is a folder in Hugging Face layout, or org/name in the local Hugging Face "
-                   "cache.\nNothing is downloaded.\n\n%s",
-                   exit_codes);
+    mgl_cli_printf(
+        "\n'megalith VERB --help' shows the flags of a verb and an example; --version is "
+        "the version.\n\n"
+        "MODEL is a folder in Hugging Face layout, or org/name in the local Hugging Face "
+        "cache.\nNothing is downloaded.\n\n%s",
+        exit_codes);
 }
 
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
@@ -42,6 +46,6 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
                        strlen(left) > HELP_COLUMN - 3 ? "\n                        " : "",
                        option->help);
     }
-    mgl_cli_printf("  %-*sthis text\n\nExample:\n%s\n\n%s", HELP_COLUMN - 2, "--help", verb->example,
-                   exit_codes);
+    mgl_cli_printf("  %-*sthis text\n\nExample:\n%s\n\n%s", HELP_COLUMN - 2, "--help",
+                   verb->example, exit_codes);
 }

@@ -52,17 +52,17 @@ static mgl_status fail_unknown(const mgl_cli_verb *verb, const char *flag, mgl_e
             nearest = verb->options[i].flag;
         }
     }
-    return mgl_fail(err, MGL_USAGE, flag, "unknown flag of '%s'%s%s%s; 'megalith %s --help' lists them",
-                    verb->name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                    nearest ? "'?" : "", verb->name);
+    return mgl_fail(err, MGL_USAGE, flag,
+                    "unknown flag of '%s'%s%s%s; 'megalith %s --help' lists them", verb->name,
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
+                    verb->name);
 }
 
 /* The row of the flag at `text`, whose name ends at `length`; NULL when there is none. */
 static const mgl_cli_option *find_option(const mgl_cli_verb *verb, const char *text, size_t length)
 {
     for (size_t i = 0; i < verb->option_count; i++)
-        if (strlen(verb->options[i].flag) == length &&
-            !memcmp(verb->options[i].flag, text, length))
+        if (strlen(verb->options[i].flag) == length && !memcmp(verb->options[i].flag, text, length))
             return &verb->options[i];
     return NULL;
 }
@@ -73,7 +73,8 @@ static mgl_status parse_int(const mgl_cli_option *option, const char *text, int6
     char *end = NULL;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    bool digits = *text && strspn(text + (*text == '-'), "0123456789") == strlen(text) - (*text == '-');
+    bool digits =
+        *text && strspn(text + (*text == '-'), "0123456789") == strlen(text) - (*text == '-');
     if (!digits || *end || end == text)
         return mgl_fail(err, MGL_USAGE, option->flag, "'%.80s' is not a whole number", text);
     if (errno || value < option->lo || value > option->hi)
@@ -138,8 +139,8 @@ static mgl_status parse_flag(const mgl_cli_verb *verb, int argc, char **argv, in
         return store(option, equals + 1, options, err);
     /* A flag in the place of a value is a forgotten value. */
     if (*i + 1 >= argc || find_option(verb, argv[*i + 1], strlen(argv[*i + 1])))
-        return mgl_fail(err, MGL_USAGE, option->flag, "needs a value: %s %s (or %s=%s)", option->flag,
-                        option->argument, option->flag, option->argument);
+        return mgl_fail(err, MGL_USAGE, option->flag, "needs a value: %s %s (or %s=%s)",
+                        option->flag, option->argument, option->flag, option->argument);
     return store(option, argv[++*i], options, err);
 }
 
@@ -167,8 +168,9 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
         }
     }
     if (verb->operand && (!*operand || !**operand))
-        return mgl_fail(err, MGL_USAGE, NULL, "'%s' needs %s; 'megalith %s --help' shows an example",
-                        verb->name, verb->operand, verb->name);
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "'%s' needs %s; 'megalith %s --help' shows an example", verb->name,
+                        verb->operand, verb->name);
     return MGL_OK;
 }
 
@@ -200,8 +202,10 @@ mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, m
         long value = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
         if (value < 0 || value > INT32_MAX || errno || (*end && *end != ',')) {
             mgl_free(items);
-            return mgl_fail(err, MGL_USAGE, what, "'%.40s' does not start with a token id; ids are "
-                            "whole numbers with commas between them: 1,2,3", at);
+            return mgl_fail(err, MGL_USAGE, what,
+                            "'%.40s' does not start with a token id; ids are "
+                            "whole numbers with commas between them: 1,2,3",
+                            at);
         }
         if (!mgl_grow(&items, &capacity, out->count, sizeof(int32_t))) {
             mgl_free(items);

@@ -34,7 +34,8 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \
     X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
-    X(text, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one") \
+    X(text, schedule, "--schedule", "F.mls", 0, 0,                                                 \
+      "run this schedule in place of the lowered one")                                             \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(RUN_OPTIONS)
 
@@ -67,7 +68,7 @@ static void catch_interrupt(void)
 /* One reply on its way out. */
 typedef struct reply {
     const struct options *options;
-    const char *name; /* the MODEL that was asked for */
+    const char *name;         /* the MODEL that was asked for */
     mgl_tokenizer *tokenizer; /* NULL: a model without one, ids in and ids out */
     mgl_detokenizer *stream;  /* NULL: nothing is streamed */
     mgl_model *model;
@@ -88,10 +89,6 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, "--sample",
                         "takes temperature, top-k and top-p from generation_config.json; leave out "
                         "either --sample or those flags");
-    if (o->schedule.given && (o->config.given || o->capacity.given))
-        return mgl_fail(err, MGL_USAGE, "--schedule",
-                        "states its own capacity and is not lowered; leave out --%s",
-                        o->config.given ? "config" : "capacity");
     return MGL_OK;
 }
 
@@ -119,8 +116,7 @@ static mgl_status read_prompt(reply *r, mgl_error *err)
                                     &r->prompt, err);
     char *text = NULL;
     size_t length = 0;
-    mgl_status status =
-        mgl_file_read(o->prompt_file.value, MGL_CLI_MAX_TEXT, &text, &length, err);
+    mgl_status status = mgl_file_read(o->prompt_file.value, MGL_CLI_MAX_TEXT, &text, &length, err);
     if (!status)
         status = mgl_tokenizer_encode(r->tokenizer, text, length, true, &r->prompt, err);
     mgl_free(text);
@@ -210,9 +206,8 @@ static mgl_status finish_stream(reply *r, mgl_error *err)
     return status;
 }
 
-static const char *const stop_names[] = {[MGL_STOP_EOS] = "eos",
-                                         [MGL_STOP_LENGTH] = "length",
-                                         [MGL_STOP_INTERRUPTED] = "interrupted"};
+static const char *const stop_names[] = {
+    [MGL_STOP_EOS] = "eos", [MGL_STOP_LENGTH] = "length", [MGL_STOP_INTERRUPTED] = "interrupted"};
 
 static mgl_status print_json(const reply *r, mgl_error *err)
 {

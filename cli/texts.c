@@ -50,8 +50,9 @@ static mgl_status check_form(const char *path, const char *text, size_t length, 
     *count = 0;
     for (item = status ? NULL : json.root->child; item && !status; item = item->next, ++*count)
         if (!cJSON_IsString(item))
-            status = mgl_fail(err, MGL_BAD_INPUT, path,
-                              "element %zu is not a string: a JSON array of strings is wanted", *count);
+            status =
+                mgl_fail(err, MGL_BAD_INPUT, path,
+                         "element %zu is not a string: a JSON array of strings is wanted", *count);
     mgl_json_clear(&json);
     return status;
 }

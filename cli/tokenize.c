@@ -44,8 +44,8 @@ static mgl_status encode_many(const mgl_tokenizer *tokenizer, const mgl_cli_text
     mgl_ids *lists = mgl_alloc_zero(texts->count ? texts->count : 1, sizeof *lists);
     mgl_status status = lists ? MGL_OK : mgl_fail_memory(err, texts->count * sizeof *lists);
     for (size_t i = 0; i < texts->count && !status; i++)
-        status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i], true, &lists[i],
-                                      err);
+        status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i], true,
+                                      &lists[i], err);
     if (!status && json) {
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.tokenize/1");
@@ -99,8 +99,7 @@ static mgl_status tokenize(const char *operand, const void *options, mgl_error *
     if (!status && o->texts.given)
         status = encode_texts(tokenizer, o, err);
     else if (!status && o->text.given)
-        status =
-            encode_one(tokenizer, o->text.value, strlen(o->text.value), o->json.given, err);
+        status = encode_one(tokenizer, o->text.value, strlen(o->text.value), o->json.given, err);
     else if (!status)
         status = encode_stdin(tokenizer, o->json.given, err);
     mgl_tokenizer_close(tokenizer);

@@ -1,10 +1,10 @@
 /*
  * From a folder to a graph: read config.json, open the tensors, compare the two, bind them.
  *
- * The comparison goes both ways. Every tensor that the graph wants must be stored with its shape and
- * a usable dtype; every tensor that is stored and not wanted must be one of the few that are known
- * as harmless, or else it is a reason: silently leaving out a bias would give another model. Reasons
- * of one kind are told once, with the first tensor and how many there are.
+ * The comparison goes both ways. Every tensor that the graph wants must be stored with its shape
+ * and a usable dtype; every tensor that is stored and not wanted must be one of the few that are
+ * known as harmless, or else it is a reason: silently leaving out a bias would give another model.
+ * Reasons of one kind are told once, with the first tensor and how many there are.
  */
 #include "importer/checkpoint.h"
 
@@ -42,8 +42,8 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
     size_t row_bytes = (size_t)t->cols * mgl_dtype_size(t->dtype);
     if (row < 0 || count < 0 || row > t->rows || count > t->rows - row)
         return mgl_fail(err, MGL_USAGE, t->name,
-                        "rows %" PRId64 " to %" PRId64 " of a tensor of %" PRId64 " rows", row,
-                        row + count, t->rows);
+                        "%" PRId64 " rows from row %" PRId64 " of a tensor of %" PRId64 " rows",
+                        count, row, t->rows);
     return mgl_safetensors_read(s->files, s->stored[tensor], (size_t)row * row_bytes,
                                 (size_t)count * row_bytes, to, err);
 }

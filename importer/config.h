@@ -1,7 +1,7 @@
 /*
- * config.json and generation_config.json of a Llama-family checkpoint, in the form of Transformers 5
- * (rope_parameters) and in the older one (rope_theta, rope_scaling). Keys that change what the model
- * computes in a way that the graph has no words for become reasons against the checkpoint.
+ * config.json and generation_config.json of a Llama-family checkpoint, in the form of Transformers
+ * 5 (rope_parameters) and in the older one (rope_theta, rope_scaling). Keys that change what the
+ * model computes in a way that the graph has no words for become reasons against the checkpoint.
  */
 #ifndef MGL_IMPORTER_CONFIG_H
 #define MGL_IMPORTER_CONFIG_H

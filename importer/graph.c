@@ -1,7 +1,7 @@
 /*
- * Building the graph of a Llama decoder and looking things up in it. Node and tensor lists are sized
- * once, from the geometry; `add_node` and `add_tensor` fill them in order, so that every node stands
- * behind its inputs.
+ * Building the graph of a Llama decoder and looking things up in it. Node and tensor lists are
+ * sized once, from the geometry; `add_node` and `add_tensor` fill them in order, so that every
+ * node stands behind its inputs.
  */
 #include "importer/graph.h"
 
@@ -64,7 +64,7 @@ typedef struct builder {
     bool failed;
 } builder;
 
-/* The name is "model.layers.<layer>.<name>" inside a layer, `name` elsewhere; rank 1 if rows < 0. */
+/* The name is "model.layers.<layer>.<name>" inside a layer, `name` elsewhere. rows < 0: rank 1. */
 static int add_tensor(builder *b, const char *name, int64_t rows, int64_t cols)
 {
     char full[96];

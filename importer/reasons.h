@@ -1,7 +1,7 @@
 /*
- * Why a checkpoint can not be represented: a list that the readers of config.json and of the tensor
- * names fill as far as they get, so that a user sees all of it at once. Damage (a file that does not
- * follow its own format) is no reason but an error, at once.
+ * Why a checkpoint can not be represented: a list that the readers of config.json and of the
+ * tensor names fill as far as they get, so that a user sees all of it at once. Damage (a file that
+ * does not follow its own format) is no reason but an error, at once.
  */
 #ifndef MGL_IMPORTER_REASONS_H
 #define MGL_IMPORTER_REASONS_H

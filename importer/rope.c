@@ -1,6 +1,6 @@
 /*
- * Rope's inverse frequencies, after Hugging Face's modeling_rope_utils.py. Its tensors are f32 and so
- * is every step here, in the same order; a number divided by a tensor is there the tensor's
+ * Rope's inverse frequencies, after Hugging Face's modeling_rope_utils.py. Its tensors are f32 and
+ * so is every step here, in the same order; a number divided by a tensor is there the tensor's
  * reciprocal times the number. Only the power is computed in double and rounded once.
  */
 #include "importer/config.h"

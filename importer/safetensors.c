@@ -326,7 +326,7 @@ static mgl_status open_shards(mgl_safetensors *files, const char *folder, const 
     if (!files->files)
         return mgl_fail_memory(err, count * sizeof *files->files);
     for (size_t i = 0; i < count; i++) {
-        char *path;
+        char *path = NULL;
         mgl_status status = join_path(folder, names[i], &path, err);
         if (status)
             return status;

@@ -1,9 +1,9 @@
 /*
  * The safetensors format, strictly: 8 bytes of header length (little endian), a JSON header, then
- * the tensors' bytes, in one file or in shards that an index names. Refused: a header over 100 MB or
- * beyond the end of the file, anything in it that the format does not know, names that stand twice,
- * sizes that are not shape times dtype, ranges that leave holes, overlap or do not end exactly where
- * the file ends, and shards whose name leaves the folder. All arithmetic is checked.
+ * the tensors' bytes, in one file or in shards that an index names. Refused: a header over 100 MB
+ * or beyond the end of the file, anything in it that the format does not know, names that stand
+ * twice, sizes that are not shape times dtype, ranges that leave holes, overlap or do not end
+ * exactly where the file ends, and shards whose name leaves the folder. All arithmetic is checked.
  *
  * Tensors of any dtype and rank are listed: whether one can be used is the importer's question.
  */

@@ -1,3 +1,5 @@
+/* The plain loops of the G8 ops: every streamed row is unpacked once and meets all rows of the
+ * epoch. */
 #include "instructions/linear.h"
 
 #include "vm/vm.h"

@@ -42,20 +42,7 @@ float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r)
            r * mgl_buffer_stride(mgl_call_buffer(call, region), 0);
 }
 
-/* Compiled for several vector widths, of which the running CPU takes its widest. The order of the sums is
- * stated and nothing is contracted, so all of them give the same bits. Sanitizers do not get along with
- * the loader's choice. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) &&                          \
-    !defined(MGL_SANITIZED) && defined(__has_attribute)
-#if __has_attribute(target_clones)
-#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-#endif
-#ifndef WIDEST
-#define WIDEST
-#endif
-
-WIDEST float mgl_dot(const float *a, const float *b, int64_t n)
+float mgl_dot(const float *a, const float *b, int64_t n)
 {
     float sums[16] = {0};
     int64_t whole = n - n % 16;

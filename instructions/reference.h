@@ -1,11 +1,11 @@
 /*
- * The reference: what each op does, in plain C, over the packed bytes. instructions/<op>/<op>.c is the
- * definition that every machine's own code is tested against.
+ * The reference: what each op does, in plain C, over the packed bytes. instructions/<op>/<op>.c is
+ * the definition that every machine's own code is tested against.
  *
- * An op gets one call: its task and where things are. Every address is taken from the task's regions
- * and segments, so the footprint is what the text of the program says. Sums of products run in one
- * stated order (mgl_dot); nothing depends on what ran before or elsewhere, so the same program gives
- * the same bits in whatever order its queues run.
+ * An op gets one call: its task and where things are. Every address is taken from the task's
+ * regions and segments, so the footprint is what the text of the program says. Sums of products run
+ * in one stated order (mgl_dot); nothing depends on what ran before or elsewhere, so the same
+ * program gives the same bits in whatever order its queues run.
  */
 #ifndef MGL_INSTRUCTIONS_REFERENCE_H
 #define MGL_INSTRUCTIONS_REFERENCE_H
@@ -43,7 +43,8 @@ size_t mgl_reference_scratch(const mgl_program *program);
 #include "instructions/ops.def"
 #undef MGL_OP
 
-/* ---- for the ops ----------------------------------------------------------------------------------- */
+/* ---- for the ops
+ * ----------------------------------------------------------------------------------- */
 
 static inline const mgl_region *mgl_call_in(const mgl_call *call, int i)
 {
@@ -92,11 +93,12 @@ void mgl_rms_norm(float *to, const float *x, const float *g, int64_t n, float ep
 /* silu(gate) * up, silu(z) = z / (1 + exp(-z)) in f32. */
 float mgl_swiglu(float gate, float up);
 
-/* Rotates a head (head_dim) by row `rope` of the rope table, in Hugging Face's rotate_half convention:
- * elements i and i + head_dim / 2 are a pair. */
+/* Rotates a head (head_dim) by row `rope` of the rope table, in Hugging Face's rotate_half
+ * convention: elements i and i + head_dim / 2 are a pair. */
 void mgl_rope(float *to, const float *x, const float *rope, int head_dim);
 
-/* The first row of the sequence that row r belongs to, and the positions written before this epoch. */
+/* The first row of the sequence that row r belongs to, and the positions written before this
+ * epoch. */
 static inline int mgl_call_first_row(const mgl_call *call, int r)
 {
     return mgl_step_first_row(call->epoch->table, r);
@@ -107,7 +109,8 @@ static inline const int32_t *mgl_call_table(const mgl_call *call, int r)
     return call->epoch->table + r * MGL_TABLE_WORDS;
 }
 
-/* Attention over one kv head, shared by the three attention ops (instructions/attend/attention.c). */
+/* Attention over one kv head, shared by the three attention ops
+ * (instructions/attend/attention.c). */
 typedef struct mgl_attention {
     const mgl_region *q, *rope, *k_cache, *v_cache; /* caches: any range of positions */
     int split, splits;                              /* the share of the earlier positions */
@@ -116,13 +119,12 @@ typedef struct mgl_attention {
 
 /* Rotates and appends this epoch's k, and appends its v. */
 void mgl_attention_append(const mgl_call *call, const mgl_region *k, const mgl_region *v,
-                          const mgl_region *rope, const mgl_region *k_now,
-                          const mgl_region *v_now);
+                          const mgl_region *rope, const mgl_region *k_now, const mgl_region *v_now);
 
-/* Attention of row r and head `head` (0-based in the q region): *max of the scores, *sum of exp(score -
- * max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros. k and v count
- * as they are stored in the cache, those of this epoch's rows too: a prompt gives the same values
- * however it is cut into epochs. */
+/* Attention of row r and head `head` (0-based in the q region): *max of the scores, *sum of
+ * exp(score - max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros.
+ * k and v count as they are stored in the cache, those of this epoch's rows too: a prompt gives the
+ * same values however it is cut into epochs. */
 void mgl_attention_row(const mgl_call *call, const mgl_attention *a, int r, int head, float *sum,
                        float *max, float *total);
 

@@ -1,6 +1,6 @@
 /*
- * Reading a line-oriented text byte by byte. Every function reads one thing at the cursor; the first
- * that fails fills the error with its place and sets the status.
+ * Reading a line-oriented text byte by byte. A function never reads behind the end of the text,
+ * which need not end in a 0, and says what it expected and what it found when it fails.
  */
 #include "schedule/scan.h"
 

@@ -1,6 +1,6 @@
 /*
- * Reading a line-oriented text: a cursor, and functions that read one thing at it. Blanks (spaces and
- * tabs) in front of a thing are skipped; `#` opens a comment that runs to the end of its line.
+ * Reading a line-oriented text: a cursor, and functions that read one thing at it. Blanks (spaces
+ * and tabs) in front of a thing are skipped; `#` opens a comment up to the end of its line.
  *
  * Every function that may fail returns false then, having filled *err and `status`; `what` is how
  * a message names the thing that was expected.

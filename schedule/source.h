@@ -15,9 +15,9 @@ typedef struct mgl_source_text {
     int number;       /* of the current line, from 1 */
 } mgl_source_text;
 
-/* Fills *err: where = "file:line:column" of `from`, a byte of the current line; message = `message`,
- * the line (cut around the column when it is long, tabs as single spaces, other control bytes and
- * bytes that are not UTF-8 as `?`), and a caret under `from` with tildes up to `to`.
+/* Fills *err: where = "file:line:column" of `from`, a byte of the current line; message =
+ * `message`, the line (cut around the column when it is long, tabs as single spaces, other control
+ * bytes and bytes that are not UTF-8 as `?`), and a caret under `from` with tildes up to `to`.
  * Returns MGL_BAD_INPUT. */
 mgl_status mgl_source_fail(const mgl_source_text *source, const char *from, const char *to,
                            const char *message, mgl_error *err);

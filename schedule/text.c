@@ -3,9 +3,9 @@
  * parse(print(p)) equals p, and print(parse(t)) is the canonical form of t.
  *
  * One statement a line. `#` opens a comment that runs to the end of the line; blank lines, spaces
- * and tabs between words mean nothing. NAME is [a-z0-9_.-]+, at most 128 bytes; tensors, buffers and
- * counters have name spaces of their own. N is a decimal number without a sign, at most 2^53 for
- * sizes and below 2^31 for the rest.
+ * and tabs between words mean nothing. NAME is [a-z0-9_.-]+, at most 128 bytes; tensors, buffers
+ * and counters have name spaces of their own. N is a decimal number without a sign, at most 2^53
+ * for sizes and below 2^31 for the rest.
  *
  *   program  = "megalith" "1"
  *              "target" NAME "queues" N "shared" N

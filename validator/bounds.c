@@ -1,11 +1,11 @@
 /*
  * MG4xx: everything stays where it belongs. The header first (limits, queues, exec, shared memory:
- * mgl_check_limits), then regions inside their buffers, segments inside their tensors and their tape,
- * and sizes that a machine can compute (mgl_check_bounds).
+ * mgl_check_limits), then regions inside their buffers, segments inside their tensors and their
+ * tape, and sizes that a machine can compute (mgl_check_bounds).
  *
- * That positions of the cache stay below capacity needs no check here: the row table gives a sequence
- * consecutive positions below it (vm/step.h), and regions name positions only as [:pos] and [pos].
- * That constants are never written is MG107: no op has a const output.
+ * That positions of the cache stay below capacity needs no check here: the row table gives a
+ * sequence consecutive positions below it (vm/step.h), and regions name positions only as [:pos]
+ * and [pos]. That constants are never written is MG107: no op has a const output.
  */
 #include "validator/check.h"
 
@@ -170,11 +170,14 @@ static void check_sizes(mgl_check *check)
         const mgl_buffer *b = &p->buffers[i];
         int64_t bytes = (int64_t)mgl_dtype_size(b->dtype);
         for (int d = 0; d < b->rank; d++)
-            bytes = times(bytes, b->extents[d].count);
+            bytes = b->extents[d].count > MGL_MAX_EXTENT ? MGL_MAX_BYTES + 1
+                                                         : times(bytes, b->extents[d].count);
         total += bytes;
         if (bytes > MGL_MAX_BYTES || total > MGL_MAX_BYTES) {
-            mgl_check_report(check, 409, -1, b->line,
-                             "buffer %.64s: the buffers up to here exceed 2^44 bytes", b->name);
+            mgl_check_report(
+                check, 409, -1, b->line,
+                "buffer %.64s: an extent exceeds 2^30, or the buffers up to here 2^44 bytes",
+                b->name);
             return;
         }
     }

@@ -1,8 +1,8 @@
 /*
  * The distinct rectangles that the operands of a program name, buffer by buffer. A program has many
- * operands and few rectangles (every reader of x reads all of it), so the passes that compare accesses
- * compare rectangles instead: their work grows with operands times rectangles of a buffer, not with
- * pairs of operands.
+ * operands and few rectangles (every reader of x reads all of it), so the passes that compare
+ * accesses compare rectangles instead: their work grows with operands times rectangles of a
+ * buffer, not with pairs of operands.
  *
  * The boxes of a buffer are sorted, and a tree lies over the sorted run: the middle box of a run is
  * the root of what is left and right of it, and keeps the bounds of all of them. So the boxes

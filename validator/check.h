@@ -27,12 +27,12 @@
 #include "validator/validator.h"
 
 enum {
-    MGL_MAX_TASKS = 1 << 20,      /* also counters */
-    MGL_MAX_DECLARED = 1 << 16,   /* buffers, and tensors */
-    MGL_MAX_PIECES = 1 << 24,     /* regions, segments, waits and signals */
-    MGL_MAX_NUMBER = 1 << 30,     /* of the geometry */
-    MGL_MAX_TENSOR_DIM = 1 << 30, /* rows, columns */
-    MGL_NAME_TEXT = 160,          /* bytes for a task or a region in a message */
+    MGL_MAX_TASKS = 1 << 20,    /* also counters */
+    MGL_MAX_DECLARED = 1 << 16, /* buffers, and tensors */
+    MGL_MAX_PIECES = 1 << 24,   /* regions, segments, waits and signals */
+    MGL_MAX_NUMBER = 1 << 30,   /* of the geometry */
+    MGL_MAX_EXTENT = 1 << 30,   /* of a buffer; rows and columns of a tensor */
+    MGL_NAME_TEXT = 160,        /* bytes for a task or a region in a message */
 
     /* Words of the io buffers, stated here once more and compared with vm/step.h by a test: the
      * validator knows nothing of the machines. */
@@ -42,7 +42,7 @@ enum {
 };
 #define MGL_MAX_BYTES ((int64_t)1 << 44)
 /* Comparisons that a check makes at most; a program of 50,000 tasks needs a few million. */
-#define MGL_MAX_STEPS ((int64_t)1 << 28)
+#define MGL_MAX_STEPS ((int64_t)1 << 27)
 
 /* The operands of sample, in the order of ops.def; of enter: control, table. */
 enum {
@@ -139,8 +139,8 @@ void mgl_check_meaning(mgl_check *check);
 
 /* Fills `boxes`. */
 void mgl_boxes_make(mgl_check *check);
-/* The boxes that overlap a region, in order; valid until the next call. Spends steps: none when they
- * are spent. */
+/* The boxes that overlap a region, in order; valid until the next call. Spends steps: none when
+ * they are spent. */
 const int *mgl_boxes_overlapping(mgl_check *check, const mgl_region *region, int *count);
 
 /* ---- values in columns (columns.c) ---- */

@@ -1,7 +1,7 @@
 /*
- * Which value stands in which columns of a buffer: a sorted list of intervals, each a run of columns of
- * one node of the graph. Neighbours that continue each other are one interval, so a value that
- * many tasks wrote slice by slice is whole again when the last slice is there.
+ * Which value stands in which columns of a buffer: a sorted list of intervals, each a run of
+ * columns of one node of the graph. Neighbours that continue each other are one interval, so a
+ * value that many tasks wrote slice by slice is whole again when the last slice is there.
  */
 #include "validator/check.h"
 

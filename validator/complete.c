@@ -1,7 +1,7 @@
 /*
- * MG6xx: every tape byte is consumed exactly once, in order (mgl_check_complete), and every row of every
- * linear weight of the model is streamed exactly once (mgl_check_weights, with a graph). That all
- * logits and all parts of the running argmax are produced is MG601 in init.c.
+ * MG6xx: every tape byte is consumed exactly once, in order (mgl_check_complete), and every row of
+ * every linear weight of the model is streamed exactly once (mgl_check_weights, with a graph).
+ * That all logits and all parts of the running argmax are produced is MG601 in init.c.
  */
 #include "validator/check.h"
 

@@ -3,18 +3,22 @@
  *
  * Counters only grow, so a task that can run stays able to run: running whatever can run, in any
  * order, always ends in the same set (the least fixpoint). One epoch is simulated so; when it holds
- * every task, no execution of an epoch can get stuck. The order of the simulation is kept: it is one
- * legal order, and every happens-before edge points forward in it.
+ * every task, no execution of an epoch can get stuck. The order of the simulation is kept: it is
+ * one legal order, and every happens-before edge points forward in it.
  *
- * Why one epoch stands for all. Suppose (mgl_check_epochs) that every task of an epoch happens before
- * its sample, that every enter waits for the counter that sample alone signals, with threshold 0, and
- * that enter opens every queue. Then every task of epoch e happens before sample(e), before enter(e+1)
- * of every queue, before every task of epoch e+1. So no signal of epoch e+1 comes before a task of
- * epoch e has done its work; in epoch e a counter can hold no more than e * P plus the signals of this
- * epoch, and a wait for e * P + t is met when, of this epoch, t have come and the earlier ones
- * have arrived, which they do: their tasks have run. Hence a wait means the same in each epoch, and
- * threshold 0 is always met in the end: on a counter other than sample's such a wait orders nothing
- * and is accepted as harmless.
+ * Why one epoch stands for all. Suppose (mgl_check_epochs) that every task of an epoch happens
+ * before its sample, that every enter waits for the counter that sample alone signals, with
+ * threshold 0, and that enter opens every queue. Then every task of epoch e happens before
+ * sample(e), before enter(e+1) of every queue, before every task of epoch e+1. So no signal of
+ * epoch e+1 comes before a task of epoch e has done its work; in epoch e a counter can hold no
+ * more than e * P plus the signals of this epoch, and a wait for e * P + t is met when, of this
+ * epoch, t have come and the earlier ones have arrived, which they do: their tasks have run. Hence
+ * a wait means the same in each epoch, and threshold 0 is always met in the end: on a counter
+ * other than sample's such a wait orders nothing and is accepted as harmless.
+ *
+ * The end of a launch: in the epoch behind the last one each queue runs enter alone, reads that
+ * there is nothing more to do and leaves. Nobody signals there, so enter may wait with threshold 0
+ * only.
  */
 #include "validator/check.h"
 
@@ -232,12 +236,20 @@ static bool is_edge(const mgl_check *check, int counter)
 static void check_edge(mgl_check *check, int enter)
 {
     const mgl_program *p = check->program;
+    bool edge = false;
+    char name[MGL_NAME_TEXT];
     for (int i = 0; i < p->tasks[enter].waits.count; i++) {
         const mgl_wait *wait = &p->waits[p->tasks[enter].waits.first + i];
-        if (wait->threshold == 0 && is_edge(check, wait->counter))
-            return;
+        edge = edge || (wait->threshold == 0 && is_edge(check, wait->counter));
+        if (wait->threshold > 0)
+            mgl_check_report(check, 206, enter, 0,
+                             "%s waits for %.64s >= %" PRId64
+                             ", which nobody signals in the epoch in which the queues leave",
+                             mgl_check_task(check, enter, name), p->counters[wait->counter].name,
+                             wait->threshold);
     }
-    char name[MGL_NAME_TEXT];
+    if (edge)
+        return;
     mgl_check_report(check, 204, enter, 0,
                      "%s does not wait, with threshold 0, for a counter that sample alone signals",
                      mgl_check_task(check, enter, name));

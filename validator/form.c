@@ -1,10 +1,10 @@
 /*
  * MG1xx, first half: the structure of the program (every index and every run inside its array) and
- * its declarations (geometry, tensors, buffers). Behind this pass the other passes follow indices and
- * read extents without asking again.
+ * its declarations (geometry, tensors, buffers). Behind this pass the other passes follow indices
+ * and read extents without asking again.
  *
- * Runs must tile their arrays in order, as the builder makes them: so no two tasks share a region, a
- * segment or an edge.
+ * Runs must tile their arrays in order, as the builder makes them: so no two tasks share a region,
+ * a segment or an edge.
  */
 #include "validator/check.h"
 
@@ -93,39 +93,16 @@ static bool check_runs(mgl_check *check)
                   "task", p->task_count);
 }
 
-static bool check_pieces(mgl_check *check)
+static void check_declared(mgl_check *check)
 {
     const mgl_program *p = check->program;
-    int before = check->found;
-    for (int i = 0; i < p->region_count; i++) {
-        const mgl_region *region = &p->regions[i];
-        bool ok = within(region->buffer, 0, p->buffer_count - 1);
-        for (int d = 0; d < MGL_MAX_RANK; d++) {
-            const mgl_range *range = &region->ranges[d];
-            ok = ok && (unsigned)range->kind <= MGL_RANGE_NOW &&
-                 (range->kind == MGL_RANGE_FIXED || (range->lo == 0 && range->hi == 0));
-        }
-        intact(check, ok, "region", i);
-    }
-    for (int i = 0; i < p->segment_count; i++) {
-        const mgl_segment *s = &p->segments[i];
-        intact(check,
-               within(s->tensor, 0, p->tensor_count - 1) &&
-                   within(s->tensor2, -1, p->tensor_count - 1) &&
-                   (unsigned)s->layout <= MGL_LAYOUT_G8X2,
-               "segment", i);
-    }
-    for (int i = 0; i < p->wait_count; i++)
-        intact(check, within(p->waits[i].counter, 0, p->counter_count - 1), "wait", i);
-    for (int i = 0; i < p->signal_count; i++)
-        intact(check, within(p->signals[i], 0, p->counter_count - 1), "signal", i);
     for (int i = 0; i < p->counter_count; i++)
         intact(check, p->counters[i].name != NULL, "counter", i);
-    for (int i = 0; i < p->tensor_count; i++)
-        intact(check,
-               p->tensors[i].name && p->tensors[i].checkpoint &&
-                   (unsigned)p->tensors[i].dtype < MGL_DTYPE_COUNT,
-               "tensor", i);
+    for (int i = 0; i < p->tensor_count; i++) {
+        const mgl_program_tensor *tensor = &p->tensors[i];
+        bool named = tensor->name && tensor->checkpoint;
+        intact(check, named && (unsigned)tensor->dtype < MGL_DTYPE_COUNT, "tensor", i);
+    }
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
         bool ok = b->name && (unsigned)b->space < MGL_SPACE_COUNT &&
@@ -136,10 +113,41 @@ static bool check_pieces(mgl_check *check)
             ok = (unsigned)b->extents[d].symbol <= MGL_CAPACITY;
         intact(check, ok, "buffer", i);
     }
+}
+
+static bool check_region(const mgl_program *p, const mgl_region *region)
+{
+    bool ok = within(region->buffer, 0, p->buffer_count - 1);
+    for (int d = 0; d < MGL_MAX_RANK; d++) {
+        const mgl_range *range = &region->ranges[d];
+        ok = ok && (unsigned)range->kind <= MGL_RANGE_NOW &&
+             (range->kind == MGL_RANGE_FIXED || (range->lo == 0 && range->hi == 0));
+    }
+    return ok;
+}
+
+static bool check_pieces(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    int before = check->found;
+    for (int i = 0; i < p->region_count; i++)
+        intact(check, check_region(p, &p->regions[i]), "region", i);
+    for (int i = 0; i < p->segment_count; i++) {
+        const mgl_segment *s = &p->segments[i];
+        bool ok = within(s->tensor, 0, p->tensor_count - 1) &&
+                  within(s->tensor2, -1, p->tensor_count - 1) &&
+                  (unsigned)s->layout <= MGL_LAYOUT_G8X2;
+        intact(check, ok, "segment", i);
+    }
+    for (int i = 0; i < p->wait_count; i++)
+        intact(check, within(p->waits[i].counter, 0, p->counter_count - 1), "wait", i);
+    for (int i = 0; i < p->signal_count; i++)
+        intact(check, within(p->signals[i], 0, p->counter_count - 1), "signal", i);
     bool ended = memchr(p->target.arch, 0, sizeof p->target.arch) != NULL;
     intact(check,
            ended && (unsigned)p->dtype < MGL_DTYPE_COUNT && (unsigned)p->kv_dtype < MGL_DTYPE_COUNT,
            "header", 0);
+    check_declared(check);
     return check->found == before;
 }
 
@@ -168,10 +176,9 @@ static void check_geometry(mgl_check *check)
 
 static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
 {
-    bool ok = within(tensor->rank, 1, 2) && tensor->rows >= 1 &&
-              tensor->rows <= MGL_MAX_TENSOR_DIM && tensor->cols >= 1 &&
-              tensor->cols <= MGL_MAX_TENSOR_DIM && (tensor->rank == 2 || tensor->rows == 1) &&
-              mgl_dtype_is_float(tensor->dtype);
+    bool ok = within(tensor->rank, 1, 2) && tensor->rows >= 1 && tensor->rows <= MGL_MAX_EXTENT &&
+              tensor->cols >= 1 && tensor->cols <= MGL_MAX_EXTENT &&
+              (tensor->rank == 2 || tensor->rows == 1) && mgl_dtype_is_float(tensor->dtype);
     if (!ok)
         mgl_check_report(check, 105, -1, tensor->line,
                          "tensor %.64s: rank %d, %" PRId64 " x %" PRId64 " %s can not be packed; "
@@ -204,6 +211,33 @@ static bool is_kv_shape(const mgl_program *p, const mgl_buffer *b)
            b->extents[3].count == p->geometry.head_dim;
 }
 
+/* What is wrong with a buffer of its space, `rows` of whose extents are the symbol rows; or NULL.
+ */
+static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int rows)
+{
+    switch (b->space) {
+    case MGL_SPACE_CONST:
+        return rows                            ? "a const buffer can not depend on rows"
+               : !mgl_dtype_is_float(b->dtype) ? "a const buffer is f32, bf16 or f16"
+                                               : NULL;
+    case MGL_SPACE_ACT:
+        return rows != 1             ? "an act buffer has exactly one extent `rows`"
+               : b->dtype != MGL_F32 ? "an act buffer is f32"
+                                     : NULL;
+    case MGL_SPACE_KV:
+        return !is_kv_shape(p, b)        ? "a kv buffer is [sequences,kv_heads,capacity,head_dim]"
+               : b->dtype != p->kv_dtype ? "a kv buffer has the cache dtype of the types line"
+                                         : NULL;
+    case MGL_SPACE_IO:
+        return rows > 1 ? "an io buffer has at most one extent `rows`"
+               : b->dtype != MGL_F32 && b->dtype != MGL_I32 ? "an io buffer is f32 or i32"
+                                                            : NULL;
+    case MGL_SPACE_COUNT:
+        break;
+    }
+    return "its space does not exist";
+}
+
 static void check_buffer(mgl_check *check, const mgl_buffer *b)
 {
     const mgl_program *p = check->program;
@@ -218,31 +252,7 @@ static void check_buffer(mgl_check *check, const mgl_buffer *b)
                              ", which is not positive or not what its symbol says",
                              b->name, d, extent->count);
     }
-    const char *fault = NULL;
-    switch (b->space) {
-    case MGL_SPACE_CONST:
-        fault = rows                            ? "a const buffer can not depend on rows"
-                : !mgl_dtype_is_float(b->dtype) ? "a const buffer is f32, bf16 or f16"
-                                                : NULL;
-        break;
-    case MGL_SPACE_ACT:
-        fault = rows != 1             ? "an act buffer has exactly one extent `rows`"
-                : b->dtype != MGL_F32 ? "an act buffer is f32"
-                                      : NULL;
-        break;
-    case MGL_SPACE_KV:
-        fault = !is_kv_shape(p, b)        ? "a kv buffer is [sequences,kv_heads,capacity,head_dim]"
-                : b->dtype != p->kv_dtype ? "a kv buffer has the cache dtype of the types line"
-                                          : NULL;
-        break;
-    case MGL_SPACE_IO:
-        fault = rows > 1 ? "an io buffer has at most one extent `rows`"
-                : b->dtype != MGL_F32 && b->dtype != MGL_I32 ? "an io buffer is f32 or i32"
-                                                             : NULL;
-        break;
-    case MGL_SPACE_COUNT:
-        break;
-    }
+    const char *fault = space_fault(p, b, rows);
     if (fault)
         mgl_check_report(check, 103, -1, b->line, "buffer %.64s: %s", b->name, fault);
     if (b->sets != 1)

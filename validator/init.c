@@ -1,14 +1,14 @@
 /*
  * MG5xx: every region read was written before, and MG601: so were the outputs that sample reads.
  *
- * Behind race.c any write that overlaps a read is ordered with it, so "happens before" is "stands earlier
- * in the order of the simulation". Tasks are taken in that order; a read must be covered by the union
- * of the boxes written so far in this epoch. Written stays written within an epoch, so each box is
- * examined until it is covered once. Values of earlier epochs do not count: an epoch may have more
- * rows than the one before.
+ * Behind race.c any write that overlaps a read is ordered with it, so "happens before" is "stands
+ * earlier in the order of the simulation". Tasks are taken in that order; a read must be covered
+ * by the union of the boxes written so far in this epoch. Written stays written within an epoch,
+ * so each box is examined until it is covered once. Values of earlier epochs do not count: an
+ * epoch may have more rows than the one before.
  *
- * Not asked for: const buffers (the host), control, table, sequence and prompt (the host, then sample
- * of the epoch before). The cache: [:pos] of a head is initialised when some task appends to
+ * Not asked for: const buffers (the host), control, table, sequence and prompt (the host, then
+ * sample of the epoch before). The cache: [:pos] of a head is initialised when some task appends to
  * this head in every epoch.
  */
 #include "validator/check.h"

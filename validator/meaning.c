@@ -1,12 +1,13 @@
 /*
  * MG7xx: the tasks compute the graph. One epoch is interpreted symbolically in the order of the
  * simulation, one of many legal orders: behind race.c and init.c every read sees the same write in
- * each of them. A value is a node of the graph; a buffer holds, column for column, columns of nodes.
+ * each of them. A value is a node of the graph; a buffer holds, column for column, columns of
+ * nodes.
  *
- * Each task is evaluated by the formula that ops.def gives its op. Functions are the graph's node kinds:
- * the result is the node of that kind with these inputs and this tensor, which must exist. So every
- * value stored is one of the graph's, a value may be computed as often as somebody likes, and nothing
- * is assumed about which task computes what. What a kind asks of its inputs' columns:
+ * Each task is evaluated by the formula that ops.def gives its op. Functions are the graph's node
+ * kinds: the result is the node of that kind with these inputs and this tensor, which must exist.
+ * So every value stored is one of the graph's, a value may be computed as often as somebody likes,
+ * and nothing is assumed about which task computes what. What a kind asks of its inputs' columns:
  *
  *     norm, sample            the whole input                 gives the whole value
  *     linear                  the whole input                 gives columns = the tensor's rows
@@ -14,10 +15,10 @@
  *     add, swiglu             the same columns of both        gives these columns
  *     attention               heads of q, their kv head of k and v     gives the columns of q
  *
- * Attention and time: [:pos] of a cache head holds what its one owner (attend, attend_tail) appended
- * in earlier epochs, the same node as today. attend_past may run before the owner, so a partial keeps
- * what it was made from, and merge compares: all splits the same queries and the same cache, and
- * exactly one the tail of that cache, whose node is then the attention.
+ * Attention and time: [:pos] of a cache head holds what its one owner (attend, attend_tail)
+ * appended in earlier epochs, the same node as today. attend_past may run before the owner, so a
+ * partial keeps what it was made from, and merge compares: all splits the same queries and the
+ * same cache, and exactly one the tail of that cache, whose node is then the attention.
  */
 #include "validator/check.h"
 
@@ -29,8 +30,8 @@
 
 enum { CACHE_SLOTS = 4096 };
 
-/* Columns [lo, hi) of a node, or of a tensor of the graph: the embedding's columns, or the rows of a
- * weight, which become columns. */
+/* Columns [lo, hi) of a node, or of a tensor of the graph: the embedding's columns, or the rows of
+ * a weight, which become columns. */
 struct value {
     bool is_tensor;
     int index;
@@ -347,7 +348,8 @@ static bool evaluate(struct meaning *m, struct value *out)
     return apply(m, kind, inputs, args, count, out);
 }
 
-/* The value of the task's formula for the segment in m->segment; *output is the operand it names. */
+/* The value of the task's formula for the segment in m->segment; *output is the operand it names.
+ */
 static bool evaluate_task(struct meaning *m, int *output, struct value *out)
 {
     size_t length;
@@ -366,7 +368,7 @@ static bool evaluate_task(struct meaning *m, int *output, struct value *out)
 static bool store(struct meaning *m, int operand, int64_t at, const struct value *v)
 {
     mgl_columns *columns = &m->holdings[operand_region(m, operand)->buffer].columns;
-    if (!mgl_check_spend(m->check, columns->count))
+    if (!mgl_check_spend(m->check, 1 + columns->count / 16))
         return false;
     if (!mgl_columns_set(columns, at, at + (v->hi - v->lo), v->index, v->lo))
         m->check->no_memory = true;
@@ -467,6 +469,18 @@ static bool same_source(const struct partial *a, const struct partial *b)
            a->v_cache == b->v_cache && a->kv_head == b->kv_head;
 }
 
+static void witness_partial(struct meaning *m, int64_t split, const struct partial *cell)
+{
+    char name[MGL_NAME_TEXT];
+    if (cell->set)
+        mgl_check_witness(m->check,
+                          "split %" PRId64 ": queries are columns %" PRId64 ":%" PRId64
+                          " of %s, caches %.48s and %.48s, kv head %" PRId64,
+                          split, cell->q.lo, cell->q.hi, describe(m, &cell->q, name),
+                          m->program->buffers[cell->k_cache].name,
+                          m->program->buffers[cell->v_cache].name, cell->kv_head);
+}
+
 /* The attention that all splits of one head make together. */
 static bool merge_head(struct meaning *m, const struct partial *cells, int64_t splits,
                        struct value *out)
@@ -477,9 +491,8 @@ static bool merge_head(struct meaning *m, const struct partial *cells, int64_t s
         const struct partial *cell = &cells[i * g->heads];
         if (!cell->set || !same_source(cell, cells)) {
             fail(m, 706, "the splits are not of the same queries and the same cache");
-            witness_value(m, "split 0: queries", &cells->q);
-            if (cell->set)
-                witness_value(m, "another split: queries", &cell->q);
+            witness_partial(m, 0, cells);
+            witness_partial(m, i, cell);
             return false;
         }
         if (cell->tail)

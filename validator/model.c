@@ -1,17 +1,18 @@
 /*
- * MG701 and MG702: the program is for this model. Geometry, eps and capacity are the graph's, and each
- * tensor of the program is one of the checkpoint, by name and shape. What the tasks do with them is
- * meaning.c.
+ * MG701 and MG702: the program is for this model. Geometry, eps and capacity are the graph's, and
+ * each tensor of the program is one of the checkpoint, by name and shape. What the tasks do with
+ * them is meaning.c.
  */
 #include "validator/check.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static bool same_geometry(const mgl_geometry *a, const mgl_geometry *b)
 {
     return a->hidden == b->hidden && a->layers == b->layers && a->heads == b->heads &&
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
-           a->vocab == b->vocab && !(a->eps < b->eps) && !(a->eps > b->eps);
+           a->vocab == b->vocab && !memcmp(&a->eps, &b->eps, sizeof a->eps);
 }
 
 static void check_tensor(mgl_check *check, int index)

@@ -1,8 +1,8 @@
 /*
- * MG1xx, second half: every task against the row of its op in ops.def. First each operand for itself
- * (mgl_check_operands), then, when bounds.c has found every region inside its buffer, how the operands
- * of one task fit each other and the model (mgl_check_relations), and which buffer plays which part
- * between enter and sample.
+ * MG1xx, second half: every task against the row of its op in ops.def. First each operand for
+ * itself (mgl_check_operands), then, when bounds.c has found every region inside its buffer, how
+ * the operands of one task fit each other and the model (mgl_check_relations), and which buffer
+ * plays which part between enter and sample.
  *
  * Legality is what is listed here: an op without a row in `relations` would not be accepted.
  */

@@ -1,12 +1,12 @@
 /*
  * Happens-before within an epoch, as vector clocks: for each task and queue, how many tasks of that
- * queue happen before it in every execution. A task inherits the clock of the task in front of it on
- * its queue and joins, for each wait, what the wait proves.
+ * queue happen before it in every execution. A task inherits the clock of the task in front of it
+ * on its queue and joins, for each wait, what the wait proves.
  *
  * A wait c >= t with t = P proves that all P producers are before it: the counter can not get there
  * without each of them, and no producer's next epoch comes early (deadlock.c). With 0 < t < P,
- * producer i is before waiter j when the counter can not reach t without i: when fewer than t of the
- * producers are neither i, nor ordered after i, nor j, nor ordered after j. Take an execution
+ * producer i is before waiter j when the counter can not reach t without i: when fewer than t of
+ * the producers are neither i, nor ordered after i, nor j, nor ordered after j. Take an execution
  * in which j has seen t signals: one of them is i's or that of a task after i, and either way i's
  * stores are visible to j, since the counter's increments are one release sequence. The rule is
  * used with the order known so far, which can only leave out edges; rounds repeat until

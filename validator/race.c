@@ -2,13 +2,13 @@
  * MG3xx: any two accesses to overlapping regions, at least one a write, are ordered.
  *
  * Tasks are taken in the order of the simulation, along which every happens-before edge points
- * forward. Each box remembers, for each queue, the last task that read it and the last that wrote it:
- * when that one happens before the task at hand, so do all earlier ones of the queue. So every
+ * forward. Each box remembers, for each queue, the last task that read it and the last that wrote
+ * it: when that one happens before the task at hand, so do all earlier ones of the queue. So every
  * conflicting pair is decided, and the first unordered one of each operand is reported. Within one
  * epoch this is all; across epochs everything is ordered by the epoch edge (deadlock.c).
  *
- * Rows are not told apart: [:rows] overlaps [:rows]. In the cache [:pos] never overlaps [pos], and [pos]
- * overlaps [pos] of the same head.
+ * Rows are not told apart: [:rows] overlaps [:rows]. In the cache [:pos] never overlaps [pos], and
+ * [pos] overlaps [pos] of the same head.
  */
 #include "validator/check.h"
 

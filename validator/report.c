@@ -1,6 +1,6 @@
 /*
- * How faults are collected: diagnostics with their witnesses, and how tasks and regions are named in
- * them. Memory that runs out while reporting makes the whole check fail, never pass.
+ * How faults are collected: diagnostics with their witnesses, and how tasks and regions are named
+ * in them. Memory that runs out while reporting makes the whole check fail, never pass.
  */
 #include "validator/check.h"
 

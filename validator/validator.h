@@ -1,8 +1,8 @@
 /*
- * The validator: proves that a program can not hang, race, leave its memory, read what nobody wrote or
- * compute something else than the graph, for all epochs and all positions below capacity. Separate
- * and pure: it knows the program, the list of ops and the graph, needs no knowledge of how the program
- * was made, never raises, and never skips a check because the program is large.
+ * The validator: proves that a program can not hang, race, leave its memory, read what nobody
+ * wrote or compute something else than the graph, for all epochs and all positions below capacity.
+ * Separate and pure: it knows the program, the list of ops and the graph, needs no knowledge of
+ * how the program was made, never raises, and never skips a check because the program is large.
  */
 #ifndef MGL_VALIDATOR_VALIDATOR_H
 #define MGL_VALIDATOR_VALIDATOR_H
@@ -36,8 +36,8 @@ mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *grap
                                mgl_error *err);
 void mgl_verdict_clear(mgl_verdict *verdict);
 
-/* A code's entry of the one list of diagnostics (validator/codes.def): what it means, an example, how
- * to mend it. NULL for an unknown code. Static storage. */
+/* A code's entry of the one list of diagnostics (validator/codes.def): what it means, an example,
+ * how to mend it. NULL for an unknown code. Static storage. */
 typedef struct mgl_code_info {
     int code;
     const char *title, *meaning, *example, *remedy;

@@ -7,8 +7,8 @@
  *     g8      group 0: [block 0: row 0..7 x 64 B][block 1] ...   group 1: ...
  *     g8x2    group 0 of the first tensor, group 0 of the second, group 1 of the first, ...
  *
- * What a block holds beyond the segment's last row or column is zero, and so is the queue's padding.
- * mgl_unpack_row is the inverse, written on its own and tested against this.
+ * What a block holds beyond the segment's last row or column is zero, and so is the queue's
+ * padding. mgl_unpack_row is the inverse, written on its own and tested against this.
  */
 #include "vm/vm.h"
 
@@ -115,7 +115,8 @@ static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph
     int64_t stride = segment->layout == MGL_LAYOUT_G8X2 ? 2 * group_bytes : group_bytes;
     to += which * group_bytes;
     for (int64_t row = segment->row_lo; row < segment->row_hi; row += MGL_ROW_GROUP, to += stride) {
-        int64_t count = segment->row_hi - row < MGL_ROW_GROUP ? segment->row_hi - row : MGL_ROW_GROUP;
+        int64_t count =
+            segment->row_hi - row < MGL_ROW_GROUP ? segment->row_hi - row : MGL_ROW_GROUP;
         status = graph->read(graph, source, row, count, stage->raw, err);
         if (status)
             return status;
@@ -180,8 +181,9 @@ static mgl_status pack_tensor_buffer(const mgl_program *program, const mgl_graph
     return status;
 }
 
-/* The rope table: row p holds the cosines, then the sines, of inv_freq[i] * (float)p (one f32 product,
- * as in Hugging Face's LlamaRotaryEmbedding), each correctly rounded to f32 but for double rounding. */
+/* The rope table: row p holds the cosines, then the sines, of inv_freq[i] * (float)p (one f32
+ * product, as in Hugging Face's LlamaRotaryEmbedding), each correctly rounded to f32 but for double
+ * rounding. */
 static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, float *to,
                             mgl_error *err)
 {

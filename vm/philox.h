@@ -1,9 +1,9 @@
 /*
- * Philox4x32-10: the counter-based generator behind sampling. The same (key, counter) gives the same
- * four words on every machine, in any order, with no state to keep.
+ * Philox4x32-10: the counter-based generator behind sampling. The same (key, counter) gives the
+ * same four words on every machine, in any order, with no state to keep.
  *
- * Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section
- * 3.4 and table 2 for the multipliers and the Weyl increments.
+ * Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011),
+ * section 3.4 and table 2 for the multipliers and the Weyl increments.
  *
  * Plain C that NVRTC compiles too: no includes. MGL_PHILOX_FN is `static inline` on the host.
  */

@@ -1,28 +1,28 @@
 /*
- * Sampling, defined so that every machine takes the same token for the same logits: temperature, then
- * top-k, then top-p, then one draw. Ties go to the lowest id. The reference runs these functions one
- * after the other; the CUDA kernel spreads their loops over a block.
+ * Sampling, defined so that every machine takes the same token for the same logits: temperature,
+ * then top-k, then top-p, then one draw. Ties go to the lowest id. The reference runs these
+ * functions one after the other; the CUDA kernel spreads their loops over a block.
  *
  *   value    l = logit / temperature, one f32 division.
- *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is. A NaN has
- *            key 0 and is never a candidate.
+ *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is. A NaN
+ *            has key 0 and is never a candidate.
  *   weight   w = floor(2^40 exp(l - max)) by integer arithmetic alone (mgl_sampler_weight): sums of
  *            integers do not depend on their order, so a parallel sum has the same bits.
  *   cut      a prefix of the ranking: all with key > cut.key, and of those with key == cut.key the
  *            first cut.ties in id order. {0, 0} is everything but NaN.
- *   top-k    the cut of the first k. (Hugging Face's TopKLogitsWarper keeps every tie of the k-th; here
- *            the lowest ids win, so that there are k.)
- *   top-p    of what top-k left, with weights summing to `total`: a token is kept if the sum of those
- *            ranked strictly before it is less than p total, and the first always is (Hugging Face's
- *            TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
+ *   top-k    the cut of the first k. (Hugging Face's TopKLogitsWarper keeps every tie of the k-th;
+ *            here the lowest ids win, so that there are k.)
+ *   top-p    of what top-k left, with weights summing to `total`: a token is kept if the sum of
+ *            those ranked strictly before it is less than p total, and the first always is (Hugging
+ *            Face's TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
  *            max(1, floor(total floor(p 2^32) / 2^32)).
  *   draw     target = floor(random total / 2^64) with the kept `total` and 64 bits of Philox
  *            (vm/philox.h); walking the kept in id order, the token at which the running sum first
  *            exceeds the target.
  *
- * Both cuts are one selection: the item at which a running sum over the ranking reaches `limit`, with
- * unit 1 (top-k) or w (top-p). It is found by radix: four passes of a histogram over 8 bits of the key,
- * most significant first, each over the keys that agree with the digits found so far.
+ * Both cuts are one selection: the item at which a running sum over the ranking reaches `limit`,
+ * with unit 1 (top-k) or w (top-p). It is found by radix: four passes of a histogram over 8 bits of
+ * the key, most significant first, each over the keys that agree with the digits found so far.
  *
  * Plain C that NVRTC compiles too: no includes. Divisions must be IEEE (no fast math), and no
  * multiplication meets an addition in floating point, so contraction can not change a bit.
@@ -70,8 +70,8 @@ MGL_SAMPLER_FN float mgl_sampler_value(unsigned key)
     return MGL_BITS_FLOAT(key & 0x80000000u ? key & 0x7FFFFFFFu : ~key);
 }
 
-/* 2^40 exp(value - max), to within 1 + w / 2^27; 0 from 28 below the maximum on (2^40 e^-28 < 1) and
- * for NaN. value <= max.
+/* 2^40 exp(value - max), to within 1 + w / 2^27; 0 from 28 below the maximum on (2^40 e^-28 < 1)
+ * and for NaN. value <= max.
  * exp(-d) = 2^-(n + f) with y = d log2(e) = n + f as a 32.32 integer; 2^-f by Horner's rule on
  * sum (-1)^i ln(2)^i / i! f^i, i = 0..11, coefficients times 2^32. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_weight(float value, float max)
@@ -122,8 +122,8 @@ MGL_SAMPLER_FN unsigned mgl_sampler_digit(const unsigned long long bins[256],
     return digit;
 }
 
-/* Whether a key takes part in the pass over bits [shift, shift + 8), the digits above being those of
- * `prefix`. */
+/* Whether a key takes part in the pass over bits [shift, shift + 8), the digits above being those
+ * of `prefix`. */
 MGL_SAMPLER_FN int mgl_sampler_matches(unsigned key, unsigned prefix, int shift)
 {
     return shift == 24 || key >> (shift + 8) == prefix >> (shift + 8);
@@ -141,7 +141,8 @@ MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_finish(unsigned key, unsigned long lo
     return cut;
 }
 
-/* ---- the same, one item after the other ------------------------------------------------------------ */
+/* ---- the same, one item after the other
+ * ------------------------------------------------------------ */
 
 typedef struct mgl_sampler_input {
     const float *logits; /* (count) */
@@ -169,7 +170,8 @@ MGL_SAMPLER_FN unsigned long long mgl_sampler_sum(const mgl_sampler_input *in, m
     return sum;
 }
 
-/* The prefix of `within` at which the running sum reaches limit: 1 <= limit <= the sum of within. */
+/* The prefix of `within` at which the running sum reaches limit: 1 <= limit <= the sum of
+ * within. */
 MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_select(const mgl_sampler_input *in,
                                                   mgl_sampler_cut within, int weighed,
                                                   unsigned long long limit)
@@ -210,8 +212,8 @@ MGL_SAMPLER_FN int mgl_sampler_walk(const mgl_sampler_input *in, mgl_sampler_cut
     return 0;
 }
 
-/* The token that `random` draws from the logits (count). temperature > 0; top_k <= 0 and top_p outside
- * (0, 1) are off. 0 when no logit is above -inf. */
+/* The token that `random` draws from the logits (count). temperature > 0; top_k <= 0 and top_p
+ * outside (0, 1) are off. 0 when no logit is above -inf. */
 MGL_SAMPLER_FN int mgl_sampler_draw(const float *logits, int count, float temperature, int top_k,
                                     float top_p, unsigned long long random)
 {

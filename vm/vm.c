@@ -97,7 +97,8 @@ mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error 
     return MGL_OK;
 }
 
-/* ---- the start of a launch ------------------------------------------------------------------------- */
+/* ---- the start of a launch
+ * ------------------------------------------------------------------------- */
 
 static mgl_status check_prompt(const mgl_program *program, const mgl_vm_sequence *sequence,
                                const char *where, mgl_error *err)

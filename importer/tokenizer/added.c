@@ -8,12 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+void mgl_added_token_clear(mgl_added_token *token)
+{
+    mgl_free(token->content);
+    mgl_free(token->searched);
+    mgl_free(token->decoded);
+    *token = (mgl_added_token){0};
+}
+
 void mgl_added_clear(mgl_added *added)
 {
-    for (size_t i = 0; i < added->count; i++) {
-        mgl_free(added->tokens[i].content);
-        mgl_free(added->tokens[i].searched);
-    }
+    for (size_t i = 0; i < added->count; i++)
+        mgl_added_token_clear(&added->tokens[i]);
     mgl_free(added->tokens);
     mgl_free(added->raw.sorted);
     mgl_free(added->normalized.sorted);
@@ -30,34 +36,41 @@ static int by_text(const void *a, const void *b)
     int order = memcmp(left->searched, right->searched, least);
     if (order)
         return order;
-    return (left->searched_length > right->searched_length) -
-           (left->searched_length < right->searched_length);
+    if (left->searched_length != right->searched_length)
+        return left->searched_length < right->searched_length ? -1 : 1;
+    return (left > right) - (left < right); /* by their place in the file */
+}
+
+static bool same_text(const mgl_added_token *a, const mgl_added_token *b)
+{
+    return a->searched_length == b->searched_length &&
+           !memcmp(a->searched, b->searched, a->searched_length);
 }
 
 static mgl_status make_set(const mgl_added *added, bool normalized, mgl_added_set *set,
                            const char *file, mgl_error *err)
 {
-    set->sorted = mgl_alloc(added->count * sizeof *set->sorted);
+    size_t kept = 0;
+    set->sorted = mgl_alloc_zero(added->count, sizeof *set->sorted);
     if (!set->sorted)
         return mgl_fail_memory(err, added->count * sizeof *set->sorted);
     for (size_t i = 0; i < added->count; i++) {
-        if (added->tokens[i].normalized == normalized)
-            set->sorted[set->count++] = &added->tokens[i];
-    }
-    qsort(set->sorted, set->count, sizeof *set->sorted, by_text);
-    for (size_t i = 0; i < set->count; i++) {
-        const mgl_added_token *token = set->sorted[i];
+        const mgl_added_token *token = &added->tokens[i];
         if (!token->searched_length)
             return mgl_fail(err, MGL_BAD_INPUT, file,
                             "the normalizer leaves nothing of the added token \"%.200s\"",
                             token->content);
-        if (i && !by_text(&set->sorted[i - 1], &set->sorted[i]))
-            return mgl_fail(err, MGL_BAD_INPUT, file,
-                            "the added tokens \"%.200s\" and \"%.200s\" are searched for as the "
-                            "same text",
-                            set->sorted[i - 1]->content, token->content);
-        set->first[(unsigned char)token->searched[0] + 1]++;
+        if (token->normalized == normalized)
+            set->sorted[set->count++] = token;
     }
+    qsort(set->sorted, set->count, sizeof *set->sorted, by_text);
+    for (size_t i = 0; i < set->count; i++) {
+        if (kept && same_text(set->sorted[kept - 1], set->sorted[i]))
+            continue;
+        set->sorted[kept++] = set->sorted[i];
+        set->first[(unsigned char)set->sorted[i]->searched[0] + 1]++;
+    }
+    set->count = kept;
     for (int byte = 0; byte < 256; byte++)
         set->first[byte + 1] += set->first[byte];
     return MGL_OK;

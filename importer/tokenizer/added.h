@@ -9,12 +9,15 @@
 
 #include "importer/tokenizer/pattern.h"
 
-#define MGL_ADDED_LONGEST 4096 /* bytes of the longest token; bounds the work at each byte of text */
+#define MGL_ADDED_LONGEST                                                                          \
+    4096 /* bytes of the longest token; bounds the work at each byte of text */
 
 typedef struct mgl_added_token {
     char *content;  /* owned; as the file has it */
     char *searched; /* owned; what is looked for: the normalized content where `normalized` */
     size_t searched_length;
+    char *decoded; /* owned; what a decode has for it: the normalized content if it ever was that */
+    size_t decoded_length;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
     bool hidden; /* a decode without special tokens leaves it out */
@@ -34,7 +37,9 @@ typedef struct mgl_added {
     mgl_pattern *word; /* one character of a word, as the `regex` crate's \w has it */
 } mgl_added;
 
-/* Sorts both sets, when all tokens are there. Two tokens with one text are MGL_BAD_INPUT. */
+void mgl_added_token_clear(mgl_added_token *token);
+
+/* Sorts both sets, when all tokens are there. Of two tokens with one text the first is found. */
 mgl_status mgl_added_finish(mgl_added *added, const char *file, mgl_error *err);
 
 /* Called for each part of a text, in order: a token, or with token NULL the text between. */

@@ -7,12 +7,12 @@
 
 #include <stdio.h>
 
-#define FREE_KEY UINT64_MAX
-#define NO_RANK UINT32_MAX
+#define FREE_KEY   UINT64_MAX
+#define NO_RANK    UINT32_MAX
 #define SHORT_WORD 48 /* symbols up to which a linear search is faster than a heap */
 #define CACHE_BITS 15
-#define CACHE_KEY 30
-#define CACHE_IDS 8
+#define CACHE_KEY  30
+#define CACHE_IDS  8
 
 /* One word and its ids, a cache line. */
 struct mgl_bpe_word {
@@ -215,10 +215,11 @@ static mgl_status append_character(mgl_bpe *bpe, uint32_t character, const char 
     if (done || bpe->unknown == MGL_BPE_NO_UNKNOWN)
         return MGL_OK;
     if (bpe->unknown == MGL_BPE_UNKNOWN_MISSING)
-        return mgl_fail(err, MGL_BAD_INPUT, bpe->file,
-                        "the text has the character U+%04X, which has no token, and model.unk_token "
-                        "is not in the vocabulary",
-                        (unsigned)character);
+        return mgl_fail(
+            err, MGL_BAD_INPUT, bpe->file,
+            "the text has the character U+%04X, which has no token, and model.unk_token "
+            "is not in the vocabulary",
+            (unsigned)character);
     if (*pending && !bpe->fuse_unk && !append_id(&bpe->symbols, bpe->unknown))
         return mgl_fail_memory(err, sizeof id);
     *pending = true;

@@ -37,9 +37,10 @@ typedef struct mgl_bpe_merge {
 typedef struct mgl_bpe_word mgl_bpe_word; /* a cache entry */
 typedef struct mgl_bpe_heap mgl_bpe_heap; /* scratch of long words */
 
-#define MGL_BPE_NO_UNKNOWN (-1)      /* the model names no unknown token */
-#define MGL_BPE_UNKNOWN_MISSING (-2) /* it names one that the vocabulary lacks: an error when used */
-#define MGL_BPE_DIRECT 0x3100        /* characters below have their id in a table */
+#define MGL_BPE_NO_UNKNOWN (-1) /* the model names no unknown token */
+#define MGL_BPE_UNKNOWN_MISSING                                                                    \
+    (-2)                         /* it names one that the vocabulary lacks: an error when used */
+#define MGL_BPE_DIRECT    0x3100 /* characters below have their id in a table */
 #define MGL_BPE_JOIN_BITS 17
 
 typedef struct mgl_bpe {
@@ -47,17 +48,17 @@ typedef struct mgl_bpe {
     mgl_bpe_merge *merges; /* (merge_slots), open addressing */
     size_t merge_slots;
     bool byte_fallback, fuse_unk, ignore_merges;
-    int32_t unknown;                                /* id or one of the constants above */
-    bool byte_level;                                /* pieces are raw bytes, see byte_level.h */
-    int32_t fallback[256];                          /* ids of <0x00>..<0xFF>, -1 where missing */
-    int32_t *direct;                                /* (MGL_BPE_DIRECT) ids of characters, or -1 */
-    uint64_t joins[(1 << MGL_BPE_JOIN_BITS) / 64];  /* hashed pairs of characters that merges join */
-    mgl_bpe_word *cache;                            /* direct-mapped */
-    mgl_id_list symbols;                            /* scratch: the word being merged */
-    uint32_t *ranks;                                /* scratch of short words */
-    mgl_bpe_heap *heap;                             /* scratch of long words */
-    mgl_text mapped;                                /* scratch: a piece in GPT-2's alphabet */
-    const char *file;                               /* for messages; not owned */
+    int32_t unknown;                               /* id or one of the constants above */
+    bool byte_level;                               /* pieces are raw bytes, see byte_level.h */
+    int32_t fallback[256];                         /* ids of <0x00>..<0xFF>, -1 where missing */
+    int32_t *direct;                               /* (MGL_BPE_DIRECT) ids of characters, or -1 */
+    uint64_t joins[(1 << MGL_BPE_JOIN_BITS) / 64]; /* hashed pairs of characters that merges join */
+    mgl_bpe_word *cache;                           /* direct-mapped */
+    mgl_id_list symbols;                           /* scratch: the word being merged */
+    uint32_t *ranks;                               /* scratch of short words */
+    mgl_bpe_heap *heap;                            /* scratch of long words */
+    mgl_text mapped;                               /* scratch: a piece in GPT-2's alphabet */
+    const char *file;                              /* for messages; not owned */
 } mgl_bpe;
 
 /* After the vocabulary is filled: room for `count` merges. False when memory ran out. */

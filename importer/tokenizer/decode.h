@@ -18,7 +18,7 @@ typedef enum mgl_decode_kind {
     MGL_DECODE_REPLACE,       /* `pattern` -> `content` in each token */
     MGL_DECODE_BYTE_FALLBACK, /* a run of <0x00>..<0xFF> -> its characters, or a U+FFFD for each */
     MGL_DECODE_FUSE,          /* all tokens -> one */
-    MGL_DECODE_STRIP          /* up to `start` leading and `stop` trailing `content` of each token */
+    MGL_DECODE_STRIP /* up to `start` leading and `stop` trailing `content` of each token */
 } mgl_decode_kind;
 
 typedef struct mgl_decode_stage {

@@ -155,8 +155,7 @@ static mgl_status read_replace(loader *l, const cJSON *value)
 static mgl_status read_strip(loader *l, const cJSON *value)
 {
     mgl_normalize_step step = {.kind = MGL_NORMALIZE_STRIP};
-    mgl_status status =
-        mgl_json_get_bool(l->json, value, "strip_left", true, &step.left, l->err);
+    mgl_status status = mgl_json_get_bool(l->json, value, "strip_left", true, &step.left, l->err);
     if (!status)
         status = mgl_json_get_bool(l->json, value, "strip_right", true, &step.right, l->err);
     return status ? status : add_normalizer(l, step);
@@ -300,8 +299,7 @@ static mgl_status read_scheme(loader *l, const cJSON *value, mgl_split_scheme *o
 {
     const char *name = NULL;
     bool prefix = true;
-    mgl_status status =
-        mgl_json_get_string(l->json, value, "prepend_scheme", false, &name, l->err);
+    mgl_status status = mgl_json_get_string(l->json, value, "prepend_scheme", false, &name, l->err);
     if (!status)
         status = mgl_json_get_bool(l->json, value, "add_prefix_space", false, &prefix, l->err);
     if (status)

@@ -120,8 +120,8 @@ static mgl_status load_merges(mgl_tokenizer *tokenizer, const mgl_json *json, co
         return mgl_fail_memory(err, count * sizeof *tokenizer->bpe.merges);
     for (const cJSON *item = first; item && !status; item = item->next) {
         if (cJSON_IsString(item) != cJSON_IsString(first))
-            status = mgl_fail(err, MGL_BAD_INPUT, json->file,
-                              "model.merges has both strings and pairs");
+            status =
+                mgl_fail(err, MGL_BAD_INPUT, json->file, "model.merges has both strings and pairs");
         else if (cJSON_IsString(item) && !strncmp(item->valuestring, "#version", 8))
             continue; /* the first line of a merges.txt */
         else
@@ -258,8 +258,10 @@ static mgl_status set_texts(mgl_tokenizer *tokenizer, mgl_added_token *token, co
     }
     token->content = mgl_strdup(content);
     token->searched = mgl_strndup(searched, length);
-    token->searched_length = length;
-    return token->content && token->searched ? MGL_OK : mgl_fail_memory(err, length);
+    token->decoded = mgl_strndup(searched, length);
+    token->searched_length = token->decoded_length = length;
+    return token->content && token->searched && token->decoded ? MGL_OK
+                                                               : mgl_fail_memory(err, length);
 }
 
 /* The id: that of the vocabulary or the next free one. Hugging Face's tokenizers do not read the one
@@ -318,20 +320,25 @@ static mgl_status load_one(mgl_tokenizer *tokenizer, const mgl_json *json, const
             MGL_VOCAB_ADDED)
         status = mgl_fail_memory(err, strlen(content));
     if (status) {
-        mgl_free(token.content);
-        mgl_free(token.searched);
+        mgl_added_token_clear(&token);
         return status;
     }
     if (before < 0) {
         added->tokens[added->count++] = token;
         return MGL_OK;
     }
-    /* The later of two entries for one text holds, but special stays special. */
+    /* The later of two entries for one text holds, but special stays special and a normalized form
+     * stays what it decodes to, as in Hugging Face's tokenizers. */
     mgl_added_token *old = &added->tokens[before];
     token.id = old->id;
     token.special |= old->special;
-    mgl_free(old->content);
-    mgl_free(old->searched);
+    if (!token.normalized) {
+        char *decoded = token.decoded;
+        token.decoded = old->decoded;
+        token.decoded_length = old->decoded_length;
+        old->decoded = decoded;
+    }
+    mgl_added_token_clear(old);
     *old = token;
     return MGL_OK;
 }
@@ -341,7 +348,7 @@ static void find_hidden(mgl_added *added, const mgl_vocab *index)
 {
     for (size_t i = 0; i < added->count; i++) {
         mgl_added_token *token = &added->tokens[i];
-        int32_t same = mgl_vocab_find(index, token->searched, token->searched_length);
+        int32_t same = mgl_vocab_find(index, token->decoded, token->decoded_length);
         token->hidden = same >= 0 && added->tokens[same].special;
     }
 }

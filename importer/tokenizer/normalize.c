@@ -73,9 +73,9 @@ static mgl_status decompose_one(mgl_normalizer *normalizer, int32_t character, i
             return MGL_OK;
         }
         size_t wanted = (normalizer->character_room + (size_t)got) * 2 + 64, bytes;
-        int32_t *grown =
-            mgl_mul(wanted, sizeof *grown, &bytes) ? mgl_realloc(normalizer->characters, bytes)
-                                                   : NULL;
+        int32_t *grown = mgl_mul(wanted, sizeof *grown, &bytes)
+                             ? mgl_realloc(normalizer->characters, bytes)
+                             : NULL;
         if (!grown)
             return mgl_fail_memory(err, wanted * sizeof *grown);
         normalizer->characters = grown;
@@ -108,7 +108,7 @@ static bool order_marks(int32_t *marks, size_t count)
         return false;
     for (size_t i = 0; i < count; i++)
         start[combining_class(marks[i]) + 1]++;
-    for (int class = 1; class <= 256; class++)
+    for (int class = 1; class <= 256; class ++)
         start[class] += start[class - 1];
     for (size_t i = 0; i < count; i++)
         sorted[start[combining_class(marks[i])]++] = marks[i];

@@ -22,7 +22,7 @@
 #include <strings.h>
 
 #define MAX_DEPTH 100
-#define END UINT32_MAX
+#define END       UINT32_MAX
 
 typedef struct translator {
     const char *pattern, *at, *end;
@@ -31,6 +31,7 @@ typedef struct translator {
     mgl_error *err;
     int depth;
     bool extended; /* (?x): blanks and comments are left out */
+    bool caseless; /* (?i) */
 } translator;
 
 /* One character class while it is being read: what a PCRE2 class can list, and what it can not. */
@@ -179,8 +180,8 @@ static mgl_status take_property(translator *t, bool *negated, char name[64])
     }
     name[length] = 0;
     skip(t, "}");
-    if (!length || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") !=
-                       length)
+    if (!length ||
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != length)
         return malformed(t, "the name of a property is not one");
     return MGL_OK;
 }
@@ -194,14 +195,16 @@ static void put_set(class_parts *parts, const char *body, bool negated)
         mgl_text_put(&parts->listed, body);
 }
 
-static mgl_status put_property(translator *t, class_parts *parts, bool negated)
+static mgl_status put_property(translator *t, class_parts *parts, bool inside, bool negated)
 {
     char name[64], script[96];
     mgl_status status = take_property(t, &negated, name);
     if (status)
         return status;
     bool complement = false;
-    const char *body = mgl_unicode_property(name, &complement);
+    const char *body = inside && !strcasecmp(name, "word")
+                           ? mgl_unicode_property("PosixWord", &complement)
+                           : mgl_unicode_property(name, &complement);
     if (!body) {
         snprintf(script, sizeof script, "\\p{sc:%s}", name);
         body = script;
@@ -210,10 +213,13 @@ static mgl_status put_property(translator *t, class_parts *parts, bool negated)
     return MGL_OK;
 }
 
-/* An escape that stands for a set, its letter taken. *done says whether it was one. */
-static mgl_status put_set_escape(translator *t, class_parts *parts, uint32_t letter, bool *done)
+/* An escape that stands for a set, its letter taken. *done says whether it was one. Inside of a class
+ * Oniguruma's \\w lacks the six digits of Latin-1 (superscripts, fractions) that it has outside. */
+static mgl_status put_set_escape(translator *t, class_parts *parts, bool inside, uint32_t letter,
+                                 bool *done)
 {
     bool unused;
+    const char *word = mgl_unicode_property(inside ? "PosixWord" : "Word", &unused);
     *done = true;
     switch (letter) {
     case 's':
@@ -226,7 +232,7 @@ static mgl_status put_set_escape(translator *t, class_parts *parts, uint32_t let
         return MGL_OK;
     case 'w':
     case 'W':
-        put_set(parts, mgl_unicode_property("Word", &unused), letter == 'W');
+        put_set(parts, word, letter == 'W');
         return MGL_OK;
     case 'h':
     case 'H':
@@ -234,7 +240,7 @@ static mgl_status put_set_escape(translator *t, class_parts *parts, uint32_t let
         return MGL_OK;
     case 'p':
     case 'P':
-        return put_property(t, parts, letter == 'P');
+        return put_property(t, parts, inside, letter == 'P');
     default:
         *done = false;
         return MGL_OK;
@@ -325,7 +331,7 @@ static mgl_status class_character(translator *t, class_parts *parts, uint32_t *o
     if (*out != '\\')
         return MGL_OK;
     uint32_t letter = take(t);
-    mgl_status status = put_set_escape(t, parts, letter, set);
+    mgl_status status = put_set_escape(t, parts, true, letter, set);
     if (status || *set)
         return status;
     if (letter == 'b') {
@@ -443,6 +449,7 @@ static mgl_status parse_class(translator *t, mgl_text *out)
 static mgl_status parse_options(translator *t)
 {
     bool on = true, extended = t->extended, before = t->extended;
+    bool caseless = t->caseless, caseless_before = t->caseless;
     mgl_text_put(t->out, "(?");
     for (;;) {
         uint32_t c = take(t);
@@ -450,6 +457,7 @@ static mgl_status parse_options(translator *t)
             on = false;
             mgl_text_put(t->out, "-");
         } else if (c == 'i') {
+            caseless = on;
             mgl_text_put(t->out, "i");
         } else if (c == 'm') {
             mgl_text_put(t->out, "s");
@@ -458,6 +466,7 @@ static mgl_status parse_options(translator *t)
         } else if (c == ':' || c == ')') {
             mgl_text_put(t->out, ":");
             t->extended = extended;
+            t->caseless = caseless;
             mgl_status status = parse_branches(t, c == ':' || t->depth > 0);
             if (status)
                 return status;
@@ -465,6 +474,7 @@ static mgl_status parse_options(translator *t)
             if (c == ':' && !skip(t, ")"))
                 return malformed(t, "a group does not end");
             t->extended = before;
+            t->caseless = caseless_before;
             return MGL_OK;
         } else {
             return refuse(t, "an option or a group of an unknown kind");
@@ -502,10 +512,8 @@ static mgl_status parse_group(translator *t)
     }
     if (status)
         return status;
-    bool extended = t->extended;
     mgl_text_format(t->out, "(%s", opening);
     status = parse_branches(t, true);
-    t->extended = extended;
     if (status)
         return status;
     if (!skip(t, ")"))
@@ -531,7 +539,7 @@ static mgl_status parse_escape(translator *t)
     bool set;
     const char *word = mgl_unicode_property("Word", &set);
     class_parts parts = {0};
-    mgl_status status = put_set_escape(t, &parts, letter, &set);
+    mgl_status status = put_set_escape(t, &parts, false, letter, &set);
     if (set && !status) {
         put_class(t->out, &parts, false);
         t->out->failed |= parts_failed(&parts);
@@ -543,11 +551,11 @@ static mgl_status parse_escape(translator *t)
         mgl_text_format(t->out, "(?:(?<=[%s])(?![%s])|(?<![%s])(?=[%s]))", word, word, word, word);
     else if (letter == 'B')
         mgl_text_format(t->out, "(?:(?<=[%s])(?=[%s])|(?<![%s])(?![%s]))", word, word, word, word);
-    else if (letter == 'A' || letter == 'z' || letter == 'Z' || letter == 'G' || letter == 'R')
+    else if (letter == 'A' || letter == 'z' || letter == 'Z' || letter == 'G' || letter == 'R' ||
+             letter == 'K')
         mgl_text_format(t->out, "\\%c", (char)letter);
-    else if (letter == 'K' || letter == 'X' || letter == 'y' || letter == 'Y' || letter == 'k' ||
-             letter == 'g')
-        return refuse(t, "\\K, \\X, \\y, \\Y, \\k or \\g");
+    else if (letter == 'X' || letter == 'y' || letter == 'Y' || letter == 'k' || letter == 'g')
+        return refuse(t, "\\X, \\y, \\Y, \\k or \\g");
     else if (letter == 'N')
         mgl_text_put(t->out, "(?-s:.)");
     else if (letter == 'O')
@@ -562,9 +570,40 @@ static mgl_status parse_escape(translator *t)
     return status;
 }
 
+/* Letters that are also the case folding of one character, longest first; with what they match. */
+static const struct {
+    const char *letters, *matcher;
+} foldings[] = {
+    {"ffi", "(?:ffi|\\x{FB03}|\\x{FB00}i|f\\x{FB01})"},
+    {"ffl", "(?:ffl|\\x{FB04}|\\x{FB00}l|f\\x{FB02})"},
+    {"ss", "(?:ss|[\\x{DF}\\x{1E9E}])"},
+    {"ff", "(?:ff|\\x{FB00})"},
+    {"fi", "(?:fi|\\x{FB01})"},
+    {"fl", "(?:fl|\\x{FB02})"},
+    {"st", "(?:st|[\\x{FB05}\\x{FB06}])"},
+};
+
+/* Such letters at the cursor in a caseless part, unless a repeat takes the last of them away. */
+static bool parse_folding(translator *t)
+{
+    for (size_t i = 0; t->caseless && i < sizeof foldings / sizeof *foldings; i++) {
+        size_t length = strlen(foldings[i].letters);
+        if ((size_t)(t->end - t->at) < length || strncasecmp(t->at, foldings[i].letters, length))
+            continue;
+        if (t->at + length < t->end && strchr("*+?{", t->at[length]))
+            continue;
+        mgl_text_put(t->out, foldings[i].matcher);
+        t->at += length;
+        return true;
+    }
+    return false;
+}
+
 static mgl_status parse_atom(translator *t)
 {
     uint32_t c = peek(t);
+    if (parse_folding(t))
+        return MGL_OK;
     if (c == '[')
         return parse_class(t, t->out);
     take(t);
@@ -724,7 +763,7 @@ static mgl_status parse_branches(translator *t, bool inside)
 
 mgl_status mgl_onig_translate(const char *onig, const char *file, mgl_text *out, mgl_error *err)
 {
-    translator t = {onig, onig, onig + strlen(onig), file, out, err, -1, false};
+    translator t = {onig, onig, onig + strlen(onig), file, out, err, -1, false, false};
     mgl_status status = parse_branches(&t, false);
     if (!status && out->failed)
         return mgl_fail_memory(err, out->capacity);

@@ -11,12 +11,12 @@
 
 /* What one search may cost: steps, nested groups, KiB of heap, and bytes of the JIT's stack. A
  * pattern that needs more is an error, not a hang. */
-#define MATCH_LIMIT 10000000
-#define STEPS_A_BYTE 64
-#define DEPTH_LIMIT 1000000
-#define HEAP_LIMIT_KIB (256 * 1024)
+#define MATCH_LIMIT     10000000
+#define STEPS_A_BYTE    64
+#define DEPTH_LIMIT     1000000
+#define HEAP_LIMIT_KIB  (256 * 1024)
 #define JIT_STACK_START (32 * 1024)
-#define JIT_STACK_MOST (8 * 1024 * 1024)
+#define JIT_STACK_MOST  (8 * 1024 * 1024)
 
 struct mgl_pattern {
     char *needle; /* a literal; NULL for an expression */

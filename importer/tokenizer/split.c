@@ -47,9 +47,9 @@ typedef struct cut {
     size_t next; /* index of the step that gets the parts */
     mgl_piece piece;
     mgl_split_behavior behavior;
-    bool map;               /* parts are mapped to GPT-2's alphabet */
-    mgl_text *mapped;       /* where */
-    bool held, before;      /* a stretch is held; the stretch before was a match */
+    bool map;          /* parts are mapped to GPT-2's alphabet */
+    mgl_text *mapped;  /* where */
+    bool held, before; /* a stretch is held; the stretch before was a match */
     size_t held_at, held_to;
 } cut;
 
@@ -167,10 +167,10 @@ static mgl_status run_metaspace(run *r, mgl_split_step *step, size_t index, mgl_
     size_t size = strlen(step->replacement);
     mgl_text *text = &step->text;
     replace_spaces(step, &piece);
-    bool starts = !text->failed && piece.length >= size &&
-                  !memcmp(piece.text, step->replacement, size);
-    if (!starts && (step->scheme == MGL_SPLIT_ALWAYS ||
-                    (step->scheme == MGL_SPLIT_FIRST && piece.head > 0))) {
+    bool starts =
+        !text->failed && piece.length >= size && !memcmp(piece.text, step->replacement, size);
+    if (!starts &&
+        (step->scheme == MGL_SPLIT_ALWAYS || (step->scheme == MGL_SPLIT_FIRST && piece.head > 0))) {
         mgl_text_append(text, step->replacement, size);
         if (!text->failed) {
             memmove(text->bytes + size, text->bytes, text->length - size);

@@ -42,8 +42,8 @@ typedef struct mgl_split_step {
     mgl_split_kind kind;
     mgl_pattern *pattern; /* owned; of ByteLevel NULL when it does not cut */
     mgl_split_behavior behavior;
-    bool invert;           /* what lies between the matches is the delimiter */
-    char replacement[5];   /* Metaspace: stands for a space */
+    bool invert;         /* what lies between the matches is the delimiter */
+    char replacement[5]; /* Metaspace: stands for a space */
     mgl_split_scheme scheme;
     bool cut;              /* Metaspace: cut before each replacement */
     bool prefix_space;     /* ByteLevel: a space before each piece without one */

@@ -110,8 +110,8 @@ static mgl_status expand_template(expander *x, const cJSON *value, encodings *li
     encodings made = {0};
     if (list->count < 1 || list->count > 2)
         return bad(x, "a template behind another one sees neither a text nor a pair");
-    mgl_status status = mgl_json_get_array(
-        x->json, value, list->count == 1 ? "single" : "pair", true, &pieces, x->err);
+    mgl_status status = mgl_json_get_array(x->json, value, list->count == 1 ? "single" : "pair",
+                                           true, &pieces, x->err);
     for (const cJSON *item = status ? NULL : pieces->child; item && !status; item = item->next) {
         const cJSON *special = cJSON_IsObject(item) ? mgl_json_member(item, "SpecialToken") : NULL;
         piece = cJSON_IsObject(item) ? mgl_json_member(item, "Sequence") : NULL;

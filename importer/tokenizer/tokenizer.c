@@ -38,7 +38,8 @@ mgl_status mgl_tokenizer_load(mgl_tokenizer *tokenizer, const mgl_json *json, mg
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "a tokenizer must be a JSON object");
     mgl_status status = mgl_json_get_string(json, root, "version", false, &version, err);
     if (!status && version && strcmp(version, "1.0") != 0)
-        return mgl_fail(err, MGL_BAD_INPUT, json->file, "the version \"%.40s\" is not 1.0", version);
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "the version \"%.40s\" is not 1.0",
+                        version);
     if (!status)
         status = mgl_json_get_object(json, root, "model", true, &model, err);
     if (!status)
@@ -245,11 +246,10 @@ const char *mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, size
 {
     *special = false;
     if (id >= 0 && (size_t)id < tokenizer->added_ids && tokenizer->added_by_id[id]) {
-        const mgl_added_token *token =
-            &tokenizer->added.tokens[tokenizer->added_by_id[id] - 1];
+        const mgl_added_token *token = &tokenizer->added.tokens[tokenizer->added_by_id[id] - 1];
         *special = token->hidden;
-        *length = token->searched_length;
-        return token->searched;
+        *length = token->decoded_length;
+        return token->decoded;
     }
     return mgl_vocab_text(&tokenizer->bpe.vocab, id, length);
 }

@@ -1,6 +1,7 @@
 /*
- * Attention over one kv head, as the three attention ops use it. Scores are f32: mgl_dot of the rotated
- * q and the cached k, times head_dim^-0.5; exp in f32; sums over positions in order of position.
+ * Attention over one kv head, as the three attention ops use it. Scores are f32: mgl_dot of the
+ * rotated q and the cached k, times head_dim^-0.5; exp in f32; sums over positions in order of
+ * position.
  */
 #include "instructions/reference.h"
 

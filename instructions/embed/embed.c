@@ -6,7 +6,8 @@ void mgl_reference_EMBED(const mgl_call *call)
     const mgl_region *from = mgl_call_in(call, 0), *to = mgl_call_out(call, 0);
     const mgl_buffer *embedding = mgl_call_buffer(call, from);
     int64_t row_bytes = embedding->extents[1].count * (int64_t)mgl_dtype_size(embedding->dtype);
-    const char *rows = mgl_call_at(call, from); /* (vocab, hidden) from the slice's first column on */
+    const char *rows =
+        mgl_call_at(call, from); /* (vocab, hidden) from the slice's first column on */
     for (int r = 0; r < call->epoch->rows; r++)
         mgl_convert(mgl_call_row(call, to, r), MGL_F32,
                     rows + mgl_call_table(call, r)[MGL_TABLE_TOKEN] * row_bytes, embedding->dtype,

@@ -77,5 +77,5 @@ static __device__ void op_head(machine &m)
         column += segment(m, i).rows;
     }
     if (in.count > 0)
-        store_best(m, mine, in.count, round_rows(in.count));
+        store_best(m, mine, in.count, round_rows(in));
 }

@@ -15,7 +15,8 @@ void mgl_reference_LINEAR_ADD(const mgl_call *call)
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
             mgl_unpack_row(call->program, segment, call->tape, 0, i, call->scratch);
             for (int r = 0; r < call->epoch->rows; r++) {
-                float sum = mgl_dot(mgl_call_row(call, a, r) + segment->col_lo, call->scratch, width);
+                float sum =
+                    mgl_dot(mgl_call_row(call, a, r) + segment->col_lo, call->scratch, width);
                 mgl_call_row(call, y, r)[column] = mgl_call_row(call, b, r)[column] + sum;
             }
         }

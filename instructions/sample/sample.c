@@ -1,8 +1,8 @@
 /*
- * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a draw
- * (vm/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of exp(logit - max))) of the
- * prompt's next token t, exp in f32, sum and log in f64, in id order. Then vm/step.h moves the
- * sequences on. When the host asked to stop, nothing is taken.
+ * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a
+ * draw (vm/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of exp(logit -
+ * max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order. Then vm/step.h
+ * moves the sequences on. When the host asked to stop, nothing is taken.
  */
 #include "instructions/reference.h"
 
@@ -92,9 +92,8 @@ void mgl_reference_SAMPLE(const mgl_call *call)
             mgl_step_take(call->epoch->table, s.sequences, s.output, s.capacity, r,
                           choose(&s, r, sequence, index));
         else if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE)
-            s.score[index * s.capacity + next] =
-                log_probability(s.logits + (int64_t)r * s.vocab, s.vocab,
-                                s.prompt[index * s.capacity + next]);
+            s.score[index * s.capacity + next] = log_probability(
+                s.logits + (int64_t)r * s.vocab, s.vocab, s.prompt[index * s.capacity + next]);
     }
     mgl_step_next(s.control, s.table, s.sequences, s.prompt, s.output, s.sequence_count,
                   call->program->limits.rows, s.capacity, call->epoch->epoch + 1, call->abort);

@@ -18,9 +18,9 @@ struct sampling {
     u32 best_key[MGL_WARPS];
     u32 candidates[MGL_WARPS];
     double logs[MGL_WARPS];
-    u64 target;             /* of the thread that finds the token */
-    u32 ties;               /* that it may still take */
-    int owner;              /* which thread that is */
+    u64 target; /* of the thread that finds the token */
+    u32 ties;   /* that it may still take */
+    int owner;  /* which thread that is */
     union {
         u64 bins[256];
         struct {
@@ -177,8 +177,8 @@ static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_inpu
 static __device__ int draw(const machine &m, sampling &s, const float *logits, const int *sequence,
                            u64 random)
 {
-    mgl_sampler_input in = {logits, MGL_VOCAB,
-                            __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]), 0.0f};
+    mgl_sampler_input in = {logits, MGL_VOCAB, __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]),
+                            0.0f};
     int top_k = sequence[MGL_SEQUENCE_TOP_K];
     float top_p = __int_as_float(sequence[MGL_SEQUENCE_TOP_P]);
     mgl_sampler_cut cut = {0, 0};
@@ -295,7 +295,7 @@ static __device__ void step(machine &m, sampling &s)
         int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
         mgl_step_take(m.s->table, s.sequences, output, MGL_CAPACITY, r, token);
         store_system(stream + (long long)index * MGL_CAPACITY + produced, token + 1);
-        store_system((int *)m.launch->report + MGL_REPORT_SAMPLED, r + 1);
+        store_system((int *)m.launch->host + MGL_HOST_SAMPLED, r + 1);
     }
     mgl_step_next(s.control, s.table, s.sequences, prompt, output, MGL_SEQUENCES, MGL_ROWS,
                   MGL_CAPACITY, (int)m.epoch + 1, s.abort);
@@ -312,7 +312,7 @@ static __device__ void op_sample(machine &m)
     for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
     if (m.tid == 0)
-        s.abort = load_system((const int *)m.launch->host_abort);
+        s.abort = load_system((const int *)m.launch->host + MGL_HOST_ABORT);
     consumer_barrier();
     if (!s.abort) {
         choose_greedy(m, s);

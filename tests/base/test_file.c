@@ -1,15 +1,18 @@
-/* Whole reads and maps: caps, files that are not files, files that shrink while they are mapped, and
- * every operation failing once. */
+/* Whole reads and maps: caps, files that are not files, files that shrink while they are mapped,
+ * and every operation failing once. */
 #include "base/file.h"
 #include "base/memory.h"
 
 #include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ThreadSanitizer's memcpy can not be left by a jump. */
@@ -161,6 +164,37 @@ START_TEST(test_shrink)
 }
 END_TEST
 
+/* The end of a child that, after the library's handler came in, touches a page that is not there
+ * (`sent` 0) or sends itself the signal. */
+static int end_of_child(int sent)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (!child) {
+        int descriptor = open(path, O_RDONLY);
+        volatile char *page = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, descriptor, 0);
+        if (sent)
+            raise(SIGBUS);
+        else if (!truncate(path, 0))
+            (void)page[0];
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* A SIGBUS that is not ours ends the process as it would have without us. */
+START_TEST(test_signals_of_others)
+{
+    mgl_map *map;
+    mgl_error err;
+    ck_assert_int_eq(mgl_map_open(path, &map, &err), MGL_OK);
+    mgl_map_close(map);
+    int status = end_of_child(_i);
+    ck_assert_msg(!WIFEXITED(status) || WEXITSTATUS(status) != 0, "the child lived on");
+}
+END_TEST
+
 static mgl_status use_all(void)
 {
     char *bytes, some[4];
@@ -215,6 +249,7 @@ int main(void)
         fprintf(stderr, "SKIPPED: test_shrink: it needs a build without ThreadSanitizer\n");
     for (int left = 0; CAN_JUMP && left < SIZE; left += 13333)
         tcase_add_loop_test(cases, test_shrink, left, left + 1);
+    tcase_add_loop_test(cases, test_signals_of_others, 0, 2);
     tcase_add_test(cases, test_every_operation_fails);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

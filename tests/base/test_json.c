@@ -272,6 +272,24 @@ START_TEST(test_many_keys)
 }
 END_TEST
 
+/* A tree of such a text would take a hundred times its bytes. */
+START_TEST(test_too_many_values)
+{
+    const size_t values = 1 << 24, length = 2 * values + 1;
+    mgl_json json;
+    mgl_error err;
+    char *text = malloc(length);
+    ck_assert_ptr_nonnull(text);
+    for (size_t i = 0; i < length; i++)
+        text[i] = i % 2 ? '0' : ',';
+    text[0] = '[';
+    text[length - 1] = ']';
+    ck_assert_int_eq(mgl_json_parse(text, length, length, "f.json", &json, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "16,777,216 values"));
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("json");
@@ -285,6 +303,7 @@ int main(void)
     tcase_add_test(cases, test_getters_refuse);
     tcase_add_test(cases, test_memory);
     tcase_add_test(cases, test_many_keys);
+    tcase_add_test(cases, test_too_many_values);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

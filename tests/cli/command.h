@@ -15,9 +15,9 @@
 const char *model_path(const char *name);
 
 typedef struct command_result {
-    int code;   /* exit code; 128 + n when signal n ended it */
-    char *out;  /* standard output, 0-terminated */
-    char *err;  /* standard error */
+    int code;  /* exit code; 128 + n when signal n ended it */
+    char *out; /* standard output, 0-terminated */
+    char *err; /* standard error */
     size_t out_length;
 } command_result;
 

@@ -45,8 +45,8 @@ START_TEST(says_what_hugging_face_says)
                          model_path(models[_i]), text);
         ck_assert_msg(result.code == 0, "%s", result.err);
         mgl_json json = command_json(&result, "megalith.run/1");
-        ck_assert(cJSON_Compare(json_at(&json, "prompt_ids"), mgl_json_member(item, "prompt_ids"),
-                                true));
+        ck_assert(
+            cJSON_Compare(json_at(&json, "prompt_ids"), mgl_json_member(item, "prompt_ids"), true));
         compare_ids(models[_i], item, json_at(&json, "output_ids"));
         ck_assert_int_eq((int)json_number(&json, "launches"), 1);
         mgl_json_clear(&json);
@@ -64,7 +64,7 @@ START_TEST(json_has_every_field)
     ck_assert_str_eq(result.err, "");
     mgl_json json = command_json(&result, "megalith.run/1");
     ck_assert_str_eq(json_string(&json, "model"), model_path("tales-5m"));
-    ck_assert_ptr_nonnull(json_string(&json, "device"));
+    ck_assert_str_eq(json_string(&json, "device"), "cpu");
     ck_assert_str_eq(json_string(&json, "dtype"), "f32");
     ck_assert_str_eq(json_string(&json, "stop"), "length");
     ck_assert_str_eq(json_string(&json, "text"), " Yara who lived near the old mill. The");
@@ -82,8 +82,8 @@ END_TEST
 /* The text that is streamed is the text of --json and a line end. */
 START_TEST(streams_the_same_text)
 {
-    command_result json_result = command_runf("run %s --device cpu --prompt '%s' --json",
-                                              model_path("tales-5m"), prompt);
+    command_result json_result =
+        command_runf("run %s --device cpu --prompt '%s' --json", model_path("tales-5m"), prompt);
     mgl_json json = command_json(&json_result, "megalith.run/1");
     ck_assert_str_eq(json_string(&json, "stop"), "eos");
     command_result streamed =
@@ -166,34 +166,34 @@ START_TEST(greedy_unless_asked)
 }
 END_TEST
 
-/* What a reply says of its end: flags, stop, new tokens. */
+/* What a reply says of its end: model, flags, stop, new tokens. */
 typedef struct end_case {
-    const char *flags, *stop;
+    const char *model, *flags, *stop;
     int tokens; /* -1: any number */
 } end_case;
 
 static const end_case ends[] = {
-    {"--prompt 'Once' --max-tokens 1", "length", 1},
-    {"--prompt-ids 909,452 --max-tokens 500", "eos", -1},
-    {"--prompt-ids 909,452 --max-tokens 500 --ignore-eos", "length", 500},
+    {"tales-5m", "--max-tokens 1", "length", 1},
+    {"tales-5m", "--max-tokens 500", "eos", -1},
+    {"tales-5m", "--max-tokens 120 --ignore-eos", "length", 120},
     /* The cache ends the reply before max-tokens does. */
-    {"--prompt-ids 909,452 --max-tokens 50 --capacity 12", "length", 10},
-    {"--prompt-ids 909,452 --max-tokens 50 --capacity 2", "length", 0},
-    /* 1024 positions are all that the model has. */
-    {"--prompt-ids 909,452 --max-tokens 5000 --ignore-eos", "length", 1022},
+    {"tales-5m", "--max-tokens 50 --capacity 12", "length", 10},
+    {"tales-5m", "--max-tokens 50 --capacity 2", "length", 0},
+    /* 512 positions are all that the model has. */
+    {"llama3-rope", "--max-tokens 5000 --ignore-eos", "length", 510},
 };
 
 START_TEST(ends_as_it_should)
 {
-    char flags[200];
-    snprintf(flags, sizeof flags, "%s --json", ends[_i].flags);
-    command_result result = run_with(flags);
-    ck_assert_msg(result.code == 0, "%s: %s", flags, result.err);
+    const end_case *c = &ends[_i];
+    command_result result = command_runf("run %s --device cpu --prompt-ids 909,452 %s --json",
+                                         model_path(c->model), c->flags);
+    ck_assert_msg(result.code == 0, "%s: %s", c->flags, result.err);
     mgl_json json = command_json(&result, "megalith.run/1");
-    ck_assert_msg(!strcmp(json_string(&json, "stop"), ends[_i].stop), "%s: %s", flags,
+    ck_assert_msg(!strcmp(json_string(&json, "stop"), c->stop), "%s: %s", c->flags,
                   json_string(&json, "stop"));
     int count = cJSON_GetArraySize(json_at(&json, "output_ids"));
-    ck_assert_msg(ends[_i].tokens < 0 || count == ends[_i].tokens, "%s: %d tokens", flags, count);
+    ck_assert_msg(c->tokens < 0 || count == c->tokens, "%s: %d tokens", c->flags, count);
     mgl_json_clear(&json);
     command_clear(&result);
 }
@@ -215,6 +215,9 @@ static const refusal refusals[] = {
     {"--device cpu --prompt-file /nowhere", 2, "/nowhere"},
     {"--device cpu --prompt x --config /nowhere", 2, "/nowhere"},
     {"--device cpu --prompt x --schedule /nowhere", 2, "/nowhere"},
+    {"--prompt x --schedule s --capacity 9", 1, "leave out capacity"},
+    {"--prompt x --schedule s --config c", 1, "leave out config"},
+    {"--prompt x --schedule s --dtype bf16", 1, "leave out dtype"},
     {"--device tpu --prompt x", 1, "unknown device"},
     {"--device cuda: --prompt x", 1, "unknown device"},
     {"--device cuda:x --prompt x", 1, "unknown device"},
@@ -224,8 +227,7 @@ static const refusal refusals[] = {
 
 START_TEST(refuses)
 {
-    command_result result =
-        command_runf("run %s %s", model_path("tales-5m"), refusals[_i].flags);
+    command_result result = command_runf("run %s %s", model_path("tales-5m"), refusals[_i].flags);
     ck_assert_msg(result.code == refusals[_i].code, "%s: exit %d: %s", refusals[_i].flags,
                   result.code, result.err);
     ck_assert_msg(strstr(result.err, refusals[_i].message) != NULL, "%s: %s", refusals[_i].flags,
@@ -246,13 +248,38 @@ START_TEST(refuses_other_families)
 }
 END_TEST
 
+/* org/name is looked for in the local Hugging Face cache, and nowhere else. */
+START_TEST(finds_org_and_name)
+{
+    char line[3000];
+    snprintf(line, sizeof line,
+             "cd '%s' && rm -rf hub && mkdir -p hub/models--org--name/refs "
+             "hub/models--org--name/snapshots && printf 0123abcd > hub/models--org--name/refs/main "
+             "&& ln -s '%s' hub/models--org--name/snapshots/0123abcd",
+             scratch_folder(), model_path("llama3-rope"));
+    ck_assert_int_eq(system(line), 0);
+    snprintf(line, sizeof line, "%s/hub", scratch_folder());
+    setenv("HF_HUB_CACHE", line, 1);
+    command_result found =
+        command_run("run org/name --device cpu --prompt-ids 909 --max-tokens 3 --json", NULL);
+    command_result missing = command_run("run org/other --prompt-ids 909", NULL);
+    unsetenv("HF_HUB_CACHE");
+    ck_assert_msg(found.code == 0, "%s", found.err);
+    mgl_json json = command_json(&found, "megalith.run/1");
+    ck_assert_str_eq(json_string(&json, "model"), "org/name");
+    ck_assert_int_eq(missing.code, 2);
+    mgl_json_clear(&json);
+    command_clear(&found);
+    command_clear(&missing);
+}
+END_TEST
+
 START_TEST(says_that_there_is_no_device)
 {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
-    command_result result =
-        command_runf("run %s --device cuda --prompt x", model_path("tales-5m"));
-    command_result automatic =
-        command_runf("run %s --device auto --prompt x --max-tokens 3 --json", model_path("tales-5m"));
+    command_result result = command_runf("run %s --device cuda --prompt x", model_path("tales-5m"));
+    command_result automatic = command_runf("run %s --device auto --prompt x --max-tokens 3 --json",
+                                            model_path("tales-5m"));
     unsetenv("CUDA_VISIBLE_DEVICES");
     ck_assert_int_eq(result.code, 4);
     ck_assert_uint_gt(strlen(result.err), 40);
@@ -346,7 +373,8 @@ START_TEST(output_can_not_be_written)
     static const char *const ways[] = {">/dev/full", ">&-"};
     char line[2000];
     for (size_t i = 0; i < 2; i++) {
-        snprintf(line, sizeof line, "%s/megalith run %s --device cpu --prompt x --max-tokens 3 %s 2>%s/e",
+        snprintf(line, sizeof line,
+                 "%s/megalith run %s --device cpu --prompt x --max-tokens 3 %s 2>%s/e",
                  MGL_BINARY_DIR, model_path("tales-5m"), ways[i], scratch_folder());
         ck_assert_int_eq(WEXITSTATUS(system(line)), 2);
     }
@@ -367,6 +395,7 @@ int main(void)
     tcase_add_loop_test(tests, ends_as_it_should, 0, (int)(sizeof ends / sizeof *ends));
     tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_loop_test(tests, refuses_other_families, 0, 2);
+    tcase_add_test(tests, finds_org_and_name);
     tcase_add_test(tests, says_that_there_is_no_device);
     tcase_add_test(tests, interrupted_while_streaming);
     tcase_add_loop_test(tests, interrupted_with_json, 0, 6);

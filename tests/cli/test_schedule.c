@@ -50,8 +50,8 @@ static const char *edited(const char *name, const char *from, const char *to)
 
 START_TEST(lowers_to_the_same_text)
 {
-    command_result first = command_runf("lower %s --target cpu:3 --capacity 200",
-                                        model_path("tales-5m"));
+    command_result first =
+        command_runf("lower %s --target cpu:3 --capacity 200", model_path("tales-5m"));
     char *written = read_schedule();
     ck_assert_int_eq(first.code, 0);
     ck_assert_str_eq(first.out, written);
@@ -63,8 +63,8 @@ END_TEST
 
 START_TEST(accepts_what_it_lowers)
 {
-    command_result result = command_runf("check %s --model %s --json", schedule,
-                                         model_path("tales-5m"));
+    command_result result =
+        command_runf("check %s --model %s --json", schedule, model_path("tales-5m"));
     ck_assert_msg(result.code == 0, "%s%s", result.out, result.err);
     mgl_json json = command_json(&result, "megalith.check/1");
     ck_assert_str_eq(json_string(&json, "verdict"), "accepted");
@@ -90,10 +90,10 @@ typedef struct edit {
 } edit;
 
 static const edit edits[] = {
-    {" signal l0.qkv", "", "MG2"},                    /* its waiters wait for ever */
-    {" wait l0.qkv>=3", "", "MG3"},                   /* reads while it is written */
-    {" wait l0.qkv>=3", " wait l0.qkv>=2", "MG3"},    /* one producer is not waited for */
-    {"head_dim 64", "head_dim 62", "MG1"},            /* not this model */
+    {" signal l0.qkv", "", "MG2"},                 /* its waiters wait for ever */
+    {" wait l0.qkv>=3", "", "MG3"},                /* reads while it is written */
+    {" wait l0.qkv>=3", " wait l0.qkv>=2", "MG3"}, /* one producer is not waited for */
+    {"head_dim 64", "head_dim 62", "MG1"},         /* not this model */
 };
 
 START_TEST(rejects_what_is_unsafe)
@@ -123,8 +123,8 @@ START_TEST(rejects_what_is_unsafe)
     ck_assert_ptr_nonnull(strstr(explained.out, "How to mend it"));
     command_clear(&explained);
     /* And no machine runs it. */
-    command_result run = command_runf("run %s --device cpu --prompt x --schedule %s",
-                                      model_path("tales-5m"), path);
+    command_result run =
+        command_runf("run %s --device cpu --prompt x --schedule %s", model_path("tales-5m"), path);
     ck_assert_msg(run.code == 3, "exit %d: %s", run.code, run.err);
     ck_assert_str_eq(run.out, "");
     ck_assert_ptr_nonnull(strstr(run.err, "MG"));
@@ -137,7 +137,8 @@ END_TEST
 /* A schedule of another model is safe, but means something else. */
 START_TEST(meaning_is_checked_with_a_model)
 {
-    command_result result = command_runf("check %s --model %s", schedule, model_path("llama3-rope"));
+    command_result result =
+        command_runf("check %s --model %s", schedule, model_path("llama3-rope"));
     ck_assert_int_eq(result.code, 3);
     command_clear(&result);
 }
@@ -148,9 +149,9 @@ START_TEST(runs_a_schedule)
     const char *model = model_path("tales-5m");
     command_result lowered =
         command_runf("run %s --device cpu --prompt 'Once there was' --max-tokens 30", model);
-    command_result scheduled = command_runf(
-        "run %s --device cpu --prompt 'Once there was' --max-tokens 30 --schedule %s", model,
-        schedule);
+    command_result scheduled =
+        command_runf("run %s --device cpu --prompt 'Once there was' --max-tokens 30 --schedule %s",
+                     model, schedule);
     ck_assert_msg(scheduled.code == 0, "%s", scheduled.err);
     ck_assert_str_eq(scheduled.out, lowered.out);
     command_clear(&lowered);
@@ -160,9 +161,10 @@ END_TEST
 
 START_TEST(config_changes_the_schedule)
 {
-    const char *config = scratch_file("config.json", "{\"schema\":\"megalith.config/1\",\"rows\":2}");
-    command_result result = command_runf("lower %s --target cpu:2 --config %s", model_path("tales-5m"),
-                                         config);
+    const char *config =
+        scratch_file("config.json", "{\"schema\":\"megalith.config/1\",\"rows\":2}");
+    command_result result =
+        command_runf("lower %s --target cpu:2 --config %s", model_path("tales-5m"), config);
     ck_assert_msg(result.code == 0, "%s", result.err);
     ck_assert_ptr_nonnull(strstr(result.out, "limits rows 2 "));
     command_clear(&result);
@@ -181,16 +183,15 @@ typedef struct lower_case {
 } lower_case;
 
 static const lower_case lowers[] = {
-    {"--target sm_90a", 1, "sm_90a"},    {"--target cpu:0", 1, "cpu:0"},
-    {"--target cpu:257", 1, "cpu:257"},  {"--target sm_999:4", 1, "sm_999"},
-    {"--dtype int8", 1, "dtype"},        {"--capacity 1025", 2, "1024"},
+    {"--target sm_90a", 1, "sm_90a"},     {"--target cpu:0", 1, "cpu:0"},
+    {"--target cpu:257", 1, "cpu:257"},   {"--target sm_999:4", 1, "sm_999"},
+    {"--dtype int8", 1, "dtype"},         {"--capacity 1025", 2, "1024"},
     {"-o /nowhere/f.mls", 2, "/nowhere"},
 };
 
 START_TEST(lower_refuses)
 {
-    command_result result =
-        command_runf("lower %s %s", model_path("tales-5m"), lowers[_i].flags);
+    command_result result = command_runf("lower %s %s", model_path("tales-5m"), lowers[_i].flags);
     ck_assert_msg(result.code == lowers[_i].code, "%s: exit %d: %s", lowers[_i].flags, result.code,
                   result.err);
     ck_assert_msg(strstr(result.err, lowers[_i].message) != NULL, "%s: %s", lowers[_i].flags,

@@ -25,8 +25,9 @@ START_TEST(both_directions_of_the_goldens)
     cJSON *texts = gather(&golden, "text"), *ids = gather(&golden, "ids");
     cJSON *decoded = gather(&golden, "decoded");
     ck_assert_int_gt(cJSON_GetArraySize(texts), 3);
-    command_result result = command_runf("tokenize %s --texts %s --json", model_path(tokenizers[_i]),
-                                         scratch_json("texts.json", texts));
+    command_result result =
+        command_runf("tokenize %s --texts %s --json", model_path(tokenizers[_i]),
+                     scratch_json("texts.json", texts));
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.tokenize/1");
     ck_assert(cJSON_Compare(json_at(&json, "ids"), ids, true));
@@ -146,9 +147,8 @@ static const char *const scored[] = {"tales-5m", "llama3-rope", "llama-linear-ro
 START_TEST(eval_as_hugging_face)
 {
     mgl_json golden = model_json(scored[_i], "golden.json");
-    command_result result =
-        command_runf("eval %s --device cpu --texts %s/val_texts.json --json", model_path(scored[_i]),
-                     model_path(scored[_i]));
+    command_result result = command_runf("eval %s --device cpu --texts %s/val_texts.json --json",
+                                         model_path(scored[_i]), model_path(scored[_i]));
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.eval/1");
     double nll = json_number(&golden, "fp32.perplexity.nll");

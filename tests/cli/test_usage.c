@@ -38,8 +38,6 @@ static const usage_case cases[] = {
     {"run m", 1, "one of --prompt, --prompt-file and --prompt-ids is needed"},
     {"run m --prompt x --prompt-ids 1", 1, "only one of"},
     {"run m --prompt x --sample --top-k 3", 1, "--sample"},
-    {"run m --prompt x --schedule s --capacity 9", 1, "leave out --capacity"},
-    {"run m --prompt x --schedule s --config c", 1, "leave out --config"},
     {"run m --prompt x --max-tokens 0", 1, "not within 1 to"},
     {"run m --prompt x --max-tokens -5", 1, "not within 1 to"},
     {"run m --prompt x --max-tokens ten", 1, "not a whole number"},

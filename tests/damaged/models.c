@@ -25,71 +25,51 @@ static const char config_text[] =
 
 static const char generation_text[] = "{\"eos_token_id\": [2, 3], \"do_sample\": true}\n";
 
+/* One tensor, one shard and one case a line. */
+/* clang-format off */
 #define LAYER "model.layers.0."
-#define TENSOR(name, shape, range)                                                                 \
+#define TENSOR(name, shape, range) \
     "\"" name "\":{\"dtype\":\"BF16\",\"shape\":[" shape "],\"data_offsets\":[" range "]}"
-#define FIRST_TENSORS                                                                                                                                                            \
-    "{\"__metadata__\":{\"format\":\"pt\"}," TENSOR("model.embed_tokens.weight", "5,4", "0,40") "," TENSOR(LAYER "input_layernorm.weight", "4", "40,48") "," TENSOR(             \
-        LAYER "self_attn.q_proj.weight", "4,4",                                                                                                                                  \
-        "48,80") "," TENSOR(LAYER "self_attn.k_proj.weight", "2,4",                                                                                                              \
-                            "80,96") "," TENSOR(LAYER "self_attn.v_proj.weight", "2,4",                                                                                          \
-                                                "96,112") "," TENSOR(LAYER                                                                                                       \
-                                                                     "self_attn.o_proj.weight",                                                                                  \
-                                                                     "4,4",                                                                                                      \
-                                                                     "112,144") "," TENSOR(LAYER                                                                                 \
-                                                                                           "post_"                                                                               \
-                                                                                           "atten"                                                                               \
-                                                                                           "tion_"                                                                               \
-                                                                                           "layer"                                                                               \
-                                                                                           "norm."                                                                               \
-                                                                                           "weigh"                                                                               \
-                                                                                           "t",                                                                                  \
-                                                                                           "4",                                                                                  \
-                                                                                           "144,"                                                                                \
-                                                                                           "152") "," TENSOR(LAYER                                                               \
-                                                                                                             "mlp.gate_proj.weight",                                             \
-                                                                                                             "6,4",                                                              \
-                                                                                                             "152,200") "," TENSOR(LAYER                                         \
-                                                                                                                                   "mlp.up_proj.weight",                         \
-                                                                                                                                   "6,4",                                        \
-                                                                                                                                   "200,248") "," TENSOR(LAYER                   \
-                                                                                                                                                         "mlp.down_proj.weight", \
-                                                                                                                                                         "4,6",                  \
-                                                                                                                                                         "248,296")
+#define FIRST_TENSORS \
+    "{\"__metadata__\":{\"format\":\"pt\"}," \
+    TENSOR("model.embed_tokens.weight", "5,4", "0,40") "," \
+    TENSOR(LAYER "input_layernorm.weight", "4", "40,48") "," \
+    TENSOR(LAYER "self_attn.q_proj.weight", "4,4", "48,80") "," \
+    TENSOR(LAYER "self_attn.k_proj.weight", "2,4", "80,96") "," \
+    TENSOR(LAYER "self_attn.v_proj.weight", "2,4", "96,112") "," \
+    TENSOR(LAYER "self_attn.o_proj.weight", "4,4", "112,144") "," \
+    TENSOR(LAYER "post_attention_layernorm.weight", "4", "144,152") "," \
+    TENSOR(LAYER "mlp.gate_proj.weight", "6,4", "152,200") "," \
+    TENSOR(LAYER "mlp.up_proj.weight", "6,4", "200,248") "," \
+    TENSOR(LAYER "mlp.down_proj.weight", "4,6", "248,296")
 
-static const char single_header[] = FIRST_TENSORS "," TENSOR(
-    "model.norm.weight", "4", "296,304") "," TENSOR("lm_head.weight", "5,4", "304,344") "}  ";
+static const char single_header[] =
+    FIRST_TENSORS ","
+    TENSOR("model.norm.weight", "4", "296,304") ","
+    TENSOR("lm_head.weight", "5,4", "304,344") "}  ";
 static const char first_header[] = FIRST_TENSORS "}";
 static const char second_header[] =
-    "{" TENSOR("model.norm.weight", "4", "0,8") "," TENSOR("lm_head.weight", "5,4", "8,48") "}";
+    "{" TENSOR("model.norm.weight", "4", "0,8") ","
+    TENSOR("lm_head.weight", "5,4", "8,48") "}";
 
 #define IN(name, shard) "\"" name "\": \"" shard "\""
 static const char index_text[] =
-    "{\"metadata\": {\"total_size\": 344}, \"weight_map\": {\n" IN("model.embed_tokens.weight", SHARD1) ",\n" IN(LAYER "input_layernorm.weight", SHARD1) ",\n" IN(
-        LAYER "self_attn.q_proj.weight",
-        SHARD1) ",\n" IN(LAYER "self_attn.k_proj.weight",
-                         SHARD1) ",\n" IN(LAYER "self_attn.v_proj.weight",
-                                          SHARD1) ",\n" IN(LAYER "self_attn.o_proj.weight",
-                                                           SHARD1) ",\n" IN(LAYER
-                                                                            "post_attention_"
-                                                                            "layernorm.weight",
-                                                                            SHARD1) ",\n" IN(LAYER
-                                                                                             "mlp."
-                                                                                             "gate_"
-                                                                                             "proj."
-                                                                                             "weigh"
-                                                                                             "t",
-                                                                                             SHARD1) ",\n" IN(LAYER
-                                                                                                              "mlp.up_proj.weight",
-                                                                                                              SHARD1) ",\n" IN(LAYER
-                                                                                                                               "mlp.down_proj.weight",
-                                                                                                                               SHARD1) ",\n" IN("model.norm.weight",
-                                                                                                                                                SHARD2) ",\n" IN("lm_head.weight",
-                                                                                                                                                                 SHARD2) "}}\n";
+    "{\"metadata\": {\"total_size\": 344}, \"weight_map\": {\n"
+    IN("model.embed_tokens.weight", SHARD1) ",\n"
+    IN(LAYER "input_layernorm.weight", SHARD1) ",\n"
+    IN(LAYER "self_attn.q_proj.weight", SHARD1) ",\n"
+    IN(LAYER "self_attn.k_proj.weight", SHARD1) ",\n"
+    IN(LAYER "self_attn.v_proj.weight", SHARD1) ",\n"
+    IN(LAYER "self_attn.o_proj.weight", SHARD1) ",\n"
+    IN(LAYER "post_attention_layernorm.weight", SHARD1) ",\n"
+    IN(LAYER "mlp.gate_proj.weight", SHARD1) ",\n"
+    IN(LAYER "mlp.up_proj.weight", SHARD1) ",\n"
+    IN(LAYER "mlp.down_proj.weight", SHARD1) ",\n"
+    IN("model.norm.weight", SHARD2) ",\n"
+    IN("lm_head.weight", SHARD2) "}}\n";
 
 #define NESTED8 "[[[[[[[["
 
-/* clang-format off */
 const damaged_model damaged_models[] = {
     /* safetensors: the frame */
     {"st-empty", false, CUT, SINGLE, NULL, NULL, 0, "too few for a safetensors file"},
@@ -102,7 +82,8 @@ const damaged_model damaged_models[] = {
     {"st-header-length-short", false, PREFIX, SINGLE, NULL, NULL, 100, "not valid JSON"},
     {"st-header-length-long", false, PREFIX, SINGLE, NULL, NULL, 1250, "not valid JSON"},
     {"st-header-length-beyond", false, PREFIX, SINGLE, NULL, NULL, 99999999, "it is cut off"},
-    {"st-header-over-cap", false, PREFIX, SINGLE, NULL, NULL, 100000001, "100,000,000 are the most"},
+    {"st-header-over-cap", false, PREFIX, SINGLE, NULL, NULL, 100000001,
+     "100,000,000 are the most"},
     {"st-header-length-max", false, PREFIX, SINGLE, NULL, NULL, -1, "18446744073709551615"},
     {"st-missing", false, REMOVE, SINGLE, NULL, NULL, 0, "neither model.safetensors nor"},
     {"st-is-text", false, REPLACE, SINGLE, NULL, "version https://git-lfs.github.com/spec/v1\n", 0,
@@ -131,10 +112,12 @@ const damaged_model damaged_models[] = {
      "{\"x\":\"y\",", 0, "tensor x: its entry is not an object"},
     {"st-entry-key", false, HEADER, SINGLE, "\"shape\":[4],", "\"shape\":[4],\"stride\":[1],", 0,
      "does not know the key \"stride\""},
-    {"st-dtype-missing", false, HEADER, SINGLE, "\"dtype\":\"BF16\",", "", 0, "dtype: the key is missing"},
+    {"st-dtype-missing", false, HEADER, SINGLE, "\"dtype\":\"BF16\",", "", 0,
+     "dtype: the key is missing"},
     {"st-dtype-unknown", false, HEADER, SINGLE, "BF16", "BF17", 0, "dtype \"BF17\""},
     {"st-dtype-number", false, HEADER, SINGLE, "\"BF16\"", "16", 0, "dtype: must be a string"},
-    {"st-shape-missing", false, HEADER, SINGLE, "\"shape\":[5,4],", "", 0, "shape: the key is missing"},
+    {"st-shape-missing", false, HEADER, SINGLE, "\"shape\":[5,4],", "", 0,
+     "shape: the key is missing"},
     {"st-shape-number", false, HEADER, SINGLE, "[5,4]", "20", 0, "shape: must be an array"},
     {"st-shape-negative", false, HEADER, SINGLE, "[5,4]", "[-5,-4]", 0, "must be between 0"},
     {"st-shape-fraction", false, HEADER, SINGLE, "[5,4]", "[2.5,8]", 0, "whole number"},
@@ -170,10 +153,13 @@ const damaged_model damaged_models[] = {
     /* the index and its shards */
     {"index-truncated", true, CUT, INDEX, NULL, NULL, 200, "not valid JSON"},
     {"index-empty", true, CUT, INDEX, NULL, NULL, 0, "not valid JSON"},
-    {"index-no-map", true, REPLACE, INDEX, "weight_map", "weights", 0, "weight_map: the key is missing"},
+    {"index-no-map", true, REPLACE, INDEX, "weight_map", "weights", 0,
+     "weight_map: the key is missing"},
     {"index-map-array", true, REPLACE, INDEX, NULL, "{\"weight_map\": []}", 0, "must be an object"},
-    {"index-map-empty", true, REPLACE, INDEX, NULL, "{\"weight_map\": {}}", 0, "weight_map is empty"},
-    {"index-name-twice", true, REPLACE, INDEX, "lm_head.weight", "model.norm.weight", 0, "stands twice"},
+    {"index-map-empty", true, REPLACE, INDEX, NULL, "{\"weight_map\": {}}", 0,
+     "weight_map is empty"},
+    {"index-name-twice", true, REPLACE, INDEX, "lm_head.weight", "model.norm.weight", 0,
+     "stands twice"},
     {"index-shard-number", true, REPLACE, INDEX, "\"" SHARD2 "\"", "2", 0, "is not a string"},
     {"index-shard-parent", true, REPLACE, INDEX, SHARD2, "../" SHARD2, 0, "in the same folder"},
     {"index-shard-absolute", true, REPLACE, INDEX, SHARD2, "/etc/passwd.safetensors", 0,
@@ -203,27 +189,33 @@ const damaged_model damaged_models[] = {
     {"config-empty", false, CUT, CONFIG, NULL, NULL, 0, "not valid JSON"},
     {"config-truncated", false, CUT, CONFIG, NULL, NULL, 200, "not valid JSON"},
     {"config-array", false, REPLACE, CONFIG, NULL, "[1, 2]", 0, "must be a JSON object"},
-    {"config-key-twice", false, REPLACE, CONFIG, "\"vocab_size\": 5", "\"vocab_size\": 5, \"head_dim\": 2", 0,
-     "\"head_dim\" stands twice"},
+    {"config-key-twice", false, REPLACE, CONFIG, "\"vocab_size\": 5",
+     "\"vocab_size\": 5, \"head_dim\": 2", 0, "\"head_dim\" stands twice"},
     {"config-comment", false, REPLACE, CONFIG, "\n", " // a comment\n", 0, "not valid JSON"},
     {"config-nan", false, REPLACE, CONFIG, "1e-5", "NaN", 0, "not valid JSON"},
     {"config-number-overflows", false, REPLACE, CONFIG, "10000.0", "1e999", 0, "too large"},
-    {"config-byte-order-mark", false, REPLACE, CONFIG, "{\"arch", "\xEF\xBB\xBF{\"arch", 0, "not valid JSON"},
-    {"config-no-hidden", false, REPLACE, CONFIG, "hidden_size", "hidden", 0, "hidden_size: the key is missing"},
-    {"config-hidden-string", false, REPLACE, CONFIG, "\"hidden_size\": 4", "\"hidden_size\": \"4\"", 0,
-     "hidden_size: must be a whole number"},
-    {"config-hidden-fraction", false, REPLACE, CONFIG, "\"hidden_size\": 4", "\"hidden_size\": 4.5", 0,
-     "hidden_size: must be a whole number"},
-    {"config-layers-0", false, REPLACE, CONFIG, "layers\": 1", "layers\": 0", 0, "must be between 1"},
-    {"config-layers-negative", false, REPLACE, CONFIG, "layers\": 1", "layers\": -1", 0, "must be between 1"},
+    {"config-byte-order-mark", false, REPLACE, CONFIG, "{\"arch", "\xEF\xBB\xBF{\"arch", 0,
+     "not valid JSON"},
+    {"config-no-hidden", false, REPLACE, CONFIG, "hidden_size", "hidden", 0,
+     "hidden_size: the key is missing"},
+    {"config-hidden-string", false, REPLACE, CONFIG, "\"hidden_size\": 4", "\"hidden_size\": \"4\"",
+     0, "hidden_size: must be a whole number"},
+    {"config-hidden-fraction", false, REPLACE, CONFIG, "\"hidden_size\": 4", "\"hidden_size\": 4.5",
+     0, "hidden_size: must be a whole number"},
+    {"config-layers-0", false, REPLACE, CONFIG, "layers\": 1", "layers\": 0", 0,
+     "must be between 1"},
+    {"config-layers-negative", false, REPLACE, CONFIG, "layers\": 1", "layers\": -1", 0,
+     "must be between 1"},
     {"config-layers-absurd", false, REPLACE, CONFIG, "layers\": 1", "layers\": 2000000000", 0,
      "num_hidden_layers: must be between 1"},
-    {"config-vocab-absurd", false, REPLACE, CONFIG, "vocab_size\": 5", "vocab_size\": 9007199254740991", 0,
-     "vocab_size: must be between 1"},
+    {"config-vocab-absurd", false, REPLACE, CONFIG, "vocab_size\": 5",
+     "vocab_size\": 9007199254740991", 0, "vocab_size: must be between 1"},
     {"config-kv-heads", false, REPLACE, CONFIG, "key_value_heads\": 1", "key_value_heads\": 3", 0,
      "2 heads can not share 3"},
-    {"config-head-dim-odd", false, REPLACE, CONFIG, "head_dim\": 2", "head_dim\": 3", 0, "must be even"},
-    {"config-heads-uneven", false, REPLACE, CONFIG, "\"num_attention_heads\": 2,\n \"num_key_value_heads\": 1, \"head_dim\": 2",
+    {"config-head-dim-odd", false, REPLACE, CONFIG, "head_dim\": 2", "head_dim\": 3", 0,
+     "must be even"},
+    {"config-heads-uneven", false, REPLACE, CONFIG,
+     "\"num_attention_heads\": 2,\n \"num_key_value_heads\": 1, \"head_dim\": 2",
      "\"num_attention_heads\": 3", 0, "no multiple of 3 heads"},
     {"config-eps-0", false, REPLACE, CONFIG, "1e-5", "0", 0, "rms_norm_eps"},
     {"config-tied-text", false, REPLACE, CONFIG, "embeddings\": false", "embeddings\": \"no\"", 0,
@@ -234,45 +226,63 @@ const damaged_model damaged_models[] = {
     {"config-architecture", false, REPLACE, CONFIG, "LlamaForCausalLM", "MistralForCausalLM", 0,
      "MistralForCausalLM is not supported"},
     {"config-no-architecture", false, REPLACE, CONFIG,
-     "\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\",", "", 0, "architectures: the key is missing"},
-    {"config-model-type", false, REPLACE, CONFIG, "\"llama\"", "\"llama4\"", 0, "\"llama4\" is not supported"},
-    {"config-activation", false, REPLACE, CONFIG, "\"silu\"", "\"gelu\"", 0, "the activation \"gelu\""},
+     "\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\",", "", 0,
+     "architectures: the key is missing"},
+    {"config-model-type", false, REPLACE, CONFIG, "\"llama\"", "\"llama4\"", 0,
+     "\"llama4\" is not supported"},
+    {"config-activation", false, REPLACE, CONFIG, "\"silu\"", "\"gelu\"", 0,
+     "the activation \"gelu\""},
     {"config-attention-bias", false, REPLACE, CONFIG, "\n", "\"attention_bias\": true,\n", 0,
      "attention_bias: true: biases"},
-    {"config-mlp-bias", false, REPLACE, CONFIG, "\n", "\"mlp_bias\": true,\n", 0, "mlp_bias: true: biases"},
+    {"config-mlp-bias", false, REPLACE, CONFIG, "\n", "\"mlp_bias\": true,\n", 0,
+     "mlp_bias: true: biases"},
     {"config-sliding-window", false, REPLACE, CONFIG, "\n", "\"sliding_window\": 4096,\n", 0,
      "sliding_window: 4096: attention over a sliding window"},
-    {"config-layer-types", false, REPLACE, CONFIG, "\n", "\"layer_types\": [\"sliding_attention\"],\n", 0,
+    {"config-layer-types", false, REPLACE, CONFIG, "\n",
+     "\"layer_types\": [\"sliding_attention\"],\n", 0,
      "layer_types: \"sliding_attention\" is not supported"},
     {"config-experts", false, REPLACE, CONFIG, "\n", "\"num_local_experts\": 8,\n", 0,
      "num_local_experts: 8: mixtures of experts"},
-    {"config-quantized", false, REPLACE, CONFIG, "\n", "\"quantization_config\": {\"bits\": 4},\n", 0,
-     "quantization_config: {\"bits\":4}: quantized checkpoints"},
-    {"config-pretraining-tp", false, REPLACE, CONFIG, "\n", "\"pretraining_tp\": 2,\n", 0, "pretraining_tp: 2"},
+    {"config-quantized", false, REPLACE, CONFIG, "\n", "\"quantization_config\": {\"bits\": 4},\n",
+     0, "quantization_config: {\"bits\":4}: quantized checkpoints"},
+    {"config-pretraining-tp", false, REPLACE, CONFIG, "\n", "\"pretraining_tp\": 2,\n", 0,
+     "pretraining_tp: 2"},
     {"config-multiplier", false, REPLACE, CONFIG, "\n", "\"attention_multiplier\": 0.1,\n", 0,
      "attention_multiplier: 0.1"},
-    {"config-logits-scaling", false, REPLACE, CONFIG, "\n", "\"logits_scaling\": 8,\n", 0, "logits_scaling: 8"},
+    {"config-logits-scaling", false, REPLACE, CONFIG, "\n", "\"logits_scaling\": 8,\n", 0,
+     "logits_scaling: 8"},
     {"config-partial-rotary", false, REPLACE, CONFIG, "\n", "\"partial_rotary_factor\": 0.5,\n", 0,
      "partial_rotary_factor: 0.5: rope on a part"},
-    {"config-rope-partial", false, REPLACE, CONFIG, "\"default\"", "\"default\", \"partial_rotary_factor\": 0.25", 0,
+    {"config-rope-partial", false, REPLACE, CONFIG, "\"default\"",
+     "\"default\", \"partial_rotary_factor\": 0.25", 0,
      "rope_parameters.partial_rotary_factor: 0.25"},
-    {"config-rope-yarn", false, REPLACE, CONFIG, "\"default\"", "\"yarn\"", 0, "the rope type \"yarn\" is not supported"},
-    {"config-rope-key", false, REPLACE, CONFIG, "\"default\"", "\"linear\", \"factor\": 2, \"beta_fast\": 32", 0,
+    {"config-rope-yarn", false, REPLACE, CONFIG, "\"default\"", "\"yarn\"", 0,
+     "the rope type \"yarn\" is not supported"},
+    {"config-rope-key", false, REPLACE, CONFIG, "\"default\"",
+     "\"linear\", \"factor\": 2, \"beta_fast\": 32", 0,
      "rope_parameters.beta_fast: the key means nothing"},
     {"config-rope-no-factor", false, REPLACE, CONFIG, "\"default\"", "\"linear\"", 0,
      "rope_parameters.factor: the key is missing"},
     {"config-rope-factor-0", false, REPLACE, CONFIG, "\"default\"", "\"linear\", \"factor\": 0", 0,
      "factor must be above 0"},
-    {"config-rope-llama3-keys", false, REPLACE, CONFIG, "\"default\"", "\"llama3\", \"factor\": 8", 0,
-     "low_freq_factor: the key is missing"},
+    {"config-rope-llama3-keys", false, REPLACE, CONFIG, "\"default\"", "\"llama3\", \"factor\": 8",
+     0, "low_freq_factor: the key is missing"},
     {"config-rope-llama3-order", false, REPLACE, CONFIG, "\"default\"",
      "\"llama3\", \"factor\": 8, \"low_freq_factor\": 4, \"high_freq_factor\": 1, "
-     "\"original_max_position_embeddings\": 8", 0, "below high_freq_factor"},
-    {"config-rope-both", false, REPLACE, CONFIG, "\n", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2},\n", 0,
-     "contradicts rope_scaling"},
+     "\"original_max_position_embeddings\": 8",
+     0, "below high_freq_factor"},
+    {"config-rope-llama3-context", false, REPLACE, CONFIG, "\"default\"",
+     "\"llama3\", \"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4, "
+     "\"original_max_position_embeddings\": 0", 0, "must be at least 1"},
+    {"config-rope-dynamic-context", false, REPLACE, CONFIG, "\"default\"",
+     "\"dynamic\", \"factor\": 2, \"original_max_position_embeddings\": 8", 0,
+     "dynamic rope with an original_max_position_embeddings"},
+    {"config-rope-both", false, REPLACE, CONFIG, "\n",
+     "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2},\n", 0, "contradicts rope_scaling"},
     {"config-rope-theta-both", false, REPLACE, CONFIG, "\n", "\"rope_theta\": 500000.0,\n", 0,
      "contradicts rope_parameters.rope_theta"},
-    {"config-rope-array", false, REPLACE, CONFIG, "{\"rope_type\": \"default\", \"rope_theta\": 10000.0}", "[]", 0,
+    {"config-rope-array", false, REPLACE, CONFIG,
+     "{\"rope_type\": \"default\", \"rope_theta\": 10000.0}", "[]", 0,
      "rope_parameters: must be an object"},
 
     /* tensors against config.json */
@@ -280,8 +290,8 @@ const damaged_model damaged_models[] = {
      "model.norm.weight: the tensor is missing"},
     {"tensor-missing-layer", false, REPLACE, CONFIG, "layers\": 1", "layers\": 2", 0,
      "model.layers.1.input_layernorm.weight: the tensor is missing (as are 8 more"},
-    {"tensor-missing-head", false, HEADER, SINGLE, "lm_head.weight", "lm_head.rotary_emb.inv_freq", 0,
-     "lm_head.weight: the tensor is missing"},
+    {"tensor-missing-head", false, HEADER, SINGLE, "lm_head.weight", "lm_head.rotary_emb.inv_freq",
+     0, "lm_head.weight: the tensor is missing"},
     {"tensor-layer-beyond", false, HEADER, SINGLE, "layers.0.mlp.up", "layers.1.mlp.up", 0,
      "layers.0.mlp.up_proj.weight: the tensor is missing"},
     {"tensor-shape", false, HEADER, SINGLE, "[2,4]", "[4,2]", 0,
@@ -290,8 +300,8 @@ const damaged_model damaged_models[] = {
      "gate_proj.weight: its shape is [6, 2, 2]; config.json makes it [6, 4]"},
     {"tensor-vocabulary", false, REPLACE, CONFIG, "vocab_size\": 5", "vocab_size\": 6", 0,
      "its shape is [5, 4]; config.json makes it [6, 4]"},
-    {"tensor-dtype", false, HEADER, SINGLE, "\"BF16\",\"shape\":[6,4]", "\"I16\",\"shape\":[6,4]", 0,
-     "gate_proj.weight: its dtype I16 is not supported"},
+    {"tensor-dtype", false, HEADER, SINGLE, "\"BF16\",\"shape\":[6,4]", "\"I16\",\"shape\":[6,4]",
+     0, "gate_proj.weight: its dtype I16 is not supported"},
     {"tensor-bias", false, HEADER, SINGLE, "[304,344]}",
      "[304,344]}," TENSOR(LAYER "self_attn.q_proj.bias", "0", "344,344"), 0,
      "q_proj.bias: biases can not be represented"},
@@ -312,7 +322,8 @@ const damaged_model damaged_models[] = {
     {"tensor-unexpected", false, HEADER, SINGLE, "[304,344]}",
      "[304,344]}," TENSOR("model.value_head.weight", "0", "344,344"), 0,
      "model.value_head.weight: the model that config.json describes has no such tensor"},
-    {"tensor-norm-rank", false, HEADER, SINGLE, "model.norm.weight\":{\"dtype\":\"BF16\",\"shape\":[4]",
+    {"tensor-norm-rank", false, HEADER, SINGLE,
+     "model.norm.weight\":{\"dtype\":\"BF16\",\"shape\":[4]",
      "model.norm.weight\":{\"dtype\":\"BF16\",\"shape\":[2,2]", 0,
      "model.norm.weight: its shape is [2, 2]; config.json makes it [4]"},
 
@@ -323,11 +334,16 @@ const damaged_model damaged_models[] = {
      "eos_token_id: must be a whole number"},
     {"generation-eos-nested", false, REPLACE, GENERATION, "[2, 3]", "[2, [3]]", 0,
      "eos_token_id: must be a whole number"},
-    {"generation-eos-fraction", false, REPLACE, GENERATION, "[2, 3]", "2.5", 0, "must be a whole number"},
-    {"generation-sample-number", false, REPLACE, GENERATION, "true", "1", 0, "do_sample: must be true or false"},
-    {"generation-temperature", false, REPLACE, GENERATION, "true", "true, \"temperature\": -1", 0, "temperature -1"},
-    {"generation-top-p", false, REPLACE, GENERATION, "true", "true, \"top_p\": 1.5", 0, "top_p 1.5"},
-    {"generation-top-k", false, REPLACE, GENERATION, "true", "true, \"top_k\": -1", 0, "top_k: must be between 0"},
+    {"generation-eos-fraction", false, REPLACE, GENERATION, "[2, 3]", "2.5", 0,
+     "must be a whole number"},
+    {"generation-sample-number", false, REPLACE, GENERATION, "true", "1", 0,
+     "do_sample: must be true or false"},
+    {"generation-temperature", false, REPLACE, GENERATION, "true", "true, \"temperature\": -1", 0,
+     "temperature -1"},
+    {"generation-top-p", false, REPLACE, GENERATION, "true", "true, \"top_p\": 1.5", 0,
+     "top_p 1.5"},
+    {"generation-top-k", false, REPLACE, GENERATION, "true", "true, \"top_k\": -1", 0,
+     "top_k: must be between 0"},
 };
 /* clang-format on */
 

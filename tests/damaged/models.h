@@ -1,7 +1,7 @@
 /*
- * Damaged and unsupported models, each made from one of two good ones (a single file, and two shards
- * with an index) by one edit. The test of the library and the tool that writes them out for the
- * command line share the table.
+ * Damaged and unsupported models, each made from one of two good ones (a single file, and two
+ * shards with an index) by one edit. The tests of the library and of the command line and the tool
+ * that writes them out share the table.
  */
 #ifndef MGL_TESTS_DAMAGED_MODELS_H
 #define MGL_TESTS_DAMAGED_MODELS_H

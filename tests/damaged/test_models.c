@@ -82,6 +82,29 @@ START_TEST(test_all_reasons)
 }
 END_TEST
 
+/* Also where reasons are being collected. */
+START_TEST(test_every_allocation_of_a_refusal_fails)
+{
+    damaged_model model = {.edit = REPLACE,
+                           .file = "config.json",
+                           .from = "\"hidden_act\": \"silu\"",
+                           .to = "\"hidden_act\": \"relu\", \"attention_bias\": true, "
+                                 "\"head_dim_of_another\": 8, \"num_experts\": 4"};
+    mgl_checkpoint *checkpoint;
+    mgl_error err = {0};
+    mgl_status status = MGL_NO_MEMORY;
+    ck_assert(write_damaged_model(&model, folder));
+    for (uint64_t n = 1; status == MGL_NO_MEMORY; n++) {
+        mgl_alloc_fail_at(n, false);
+        status = mgl_checkpoint_open(folder, &checkpoint, &err);
+    }
+    mgl_alloc_fail_at(0, false);
+    ck_assert_int_eq(status, MGL_OK);
+    ck_assert_uint_eq(checkpoint->reasons.count, 3);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
 static mgl_status import_and_read(void)
 {
     mgl_checkpoint *checkpoint;
@@ -139,6 +162,7 @@ int main(void)
     tcase_add_loop_test(cases, test_damaged, 0, (int)damaged_model_count);
     tcase_add_test(cases, test_all_reasons);
     tcase_add_loop_test(cases, test_every_allocation_fails, 0, 2);
+    tcase_add_test(cases, test_every_allocation_of_a_refusal_fails);
     tcase_add_test(cases, test_every_file_operation_fails);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -1,5 +1,5 @@
 /* Writes every damaged model into a folder of its own below FOLDER, and prints a line for each: its
- * name, a tab, and the words that the refusal must hold. For tests of the command line. */
+ * name, a tab, and the words that the refusal must hold. */
 #include "tests/damaged/models.h"
 
 #include <stdio.h>

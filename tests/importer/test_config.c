@@ -134,8 +134,8 @@ START_TEST(test_rope_forms)
 }
 END_TEST
 
-/* Made by Hugging Face's formulas in f32 arithmetic (numpy, the power rounded once), printed with nine
- * digits. Some wavelengths of both llama3 cases lie in the band that is blended. */
+/* Made by Hugging Face's formulas in f32 arithmetic (numpy, the power rounded once), printed with
+ * nine digits. Some wavelengths of both llama3 cases lie in the band that is blended. */
 static const struct {
     mgl_rope rope;
     int head_dim, count;

@@ -15,8 +15,8 @@ enum { ROWS = 7, SEQUENCES = 3, CAPACITY = 24 };
 
 /* Sequence 2 with two rows at 9, sequence 0 with four at 0, sequence 1 with one at 23. */
 static const int32_t table[ROWS][MGL_TABLE_WORDS] = {
-    {2, 9, 3, MGL_WANT_NOTHING},  {2, 10, 17, MGL_WANT_SAMPLE},  {0, 0, 5, MGL_WANT_NOTHING},
-    {0, 1, 40, MGL_WANT_NOTHING}, {0, 2, 0, MGL_WANT_SCORE},     {0, 3, 9, MGL_WANT_SCORE},
+    {2, 9, 3, MGL_WANT_NOTHING},  {2, 10, 17, MGL_WANT_SAMPLE}, {0, 0, 5, MGL_WANT_NOTHING},
+    {0, 1, 40, MGL_WANT_NOTHING}, {0, 2, 0, MGL_WANT_SCORE},    {0, 3, 9, MGL_WANT_SCORE},
     {1, 23, 2, MGL_WANT_SAMPLE},
 };
 
@@ -45,11 +45,10 @@ static void fill(struct bench *b)
             continue;
         for (int64_t j = 0; j < mgl_buffer_elements(buffer); j++) {
             float value = random_float();
-            if (!strcmp(buffer->name, "part") && j % buffer->extents[3].count ==
-                                                     buffer->extents[3].count - 1)
+            if (!strcmp(buffer->name, "part") &&
+                j % buffer->extents[3].count == buffer->extents[3].count - 1)
                 value = 1.5f + value;
-            mgl_convert((char *)b->machine.buffers[i] +
-                            (size_t)j * mgl_dtype_size(buffer->dtype),
+            mgl_convert((char *)b->machine.buffers[i] + (size_t)j * mgl_dtype_size(buffer->dtype),
                         buffer->dtype, &value, MGL_F32, 1);
         }
     }
@@ -249,7 +248,8 @@ static void check_head(const struct bench *b, const mgl_task *t)
     }
 }
 
-/* Scores and values of row r, head h over the positions that the task attends to; returns how many. */
+/* Scores and values of row r, head h over the positions that the task attends to; returns how
+ * many. */
 static int attended(const struct bench *b, const mgl_task *t, int r, int h, int64_t kv_head,
                     double *scores, int *positions)
 {

@@ -47,7 +47,8 @@ START_TEST(many_replies_of_one_model)
     mgl_model *model = open_model("tales-5m", 64);
     mgl_result first = {0}, again = {0};
     int counted = 0;
-    ck_assert_int_eq(mgl_model_generate(model, &story, count_token, &counted, &first, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_generate(model, &story, count_token, &counted, &first, &err),
+                     MGL_OK);
     ck_assert_uint_eq(first.output.count, 20);
     ck_assert_int_eq(counted, 20);
     ck_assert_int_eq(first.stop, MGL_STOP_LENGTH);
@@ -168,9 +169,8 @@ START_TEST(refuses)
     mgl_result result = {0};
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         err = (mgl_error){0};
-        ck_assert_int_eq(
-            mgl_model_generate(model, &refusals[i].request, NULL, NULL, &result, &err),
-            refusals[i].status);
+        ck_assert_int_eq(mgl_model_generate(model, &refusals[i].request, NULL, NULL, &result, &err),
+                         refusals[i].status);
         ck_assert_str_eq(err.where, refusals[i].where);
         ck_assert_ptr_null(result.output.ids);
     }

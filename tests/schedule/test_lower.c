@@ -1,7 +1,7 @@
 /*
  * What lowering promises, for every queue count and for shapes that divide nothing evenly: every
  * weight row on exactly one tape, once and in order; row groups dealt to within one over the queues
- * that the config names; joins on every edge; the same bytes every time; and a text that reads back.
+ * that the config names; joins on every edge; the same bytes every time; a text that reads back.
  */
 #include "support.h"
 
@@ -106,7 +106,7 @@ static void check_weights(const mgl_program *p, bool tied)
     free(seen);
 }
 
-/* Segments stand one behind the other in the order of the tasks; then less than a page of padding. */
+/* Segments stand one behind the other, in the order of the tasks; then less than a page of pad. */
 static void check_tapes(const mgl_program *p)
 {
     for (int q = 0; q < p->queue_count; q++) {

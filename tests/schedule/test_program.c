@@ -120,7 +120,8 @@ START_TEST(splits_partition_the_positions)
             int64_t at = 0, lo, hi;
             for (int i = 0; i < splits; i++, at = hi) {
                 mgl_split_range(n, i, splits, &lo, &hi);
-                ck_assert(lo == at && hi >= lo);
+                if (lo != at || hi < lo)
+                    ck_abort_msg("split %d of %d of %d positions", i, splits, (int)n);
             }
             ck_assert_int_eq(at, n);
         }

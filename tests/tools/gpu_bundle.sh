@@ -9,7 +9,7 @@ build=$1 folder=$2
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_run \
-    "$build"/tests/vm/test_cuda_compile "$build"/tests/vm/test_cuda_cache \
+    "$build"/tests/vm/test_cuda_small \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/write_random_model "$build"/cli/megalith \
     "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue

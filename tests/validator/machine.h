@@ -1,9 +1,9 @@
 /*
- * A machine for tests: runs a program on hashes instead of numbers. Every column of a buffer holds a 64 bit
- * hash of what it was computed from, so two programs compute the same exactly when the hashes that reach
- * sample are the same. Queues are interleaved at random, a task reads and writes at random moments
- * between its start and its end, its signals come one by one, and activations are scrambled between
- * epochs. It knows ops and counters and nothing of the validator.
+ * A machine for tests: runs a program on hashes instead of numbers. Every column of a buffer holds
+ * a 64 bit hash of what it was computed from, so two programs compute the same exactly when the
+ * hashes that reach sample are the same. Queues are interleaved at random, a task reads and writes
+ * at random moments between its start and its end, its signals come one by one, and activations
+ * are scrambled between epochs. It knows ops and counters and nothing of the validator.
  */
 #ifndef MGL_TESTS_VALIDATOR_MACHINE_H
 #define MGL_TESTS_VALIDATOR_MACHINE_H

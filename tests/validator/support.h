@@ -17,12 +17,12 @@ mgl_graph *tiny_graph(int layers);
 /* Any geometry. */
 mgl_graph *make_graph(const mgl_geometry *geometry, bool tied, mgl_dtype dtype);
 
-/* The graph lowered for sm_90a with so many queues and splits (0: automatic), 4 rows, 2 sequences of
- * 32 positions. */
+/* The graph lowered for sm_90a with so many queues and splits (0: automatic), 4 rows, 2 sequences
+ * of 32 positions. */
 mgl_program *lowered(const mgl_graph *graph, int queues, int splits);
 
-/* What of a program is left out of a copy: one piece; or the task is doubled, or changes places with
- * the one behind it on its queue. */
+/* What of a program is left out of a copy: one piece; or the task is doubled, or changes places
+ * with the one behind it on its queue. */
 enum piece {
     NO_PIECE,
     PIECE_TASK,

@@ -1,7 +1,7 @@
 /*
- * Programs that no text can say: indices outside their arrays, runs that overlap, numbers at the edges of
- * their types. The validator must reject them without following them (the sanitizers watch). And the
- * codes that the parser leaves no text for.
+ * Programs that no text can say: indices outside their arrays, runs that overlap, numbers at the
+ * edges of their types. The validator must reject them without following them (the sanitizers
+ * watch). And the codes that the parser leaves no text for.
  */
 #include "support.h"
 

@@ -1,7 +1,7 @@
 /*
- * The text cases: each file of cases/ opens with `# expect`, the codes of its diagnostics in the order
- * of their first appearance, or `accept`. `# graph` on the second line checks its meaning too, against
- * the one-layer model of support.h.
+ * The text cases: each file of cases/ opens with `# expect`, the codes of its diagnostics in the
+ * order of their first appearance, or `accept`. `# graph` on the second line checks its meaning
+ * too, against the one-layer model of support.h.
  */
 #include "support.h"
 

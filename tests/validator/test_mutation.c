@@ -1,9 +1,9 @@
 /*
  * Every single edit of a lowered two-layer, three-queue program: each field of each task, region,
- * segment, edge, buffer, tensor and of the header, and each piece left out, doubled or exchanged. What
- * the validator still accepts must compute what the original computes, in every interleaving that the
- * test machine draws. Few edits are harmless: the test also says how many, so that a validator that
- * accepts or rejects everything is noticed.
+ * segment, edge, buffer, tensor and of the header, and each piece left out, doubled or exchanged.
+ * What the validator still accepts must compute what the original computes, in every interleaving
+ * that the test machine draws. Few edits are harmless: the test also says how many, so that a
+ * validator that accepts or rejects everything is noticed.
  */
 #include "machine.h"
 #include "support.h"
@@ -276,6 +276,82 @@ START_TEST(single_edits_are_rejected_or_harmless)
 }
 END_TEST
 
+/* ---- several edits of edges at once ---- */
+
+static uint32_t random_state;
+static int draw(int below)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (int)((random_state >> 9) % (uint32_t)below);
+}
+
+/* Gives the task one more wait or signal: appends it, then moves it up to the task's others. */
+static void insert_edge(mgl_program *p, int task, bool signal, int counter, int threshold)
+{
+    mgl_run *run = signal ? &p->tasks[task].signals : &p->tasks[task].waits;
+    int end = run->first + run->count;
+    if (signal) {
+        mgl_program_add_signal(p, counter);
+        memmove(&p->signals[end + 1], &p->signals[end],
+                (size_t)(p->signal_count - 1 - end) * sizeof *p->signals);
+        p->signals[end] = counter;
+        p->tasks[p->task_count - 1].signals.count--;
+    } else {
+        mgl_program_add_wait(p, counter, threshold);
+        memmove(&p->waits[end + 1], &p->waits[end],
+                (size_t)(p->wait_count - 1 - end) * sizeof *p->waits);
+        p->waits[end] = (mgl_wait){counter, threshold};
+        p->tasks[p->task_count - 1].waits.count--;
+    }
+    run->count++;
+    for (int t = task + 1; t < p->task_count; t++) {
+        p->tasks[t].signals.first += signal;
+        p->tasks[t].waits.first += !signal;
+    }
+}
+
+/* A copy with `extra` more waits and signals at random places, and one or two waits fewer. */
+static mgl_program *rewired(int extra)
+{
+    int at[8], counter[8], threshold[8], drop = draw(original->wait_count);
+    bool signals[8];
+    for (int i = 0; i < extra; i++) {
+        at[i] = draw(original->task_count);
+        counter[i] = draw(original->counter_count + 2);
+        threshold[i] = 1 + draw(3);
+        signals[i] = draw(3) == 0;
+    }
+    mgl_program *to = copy_without(original, NO_PIECE, -1), *from = to;
+    mgl_program_add_counter(from, "extra0");
+    mgl_program_add_counter(from, "extra1");
+    to = copy_without(from, draw(4) ? PIECE_WAIT : NO_PIECE, drop);
+    mgl_program_free(from);
+    for (int i = 0; i < extra; i++)
+        insert_edge(to, at[i], signals[i], counter[i], threshold[i]);
+    /* Joins stay joins more often than not. */
+    for (int i = 0; i < to->wait_count; i++) {
+        int total = 0;
+        for (int j = 0; j < to->signal_count; j++)
+            total += to->signals[j] == to->waits[i].counter;
+        if (to->waits[i].threshold && (draw(8) || to->waits[i].threshold > total))
+            to->waits[i].threshold = total;
+    }
+    return to;
+}
+
+START_TEST(rewired_edges_are_rejected_or_harmless)
+{
+    start(_i);
+    random_state = 4711u + (uint32_t)_i;
+    for (int round = 0; round < 6000; round++)
+        judge(rewired(1 + draw(7)), "rewiring", round);
+    ck_assert_int_gt(accepted, 60);
+    ck_assert_int_lt(accepted, tried / 2);
+    printf("%d splits: %d rewirings, %d accepted and equivalent\n", _i, tried, accepted);
+    finish();
+}
+END_TEST
+
 /* The machine must be able to see a lost wait: else the test above proves nothing. */
 START_TEST(the_machine_sees_lost_waits)
 {
@@ -304,6 +380,7 @@ int main(void)
     TCase *cases = tcase_create("mutation");
     tcase_set_timeout(cases, 110);
     tcase_add_loop_test(cases, single_edits_are_rejected_or_harmless, 1, 3);
+    tcase_add_loop_test(cases, rewired_edges_are_rejected_or_harmless, 1, 3);
     tcase_add_loop_test(cases, the_machine_sees_lost_waits, 1, 3);
     suite_add_tcase(suite, cases);
     return run_suite(suite);

@@ -29,8 +29,7 @@ int skip_without_compiler(const char *test)
     return SKIP;
 }
 
-static mgl_program *lower(const mgl_graph *graph, const mgl_target *target,
-                          const device_options *o)
+static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, const device_options *o)
 {
     mgl_error err;
     mgl_program *program;
@@ -71,8 +70,7 @@ mgl_program *device_program(const mgl_graph *graph, const device_options *option
     return lower(graph, &target, options);
 }
 
-mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph,
-                  const device_options *options)
+mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph, const device_options *options)
 {
     mgl_error err;
     mgl_vm *vm;
@@ -154,7 +152,8 @@ static void check_prompt(const device_model *m, const cJSON *golden, double gap)
     sequence.prompt_count = read_ids(mgl_json_member(golden, "prompt_ids"), prompt, MOST);
     for (size_t i = 0; i < generation->end_count; i++)
         ends[sequence.end_count++] = generation->end_tokens[i];
-    ok(mgl_vm_run(m->vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ok(mgl_vm_run(m->vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err),
+       err);
     ck_assert_int_eq(report.launches, 1);
     for (int i = 0; i < count; i++) {
         if (i < report.produced[0] && report.output[0][i] == wanted[i])

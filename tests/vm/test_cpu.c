@@ -1,14 +1,17 @@
-/* The CPU VM: one program gives the same tokens however it is cut into queues, splits and batches, on
- * both paths. */
+/* The CPU VM: one program gives the same tokens however it is cut into queues, splits and batches,
+ * on both paths. */
 #include "fixture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "vm/cpu/blas.h"
 #include "vm/step.h"
 
 enum { NEW = 24 };
-static const int32_t prompt[] = {3, 1, 40, 7, 7, 22, 9, 13, 30, 2, 11, 5, 28, 36, 19, 8, 4, 1, 33, 6};
+static const int32_t prompt[] = {3,  1, 40, 7,  7,  22, 9, 13, 30, 2,
+                                 11, 5, 28, 36, 19, 8,  4, 1,  33, 6};
 enum { PROMPT = sizeof prompt / sizeof *prompt };
 
 static void check_same(const mgl_graph *graph, const fixture_options *options, bool plain,
@@ -17,8 +20,9 @@ static void check_same(const mgl_graph *graph, const fixture_options *options, b
     int32_t tokens[NEW];
     fixture_greedy(graph, options, plain, prompt, PROMPT, tokens, NEW);
     for (int i = 0; i < NEW; i++)
-        ck_assert_msg(tokens[i] == wanted[i], "queues %d splits %d plain %d: token %d is %d, not %d",
-                      options->queues, options->splits, plain, i, tokens[i], wanted[i]);
+        ck_assert_msg(tokens[i] == wanted[i],
+                      "queues %d splits %d plain %d: token %d is %d, not %d", options->queues,
+                      options->splits, plain, i, tokens[i], wanted[i]);
 }
 
 static const mgl_geometry *const models[] = {&small_model, &odd_model, &tiny_model};
@@ -61,6 +65,30 @@ START_TEST(prompt_chunks_agree)
 }
 END_TEST
 
+/* OpenBLAS and plain C: the same products, with any number of rows, strides and odd sizes. */
+START_TEST(blas_agrees_with_plain)
+{
+    enum { INPUTS = 133, OUTPUTS = 37, ROWS = 16 };
+    static float x[ROWS * 150], w[OUTPUTS * INPUTS], found[ROWS * 40], wanted[ROWS * 40];
+    mgl_blas blas = mgl_blas_get(), plain = mgl_blas_plain();
+    printf("the fast path multiplies with %s\n", blas.name);
+    for (int i = 0; i < ROWS * 150; i++)
+        x[i] = sinf((float)i);
+    for (int i = 0; i < OUTPUTS * INPUTS; i++)
+        w[i] = cosf((float)(3 * i));
+    for (int rows = 1; rows <= ROWS; rows++) {
+        for (int add = 0; add < 2; add++) {
+            for (int i = 0; i < ROWS * 40; i++)
+                found[i] = wanted[i] = (float)i;
+            blas.matmul(x, 150, w, found, 40, rows, INPUTS, OUTPUTS, add);
+            plain.matmul(x, 150, w, wanted, 40, rows, INPUTS, OUTPUTS, add);
+            for (int i = 0; i < ROWS * 40; i++)
+                ck_assert_float_eq_tol(found[i], wanted[i], 1e-4f);
+        }
+    }
+}
+END_TEST
+
 /* Logits after a prompt of 17 tokens. */
 static void logits_of(const mgl_graph *graph, mgl_dtype dtype, bool plain, float *logits)
 {
@@ -75,9 +103,9 @@ static void logits_of(const mgl_graph *graph, mgl_dtype dtype, bool plain, float
     mgl_program_free(program);
 }
 
-/* The fast path changes the order of f32 sums alone: 1e-4 of the logits' size is far above what that
- * does to two layers, and far below any mistake. In bf16 and f16 a cached value may in addition be
- * rounded to its neighbour. */
+/* The fast path changes the order of f32 sums alone: 1e-4 of the logits' size is far above what
+ * that does to two layers, and far below any mistake. In bf16 and f16 a cached value may in
+ * addition be rounded to its neighbour. */
 START_TEST(fast_path_has_the_plain_logits)
 {
     static const float tolerance[] = {1e-4f, 2e-2f, 4e-3f}; /* f32, bf16, f16 */
@@ -91,8 +119,8 @@ START_TEST(fast_path_has_the_plain_logits)
             error = fmaxf(error, fabsf(plain[i] - fast[i]));
         }
         ck_assert_float_gt(size, 0.1f);
-        ck_assert_msg(error <= tolerance[dtype] * size, "%s: error %g of %g",
-                      mgl_dtype_name(dtype), (double)error, (double)size);
+        ck_assert_msg(error <= tolerance[dtype] * size, "%s: error %g of %g", mgl_dtype_name(dtype),
+                      (double)error, (double)size);
         mgl_graph_free(graph);
     }
 }
@@ -208,6 +236,13 @@ START_TEST(stops_when_asked)
     ck_assert_int_eq(report.state[0], MGL_STATE_ABORTED);
     ck_assert_int_eq(report.produced[0], 5);
     ck_assert_int_eq(s.seen, 5);
+    /* the logits are those of the last token, not of the epoch that was given up */
+    float logits[75];
+    int best = 0;
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    for (int i = 1; i < 75; i++)
+        best = logits[i] > logits[best] ? i : best;
+    ck_assert_int_eq(best, report.output[0][4]);
     request = (mgl_vm_request){.sequences = &sequence, .count = 1};
     ok(mgl_vm_run(vm, &request, &report, &err), err);
     ck_assert_int_eq(report.produced[0], NEW);
@@ -253,8 +288,7 @@ START_TEST(fills_the_capacity_and_no_more)
         fixture_program(graph, &(fixture_options){.queues = 2, .capacity = 20, .splits = 2});
     mgl_vm *vm = fixture_vm(program, graph, false);
     for (int count = 1; count < 20; count++) {
-        mgl_vm_sequence sequence = {
-            .prompt = prompt, .prompt_count = count, .max_new = 20 - count};
+        mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = count, .max_new = 20 - count};
         mgl_vm_request request = {.sequences = &sequence, .count = 1};
         ok(mgl_vm_run(vm, &request, &report, &err), err);
         ck_assert_int_eq(report.produced[0], 20 - count);
@@ -368,9 +402,9 @@ START_TEST(a_runaway_queue_is_caught)
     mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 3};
     ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
     for (int again = 0; again < 2; again++) {
-        ck_assert_int_eq(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1},
-                                    &report, &err),
-                         MGL_WATCHDOG);
+        ck_assert_int_eq(
+            mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err),
+            MGL_WATCHDOG);
         ck_assert_ptr_nonnull(strstr(err.message, "queue 1"));
     }
     mgl_vm_close(vm);
@@ -402,6 +436,7 @@ int main(void)
     tcase_add_loop_test(tests, queues_and_paths_agree, 0, 3);
     tcase_add_test(tests, splits_agree);
     tcase_add_test(tests, prompt_chunks_agree);
+    tcase_add_test(tests, blas_agrees_with_plain);
     tcase_add_loop_test(tests, fast_path_has_the_plain_logits, 0, 3);
     tcase_add_loop_test(tests, ragged_batch_equals_each_alone, 0, 3);
     tcase_add_test(tests, scores_are_the_log_probabilities);

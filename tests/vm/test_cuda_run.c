@@ -44,8 +44,8 @@ enum { PROMPT = 37, NEW = 24, CAPACITY = 96 };
 static void fill_prompt(int32_t *prompt, int count, int vocab, int seed)
 {
     for (int i = 0; i < count; i++)
-        prompt[i] = (int32_t)(((unsigned)i * 7919u + (unsigned)seed * 104729u + 13u) %
-                              (unsigned)vocab);
+        prompt[i] =
+            (int32_t)(((unsigned)i * 7919u + (unsigned)seed * 104729u + 13u) % (unsigned)vocab);
 }
 
 static double relative_l2(const float *a, const float *b, int n)
@@ -67,8 +67,8 @@ START_TEST(logits_are_the_cpus)
     mgl_graph *graph = random_graph(shapes[_i].geometry, 128, _i % 2, options.dtype, 11);
     int vocab = graph->geometry.vocab;
     mgl_program *program = device_program(graph, &options);
-    mgl_program *other = fixture_program(
-        graph, &(fixture_options){.dtype = options.dtype, .capacity = CAPACITY});
+    mgl_program *other =
+        fixture_program(graph, &(fixture_options){.dtype = options.dtype, .capacity = CAPACITY});
     mgl_vm *gpu = device_vm(program, graph, &options), *cpu = fixture_vm(other, graph, false);
     int32_t prompt[PROMPT + NEW], tokens[NEW], cpu_tokens[NEW];
     float *a = mgl_alloc((size_t)vocab * sizeof *a), *b = mgl_alloc((size_t)vocab * sizeof *b);
@@ -172,8 +172,8 @@ START_TEST(sampling_is_the_cpus)
         float temperature;
         int top_k;
         float top_p;
-    } settings[] = {{1.0f, 0, 0.0f},  {0.7f, 5, 0.0f},  {1.3f, 0, 0.8f},
-                    {1.0f, 40, 0.9f}, {2.0f, 1, 0.5f},  {0.5f, 0, 0.01f}};
+    } settings[] = {{1.0f, 0, 0.0f},  {0.7f, 5, 0.0f}, {1.3f, 0, 0.8f},
+                    {1.0f, 40, 0.9f}, {2.0f, 1, 0.5f}, {0.5f, 0, 0.01f}};
     device_options options = {.dtype = MGL_F32, .capacity = CAPACITY};
     mgl_graph *graph = random_graph(&odd_model, 128, false, MGL_F32, 5);
     mgl_program *program = device_program(graph, &options);
@@ -213,8 +213,10 @@ START_TEST(ragged_sequences_are_as_alone)
     enum { COUNT = 6, TOKENS = 20 };
     mgl_error err;
     mgl_vm_report report;
-    device_options options = {
-        .dtype = _i ? MGL_BF16 : MGL_F32, .capacity = CAPACITY, .sequences = COUNT, .splits = _i + 1};
+    device_options options = {.dtype = _i ? MGL_BF16 : MGL_F32,
+                              .capacity = CAPACITY,
+                              .sequences = COUNT,
+                              .splits = _i + 1};
     mgl_graph *graph = random_graph(&small_model, 128, true, MGL_BF16, 21);
     mgl_program *program = device_program(graph, &options);
     mgl_vm *vm = device_vm(program, graph, &options);
@@ -241,8 +243,9 @@ START_TEST(ragged_sequences_are_as_alone)
            err);
         ck_assert_mem_eq(together[s], report.output[0],
                          (size_t)report.produced[0] * sizeof(int32_t));
-        if (s == 3)
-            ck_assert_mem_eq(scores, report.score[0], (size_t)lengths[3] * sizeof *scores);
+        /* with splits, where a sum is cut depends on where the epoch starts */
+        for (int i = 0; s == 3 && i < lengths[3]; i++)
+            ck_assert_float_le(fabsf(scores[i] - report.score[0][i]), _i ? 5e-3f : 0.0f);
     }
     mgl_vm_close(vm);
     mgl_program_free(program);
@@ -318,11 +321,8 @@ START_TEST(an_end_token_ends_a_reply)
     int first = 0;
     while (tokens[first] != tokens[9])
         first++;
-    mgl_vm_sequence sequence = {.prompt = prompt,
-                                .prompt_count = 3,
-                                .max_new = NEW,
-                                .ends = &tokens[9],
-                                .end_count = 1};
+    mgl_vm_sequence sequence = {
+        .prompt = prompt, .prompt_count = 3, .max_new = NEW, .ends = &tokens[9], .end_count = 1};
     ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
     ck_assert_int_eq(report.state[0], MGL_STATE_EOS);
     ck_assert_int_eq(report.produced[0], first + 1);
@@ -333,6 +333,25 @@ START_TEST(an_end_token_ends_a_reply)
 END_TEST
 
 /* ---- the watchdog --------------------------------------------------------------------------- */
+
+/* Takes away the last signal of a counter. The sample's is the epoch edge, which without any signal
+ * would not wait at all: there the first wait asks for one that does not come. */
+static void remove_signal(mgl_program *program, const char *counter)
+{
+    for (int t = program->task_count - 1; t >= 0; t--) {
+        mgl_task *task = &program->tasks[t];
+        for (int i = 0; i < task->signals.count; i++) {
+            int *signal = &program->signals[task->signals.first + i];
+            if (strcmp(program->counters[*signal].name, counter) != 0)
+                continue;
+            *signal = program->signals[task->signals.first + task->signals.count - 1];
+            task->signals.count--;
+            for (int w = 0; w < program->wait_count && !strcmp(counter, "sampled"); w++)
+                program->waits[w].threshold += program->waits[w].threshold == 0;
+            return;
+        }
+    }
+}
 
 /* A program without one of its signals, launched past the validator: ends in time, says who waited
  * for what, and the process goes on. */
@@ -348,10 +367,7 @@ START_TEST(a_deadlock_is_reported)
     mgl_vm_options open = {.kind = MGL_VM_CUDA, .unchecked = true, .deadline_ms = 500};
     int32_t prompt[3], tokens[NEW], again[NEW];
     fill_prompt(prompt, 3, graph->geometry.vocab, 1);
-    /* the wait asks for one more than there are: as if a signal were missing */
-    for (int i = 0; i < bad->wait_count; i++)
-        if (!strcmp(bad->counters[bad->waits[i].counter].name, victims[_i]))
-            bad->waits[i].threshold++;
+    remove_signal(bad, victims[_i]);
     ok(mgl_vm_open(bad, graph, &open, &vm, &err), err);
     mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = NEW};
     mgl_vm_request request = {.sequences = &sequence, .count = 1};

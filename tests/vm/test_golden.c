@@ -3,8 +3,8 @@
 #include "fixture.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -106,7 +106,8 @@ static void check_greedy(const struct model *m, const cJSON *golden, double gap)
                                 .max_new = 64,
                                 .ends = ends,
                                 .end_count = (int32_t)generation->end_count};
-    ok(mgl_vm_run(m->vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ok(mgl_vm_run(m->vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err),
+       err);
     for (int i = 0; i < count; i++) {
         if (i < report.produced[0] && report.output[0][i] == wanted[i])
             continue;
@@ -134,26 +135,45 @@ static void check_all_greedy(const struct model *m, double gap)
 
 /* ---- likelihood ----------------------------------------------------------------------------- */
 
-static double likelihood(const struct model *m, int *tokens)
+enum { TOGETHER = 4 }; /* texts of a launch: a ragged batch */
+
+/* Scores a batch of texts; adds to *nll and *tokens. */
+static void score_texts(const struct model *m, const cJSON *const *texts, int count, double *nll,
+                        int *tokens)
 {
     mgl_error err;
     mgl_vm_report report;
+    mgl_ids ids[TOGETHER] = {{0}};
+    mgl_vm_sequence sequences[TOGETHER];
+    for (int s = 0; s < count; s++) {
+        const char *text = texts[s]->valuestring;
+        ok(mgl_tokenizer_encode(m->tokenizer, text, strlen(text), true, &ids[s], &err), err);
+        sequences[s] = (mgl_vm_sequence){
+            .mode = MGL_VM_SCORE, .prompt = ids[s].ids, .prompt_count = (int32_t)ids[s].count};
+    }
+    mgl_vm_request request = {.sequences = sequences, .count = count};
+    ok(mgl_vm_run(m->vm, &request, &report, &err), err);
+    for (int s = 0; s < count; s++) {
+        for (size_t i = 1; i < ids[s].count; i++)
+            *nll -= (double)report.score[s][i];
+        *tokens += (int)ids[s].count - 1;
+        mgl_ids_clear(&ids[s]);
+    }
+}
+
+static double likelihood(const struct model *m, int *tokens)
+{
+    const cJSON *batch[TOGETHER], *text;
     double nll = 0.0;
-    const cJSON *text;
+    int count = 0;
     *tokens = 0;
     cJSON_ArrayForEach(text, m->texts)
     {
-        mgl_ids ids = {0};
-        const char *bytes = text->valuestring;
-        ok(mgl_tokenizer_encode(m->tokenizer, bytes, strlen(bytes), true, &ids, &err), err);
-        mgl_vm_sequence sequence = {
-            .mode = MGL_VM_SCORE, .prompt = ids.ids, .prompt_count = (int32_t)ids.count};
-        ok(mgl_vm_run(m->vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err),
-           err);
-        for (size_t i = 1; i < ids.count; i++)
-            nll -= (double)report.score[0][i];
-        *tokens += (int)ids.count - 1;
-        mgl_ids_clear(&ids);
+        batch[count++] = text;
+        if (count == TOGETHER || !text->next) {
+            score_texts(m, batch, count, &nll, tokens);
+            count = 0;
+        }
     }
     return nll;
 }
@@ -176,7 +196,8 @@ static void check_likelihood(const struct model *m, double tolerance)
 START_TEST(f32_is_hugging_face)
 {
     struct model m = {0};
-    open_model(&m, names[_i], &(fixture_options){.dtype = MGL_F32, .capacity = 256}, false);
+    open_model(&m, names[_i],
+               &(fixture_options){.dtype = MGL_F32, .capacity = 256, .sequences = TOGETHER}, false);
     check_all_greedy(&m, 1e-4);
     check_likelihood(&m, 1e-5);
     close_model(&m);
@@ -192,7 +213,9 @@ END_TEST
 START_TEST(bf16_is_close)
 {
     struct model m = {0};
-    open_model(&m, names[_i], &(fixture_options){.dtype = MGL_BF16, .capacity = 256}, false);
+    open_model(&m, names[_i],
+               &(fixture_options){.dtype = MGL_BF16, .capacity = 256, .sequences = TOGETHER},
+               false);
     check_all_greedy(&m, _i == 0 ? 0.1 : 0.2);
     check_likelihood(&m, _i == 0 ? 3e-4 : 3e-3);
     close_model(&m);
@@ -202,7 +225,8 @@ END_TEST
 START_TEST(f16_is_close)
 {
     struct model m = {0};
-    open_model(&m, names[2], &(fixture_options){.dtype = MGL_F16, .capacity = 256}, _i);
+    open_model(&m, names[2],
+               &(fixture_options){.dtype = MGL_F16, .capacity = 256, .sequences = TOGETHER}, _i);
     check_all_greedy(&m, 0.2);
     check_likelihood(&m, 3e-3);
     close_model(&m);
@@ -214,7 +238,8 @@ START_TEST(prompt_logits_are_hugging_faces)
 {
     struct model m = {0};
     float logits[1024];
-    open_model(&m, names[_i], &(fixture_options){.dtype = MGL_F32, .capacity = 256}, false);
+    open_model(&m, names[_i],
+               &(fixture_options){.dtype = MGL_F32, .capacity = 256, .sequences = TOGETHER}, false);
     const cJSON *golden;
     cJSON_ArrayForEach(golden, mgl_json_member(fp32_of(&m), "greedy"))
     {

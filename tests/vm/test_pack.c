@@ -1,4 +1,5 @@
-/* Packing: the bytes where the layout says, unpacking as the inverse, const buffers, and its errors. */
+/* Packing: the bytes where the layout says, unpacking as the inverse, const buffers, and its
+ * errors. */
 #include "fixture.h"
 
 #include <math.h>
@@ -147,9 +148,8 @@ START_TEST(const_buffers_hold_their_source)
         int64_t rows = mgl_buffer_elements(buffer) / cols;
         for (int64_t r = 0; r < rows; r++) {
             float found[64], wanted[64];
-            mgl_convert(found, MGL_F32,
-                        bytes + (size_t)(r * cols) * mgl_dtype_size(buffer->dtype), buffer->dtype,
-                        (size_t)cols);
+            mgl_convert(found, MGL_F32, bytes + (size_t)(r * cols) * mgl_dtype_size(buffer->dtype),
+                        buffer->dtype, (size_t)cols);
             if (buffer->source == MGL_SOURCE_TENSOR)
                 read_row(program, graph, buffer->tensor, r, wanted);
             for (int64_t c = 0; c < cols && buffer->source == MGL_SOURCE_ROPE; c++) {
@@ -172,7 +172,8 @@ static mgl_status failing_read(const mgl_graph *graph, int tensor, int64_t row, 
     return mgl_fail(err, MGL_BAD_INPUT, graph->tensors[tensor].name, "the file shrank");
 }
 
-/* Another model's weights, no weights, a file that fails, and memory that runs out: an error each. */
+/* Another model's weights, no weights, a file that fails, and memory that runs out: an error
+ * each. */
 START_TEST(errors_name_the_tensor)
 {
     mgl_error err;

@@ -31,7 +31,7 @@ END_TEST
 
 START_TEST(keys_order_as_the_values)
 {
-    static const float values[] = {-INFINITY, -3e38f, -1.0f,  -1e-40f, 0.0f,
+    static const float values[] = {-INFINITY, -3e38f, -1.0f, -1e-40f, 0.0f,
                                    1e-40f,    1.0f,   3e38f, INFINITY};
     for (size_t i = 0; i + 1 < sizeof values / sizeof *values; i++)
         ck_assert_uint_lt(mgl_sampler_key(values[i]), mgl_sampler_key(values[i + 1]));
@@ -116,8 +116,7 @@ static int draw_sorted(const float *logits, int count, float temperature, int to
         total = sum;
     }
     qsort(items, (size_t)n, sizeof *items, by_id);
-    unsigned long long target =
-        (unsigned long long)(((wide)random * total) >> 64);
+    unsigned long long target = (unsigned long long)(((wide)random * total) >> 64);
     for (int i = 0; i < n; i++) {
         if (target < items[i].weight)
             return items[i].id;
@@ -170,8 +169,8 @@ END_TEST
 
 /* ---- the distribution ------------------------------------------------------------------------ */
 
-/* Pearson's chi-square of 40,000 draws with a fixed seed against the softmax of what the settings keep;
- * kept - 1 degrees of freedom, limits at p = 0.999. */
+/* Pearson's chi-square of 40,000 draws with a fixed seed against the softmax of what the settings
+ * keep; kept - 1 degrees of freedom, limits at p = 0.999. */
 static void check_distribution(float temperature, int top_k, float top_p, const bool *kept,
                                double limit)
 {
@@ -203,7 +202,8 @@ START_TEST(draws_follow_the_distribution)
     check_distribution(2.0f, 0, 0.0f, all, 24.32);
     check_distribution(1.0f, 3, 0.0f, three, 13.82);
     check_distribution(1.0f, 2, 0.0f, two, 10.83); /* of the tie, the lower id */
-    /* shares 0.366, 0.222, 0.222, 0.082, 0.050, ...: 0.810 before the fourth, 0.892 before the fifth */
+    /* shares 0.366, 0.222, 0.222, 0.082, 0.050, ...: 0.810 before the fourth, 0.892 before the
+     * fifth */
     check_distribution(1.0f, 0, 0.8f, three, 13.82);
     check_distribution(1.0f, 0, 0.85f, four, 16.27);
     check_distribution(1.0f, 3, 0.5f, two, 10.83);

@@ -1,3 +1,8 @@
+/*
+ * Which library multiplies is decided once, at the first machine: the first of a few names that
+ * opens and has CBLAS's sgemm. dlopen keeps the build free of a dependency, and a machine without
+ * OpenBLAS runs mgl_dot.
+ */
 #include "vm/cpu/blas.h"
 
 #include <dlfcn.h>
@@ -9,14 +14,13 @@
 /* From the CBLAS interface: row-major, as is, transposed. */
 enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 };
 
-typedef void sgemv_fn(int order, int transpose, int m, int n, float alpha, const float *a, int lda,
-                      const float *x, int incx, float beta, float *y, int incy);
+enum { BLAS_ROWS = 8 }; /* from which on sgemm is faster than mgl_dot */
+
 typedef void sgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                       const float *a, int lda, const float *b, int ldb, float beta, float *c,
                       int ldc);
 typedef void set_threads_fn(int threads);
 
-static sgemv_fn *sgemv;
 static sgemm_fn *sgemm;
 
 static void matmul_plain(const float *x, int x_stride, const float *w, float *to, int to_stride,
@@ -35,8 +39,8 @@ static void matmul_blas(const float *x, int x_stride, const float *w, float *to,
                         int rows, int inputs, int outputs, bool add)
 {
     float beta = add ? 1.0f : 0.0f;
-    if (rows == 1)
-        sgemv(ROW_MAJOR, AS_IS, outputs, inputs, 1.0f, w, inputs, x, 1, beta, to, 1);
+    if (rows < BLAS_ROWS)
+        matmul_plain(x, x_stride, w, to, to_stride, rows, inputs, outputs, add);
     else
         sgemm(ROW_MAJOR, AS_IS, TRANSPOSED, rows, outputs, inputs, 1.0f, x, x_stride, w, inputs,
               beta, to, to_stride);
@@ -58,13 +62,12 @@ static void open_library(void)
         set_threads_fn *set_threads;
         if (!library)
             continue;
-        if (find(library, "cblas_sgemv", &sgemv) && find(library, "cblas_sgemm", &sgemm)) {
+        if (find(library, "cblas_sgemm", &sgemm)) {
             if (find(library, "openblas_set_num_threads", &set_threads))
                 set_threads(1);
             return;
         }
         dlclose(library);
-        sgemv = NULL;
     }
 }
 
@@ -77,5 +80,5 @@ mgl_blas mgl_blas_get(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, open_library);
-    return sgemv && sgemm ? (mgl_blas){"OpenBLAS", matmul_blas} : mgl_blas_plain();
+    return sgemm ? (mgl_blas){"OpenBLAS", matmul_blas} : mgl_blas_plain();
 }

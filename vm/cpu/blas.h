@@ -1,6 +1,9 @@
 /*
- * OpenBLAS, opened at run time: where there is none, the same functions in plain C. One BLAS thread:
- * the order of its sums must not depend on the machine's load.
+ * Matrix products of the fast path: OpenBLAS, opened at run time, for eight rows and more; mgl_dot
+ * for fewer, and for all where there is no OpenBLAS. Measured on one core, 1024 x 1024: for 1 row
+ * mgl_dot does 15 GFLOP/s and sgemv 8 to 15, for 4 rows 21 against sgemm's 16 to 18, for 16 rows 20
+ * against 26 to 56 (kernels for Prescott, Haswell and SkylakeX). So a decode step has the sums of
+ * the reference. One BLAS thread: their order must not depend on the machine's load.
  */
 #ifndef MGL_VM_CPU_BLAS_H
 #define MGL_VM_CPU_BLAS_H

@@ -1,7 +1,8 @@
 /*
- * The CPU VM: runs any program on one thread, round and round over the queues, each until a wait of its
- * next task is not met. It obeys the waits and assumes no order beyond them, so it runs whatever the
- * validator accepts, and comes to a halt, with an error that says where, on what can not go on.
+ * The CPU VM: runs any program on one thread, round and round over the queues, each until a wait of
+ * its next task is not met. It obeys the waits and assumes no order beyond them, so it runs
+ * whatever the validator accepts, and comes to a halt, with an error that says where, on what can
+ * not go on.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +15,8 @@ struct cpu_vm {
     mgl_vm vm; /* first: what the interface sees */
     mgl_machine machine;
     double pack_s;
-    bool sampled;            /* a row was sampled since the start of the last run */
-    int sampled_row;         /* the last such row */
+    float *logits; /* (vocab) of the last sampled row of the last run */
+    bool sampled;  /* there are such */
     int delivered[MGL_MAX_ROWS];
 };
 
@@ -32,23 +33,33 @@ static void close_cpu(mgl_vm *vm)
 {
     struct cpu_vm *cpu = (struct cpu_vm *)vm;
     mgl_machine_close(&cpu->machine);
+    mgl_free(cpu->logits);
     mgl_free(cpu);
 }
 
-/* After a sample: remembers the row of the last sampled logits and hands out the new tokens. */
-static void deliver(struct run *run, const mgl_epoch_rows *epoch)
+/* After a sample: keeps the logits of its last sampled row. */
+static void keep_logits(struct cpu_vm *cpu, const mgl_epoch_rows *epoch)
+{
+    const mgl_machine *m = &cpu->machine;
+    size_t vocab = (size_t)m->program->geometry.vocab;
+    for (int r = epoch->rows - 1; r >= 0; r--) {
+        if (epoch->table[r * MGL_TABLE_WORDS + MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
+            continue;
+        memcpy(cpu->logits, (const float *)m->buffers[m->io.logits] + (size_t)r * vocab,
+               vocab * sizeof *cpu->logits);
+        cpu->sampled = true;
+        return;
+    }
+}
+
+/* After a sample: hands out the new tokens. */
+static void deliver(struct run *run)
 {
     struct cpu_vm *cpu = run->cpu;
     const mgl_machine *m = &cpu->machine;
     const int32_t *sequences = mgl_machine_words(m, m->io.sequence);
     const int32_t *output = mgl_machine_words(m, m->io.output);
     int capacity = m->program->limits.capacity;
-    for (int r = 0; r < epoch->rows; r++) {
-        if (epoch->table[r * MGL_TABLE_WORDS + MGL_TABLE_WANT] == MGL_WANT_SAMPLE) {
-            cpu->sampled = true;
-            cpu->sampled_row = r;
-        }
-    }
     for (int s = 0; s < run->request->count; s++) {
         int produced = sequences[s * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
         for (; cpu->delivered[s] < produced; cpu->delivered[s]++) {
@@ -72,11 +83,14 @@ static bool run_queue(struct run *run, int q, int most_epochs, bool *progress)
             return false;
         mgl_op op = m->program->tasks[mgl_machine_task(m, q)].op;
         const volatile int *abort = run->request->abort;
-        mgl_machine_execute(m, q, run->stop || (abort && *abort));
+        bool stop = run->stop || (abort && *abort);
+        mgl_machine_execute(m, q, stop);
         *progress = true;
-        if (op == MGL_OP_SAMPLE) {
+        if (op == MGL_OP_SAMPLE)
             run->epochs++;
-            deliver(run, &queue->rows);
+        if (op == MGL_OP_SAMPLE && !stop) {
+            keep_logits(run->cpu, &queue->rows);
+            deliver(run);
         }
     }
     return true;
@@ -147,12 +161,9 @@ static mgl_status run_cpu(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_repo
 static mgl_status get_logits_cpu(mgl_vm *vm, float *logits, mgl_error *err)
 {
     const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
-    const mgl_machine *m = &cpu->machine;
-    size_t vocab = (size_t)m->program->geometry.vocab;
     if (!cpu->sampled)
         return mgl_fail(err, MGL_USAGE, NULL, "no token was sampled: there are no logits yet");
-    memcpy(logits, (const float *)m->buffers[m->io.logits] + (size_t)cpu->sampled_row * vocab,
-           vocab * sizeof *logits);
+    memcpy(logits, cpu->logits, (size_t)vm->program->geometry.vocab * sizeof *logits);
     return MGL_OK;
 }
 
@@ -175,12 +186,16 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
     struct cpu_vm *cpu = mgl_alloc_zero(1, sizeof *cpu);
     if (!cpu)
         return mgl_fail_memory(err, sizeof *cpu);
+    size_t vocab = (size_t)program->geometry.vocab;
+    cpu->logits = mgl_alloc_zero(vocab, sizeof *cpu->logits);
     cpu->vm = (mgl_vm){.program = program,
                        .close = close_cpu,
                        .run = run_cpu,
                        .get_logits = get_logits_cpu,
                        .get_facts = get_facts_cpu};
-    mgl_status status = mgl_machine_open(&cpu->machine, program, graph, options->plain, err);
+    mgl_status status = cpu->logits ? MGL_OK : mgl_fail_memory(err, vocab * sizeof *cpu->logits);
+    if (!status)
+        status = mgl_machine_open(&cpu->machine, program, graph, options->plain, err);
     if (status) {
         close_cpu(&cpu->vm);
         return status;

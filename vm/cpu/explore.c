@@ -1,3 +1,9 @@
+/*
+ * One interleaving is a run of the machine in which, before each step, one of the queues that can
+ * run is chosen at random; every access goes through the shadow (shadow.h) first. Activations are
+ * poisoned with NaN at each epoch edge, so that a stale value which the shadow would let pass still
+ * shows in the tokens.
+ */
 #include "vm/cpu/explore.h"
 
 #include <stdio.h>
@@ -70,9 +76,9 @@ static bool report_conflict(struct explorer *x, int q, const mgl_conflict *c)
         return found(x, MGL_FOUND_UNINITIALISED);
     }
     snprintf(x->report->message, sizeof x->report->message,
-             "epoch %d: %s %s %s%s, and nothing orders that after the %s by %s",
-             m->queues[q].epoch, now, c->write ? "writes" : "reads", name, where,
-             c->other_write ? "write" : "read", other);
+             "epoch %d: %s %s %s%s, and nothing orders that after the %s by %s", m->queues[q].epoch,
+             now, c->write ? "writes" : "reads", name, where, c->other_write ? "write" : "read",
+             other);
     return found(x, MGL_FOUND_RACE);
 }
 
@@ -150,9 +156,9 @@ static int find_runnable(struct explorer *x)
     return left == queues ? -1 : count;
 }
 
-/* Which queue runs next. Even seeds: any. Odd seeds: the one of highest priority, and priorities change
- * now and then, so that some queue runs far ahead or stays far behind (Burckhardt et al., "A Randomized
- * Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010). */
+/* Which queue runs next. Even seeds: any. Odd seeds: the one of highest priority, and priorities
+ * change now and then, so that some queue runs far ahead or stays far behind (Burckhardt et al., "A
+ * Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010). */
 static int choose(struct explorer *x, uint64_t seed, int count)
 {
     if (seed % 2 == 0)
@@ -187,7 +193,8 @@ static bool explore_once(struct explorer *x, uint64_t seed, mgl_status *status, 
     return false;
 }
 
-/* Compares output and scores with those of the first interleaving, which become the expected ones. */
+/* Compares output and scores with those of the first interleaving, which become the expected
+ * ones. */
 static bool check_result(struct explorer *x, bool first)
 {
     const mgl_machine *m = &x->machine;

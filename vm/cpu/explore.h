@@ -1,8 +1,8 @@
 /*
- * explore: executes a program under seeded random interleavings of its queues, with the real arithmetic,
- * and looks for what must not be: a race, a stuck state, a read of what nobody wrote, a queue that
- * leaves while others go on, another result. The test oracle of the validator, with which it shares no
- * code. It finds what a seed happens to show and proves nothing.
+ * explore: executes a program under seeded random interleavings of its queues, with the real
+ * arithmetic, and looks for what must not be: a race, a stuck state, a read of what nobody wrote, a
+ * queue that leaves while others go on, another result. The test oracle of the validator, with
+ * which it shares no code. It finds what a seed happens to show and proves nothing.
  */
 #ifndef MGL_VM_CPU_EXPLORE_H
 #define MGL_VM_CPU_EXPLORE_H
@@ -33,8 +33,8 @@ typedef struct mgl_explore_report {
     char message[600];   /* which queues, tasks and elements; "" for nothing */
 } mgl_explore_report;
 
-/* Runs `seeds` interleavings of the request, or fewer when one shows something. The program must be in
- * bounds; it need not be safe. MGL_OK whatever is found. */
+/* Runs `seeds` interleavings of the request, or fewer when one shows something. The program must be
+ * in bounds; it need not be safe. MGL_OK whatever is found. */
 mgl_status mgl_explore(const mgl_program *program, const mgl_graph *graph,
                        const mgl_explore_options *options, mgl_explore_report *out, mgl_error *err);
 

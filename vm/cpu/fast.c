@@ -1,8 +1,9 @@
 /*
- * The fast path: the four ops that stream weights, over segments that were unpacked to row-major f32 once,
- * as one matrix product a task. All else is the reference.
+ * The fast path: the four ops that stream weights, over segments that were unpacked to row-major
+ * f32 once, as one matrix product a task. All else is the reference.
  *
- * It changes the order of the sums against the reference and nothing else; the tests hold both together.
+ * It changes the order of the sums against the reference and nothing else; the tests hold both
+ * together.
  */
 #include "instructions/head/head.h"
 #include "instructions/linear.h"

@@ -1,3 +1,10 @@
+/*
+ * Loading a program into host memory, and executing one task of it.
+ *
+ * Buffers are one allocation each. A queue's tape is packed as the program says; the reference
+ * reads it task by task, while the fast path unpacks each task's segments to f32 at once and lets
+ * the tape go, so that at most one queue's tape is in memory with it.
+ */
 #include "vm/cpu/machine.h"
 
 #include <stdio.h>
@@ -126,8 +133,8 @@ mgl_status mgl_machine_open(mgl_machine *m, const mgl_program *program, const mg
     m->counters = mgl_alloc_zero((size_t)program->counter_count, sizeof *m->counters);
     m->producers = mgl_alloc_zero((size_t)program->counter_count, sizeof *m->producers);
     m->queues = mgl_alloc_zero((size_t)program->queue_count, sizeof *m->queues);
-    m->scratch = mgl_alloc_aligned(ALIGNMENT,
-                                   (reference > fast ? reference : fast) * sizeof *m->scratch);
+    m->scratch =
+        mgl_alloc_aligned(ALIGNMENT, (reference > fast ? reference : fast) * sizeof *m->scratch);
     if (!m->buffers || !m->tapes || !m->weights || !m->queue_of || !m->counters || !m->producers ||
         !m->queues || !m->scratch)
         return mgl_fail_memory(err, 0);
@@ -236,14 +243,13 @@ mgl_status mgl_machine_stuck(const mgl_machine *m, mgl_error *err)
         int task = mgl_machine_task(m, q);
         snprintf(where, sizeof where, "queue %d", q);
         mgl_schedule_print_task(m->program, task, &line);
-        mgl_status status =
-            mgl_fail(err, MGL_WATCHDOG, where,
-                     "nothing can run: queue %d, task %d (%s), epoch %d waits for counter %s: "
-                     "wanted %u, seen %u\n%s",
-                     q, m->queues[q].next, mgl_op_get(m->program->tasks[task].op)->name,
-                     m->queues[q].epoch, m->program->counters[wait->counter].name,
-                     mgl_machine_wanted(m, q, wait), m->counters[wait->counter],
-                     line.bytes ? line.bytes : "");
+        mgl_status status = mgl_fail(
+            err, MGL_WATCHDOG, where,
+            "nothing can run: queue %d, task %d (%s), epoch %d waits for counter %s: "
+            "wanted %u, seen %u\n%s",
+            q, m->queues[q].next, mgl_op_get(m->program->tasks[task].op)->name, m->queues[q].epoch,
+            m->program->counters[wait->counter].name, mgl_machine_wanted(m, q, wait),
+            m->counters[wait->counter], line.bytes ? line.bytes : "");
         mgl_text_clear(&line);
         return status;
     }

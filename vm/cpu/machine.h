@@ -1,6 +1,7 @@
 /*
- * The machine state that the CPU VM and explore share: buffers, tapes or unpacked weights, counters, and
- * how one task is executed. How tasks are ordered is the business of whoever steps it.
+ * The machine state that the CPU VM and explore share: buffers, tapes or unpacked weights,
+ * counters, and how one task is executed. How tasks are ordered is the business of whoever steps
+ * it.
  */
 #ifndef MGL_VM_CPU_MACHINE_H
 #define MGL_VM_CPU_MACHINE_H
@@ -21,14 +22,14 @@ typedef struct mgl_machine {
     const mgl_program *program;
     mgl_vm_io io;
     mgl_blas blas;
-    bool plain;             /* reference ops over the packed bytes */
-    void **buffers;         /* (buffer_count) */
-    void **tapes;           /* (queue_count) packed; all NULL unless plain */
-    float **weights;        /* (task_count) row-major f32 of a task's segments, unless plain */
-    int *queue_of;          /* (task_count) */
-    uint32_t *counters;     /* (counter_count) */
-    uint32_t *producers;    /* (counter_count) signals of an epoch: P */
-    mgl_cpu_queue *queues;  /* (queue_count) */
+    bool plain;            /* reference ops over the packed bytes */
+    void **buffers;        /* (buffer_count) */
+    void **tapes;          /* (queue_count) packed; all NULL unless plain */
+    float **weights;       /* (task_count) row-major f32 of a task's segments, unless plain */
+    int *queue_of;         /* (task_count) */
+    uint32_t *counters;    /* (counter_count) */
+    uint32_t *producers;   /* (counter_count) signals of an epoch: P */
+    mgl_cpu_queue *queues; /* (queue_count) */
     float *scratch;
     size_t tape_bytes, const_bytes, kv_bytes;
 } mgl_machine;

@@ -1,3 +1,9 @@
+/*
+ * See shadow.h for what the shadow is. The checks of one access are those of a happens-before race
+ * detector (Flanagan and Freund, "FastTrack", PLDI 2009, without its compressed read clocks): the
+ * last write must be ordered before it, and before a write all reads since then. A write may then
+ * forget the reads, for what is ordered after it is ordered after them.
+ */
 #include "vm/cpu/shadow.h"
 
 #include <stdlib.h>
@@ -116,7 +122,8 @@ static void find_span(const mgl_program *p, const struct plane *plane, const mgl
     const mgl_buffer *b = &p->buffers[region->buffer];
     for (int i = 0; i < MGL_MAX_RANK; i++) {
         const mgl_range *range = &region->ranges[i];
-        bool part = i < b->rank && range->kind == MGL_RANGE_FIXED && b->extents[i].symbol != MGL_ROWS;
+        bool part =
+            i < b->rank && range->kind == MGL_RANGE_FIXED && b->extents[i].symbol != MGL_ROWS;
         span->lo[i] = part ? cell_of(plane, i, range->lo) : 0;
         span->hi[i] = part ? cell_of(plane, i, range->hi) : plane->cells[i];
     }
@@ -126,7 +133,7 @@ static bool make_planes(mgl_shadow *shadow)
 {
     const mgl_machine *m = shadow->machine;
     const mgl_program *p = m->program;
-    const int host[] = {m->io.control, m->io.table, m->io.sequence,
+    const int host[] = {m->io.control, m->io.table,  m->io.sequence,
                         m->io.prompt,  m->io.output, m->io.score};
     for (int i = 0; i < p->buffer_count; i++) {
         struct plane *plane = &shadow->planes[i];

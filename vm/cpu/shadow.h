@@ -1,16 +1,16 @@
 /*
- * The shadow of a machine's memory: who wrote and read each element last, and in which epoch; vector
- * clocks of queues and counters.
+ * The shadow of a machine's memory: who wrote and read each element last, and in which epoch;
+ * vector clocks of queues and counters.
  *
- * Elements that no region tells apart share one cell: each dimension of a buffer is cut where some region
- * of the program begins or ends. Rows are one cell; sequences and positions of the KV cache are cut at every
- * index, and a task touches the positions that its queue's row table says.
+ * Elements that no region tells apart share one cell: each dimension of a buffer is cut where some
+ * region of the program begins or ends. Rows are one cell; sequences and positions of the KV cache
+ * are cut at every index, and a task touches the positions that its queue's row table says.
  *
- * Clocks: a queue's own entry counts its tasks. A signal is a release: the counter keeps, for each value
- * it takes, the join of all signals up to it (each read-modify-write continues the release sequences
- * of those before it). A wait is an acquire that may have read any value from the wanted one on, so it
- * joins as little as it may: the wanted value's clock, or that of the last signal that is ordered before the
- * wait anyway.
+ * Clocks: a queue's own entry counts its tasks. A signal is a release: the counter keeps, for each
+ * value it takes, the join of all signals up to it (each read-modify-write continues the release
+ * sequences of those before it). A wait is an acquire that may have read any value from the wanted
+ * one on, so it joins as little as it may: the wanted value's clock, or that of the last signal
+ * that is ordered before the wait anyway.
  */
 #ifndef MGL_VM_CPU_SHADOW_H
 #define MGL_VM_CPU_SHADOW_H
@@ -23,9 +23,9 @@ typedef struct mgl_shadow mgl_shadow;
 typedef struct mgl_conflict {
     enum { MGL_NO_CONFLICT, MGL_UNORDERED, MGL_UNWRITTEN } kind;
     int buffer;
-    bool write;        /* the access now */
-    bool other_write;  /* the other one */
-    int other;         /* its task; -1: none */
+    bool write;             /* the access now */
+    bool other_write;       /* the other one */
+    int other;              /* its task; -1: none */
     int sequence, position; /* in a KV buffer, else -1 */
 } mgl_conflict;
 
@@ -35,7 +35,8 @@ void mgl_shadow_close(mgl_shadow *shadow); /* NULL is fine */
 /* Forgets all accesses and clocks: the start of a launch. */
 void mgl_shadow_reset(mgl_shadow *shadow);
 
-/* Queue q is about to execute its next task, whose waits are met: acquires and checks its accesses. */
+/* Queue q is about to execute its next task, whose waits are met: acquires and checks its
+ * accesses. */
 mgl_conflict mgl_shadow_begin(mgl_shadow *shadow, int q);
 /* It has executed task `task`: releases. False when memory ran out. */
 bool mgl_shadow_end(mgl_shadow *shadow, int q, int task);

@@ -46,10 +46,10 @@ mgl_status mgl_cuda_live_target(int ordinal, mgl_target *out, mgl_error *err);
 typedef struct mgl_cuda_image {
     void *bytes;
     size_t length;
-    bool ptx;           /* 0-terminated text for the driver to compile, else machine code */
-    bool cached;        /* came from the cache */
-    double compile_s;   /* 0 when it came from the cache */
-    char log[2048];     /* of the compiler: warnings */
+    bool ptx;         /* 0-terminated text for the driver to compile, else machine code */
+    bool cached;      /* came from the cache */
+    double compile_s; /* 0 when it came from the cache */
+    char log[2048];   /* of the compiler: warnings */
     char cache_note[MGL_CUDA_REASON]; /* why it could not be kept; "" when it could */
 } mgl_cuda_image;
 

@@ -21,7 +21,7 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(device_get, "cuDeviceGet", (int *device, int ordinal))                                       \
     X(device_name, "cuDeviceGetName", (char *name, int length, int device))                        \
     X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))           \
-    X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, int device))                           \
+    X(device_memory, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                          \
     X(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device))                    \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                               \
     X(context_push, "cuCtxPushCurrent_v2", (void *context))                                        \
@@ -37,8 +37,8 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(launch_cooperative, "cuLaunchCooperativeKernel",                                             \
       (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
        unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments)) \
-    X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total))                         \
-    X(memory_alloc, "cuMemAlloc_v2", (mgl_cu_address *address, size_t bytes))                      \
+    X(memory_info, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total))                       \
+    X(memory_alloc, "cuMemAlloc_v2", (mgl_cu_address * address, size_t bytes))                     \
     X(memory_free, "cuMemFree_v2", (mgl_cu_address address))                                       \
     X(memory_set, "cuMemsetD8_v2", (mgl_cu_address to, unsigned char value, size_t bytes))         \
     X(copy_in, "cuMemcpyHtoD_v2", (mgl_cu_address to, const void *from, size_t bytes))             \
@@ -46,7 +46,7 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(pinned_alloc, "cuMemHostAlloc", (void **memory, size_t bytes, unsigned flags))               \
     X(pinned_free, "cuMemFreeHost", (void *memory))                                                \
     X(pinned_address, "cuMemHostGetDevicePointer_v2",                                              \
-      (mgl_cu_address *address, void *memory, unsigned flags))                                     \
+      (mgl_cu_address * address, void *memory, unsigned flags))                                    \
     X(stream_create, "cuStreamCreate", (void **stream, unsigned flags))                            \
     X(stream_destroy, "cuStreamDestroy_v2", (void *stream))                                        \
     X(stream_query, "cuStreamQuery", (void *stream))                                               \
@@ -81,8 +81,8 @@ enum {
 #define MGL_NVRTC_FUNCTIONS(X)                                                                     \
     X(version, "nvrtcVersion", (int *major, int *minor))                                           \
     X(create, "nvrtcCreateProgram",                                                                \
-      (void **program, const char *source, const char *name, int count, const char *const *headers, \
-       const char *const *names))                                                                  \
+      (void **program, const char *source, const char *name, int count,                            \
+       const char *const *headers, const char *const *names))                                      \
     X(compile, "nvrtcCompileProgram", (void *program, int count, const char *const *options))      \
     X(log_size, "nvrtcGetProgramLogSize", (void *program, size_t *bytes))                          \
     X(log, "nvrtcGetProgramLog", (void *program, char *log))                                       \

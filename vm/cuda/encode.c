@@ -28,8 +28,9 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
     else
         snprintf(where, sizeof where, "task %d", task);
     mgl_schedule_print_task(program, task, &text);
-    mgl_status status = mgl_fail(err, MGL_BAD_INPUT, where, "the CUDA machine can not run this: %s\n%s",
-                                 why, text.bytes ? text.bytes : "");
+    mgl_status status =
+        mgl_fail(err, MGL_BAD_INPUT, where, "the CUDA machine can not run this: %s\n%s", why,
+                 text.bytes ? text.bytes : "");
     mgl_text_clear(&text);
     return status;
 }
@@ -44,6 +45,13 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "the CUDA machine takes 1 to %d warps, 1 to %d pages of a multiple of %d "
                         "bytes, and a stage of a multiple of 128 bytes",
                         MGL_CUDA_MAX_WARPS, MGL_CUDA_MAX_PAGES, MGL_BLOCK_BYTES);
+    const mgl_limits *limits = &program->limits;
+    if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
+        limits->sequences > limits->rows || program->queue_count > MGL_MAX_QUEUES)
+        return mgl_fail(err, MGL_BAD_INPUT, "limits",
+                        "the CUDA machine takes 1 to %d rows, no more sequences than rows, and at "
+                        "most %d queues",
+                        MGL_MAX_ROWS, MGL_MAX_QUEUES);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_queue *queue = &program->queues[q];
         if (queue->tasks.count < 1 || program->tasks[queue->tasks.first].op != MGL_OP_ENTER)
@@ -191,9 +199,8 @@ static void add_operand(struct encoder *e, const mgl_region *region)
     o->stride2 = (int)strides[2];
     o->extent0 = (int)b->extents[0].count;
     o->first0 = region->ranges[0].kind == MGL_RANGE_FIXED ? (int)region->ranges[0].lo : 0;
-    o->first1 = b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED
-                    ? (int)region->ranges[1].lo
-                    : 0;
+    o->first1 =
+        b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED ? (int)region->ranges[1].lo : 0;
 }
 
 /* The page at which the queue's tape goes on behind the segment: the end, behind the last one. */

@@ -2,14 +2,10 @@
  * One reply, one launch: the start of the launch is uploaded, the kernel runs on its own, and the host
  * hands out tokens as they appear in pinned memory until the kernel is done.
  */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "schedule/schedule.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/machine.h"
 #include "vm/step.h"
@@ -58,31 +54,30 @@ static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
         status = clear(vm, vm->buffers[vm->io.score], word_bytes(vm), err);
     memset((void *)(uintptr_t)vm->pinned, 0, vm->pinned_bytes);
     /* the memory operations above are done before the kernel starts on a stream of its own */
-    return status ? status
-                  : mgl_cu_check(vm->cu, vm->cu->stream_synchronize(NULL), "starting the launch",
-                                 err);
+    return status
+               ? status
+               : mgl_cu_check(vm->cu, vm->cu->stream_synchronize(NULL), "starting the launch", err);
 }
 
 static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
-    mgl_device_launch block = {
-        .queues = vm->queues,
-        .records = vm->records,
-        .counters = vm->counters,
-        .stopped = vm->counters +
-                   (uint64_t)program->counter_count * MGL_COUNTER_WORDS * sizeof(uint32_t),
-        .report = vm->pinned_address + offsetof(mgl_cuda_pinned, report),
-        .stream = vm->pinned_address + offsetof(mgl_cuda_pinned, stream),
-        .host_abort = vm->pinned_address + offsetof(mgl_cuda_pinned, abort),
-        .deadline_ns = (uint64_t)vm->deadline_ms * 1000000};
+    mgl_device_launch block = {.queues = vm->queues,
+                               .records = vm->records,
+                               .counters = vm->counters,
+                               .stopped = vm->counters + (uint64_t)program->counter_count *
+                                                             MGL_COUNTER_WORDS * sizeof(uint32_t),
+                               .host = vm->pinned_address + offsetof(mgl_cuda_pinned, host),
+                               .reports = vm->pinned_address + offsetof(mgl_cuda_pinned, reports),
+                               .stream = vm->pinned_address + offsetof(mgl_cuda_pinned, stream),
+                               .deadline_ns = (uint64_t)vm->deadline_ms * 1000000};
     void *arguments[] = {&block};
-    return mgl_cu_check(
-        vm->cu,
-        vm->cu->launch_cooperative(vm->function, (unsigned)program->queue_count, 1, 1,
-                                   (unsigned)(program->exec.warps + 1) * 32, 1, 1,
-                                   (unsigned)mgl_cuda_shared_bytes(program), vm->stream, arguments),
-        "launching the kernel", err);
+    return mgl_cu_check(vm->cu,
+                        vm->cu->launch_cooperative(vm->function, (unsigned)program->queue_count, 1,
+                                                   1, (unsigned)(program->exec.warps + 1) * 32, 1,
+                                                   1, (unsigned)mgl_cuda_shared_bytes(program),
+                                                   vm->stream, arguments),
+                        "launching the kernel", err);
 }
 
 /* A reply in progress, as the host sees it. */
@@ -113,7 +108,7 @@ static void hand_out(struct progress *p)
     if (p->request->abort && *p->request->abort)
         p->stopped = true;
     if (p->stopped)
-        p->vm->pinned->abort = 1;
+        p->vm->pinned->host[MGL_HOST_ABORT] = 1;
 }
 
 /* Until the kernel has ended. */
@@ -128,38 +123,6 @@ static mgl_status follow(struct progress *p, mgl_error *err)
     mgl_status status = mgl_cu_check(p->vm->cu, result, "running the kernel", err);
     if (!status)
         hand_out(p);
-    return status;
-}
-
-/* The watchdog's report in words. */
-static mgl_status read_report(const mgl_cuda_vm *vm, mgl_error *err)
-{
-    const mgl_program *program = vm->vm.program;
-    const volatile int32_t *report = vm->pinned->report;
-    if (report[MGL_REPORT_KIND] == MGL_REPORT_NONE)
-        return MGL_OK;
-    int task = report[MGL_REPORT_TASK], counter = report[MGL_REPORT_COUNTER];
-    char where[96];
-    mgl_text text = {0};
-    mgl_schedule_print_task(program, task, &text);
-    snprintf(where, sizeof where, "queue %d, task %d", report[MGL_REPORT_QUEUE], task);
-    mgl_status status;
-    if (report[MGL_REPORT_KIND] == MGL_REPORT_WAIT)
-        status = mgl_fail(err, MGL_WATCHDOG, where,
-                          "the watchdog stopped the kernel: queue %d, task %d waited %d ms for "
-                          "counter %s: wanted %u, seen %u, in epoch %d\n%s",
-                          report[MGL_REPORT_QUEUE], task, vm->deadline_ms,
-                          program->counters[counter].name,
-                          (unsigned)report[MGL_REPORT_WANTED], (unsigned)report[MGL_REPORT_SEEN],
-                          report[MGL_REPORT_EPOCH], text.bytes ? text.bytes : "");
-    else
-        status = mgl_fail(err, MGL_WATCHDOG, where,
-                          "the watchdog stopped the kernel: queue %d, task %d waited %d ms for page "
-                          "%u of its tape: wanted %u, seen %u, in epoch %d\n%s",
-                          report[MGL_REPORT_QUEUE], task, vm->deadline_ms, (unsigned)counter,
-                          (unsigned)report[MGL_REPORT_WANTED], (unsigned)report[MGL_REPORT_SEEN],
-                          report[MGL_REPORT_EPOCH], text.bytes ? text.bytes : "");
-    mgl_text_clear(&text);
     return status;
 }
 
@@ -193,7 +156,7 @@ static mgl_status collect(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm
         out->state[s] = q[MGL_SEQUENCE_STATE];
         out->score[s] = vm->score + (size_t)s * capacity;
     }
-    vm->sampled = vm->pinned->report[MGL_REPORT_SAMPLED] - 1;
+    vm->sampled = vm->pinned->host[MGL_HOST_SAMPLED] - 1;
     return MGL_OK;
 }
 
@@ -213,7 +176,7 @@ static mgl_status run(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_rep
     out->prefill_s = (progress.first_s > 0 ? progress.first_s : end) - start;
     out->decode_s = end - start - out->prefill_s;
     if (!status)
-        status = read_report(vm, err);
+        status = mgl_cuda_read_reports(vm, err);
     return status ? status : collect(vm, request, out, err);
 }
 
@@ -244,8 +207,8 @@ mgl_status mgl_cuda_get_logits(mgl_vm *base, float *logits, mgl_error *err)
     if (status)
         return status;
     mgl_cu_address from = vm->buffers[vm->io.logits] + (uint64_t)vm->sampled * bytes;
-    status = mgl_cu_check(vm->cu, vm->cu->copy_out(logits, from, bytes), "copying from the device",
-                          err);
+    status =
+        mgl_cu_check(vm->cu, vm->cu->copy_out(logits, from, bytes), "copying from the device", err);
     mgl_cuda_leave(vm);
     return status;
 }

@@ -85,12 +85,15 @@ static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mg
                         "the device has no cooperative launch; use --device cpu");
     size_t shared = mgl_cuda_shared_bytes(program);
     if (shared > (size_t)live->shared_bytes)
-        return mgl_fail(err, MGL_DEVICE, vm->name,
-                        "the program needs %zu bytes of shared memory a block, the device has %lld: "
-                        "take fewer ring_pages or stage_bytes",
-                        shared, (long long)live->shared_bytes);
-    status = mgl_cu_check(cu, cu->context_retain(&vm->context, vm->device),
+        return mgl_fail(
+            err, MGL_DEVICE, vm->name,
+            "the program needs %zu bytes of shared memory a block, the device has %lld: "
+            "take fewer ring_pages or stage_bytes",
+            shared, (long long)live->shared_bytes);
+    void *context = NULL;
+    status = mgl_cu_check(cu, cu->context_retain(&context, vm->device),
                           "opening the device's context", err);
+    vm->context = status ? NULL : context;
     snprintf(vm->facts.device, sizeof vm->facts.device, "%s", vm->name);
     return status;
 }
@@ -100,7 +103,9 @@ static mgl_status load_image(mgl_cuda_vm *vm, const mgl_cuda_image *image, mgl_e
     char log[1024] = "";
     int options[2] = {MGL_CU_JIT_ERROR_LOG, MGL_CU_JIT_ERROR_LOG_BYTES};
     void *values[2] = {log, (void *)(uintptr_t)sizeof log};
-    int result = vm->cu->module_load(&vm->module, image->bytes, 2, options, values);
+    void *module = NULL;
+    int result = vm->cu->module_load(&module, image->bytes, 2, options, values);
+    vm->module = result ? NULL : module;
     mgl_status status = mgl_cu_check(vm->cu, result, "loading the kernel", err);
     if (status && err && log[0]) {
         size_t n = strlen(err->message);
@@ -186,8 +191,7 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
     }
     vm->records = take(vm, record_bytes);
     vm->queues = take(vm, (size_t)program->queue_count * sizeof(mgl_device_queue));
-    vm->counter_bytes =
-        ((size_t)program->counter_count + 1) * MGL_COUNTER_WORDS * sizeof(uint32_t);
+    vm->counter_bytes = ((size_t)program->counter_count + 1) * MGL_COUNTER_WORDS * sizeof(uint32_t);
     vm->counters = take(vm, vm->counter_bytes);
 }
 
@@ -200,9 +204,8 @@ static mgl_status allocate(mgl_cuda_vm *vm, mgl_error *err)
                                      "asking for free memory", err);
     if (status)
         return status;
-    int result = vm->arena_bytes > free_bytes
-                     ? MGL_CU_OUT_OF_MEMORY
-                     : vm->cu->memory_alloc(&vm->arena, vm->arena_bytes);
+    int result = vm->arena_bytes > free_bytes ? MGL_CU_OUT_OF_MEMORY
+                                              : vm->cu->memory_alloc(&vm->arena, vm->arena_bytes);
     if (result == MGL_CU_OUT_OF_MEMORY)
         return mgl_fail(err, MGL_DEVICE, vm->name,
                         "too little device memory: %zu bytes are needed (%zu of weights, %zu of KV "
@@ -260,8 +263,7 @@ static mgl_status upload_weights(mgl_cuda_vm *vm, const mgl_graph *graph, mgl_er
             continue;
         status = mgl_pack_const(program, graph, i, room, err);
         if (!status)
-            status =
-                upload(vm, vm->buffers[i], room, mgl_buffer_bytes(&program->buffers[i]), err);
+            status = upload(vm, vm->buffers[i], room, mgl_buffer_bytes(&program->buffers[i]), err);
     }
     mgl_free(room);
     vm->facts.pack_s = mgl_clock_s() - start;
@@ -312,8 +314,8 @@ static mgl_status allocate_host(mgl_cuda_vm *vm, mgl_error *err)
     vm->output = mgl_alloc_zero(words, sizeof *vm->output);
     vm->score = mgl_alloc_zero(words, sizeof *vm->score);
     vm->pinned_bytes = sizeof(mgl_cuda_pinned) + words * sizeof(int32_t);
-    if (!vm->buffers || !vm->tapes || !vm->control || !vm->table || !vm->sequences ||
-        !vm->prompt || !vm->output || !vm->score)
+    if (!vm->buffers || !vm->tapes || !vm->control || !vm->table || !vm->sequences || !vm->prompt ||
+        !vm->output || !vm->score)
         return mgl_fail_memory(err, words * sizeof(int32_t));
     return MGL_OK;
 }
@@ -322,10 +324,10 @@ static mgl_status allocate_pinned(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_cu *cu = vm->cu;
     void *pinned = NULL;
-    mgl_status status = mgl_cu_check(
-        cu, cu->pinned_alloc(&pinned, vm->pinned_bytes, MGL_CU_PINNED_PORTABLE_MAPPED),
-        "allocating pinned memory", err);
-    vm->pinned = pinned;
+    mgl_status status =
+        mgl_cu_check(cu, cu->pinned_alloc(&pinned, vm->pinned_bytes, MGL_CU_PINNED_PORTABLE_MAPPED),
+                     "allocating pinned memory", err);
+    vm->pinned = status ? NULL : pinned;
     if (!status)
         status = mgl_cu_check(cu, cu->pinned_address(&vm->pinned_address, pinned, 0),
                               "mapping pinned memory", err);

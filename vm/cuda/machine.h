@@ -8,8 +8,8 @@
 
 /* Memory that host and kernel both see while the kernel runs. */
 typedef struct mgl_cuda_pinned {
-    volatile int32_t report[MGL_REPORT_WORDS];
-    volatile int32_t abort;    /* set by the host: sample ends the reply */
+    volatile int32_t host[MGL_HOST_WORDS];
+    volatile int32_t reports[MGL_MAX_QUEUES][MGL_REPORT_WORDS];
     volatile int32_t stream[]; /* (sequences, capacity) token + 1; 0: not yet */
 } mgl_cuda_pinned;
 
@@ -41,6 +41,9 @@ typedef struct mgl_cuda_vm {
 mgl_status mgl_cuda_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                         mgl_error *err);
 mgl_status mgl_cuda_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
+
+/* What the watchdog has to say after a launch: MGL_OK, or MGL_WATCHDOG in words. */
+mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err);
 
 /* The device's context on the calling thread, and back. */
 mgl_status mgl_cuda_enter(mgl_cuda_vm *vm, mgl_error *err);

@@ -83,8 +83,8 @@ void mgl_cuda_get_probe(mgl_cuda_probe *out)
         snprintf(out->cache_reason, sizeof out->cache_reason,
                  "compiled kernels are not kept: set MEGALITH_CACHE or HOME");
     else
-        out->cache = mgl_cuda_cache_usable(out->cache_path, out->cache_reason,
-                                           sizeof out->cache_reason);
+        out->cache =
+            mgl_cuda_cache_usable(out->cache_path, out->cache_reason, sizeof out->cache_reason);
 }
 
 mgl_status mgl_cuda_live_target(int ordinal, mgl_target *out, mgl_error *err)

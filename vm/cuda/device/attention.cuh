@@ -137,8 +137,8 @@ static __device__ __forceinline__ void score(const u8 *k, const float *q, float 
 }
 
 /* One warp's share of the positions: leaves its results in `to` (PASS_HEADS, RESULT), shared. */
-static __device__ void attend_warp(const machine &m, const attention &a, int s,
-                                   const positions &p, const float *q, float *to)
+static __device__ void attend_warp(const machine &m, const attention &a, int s, const positions &p,
+                                   const float *q, float *to)
 {
     const float scale = 1.0f / sqrtf((float)HEAD_DIM);
     const u8 *k = (const u8 *)a.k->at, *v = (const u8 *)a.v->at;
@@ -221,7 +221,8 @@ template <class FINISH>
 static __device__ void attend_rows(machine &m, const attention &a, const FINISH &finish)
 {
     float *q = m.s->partial, *results = q + PASS_HEADS * HEAD_DIM;
-    const int passes = (MGL_HEADS + PASS_HEADS - 1) / PASS_HEADS; /* of a row; the last may be short */
+    const int passes =
+        (MGL_HEADS + PASS_HEADS - 1) / PASS_HEADS; /* of a row; the last may be short */
     for (int item = 0; item < rows_of(m) * passes; item++) {
         int r = item / passes, head = item % passes * PASS_HEADS;
         const int *row = m.s->table + r * MGL_TABLE_WORDS;
@@ -240,8 +241,8 @@ static __device__ void attend_rows(machine &m, const attention &a, const FINISH 
         for (int e = m.tid; e < heads * HEAD_DIM; e += THREADS) {
             int h = e / HEAD_DIM, d = e % HEAD_DIM;
             float max, sum;
-            float value = merge_results(results + h * RESULT, PASS_HEADS * RESULT, PASS_WARPS, d,
-                                        &max, &sum);
+            float value =
+                merge_results(results + h * RESULT, PASS_HEADS * RESULT, PASS_WARPS, d, &max, &sum);
             finish(r, head + h, d, value, max, sum);
         }
     }

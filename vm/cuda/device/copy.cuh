@@ -101,9 +101,10 @@ static __device__ u64 copy_policy()
 /* Starts the copy of one page; by one thread. */
 static __device__ void copy_page(void *to, const u8 *from, u64 *full, u64 policy)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
-                 "r"(MGL_PAGE)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
+        "r"(MGL_PAGE)
+        : "memory");
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
                  " [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
                  "l"(from), "r"(MGL_PAGE), "r"(shared_address(full)), "l"(policy)

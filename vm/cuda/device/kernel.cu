@@ -37,18 +37,13 @@ static __device__ void fetch(const machine &m, uint4 *to, u32 offset, u32 bytes)
                      : "memory");
 }
 
-static __device__ void fetch_wait()
-{
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
 /* Waits for the task's edges; the leader. False: somebody's watchdog has spoken. */
 static __device__ bool wait_edges(const machine &m)
 {
-    const mgl_device_wait *waits =
-        (const mgl_device_wait *)((const u8 *)m.task + m.task->wait_at);
+    const mgl_device_wait *waits = (const mgl_device_wait *)((const u8 *)m.task + m.task->wait_at);
     for (int i = 0; i < m.task->waits; i++) {
-        const u32 *at = (const u32 *)m.launch->counters + (size_t)waits[i].counter * MGL_COUNTER_WORDS;
+        const u32 *at =
+            (const u32 *)m.launch->counters + (size_t)waits[i].counter * MGL_COUNTER_WORDS;
         u32 wanted = m.epoch * waits[i].per_epoch + waits[i].threshold, seen;
         u64 since = 0;
         for (u32 n = 1; (seen = load_acquire(at)) < wanted; n++)
@@ -64,9 +59,9 @@ static __device__ void signal(const machine &m)
 {
     const u32 *signals = (const u32 *)((const u8 *)m.task + m.task->signal_at);
     if (m.task->signals > 0)
-        __threadfence();
+        fence_gpu();
     for (int i = 0; i < m.task->signals; i++)
-        add_release((u32 *)m.launch->counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
+        add_relaxed((u32 *)m.launch->counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
 }
 
 static __device__ void execute(machine &m)
@@ -111,8 +106,11 @@ static __device__ void execute(machine &m)
 /* One task; m.task is in shared memory. False: the block leaves. */
 static __device__ bool run_task(machine &m, uint4 *next)
 {
+    int op = m.task->op;
+    fetch_norm(m, op == OP_NORM_LINEAR || op == OP_NORM_SWIGLU || op == OP_HEAD);
     if (m.tid == 0)
         m.s->leave = !wait_edges(m);
+    fetch_wait();
     consumer_barrier();
     if (m.s->leave)
         return false;
@@ -124,7 +122,7 @@ static __device__ bool run_task(machine &m, uint4 *next)
         return false;
     if (m.tid == 0)
         signal(m);
-    return m.task->op != OP_ENTER || m.s->control[MGL_CONTROL_GO];
+    return op != OP_ENTER || m.s->control[MGL_CONTROL_GO];
 }
 
 static __device__ void consume(machine &m, const mgl_device_queue &queue)

@@ -49,6 +49,30 @@ static __device__ float inverse_rms(const machine &m, const input &in, int j)
     return 1.0f / sqrtf(sum / (float)in.columns + __uint_as_float(MGL_EPS_BITS));
 }
 
+static __device__ __forceinline__ int padded(int columns)
+{
+    return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS;
+}
+
+/* Starts fetching the norm's weight of a task that has one: a constant, which need not wait for the
+ * task's edges. It stands at the end of the stage, where there is room behind the rows. */
+static __device__ void fetch_norm(machine &m, bool has_norm)
+{
+    m.norm = nullptr;
+    if (!has_norm)
+        return;
+    int columns = operand(m, 0).count[1], room = padded(columns);
+    if ((long long)(rows_of(m) + 1) * room > STAGE_FLOATS)
+        return;
+    const u8 *from = (const u8 *)operand(m, 1).at;
+    float *to = m.stage + STAGE_FLOATS - room;
+    m.norm = to;
+    for (int k = m.tid; k < columns; k += THREADS)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to + k)),
+                     "l"(from + k * 4)
+                     : "memory");
+}
+
 /* Copies row j to the stage, zeros behind it, and adds up its squares. */
 static __device__ void stage_row(machine &m, const input &in, int j)
 {
@@ -81,7 +105,7 @@ static __device__ void stage_row(machine &m, const input &in, int j)
 /* Makes the input ready: rows in the stage where they fit, and what their norm needs. */
 static __device__ void prepare(machine &m, input &in)
 {
-    in.padded = (in.columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS;
+    in.padded = padded(in.columns);
     in.staged = (long long)in.count * in.padded <= STAGE_FLOATS;
     in.vector = in.columns % 4 == 0 && in.stride % 4 == 0 && (u64)in.x % 16 == 0;
     if (!in.staged && !in.g)
@@ -89,10 +113,11 @@ static __device__ void prepare(machine &m, input &in)
     for (int j = 0; j < in.count; j++)
         stage_row(m, in, j);
     consumer_barrier();
+    const float *g = m.norm ? m.norm : in.g;
     for (int j = 0; in.staged && in.g && j < in.count; j++) {
         float scale = inverse_rms(m, in, j), *row = m.stage + (size_t)j * in.padded;
         for (int k = m.tid; k < in.columns; k += THREADS)
-            row[k] = row[k] * scale * in.g[k];
+            row[k] = row[k] * scale * g[k];
     }
     consumer_barrier();
 }
@@ -175,23 +200,26 @@ static __device__ __noinline__ void accumulate(machine &machine_of, const input 
     machine_of.dead = m.dead;
 }
 
-/* Activation rows that the machine code is made for: 1, 2, 4, 8 or 16. */
-static __device__ __forceinline__ int round_rows(int count)
+/* Activation rows that there is machine code for: 1, 2, 4, 8 or 16, without the stage 1, 4 or 16. */
+static __device__ __forceinline__ int round_rows(const input &in)
 {
+    int count = in.count;
+    if (!in.staged)
+        return count <= 1 ? 1 : count <= 4 ? 4 : 16;
     return count <= 1 ? 1 : count <= 2 ? 2 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
 }
 
 template <int R>
-static __device__ __forceinline__ void accumulate_rows(machine &m, const input &in,
-                                                       const mgl_device_segment &seg, int lo,
-                                                       int hi)
+static __device__ __forceinline__ void
+accumulate_rows(machine &m, const input &in, const mgl_device_segment &seg, int lo, int hi)
 {
-    if (R > 1 && MGL_ROWS <= R / 2)
+    const bool direct = R == 1 || R == 4 || R == 16;
+    if (R > 1 && MGL_ROWS <= (direct ? R / 4 : R / 2))
         return; /* never so many rows: no code for them */
     if (in.staged)
         accumulate<R, true>(m, in, seg, lo, hi);
-    else
-        accumulate<R, false>(m, in, seg, lo, hi);
+    else if (direct)
+        accumulate<direct ? R : 1, false>(m, in, seg, lo, hi);
 }
 
 static __device__ void accumulate_any(machine &m, const input &in, const mgl_device_segment &seg,
@@ -233,7 +261,7 @@ template <class FINISH>
 static __device__ void linear(machine &m, const input &in, const mgl_device_segment &seg,
                               const FINISH &finish)
 {
-    int rows = round_rows(in.count), chunk = PARTIALS / (MGL_WARPS * GROUP_ROWS * rows);
+    int rows = round_rows(in), chunk = PARTIALS / (MGL_WARPS * GROUP_ROWS * rows);
     for (int lo = 0; in.count > 0 && lo < seg.groups; lo += chunk) {
         int hi = min(lo + chunk, seg.groups);
         accumulate_any(m, in, seg, rows, lo, hi);
@@ -257,7 +285,7 @@ template <class FINISH>
 static __device__ void linear_pair(machine &m, const input &in, const mgl_device_segment &seg,
                                    const FINISH &finish)
 {
-    int rows = round_rows(in.count), chunk = PARTIALS / (MGL_WARPS * GROUP_ROWS * rows);
+    int rows = round_rows(in), chunk = PARTIALS / (MGL_WARPS * GROUP_ROWS * rows);
     float held = 0.0f;
     chunk = chunk > 1 ? chunk / 2 * 2 : 1;
     for (int lo = 0; in.count > 0 && lo < seg.groups; lo += chunk) {

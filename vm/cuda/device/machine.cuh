@@ -3,7 +3,7 @@
  * in shared memory, and MGL_WARPS consumer warps that execute the queue's tasks.
  *
  * Memory model. A task's stores, a barrier of the consumers, then one thread's gpu fence and
- * red.release on the counter; a waiting task's one thread polls with ld.acquire.gpu, then a
+ * add to the counter (a release); a waiting task's one thread polls with ld.acquire.gpu, then a
  * barrier. So everything before a signal is visible to every thread of a task that waited for it.
  * All loads of data are plain ones: never non-coherent ones (no __ldg, no __restrict__ on what a
  * task of this epoch writes), because the acquire does not reach those.
@@ -21,9 +21,9 @@
 #ifndef MGL_DEVICE_MACHINE_CUH
 #define MGL_DEVICE_MACHINE_CUH
 
-#define MGL_STEP_FN static __device__
+#define MGL_STEP_FN    static __device__
 #define MGL_SAMPLER_FN static __device__
-#define MGL_PHILOX_FN static __device__
+#define MGL_PHILOX_FN  static __device__
 #define MGL_FLOAT_BITS __float_as_uint
 #define MGL_BITS_FLOAT __uint_as_float
 
@@ -75,17 +75,24 @@ struct machine {
     float *stage; /* MGL_STAGE bytes */
     u8 *ring;     /* (MGL_RING, MGL_PAGE) */
     const mgl_record *task;
+    const float *norm; /* the task's norm weight in the stage, NULL: it is not there */
     u32 epoch;
-    u32 page;      /* next page, counted over all epochs, that this warp has not released */
-    u32 base;      /* page at which the tape of this epoch starts */
-    int landed;    /* `page` has landed: no need to ask again */
-    int dead;      /* the watchdog has spoken */
+    u32 page;   /* next page, counted over all epochs, that this warp has not released */
+    u32 base;   /* page at which the tape of this epoch starts */
+    int landed; /* `page` has landed: no need to ask again */
+    int dead;   /* the watchdog has spoken */
     int tid, warp, lane;
 };
 
 static __device__ __forceinline__ void consumer_barrier()
 {
     asm volatile("bar.sync 1, %0;" ::"n"((int)THREADS) : "memory");
+}
+
+/* This thread's fetches (cp.async) have landed. */
+static __device__ __forceinline__ void fetch_wait()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* ---- scopes and clocks ------------------------------------------------------------------------ */
@@ -97,9 +104,15 @@ static __device__ __forceinline__ u32 load_acquire(const u32 *at)
     return value;
 }
 
-static __device__ __forceinline__ void add_release(u32 *at)
+/* With a relaxed add behind it: a release of all that the block did before its last barrier. */
+static __device__ __forceinline__ void fence_gpu()
 {
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(at) : "memory");
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+static __device__ __forceinline__ void add_relaxed(u32 *at)
+{
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(at) : "memory");
 }
 
 static __device__ __forceinline__ u32 load_relaxed(const u32 *at)
@@ -137,30 +150,30 @@ static __device__ bool is_stopped(const mgl_device_launch *launch)
     return load_relaxed((const u32 *)launch->stopped) != 0;
 }
 
-/* What a wait does every so many polls: true when it has to give up. *since is 0 at the first look.
- * The first thread to expire writes the report. */
-static __device__ __noinline__ bool must_give_up(const mgl_device_launch *launch, u64 *since, int kind, int task,
-                                    u32 epoch, u32 which, u32 wanted, u32 seen)
+/* What a wait does every so many polls: true when it has to give up, because it is past its deadline
+ * or because another one is; then the queue's report says what it waited for. *since is 0 at the
+ * first look. */
+static __device__ __noinline__ bool must_give_up(const mgl_device_launch *launch, u64 *since,
+                                                 int kind, int task, u32 epoch, u32 which,
+                                                 u32 wanted, u32 seen)
 {
-    if (is_stopped(launch))
-        return true;
+    int *report = (int *)launch->reports + blockIdx.x * MGL_REPORT_WORDS;
     u64 now = clock_ns();
     if (*since == 0)
         *since = now;
-    if (now - *since < launch->deadline_ns)
-        return false;
-    if (atomicCAS((u32 *)launch->stopped, 0u, 1u) == 0) {
-        int *report = (int *)launch->report;
-        store_system(report + MGL_REPORT_QUEUE, (int)blockIdx.x);
-        store_system(report + MGL_REPORT_TASK, task);
-        store_system(report + MGL_REPORT_COUNTER, (int)which);
-        store_system(report + MGL_REPORT_WANTED, (int)wanted);
-        store_system(report + MGL_REPORT_SEEN, (int)seen);
-        store_system(report + MGL_REPORT_EPOCH, (int)epoch);
-        __threadfence_system();
-        store_system(report + MGL_REPORT_KIND, kind);
+    if (!is_stopped(launch)) {
+        if (now - *since < launch->deadline_ns)
+            return false;
+        if (atomicCAS((u32 *)launch->stopped, 0u, 1u) == 0)
+            store_system((int *)launch->host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
     }
-    return true;
+    store_system(report + MGL_REPORT_TASK, task);
+    store_system(report + MGL_REPORT_COUNTER, (int)which);
+    store_system(report + MGL_REPORT_WANTED, (int)wanted);
+    store_system(report + MGL_REPORT_SEEN, (int)seen);
+    store_system(report + MGL_REPORT_EPOCH, (int)epoch);
+    store_system(report + MGL_REPORT_KIND, kind);
+    return true; /* the host reads when the kernel has ended */
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------- */

@@ -12,23 +12,22 @@
 #define MGL_VM_CUDA_RECORD_H
 
 enum {
-    MGL_RECORD_BYTES = 1024,    /* the longest record: what shared memory keeps for one */
-    MGL_COUNTER_WORDS = 32,     /* u32s from one counter to the next: a line of 128 bytes each */
-    MGL_REPORT_WORDS = 8,       /* of the watchdog's report */
-    MGL_PARTIAL_BYTES = 11264,  /* shared memory for partial sums: see device/machine.cuh */
-    MGL_CUDA_MAX_WARPS = 16,    /* consumer warps of a block */
-    MGL_CUDA_MAX_PAGES = 64     /* of the ring */
+    MGL_RECORD_BYTES = 1024,   /* the longest record: what shared memory keeps for one */
+    MGL_COUNTER_WORDS = 32,    /* u32s from one counter to the next: a line of 128 bytes each */
+    MGL_PARTIAL_BYTES = 11264, /* shared memory for partial sums: see device/machine.cuh */
+    MGL_CUDA_MAX_WARPS = 16,   /* consumer warps of a block */
+    MGL_CUDA_MAX_PAGES = 64    /* of the ring */
 };
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols
  * (rows, positions) begin at 0 and count the whole extent. */
 typedef struct mgl_device_operand {
     unsigned long long at;
-    long long stride0;      /* of dimension 0; the others' fit 32 bits */
-    int stride1, stride2;   /* of dimensions 1 and 2 */
-    int count[3];           /* elements of the first three ranges */
-    int first0, extent0;    /* dimension 0: the range's start, the buffer's extent (splits) */
-    int first1;             /* dimension 1: the range's start (vocabulary) */
+    long long stride0;    /* of dimension 0; the others' fit 32 bits */
+    int stride1, stride2; /* of dimensions 1 and 2 */
+    int count[3];         /* elements of the first three ranges */
+    int first0, extent0;  /* dimension 0: the range's start, the buffer's extent (splits) */
+    int first1;           /* dimension 1: the range's start (vocabulary) */
 } mgl_device_operand;
 
 /* A segment, in blocks of 512 bytes. */
@@ -47,10 +46,10 @@ typedef struct mgl_device_wait {
 } mgl_device_wait;
 
 typedef struct mgl_record {
-    int op;                  /* mgl_op */
-    int task;                /* of the program: for the report */
-    unsigned next;           /* byte offset of the queue's next record */
-    unsigned next_bytes;     /* its length */
+    int op;              /* mgl_op */
+    int task;            /* of the program: for the report */
+    unsigned next;       /* byte offset of the queue's next record */
+    unsigned next_bytes; /* its length */
     int segments, waits, signals;
     unsigned segment_at, wait_at, signal_at; /* byte offsets in the record */
     int unused[2];
@@ -64,17 +63,24 @@ typedef struct mgl_device_queue {
     unsigned tasks;
 } mgl_device_queue;
 
-/* Words that the kernel tells the host (pinned): the watchdog's report, written by the first thread
- * whose wait expired, and by sample the row that it sampled last. */
+/* Words between host and kernel while it runs (pinned). */
 enum {
-    MGL_REPORT_KIND, /* MGL_REPORT_...; 0: nothing expired */
-    MGL_REPORT_QUEUE,
+    MGL_HOST_ABORT,   /* set by the host: sample ends the reply */
+    MGL_HOST_SAMPLED, /* by sample: the row that it sampled last + 1; 0: none yet */
+    MGL_HOST_EXPIRED, /* the queue whose watchdog spoke first + 1; 0: none did */
+    MGL_HOST_WORDS = 8
+};
+
+/* What a queue was waiting for when it gave up: one report a queue (pinned), so that the host can
+ * tell the wait that is to blame from those that only waited for the one to blame. */
+enum {
+    MGL_REPORT_KIND, /* MGL_REPORT_...; 0: it did not wait */
     MGL_REPORT_TASK,
     MGL_REPORT_COUNTER, /* or the page of the ring */
     MGL_REPORT_WANTED,
     MGL_REPORT_SEEN,
     MGL_REPORT_EPOCH,
-    MGL_REPORT_SAMPLED /* row + 1; 0: none yet */
+    MGL_REPORT_WORDS = 8
 };
 enum { MGL_REPORT_NONE, MGL_REPORT_WAIT, MGL_REPORT_RING };
 
@@ -83,9 +89,9 @@ typedef struct mgl_device_launch {
     unsigned long long records;     /* bytes */
     unsigned long long counters;    /* u32 (counters, MGL_COUNTER_WORDS), 0 at the start */
     unsigned long long stopped;     /* u32: a watchdog has spoken, everybody leaves */
-    unsigned long long report;      /* pinned u32 (MGL_REPORT_WORDS) */
+    unsigned long long host;        /* pinned i32 (MGL_HOST_WORDS) */
+    unsigned long long reports;     /* pinned i32 (queues, MGL_REPORT_WORDS) */
     unsigned long long stream;      /* pinned i32 (sequences, capacity): token + 1 */
-    unsigned long long host_abort;  /* pinned i32: the host asks to end */
     unsigned long long deadline_ns; /* of one wait */
 } mgl_device_launch;
 

@@ -1,0 +1,282 @@
+/* Importing: the provided checkpoints, what is said about those that are not supported, tensors
+ * that may stand there unused, mixed dtypes, rows, and a file that shrinks under a graph. */
+#include "importer/checkpoint.h"
+#include "tests/damaged/models.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MODELS MGL_SOURCE_DIR "/tests/models/"
+
+static char folder[64];
+
+static void set_up(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/megalith-checkpoint-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(folder + strlen(folder), 8, "/m");
+}
+
+static void tear_down(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %.*s", (int)strlen(folder) - 2, folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static mgl_checkpoint *import(const char *path)
+{
+    mgl_checkpoint *checkpoint = NULL;
+    mgl_error err = {0};
+    mgl_status status = mgl_import(path, &checkpoint, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return checkpoint;
+}
+
+/* The good model of tests/damaged with one edit, imported. */
+static mgl_checkpoint *import_edited(edit_kind edit, const char *file, const char *from,
+                                     const char *to)
+{
+    damaged_model model = {.edit = edit, .file = file, .from = from, .to = to};
+    ck_assert(write_damaged_model(&model, folder));
+    return import(folder);
+}
+
+static const struct {
+    const char *path;
+    mgl_geometry geometry;
+    int max_positions;
+    mgl_dtype dtype;
+    bool tied;
+    uint64_t parameters, bytes;
+    int files;
+} supported[] = {
+    {MODELS "tales-5m",
+     {256, 6, 4, 2, 64, 768, 913, 1e-5f},
+     1024,
+     MGL_BF16,
+     true,
+     4955648,
+     9911296,
+     2},
+    {MODELS "llama3-rope",
+     {128, 3, 4, 2, 32, 352, 913, 1e-6f},
+     512,
+     MGL_BF16,
+     true,
+     670720,
+     1341440,
+     1},
+    {MODELS "llama-linear-rope",
+     {128, 3, 4, 2, 32, 352, 913, 1e-6f},
+     512,
+     MGL_F16,
+     false,
+     787584,
+     1575168,
+     1},
+};
+
+START_TEST(test_provided)
+{
+    mgl_checkpoint *checkpoint = import(supported[_i].path);
+    const mgl_graph *graph = checkpoint->graph;
+    ck_assert_str_eq(checkpoint->folder, supported[_i].path);
+    ck_assert_str_eq(checkpoint->architecture, "LlamaForCausalLM");
+    ck_assert_mem_eq(&graph->geometry, &supported[_i].geometry, sizeof graph->geometry);
+    ck_assert_int_eq(graph->max_positions, supported[_i].max_positions);
+    ck_assert_int_eq(graph->dtype, supported[_i].dtype);
+    ck_assert_int_eq(graph->tied, supported[_i].tied);
+    ck_assert_uint_eq(checkpoint->parameters, supported[_i].parameters);
+    ck_assert_uint_eq(checkpoint->bytes, supported[_i].bytes);
+    ck_assert_int_eq(checkpoint->files, supported[_i].files);
+    ck_assert_int_eq(checkpoint->ignored, 0);
+    ck_assert_uint_eq(checkpoint->generation.end_count, 1);
+    ck_assert_int_eq(checkpoint->generation.end_tokens[0], 910);
+    mgl_checkpoint_close(checkpoint);
+    mgl_checkpoint_close(NULL);
+}
+END_TEST
+
+static const struct {
+    const char *path;
+    size_t count;
+    const char *reasons[2]; /* parts of "where: message" */
+} unsupported[] = {
+    {MODELS "mistral", 1, {"config.json: architectures: MistralForCausalLM is not supported"}},
+    {MODELS "qwen2",
+     2,
+     {"config.json: architectures: Qwen2ForCausalLM is not supported",
+      "layers.0.self_attn.k_proj.bias: biases can not be represented (9 tensors"}},
+    {MODELS "qwen3",
+     2,
+     {"config.json: architectures: Qwen3ForCausalLM is not supported",
+      "layers.0.self_attn.k_norm.weight: norms of q and k can not be represented (6 tensors"}},
+};
+
+START_TEST(test_unsupported)
+{
+    char said[2048];
+    mgl_checkpoint *checkpoint;
+    mgl_error err;
+    ck_assert_int_eq(mgl_import(unsupported[_i].path, &checkpoint, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_checkpoint_open(unsupported[_i].path, &checkpoint, &err), MGL_OK);
+    ck_assert_ptr_null(checkpoint->graph);
+    ck_assert_uint_eq(checkpoint->reasons.count, unsupported[_i].count);
+    for (size_t i = 0; i < checkpoint->reasons.count; i++) {
+        const mgl_reason *reason = &checkpoint->reasons.items[i];
+        snprintf(said, sizeof said, "%s: %s", reason->where, reason->message);
+        ck_assert_msg(strstr(said, unsupported[_i].reasons[i]) != NULL, "%s", said);
+    }
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(test_not_a_folder)
+{
+    mgl_checkpoint *checkpoint;
+    mgl_error err;
+    ck_assert_int_eq(mgl_import(MODELS "README.md", &checkpoint, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "is a file"));
+    ck_assert_int_eq(mgl_import(MODELS "none", &checkpoint, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "no such folder"));
+    ck_assert_int_eq(mgl_import(MODELS "tokenizers/qwen", &checkpoint, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.where, "config.json"));
+}
+END_TEST
+
+START_TEST(test_no_generation_config)
+{
+    mgl_checkpoint *checkpoint = import_edited(REMOVE, "generation_config.json", NULL, NULL);
+    ck_assert_uint_eq(checkpoint->generation.end_count, 1); /* of config.json */
+    ck_assert_int_eq(checkpoint->generation.end_tokens[0], 2);
+    ck_assert(!checkpoint->generation.do_sample);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Hugging Face does not load the stored head of a tied model, nor do we. */
+START_TEST(test_tied_with_head)
+{
+    mgl_checkpoint *checkpoint =
+        import_edited(REPLACE, "config.json", "embeddings\": false", "embeddings\": true");
+    const mgl_graph *graph = checkpoint->graph;
+    ck_assert(graph->tied);
+    ck_assert_int_eq(checkpoint->ignored, 1);
+    ck_assert_int_eq(mgl_graph_find_tensor(graph, "lm_head.weight"), -1);
+    ck_assert_uint_eq(checkpoint->bytes, 304);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* But it must fit, or the checkpoint is not what config.json says. */
+START_TEST(test_tied_with_wrong_head)
+{
+    char line[512];
+    mgl_checkpoint *checkpoint;
+    mgl_error err = {0};
+    damaged_model model = {.edit = HEADER,
+                           .file = "model.safetensors",
+                           .from = "[5,4],\"data_offsets\":[304,344]",
+                           .to = "[4,5],\"data_offsets\":[304,344]"};
+    ck_assert(write_damaged_model(&model, folder));
+    snprintf(line, sizeof line, "sed -i 's/embeddings\": false/embeddings\": true/' %s/config.json",
+             folder);
+    ck_assert_int_eq(system(line), 0);
+    ck_assert_int_eq(mgl_import(folder, &checkpoint, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "lm_head.weight");
+    ck_assert_str_eq(err.message, "its shape is [4, 5]; config.json makes it [5, 4]");
+}
+END_TEST
+
+START_TEST(test_stored_frequencies)
+{
+    mgl_checkpoint *checkpoint = import_edited(
+        HEADER, "model.safetensors", "[304,344]}",
+        "[304,344]},\"model.layers.0.self_attn.rotary_emb.inv_freq\":{\"dtype\":\"F32\","
+        "\"shape\":[0],\"data_offsets\":[344,344]}");
+    ck_assert_int_eq(checkpoint->ignored, 1);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Every tensor keeps its own dtype; the graph's is that of the largest. */
+START_TEST(test_mixed_dtypes)
+{
+    mgl_checkpoint *checkpoint =
+        import_edited(HEADER, "model.safetensors", "\"BF16\",\"shape\":[4],\"data_offsets\":[40",
+                      "\"F16\",\"shape\":[4],\"data_offsets\":[40");
+    const mgl_graph *graph = checkpoint->graph;
+    int norm = mgl_graph_find_tensor(graph, "model.layers.0.input_layernorm.weight");
+    ck_assert_int_eq(graph->tensors[norm].dtype, MGL_F16);
+    ck_assert_int_eq(graph->tensors[norm + 1].dtype, MGL_BF16);
+    ck_assert_int_eq(graph->dtype, MGL_BF16);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(test_rows)
+{
+    uint16_t whole[913], row[128];
+    static uint16_t table[913 * 128];
+    mgl_error err = {0};
+    mgl_checkpoint *checkpoint = import(MODELS "llama3-rope");
+    mgl_graph *graph = checkpoint->graph;
+    checkpoint->graph = NULL; /* the graph lives on without its checkpoint */
+    mgl_checkpoint_close(checkpoint);
+    ck_assert_int_eq(graph->read(graph, 0, 0, 913, table, &err), MGL_OK);
+    for (int i = 0; i < 913; i += 76) {
+        ck_assert_int_eq(graph->read(graph, 0, i, 1, row, &err), MGL_OK);
+        ck_assert_mem_eq(row, table + i * 128, sizeof row);
+    }
+    ck_assert_int_eq(graph->read(graph, 0, 913, 0, whole, &err), MGL_OK);
+    ck_assert_int_eq(graph->read(graph, 0, 912, 2, whole, &err), MGL_USAGE);
+    ck_assert_int_eq(graph->read(graph, 0, -1, 1, whole, &err), MGL_USAGE);
+    ck_assert_int_eq(graph->read(graph, 0, INT64_MAX, 1, whole, &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, "model.embed_tokens.weight");
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(test_shrinking_file)
+{
+    char path[128];
+    uint16_t table[20];
+    mgl_error err = {0};
+    mgl_checkpoint *checkpoint = import_edited(NONE, NULL, NULL, NULL);
+    const mgl_graph *graph = checkpoint->graph;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    ck_assert_int_eq(graph->read(graph, 0, 0, 5, table, &err), MGL_OK);
+    ck_assert_int_eq(truncate(path, 100), 0);
+    ck_assert_int_eq(graph->read(graph, 0, 0, 5, table, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, path);
+    ck_assert_ptr_nonnull(strstr(err.message, "shrank"));
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("checkpoint");
+    TCase *cases = tcase_create("checkpoint");
+    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_loop_test(cases, test_provided, 0, sizeof supported / sizeof *supported);
+    tcase_add_loop_test(cases, test_unsupported, 0, sizeof unsupported / sizeof *unsupported);
+    tcase_add_test(cases, test_not_a_folder);
+    tcase_add_test(cases, test_no_generation_config);
+    tcase_add_test(cases, test_tied_with_head);
+    tcase_add_test(cases, test_tied_with_wrong_head);
+    tcase_add_test(cases, test_stored_frequencies);
+    tcase_add_test(cases, test_mixed_dtypes);
+    tcase_add_test(cases, test_rows);
+    tcase_add_test(cases, test_shrinking_file);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,183 @@
+/*
+ * Ids and texts that Hugging Face's tokenizers gave: the fixtures in tests/models, and in goldens/
+ * tokenizers that were put together to reach every component and option. An entry there is a whole
+ * tokenizer, or a fixture (`base`) with parts replaced.
+ */
+#include "support.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Stands for a 0 within a string, which JSON can say and cJSON not. */
+#define NUL       "\\uE0FF"
+#define NUL_BYTES "\xEE\x83\xBF"
+
+static void read_json(const char *path, mgl_json *out)
+{
+    mgl_error err = {0};
+    char *text;
+    size_t length;
+    mgl_status status = mgl_file_read(path, (size_t)64 << 20, &text, &length, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    for (char *at = text; (at = strstr(at, "\\u0000"));)
+        memcpy(at, NUL, strlen(NUL));
+    status = mgl_json_parse(text, length, length, path, out, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_free(text);
+}
+
+/* The bytes of a string; release with mgl_text_clear. */
+static mgl_text text_of(const cJSON *object, const char *key)
+{
+    mgl_text text = {0};
+    const char *from = mgl_json_member(object, key)->valuestring, *at;
+    for (; (at = strstr(from, NUL_BYTES)); from = at + strlen(NUL_BYTES)) {
+        mgl_text_append(&text, from, (size_t)(at - from));
+        mgl_text_append(&text, "", 1);
+    }
+    mgl_text_put(&text, from);
+    return text;
+}
+
+/* The ids of a JSON array; release with mgl_ids_clear. */
+static mgl_ids ids_of(const cJSON *array)
+{
+    mgl_ids ids = {0};
+    ck_assert(cJSON_IsArray(array));
+    ids.count = (size_t)cJSON_GetArraySize(array);
+    ids.ids = mgl_alloc(ids.count * sizeof *ids.ids);
+    size_t at = 0;
+    for (const cJSON *item = array->child; item; item = item->next)
+        ids.ids[at++] = (int32_t)item->valuedouble;
+    return ids;
+}
+
+static void check_encode(const mgl_tokenizer *tokenizer, const cJSON *value, bool special,
+                         const char *what)
+{
+    mgl_text text = text_of(value, "text");
+    mgl_ids ids = ids_of(mgl_json_member(value, "ids"));
+    assert_encodes(tokenizer, text.bytes, text.length, special, ids.ids, ids.count, what);
+    mgl_ids_clear(&ids);
+    mgl_text_clear(&text);
+}
+
+static void check_decode(const mgl_tokenizer *tokenizer, const cJSON *value, const char *key,
+                         bool skip, const char *what)
+{
+    mgl_text text = text_of(value, key);
+    mgl_ids ids = ids_of(mgl_json_member(value, "ids"));
+    assert_decodes_bytes(tokenizer, ids.ids, ids.count, skip, text.bytes, text.length, what);
+    mgl_ids_clear(&ids);
+    mgl_text_clear(&text);
+}
+
+static const char *const fixtures[] = {
+    "tales-5m",
+    "tokenizers/smollm",
+    "tokenizers/qwen",
+    "tokenizers/metaspace",
+};
+
+START_TEST(test_fixtures)
+{
+    char path[1024];
+    mgl_json golden;
+    mgl_tokenizer *tokenizer;
+    mgl_error err = {0};
+    snprintf(path, sizeof path, "%s/tests/models/%s", MGL_SOURCE_DIR, fixtures[_i]);
+    ck_assert_msg(mgl_tokenizer_open(path, &tokenizer, &err) == MGL_OK, "%s", err.message);
+    snprintf(path, sizeof path, "%s/tests/models/%s/golden.json", MGL_SOURCE_DIR, fixtures[_i]);
+    read_json(path, &golden);
+    const cJSON *cases = mgl_json_member(golden.root, "tokenizer");
+    ck_assert_int_ge(cJSON_GetArraySize(cases), 25);
+    for (const cJSON *item = cases->child; item; item = item->next) {
+        check_encode(tokenizer, item, true, fixtures[_i]);
+        check_decode(tokenizer, item, "decoded", true, fixtures[_i]);
+    }
+    mgl_json_clear(&golden);
+    mgl_tokenizer_close(tokenizer);
+}
+END_TEST
+
+/* Puts the members of `parts` into `object`, in place of those of the same name. */
+static void replace_members(cJSON *object, const cJSON *parts)
+{
+    for (const cJSON *part = parts->child; part; part = part->next) {
+        cJSON_DeleteItemFromObjectCaseSensitive(object, part->string);
+        cJSON_AddItemToObject(object, part->string, cJSON_Duplicate(part, true));
+    }
+}
+
+static mgl_tokenizer *tokenizer_of(const cJSON *entry)
+{
+    const cJSON *base = mgl_json_member(entry, "base"), *model = mgl_json_member(entry, "model");
+    mgl_json file = {0};
+    cJSON *root = NULL;
+    if (cJSON_IsString(base)) {
+        char path[1024];
+        snprintf(path, sizeof path, "%s/tests/models/%s/tokenizer.json", MGL_SOURCE_DIR,
+                 base->valuestring);
+        read_json(path, &file);
+        root = file.root;
+        if (model) {
+            cJSON *own = cJSON_GetObjectItemCaseSensitive(root, "model");
+            replace_members(own, model);
+        }
+    } else {
+        root = cJSON_CreateObject();
+    }
+    replace_members(root, mgl_json_member(entry, "replace"));
+    char *text = cJSON_PrintUnformatted(root);
+    mgl_tokenizer *tokenizer = parse_tokenizer(text);
+    cJSON_free(text);
+    if (file.root)
+        mgl_json_clear(&file);
+    else
+        cJSON_Delete(root);
+    return tokenizer;
+}
+
+static const char *const collections[] = {"components", "models"};
+
+START_TEST(test_collections)
+{
+    char path[1024], what[80];
+    mgl_json golden;
+    int number = 0;
+    snprintf(path, sizeof path, "%s/tests/tokenizer/goldens/%s.json", MGL_SOURCE_DIR,
+             collections[_i]);
+    read_json(path, &golden);
+    const cJSON *entries = mgl_json_member(golden.root, "tokenizers");
+    ck_assert_int_ge(cJSON_GetArraySize(entries), 30);
+    for (const cJSON *entry = entries->child; entry; entry = entry->next, number++) {
+        mgl_tokenizer *tokenizer = tokenizer_of(entry);
+        snprintf(what, sizeof what, "%s, tokenizer %d", collections[_i], number);
+        for (const cJSON *item = mgl_json_member(entry, "encode")->child; item; item = item->next)
+            check_encode(tokenizer, item, cJSON_IsTrue(mgl_json_member(item, "special")), what);
+        for (const cJSON *item = mgl_json_member(entry, "decode")->child; item; item = item->next)
+            check_decode(tokenizer, item, "text",
+                         cJSON_IsTrue(mgl_json_member(item, "skip_special")), what);
+        mgl_tokenizer_close(tokenizer);
+    }
+    mgl_json_clear(&golden);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("goldens");
+    TCase *tcase = tcase_create("goldens");
+    tcase_add_loop_test(tcase, test_fixtures, 0, 4);
+    tcase_add_loop_test(tcase, test_collections, 0, 2);
+    tcase_set_timeout(tcase, 120);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

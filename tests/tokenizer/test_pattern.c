@@ -1,0 +1,169 @@
+/* Oniguruma's expressions run by PCRE2: what differs between the two, and what is refused. The
+ * matches are Oniguruma's own (by Hugging Face's Split, Removed and inverted). */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* All matches, each in brackets. */
+static void assert_matches(const char *onig, const char *text, const char *want)
+{
+    mgl_pattern *pattern;
+    mgl_pattern_scan scan = {.text = text, .length = strlen(text)};
+    mgl_error err = {0};
+    mgl_text got = {0};
+    bool found;
+    mgl_status status = mgl_pattern_regex(onig, "test.json", &pattern, &err);
+    ck_assert_msg(status == MGL_OK, "%s", err.message);
+    for (;;) {
+        status = mgl_pattern_next(pattern, &scan, &found, &err);
+        ck_assert_msg(status == MGL_OK, "%s", err.message);
+        if (!found)
+            break;
+        mgl_text_format(&got, "[%.*s]", (int)(scan.end - scan.start), text + scan.start);
+    }
+    ck_assert_msg(!strcmp(got.bytes ? got.bytes : "", want), "%s on \"%s\": %s, want %s", onig,
+                  text, got.bytes, want);
+    mgl_text_clear(&got);
+    mgl_pattern_free(pattern);
+}
+
+START_TEST(test_classes)
+{
+    assert_matches("\\s", "a\u180Eb c\u3000", "[ ][\u3000]"); /* U+180E is no space */
+    assert_matches("\\S+", "a b", "[a][b]");
+    assert_matches("\\h", "fgF", "[f][F]");
+    assert_matches("\\w+", "a\u0301\u00B2_-\u203F", "[a\u0301\u00B2_][\u203F]");
+    assert_matches("[\\w]", "\u00B2", "");
+    assert_matches("\\bfoo\\b", "foo foox xfoo", "[foo]");
+    assert_matches("[a[bc]]", "abcd", "[a][b][c]");
+    assert_matches("[a[^b]]", "abc", "[a][c]");
+    assert_matches("[^a[b]]", "abc", "[c]");
+    assert_matches("[\\w&&[^a]]", "ab", "[b]");
+    assert_matches("[^\\w&&[^a]]", "ab", "[a]");
+    assert_matches("[]a]", "]a", "[]][a]");
+    assert_matches("[a-\\d]", "a-1b", "[a][-][1]");
+    assert_matches("[[:alpha:]]", "a1", "[a]");
+    assert_matches("[[:^alpha:]]", "a1", "[1]");
+    assert_matches("\\p{Han}+", "\u4F60\u3042", "[\u4F60]");
+    assert_matches("\\p{^L}", "a1", "[1]");
+    assert_matches("\\P{Letter}", "a1", "[1]");
+    assert_matches("[^\\P{L}]", "a1", "[a]");
+    assert_matches("\\p{L}", "\U00031350\u1C89", "[\U00031350][\u1C89]"); /* Unicode 15 and 16 */
+}
+END_TEST
+
+START_TEST(test_anchors)
+{
+    assert_matches("^a", "a\na", "[a][a]");
+    assert_matches("a$", "a\na", "[a][a]");
+    assert_matches("\\s+$", "a \nb ", "[ ][ ]");
+    assert_matches("\\Aa|b\\z", "aab", "[a][b]");
+    assert_matches(".", "\n\r\u2028", "[\r][\u2028]");
+    assert_matches("(?m:.)", "\n", "[\n]");
+}
+END_TEST
+
+START_TEST(test_repeats)
+{
+    assert_matches("a{2,3}+b", "aaaaab", "[aaaaab]");
+    assert_matches("a{2}?b", "b aab", "[b][aab]");
+    assert_matches("a{,2}b", "aaab", "[aab]");
+    assert_matches("a{x", "a{x", "[a{x]");
+    assert_matches("a++a|b", "aab", "[b]");
+    assert_matches("a**", "aab", "[aa][]");
+    assert_matches("(?:ab)?+c", "abc", "[abc]");
+}
+END_TEST
+
+START_TEST(test_options)
+{
+    assert_matches("a(?i)b|c", "aB C ac", "[aB][ac]");
+    assert_matches("(?i:'s|'ll)x", "'Sx 'LLX", "['Sx]");
+    assert_matches("(?i)ss", "\u00DFSs", "[\u00DF][Ss]");
+    assert_matches("(?x: a b # c\n)", "ab", "[ab]");
+    assert_matches("(?i)\u017F|k", "sK\u212A", "[s][K][\u212A]");
+}
+END_TEST
+
+START_TEST(test_empty_matches)
+{
+    assert_matches("b*", "abc", "[][b][]");
+    assert_matches("", "ab", "[][][]");
+    assert_matches("\\b", "ab c", "[][][][]");
+}
+END_TEST
+
+static void assert_pattern_refused(const char *onig, const char *says)
+{
+    mgl_pattern *pattern = NULL;
+    mgl_error err = {0};
+    ck_assert_msg(mgl_pattern_regex(onig, "test.json", &pattern, &err) == MGL_BAD_INPUT, "%s",
+                  onig);
+    ck_assert_ptr_null(pattern);
+    ck_assert_str_eq(err.where, "test.json");
+    ck_assert_msg(strstr(err.message, says), "%s: %s", onig, err.message);
+}
+
+START_TEST(test_refusals)
+{
+    assert_pattern_refused("(a", "a group does not end");
+    assert_pattern_refused("a)", "no opening one");
+    assert_pattern_refused("[a", "does not end");
+    assert_pattern_refused("[b-a]", "empty");
+    assert_pattern_refused("*a", "nothing to repeat");
+    assert_pattern_refused("a\\", "ends in a backslash");
+    assert_pattern_refused("\\p{Nonesuch}", "can not be compiled");
+    assert_pattern_refused("\\p{L", "does not end");
+    assert_pattern_refused("(?~a)", "unknown kind");
+    assert_pattern_refused("(?(1)a|b)", "unknown kind");
+    assert_pattern_refused("(*FAIL)", "callout");
+    assert_pattern_refused("\\X", "not supported");
+    assert_pattern_refused("\\xE4", "raw byte");
+    assert_pattern_refused("\\x{110000}", "not one");
+    assert_pattern_refused("(?<=a+)b", "can not be compiled");
+}
+END_TEST
+
+START_TEST(test_deep_nesting_is_refused)
+{
+    char deep[4001];
+    memset(deep, '(', 4000);
+    deep[4000] = 0;
+    assert_pattern_refused(deep, "nested too deeply");
+    memset(deep, '[', 4000);
+    assert_pattern_refused(deep, "nested too deeply");
+}
+END_TEST
+
+/* A pattern that would run for ages ends in an error that says so. */
+START_TEST(test_match_limit)
+{
+    mgl_pattern *pattern;
+    char text[64];
+    mgl_error err = {0};
+    bool found;
+    memset(text, 'a', sizeof text);
+    mgl_pattern_scan scan = {.text = text, .length = sizeof text};
+    ck_assert_int_eq(mgl_pattern_regex("(?:a|aa)+b(?<!x)", "test.json", &pattern, &err), MGL_OK);
+    mgl_status status = mgl_pattern_next(pattern, &scan, &found, &err);
+    ck_assert_msg(status == MGL_BAD_INPUT || (status == MGL_OK && !found), "status %d", status);
+    mgl_pattern_free(pattern);
+    ck_assert_int_eq(mgl_pattern_regex("(?:a|aa)+[bc]\\b", "test.json", &pattern, &err), MGL_OK);
+    text[63] = 'd';
+    text[62] = 'c';
+    scan = (mgl_pattern_scan){.text = text, .length = sizeof text};
+    ck_assert_int_eq(mgl_pattern_next(pattern, &scan, &found, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "too much work"));
+    mgl_pattern_free(pattern);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        test_classes,  test_anchors,       test_repeats,     test_options,
+        test_refusals, test_empty_matches, test_match_limit, test_deep_nesting_is_refused,
+    };
+    return run_case("pattern", tests, sizeof tests / sizeof *tests);
+}

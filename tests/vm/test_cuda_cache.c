@@ -1,0 +1,170 @@
+/* The cache of compiled kernels: SHA-256, files that are damaged, folders that can not be written, and
+ * processes that share one. */
+#include <check.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "vm/cuda/cache.h"
+
+static char folder[64];
+
+static void setup(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/megalith-cache-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void teardown(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void path_of(char *path, size_t size, const char *key)
+{
+    snprintf(path, size, "%s/%s.kernel", folder, key);
+}
+
+/* FIPS 180-4's examples, and a million times `a` (NIST's long message). */
+START_TEST(sha256_is_fips_180)
+{
+    static const struct {
+        const char *text, *hash;
+    } cases[] = {{"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+                 {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+                 {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+                 {NULL, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mgl_sha256 hash;
+        unsigned char bytes[MGL_SHA256_BYTES];
+        char hex[MGL_CACHE_KEY];
+        mgl_sha256_start(&hash);
+        for (int n = 0; !cases[i].text && n < 1000000; n++)
+            mgl_sha256_add(&hash, "a", 1);
+        if (cases[i].text)
+            mgl_sha256_add(&hash, cases[i].text, strlen(cases[i].text));
+        mgl_sha256_end(&hash, bytes);
+        mgl_sha256_hex(bytes, hex);
+        ck_assert_str_eq(hex, cases[i].hash);
+    }
+}
+END_TEST
+
+START_TEST(what_is_kept_comes_back)
+{
+    char reason[200];
+    size_t length = 0;
+    ck_assert_ptr_null(mgl_cuda_cache_get(folder, "k", &length));
+    ck_assert(mgl_cuda_cache_put(folder, "k", "kernel\0bytes", 12, reason, sizeof reason));
+    char *back = mgl_cuda_cache_get(folder, "k", &length);
+    ck_assert_uint_eq(length, 12);
+    ck_assert_mem_eq(back, "kernel\0bytes", 13);
+    mgl_free(back);
+}
+END_TEST
+
+/* Every byte of the file changed, and every length it can be cut to. */
+START_TEST(a_damaged_file_counts_as_missing)
+{
+    char reason[200], path[256], good[64 + 12], bad[64 + 12];
+    size_t length, size = 8 + 8 + 32 + 12;
+    path_of(path, sizeof path, "k");
+    ck_assert(mgl_cuda_cache_put(folder, "k", "kernel bytes", 12, reason, sizeof reason));
+    FILE *file = fopen(path, "rb");
+    ck_assert_uint_eq(fread(good, 1, sizeof good, file), size);
+    fclose(file);
+    for (size_t i = 0; i < 2 * size; i++) {
+        memcpy(bad, good, size);
+        if (i < size)
+            bad[i] ^= 1;
+        file = fopen(path, "wb");
+        ck_assert_uint_eq(fwrite(bad, 1, i < size ? size : i - size, file),
+                          i < size ? size : i - size);
+        fclose(file);
+        ck_assert_ptr_null(mgl_cuda_cache_get(folder, "k", &length));
+    }
+    ck_assert(mgl_cuda_cache_put(folder, "k", "kernel bytes", 12, reason, sizeof reason));
+    void *back = mgl_cuda_cache_get(folder, "k", &length);
+    ck_assert_ptr_nonnull(back);
+    mgl_free(back);
+}
+END_TEST
+
+START_TEST(a_folder_that_can_not_be_made_is_told)
+{
+    char reason[400] = "", path[128];
+    snprintf(path, sizeof path, "%s/file", folder);
+    FILE *file = fopen(path, "w");
+    fclose(file);
+    snprintf(path, sizeof path, "%s/file/cache", folder);
+    ck_assert(!mgl_cuda_cache_put(path, "k", "x", 1, reason, sizeof reason));
+    ck_assert_msg(strstr(reason, path), "%s", reason);
+    ck_assert(!mgl_cuda_cache_usable(path, reason, sizeof reason));
+    snprintf(path, sizeof path, "%s/new/deep", folder);
+    ck_assert(mgl_cuda_cache_usable(path, reason, sizeof reason));
+}
+END_TEST
+
+/* Writers and readers of one key in several processes: a reader sees nothing or all of it. */
+START_TEST(processes_share_a_folder)
+{
+    enum { PROCESSES = 4, ROUNDS = 200, BYTES = 50000 };
+    pid_t children[PROCESSES];
+    char *bytes = mgl_alloc(BYTES);
+    memset(bytes, 'm', BYTES);
+    for (int p = 0; p < PROCESSES; p++) {
+        children[p] = fork();
+        ck_assert_int_ge(children[p], 0);
+        if (children[p])
+            continue;
+        int code = 0;
+        for (int i = 0; i < ROUNDS && !code; i++) {
+            char reason[200];
+            size_t length;
+            if (!mgl_cuda_cache_put(folder, "k", bytes, BYTES, reason, sizeof reason))
+                code = 1;
+            char *back = mgl_cuda_cache_get(folder, "k", &length);
+            if (!back || length != BYTES || memcmp(back, bytes, BYTES))
+                code = 2;
+            mgl_free(back);
+        }
+        _exit(code);
+    }
+    for (int p = 0; p < PROCESSES; p++) {
+        int status;
+        ck_assert_int_eq(waitpid(children[p], &status, 0), children[p]);
+        ck_assert_int_eq(status, 0);
+    }
+    mgl_free(bytes);
+    char command[128];
+    snprintf(command, sizeof command, "test $(ls %s | wc -l) = 1", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda_cache");
+    TCase *tests = tcase_create("cuda_cache");
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, sha256_is_fips_180);
+    tcase_add_test(tests, what_is_kept_comes_back);
+    tcase_add_test(tests, a_damaged_file_counts_as_missing);
+    tcase_add_test(tests, a_folder_that_can_not_be_made_is_told);
+    tcase_add_test(tests, processes_share_a_folder);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,92 @@
+/* NVRTC compiles the kernel for every architecture that we name, for models of several shapes and all
+ * dtypes; no device is needed. What is compiled is kept in the build folder, under its content's
+ * hash: run again, the test is quick unless the kernel changed. */
+#include "cuda_support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm/cuda/cuda.h"
+
+static const char *const targets[][2] = {
+    {"sm_80:108", "sm_80"},   {"sm_86:82", "sm_86"},      {"sm_89:128", "sm_89"},
+    {"sm_90a:132", "sm_90a"}, {"sm_100a:148", "sm_100a"}, {"sm_120a:170", "sm_120a"},
+};
+enum { TARGETS = sizeof targets / sizeof *targets };
+
+static const mgl_geometry tales = {256, 6, 4, 2, 64, 768, 913, 1e-5f};
+static const mgl_geometry one_billion = {2048, 16, 32, 8, 64, 8192, 128256, 1e-5f};
+static const mgl_geometry eight_billion = {4096, 32, 32, 8, 128, 14336, 128256, 1e-5f};
+
+static const struct {
+    const mgl_geometry *geometry;
+    device_options options;
+} shapes[] = {
+    {&tales, {.dtype = MGL_BF16, .capacity = 160}},
+    {&odd_model, {.dtype = MGL_F32, .capacity = 64, .warps = 16, .splits = 3}},
+    {&one_billion, {.dtype = MGL_F16, .capacity = 4096}},
+    {&eight_billion, {.dtype = MGL_BF16, .capacity = 2048, .sequences = 8}},
+    {&small_model, {.dtype = MGL_F32, .capacity = 64, .rows = 1, .warps = 1}},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static void compile(int target, int shape, const char *arch, bool ptx)
+{
+    mgl_error err;
+    mgl_cuda_image image;
+    mgl_graph *graph = random_graph(shapes[shape].geometry, 4096, true, MGL_F32, 1);
+    mgl_program *program = program_for(graph, targets[target][0], &shapes[shape].options);
+    ok(mgl_cuda_compile(program, arch, &image, &err), err);
+    printf("%s, shape %d: %zu bytes, %.1f s%s\n", arch, shape, image.length, image.compile_s,
+           image.cached ? " (kept from before)" : "");
+    ck_assert_int_eq(image.ptx, ptx);
+    ck_assert_uint_gt(image.length, 1000);
+    ck_assert_msg(!memcmp(image.bytes, ptx ? "//" : "\177ELF", ptx ? 2 : 4), "not what was asked");
+    if (ptx) /* memory that an epoch writes is never read non-coherently */
+        ck_assert_ptr_null(strstr(image.bytes, "ld.global.nc"));
+    mgl_cuda_image_clear(&image);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+/* Each architecture with two shapes, so that each shape meets two or more architectures. */
+START_TEST(every_architecture_compiles)
+{
+    compile(_i, _i % SHAPES, targets[_i][1], false);
+    compile(_i, (_i + 2) % SHAPES, targets[_i][1], false);
+}
+END_TEST
+
+START_TEST(ptx_compiles)
+{
+    compile(3, 0, "compute_80", true);
+}
+END_TEST
+
+START_TEST(an_unknown_architecture_is_told)
+{
+    mgl_error err;
+    mgl_cuda_image image;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 1);
+    mgl_program *program = program_for(graph, "sm_80:4", &shapes[4].options);
+    ck_assert_int_eq(mgl_cuda_compile(program, "sm_999", &image, &err), MGL_DEVICE);
+    ck_assert_msg(strstr(err.message, "sm_999"), "%s", err.message);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    int skip = skip_without_compiler("cuda_compile");
+    if (skip)
+        return skip;
+    setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/kernels", 1);
+    TCase *tests = tcase_create("cuda_compile");
+    tcase_set_timeout(tests, 600);
+    tcase_add_loop_test(tests, every_architecture_compiles, 0, TARGETS);
+    tcase_add_test(tests, ptx_compiles);
+    tcase_add_test(tests, an_unknown_architecture_is_told);
+    return fixture_main("cuda_compile", tests);
+}

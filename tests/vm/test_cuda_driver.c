@@ -1,0 +1,697 @@
+/*
+ * The host side of the CUDA machine without a GPU: a driver and a compiler of our own, whose memory is
+ * the host's and whose kernel does what a test says. Every call can be made to fail: each failure is
+ * one clear error, and nothing is lost (the sanitizers look).
+ */
+#include "cuda_support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "vm/cuda/cuda.h"
+#include "vm/cuda/device/record.h"
+#include "vm/cuda/driver.h"
+#include "vm/cuda/encode.h"
+#include "vm/cuda/machine.h"
+#include "vm/step.h"
+
+/* ---- a driver ------------------------------------------------------------------------------- */
+
+static struct {
+    int calls, fail_at; /* the fail_at-th call from now fails; 0: none */
+    int failure;        /* with this */
+    size_t free_bytes;  /* of the device */
+    int sms, blocks;    /* multiprocessors; blocks each takes */
+    int queries;        /* that say "not ready" */
+    void (*kernel)(const mgl_device_launch *launch);
+    mgl_device_launch launch;
+    int launches, contexts, allocations, modules, streams; /* alive */
+} fake;
+
+static int result(void)
+{
+    return ++fake.calls == fake.fail_at ? fake.failure : 0;
+}
+
+static int fake_init(unsigned flags)
+{
+    (void)flags;
+    return result();
+}
+static int fake_driver_version(int *version)
+{
+    *version = 13000;
+    return 0;
+}
+static int fake_error_name(int code, const char **name)
+{
+    *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_PLANTED";
+    return 0;
+}
+static int fake_error_string(int code, const char **text)
+{
+    (void)code;
+    *text = "planted by a test";
+    return 0;
+}
+static int fake_device_count(int *count)
+{
+    *count = 1;
+    return result();
+}
+static int fake_device_get(int *device, int ordinal)
+{
+    *device = ordinal;
+    return result();
+}
+static int fake_device_name(char *name, int length, int device)
+{
+    (void)device;
+    snprintf(name, (size_t)length, "Planted GPU");
+    return 0;
+}
+static int fake_device_attribute(int *value, int attribute, int device)
+{
+    (void)device;
+    *value = attribute == MGL_CU_DEVICE_MAJOR          ? 9
+             : attribute == MGL_CU_DEVICE_MINOR        ? 0
+             : attribute == MGL_CU_DEVICE_SM_COUNT     ? fake.sms
+             : attribute == MGL_CU_DEVICE_COOPERATIVE  ? 1
+             : attribute == MGL_CU_DEVICE_SHARED_OPTIN ? 232448
+                                                       : 0;
+    return 0;
+}
+static int fake_device_memory(size_t *bytes, int device)
+{
+    (void)device;
+    *bytes = (size_t)1 << 30;
+    return result();
+}
+static int fake_context_retain(void **context, int device)
+{
+    (void)device;
+    *context = &fake;
+    int code = result();
+    fake.contexts += !code;
+    return code;
+}
+static int fake_context_release(int device)
+{
+    (void)device;
+    fake.contexts--;
+    return 0;
+}
+static int fake_context_push(void *context)
+{
+    ck_assert_ptr_eq(context, &fake);
+    return 0;
+}
+static int fake_context_pop(void **context)
+{
+    *context = &fake;
+    return 0;
+}
+static int fake_module_load(void **module, const void *image, unsigned count, int *options,
+                            void **values)
+{
+    (void)count, (void)options, (void)values;
+    ck_assert_str_eq(image, "machine code");
+    *module = &fake.modules;
+    int code = result();
+    fake.modules += !code;
+    return code;
+}
+static int fake_module_unload(void *module)
+{
+    ck_assert_ptr_eq(module, &fake.modules);
+    fake.modules--;
+    return 0;
+}
+static int fake_module_function(void **function, void *module, const char *name)
+{
+    (void)module;
+    ck_assert_str_eq(name, "megalith");
+    *function = &fake.kernel;
+    return result();
+}
+static int fake_function_get(int *value, int attribute, void *function)
+{
+    (void)function;
+    *value = attribute == MGL_CU_FUNCTION_REGISTERS ? 168 : 0;
+    return 0;
+}
+static int fake_function_set(void *function, int attribute, int value)
+{
+    (void)function, (void)attribute, (void)value;
+    return result();
+}
+static int fake_occupancy(int *blocks, void *function, int threads, size_t shared_bytes)
+{
+    (void)function, (void)threads, (void)shared_bytes;
+    *blocks = fake.blocks;
+    return result();
+}
+static int fake_launch_cooperative(void *function, unsigned grid_x, unsigned grid_y,
+                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                   unsigned block_z, unsigned shared_bytes, void *stream,
+                                   void **arguments)
+{
+    (void)function, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
+    (void)shared_bytes, (void)stream, (void)grid_x;
+    int code = result();
+    memcpy(&fake.launch, arguments[0], sizeof fake.launch);
+    if (!code && fake.kernel)
+        fake.kernel(&fake.launch);
+    fake.launches += !code;
+    return code;
+}
+static int fake_memory_info(size_t *free_bytes, size_t *total)
+{
+    *free_bytes = *total = fake.free_bytes;
+    return result();
+}
+static int fake_memory_alloc(mgl_cu_address *address, size_t bytes)
+{
+    int code = result();
+    if (!code)
+        *address = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+    fake.allocations += !code;
+    return code;
+}
+static int fake_memory_free(mgl_cu_address address)
+{
+    free((void *)(uintptr_t)address);
+    fake.allocations--;
+    return 0;
+}
+static int fake_memory_set(mgl_cu_address to, unsigned char value, size_t bytes)
+{
+    memset((void *)(uintptr_t)to, value, bytes);
+    return result();
+}
+static int fake_copy_in(mgl_cu_address to, const void *from, size_t bytes)
+{
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return result();
+}
+static int fake_copy_out(void *to, mgl_cu_address from, size_t bytes)
+{
+    memcpy(to, (void *)(uintptr_t)from, bytes);
+    return result();
+}
+static int fake_pinned_alloc(void **memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    int code = result();
+    *memory = code ? NULL : malloc(bytes);
+    fake.allocations += !code;
+    return code;
+}
+static int fake_pinned_free(void *memory)
+{
+    free(memory);
+    fake.allocations--;
+    return 0;
+}
+static int fake_pinned_address(mgl_cu_address *address, void *memory, unsigned flags)
+{
+    (void)flags;
+    *address = (uintptr_t)memory;
+    return result();
+}
+static int fake_stream_create(void **stream, unsigned flags)
+{
+    (void)flags;
+    *stream = &fake.streams;
+    int code = result();
+    fake.streams += !code;
+    if (code)
+        *stream = NULL;
+    return code;
+}
+static int fake_stream_destroy(void *stream)
+{
+    ck_assert_ptr_eq(stream, &fake.streams);
+    fake.streams--;
+    return 0;
+}
+static int fake_stream_query(void *stream)
+{
+    (void)stream;
+    if (fake.queries > 0)
+        return fake.queries--, MGL_CU_NOT_READY;
+    return result();
+}
+static int fake_stream_synchronize(void *stream)
+{
+    (void)stream;
+    return result();
+}
+
+static const mgl_cu fake_cu = {
+#define MGL_X(member, symbol, arguments) .member = fake_##member,
+    MGL_CU_FUNCTIONS(MGL_X)
+#undef MGL_X
+        .path = "planted"};
+
+/* ---- a compiler ----------------------------------------------------------------------------- */
+
+static int nvrtc_compiles;
+
+static int fake_nvrtc_version(int *major, int *minor)
+{
+    *major = 13, *minor = 0;
+    return 0;
+}
+static int fake_nvrtc_create(void **program, const char *source, const char *name, int count,
+                             const char *const *headers, const char *const *names)
+{
+    ck_assert_ptr_nonnull(strstr(source, "__global__"));
+    ck_assert_str_eq(name, "vm/cuda/device/kernel.cu");
+    for (int i = 0; i < count; i++)
+        ck_assert(strlen(headers[i]) > 0 && strlen(names[i]) > 0);
+    *program = &nvrtc_compiles;
+    return result();
+}
+static int fake_nvrtc_compile(void *program, int count, const char *const *options)
+{
+    (void)program;
+    ck_assert_int_gt(count, 5);
+    ck_assert_str_eq(options[0], "-arch=sm_90a");
+    nvrtc_compiles++;
+    return result();
+}
+static int fake_nvrtc_log_size(void *program, size_t *bytes)
+{
+    (void)program;
+    *bytes = 4;
+    return 0;
+}
+static int fake_nvrtc_log(void *program, char *log)
+{
+    (void)program;
+    memcpy(log, "log", 4);
+    return 0;
+}
+static int fake_nvrtc_cubin_size(void *program, size_t *bytes)
+{
+    (void)program;
+    *bytes = 13;
+    return result();
+}
+static int fake_nvrtc_cubin(void *program, char *cubin)
+{
+    (void)program;
+    memcpy(cubin, "machine code", 13);
+    return result();
+}
+#define fake_nvrtc_ptx_size fake_nvrtc_cubin_size
+#define fake_nvrtc_ptx      fake_nvrtc_cubin
+static int fake_nvrtc_destroy(void **program)
+{
+    *program = NULL;
+    return 0;
+}
+
+static const mgl_nvrtc fake_nvrtc = {
+#define MGL_X(member, symbol, arguments) .member = fake_nvrtc_##member,
+    MGL_NVRTC_FUNCTIONS(MGL_X)
+#undef MGL_X
+        .path = "planted"};
+
+/* ---- fixtures ------------------------------------------------------------------------------- */
+
+static mgl_graph *graph;
+static mgl_program *program;
+static char folder[64];
+
+static void reset_fake(void)
+{
+    memset(&fake, 0, sizeof fake);
+    fake.free_bytes = (size_t)1 << 28;
+    fake.sms = 8;
+    fake.blocks = 1;
+    fake.failure = 719;
+}
+
+static void setup(void)
+{
+    reset_fake();
+    snprintf(folder, sizeof folder, "/tmp/megalith-driver-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("MEGALITH_CACHE", folder, 1);
+    mgl_cu_override(&fake_cu);
+    mgl_nvrtc_override(&fake_nvrtc);
+    graph = random_graph(&tiny_model, 64, true, MGL_F32, 1);
+    program = program_for(graph, "sm_90a:4",
+                          &(device_options){.dtype = MGL_BF16, .capacity = 32, .sequences = 2});
+}
+
+static void teardown(void)
+{
+    char command[128];
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+    mgl_cu_override(NULL);
+    mgl_nvrtc_override(NULL);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static mgl_status open_vm(mgl_vm **vm, mgl_error *err)
+{
+    mgl_vm_options options = {.kind = MGL_VM_CUDA, .unchecked = true, .deadline_ms = 700};
+    *vm = NULL;
+    return mgl_vm_open(program, graph, &options, vm, err);
+}
+
+static mgl_status run_vm(mgl_vm *vm, mgl_vm_report *report, mgl_error *err)
+{
+    static const int32_t prompt[3] = {1, 2, 3};
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 4};
+    return mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, report, err);
+}
+
+static void nothing_is_left(void)
+{
+    ck_assert_int_eq(fake.contexts, 0);
+    ck_assert_int_eq(fake.allocations, 0);
+    ck_assert_int_eq(fake.modules, 0);
+    ck_assert_int_eq(fake.streams, 0);
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+/* Every call of opening and running fails once: an error each time, nothing left, and it works when
+ * nothing fails. */
+START_TEST(every_driver_call_may_fail)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    int failures = 0;
+    for (int n = 1;; n++) {
+        reset_fake();
+        fake.fail_at = n;
+        err.message[0] = 0;
+        setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* so that the compiler is always asked */
+        mgl_status status = open_vm(&vm, &err);
+        if (!status)
+            status = run_vm(vm, &report, &err);
+        mgl_vm_close(vm);
+        nothing_is_left();
+        if (fake.calls < n) {
+            ck_assert_int_eq(status, MGL_OK);
+            break;
+        }
+        ck_assert_int_eq(status, MGL_DEVICE);
+        ck_assert_msg(err.message[0], "call %d failed without a message", n);
+        failures++;
+    }
+    ck_assert_int_gt(failures, 30);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    for (uint64_t n = 1;; n++) {
+        reset_fake();
+        mgl_alloc_fail_at(n, false);
+        mgl_status status = open_vm(&vm, &err);
+        uint64_t count = mgl_alloc_count();
+        mgl_alloc_fail_at(0, false);
+        mgl_vm_close(vm);
+        nothing_is_left();
+        if (count < n) {
+            ck_assert_int_eq(status, MGL_OK);
+            break;
+        }
+        /* the cache and the log of the compiler do without */
+        ck_assert(status == MGL_NO_MEMORY || status == MGL_OK);
+    }
+}
+END_TEST
+
+START_TEST(too_little_memory_is_told_in_bytes)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    char wanted[64];
+    fake.free_bytes = 12345;
+    ck_assert_int_eq(open_vm(&vm, &err), MGL_DEVICE);
+    snprintf(wanted, sizeof wanted, "12345 are free");
+    ck_assert_msg(strstr(err.message, wanted) && strstr(err.message, "bytes are needed"), "%s",
+                  err.message);
+    nothing_is_left();
+}
+END_TEST
+
+START_TEST(too_few_multiprocessors_are_told)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    fake.sms = 3;
+    ck_assert_int_eq(open_vm(&vm, &err), MGL_DEVICE);
+    ck_assert_msg(strstr(err.message, "4 queues") && strstr(err.message, "3 blocks"), "%s",
+                  err.message);
+    nothing_is_left();
+}
+END_TEST
+
+START_TEST(the_drivers_name_for_an_error_is_told)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    fake.fail_at = 1;
+    ck_assert_int_eq(open_vm(&vm, &err), MGL_DEVICE);
+    ck_assert_msg(strstr(err.message, "CUDA_ERROR_PLANTED (719)"), "%s", err.message);
+}
+END_TEST
+
+START_TEST(a_kernel_is_compiled_once)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_facts facts;
+    nvrtc_compiles = 0;
+    for (int i = 0; i < 3; i++) {
+        ok(open_vm(&vm, &err), err);
+        mgl_vm_get_facts(vm, &facts);
+        ck_assert_str_eq(facts.device, "Planted GPU");
+        ck_assert_int_eq(facts.registers, 168);
+        ck_assert_int_eq(facts.shared_bytes, (int)mgl_cuda_shared_bytes(program));
+        mgl_vm_close(vm);
+    }
+    ck_assert_int_eq(nvrtc_compiles, 1);
+}
+END_TEST
+
+/* ---- launches ------------------------------------------------------------------------------- */
+
+/* A kernel that makes two tokens and ends. */
+static void two_tokens(const mgl_device_launch *launch)
+{
+    volatile int32_t *stream = (int32_t *)(uintptr_t)launch->stream;
+    stream[0] = 8;
+    stream[1] = 10;
+    ((volatile int32_t *)(uintptr_t)launch->host)[MGL_HOST_SAMPLED] = 1;
+    const uint32_t *counters = (const uint32_t *)(uintptr_t)launch->counters;
+    for (int i = 0; i < program->counter_count * MGL_COUNTER_WORDS; i++)
+        ck_assert_uint_eq(counters[i], 0);
+}
+
+static bool hear(void *user, int sequence, int32_t token)
+{
+    int32_t *heard = user;
+    ck_assert_int_eq(sequence, 0);
+    heard[++heard[0]] = token;
+    return true;
+}
+
+START_TEST(tokens_are_handed_out_in_order)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    static const int32_t prompt[3] = {1, 2, 3};
+    int32_t heard[8] = {0};
+    float logits[64];
+    fake.kernel = two_tokens;
+    fake.queries = 3;
+    ok(open_vm(&vm, &err), err);
+    ck_assert_int_eq(mgl_vm_get_logits(vm, logits, &err), MGL_USAGE);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 4};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1, .on_token = hear, .user = heard};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    ck_assert_int_eq(report.launches, 1);
+    ck_assert_int_eq(heard[0], 2);
+    ck_assert_int_eq(heard[1], 7);
+    ck_assert_int_eq(heard[2], 9);
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    mgl_vm_close(vm);
+    nothing_is_left();
+}
+END_TEST
+
+/* The first task of a queue that waits for the counter. */
+static int waiting_task(int queue, int counter)
+{
+    const mgl_queue *q = &program->queues[queue];
+    for (int t = q->tasks.first; t < q->tasks.first + q->tasks.count; t++)
+        for (int w = 0; w < program->tasks[t].waits.count; w++)
+            if (program->waits[program->tasks[t].waits.first + w].counter == counter)
+                return t;
+    return -1;
+}
+
+static int counter_of(const char *name)
+{
+    for (int c = 0; c < program->counter_count; c++)
+        if (!strcmp(program->counters[c].name, name))
+            return c;
+    return -1;
+}
+
+static void report_wait(const mgl_device_launch *launch, int queue, const char *counter)
+{
+    int32_t *report = (int32_t *)(uintptr_t)launch->reports + queue * MGL_REPORT_WORDS;
+    report[MGL_REPORT_COUNTER] = counter_of(counter);
+    report[MGL_REPORT_TASK] = waiting_task(queue, counter_of(counter));
+    report[MGL_REPORT_WANTED] = 4;
+    report[MGL_REPORT_SEEN] = 3;
+    report[MGL_REPORT_EPOCH] = 0;
+    report[MGL_REPORT_KIND] = MGL_REPORT_WAIT;
+}
+
+/* Queue 3 waits for a counter all of whose signallers are past; the others wait further on. */
+static void one_to_blame(const mgl_device_launch *launch)
+{
+    for (int q = 0; q < program->queue_count; q++)
+        report_wait(launch, q, q == 3 ? "l0.o" : "l0.gate_up");
+    ((int32_t *)(uintptr_t)launch->host)[MGL_HOST_EXPIRED] = 1;
+}
+
+START_TEST(the_watchdog_names_the_wait_to_blame)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    fake.kernel = one_to_blame;
+    ok(open_vm(&vm, &err), err);
+    ck_assert_int_eq(run_vm(vm, &report, &err), MGL_WATCHDOG);
+    ck_assert_msg(strstr(err.message, "queue 3") && strstr(err.message, "counter l0.o:") &&
+                      strstr(err.message, "wanted 4, seen 3") && strstr(err.message, "norm_swiglu"),
+                  "%s", err.message);
+    fake.kernel = two_tokens;
+    ok(run_vm(vm, &report, &err), err);
+    mgl_vm_close(vm);
+}
+END_TEST
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+/* Records of a queue make a ring, fit their room, and carry what the task says. */
+START_TEST(records_are_the_tasks)
+{
+    mgl_error err;
+    mgl_cuda_tables tables;
+    uint64_t buffers[256] = {0}, tapes[4] = {1, 2, 3, 4};
+    ck_assert_int_lt(program->buffer_count, 256);
+    for (int i = 0; i < program->buffer_count; i++)
+        buffers[i] = (uint64_t)(i + 1) << 32;
+    ok(mgl_cuda_check_program(program, &err), err);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes}, &tables, &err), err);
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_device_queue *queue = &tables.queues[q];
+        unsigned at = queue->first, bytes = queue->first_bytes;
+        ck_assert_uint_eq(queue->tape, (uint64_t)q + 1);
+        for (unsigned i = 0; i < queue->tasks; i++) {
+            int index = program->queues[q].tasks.first + (int)i;
+            const mgl_task *task = &program->tasks[index];
+            const mgl_record *record = (const mgl_record *)(tables.records + at);
+            const mgl_device_operand *first = (const mgl_device_operand *)(record + 1);
+            ck_assert_uint_le(bytes, MGL_RECORD_BYTES);
+            ck_assert_uint_eq(bytes % 16, 0);
+            ck_assert_int_eq(record->op, (int)task->op);
+            ck_assert_int_eq(record->task, index);
+            ck_assert_int_eq(record->segments, task->segments.count);
+            ck_assert_int_eq(record->waits, task->waits.count);
+            ck_assert_int_eq(record->signals, task->signals.count);
+            if (task->in.count > 0)
+                ck_assert_uint_eq(first->at >> 32,
+                                  (uint64_t)program->regions[task->in.first].buffer + 1);
+            at = record->next;
+            bytes = record->next_bytes;
+        }
+        ck_assert_uint_eq(at, queue->first);
+    }
+    mgl_cuda_tables_clear(&tables);
+}
+END_TEST
+
+START_TEST(what_the_machine_has_not_is_refused)
+{
+    mgl_error err;
+    program->regions[0].flag = true;
+    ck_assert_int_eq(mgl_cuda_check_program(program, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, "flag"), "%s", err.message);
+    program->regions[0].flag = false;
+    program->exec.warps = 17;
+    ck_assert_int_eq(mgl_cuda_check_program(program, &err), MGL_BAD_INPUT);
+    program->exec.warps = 8;
+    ok(mgl_cuda_check_program(program, &err), err);
+    program->segments[0].col_hi--;
+    ck_assert_int_eq(mgl_cuda_check_program(program, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, "columns"), "%s", err.message);
+}
+END_TEST
+
+/* ---- what there is -------------------------------------------------------------------------- */
+
+START_TEST(the_probe_tells_what_there_is)
+{
+    mgl_error err;
+    mgl_target target;
+    mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
+    mgl_cuda_get_probe(probe);
+    ck_assert(probe->driver && probe->nvrtc && probe->cache);
+    ck_assert_int_eq(probe->driver_version, 13000);
+    ck_assert_int_eq(probe->device_count, 1);
+    ck_assert_str_eq(probe->devices[0].arch, "sm_90a");
+    ck_assert_str_eq(probe->cache_path, folder);
+    ok(mgl_cuda_live_target(0, &target, &err), err);
+    ck_assert_str_eq(target.arch, "sm_90a");
+    ck_assert_int_eq(target.queues, 8);
+    ck_assert_int_eq(target.shared_bytes, 232448);
+    ck_assert_int_eq(mgl_cuda_live_target(1, &target, &err), MGL_DEVICE);
+    ck_assert_msg(strstr(err.message, "device 1"), "%s", err.message);
+    fake.calls = 0;
+    fake.fail_at = 1;
+    mgl_cuda_get_probe(probe);
+    ck_assert(!probe->driver && probe->driver_reason[0]);
+    mgl_free(probe);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("cuda_driver");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, every_driver_call_may_fail);
+    tcase_add_test(tests, every_allocation_may_fail);
+    tcase_add_test(tests, too_little_memory_is_told_in_bytes);
+    tcase_add_test(tests, too_few_multiprocessors_are_told);
+    tcase_add_test(tests, the_drivers_name_for_an_error_is_told);
+    tcase_add_test(tests, a_kernel_is_compiled_once);
+    tcase_add_test(tests, tokens_are_handed_out_in_order);
+    tcase_add_test(tests, the_watchdog_names_the_wait_to_blame);
+    tcase_add_test(tests, records_are_the_tasks);
+    tcase_add_test(tests, what_the_machine_has_not_is_refused);
+    tcase_add_test(tests, the_probe_tells_what_there_is);
+    return fixture_main("cuda_driver", tests);
+}

@@ -1,0 +1,81 @@
+/*
+ * The watchdog in words. When one queue's wait expires, all queues leave, and each says what it was
+ * waiting for. Most of them waited only for others that waited too; the one to blame waits for a
+ * counter whose signals were all given: none of the counter's signalling tasks is still to come.
+ * Where there is none (a cycle), the wait that expired first is told.
+ */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "schedule/schedule.h"
+#include "vm/cuda/machine.h"
+
+/* Whether `task` of `queue` is still to come in an epoch before `epochs`. A queue that has no report
+ * got through. */
+static bool is_pending(const mgl_cuda_vm *vm, int queue, int task, int64_t epochs)
+{
+    const volatile int32_t *report = vm->pinned->reports[queue];
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_NONE)
+        return false;
+    int64_t done = (int64_t)report[MGL_REPORT_EPOCH] + (task < report[MGL_REPORT_TASK]);
+    return done < epochs;
+}
+
+/* Whether the queue waits for a counter that nobody will signal any more. */
+static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
+{
+    const mgl_program *program = vm->vm.program;
+    const volatile int32_t *report = vm->pinned->reports[queue];
+    if (report[MGL_REPORT_KIND] != MGL_REPORT_WAIT)
+        return false;
+    int counter = report[MGL_REPORT_COUNTER], task = report[MGL_REPORT_TASK];
+    int64_t epochs =
+        report[MGL_REPORT_EPOCH]; /* that the wait asks for: threshold 0, the ones before */
+    for (int i = 0; i < program->tasks[task].waits.count; i++) {
+        const mgl_wait *wait = &program->waits[program->tasks[task].waits.first + i];
+        if (wait->counter == counter && wait->threshold > 0) {
+            epochs++;
+            break;
+        }
+    }
+    for (int q = 0; q < program->queue_count; q++)
+        for (int i = 0; i < program->queues[q].tasks.count; i++) {
+            const mgl_task *t = &program->tasks[program->queues[q].tasks.first + i];
+            for (int s = 0; s < t->signals.count; s++)
+                if (program->signals[t->signals.first + s] == counter &&
+                    is_pending(vm, q, program->queues[q].tasks.first + i, epochs))
+                    return false;
+        }
+    return true;
+}
+
+mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    int queue = vm->pinned->host[MGL_HOST_EXPIRED] - 1;
+    char where[96], what[300];
+    mgl_text line = {0};
+    if (queue < 0)
+        return MGL_OK;
+    for (int q = 0; q < program->queue_count; q++)
+        if (is_to_blame(vm, q)) {
+            queue = q;
+            break;
+        }
+    const volatile int32_t *report = vm->pinned->reports[queue];
+    int task = report[MGL_REPORT_TASK], counter = report[MGL_REPORT_COUNTER];
+    mgl_schedule_print_task(program, task, &line);
+    snprintf(where, sizeof where, "queue %d, task %d", queue, task);
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_WAIT)
+        snprintf(what, sizeof what, "counter %s", program->counters[counter].name);
+    else
+        snprintf(what, sizeof what, "page %u of its tape", (unsigned)counter);
+    mgl_status status = mgl_fail(
+        err, MGL_WATCHDOG, where,
+        "the watchdog stopped the kernel after %d ms: queue %d, task %d waits for %s: "
+        "wanted %u, seen %u, in epoch %d\n%s",
+        vm->deadline_ms, queue, task, what, (unsigned)report[MGL_REPORT_WANTED],
+        (unsigned)report[MGL_REPORT_SEEN], report[MGL_REPORT_EPOCH], line.bytes ? line.bytes : "");
+    mgl_text_clear(&line);
+    return status;
+}
