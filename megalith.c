@@ -1,7 +1,8 @@
 /*
- * A model, from its folder to its tokens. mgl_model_open below is the whole pipeline: import, lower,
- * validate, load; mgl_model_generate runs it. Everything else here says what the parts do not know of
- * each other: which machine there is, which number format it wants, how long a reply may be.
+ * A model, from its folder to its tokens. mgl_model_open below is the whole pipeline: import,
+ * lower, validate, load; mgl_model_generate runs it. Everything else here says what the parts do
+ * not know of each other: which machine there is, which number format it wants, how long a reply
+ * may be.
  */
 #include "pipeline.h"
 
@@ -32,7 +33,7 @@ const char *mgl_version(void)
     return MGL_VERSION;
 }
 
-/* ---- which machine, which program ----------------------------------------------------------------- */
+/* ---- which machine, which program ------------------------------------------------------------ */
 
 static mgl_status use_cpu(mgl_machine *out, mgl_error *err)
 {
@@ -127,7 +128,7 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
     return status ? status : mgl_schedule_lower(graph, target, &options, &config, out, err);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* A schedule says by itself what lowering would be told. */
 static mgl_status check_options(const mgl_open_options *options, mgl_error *err)
@@ -157,6 +158,16 @@ static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
                               err);
 }
 
+/* The validator knows lines, not files. */
+static void name_schedule(const char *path, mgl_error *err)
+{
+    if (!err)
+        return;
+    char line[sizeof err->where];
+    memcpy(line, err->where, sizeof line);
+    snprintf(err->where, sizeof err->where, "%.150s%s%.100s", path, line[0] ? ": " : "", line);
+}
+
 /* The pipeline. mgl_vm_open hands the program to the validator before it does anything else. */
 static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_options *options,
                              mgl_error *err)
@@ -175,6 +186,8 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
         .kind = machine.kind, .device = machine.device, .deadline_ms = options->deadline_ms};
     if (!status)
         status = mgl_vm_open(model->program, model->checkpoint->graph, &vm, &model->vm, err);
+    if (status == MGL_REJECTED && options->schedule)
+        name_schedule(options->schedule, err);
     if (status)
         return status;
     mgl_vm_get_facts(model->vm, &facts);
@@ -228,7 +241,7 @@ void mgl_model_cancel(mgl_model *model)
     model->abort = 1;
 }
 
-/* ---- a reply ----------------------------------------------------------------------------------------- */
+/* ---- a reply --------------------------------------------------------------------------------- */
 
 static mgl_status check_ids(const mgl_model *model, const char *where, const int32_t *ids,
                             size_t count, size_t least, mgl_error *err)

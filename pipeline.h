@@ -1,6 +1,6 @@
 /*
- * The steps of the pipeline that mgl_model_open and the verbs of the command line share: which machine,
- * and which program for it. Implemented in megalith.c.
+ * The steps of the pipeline that mgl_model_open and the verbs of the command line share: which
+ * machine, and which program for it. Implemented in megalith.c.
  */
 #ifndef MGL_PIPELINE_H
 #define MGL_PIPELINE_H

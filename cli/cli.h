@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
 typedef enum mgl_cli_kind {
     MGL_CLI_flag, /* --json */
@@ -62,7 +62,7 @@ typedef struct mgl_cli_option {
 #define MGL_CLI_JSON_OPTION(X)                                                                     \
     X(flag, json, "--json", NULL, 0, 0, "one JSON object on standard output")
 
-/* ---- verbs -------------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 typedef struct mgl_cli_verb {
     const char *name, *operand; /* operand: "MODEL", "F.mls"; NULL when it takes none */
@@ -115,12 +115,12 @@ bool mgl_cli_wants_json(const mgl_cli_verb *verb, const void *options);
 /* A list of ids, "1,2,3": fails with `what` as the place. Release with mgl_ids_clear. */
 mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err);
 
-/* ---- help --------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 void mgl_cli_print_help(void);
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb);
 
-/* ---- files and streams --------------------------------------------------------------------------- */
+/* ---- files and streams ----------------------------------------------------------------------- */
 
 /* Standard output. A failure is remembered for mgl_cli_output_end; false from the first on. */
 bool mgl_cli_print(const char *bytes, size_t length);
@@ -137,7 +137,7 @@ mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err);
 
 enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list that is read */
 
-/* ---- a JSON array of texts or of ids --------------------------------------------------------------- */
+/* ---- a JSON array of texts or of ids --------------------------------------------------------- */
 
 typedef struct mgl_cli_texts {
     char **texts;    /* (count) */

@@ -96,7 +96,7 @@ static mgl_status score(const struct options *o, const char *folder, const corpu
 static void print_result(const mgl_eval_result *result, bool json)
 {
     if (!json) {
-        mgl_cli_printf("texts       %zu\ntokens      %zu\nnll         %.6f\nperplexity  %.6f\n",
+        mgl_cli_printf("texts       %zu\ntokens      %zu\nnll         %.4f\nperplexity  %.6f\n",
                        result->texts, result->tokens, result->nll, result->perplexity);
         return;
     }

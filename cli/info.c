@@ -1,5 +1,5 @@
-/* megalith info MODEL: what a checkpoint is, how large, and whether Megalith can run it, and if not, all
- * the reasons why. */
+/* megalith info MODEL: what a checkpoint is, how large, and whether Megalith can run it, and if
+ * not, all the reasons why. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
 

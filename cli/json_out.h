@@ -1,7 +1,7 @@
 /*
- * The JSON that verbs print: one object, built in memory and written at once, so that a failure on the
- * way never leaves half an object on standard output. Commas are put by the writer. Strings come out
- * as valid UTF-8 whatever bytes they hold; numbers that JSON can not say become null.
+ * The JSON that verbs print: one object, built in memory and written at once, so that a failure on
+ * the way never leaves half an object on standard output. Commas are put by the writer. Strings
+ * come out as valid UTF-8 whatever bytes they hold; numbers that JSON can not say become null.
  */
 #ifndef MGL_CLI_JSON_OUT_H
 #define MGL_CLI_JSON_OUT_H

@@ -1,5 +1,5 @@
-/* megalith lower MODEL: the schedule that `run` would use, as text, ready to be read, edited, checked
- * and run. */
+/* megalith lower MODEL: the schedule that `run` would use, as text, ready to be read, edited,
+ * checked and run. */
 #include "cli/cli.h"
 
 #include "importer/checkpoint.h"

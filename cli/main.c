@@ -1,6 +1,7 @@
 /*
  * megalith VERB ...: finds the verb, reads its flags by its table, lets it work, and turns what
- * happened into the exit code and the one message (or, with --json, the one object) of the contract.
+ * happened into the exit code and the one message (or, with --json, the one object) of the
+ * contract.
  */
 #include "cli/cli.h"
 #include "cli/json_out.h"

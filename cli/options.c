@@ -1,7 +1,7 @@
 /*
- * Reading a command line by a verb's table of options. Strict: a number is a whole number and within
- * its range, a flag stands once, and what is not in the table is an error that names the nearest flag
- * that is.
+ * Reading a command line by a verb's table of options. Strict: a number is a whole number and
+ * within its range, a flag stands once, and what is not in the table is an error that names the
+ * nearest flag that is.
  *
  *     --flag value     --flag=value     --     (behind it everything is an operand)
  */

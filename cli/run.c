@@ -1,6 +1,6 @@
 /*
- * megalith run MODEL: a reply, streamed token by token. Ctrl-C ends it at its next token with what was
- * said so far; a second Ctrl-C ends the program at once.
+ * megalith run MODEL: a reply, streamed token by token. Ctrl-C ends it at its next token with what
+ * was said so far; a second Ctrl-C ends the program at once.
  */
 #include "cli/cli.h"
 #include "cli/json_out.h"

@@ -1,6 +1,6 @@
 /*
- * Standard streams and files. What goes to standard output passes through here, so that a full disk is
- * reported and a reader who went away (a closed pipe: SIGPIPE is ignored) ends the work quietly.
+ * Standard streams and files. What goes to standard output passes through here, so that a full disk
+ * is reported and a reader who went away (a closed pipe: SIGPIPE is ignored) ends the work quietly.
  */
 #include "cli/cli.h"
 

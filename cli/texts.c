@@ -1,7 +1,8 @@
 /*
- * A JSON array of strings, as --texts takes it. Texts may hold the character U+0000, which the strict
- * reader refuses because a C string can not carry it: it is given the file with another control
- * character in its place, and the strings, by then known to be well-formed, are unescaped here.
+ * A JSON array of strings, as --texts takes it. Texts may hold the character U+0000, which the
+ * strict reader refuses because a C string can not carry it: it is given the file with another
+ * control character in its place, and the strings, by then known to be well-formed, are unescaped
+ * here.
  */
 #include "cli/cli.h"
 

@@ -2,11 +2,11 @@
  * How well a model tells texts: teacher-forced negative log-likelihood and perplexity, through the
  * public interface alone.
  *
- *     nll = - sum over texts, over i >= 1, of log p(token i | tokens 0 .. i-1)      (natural logarithm)
+ *     nll = - sum over texts, over i >= 1, of ln p(token i | tokens 0 .. i-1)
  *     perplexity = exp(nll / tokens)
  *
- * as Hugging Face's documentation of perplexity has it for texts that fit the context: each text with
- * the tokenizer's own special tokens, its first token not scored.
+ * as Hugging Face's documentation of perplexity has it for texts that fit the context: each text
+ * with the tokenizer's own special tokens, its first token not scored.
  */
 #ifndef MGL_EVAL_EVAL_H
 #define MGL_EVAL_EVAL_H

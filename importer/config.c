@@ -37,7 +37,6 @@ static const struct forbidden {
     {"mlp_bias", OFF, "biases in the feed-forward layers can not be represented"},
     {"use_bias", OFF, "biases can not be represented"},
     {"qkv_bias", OFF, "biases in the attention can not be represented"},
-    {"pretraining_tp", ONE, "sliced projections of tensor-parallel pretraining are not supported"},
     {"quantization_config", OFF, "quantized checkpoints are not supported; use the original one"},
     {"compression_config", OFF, "compressed checkpoints are not supported; use the original one"},
     {"partial_rotary_factor", ONE, "rope on a part of each head can not be represented"},

@@ -108,8 +108,8 @@ typedef struct mgl_open_options {
     const char *device;   /* "auto" (default), "cpu", "cuda" or "cuda:1" */
     const char *dtype;    /* "auto" (the file's on a GPU, f32 on a CPU), "f32", "bf16", "f16" */
     const char *config;   /* path of a ScheduleConfig, or NULL */
-    const char *schedule; /* path of a schedule text that replaces the lowered one, or NULL; it has its
-                             own dtype and capacity, so neither they nor a config can be given */
+    const char *schedule; /* path of a schedule text that replaces the lowered one, or NULL; it
+                             states dtype and capacity: these and config can not be given then */
     int32_t capacity;     /* KV positions a sequence; 0: min(wanted, max_position_embeddings) */
     int32_t wanted;       /* positions that the longest reply would fill; 0: 4,096 */
     int32_t deadline_ms;  /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */

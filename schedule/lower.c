@@ -699,7 +699,6 @@ static mgl_status check_choices(const mgl_graph *graph, const mgl_target *target
                                 const mgl_lower_options *options, const mgl_schedule_config *config,
                                 mgl_error *err)
 {
-    static const char *const steps[] = {"qkv", "attend", "o", "gate_up", "down", "head"};
     if (target->queues < 1 || target->queues > MGL_MAX_QUEUES)
         return mgl_fail(err, MGL_BAD_INPUT, "target", "%d queues: a program has 1 to %d",
                         target->queues, MGL_MAX_QUEUES);
@@ -708,6 +707,9 @@ static mgl_status check_choices(const mgl_graph *graph, const mgl_target *target
         return mgl_fail(err, MGL_BAD_INPUT, "capacity",
                         "%d positions: this model has 1 to %d (max_position_embeddings)",
                         options->capacity, graph->max_positions);
+    if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
+        return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
+                        config->page_bytes, MGL_BLOCK_BYTES);
     if (options->sequences < 1 || options->sequences > config->rows)
         return mgl_fail(err, MGL_BAD_INPUT, "sequences",
                         "%d sequences: a launch has 1 to rows (%d) of them", options->sequences,
@@ -715,7 +717,7 @@ static mgl_status check_choices(const mgl_graph *graph, const mgl_target *target
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int first = config->queues[i].first, count = config->queues[i].count;
         if (first < 0 || count < 0 || first >= target->queues || count > target->queues - first)
-            return mgl_fail(err, MGL_BAD_INPUT, steps[i],
+            return mgl_fail(err, MGL_BAD_INPUT, mgl_step_name((mgl_step)i),
                             "queues [%d, %d) are not within the target's %d queues", first,
                             first + count, target->queues);
     }

@@ -23,7 +23,8 @@ typedef struct mgl_added_token {
     bool hidden; /* a decode without special tokens leaves it out */
 } mgl_added_token;
 
-/* A set that is searched for at once: its tokens sorted by text, and where each first byte's begin. */
+/* A set that is searched for at once: its tokens sorted by text, and where each first byte's
+ * begin. */
 typedef struct mgl_added_set {
     const mgl_added_token **sorted; /* (count) */
     size_t count;

@@ -1,18 +1,18 @@
 /*
  * Byte pair encoding: a piece of text -> ids. The piece is cut into characters, each the id of its
- * own token; then, again and again, the adjacent pair with the lowest rank (the leftmost of equals)
- * becomes one token, until no pair is in the table of merges. Short words search the pairs
+ * own token; then, again and again, the adjacent pair with the lowest rank (the leftmost of
+ * equals) becomes one token, until no pair is in the table of merges. Short words search the pairs
  * linearly, long ones keep them in a heap; both give the same ids.
  *
- * Two things make it fast without changing any id. Words seen before come from a small cache. And a
- * long piece is cut between two characters that no merge can ever join (no merged pair has a left
- * side ending in the one and a right side beginning with the other): its parts are then independent,
- * so that a tokenizer that never splits its text costs no more than one that does.
+ * Two things make it fast without changing any id. Words seen before come from a small cache. And
+ * a long piece is cut between two characters that no merge can ever join (no merged pair has a
+ * left side ending in the one and a right side beginning with the other): its parts are then
+ * independent, so that a tokenizer that never splits its text costs no more than one that does.
  *
  * Characters without a token: the tokens <0x00>..<0xFF> of their bytes where byte_fallback is set
- * and all of them exist, else the unknown token (runs of it become one where fuse_unk is set), else
- * nothing. Follows BPE::merge_word of Hugging Face's tokenizers, whose order of pending unknown
- * tokens and byte tokens it keeps.
+ * and all of them exist, else the unknown token (runs of it become one where fuse_unk is set),
+ * else nothing. Follows BPE::merge_word of Hugging Face's tokenizers, whose order of pending
+ * unknown tokens and byte tokens it keeps.
  */
 #ifndef MGL_TOKENIZER_BPE_H
 #define MGL_TOKENIZER_BPE_H

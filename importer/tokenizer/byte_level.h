@@ -1,7 +1,7 @@
 /*
  * GPT-2's byte alphabet: every byte stands for one printable character, so that a vocabulary is
- * text. Bytes that are printable in Latin-1 stand for themselves; the other 68 take U+0100 and up in
- * order (so the space is U+0120). Source of the rule: bytes_to_unicode in gpt-2/src/encoder.py.
+ * text. Bytes that are printable in Latin-1 stand for themselves; the other 68 take U+0100 and up
+ * in order (so the space is U+0120). Source of the rule: bytes_to_unicode in gpt-2/src/encoder.py.
  */
 #ifndef MGL_TOKENIZER_BYTE_LEVEL_H
 #define MGL_TOKENIZER_BYTE_LEVEL_H

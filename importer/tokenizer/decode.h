@@ -1,9 +1,10 @@
 /*
  * Decoders: tokens -> text, token by token. A decoder is a list of stages; each gets the tokens of
- * the one before and makes its own. Tokens travel as events (begin, text, end), so that a stage that
- * fuses all tokens into one (Fuse, ByteLevel) still hands its text on at once. A stage keeps back
- * only what a later token can still change: half a character, a run of byte tokens, a beginning of
- * what it replaces. Whole and streaming decodes are the same code and give the same text.
+ * the one before and makes its own. Tokens travel as events (begin, text, end), so that a stage
+ * that fuses all tokens into one (Fuse, ByteLevel) still hands its text on at once. A stage keeps
+ * back only what a later token can still change: half a character, a run of byte tokens, a
+ * beginning of what it replaces. Whole and streaming decodes are the same code and give the same
+ * text.
  */
 #ifndef MGL_TOKENIZER_DECODE_H
 #define MGL_TOKENIZER_DECODE_H

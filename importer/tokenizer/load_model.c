@@ -264,8 +264,8 @@ static mgl_status set_texts(mgl_tokenizer *tokenizer, mgl_added_token *token, co
                                                                : mgl_fail_memory(err, length);
 }
 
-/* The id: that of the vocabulary or the next free one. Hugging Face's tokenizers do not read the one
- * in the file either; where it differs it must at least not belong to another token. */
+/* The id: that of the vocabulary or the next free one. Hugging Face's tokenizers do not read
+ * the one in the file either; where it differs it must at least not belong to another token. */
 static mgl_status give_id(mgl_tokenizer *tokenizer, mgl_added_token *token, int32_t in_file,
                           int32_t *next, mgl_error *err)
 {

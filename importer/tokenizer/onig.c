@@ -213,8 +213,9 @@ static mgl_status put_property(translator *t, class_parts *parts, bool inside, b
     return MGL_OK;
 }
 
-/* An escape that stands for a set, its letter taken. *done says whether it was one. Inside of a class
- * Oniguruma's \\w lacks the six digits of Latin-1 (superscripts, fractions) that it has outside. */
+/* An escape that stands for a set, its letter taken. *done says whether it was one. Inside of a
+ * class Oniguruma's \\w lacks the six digits of Latin-1 (superscripts, fractions) that it has
+ * outside. */
 static mgl_status put_set_escape(translator *t, class_parts *parts, bool inside, uint32_t letter,
                                  bool *done)
 {

@@ -5,7 +5,8 @@
 #include <strings.h>
 #include <utf8proc.h>
 
-/* What Unicode 15, 15.1 and 16 added to a category after PCRE2 10.42. A newer PCRE2 has it twice. */
+/* What Unicode 15, 15.1 and 16 added to a category after PCRE2 10.42. A newer PCRE2 has it
+ * twice. */
 #define NEWER_LU "\\x{1C89}\\x{A7CB}-\\x{A7CC}\\x{A7DA}\\x{A7DC}\\x{10D50}-\\x{10D65}"
 #define NEWER_LL "\\x{1C8A}\\x{A7CD}\\x{A7DB}\\x{10D70}-\\x{10D85}\\x{1DF25}-\\x{1DF2A}"
 #define NEWER_LM                                                                                   \

@@ -31,10 +31,10 @@ static inline bool mgl_unicode_is_space(uint32_t c)
            c == 0x205F || c == 0x3000;
 }
 
-/* The class of a property of Oniguruma: a category (short or long name), a few binary properties
- * and scripts, and with the prefix "Posix" the brackets that differ. Letters in either case, without
- * blanks, underscores and hyphens. *complement: the class lists what does not have the property.
- * NULL when it is none of these. */
+/* The class of a property of Oniguruma: a category (short or long name), a few binary
+ * properties and scripts, and with the prefix "Posix" the brackets that differ. Letters in
+ * either case, without blanks, underscores and hyphens. *complement: the class lists what does
+ * not have the property. NULL when it is none of these. */
 const char *mgl_unicode_property(const char *name, bool *complement);
 
 /* The lower case of a character as Rust has it, but for U+0130 (which becomes two). */

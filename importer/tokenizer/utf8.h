@@ -1,7 +1,8 @@
 /*
  * UTF-8 by hand. Text that enters the tokenizer is made valid once (mgl_utf8_repair); everything
- * behind that point walks characters without checking. An invalid sequence counts as one U+FFFD per
- * maximal subpart (Unicode 3.9, "substitution of maximal subparts"), as Hugging Face's reader has it.
+ * behind that point walks characters without checking. An invalid sequence counts as one U+FFFD
+ * per maximal subpart (Unicode 3.9, "substitution of maximal subparts"), as Hugging Face's reader
+ * has it.
  */
 #ifndef MGL_TOKENIZER_UTF8_H
 #define MGL_TOKENIZER_UTF8_H

@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* cJSON's strings can not hold U+0000: while they are compared, this control character stands for it. */
+/* cJSON's strings can not hold U+0000: while they are compared, this control character stands for
+ * it. */
 #define ZERO "\\u001f"
 
 enum { MAX_ARGUMENTS = 64, MAX_LINE = 8192, RING = 8 };
@@ -37,7 +38,7 @@ const char *model_path(const char *name)
     return path;
 }
 
-/* ---- processes -------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* Splits in place. */
 static void split(char *line, char **argv)
@@ -180,7 +181,7 @@ void command_clear(command_result *result)
     *result = (command_result){0};
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* Every `from` of the text becomes `to`, which is as long. */
 static void replace_all(char *text, const char *from, const char *to)
@@ -257,7 +258,7 @@ const char *json_string(const mgl_json *json, const char *path)
     return at->valuestring;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static char folder[64];
 

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The folder of a fixture: MGL_TEST_MODELS, else tests/models of the source. Static storage, until the
- * next call but three. */
+/* The folder of a fixture: MGL_TEST_MODELS, else tests/models of the source. Static storage, until
+ * the next call but three. */
 const char *model_path(const char *name);
 
 typedef struct command_result {
@@ -21,8 +21,8 @@ typedef struct command_result {
     size_t out_length;
 } command_result;
 
-/* Runs the program with `line` split at blanks; 'single quotes' hold blanks together. `input`: standard
- * input, or NULL for an empty one. Release with command_clear. */
+/* Runs the program with `line` split at blanks; 'single quotes' hold blanks together. `input`:
+ * standard input, or NULL for an empty one. Release with command_clear. */
 command_result command_run(const char *line, const char *input);
 /* The same, by printf's rules. */
 command_result command_runf(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -38,18 +38,20 @@ command command_start(const char *line);
 int command_await(command *running, size_t bytes);
 command_result command_end(command *running);
 
-/* The one JSON object that standard output must be, with this schema; the test fails when it is not. */
+/* The one JSON object that standard output must be, with this schema; the test fails when it is
+ * not. */
 mgl_json command_json(const command_result *result, const char *schema);
 double json_number(const mgl_json *json, const char *path); /* "timing.load_s" */
 const char *json_string(const mgl_json *json, const char *path);
 const cJSON *json_at(const mgl_json *json, const char *path);
 
-/* A file of a fixture. U+0000 in texts is masked, as it is by command_json; scratch_json unmasks it. */
+/* A file of a fixture. U+0000 in texts is masked, as it is by command_json; scratch_json unmasks
+ * it. */
 mgl_json model_json(const char *model, const char *file);
 const char *scratch_json(const char *name, const cJSON *json);
 
-/* A fresh folder that is removed at exit; a file in it with that content. Paths are static storage of
- * the module, one for each call. */
+/* A fresh folder that is removed at exit; a file in it with that content. Paths are static storage
+ * of the module, one for each call. */
 const char *scratch_folder(void);
 const char *scratch_file(const char *name, const char *content);
 

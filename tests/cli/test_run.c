@@ -1,5 +1,5 @@
-/* megalith run: real replies of the provided checkpoints, on the CPU, and every way in which a reply
- * can end. */
+/* megalith run: real replies of the provided checkpoints, on the CPU, and every way in which a
+ * reply can end. */
 #include "command.h"
 
 #include <check.h>
@@ -290,7 +290,7 @@ START_TEST(says_that_there_is_no_device)
 }
 END_TEST
 
-/* ---- interruptions -------------------------------------------------------------------------------------- */
+/* ---- interruptions --------------------------------------------------------------------------- */
 
 static const char endless[] = "--prompt 'Once' --ignore-eos --max-tokens 1000";
 

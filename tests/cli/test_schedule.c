@@ -1,5 +1,5 @@
-/* lower, check and explain, and running a schedule from its text: what a person or a search does who
- * edits schedules. Also damaged input of every kind through the whole program. */
+/* lower, check and explain, and running a schedule from its text: what a person or a search does
+ * who edits schedules. Also damaged input of every kind through the whole program. */
 #include "command.h"
 
 #include "base/file.h"
@@ -128,6 +128,7 @@ START_TEST(rejects_what_is_unsafe)
     ck_assert_msg(run.code == 3, "exit %d: %s", run.code, run.err);
     ck_assert_str_eq(run.out, "");
     ck_assert_ptr_nonnull(strstr(run.err, "MG"));
+    ck_assert_ptr_nonnull(strstr(run.err, "edited.mls"));
     command_clear(&run);
     mgl_json_clear(&json);
     command_clear(&result);
@@ -218,7 +219,7 @@ START_TEST(text_that_does_not_parse)
 }
 END_TEST
 
-/* ---- damage ------------------------------------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 /* A folder like a model's whose one file is damaged. */
 static const char *damaged_model(const char *file, const char *content)

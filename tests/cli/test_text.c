@@ -1,4 +1,5 @@
-/* tokenize, detokenize, eval and info on the provided checkpoints, against Hugging Face's answers. */
+/* tokenize, detokenize, eval and info on the provided checkpoints, against Hugging Face's
+ * answers. */
 #include "command.h"
 
 #include <check.h>

@@ -149,7 +149,8 @@ START_TEST(help_names_every_verb)
 }
 END_TEST
 
-/* Every flag that help lists is one that the parser knows: it asks for its value, or is accepted. */
+/* Every flag that help lists is one that the parser knows: it asks for its value, or is
+ * accepted. */
 START_TEST(help_lists_what_the_parser_knows)
 {
     command_result help = command_runf("%s --help", verbs[_i]);

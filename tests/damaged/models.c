@@ -245,8 +245,6 @@ const damaged_model damaged_models[] = {
      "num_local_experts: 8: mixtures of experts"},
     {"config-quantized", false, REPLACE, CONFIG, "\n", "\"quantization_config\": {\"bits\": 4},\n",
      0, "quantization_config: {\"bits\":4}: quantized checkpoints"},
-    {"config-pretraining-tp", false, REPLACE, CONFIG, "\n", "\"pretraining_tp\": 2,\n", 0,
-     "pretraining_tp: 2"},
     {"config-multiplier", false, REPLACE, CONFIG, "\n", "\"attention_multiplier\": 0.1,\n", 0,
      "attention_multiplier: 0.1"},
     {"config-logits-scaling", false, REPLACE, CONFIG, "\n", "\"logits_scaling\": 8,\n", 0,

@@ -1,6 +1,7 @@
 /*
  * Any bytes as a tokenizer.json, and any text through it: the first line is the text, the rest the
- * file. Refused, or a tokenizer whose whole and streaming decodes agree. Seeds: tests/damaged/tokenizer.
+ * file. Refused, or a tokenizer whose whole and streaming decodes agree. Seeds:
+ * seeds/fuzz_tokenizer.
  */
 #include "base/memory.h"
 #include "importer/tokenizer/tokenizer.h"

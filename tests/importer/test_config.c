@@ -74,7 +74,7 @@ END_TEST
 /* Declared but switched off, or of no effect: as many checkpoints have it. */
 START_TEST(test_neutral)
 {
-    read_config("\"attention_bias\": false, \"mlp_bias\": false, \"pretraining_tp\": 1,"
+    read_config("\"attention_bias\": false, \"mlp_bias\": false, \"pretraining_tp\": 2,"
                 "\"sliding_window\": 4096, \"use_sliding_window\": false, \"num_experts\": 0,"
                 "\"layer_types\": [\"full_attention\", \"full_attention\", \"full_attention\"],"
                 "\"partial_rotary_factor\": 1.0, \"logits_scaling\": 1, \"alibi\": false,"

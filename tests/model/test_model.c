@@ -1,5 +1,5 @@
-/* The public interface of a model: one object, many replies; cancelling; what is refused; and running
- * out of memory at any moment. */
+/* The public interface of a model: one object, many replies; cancelling; what is refused; and
+ * running out of memory at any moment. */
 #include "megalith.h"
 
 #include "base/memory.h"
@@ -209,8 +209,8 @@ START_TEST(logits_of_the_last_token)
 }
 END_TEST
 
-/* Scoring a greedy reply: each of its tokens is the likeliest, and scores do not change by being asked
- * for between replies. */
+/* Scoring a greedy reply: each of its tokens is the likeliest, and scores do not change by being
+ * asked for between replies. */
 START_TEST(scores)
 {
     mgl_model *model = open_model("tales-5m", 64);

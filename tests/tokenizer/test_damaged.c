@@ -1,6 +1,6 @@
 /*
- * Damaged tokenizers (tests/damaged/tokenizer): each is refused as bad input with a message that says
- * the right thing, and without a leak. Every file of the folder stands in the table.
+ * Damaged tokenizers (tests/damaged/tokenizer): each is refused as bad input with a message that
+ * says the right thing, and without a leak. Every file of the folder stands in the table.
  */
 #include "support.h"
 

@@ -1,4 +1,5 @@
-/* UTF-8: invalid bytes become U+FFFD, one for each maximal subpart, whole texts and streams alike. */
+/* UTF-8: invalid bytes become U+FFFD, one for each maximal subpart, whole texts and streams
+ * alike. */
 #include "support.h"
 
 #include "importer/tokenizer/byte_level.h"
@@ -33,20 +34,25 @@ START_TEST(test_repair)
 }
 END_TEST
 
+static bool round_trips(uint32_t c)
+{
+    char text[4];
+    uint32_t back;
+    size_t used, size = mgl_utf8_put(c, text);
+    if (mgl_utf8_look(text, size, &used) != MGL_UTF8_WHOLE || used != size)
+        return false;
+    for (size_t cut = 1; cut < size; cut++) {
+        if (mgl_utf8_look(text, cut, &used) != MGL_UTF8_CUT || used != cut)
+            return false;
+    }
+    return mgl_utf8_next(text, &back) == size && back == c && mgl_utf8_last(text, size) == 0;
+}
+
 START_TEST(test_every_character)
 {
     for (uint32_t c = 0; c < 0x110000; c++) {
-        char text[4];
-        uint32_t back;
-        size_t used;
-        if (c == 0xD800)
-            c = 0xE000;
-        size_t size = mgl_utf8_put(c, text);
-        ck_assert(mgl_utf8_look(text, size, &used) == MGL_UTF8_WHOLE && used == size);
-        ck_assert(mgl_utf8_next(text, &back) == size && back == c);
-        ck_assert(mgl_utf8_last(text, size) == 0);
-        for (size_t cut = 1; cut < size; cut++)
-            ck_assert(mgl_utf8_look(text, cut, &used) == MGL_UTF8_CUT && used == cut);
+        if (!round_trips(c) && !(c >= 0xD800 && c < 0xE000))
+            ck_abort_msg("U+%04X", (unsigned)c);
     }
 }
 END_TEST

@@ -1,7 +1,7 @@
 /*
  * How fast a tokenizer encodes a text: bench_tokenizer TOKENIZER TEXT-FILE [RUNS] prints one JSON
- * object with megabytes per second (median, tenth and ninetieth percentile of RUNS, default 21, after
- * one run that warms the cache) and the seconds that opening took.
+ * object with megabytes per second (median, tenth and ninetieth percentile of RUNS, default 21,
+ * after one run that warms the cache) and the seconds that opening took.
  */
 #include "base/clock.h"
 #include "base/file.h"

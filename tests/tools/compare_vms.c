@@ -47,8 +47,7 @@ static mgl_status open_machine(const mgl_graph *graph, const mgl_target *target,
     mgl_lower_options lower = {.dtype = o->dtype, .sequences = 1};
     lower.capacity = LONG_PROMPT + o->tokens;
     mgl_vm_options options = {.kind = kind, .deadline_ms = 10000};
-    mgl_status status =
-        mgl_schedule_lower(graph, target, &lower, &config, &out->program, err);
+    mgl_status status = mgl_schedule_lower(graph, target, &lower, &config, &out->program, err);
     return status ? status : mgl_vm_open(out->program, graph, &options, &out->vm, err);
 }
 
@@ -171,8 +170,7 @@ int main(int argc, char **argv)
         prompt[i] = rand() % graph->geometry.vocab;
     if (open_machine(graph, &gpu_target, &o, MGL_VM_CUDA, &gpu, &err) ||
         open_machine(graph, &cpu_target, &o, MGL_VM_CPU, &cpu, &err) ||
-        compare(graph, &cpu, &gpu, prompt, difference, &err) ||
-        measure(&gpu, &o, prompt, us, &err))
+        compare(graph, &cpu, &gpu, prompt, difference, &err) || measure(&gpu, &o, prompt, us, &err))
         return fail(&err);
     mgl_vm_facts facts;
     mgl_vm_get_facts(gpu.vm, &facts);

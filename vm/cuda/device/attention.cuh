@@ -47,6 +47,7 @@ enum {
     PASS_WARPS = pass_warps(PASS_HEADS),
     LANE_DIMS = (HEAD_DIM + 31) / 32,
     RESULT = HEAD_DIM + 2, /* weighted sum, max, sum */
+    VALUES = 8,            /* positions whose values are on their way at once */
     KV_VECTOR = HEAD_DIM * cache_format::SIZE % 16 == 0 ? cache_format::VECTOR : 1
 };
 
@@ -136,12 +137,40 @@ static __device__ __forceinline__ void score(const u8 *k, const float *q, float 
     }
 }
 
+/* Adds `here` positions' values from number i on, weighed: a lane has dimensions now, and the weights
+ * are those of lanes `lane` on. Positions past the end repeat the last, with weight 0. */
+static __device__ __forceinline__ void add_values(const machine &m, const attention &a, int s,
+                                                  const positions &p, int i, int here, int lane,
+                                                  const float *weight, float (*mean)[LANE_DIMS])
+{
+    float value[VALUES][LANE_DIMS];
+#pragma unroll
+    for (int u = 0; u < VALUES; u++) {
+        long long row = cache_index(*a.v, s, position_of(p, i + min(u, here - 1)));
+#pragma unroll
+        for (int j = 0; j < LANE_DIMS; j++) {
+            int d = m.lane + 32 * j;
+            value[u][j] = d < HEAD_DIM ? cache_format::load((const u8 *)a.v->at, row + d) : 0.0f;
+        }
+    }
+#pragma unroll
+    for (int u = 0; u < VALUES; u++) {
+#pragma unroll
+        for (int h = 0; h < PASS_HEADS; h++) {
+            float w = __shfl_sync(0xFFFFFFFFu, weight[h], lane + u);
+#pragma unroll
+            for (int j = 0; j < LANE_DIMS; j++)
+                mean[h][j] = fmaf(w, value[u][j], mean[h][j]);
+        }
+    }
+}
+
 /* One warp's share of the positions: leaves its results in `to` (PASS_HEADS, RESULT), shared. */
 static __device__ void attend_warp(const machine &m, const attention &a, int s, const positions &p,
                                    const float *q, float *to)
 {
     const float scale = 1.0f / sqrtf((float)HEAD_DIM);
-    const u8 *k = (const u8 *)a.k->at, *v = (const u8 *)a.v->at;
+    const u8 *k = (const u8 *)a.k->at;
     float max[PASS_HEADS], sum[PASS_HEADS], mean[PASS_HEADS][LANE_DIMS];
 #pragma unroll
     for (int h = 0; h < PASS_HEADS; h++) {
@@ -166,23 +195,8 @@ static __device__ void attend_warp(const machine &m, const attention &a, int s, 
             for (int i = 0; i < LANE_DIMS; i++)
                 mean[h][i] *= keep;
         }
-#pragma unroll 4
-        for (int j = 0; j < here; j++) {
-            long long row = cache_index(*a.v, s, position_of(p, from + j));
-            float value[LANE_DIMS];
-#pragma unroll
-            for (int i = 0; i < LANE_DIMS; i++) {
-                int d = m.lane + 32 * i;
-                value[i] = d < HEAD_DIM ? cache_format::load(v, row + d) : 0.0f;
-            }
-#pragma unroll
-            for (int h = 0; h < PASS_HEADS; h++) {
-                float w = __shfl_sync(0xFFFFFFFFu, weight[h], j);
-#pragma unroll
-                for (int i = 0; i < LANE_DIMS; i++)
-                    mean[h][i] = fmaf(w, value[i], mean[h][i]);
-            }
-        }
+        for (int j = 0; j < here; j += VALUES)
+            add_values(m, a, s, p, from + j, min((int)VALUES, here - j), j, weight, mean);
     }
 #pragma unroll
     for (int h = 0; h < PASS_HEADS; h++) {

@@ -152,39 +152,58 @@ static __device__ __forceinline__ void load_staged(const machine &m, const input
     }
 }
 
+/* Adds the products of one k block with R activation rows. */
+template <int R, bool STAGED>
+static __device__ __forceinline__ void add_block(const machine &m, const input &in,
+                                                 const float *scale, uint4 raw, int k, float *sums)
+{
+    float w[LANE_COLUMNS], x[LANE_COLUMNS];
+    weight_format::unpack(raw, w);
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        int j = min(r, in.count - 1);
+        if (STAGED)
+            load_staged(m, in, j, k, x);
+        else
+            load_direct(in, j, scale[STAGED ? 0 : r], k, x);
+#pragma unroll
+        for (int i = 0; i < LANE_COLUMNS; i++)
+            sums[r] = fmaf(w[i], x[i], sums[r]);
+    }
+}
+
 /* Partial sums of row groups [lo, hi) for R activation rows (those past in.count repeat the last):
- * m.s->partial (group, warp, 8, R). */
+ * m.s->partial (group, warp, 8, R). With few rows a warp has several blocks at hand at once, to hide
+ * the time that each takes to come; the order of the sums is the same. */
 template <int R, bool STAGED>
 static __device__ __noinline__ void accumulate(machine &machine_of, const input &in_of,
                                                const mgl_device_segment &seg, int lo, int hi)
 {
+    enum { AT_ONCE = R <= 2 ? 4 : R <= 4 ? 2 : 1 };
     machine m = machine_of; /* in registers for the loop */
     const input in = in_of;
-    u32 block = seg.block;
-    int kblocks = seg.kblocks;
-    int quarter = m.lane & 3, row = m.lane >> 2, last = in.count - 1;
+    u32 block = seg.block + (u32)(lo * seg.kblocks);
+    int kblocks = seg.kblocks, quarter = m.lane & 3, row = m.lane >> 2;
     float scale[STAGED ? 1 : R];
     if (!STAGED && in.g) {
 #pragma unroll
         for (int r = 0; r < R; r++)
-            scale[STAGED ? 0 : r] = inverse_rms(m, in, min(r, last));
+            scale[STAGED ? 0 : r] = inverse_rms(m, in, min(r, in.count - 1));
     }
-    for (int g = lo; g < hi; g++) {
+    for (int g = lo; g < hi; g++, block += kblocks) {
         float sums[R] = {};
-        for (int b = m.warp; b < kblocks; b += MGL_WARPS) {
-            float w[LANE_COLUMNS], x[LANE_COLUMNS];
-            weight_format::unpack(ring_read(m, block + (u32)(g * kblocks + b)), w);
-            int k = b * BLOCK_COLUMNS + quarter * LANE_COLUMNS;
+        for (int b = m.warp; b < kblocks; b += AT_ONCE * MGL_WARPS) {
+            uint4 raw[AT_ONCE];
 #pragma unroll
-            for (int r = 0; r < R; r++) {
-                if (STAGED)
-                    load_staged(m, in, min(r, last), k, x);
-                else
-                    load_direct(in, min(r, last), scale[STAGED ? 0 : r], k, x);
+            for (int u = 0; u < AT_ONCE; u++)
+                if (b + u * MGL_WARPS < kblocks)
+                    raw[u] = ring_read(m, block + b + u * MGL_WARPS);
 #pragma unroll
-                for (int i = 0; i < LANE_COLUMNS; i++)
-                    sums[r] = fmaf(w[i], x[i], sums[r]);
-            }
+            for (int u = 0; u < AT_ONCE; u++)
+                if (b + u * MGL_WARPS < kblocks)
+                    add_block<R, STAGED>(
+                        m, in, scale, raw[u],
+                        (b + u * MGL_WARPS) * BLOCK_COLUMNS + quarter * LANE_COLUMNS, sums);
         }
         float *to = m.s->partial + (((g - lo) * MGL_WARPS + m.warp) * GROUP_ROWS + row) * R;
 #pragma unroll
