@@ -129,9 +129,10 @@ static mgl_status read_all(int descriptor, const char *path, size_t cap, char **
     return MGL_OK;
 }
 
-mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err)
+/* Reads what was opened, and closes it. */
+static mgl_status read_opened(int descriptor, const char *path, size_t cap, char **out,
+                              size_t *length, mgl_error *err)
 {
-    int descriptor = open_file(path, 0);
     if (descriptor < 0)
         return fail_path(err, path, "can not be opened");
     if (cap > SIZE_MAX / 4)
@@ -139,6 +140,29 @@ mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *lengt
     mgl_status status = read_all(descriptor, path, cap, out, length, err);
     close(descriptor);
     return status;
+}
+
+mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err)
+{
+    return read_opened(open_file(path, 0), path, cap, out, length, err);
+}
+
+mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
+                                 mgl_error *err)
+{
+    struct stat facts;
+    int descriptor = open_file(path, O_NONBLOCK);
+    if (descriptor >= 0 && !fstat(descriptor, &facts) && !S_ISREG(facts.st_mode)) {
+        close(descriptor);
+        return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
+    }
+    return read_opened(descriptor, path, cap, out, length, err);
+}
+
+bool mgl_file_stands(const char *path)
+{
+    struct stat facts;
+    return !lstat(path, &facts);
 }
 
 /* Where the guarded copy of this thread continues after a SIGBUS; NULL outside of one. Static

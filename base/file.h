@@ -10,6 +10,12 @@
 
 /* Reads the whole file, at most `cap` bytes, with a 0 behind it. Release with mgl_free. */
 mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err);
+/* The same for a file of a folder that somebody else filled: what is no regular file, a named pipe
+ * above all, is refused instead of waited for. */
+mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
+                                 mgl_error *err);
+/* Whether something of that name stands there, be it a link that leads nowhere. */
+bool mgl_file_stands(const char *path);
 
 typedef struct mgl_map mgl_map;
 mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err);

@@ -418,16 +418,29 @@ mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const cha
     return MGL_OK;
 }
 
+/* Parses the text of a file, and releases it. */
+static mgl_status parse_owned(char *text, size_t length, size_t cap, const char *file,
+                              mgl_json *out, mgl_error *err)
+{
+    mgl_status status = mgl_json_parse(text, length, cap, file, out, err);
+    mgl_free(text);
+    return status;
+}
+
 mgl_status mgl_json_read_file(const char *path, size_t cap, mgl_json *out, mgl_error *err)
 {
     char *text;
     size_t length;
     mgl_status status = mgl_file_read(path, cap, &text, &length, err);
-    if (status)
-        return status;
-    status = mgl_json_parse(text, length, cap, path, out, err);
-    mgl_free(text);
-    return status;
+    return status ? status : parse_owned(text, length, cap, path, out, err);
+}
+
+mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mgl_error *err)
+{
+    char *text;
+    size_t length;
+    mgl_status status = mgl_file_read_regular(path, cap, &text, &length, err);
+    return status ? status : parse_owned(text, length, cap, path, out, err);
 }
 
 void mgl_json_clear(mgl_json *json)

@@ -25,6 +25,8 @@ typedef struct mgl_json {
 mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const char *file,
                           mgl_json *out, mgl_error *err);
 mgl_status mgl_json_read_file(const char *path, size_t cap, mgl_json *out, mgl_error *err);
+/* By mgl_file_read_regular. */
+mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mgl_error *err);
 void mgl_json_clear(mgl_json *json);
 
 /* Integers are exact: within +-2^53 and without a fraction, then within [lo, hi]. */

@@ -8,6 +8,7 @@
  */
 #include "importer/checkpoint.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/safetensors.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { MAX_CONFIG = 16 * 1000 * 1000 };
 
@@ -346,8 +346,8 @@ static mgl_status read_json(const char *folder, const char *name, bool required,
         return mgl_fail_memory(err, strlen(folder) + strlen(name) + 2);
     mgl_status status = MGL_OK;
     *out = (mgl_json){0};
-    if (required || !access(path.bytes, F_OK))
-        status = mgl_json_read_file(path.bytes, MAX_CONFIG, out, err);
+    if (required || mgl_file_stands(path.bytes))
+        status = mgl_json_read_regular(path.bytes, MAX_CONFIG, out, err);
     mgl_text_clear(&path);
     return status;
 }

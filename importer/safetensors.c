@@ -388,7 +388,7 @@ static mgl_status open_index(mgl_safetensors *files, const char *folder, const c
 {
     mgl_json json;
     const cJSON *map;
-    mgl_status status = mgl_json_read_file(path, MAX_INDEX, &json, err);
+    mgl_status status = mgl_json_read_regular(path, MAX_INDEX, &json, err);
     if (status)
         return status;
     status = mgl_json_get_object(&json, json.root, "weight_map", true, &map, err);

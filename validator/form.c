@@ -278,7 +278,10 @@ static void check_source(mgl_check *check, const mgl_buffer *b)
         bool same = tensor->rank == b->rank && (b->rank == 1 || b->rank == 2) &&
                     b->extents[b->rank - 1].count == tensor->cols &&
                     (b->rank == 1 || b->extents[0].count == tensor->rows);
-        fault = same ? NULL : "its shape is not that of its tensor";
+        fault = !same                       ? "its shape is not that of its tensor"
+                : tensor->dtype != b->dtype ? "its dtype is not that of its tensor: a weight would "
+                                              "be rounded on the way"
+                                            : NULL;
     }
     if (fault)
         mgl_check_report(check, 104, -1, b->line, "buffer %.64s: %s", b->name, fault);

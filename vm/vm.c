@@ -149,17 +149,22 @@ static int32_t float_bits(float value)
     return bits;
 }
 
+/* Below this a division by the temperature could make several logits infinite, and then equal; the
+ * draw is as good as greedy long before. */
+static const float least_temperature = 1e-30f;
+
 /* Writes the words of one sequence. */
 static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
 {
     bool scores = sequence->mode == MGL_VM_SCORE;
+    float temperature = sequence->temperature < least_temperature ? 0.0f : sequence->temperature;
     q[MGL_SEQUENCE_STATE] = MGL_STATE_RUNNING;
     q[MGL_SEQUENCE_MODE] = scores ? MGL_WANT_SCORE : MGL_WANT_SAMPLE;
     q[MGL_SEQUENCE_PROMPT] = sequence->prompt_count;
     q[MGL_SEQUENCE_MAX_NEW] = scores ? 0 : sequence->max_new;
     q[MGL_SEQUENCE_SEED_LO] = (int32_t)(uint32_t)sequence->seed;
     q[MGL_SEQUENCE_SEED_HI] = (int32_t)(uint32_t)(sequence->seed >> 32);
-    q[MGL_SEQUENCE_TEMPERATURE] = float_bits(sequence->temperature);
+    q[MGL_SEQUENCE_TEMPERATURE] = float_bits(temperature);
     q[MGL_SEQUENCE_TOP_K] = sequence->top_k;
     q[MGL_SEQUENCE_TOP_P] = float_bits(sequence->top_p);
     q[MGL_SEQUENCE_ENDS] = sequence->end_count;

@@ -121,7 +121,7 @@ mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *
     mgl_status status = find_file(path, &file, err);
     if (status)
         return status;
-    status = mgl_json_read_file(file, MGL_TOKENIZER_CAP, &json, err);
+    status = mgl_json_read_regular(file, MGL_TOKENIZER_CAP, &json, err);
     if (!status)
         status = from_json(&json, out, err);
     mgl_json_clear(&json);

@@ -106,6 +106,14 @@ START_TEST(test_no_file)
     ck_assert_int_eq(mkfifo(name, 0600), 0);
     ck_assert_int_eq(mgl_map_open(name, &map, &err), MGL_BAD_INPUT);
     ck_assert_ptr_nonnull(strstr(err.message, "regular file"));
+    ck_assert_int_eq(mgl_file_read_regular(name, SIZE, &bytes, &length, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "regular file"));
+    ck_assert(mgl_file_stands(name));
+    unlink(name);
+    ck_assert(!mgl_file_stands(name));
+    ck_assert_int_eq(mgl_file_read_regular(name, SIZE, &bytes, &length, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(symlink("nowhere", name), 0);
+    ck_assert(mgl_file_stands(name));
     unlink(name);
 }
 END_TEST

@@ -1,9 +1,11 @@
 /*
  * Any bytes as a schedule text: refused with a place, or a program whose print reads back as the
- * same program and prints the same again. Seeds: tests/schedule/golden, tests/schedule/diagnostics.
+ * same program and prints the same again, and on which the validator has a verdict: accepted, or
+ * rejected with at least one diagnostic.
  */
 #include "base/memory.h"
 #include "schedule/schedule.h"
+#include "validator/validator.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,15 @@ static mgl_text print(const mgl_program *program)
     return text;
 }
 
+static void check(const mgl_program *program)
+{
+    mgl_verdict verdict = {0};
+    mgl_error err = {0};
+    require(mgl_validator_check(program, NULL, &verdict, &err) == MGL_OK);
+    require(verdict.accepted == (verdict.count == 0) && !verdict.meaning_checked);
+    mgl_verdict_clear(&verdict);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mgl_program *program = NULL, *again = NULL;
@@ -38,6 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(mgl_program_equal(program, again));
     mgl_text second = print(again);
     require(text.length == second.length && !memcmp(text.bytes, second.bytes, text.length));
+    check(program);
     mgl_text_clear(&text);
     mgl_text_clear(&second);
     mgl_program_free(program);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MODELS MGL_SOURCE_DIR "/tests/models/"
@@ -258,6 +259,24 @@ START_TEST(test_shrinking_file)
 }
 END_TEST
 
+/* A link to a file that is gone, as a half emptied cache has it, is not taken for no file; and a
+ * named pipe in the place of one is not waited for. */
+START_TEST(test_no_plain_files)
+{
+    static const char *const names[] = {"config.json", "generation_config.json"};
+    char path[128];
+    mgl_checkpoint *checkpoint;
+    mgl_error err = {0};
+    damaged_model model = {.edit = NONE};
+    ck_assert(write_damaged_model(&model, folder));
+    snprintf(path, sizeof path, "%s/%s", folder, names[_i / 2]);
+    unlink(path);
+    ck_assert_int_eq(_i % 2 ? mkfifo(path, 0600) : symlink("gone", path), 0);
+    ck_assert_int_eq(mgl_import(folder, &checkpoint, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("checkpoint");
@@ -273,6 +292,7 @@ int main(void)
     tcase_add_test(cases, test_mixed_dtypes);
     tcase_add_test(cases, test_rows);
     tcase_add_test(cases, test_shrinking_file);
+    tcase_add_loop_test(cases, test_no_plain_files, 0, 4);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

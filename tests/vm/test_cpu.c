@@ -304,6 +304,31 @@ START_TEST(fills_the_capacity_and_no_more)
 }
 END_TEST
 
+/* Divided by such a temperature all positive logits are infinite, and equal. */
+START_TEST(the_lowest_temperatures_are_greedy)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    int32_t greedy[8];
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 16);
+    mgl_program *program = fixture_program(graph, &(fixture_options){0});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 4, .max_new = 8};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    memcpy(greedy, report.output[0], sizeof greedy);
+    for (int i = 0; i < 8; i++) {
+        sequence.temperature = i % 2 ? 1e-45f : 1e-30f;
+        sequence.seed = (uint64_t)i;
+        ok(mgl_vm_run(vm, &request, &report, &err), err);
+        ck_assert_int_eq(memcmp(greedy, report.output[0], sizeof greedy), 0);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(refuses_what_makes_no_sense)
 {
     static const int32_t far[] = {1, 75}, below[] = {-1};
@@ -444,6 +469,7 @@ int main(void)
     tcase_add_test(tests, ends_at_an_end_token);
     tcase_add_test(tests, fills_the_capacity_and_no_more);
     tcase_add_test(tests, refuses_what_makes_no_sense);
+    tcase_add_test(tests, the_lowest_temperatures_are_greedy);
     tcase_add_test(tests, a_missing_signal_ends_with_a_report);
     tcase_add_test(tests, a_runaway_queue_is_caught);
     tcase_add_test(tests, a_rejected_program_is_not_opened);

@@ -173,13 +173,11 @@ static __device__ __forceinline__ void add_block(const machine &m, const input &
 }
 
 /* Partial sums of row groups [lo, hi) for R activation rows (those past in.count repeat the last):
- * m.s->partial (group, warp, 8, R). With few rows a warp has several blocks at hand at once, to hide
- * the time that each takes to come; the order of the sums is the same. */
+ * m.s->partial (group, warp, 8, R). The inner loop stays within a page, so it has nothing to ask. */
 template <int R, bool STAGED>
 static __device__ __noinline__ void accumulate(machine &machine_of, const input &in_of,
                                                const mgl_device_segment &seg, int lo, int hi)
 {
-    enum { AT_ONCE = R <= 2 ? 4 : R <= 4 ? 2 : 1 };
     machine m = machine_of; /* in registers for the loop */
     const input in = in_of;
     u32 block = seg.block + (u32)(lo * seg.kblocks);
@@ -192,18 +190,13 @@ static __device__ __noinline__ void accumulate(machine &machine_of, const input 
     }
     for (int g = lo; g < hi; g++, block += kblocks) {
         float sums[R] = {};
-        for (int b = m.warp; b < kblocks; b += AT_ONCE * MGL_WARPS) {
-            uint4 raw[AT_ONCE];
-#pragma unroll
-            for (int u = 0; u < AT_ONCE; u++)
-                if (b + u * MGL_WARPS < kblocks)
-                    raw[u] = ring_read(m, block + b + u * MGL_WARPS);
-#pragma unroll
-            for (int u = 0; u < AT_ONCE; u++)
-                if (b + u * MGL_WARPS < kblocks)
-                    add_block<R, STAGED>(
-                        m, in, scale, raw[u],
-                        (b + u * MGL_WARPS) * BLOCK_COLUMNS + quarter * LANE_COLUMNS, sums);
+        for (int b = m.warp; b < kblocks;) {
+            const uint4 *at = ring_at(m, block + b);
+            int end = min(kblocks, b + PAGE_BLOCKS - (int)((block + b) % PAGE_BLOCKS));
+#pragma unroll(R <= 4 ? 4 : 1)
+            for (; b < end; b += MGL_WARPS, at += MGL_WARPS * (BLOCK_BYTES / 16))
+                add_block<R, STAGED>(m, in, scale, *at, b * BLOCK_COLUMNS + quarter * LANE_COLUMNS,
+                                     sums);
         }
         float *to = m.s->partial + (((g - lo) * MGL_WARPS + m.warp) * GROUP_ROWS + row) * R;
 #pragma unroll

@@ -39,16 +39,15 @@ static __device__ __forceinline__ void ring_seek(machine &m, u32 page)
     }
 }
 
-/* The 16 bytes of this lane in block `block` of this epoch's tape. */
-static __device__ __forceinline__ uint4 ring_read(machine &m, u32 block)
+/* Where this lane's 16 bytes of block `block` of this epoch's tape are, once they have landed. */
+static __device__ __forceinline__ const uint4 *ring_at(machine &m, u32 block)
 {
     u32 page = block / PAGE_BLOCKS;
-    if (m.page != m.base + page)
-        ring_seek(m, page);
+    ring_seek(m, page);
     if (!m.landed && !m.dead)
         ring_wait(m);
     const u8 *slot = m.ring + (size_t)((m.base + page) % MGL_RING) * MGL_PAGE;
-    return ((const uint4 *)(slot + (block % PAGE_BLOCKS) * BLOCK_BYTES))[m.lane];
+    return (const uint4 *)(slot + (block % PAGE_BLOCKS) * BLOCK_BYTES) + m.lane;
 }
 
 #endif

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Runs a program that prints one JSON object and writes it with its provenance: commit, command, device,
+# driver, and the clocks while it ran (MHz, sampled ten times a second; read, never set).
+#
+#     tests/tools/record.sh COMMIT OUT.json PROGRAM [ARGUMENT...]
+#
+# The exit code is the program's; its object is written whatever it is.
+set -u
+commit=$1 out=$2
+shift 2
+samples=$(mktemp) result=$(mktemp)
+trap 'rm -f "$samples" "$result"' EXIT
+query() { nvidia-smi --id=0 --format=csv,noheader,nounits --query-gpu="$1"; }
+(while :; do
+    query clocks.sm,clocks.mem,clocks_event_reasons.active
+    sleep 0.1
+done) >"$samples" 2>/dev/null &
+sampler=$!
+"$@" >"$result"
+code=$?
+kill "$sampler" 2>/dev/null
+wait "$sampler" 2>/dev/null
+quantile() { # quantile COLUMN SHARE
+    cut -d, -f"$1" "$samples" | tr -d ' ' | sort -n |
+        awk -v share="$2" '{ v[NR] = $1 } END { if (NR) print v[1 + int(share * (NR - 1))]; else print "null" }'
+}
+reasons=$(cut -d, -f3 "$samples" | tr -d ' ' | sort -u | sed 's/.*/"&"/' | paste -sd, -)
+command=${1##*/}
+shift
+for argument in "$@"; do
+    command="$command ${argument##*/}"
+done
+command=$(printf %s "$command" | sed 's/[\\"]/\\&/g')
+cat >"$out" <<JSON
+{"schema":"megalith.result/1","commit":"$commit","command":"$command",
+ "device":"$(query name)","driver":"$(query driver_version)",
+ "clocks":{"sm_mhz_median":$(quantile 1 0.5),"sm_mhz_p10":$(quantile 1 0.1),"sm_mhz_p90":$(quantile 1 0.9),
+           "memory_mhz_median":$(quantile 2 0.5),"event_reasons":[$reasons]},
+ "exit":$code,
+ "result":$(cat "$result")}
+JSON
+exit $code
