@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "schedule/step.h"
 #include "vm/cuda/cuda.h"
-#include "vm/step.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -272,11 +272,6 @@ size_t mgl_map_size(const mgl_map *map)
     return map->size;
 }
 
-const char *mgl_map_path(const mgl_map *map)
-{
-    return map->path;
-}
-
 mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err)
 {
     size_t end;

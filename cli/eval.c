@@ -89,6 +89,8 @@ static mgl_status score(const struct options *o, const char *folder, const corpu
     mgl_status status = mgl_model_open(folder, &open, &model, err);
     if (!status)
         status = mgl_eval_score(model, c->texts, c->count, show_progress, &start, out, err);
+    if (status == MGL_BAD_INPUT && !err->where[0])
+        snprintf(err->where, sizeof err->where, "%.250s", o->texts.value);
     mgl_model_close(model);
     return status;
 }

@@ -61,6 +61,6 @@ mgl_status mgl_reasons_fail(const mgl_reasons *reasons, mgl_error *err)
     if (reasons->count == 1)
         return mgl_fail(err, MGL_BAD_INPUT, first->where, "%s", first->message);
     return mgl_fail(err, MGL_BAD_INPUT, first->where,
-                    "%s (and %zu more reasons, which `megalith info` lists)", first->message,
-                    reasons->count - 1);
+                    "%s (and %zu more reason%s, which `megalith info` lists)", first->message,
+                    reasons->count - 1, reasons->count == 2 ? "" : "s");
 }

@@ -125,6 +125,7 @@ typedef struct mgl_model_facts {
 
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,
  * or org/name in the local Hugging Face cache, found by HF_HUB_CACHE, HF_HOME or ~/.cache).
+ * A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else ~/.cache/megalith.
  * A schedule that the validator refuses is MGL_REJECTED and nothing is launched. */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
                                   mgl_model **out, mgl_error *err);

@@ -11,7 +11,7 @@
 #define MGL_INSTRUCTIONS_REFERENCE_H
 
 #include "schedule/program.h"
-#include "vm/step.h"
+#include "schedule/step.h"
 
 /* What `enter` copies to the queue; all later tasks of the queue in the epoch read this copy. */
 typedef struct mgl_epoch_rows {

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "vm/step.h"
+#include "schedule/step.h"
 
 /* Program tensors of one layer. */
 struct layer {

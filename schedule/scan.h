@@ -40,9 +40,7 @@ bool mgl_scan_fail_memory(mgl_scan *s, size_t bytes);
 
 /* Moves to the next line that has more than blanks and a comment. False at the end of the text. */
 bool mgl_scan_next_line(mgl_scan *s);
-/* Nothing but blanks and a comment up to the end of the line? */
-bool mgl_scan_at_line_end(mgl_scan *s);
-/* The same, required. */
+/* Nothing but blanks and a comment up to the end of the line, required. */
 bool mgl_scan_line_end(mgl_scan *s);
 void mgl_scan_skip_blanks(mgl_scan *s);
 /* The end of the word, or of the one odd byte, at the cursor: for messages. */

@@ -34,7 +34,7 @@ enum {
     MGL_MAX_EXTENT = 1 << 30,   /* of a buffer; rows and columns of a tensor */
     MGL_NAME_TEXT = 160,        /* bytes for a task or a region in a message */
 
-    /* Words of the io buffers, stated here once more and compared with vm/step.h by a test: the
+    /* Words of the io buffers, stated here once more and compared with schedule/step.h by a test: the
      * validator knows nothing of the machines. */
     MGL_CHECK_CONTROL_WORDS = 8,
     MGL_CHECK_TABLE_WORDS = 4,

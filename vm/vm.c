@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schedule/step.h"
 #include "validator/validator.h"
-#include "vm/step.h"
 
 /* MGL_REJECTED with the verdict's first diagnostic. */
 static mgl_status refuse(const mgl_verdict *verdict, mgl_error *err)

@@ -57,7 +57,7 @@ typedef struct mgl_vm_report {
     int epochs;
     const int32_t *output[MGL_MAX_ROWS]; /* (produced[s]) new tokens */
     int32_t produced[MGL_MAX_ROWS];
-    int32_t state[MGL_MAX_ROWS];      /* MGL_STATE_... of vm/step.h */
+    int32_t state[MGL_MAX_ROWS];      /* MGL_STATE_... of schedule/step.h */
     const float *score[MGL_MAX_ROWS]; /* (prompt_count) log-probabilities, [0] = 0; when scoring */
     double prefill_s, decode_s;       /* to the first token; from there to the end */
 } mgl_vm_report;
@@ -109,7 +109,7 @@ typedef struct mgl_vm_io {
 mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error *err);
 
 /* Checks a request against the program and writes the initial control, table, sequence and prompt
- * buffers (shapes in vm/step.h) of a launch. */
+ * buffers (shapes in schedule/step.h) of a launch. */
 mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *request,
                           int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
                           mgl_error *err);

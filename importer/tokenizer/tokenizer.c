@@ -30,7 +30,7 @@ void mgl_tokenizer_close(mgl_tokenizer *tokenizer)
 }
 
 /* The added tokens come last: they are normalized, and their ids depend on the vocabulary. */
-mgl_status mgl_tokenizer_load(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
+static mgl_status load_parts(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
 {
     const cJSON *root = json->root, *model, *part;
     const char *version = NULL;
@@ -70,7 +70,7 @@ static mgl_status from_json(const mgl_json *json, mgl_tokenizer **out, mgl_error
     mgl_tokenizer *tokenizer = mgl_alloc_zero(1, sizeof *tokenizer);
     if (tokenizer)
         tokenizer->file = mgl_strdup(json->file);
-    mgl_status status = tokenizer && tokenizer->file ? mgl_tokenizer_load(tokenizer, json, err)
+    mgl_status status = tokenizer && tokenizer->file ? load_parts(tokenizer, json, err)
                                                      : mgl_fail_memory(err, sizeof *tokenizer);
     if (status)
         mgl_tokenizer_close(tokenizer);
@@ -241,8 +241,9 @@ void mgl_ids_clear(mgl_ids *ids)
 
 /* ---- decoding ------------------------------------------------------------------------------- */
 
-const char *mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
-                                bool *special)
+/* The text of an id, and whether decoding leaves it out as special; NULL when the id has none. */
+static const char *text_of(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
+                           bool *special)
 {
     *special = false;
     if (id >= 0 && (size_t)id < tokenizer->added_ids && tokenizer->added_by_id[id]) {
@@ -269,7 +270,7 @@ static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
     if (id < 0)
         return mgl_fail(err, MGL_BAD_INPUT, stream->tokenizer->file, "the token id %d is negative",
                         id);
-    const char *token = mgl_tokenizer_token(stream->tokenizer, id, &length, &special);
+    const char *token = text_of(stream->tokenizer, id, &length, &special);
     if (!token || (special && stream->skip_special))
         return MGL_OK;
     return mgl_decoding_token(stream->decoding, token, length, &stream->text, err);

@@ -35,10 +35,8 @@ struct mgl_tokenizer {
     mgl_id_list ids;   /* scratch: the ids of the text */
 };
 
-/* Fills a zeroed tokenizer, whose `file` is set, from the JSON of that file. */
-mgl_status mgl_tokenizer_load(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err);
-
-/* The parts of it, each from its own value in the file (NULL where it is missing or null). */
+/* Fill a zeroed tokenizer, whose `file` is set, part by part, each from its own value in the file
+ * (NULL where it is missing or null). */
 mgl_status mgl_tokenizer_load_normalizer(mgl_tokenizer *tokenizer, const mgl_json *json,
                                          const cJSON *value, mgl_error *err);
 mgl_status mgl_tokenizer_load_splitter(mgl_tokenizer *tokenizer, const mgl_json *json,
@@ -51,10 +49,6 @@ mgl_status mgl_tokenizer_load_model(mgl_tokenizer *tokenizer, const mgl_json *js
                                     const cJSON *value, mgl_error *err);
 mgl_status mgl_tokenizer_load_added(mgl_tokenizer *tokenizer, const mgl_json *json,
                                     const cJSON *value, mgl_error *err);
-
-/* The text of an id, and whether decoding leaves it out as special; NULL when the id has none. */
-const char *mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
-                                bool *special);
 
 /* Reads tokenizer.json from memory, for tests that feed it damage. Release with
  * mgl_tokenizer_close. */

@@ -1,9 +1,9 @@
 /* head: the logits of a slice of the vocabulary for the rows that want them, and the best of each.
- * Keys order the values (vm/sampler.h), so that a NaN never wins. */
+ * Keys order the values (instructions/sample/sampler.h), so that a NaN never wins. */
 #include "instructions/head/head.h"
 
 #include "instructions/linear.h"
-#include "vm/sampler.h"
+#include "instructions/sample/sampler.h"
 
 void mgl_head_best(const mgl_call *call, int r)
 {

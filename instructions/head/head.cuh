@@ -1,6 +1,6 @@
 /*
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
- * largest key (vm/sampler.h), lowest id. Operands x, g; logits, best_value, best_id.
+ * largest key (instructions/sample/sampler.h), lowest id. Operands x, g; logits, best_value, best_id.
  *
  * A thread sees the values of one row alone (linear.cuh), so it keeps one best; lanes with the same
  * row merge by shuffles, then the warps in shared memory.

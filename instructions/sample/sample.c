@@ -1,15 +1,15 @@
 /*
  * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a
- * draw (vm/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of exp(logit -
- * max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order. Then vm/step.h
+ * draw (instructions/sample/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of exp(logit -
+ * max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order. Then schedule/step.h
  * moves the sequences on. When the host asked to stop, nothing is taken.
  */
 #include "instructions/reference.h"
 
 #include <math.h>
 
-#include "vm/philox.h"
-#include "vm/sampler.h"
+#include "instructions/sample/philox.h"
+#include "instructions/sample/sampler.h"
 
 /* The regions of a sample task, as pointers. */
 struct sampling {

@@ -2,10 +2,10 @@
  * sample: the next token of each row that wants one, scores, the next row table. Operands logits,
  * best_value, best_id, sequence, prompt; control, table, sequence_next, output, score.
  *
- * Greedy: one warp a row over the parts of head. Sampling: the algorithm of vm/sampler.h with its
+ * Greedy: one warp a row over the parts of head. Sampling: the algorithm of instructions/sample/sampler.h with its
  * loops spread over the block; all its sums are of integers, so their order does not matter. A score
  * is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one thread moves the
- * sequences on (vm/step.h), on a copy in shared memory.
+ * sequences on (schedule/step.h), on a copy in shared memory.
  */
 #include "vm/cuda/device/machine.cuh"
 

@@ -310,7 +310,7 @@ const damaged_model damaged_models[] = {
      "[304,344]}," TENSOR(LAYER "mlp.experts.0.up_proj.weight", "0", "344,344"), 0,
      "experts.0.up_proj.weight: mixtures of experts"},
     {"tensor-fused-qkv", false, HEADER, SINGLE, "self_attn.q_proj", "self_attn.qkv_proj", 0,
-     "q_proj.weight: the tensor is missing (and 1 more reasons"},
+     "q_proj.weight: the tensor is missing (and 1 more reason,"},
     {"tensor-fused-gate-up", false, HEADER, SINGLE, "[304,344]}",
      "[304,344]}," TENSOR(LAYER "mlp.gate_up_proj.weight", "0", "344,344"), 0,
      "gate_up_proj.weight: fused projections"},

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "instructions/sample/philox.h"
+#include "instructions/sample/sampler.h"
 #include "vm/cpu/machine.h"
-#include "vm/philox.h"
-#include "vm/sampler.h"
 
 enum { ROWS = 7, SEQUENCES = 3, CAPACITY = 24 };
 

@@ -17,14 +17,14 @@ if [ -z "$tool" ]; then
     exit 77
 fi
 sources() {
-    local patterns=('*.c' '*.h' '*.cuh')
+    local patterns=('*.c' '*.h' '*.cuh' '*.cu')
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         git ls-files -z --cached --others --exclude-standard -- "${patterns[@]}" |
             while IFS= read -r -d '' file; do
                 [ ! -e "$file" ] || printf '%s\0' "$file"
             done
     else
-        find . -path './build*' -prune -o \( -name '*.c' -o -name '*.h' -o -name '*.cuh' \) -print0
+        find . -path './build*' -prune -o \( -name '*.c' -o -name '*.h' -o -name '*.cuh' -o -name '*.cu' \) -print0
     fi
 }
 case "${1-}" in

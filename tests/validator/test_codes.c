@@ -1,8 +1,8 @@
 /* The list of diagnostics: in order, complete, and each code with a case that brings it. */
 #include "support.h"
 
+#include "schedule/step.h"
 #include "validator/check.h"
-#include "vm/step.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schedule/step.h"
 #include "vm/cpu/blas.h"
-#include "vm/step.h"
 
 enum { NEW = 24 };
 static const int32_t prompt[] = {3,  1, 40, 7,  7,  22, 9, 13, 30, 2,

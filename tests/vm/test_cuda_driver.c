@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/step.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/device/record.h"
 #include "vm/cuda/driver.h"
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
-#include "vm/step.h"
 
 /* ---- a driver ------------------------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "schedule/step.h"
 #include "vm/cuda/cuda.h"
-#include "vm/step.h"
 
 /* ---- against the CPU machine ---------------------------------------------------------------- */
 

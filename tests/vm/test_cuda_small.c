@@ -2,7 +2,7 @@
  * compute-sanitizer (memcheck, synccheck), which is slow. */
 #include "cuda_support.h"
 
-#include "vm/step.h"
+#include "schedule/step.h"
 
 /* With and without splits: a greedy, a sampled and a scored sequence in one launch. */
 START_TEST(every_op_runs)

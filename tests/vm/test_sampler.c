@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vm/philox.h"
-#include "vm/sampler.h"
+#include "instructions/sample/philox.h"
+#include "instructions/sample/sampler.h"
 
 /* Random123 1.14, tests/kat_vectors: philox4x32 10. */
 START_TEST(philox_has_its_published_words)

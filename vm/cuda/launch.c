@@ -6,9 +6,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "schedule/step.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/machine.h"
-#include "vm/step.h"
 
 enum { POLL_NS = 20000 };
 

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "schedule/step.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
-#include "vm/step.h"
 
 enum { ALIGNMENT = 256 };
 

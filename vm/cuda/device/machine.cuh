@@ -27,10 +27,10 @@
 #define MGL_FLOAT_BITS __float_as_uint
 #define MGL_BITS_FLOAT __uint_as_float
 
+#include "instructions/sample/philox.h"
+#include "instructions/sample/sampler.h"
+#include "schedule/step.h"
 #include "vm/cuda/device/record.h"
-#include "vm/philox.h"
-#include "vm/sampler.h"
-#include "vm/step.h"
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7F800000)

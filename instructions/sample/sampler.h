@@ -17,7 +17,7 @@
  *            Face's TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
  *            max(1, floor(total floor(p 2^32) / 2^32)).
  *   draw     target = floor(random total / 2^64) with the kept `total` and 64 bits of Philox
- *            (vm/philox.h); walking the kept in id order, the token at which the running sum first
+ *            (instructions/sample/philox.h); walking the kept in id order, the token at which the running sum first
  *            exceeds the target.
  *
  * Both cuts are one selection: the item at which a running sum over the ranking reaches `limit`,
@@ -27,8 +27,8 @@
  * Plain C that NVRTC compiles too: no includes. Divisions must be IEEE (no fast math), and no
  * multiplication meets an addition in floating point, so contraction can not change a bit.
  */
-#ifndef MGL_VM_SAMPLER_H
-#define MGL_VM_SAMPLER_H
+#ifndef MGL_SAMPLE_SAMPLER_H
+#define MGL_SAMPLE_SAMPLER_H
 
 #ifndef MGL_SAMPLER_FN
 #define MGL_SAMPLER_FN static inline

@@ -5,8 +5,8 @@
  * Plain C that NVRTC compiles too: no includes, 32-bit integers only. One thread runs it; there are
  * at most MGL_MAX_ROWS (16) rows. MGL_STEP_FN is `static inline` on the host, `__device__` there.
  */
-#ifndef MGL_VM_STEP_H
-#define MGL_VM_STEP_H
+#ifndef MGL_SCHEDULE_STEP_H
+#define MGL_SCHEDULE_STEP_H
 
 #ifndef MGL_STEP_FN
 #define MGL_STEP_FN static inline

@@ -7,8 +7,8 @@
  *
  * Plain C that NVRTC compiles too: no includes. MGL_PHILOX_FN is `static inline` on the host.
  */
-#ifndef MGL_VM_PHILOX_H
-#define MGL_VM_PHILOX_H
+#ifndef MGL_SAMPLE_PHILOX_H
+#define MGL_SAMPLE_PHILOX_H
 
 #ifndef MGL_PHILOX_FN
 #define MGL_PHILOX_FN static inline
