@@ -13,6 +13,7 @@
 #include "vm/cuda/cuda.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,10 +23,10 @@ struct mgl_model {
     mgl_checkpoint *checkpoint;
     mgl_program *program;
     mgl_vm *vm;
-    char device[128];   /* "cpu" or the GPU's name */
-    double load_s;      /* of all but the kernel's compilation */
-    double compile_s;   /* of the kernel */
-    volatile int abort; /* set by mgl_model_cancel, read by the VM */
+    char device[128]; /* "cpu" or the GPU's name */
+    double load_s;    /* of all but the kernel's compilation */
+    double compile_s; /* of the kernel */
+    atomic_int abort; /* set by mgl_model_cancel, read by the VM */
 };
 
 const char *mgl_version(void)

@@ -1,5 +1,6 @@
-/* A reply by the public header alone:  ./generate tests/models/tales-5m "Once there was a small fox
- * named" Build: cc generate.c $(pkg-config --cflags --libs megalith) -o generate */
+/* A reply by the public header alone.
+ *     cc generate.c $(pkg-config --cflags --libs megalith) -o generate
+ *     ./generate tests/models/tales-5m "Once there was a small fox named" */
 #include <megalith.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,6 +10,8 @@
 
 #include "schedule/program.h"
 
+#include <stdatomic.h>
+
 typedef enum mgl_vm_kind { MGL_VM_CPU, MGL_VM_CUDA } mgl_vm_kind;
 
 typedef struct mgl_vm mgl_vm;
@@ -48,7 +50,7 @@ typedef struct mgl_vm_request {
     int count;
     mgl_vm_token_fn *on_token; /* may be NULL */
     void *user;
-    const volatile int *abort; /* set by anybody: end at the next sample; may be NULL */
+    const atomic_int *abort; /* set by anybody: end at the next sample; may be NULL */
 } mgl_vm_request;
 
 /* What came out. Arrays belong to the VM, until its next run. */

@@ -109,7 +109,7 @@ static const list_case lists[] = {
     {"detokenize", "--ids-file", "[[1], 2]", 2, "element 1 is not an array"},
     {"detokenize", "--ids-file", "\"1\"", 2, "not a JSON array of ids"},
     {"detokenize", "--ids-file", "[[], [39]]", 0, ""},
-    {"eval", "--texts", "[]", 2, "nothing to score"},
+    {"eval", "--texts", "[]", 2, "list.json: there is nothing to score"},
     {"eval", "--texts", "[\"\"]", 2, "nothing to score"},
     {"eval", "--texts", "[1]", 2, "element 0 is not a string"},
 };

@@ -110,6 +110,59 @@ START_TEST(callback_stops_the_reply)
 }
 END_TEST
 
+/* A folder with the files of a checkpoint and another generation_config.json, opened. */
+static mgl_model *open_with_generation(const char *name, const char *generation)
+{
+    static const char *const files[] = {"config.json", "model.safetensors"};
+    char folder[] = "/tmp/megalith-generation-XXXXXX", from[1100], to[128];
+    mgl_model *model = NULL;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    for (int i = 0; i < 2; i++) {
+        snprintf(from, sizeof from, "%s/%s", model_path(name), files[i]);
+        snprintf(to, sizeof to, "%s/%s", folder, files[i]);
+        ck_assert_int_eq(symlink(from, to), 0);
+    }
+    snprintf(to, sizeof to, "%s/generation_config.json", folder);
+    FILE *file = fopen(to, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(generation, file);
+    fclose(file);
+    mgl_open_options options = {.device = "cpu", .capacity = 64};
+    ck_assert_msg(mgl_model_open(folder, &options, &model, &err) == MGL_OK, "%s: %s", err.where,
+                  err.message);
+    unlink(to);
+    for (int i = 0; i < 2; i++) {
+        snprintf(to, sizeof to, "%s/%s", folder, files[i]);
+        unlink(to);
+    }
+    rmdir(folder);
+    return model;
+}
+
+/* Each of the three values alone makes a hot reply the greedy one: none of them may be lost. */
+START_TEST(samples_with_the_values_of_the_checkpoint)
+{
+    static const char *const generations[] = {
+        "{\"do_sample\":true,\"temperature\":9.0,\"top_k\":0}",
+        "{\"do_sample\":true,\"temperature\":9.0,\"top_k\":1}",
+        "{\"do_sample\":true,\"temperature\":9.0,\"top_k\":0,\"top_p\":0.000001}",
+        "{\"do_sample\":true,\"temperature\":0.0001,\"top_k\":0}"};
+    mgl_result greedy = {0}, sampled = {0};
+    mgl_request request = story;
+    request.ignore_eos = true;
+    mgl_model *model = open_with_generation("llama3-rope", generations[_i]);
+    ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &greedy, &err), MGL_OK);
+    request.sample = true;
+    ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &sampled, &err), MGL_OK);
+    ck_assert_uint_eq(sampled.output.count, 20);
+    bool same = !memcmp(sampled.output.ids, greedy.output.ids, 20 * sizeof(int32_t));
+    ck_assert_int_eq(same, _i != 0);
+    mgl_result_clear(&greedy);
+    mgl_result_clear(&sampled);
+    mgl_model_close(model);
+}
+END_TEST
+
 static void *cancel_soon(void *model)
 {
     usleep(50000);
@@ -329,6 +382,7 @@ int main(void)
     tcase_add_test(tests, tells_its_facts);
     tcase_add_test(tests, callback_stops_the_reply);
     tcase_add_test(tests, cancelled_from_another_thread);
+    tcase_add_loop_test(tests, samples_with_the_values_of_the_checkpoint, 0, 4);
     tcase_add_test(tests, refuses);
     tcase_add_test(tests, prompt_that_fills_the_cache);
     tcase_add_test(tests, logits_of_the_last_token);

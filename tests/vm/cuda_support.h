@@ -1,17 +1,11 @@
 /*
- * What the tests of the CUDA machine share: programs and machines for a device, the provided
- * checkpoints with their goldens, and the loud skip where something is missing.
- *
- * Fixtures are found in $MGL_TEST_MODELS, or else in the source tree: so the tests can be carried to
- * another machine (tests/tools/gpu_bundle.sh).
+ * What the tests of the CUDA machine share: programs and machines for a device, and the loud skip
+ * where something is missing.
  */
 #ifndef MGL_TESTS_VM_CUDA_SUPPORT_H
 #define MGL_TESTS_VM_CUDA_SUPPORT_H
 
-#include "fixture.h"
-
-#include "base/json.h"
-#include "importer/checkpoint.h"
+#include "golden.h"
 
 enum { SKIP = 77 };
 
@@ -37,26 +31,8 @@ mgl_program *device_program(const mgl_graph *graph, const device_options *option
 mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph,
                   const device_options *options);
 
-/* A checkpoint of tests/models on device 0. */
-typedef struct device_model {
-    const char *name;
-    mgl_checkpoint *checkpoint;
-    mgl_tokenizer *tokenizer;
-    cJSON *golden, *texts;
-    mgl_program *program;
-    mgl_vm *vm;
-} device_model;
-void open_device_model(device_model *m, const char *name, const device_options *options);
-void close_device_model(device_model *m);
-
-/* Ids of a JSON array; their number, at most `most`. */
-int read_ids(const cJSON *array, int32_t *ids, int most);
-
-/* Greedy tokens of all prompts of the golden: where they part, the f32 gap must be under `gap`. */
-void check_greedy(const device_model *m, double gap);
-
-/* The negative log-likelihood of the validation texts: within `tolerance` of the golden's, relative. */
-void check_likelihood(const device_model *m, double tolerance);
+/* A checkpoint of tests/models on device 0; released by golden_close. */
+void open_device_model(golden_model *m, const char *name, const device_options *options);
 
 /* Greedy tokens of one prompt; `most` of them, end tokens ignored. */
 void device_greedy(mgl_vm *vm, const int32_t *prompt, int count, int32_t *tokens, int most);

@@ -201,7 +201,7 @@ END_TEST
 
 struct stopping {
     int seen, stop_after;
-    volatile int abort;
+    atomic_int abort;
 };
 
 static bool count_tokens(void *user, int sequence, int32_t token)
@@ -323,6 +323,55 @@ START_TEST(the_lowest_temperatures_are_greedy)
         ok(mgl_vm_run(vm, &request, &report, &err), err);
         ck_assert_int_eq(memcmp(greedy, report.output[0], sizeof greedy), 0);
     }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Seeds that differ in their upper half alone. */
+START_TEST(a_seed_has_64_bits)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    int32_t tokens[2][16];
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 16);
+    mgl_program *program = fixture_program(graph, &(fixture_options){0});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    for (int i = 0; i < 2; i++) {
+        mgl_vm_sequence sequence = {.prompt = prompt,
+                                    .prompt_count = 4,
+                                    .max_new = 16,
+                                    .temperature = 2.0f,
+                                    .seed = (uint64_t)i << 32};
+        mgl_vm_request request = {.sequences = &sequence, .count = 1};
+        ok(mgl_vm_run(vm, &request, &report, &err), err);
+        memcpy(tokens[i], report.output[0], sizeof tokens[i]);
+    }
+    ck_assert_int_ne(memcmp(tokens[0], tokens[1], sizeof tokens[0]), 0);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Logits are those of the last sequence that was sampled, not of the first. */
+START_TEST(logits_are_of_the_last_row)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    float both[75], alone[75];
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 16);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.sequences = 2});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    mgl_vm_sequence two[2] = {{.prompt = prompt, .prompt_count = 4, .max_new = 3},
+                              {.prompt = prompt + 4, .prompt_count = 4, .max_new = 3}};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = two, .count = 2}, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, both, &err), err);
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &two[1], .count = 1}, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, alone, &err), err);
+    for (int i = 0; i < 75; i++)
+        ck_assert_float_eq_tol(both[i], alone[i], 1e-4f);
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -470,6 +519,8 @@ int main(void)
     tcase_add_test(tests, fills_the_capacity_and_no_more);
     tcase_add_test(tests, refuses_what_makes_no_sense);
     tcase_add_test(tests, the_lowest_temperatures_are_greedy);
+    tcase_add_test(tests, a_seed_has_64_bits);
+    tcase_add_test(tests, logits_are_of_the_last_row);
     tcase_add_test(tests, a_missing_signal_ends_with_a_report);
     tcase_add_test(tests, a_runaway_queue_is_caught);
     tcase_add_test(tests, a_rejected_program_is_not_opened);

@@ -130,7 +130,7 @@ static uint64_t fingerprint(mgl_vm *vm, const mgl_vm_sequence *sequence, float *
 /* Ten launches of 1,000 tokens, end tokens ignored, twice: the same bits. */
 START_TEST(long_replies_are_bit_identical)
 {
-    device_model m;
+    golden_model m;
     float logits[1024];
     uint64_t hashes[2][10];
     open_device_model(&m, "tales-5m",
@@ -150,7 +150,7 @@ START_TEST(long_replies_are_bit_identical)
     ck_assert_mem_eq(hashes[0], hashes[1], sizeof hashes[0]);
     for (int i = 1; i < 10; i++)
         ck_assert_uint_ne(hashes[0][i], hashes[0][0]);
-    close_device_model(&m);
+    golden_close(&m);
 }
 END_TEST
 
@@ -255,7 +255,7 @@ END_TEST
 
 struct listener {
     int tokens, most;
-    volatile int abort;
+    atomic_int abort;
     int32_t heard[LONG];
     bool refuse; /* end by the return value, else by the abort word */
 };
@@ -279,7 +279,7 @@ START_TEST(a_reply_can_be_ended)
     static struct listener l;
     mgl_error err;
     mgl_vm_report report;
-    device_model m;
+    golden_model m;
     int32_t prompt[4];
     open_device_model(&m, "tales-5m",
                       &(device_options){.dtype = MGL_BF16, .capacity = LONG_CAPACITY});
@@ -303,7 +303,7 @@ START_TEST(a_reply_can_be_ended)
         ck_assert_int_le(l.tokens, report.produced[0]);
         ck_assert_mem_eq(l.heard, report.output[0], (size_t)l.tokens * sizeof(int32_t));
     }
-    close_device_model(&m);
+    golden_close(&m);
 }
 END_TEST
 

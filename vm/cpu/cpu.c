@@ -82,7 +82,7 @@ static bool run_queue(struct run *run, int q, int most_epochs, bool *progress)
         if (queue->epoch > most_epochs)
             return false;
         mgl_op op = m->program->tasks[mgl_machine_task(m, q)].op;
-        const volatile int *abort = run->request->abort;
+        const atomic_int *abort = run->request->abort;
         bool stop = run->stop || (abort && *abort);
         mgl_machine_execute(m, q, stop);
         *progress = true;

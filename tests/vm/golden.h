@@ -1,0 +1,44 @@
+/*
+ * The provided checkpoints on a machine, against what Hugging Face answers for them (golden.json):
+ * what the tests of the CPU and of the CUDA VM share.
+ *
+ * Fixtures are found in $MGL_TEST_MODELS, or else in the source tree: so the tests can be carried to
+ * another machine (tests/tools/gpu_bundle.sh).
+ */
+#ifndef MGL_TESTS_VM_GOLDEN_H
+#define MGL_TESTS_VM_GOLDEN_H
+
+#include "fixture.h"
+
+#include "base/json.h"
+#include "importer/checkpoint.h"
+
+enum { GOLDEN_MODELS = 3, GOLDEN_MOST = 256 /* ids of a prompt or of an answer */ };
+extern const char *const golden_names[GOLDEN_MODELS];
+
+/* A checkpoint of tests/models with its goldens, on a machine. */
+typedef struct golden_model {
+    const char *name;
+    mgl_checkpoint *checkpoint;
+    mgl_tokenizer *tokenizer;
+    cJSON *golden, *texts;
+    mgl_program *program; /* set by whoever opened it, as is vm; released with the rest */
+    mgl_vm *vm;
+} golden_model;
+void golden_open(golden_model *m, const char *name);
+void golden_close(golden_model *m);
+
+/* The goldens in f32. */
+const cJSON *golden_fp32(const golden_model *m);
+
+/* Ids of a JSON array; their number, at most GOLDEN_MOST. */
+int golden_ids(const cJSON *array, int32_t *ids);
+
+/* Greedy tokens of all prompts, one launch each: where they part, the f32 gap must be under `gap`. */
+void golden_check_greedy(const golden_model *m, double gap);
+
+/* The negative log-likelihood of the validation texts, as many a launch as the program has sequences:
+ * within `tolerance` of the golden's, relative. */
+void golden_check_likelihood(const golden_model *m, double tolerance);
+
+#endif
