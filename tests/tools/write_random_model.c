@@ -209,7 +209,7 @@ static void fill_quantiles(float *quantiles)
 {
     double x = 0;
     for (int i = QUANTILES / 2; i < QUANTILES; i++) {
-        double wanted = (i + 0.5) / QUANTILES;
+        double wanted = (i + 0.5) / (double)QUANTILES;
         for (int step = 0; step < 20; step++) {
             double difference = 0.5 * erfc(-x * M_SQRT1_2) - wanted;
             x -= difference / (exp(-0.5 * x * x) * 0.5 * M_SQRT1_2 * M_2_SQRTPI);

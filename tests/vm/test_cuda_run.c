@@ -146,7 +146,7 @@ START_TEST(long_replies_are_bit_identical)
             hashes[run][i] = fingerprint(m.vm, &sequence, logits, 913);
         }
     printf("20 launches of %d tokens: %.1f us a token\n", LONG,
-           (mgl_clock_s() - start) * 1e6 / 20 / LONG);
+           (mgl_clock_s() - start) * 1e6 / 20 / (double)LONG);
     ck_assert_mem_eq(hashes[0], hashes[1], sizeof hashes[0]);
     for (int i = 1; i < 10; i++)
         ck_assert_uint_ne(hashes[0][i], hashes[0][0]);

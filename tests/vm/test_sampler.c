@@ -184,7 +184,7 @@ static void check_distribution(float temperature, int top_k, float top_p, const 
     for (int i = 0; i < VOCAB; i++)
         total += kept[i] ? exp((double)(logits[i] / temperature)) : 0.0;
     for (int i = 0; i < VOCAB; i++) {
-        double wanted = DRAWS * exp((double)(logits[i] / temperature)) / total;
+        double wanted = (double)DRAWS * exp((double)(logits[i] / temperature)) / total;
         if (kept[i])
             chi += (found[i] - wanted) * (found[i] - wanted) / wanted;
         else
