@@ -119,7 +119,7 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
     char *folder = NULL;
     if (!o->texts.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--texts is needed: a JSON array of strings");
-    mgl_status status = mgl_model_resolve_path(operand, &folder, err);
+    mgl_status status = mgl_model_find_folder(operand, &folder, err);
     if (!status)
         status = read_corpus(o, folder, &texts, err);
     if (!status)

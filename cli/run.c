@@ -260,7 +260,7 @@ static mgl_status run(const char *operand, const void *options, mgl_error *err)
     if (status)
         return status;
     catch_interrupt();
-    status = mgl_model_resolve_path(operand, &folder, err);
+    status = mgl_model_find_folder(operand, &folder, err);
     if (!status)
         status = open_tokenizer(&r, folder, err);
     if (!status)

@@ -125,3 +125,18 @@ mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
     *out = path.bytes;
     return MGL_OK;
 }
+
+mgl_status mgl_model_find_folder(const char *model, char **out, mgl_error *err)
+{
+    char *path;
+    mgl_status status = mgl_model_resolve_path(model, &path, err);
+    if (status)
+        return status;
+    if (!is_folder(path)) {
+        mgl_free(path);
+        return mgl_fail(err, MGL_BAD_INPUT, model,
+                        "is a file; a model is the folder with config.json and *.safetensors");
+    }
+    *out = path;
+    return MGL_OK;
+}

@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MAX_CONFIG = 16 * 1000 * 1000 };
 
@@ -388,14 +387,10 @@ static mgl_status read_folder(mgl_checkpoint *checkpoint, mgl_error *err)
 
 mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_error *err)
 {
-    struct stat facts;
     mgl_checkpoint *checkpoint = mgl_alloc_zero(1, sizeof *checkpoint);
     if (!checkpoint)
         return mgl_fail_memory(err, sizeof *checkpoint);
-    mgl_status status = mgl_model_resolve_path(model, &checkpoint->folder, err);
-    if (!status && !stat(checkpoint->folder, &facts) && !S_ISDIR(facts.st_mode))
-        status = mgl_fail(err, MGL_BAD_INPUT, model,
-                          "is a file; a model is the folder with config.json and *.safetensors");
+    mgl_status status = mgl_model_find_folder(model, &checkpoint->folder, err);
     if (!status)
         status = read_folder(checkpoint, err);
     if (status) {

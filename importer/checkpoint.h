@@ -45,4 +45,7 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint);
  * ~/.cache/huggingface/hub). Release *out with mgl_free. */
 mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err);
 
+/* The same for a MODEL with weights, which has to be a folder. */
+mgl_status mgl_model_find_folder(const char *model, char **out, mgl_error *err);
+
 #endif

@@ -274,6 +274,23 @@ START_TEST(finds_org_and_name)
 }
 END_TEST
 
+/* Where a folder is meant, a file is told to be one: it is not read as a tokenizer. */
+START_TEST(a_file_is_no_model)
+{
+    char line[1200];
+    snprintf(line, sizeof line, "run '%s/config.json' --prompt x", model_path("tales-5m"));
+    command_result run = command_run(line, NULL);
+    snprintf(line, sizeof line, "eval '%s/config.json' --texts x.json", model_path("tales-5m"));
+    command_result eval = command_run(line, NULL);
+    ck_assert_int_eq(run.code, 2);
+    ck_assert_ptr_nonnull(strstr(run.err, "is a file"));
+    ck_assert_int_eq(eval.code, 2);
+    ck_assert_ptr_nonnull(strstr(eval.err, "is a file"));
+    command_clear(&run);
+    command_clear(&eval);
+}
+END_TEST
+
 START_TEST(says_that_there_is_no_device)
 {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
@@ -388,6 +405,7 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_loop_test(tests, says_what_hugging_face_says, 0, 3);
     tcase_add_test(tests, json_has_every_field);
+    tcase_add_test(tests, a_file_is_no_model);
     tcase_add_test(tests, streams_the_same_text);
     tcase_add_test(tests, prompts_from_file_and_ids);
     tcase_add_test(tests, samples_by_seed);
