@@ -9,7 +9,7 @@ build=$1 folder=$2
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_run \
-    "$build"/tests/vm/test_cuda_small \
+    "$build"/tests/vm/test_cuda_small "$build"/tests/model/test_shapes \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/write_random_model "$build"/cli/megalith \
     "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue
@@ -23,16 +23,17 @@ for model in tales-5m llama3-rope llama-linear-rope; do
     mkdir -p "$folder/models/$model"
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
+cp "$source/tests/model/shapes.json" "$folder/"
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
 # Runs the GPU tests; the exit code is the number of those that failed.
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
-export CK_FORK=no
+export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no
 failed=0
-for test in "$here"/bin/test_cuda_*; do
+for test in "$here"/bin/test_*; do
     echo "== $(basename "$test")"
-    timeout "${MGL_TEST_TIMEOUT:-240}" "$test"
+    timeout "${MGL_TEST_TIMEOUT:-240}" "$test" cuda
     code=$?
     [ $code -eq 0 ] || [ $code -eq 77 ] || failed=$((failed + 1))
     echo "== $(basename "$test"): exit $code"

@@ -1,0 +1,129 @@
+/*
+ * Random models of unusual shapes through the public interface, against shapes.json: greedy tokens
+ * and the negative log-likelihood of the prompt that a straightforward forward pass in NumPy gives
+ * for the same files, in f32. The argument is the device: cpu, or cuda, which skips loudly where there
+ * is none.
+ */
+#include "megalith.h"
+
+#include "base/json.h"
+#include "vm/cuda/cuda.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SKIP = 77, MOST = 64 };
+static const char *device;
+static mgl_error err;
+
+#define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
+
+/* $name, or what stands below the folder that the macro names. */
+static const char *folder_of(const char *name, const char *otherwise)
+{
+    const char *folder = getenv(name);
+    return folder ? folder : otherwise;
+}
+
+static int read_ids(const mgl_json *json, const cJSON *object, const char *key, int32_t *ids)
+{
+    const cJSON *array, *item;
+    int count = 0;
+    int64_t id;
+    ok(mgl_json_get_array(json, object, key, true, &array, &err));
+    cJSON_ArrayForEach(item, array)
+    {
+        ck_assert_int_lt(count, MOST);
+        ok(mgl_json_item_int(json, item, key, 0, INT32_MAX, &id, &err));
+        ids[count++] = (int32_t)id;
+    }
+    return count;
+}
+
+static void write_model(const char *folder, const char *options)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "'%s/write_random_model' '%s' %s",
+             folder_of("MGL_TEST_TOOLS", MGL_BINARY_DIR "/tests/tools"), folder, options);
+    ck_assert_msg(system(line) == 0, "%s", line);
+}
+
+static void check_shape(const mgl_json *json, const cJSON *shape, const char *folder)
+{
+    const char *options;
+    int32_t prompt[MOST], wanted[MOST];
+    float logprob[MOST];
+    double nll = 0.0, wanted_nll;
+    mgl_model *model;
+    mgl_result result = {0};
+    ok(mgl_json_get_string(json, shape, "model", true, &options, &err));
+    ok(mgl_json_get_double(json, shape, "nll", true, &wanted_nll, &err));
+    int count = read_ids(json, shape, "prompt_ids", prompt);
+    int answer = read_ids(json, shape, "output_ids", wanted);
+    write_model(folder, options);
+    ok(mgl_model_open(folder,
+                      &(mgl_open_options){.device = device, .dtype = "f32", .capacity = 2 * MOST},
+                      &model, &err));
+    mgl_request request = {
+        .prompt = prompt, .prompt_count = (size_t)count, .max_tokens = answer, .ignore_eos = true};
+    ok(mgl_model_generate(model, &request, NULL, NULL, &result, &err));
+    ck_assert_uint_eq(result.output.count, (size_t)answer);
+    for (int i = 0; i < answer; i++)
+        ck_assert_msg(result.output.ids[i] == wanted[i], "%s: token %d is %d, not %d", options, i,
+                      result.output.ids[i], wanted[i]);
+    ok(mgl_model_score(model, prompt, (size_t)count, logprob, &err));
+    for (int i = 1; i < count; i++)
+        nll -= (double)logprob[i];
+    ck_assert_msg(fabs(nll / wanted_nll - 1.0) < 1e-5, "%s: nll %.6f, not %.6f", options, nll,
+                  wanted_nll);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+}
+
+START_TEST(shapes_are_numpys)
+{
+    char path[1024], folder[] = "/tmp/mgl-shapes-XXXXXX", line[128];
+    mgl_json json;
+    const cJSON *shape;
+    int count = 0;
+    snprintf(path, sizeof path, "%s/shapes.json",
+             folder_of("MGL_TEST_SHAPES", MGL_SOURCE_DIR "/tests/model"));
+    ok(mgl_json_read_file(path, 1 << 20, &json, &err));
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    cJSON_ArrayForEach(shape, json.root)
+    {
+        check_shape(&json, shape, folder);
+        count++;
+    }
+    ck_assert_int_eq(count, 6);
+    snprintf(line, sizeof line, "rm -r '%s'", folder);
+    ck_assert_int_eq(system(line), 0);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    mgl_cuda_probe probe;
+    device = argc > 1 ? argv[1] : "cpu";
+    mgl_cuda_get_probe(&probe);
+    if (!strcmp(device, "cuda") && (probe.device_count == 0 || !probe.nvrtc)) {
+        printf("SKIPPED test_shapes: %s\n",
+               probe.device_count ? probe.nvrtc_reason : probe.driver_reason);
+        return SKIP;
+    }
+    Suite *suite = suite_create("shapes");
+    TCase *tests = tcase_create("shapes");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, shapes_are_numpys);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
