@@ -249,6 +249,8 @@ static mgl_status check_ids(const mgl_model *model, const char *where, const int
 {
     int32_t vocab = model->program->geometry.vocab;
     size_t capacity = (size_t)model->program->limits.capacity;
+    if (!ids && count > 0)
+        return mgl_fail(err, MGL_USAGE, where, "NULL where %zu tokens are expected", count);
     if (count < least)
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "%zu tokens are too few: at least %zu are needed", count, least);

@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int output_errno; /* of the first failure; 0: none */
@@ -57,11 +59,9 @@ mgl_status mgl_cli_output_end(mgl_error *err)
     return mgl_fail_errno(err, "standard output", "could not be written");
 }
 
-mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err)
+/* Writes all of it to the open file and closes it; false with errno. */
+static bool write_and_close(FILE *file, const char *bytes, size_t length)
 {
-    FILE *file = fopen(path, "wb");
-    if (!file)
-        return mgl_fail_errno(err, path, "could not be created");
     bool good = fwrite(bytes, 1, length, file) == length;
     int why = errno;
     if (fclose(file) && good) {
@@ -69,7 +69,36 @@ mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length
         why = errno;
     }
     errno = why;
-    return good ? MGL_OK : mgl_fail_errno(err, path, "could not be written");
+    return good;
+}
+
+/* A new file beside `path`, whose name goes to `name`; NULL with errno. */
+static FILE *create_beside(const char *path, mgl_text *name)
+{
+    mgl_text_format(name, "%s.XXXXXX", path);
+    int fd = name->failed ? -1 : mkstemp(name->bytes);
+    mode_t mask = umask(0);
+    umask(mask);
+    return fd >= 0 && !fchmod(fd, 0666 & ~mask) ? fdopen(fd, "wb") : NULL;
+}
+
+/* What stood there before is replaced when all is written, and kept when that fails. Devices, pipes
+ * and links are written to as they are. */
+mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err)
+{
+    struct stat facts;
+    mgl_text name = {0};
+    bool direct = !lstat(path, &facts) && !S_ISREG(facts.st_mode);
+    FILE *file = direct ? fopen(path, "wb") : create_beside(path, &name);
+    mgl_status status = MGL_OK;
+    if (!file)
+        status = mgl_fail_errno(err, path, "could not be created");
+    else if (!write_and_close(file, bytes, length) || (!direct && rename(name.bytes, path)))
+        status = mgl_fail_errno(err, path, "could not be written");
+    if (status && file && !direct)
+        unlink(name.bytes);
+    mgl_text_clear(&name);
+    return status;
 }
 
 mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static char schedule[1024]; /* path of a lowered schedule of tales-5m, on 3 queues */
 
@@ -271,6 +272,28 @@ START_TEST(damaged_input_is_one_message)
 }
 END_TEST
 
+/* A schedule that can not be written whole leaves what stood there. */
+START_TEST(writes_all_or_nothing)
+{
+    struct rlimit old, small;
+    char *before = read_schedule();
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 1 << 14;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    command_result result =
+        command_runf("lower %s --target cpu:64 -o %s", model_path("tales-5m"), schedule);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    ck_assert_msg(result.code == 2, "%d: %s", result.code, result.err);
+    ck_assert_ptr_nonnull(strstr(result.err, "could not be written"));
+    char *after = read_schedule();
+    ck_assert_str_eq(after, before);
+    mgl_free(before);
+    mgl_free(after);
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli schedule");
@@ -285,6 +308,7 @@ int main(void)
     tcase_add_test(tests, config_changes_the_schedule);
     tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
     tcase_add_test(tests, text_that_does_not_parse);
+    tcase_add_test(tests, writes_all_or_nothing);
     tcase_add_loop_test(tests, damaged_input_is_one_message, 0,
                         (int)(sizeof damages / sizeof *damages));
     suite_add_tcase(suite, tests);

@@ -201,6 +201,7 @@ static const refusal refusals[] = {
     {{.prompt = beyond, .prompt_count = 2, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
     {{.prompt = negative, .prompt_count = 2, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
     {{.prompt = prompt, .prompt_count = 8, .max_tokens = 0}, MGL_USAGE, "max_tokens"},
+    {{.prompt = NULL, .prompt_count = 8, .max_tokens = 1}, MGL_USAGE, "prompt"},
     {{.prompt = prompt, .prompt_count = 8, .max_tokens = -1}, MGL_USAGE, "max_tokens"},
     {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .temperature = -1},
      MGL_USAGE,

@@ -113,6 +113,21 @@ START_TEST(a_folder_that_can_not_be_made_is_told)
 }
 END_TEST
 
+/* What a killed process of the same number left behind does not stand in the way. */
+START_TEST(stale_temporaries_are_passed_over)
+{
+    char reason[256], path[256];
+    for (int i = 0; i < 50; i++) {
+        snprintf(path, sizeof path, "%s/k.%ld.%d.tmp", folder, (long)getpid(), i);
+        FILE *file = fopen(path, "w");
+        ck_assert_ptr_nonnull(file);
+        fclose(file);
+    }
+    ck_assert_msg(mgl_cuda_cache_put(folder, "k", "kernel", 6, reason, sizeof reason), "%s",
+                  reason);
+}
+END_TEST
+
 /* Writers and readers of one key in several processes: a reader sees nothing or all of it. */
 START_TEST(processes_share_a_folder)
 {
@@ -159,6 +174,7 @@ int main(void)
     tcase_add_test(tests, sha256_is_fips_180);
     tcase_add_test(tests, what_is_kept_comes_back);
     tcase_add_test(tests, a_damaged_file_counts_as_missing);
+    tcase_add_test(tests, stale_temporaries_are_passed_over);
     tcase_add_test(tests, a_folder_that_can_not_be_made_is_told);
     tcase_add_test(tests, processes_share_a_folder);
     SRunner *runner = srunner_create(suite);

@@ -177,10 +177,17 @@ static int open_new(const char *folder, const char *key, char path[PATH])
 {
     static atomic_uint number;
     char suffix[64];
-    snprintf(suffix, sizeof suffix, ".%ld.%u.tmp", (long)getpid(), atomic_fetch_add(&number, 1));
-    if (!path_of(path, folder, key, suffix))
-        return errno = ENAMETOOLONG, -1;
-    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int file = -1;
+    for (int tries = 0; file < 0 && tries < 100; tries++) { /* a killed process may have left one */
+        unsigned mine = atomic_fetch_add(&number, 1);
+        snprintf(suffix, sizeof suffix, ".%ld.%u.tmp", (long)getpid(), mine);
+        if (!path_of(path, folder, key, suffix))
+            return errno = ENAMETOOLONG, -1;
+        file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST)
+            break;
+    }
+    return file;
 }
 
 static bool refuse(const char *folder, char *reason, size_t reason_length)
