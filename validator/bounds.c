@@ -132,11 +132,12 @@ static void check_tape(mgl_check *check, int q)
     const mgl_queue *queue = &p->queues[q];
     int64_t tape = queue->tape_bytes;
     if (tape < 0 || tape > MGL_MAX_BYTES || tape % p->exec.page_bytes || queue->tape_pad < 0 ||
-        queue->tape_pad > tape)
-        mgl_check_report(check, 404, -1, queue->line,
-                         "queue %d: a tape of %" PRId64 " bytes with padding %" PRId64
-                         " must be a multiple of the page (%d) and hold its padding",
-                         q, tape, queue->tape_pad, p->exec.page_bytes);
+        queue->tape_pad > tape || queue->tape_pad >= p->exec.page_bytes)
+        mgl_check_report(
+            check, 404, -1, queue->line,
+            "queue %d: a tape of %" PRId64 " bytes with padding %" PRId64
+            " must be a multiple of the page (%d) and have less than a page of padding",
+            q, tape, queue->tape_pad, p->exec.page_bytes);
     for (int t = queue->tasks.first; t < queue->tasks.first + queue->tasks.count; t++)
         for (int i = 0; i < p->tasks[t].segments.count; i++) {
             const mgl_segment *s = &p->segments[p->tasks[t].segments.first + i];
