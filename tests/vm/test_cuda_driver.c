@@ -5,6 +5,7 @@
  */
 #include "cuda_support.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -537,6 +538,66 @@ START_TEST(tokens_are_handed_out_in_order)
 }
 END_TEST
 
+/* Leaves counters behind, as a real launch does, and goes on for a while. */
+static void dirty_counters(const mgl_device_launch *launch)
+{
+    uint32_t *counters = (uint32_t *)(uintptr_t)launch->counters;
+    two_tokens(launch);
+    for (int i = 0; i < program->counter_count * MGL_COUNTER_WORDS; i++)
+        counters[i] = 7;
+    fake.queries = 3;
+}
+
+START_TEST(every_launch_starts_from_zero)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    fake.kernel = dirty_counters;
+    ok(open_vm(&vm, &err), err);
+    for (int i = 0; i < 3; i++) {
+        ok(run_vm(vm, &report, &err), err);
+        ck_assert_int_eq(((int32_t *)(uintptr_t)fake.launch.host)[MGL_HOST_ABORT], 0);
+        ck_assert_uint_eq(fake.launch.deadline_ns, 700 * 1000000ull);
+    }
+    mgl_vm_close(vm);
+}
+END_TEST
+
+static bool hear_no_more(void *user, int sequence, int32_t token)
+{
+    (void)sequence, (void)token;
+    return ++*(int *)user < 1;
+}
+
+/* Whoever asks to end, the kernel's abort word says so, and nothing more is handed out. */
+START_TEST(the_kernel_is_told_to_end)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    static const int32_t prompt[3] = {1, 2, 3};
+    static const atomic_int abort_now = 1;
+    int heard = 0;
+    fake.kernel = dirty_counters;
+    ok(open_vm(&vm, &err), err);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 4};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    request.on_token = hear_no_more;
+    request.user = &heard;
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    ck_assert_int_eq(heard, 1);
+    ck_assert_int_eq(((int32_t *)(uintptr_t)fake.launch.host)[MGL_HOST_ABORT], 1);
+    ok(run_vm(vm, &report, &err), err);
+    ck_assert_int_eq(((int32_t *)(uintptr_t)fake.launch.host)[MGL_HOST_ABORT], 0);
+    request.on_token = NULL;
+    request.abort = &abort_now;
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    ck_assert_int_eq(((int32_t *)(uintptr_t)fake.launch.host)[MGL_HOST_ABORT], 1);
+    mgl_vm_close(vm);
+}
+END_TEST
+
 /* The first task of a queue that waits for the counter. */
 static int waiting_task(int queue, int counter)
 {
@@ -689,6 +750,8 @@ int main(void)
     tcase_add_test(tests, the_drivers_name_for_an_error_is_told);
     tcase_add_test(tests, a_kernel_is_compiled_once);
     tcase_add_test(tests, tokens_are_handed_out_in_order);
+    tcase_add_test(tests, every_launch_starts_from_zero);
+    tcase_add_test(tests, the_kernel_is_told_to_end);
     tcase_add_test(tests, the_watchdog_names_the_wait_to_blame);
     tcase_add_test(tests, records_are_the_tasks);
     tcase_add_test(tests, what_the_machine_has_not_is_refused);
