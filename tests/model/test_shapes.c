@@ -7,6 +7,7 @@
 #include "megalith.h"
 
 #include "base/json.h"
+#include "eval/eval.h"
 #include "vm/cuda/cuda.h"
 
 #include <check.h>
@@ -106,6 +107,34 @@ START_TEST(shapes_are_numpys)
 }
 END_TEST
 
+/* NaN at the end of the weights: an error of the evaluation, not a result. */
+START_TEST(weights_that_are_no_numbers)
+{
+    char folder[] = "/tmp/mgl-shapes-XXXXXX", path[128];
+    uint8_t ones[256];
+    int32_t ids[] = {1, 2, 3, 4};
+    mgl_model *model;
+    mgl_eval_result result;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    write_model(folder, "--dtype f32 --vocab 65");
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    FILE *file = fopen(path, "r+b");
+    ck_assert_ptr_nonnull(file);
+    memset(ones, 0xFF, sizeof ones);
+    fseek(file, -(long)sizeof ones, SEEK_END);
+    ck_assert_uint_eq(fwrite(ones, 1, sizeof ones, file), sizeof ones);
+    fclose(file);
+    ok(mgl_model_open(folder, &(mgl_open_options){.device = device, .capacity = 64}, &model, &err));
+    mgl_status status = mgl_eval_score(model, &(mgl_ids){ids, 4}, 1, NULL, NULL, &result, &err);
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, "text 0") && strstr(err.message, "not a number"), "%s",
+                  err.message);
+    mgl_model_close(model);
+    snprintf(path, sizeof path, "rm -r '%s'", folder);
+    ck_assert_int_eq(system(path), 0);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     mgl_cuda_probe probe;
@@ -120,6 +149,7 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("shapes");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, shapes_are_numpys);
+    tcase_add_test(tests, weights_that_are_no_numbers);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
