@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "importer/mega.h"
 #include "schedule/step.h"
 #include "vm/cuda/cuda.h"
+#include "vm/image.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -19,9 +21,13 @@
 
 enum { DEFAULT_CAPACITY = 4096 };
 
+_Static_assert((int)MGL_MAX_BATCH == (int)MGL_MAX_ROWS, "a reply is a sequence of the launch");
+
 struct mgl_model {
     mgl_checkpoint *checkpoint;
-    mgl_program *program;
+    mgl_image *image;           /* of a compiled model, else NULL */
+    mgl_program *made;          /* of a folder: lowered or read, else NULL */
+    const mgl_program *program; /* of either */
     mgl_vm *vm;
     char device[128]; /* "cpu" or the GPU's name */
     double load_s;    /* of all but the kernel's compilation */
@@ -48,13 +54,15 @@ static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
     return mgl_cuda_live_target(device, &out->target, err);
 }
 
-/* A GPU is of use where its kernel can be compiled. The driver is asked first: where there is none,
- * which is soon found, the compiler is not looked for. */
-static bool find_gpu(mgl_machine *out)
+/* A GPU is of use where its kernel can be compiled, or was. The driver is asked first: where there is
+ * none, which is soon found, the compiler is not looked for. */
+static bool find_gpu(const mgl_image *image, mgl_machine *out)
 {
     mgl_error ignored;
     if (use_cuda(0, out, &ignored))
         return false;
+    if (image && mgl_image_has_kernel(image, out->target.arch))
+        return true;
     mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
     if (!probe)
         return false;
@@ -66,8 +74,16 @@ static bool find_gpu(mgl_machine *out)
 
 mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err)
 {
-    if (!device || !strcmp(device, "auto"))
-        return find_gpu(out) ? MGL_OK : use_cpu(out, err);
+    return mgl_machine_find_for(NULL, device, out, err);
+}
+
+mgl_status mgl_machine_find_for(const mgl_image *image, const char *device, mgl_machine *out,
+                                mgl_error *err)
+{
+    if (!device || !strcmp(device, "auto")) {
+        bool for_cpu = image && !strcmp(image->program->target.arch, "cpu");
+        return !for_cpu && find_gpu(image, out) ? MGL_OK : use_cpu(out, err);
+    }
     if (!strcmp(device, "cpu"))
         return use_cpu(out, err);
     if (!strcmp(device, "cuda"))
@@ -116,7 +132,7 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err)
 {
     mgl_schedule_config config;
-    mgl_lower_options options = {.sequences = 1};
+    mgl_lower_options options = {.sequences = request->sequences ? request->sequences : 1};
     mgl_schedule_config_default(&config);
     mgl_status status =
         request->config ? mgl_schedule_config_read(request->config, &config, err) : MGL_OK;
@@ -131,14 +147,14 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A schedule says by itself what lowering would be told. */
-static mgl_status check_options(const mgl_open_options *options, mgl_error *err)
+mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config, const char *dtype,
+                                       int32_t capacity, mgl_error *err)
 {
-    const char *extra = !options->schedule                                 ? NULL
-                        : options->config                                  ? "config"
-                        : options->capacity                                ? "capacity"
-                        : options->dtype && strcmp(options->dtype, "auto") ? "dtype"
-                                                                           : NULL;
+    const char *extra = !schedule                        ? NULL
+                        : config                         ? "config"
+                        : capacity                       ? "capacity"
+                        : dtype && strcmp(dtype, "auto") ? "dtype"
+                                                         : NULL;
     if (extra)
         return mgl_fail(err, MGL_USAGE, "schedule",
                         "states its own capacity and dtype and is not lowered; leave out %s",
@@ -146,17 +162,89 @@ static mgl_status check_options(const mgl_open_options *options, mgl_error *err)
     return MGL_OK;
 }
 
+/* A program that was made before serves as many sequences as it was made for. */
+static mgl_status check_sequences(const mgl_program *program, const char *path,
+                                  const mgl_open_options *options, mgl_error *err)
+{
+    if (options->sequences <= program->limits.sequences)
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, path,
+                    "runs %d sequences at most in a launch, and %d are wanted; make it for as many",
+                    program->limits.sequences, (int)options->sequences);
+}
+
+static mgl_status read_program(mgl_model *model, const mgl_open_options *options, mgl_error *err)
+{
+    mgl_status status = mgl_schedule_read(options->schedule, &model->made, err);
+    return status ? status : check_sequences(model->made, options->schedule, options, err);
+}
+
 static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
     if (options->schedule)
-        return mgl_schedule_read(options->schedule, &model->program, err);
+        return read_program(model, options, err);
     mgl_lower_request request = {.dtype = options->dtype,
                                  .config = options->config,
                                  .capacity = options->capacity,
-                                 .wanted = options->wanted};
-    return mgl_pipeline_lower(model->checkpoint->graph, &machine->target, &request, &model->program,
+                                 .wanted = options->wanted,
+                                 .sequences = options->sequences};
+    return mgl_pipeline_lower(model->checkpoint->graph, &machine->target, &request, &model->made,
                               err);
+}
+
+/* From a folder to a machine and a program for it. */
+static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open_options *options,
+                              mgl_machine *machine, mgl_error *err)
+{
+    mgl_status status = mgl_pipeline_check_schedule(options->schedule, options->config,
+                                                    options->dtype, options->capacity, err);
+    if (!status)
+        status = mgl_machine_find(options->device, machine, err);
+    if (!status)
+        status = mgl_import(path, &model->checkpoint, err);
+    if (!status)
+        status = make_program(model, machine, options, err);
+    model->program = model->made;
+    return status;
+}
+
+/* What was fixed when the model was compiled can not be asked for otherwise. */
+static mgl_status check_compiled(const mgl_program *program, const char *path,
+                                 const mgl_open_options *options, mgl_error *err)
+{
+    const char *dtype = mgl_dtype_name(program->dtype);
+    if (options->config || options->schedule)
+        return mgl_fail(err, MGL_USAGE, path,
+                        "is compiled: its schedule is fixed; leave out %s, or compile it anew",
+                        options->schedule ? "schedule" : "config");
+    if (options->dtype && strcmp(options->dtype, "auto") != 0 && strcmp(options->dtype, dtype) != 0)
+        return mgl_fail(err, MGL_USAGE, path,
+                        "is compiled for dtype %s; for %.40s it has to be compiled anew", dtype,
+                        options->dtype);
+    if (options->capacity && options->capacity != program->limits.capacity)
+        return mgl_fail(err, MGL_USAGE, path,
+                        "is compiled for a capacity of %d positions; for %d it has to be compiled "
+                        "anew",
+                        program->limits.capacity, (int)options->capacity);
+    return MGL_OK;
+}
+
+/* From a compiled model to its program and a machine for it. */
+static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_open_options *options,
+                                mgl_machine *machine, mgl_error *err)
+{
+    mgl_status status = mgl_import(path, &model->checkpoint, err);
+    if (!status)
+        status = mgl_image_open(path, &model->image, err);
+    if (!status)
+        status = check_compiled(model->image->program, path, options, err);
+    if (!status)
+        status = check_sequences(model->image->program, path, options, err);
+    if (!status)
+        status = mgl_machine_find_for(model->image, options->device, machine, err);
+    model->program = model->image ? model->image->program : NULL;
+    return status;
 }
 
 /* The validator knows lines, not files. */
@@ -169,6 +257,22 @@ static void name_schedule(const char *path, mgl_error *err)
     snprintf(err->where, sizeof err->where, "%.150s%s%.100s", path, line[0] ? ": " : "", line);
 }
 
+static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
+                               const mgl_open_options *options, mgl_error *err)
+{
+    mgl_vm_options vm = {
+        .kind = machine->kind, .device = machine->device, .deadline_ms = options->deadline_ms};
+    if (model->image) {
+        vm.weights = model->image->weights;
+        vm.kernels = model->image->kernels;
+        vm.kernel_count = model->image->kernel_count;
+    }
+    mgl_status status = mgl_vm_open(model->program, model->checkpoint->graph, &vm, &model->vm, err);
+    if (status == MGL_REJECTED && options->schedule)
+        name_schedule(options->schedule, err);
+    return status;
+}
+
 /* The pipeline. mgl_vm_open hands the program to the validator before it does anything else. */
 static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_options *options,
                              mgl_error *err)
@@ -176,19 +280,13 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     double start = mgl_clock_s();
     mgl_machine machine;
     mgl_vm_facts facts;
-    mgl_status status = check_options(options, err);
+    if (options->sequences < 0 || options->sequences > MGL_MAX_BATCH)
+        return mgl_fail(err, MGL_USAGE, "sequences", "is %d; one launch makes 1 to %d replies",
+                        (int)options->sequences, MGL_MAX_BATCH);
+    mgl_status status = mgl_mega_stands(path) ? open_compiled(model, path, options, &machine, err)
+                                              : open_folder(model, path, options, &machine, err);
     if (!status)
-        status = mgl_machine_find(options->device, &machine, err);
-    if (!status)
-        status = mgl_import(path, &model->checkpoint, err);
-    if (!status)
-        status = make_program(model, &machine, options, err);
-    mgl_vm_options vm = {
-        .kind = machine.kind, .device = machine.device, .deadline_ms = options->deadline_ms};
-    if (!status)
-        status = mgl_vm_open(model->program, model->checkpoint->graph, &vm, &model->vm, err);
-    if (status == MGL_REJECTED && options->schedule)
-        name_schedule(options->schedule, err);
+        status = open_machine(model, &machine, options, err);
     if (status)
         return status;
     mgl_vm_get_facts(model->vm, &facts);
@@ -220,7 +318,8 @@ void mgl_model_close(mgl_model *model)
     if (!model)
         return;
     mgl_vm_close(model->vm);
-    mgl_program_free(model->program);
+    mgl_program_free(model->made);
+    mgl_image_close(model->image);
     mgl_checkpoint_close(model->checkpoint);
     mgl_free(model);
 }
@@ -286,17 +385,32 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
     return check_ids(model, "prompt", request->prompt, request->prompt_count, 1, err);
 }
 
-/* The callback of a request behind that of the VM, which knows several sequences. */
-typedef struct listener {
-    mgl_token_fn *on_token;
-    void *user;
-} listener;
-
-static bool pass_token(void *user, int sequence, int32_t token)
+/* Puts the request in front of what is wrong with it; a request alone needs no number. */
+static void name_request(size_t index, size_t count, mgl_error *err)
 {
-    const listener *to = user;
-    (void)sequence;
-    return !to->on_token || to->on_token(to->user, token);
+    if (!err || count == 1)
+        return;
+    char what[sizeof err->where];
+    memcpy(what, err->where, sizeof what);
+    snprintf(err->where, sizeof err->where, "requests[%zu]%s%.200s", index, what[0] ? ": " : "",
+             what);
+}
+
+static mgl_status check_batch(const mgl_model *model, const mgl_request *requests, size_t count,
+                              mgl_error *err)
+{
+    int most = model->program->limits.sequences;
+    if (count < 1 || count > (size_t)most)
+        return mgl_fail(err, MGL_USAGE, "requests",
+                        "%zu of them; this model was opened for 1 to %d in a launch", count, most);
+    for (size_t i = 0; i < count; i++) {
+        mgl_status status = check_request(model, &requests[i], err);
+        if (status) {
+            name_request(i, count, err);
+            return status;
+        }
+    }
+    return MGL_OK;
 }
 
 static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *request)
@@ -316,46 +430,109 @@ static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *
                              .end_count = request->ignore_eos ? 0 : (int32_t)defaults->end_count};
 }
 
-static mgl_status take_report(const mgl_vm_report *report, mgl_result *out, mgl_error *err)
+/* The sequences of a launch, and whose they are. */
+typedef struct batch {
+    mgl_vm_sequence sequences[MGL_MAX_BATCH]; /* (count) */
+    size_t reply[MGL_MAX_BATCH];              /* (count) index of the request of each */
+    int count;
+    mgl_batch_token_fn *on_token; /* may be NULL */
+    void *user;
+} batch;
+
+/* A request whose prompt fills the cache is no sequence: nothing can follow it. */
+static void gather_sequences(const mgl_model *model, const mgl_request *requests, size_t count,
+                             batch *out)
 {
-    size_t count = (size_t)report->produced[0];
+    for (size_t i = 0; i < count; i++) {
+        mgl_vm_sequence sequence = make_sequence(model, &requests[i]);
+        if (sequence.max_new == 0)
+            continue;
+        out->reply[out->count] = i;
+        out->sequences[out->count++] = sequence;
+    }
+}
+
+static bool pass_token(void *user, int sequence, int32_t token)
+{
+    const batch *b = user;
+    return !b->on_token || b->on_token(b->user, b->reply[sequence], token);
+}
+
+static mgl_status take_sequence(const mgl_vm_report *report, int sequence, mgl_result *out,
+                                mgl_error *err)
+{
+    size_t count = (size_t)report->produced[sequence];
+    int32_t state = report->state[sequence];
     out->output.ids = mgl_alloc((count ? count : 1) * sizeof(int32_t));
     if (!out->output.ids)
         return mgl_fail_memory(err, count * sizeof(int32_t));
     if (count)
-        memcpy(out->output.ids, report->output[0], count * sizeof(int32_t));
+        memcpy(out->output.ids, report->output[sequence], count * sizeof(int32_t));
     out->output.count = count;
-    out->stop = report->state[0] == MGL_STATE_EOS      ? MGL_STOP_EOS
-                : report->state[0] == MGL_STATE_LENGTH ? MGL_STOP_LENGTH
-                                                       : MGL_STOP_INTERRUPTED;
-    out->launches = report->launches;
-    out->prefill_s = report->prefill_s;
-    out->decode_s = report->decode_s;
+    out->stop = state == MGL_STATE_EOS      ? MGL_STOP_EOS
+                : state == MGL_STATE_LENGTH ? MGL_STOP_LENGTH
+                                            : MGL_STOP_INTERRUPTED;
     return MGL_OK;
+}
+
+/* Fills the results (count) of the requests. */
+static mgl_status take_report(const batch *b, const mgl_vm_report *report, mgl_result *out,
+                              size_t count, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < count; i++)
+        out[i] = (mgl_result){.stop = MGL_STOP_LENGTH,
+                              .launches = report->launches,
+                              .prefill_s = report->prefill_s,
+                              .decode_s = report->decode_s};
+    for (int s = 0; s < b->count && !status; s++)
+        status = take_sequence(report, s, &out[b->reply[s]], err);
+    for (size_t i = 0; i < count && status; i++)
+        mgl_result_clear(&out[i]);
+    return status;
+}
+
+mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *requests, size_t count,
+                                    mgl_batch_token_fn *on_token, void *user, mgl_result *out,
+                                    mgl_error *err)
+{
+    model->abort = 0;
+    mgl_status status = check_batch(model, requests, count, err);
+    if (status)
+        return status;
+    mgl_vm_report report = {0};
+    batch b = {.on_token = on_token, .user = user};
+    gather_sequences(model, requests, count, &b);
+    mgl_vm_request run = {.sequences = b.sequences,
+                          .count = b.count,
+                          .on_token = pass_token,
+                          .user = &b,
+                          .abort = &model->abort};
+    for (size_t i = 0; i < count; i++)
+        mgl_result_clear(&out[i]);
+    if (b.count > 0)
+        status = mgl_vm_run(model->vm, &run, &report, err);
+    return status ? status : take_report(&b, &report, out, count, err);
+}
+
+/* The callback of one reply behind that of a batch. */
+typedef struct listener {
+    mgl_token_fn *on_token; /* may be NULL */
+    void *user;
+} listener;
+
+static bool pass_to_listener(void *user, size_t reply, int32_t token)
+{
+    const listener *to = user;
+    (void)reply;
+    return !to->on_token || to->on_token(to->user, token);
 }
 
 mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request, mgl_token_fn *on_token,
                               void *user, mgl_result *out, mgl_error *err)
 {
-    model->abort = 0;
-    mgl_status status = check_request(model, request, err);
-    if (status)
-        return status;
-    mgl_vm_report report = {0};
     listener to = {on_token, user};
-    mgl_vm_sequence sequence = make_sequence(model, request);
-    mgl_vm_request run = {.sequences = &sequence,
-                          .count = 1,
-                          .on_token = pass_token,
-                          .user = &to,
-                          .abort = &model->abort};
-    mgl_result_clear(out);
-    if (sequence.max_new == 0) { /* the prompt fills the cache: nothing can follow it */
-        out->stop = MGL_STOP_LENGTH;
-        return MGL_OK;
-    }
-    status = mgl_vm_run(model->vm, &run, &report, err);
-    return status ? status : take_report(&report, out, err);
+    return mgl_model_generate_batch(model, request, 1, pass_to_listener, &to, out, err);
 }
 
 void mgl_result_clear(mgl_result *result)

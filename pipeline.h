@@ -18,6 +18,13 @@ typedef struct mgl_machine {
 /* "auto" (or NULL: the first usable GPU, or else the CPU), "cpu", "cuda" or "cuda:1". */
 mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err);
 
+struct mgl_image; /* vm/image.h */
+
+/* The machine for a compiled model: "auto" (or NULL) is the CPU for one that was compiled for it, and
+ * a GPU needs no compiler where the file has its kernel. */
+mgl_status mgl_machine_find_for(const struct mgl_image *image, const char *device, mgl_machine *out,
+                                mgl_error *err);
+
 /* What shapes a lowered program; zero means the default of each field. */
 typedef struct mgl_lower_request {
     const char *dtype;  /* "auto" or NULL: the checkpoint's, but f32 for a CPU */
@@ -25,7 +32,12 @@ typedef struct mgl_lower_request {
     int32_t rows;       /* of an epoch, in place of the config's */
     int32_t capacity;   /* positions; more than the model has is an error */
     int32_t wanted;     /* with capacity 0: as many, but no more than the model has; 0: 4,096 */
+    int32_t sequences;  /* of a launch; 0: 1 */
 } mgl_lower_request;
+
+/* A schedule says by itself what lowering would be told: MGL_USAGE when both are given. */
+mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config, const char *dtype,
+                                       int32_t capacity, mgl_error *err);
 
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err);

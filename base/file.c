@@ -16,6 +16,8 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -296,4 +298,99 @@ mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *
         return mgl_fail(err, MGL_SYSTEM, map->path,
                         "the disk could not deliver %zu bytes at offset %zu", length, offset);
     return MGL_OK;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+struct mgl_output {
+    char *path;     /* owned: the name that it will have */
+    char *name;     /* owned: the name that it has */
+    int descriptor; /* -1: not open */
+};
+
+static void release_output(mgl_output *output)
+{
+    if (output->descriptor >= 0)
+        close(output->descriptor);
+    mgl_free(output->path);
+    mgl_free(output->name);
+    mgl_free(output);
+}
+
+void mgl_output_abandon(mgl_output *output)
+{
+    if (!output)
+        return;
+    if (output->descriptor >= 0)
+        unlink(output->name);
+    release_output(output);
+}
+
+/* Opens a file of a new name beside the path, with the rights that any new file gets. */
+static mgl_status create_beside(mgl_output *output, mgl_error *err)
+{
+    struct stat facts;
+    mode_t mask = umask(0);
+    umask(mask);
+    if (!lstat(output->path, &facts) && !S_ISREG(facts.st_mode))
+        return mgl_fail(err, MGL_BAD_INPUT, output->path, "is not a regular file");
+    output->descriptor = denied() ? -1 : mkostemp(output->name, O_CLOEXEC);
+    if (output->descriptor < 0 || fchmod(output->descriptor, 0666 & ~mask))
+        return fail_path(err, output->path, "could not be created");
+    return MGL_OK;
+}
+
+mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err)
+{
+    static const char suffix[] = ".XXXXXX";
+    size_t length = strlen(path);
+    mgl_output *output = mgl_alloc_zero(1, sizeof *output);
+    if (!output)
+        return mgl_fail_memory(err, sizeof *output);
+    output->descriptor = -1;
+    output->path = mgl_strdup(path);
+    output->name = mgl_alloc(length + sizeof suffix);
+    mgl_status status = MGL_OK;
+    if (!output->path || !output->name) {
+        status = mgl_fail_memory(err, length + sizeof suffix);
+    } else {
+        memcpy(output->name, path, length);
+        memcpy(output->name + length, suffix, sizeof suffix);
+        status = create_beside(output, err);
+    }
+    if (status)
+        mgl_output_abandon(output);
+    else
+        *out = output;
+    return status;
+}
+
+mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *bytes, size_t length,
+                            mgl_error *err)
+{
+    const char *from = bytes;
+    while (length > 0) {
+        ssize_t n = denied() ? -1 : pwrite(output->descriptor, from, length, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return mgl_fail_errno(err, output->path, "could not be written");
+        from += n;
+        offset += (uint64_t)n;
+        length -= (size_t)n;
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_output_finish(mgl_output *output, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    int closed = close(output->descriptor);
+    output->descriptor = -1;
+    if (closed || denied() || rename(output->name, output->path)) {
+        status = mgl_fail_errno(err, output->path, "could not be written");
+        unlink(output->name);
+    }
+    release_output(output);
+    return status;
 }

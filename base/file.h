@@ -26,7 +26,19 @@ size_t mgl_map_size(const mgl_map *map);
  * when the file has shrunk meanwhile (SIGBUS is caught for the calling thread). Thread safe. */
 mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err);
 
-/* Tests: the n-th file operation (open, read, map) from now fails with EIO. 0 switches it off. */
+/* A large file that is written whole or not at all: in a file beside `path`, which takes the place
+ * of what stood there when it is finished. What stands there and is no regular file is refused. */
+typedef struct mgl_output mgl_output;
+mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err);
+/* Writes `length` bytes at `offset`, in any order. Thread safe. */
+mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *bytes, size_t length,
+                            mgl_error *err);
+/* Makes it the file of that name; releases it, also when that fails. */
+mgl_status mgl_output_finish(mgl_output *output, mgl_error *err);
+/* Removes and releases what was written. NULL is fine. */
+void mgl_output_abandon(mgl_output *output);
+
+/* Tests: the n-th file operation (open, read, map, write, rename) from now fails with EIO. 0 switches it off. */
 void mgl_file_fail_at(uint64_t n);
 
 #endif

@@ -66,6 +66,7 @@ typedef struct mgl_cli_option {
 
 typedef struct mgl_cli_verb {
     const char *name, *operand; /* operand: "MODEL", "F.mls"; NULL when it takes none */
+    bool operand_optional;      /* a flag may stand in its place */
     const char *summary;        /* one line */
     const char *example;        /* whole command lines, one a line */
     const mgl_cli_option *options;
@@ -77,6 +78,7 @@ typedef struct mgl_cli_verb {
 
 #define MGL_CLI_VERBS(X)                                                                           \
     X(run)                                                                                         \
+    X(compile)                                                                                     \
     X(lower)                                                                                       \
     X(check)                                                                                       \
     X(explain)                                                                                     \
@@ -84,6 +86,8 @@ typedef struct mgl_cli_verb {
     X(tokenize)                                                                                    \
     X(detokenize)                                                                                  \
     X(eval)                                                                                        \
+    X(bench)                                                                                       \
+    X(trace)                                                                                       \
     X(doctor)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_##name##_verb;
 MGL_CLI_VERBS(MGL_CLI_DECLARE)
@@ -130,7 +134,9 @@ bool mgl_cli_flush(void);
 /* MGL_OK, MGL_INTERRUPTED when the reader of a pipe went away, or why nothing could be written. */
 mgl_status mgl_cli_output_end(mgl_error *err);
 
-/* Writes a whole file. */
+/* Can a file be written there? To be asked before long work whose result goes there. */
+mgl_status mgl_cli_check_file(const char *path, mgl_error *err);
+/* Writes a whole file: what stood there is replaced when all is written, and kept when that fails. */
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err);
 /* Reads standard input to its end. Release with mgl_free. */
 mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err);

@@ -52,14 +52,14 @@ static mgl_status encode(const mgl_tokenizer *tokenizer, const mgl_cli_texts *te
     return MGL_OK;
 }
 
-static mgl_status read_corpus(const struct options *o, const char *folder, corpus *out,
+static mgl_status read_corpus(const struct options *o, const char *path, corpus *out,
                               mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;
     mgl_cli_texts texts = {0};
     mgl_status status = mgl_cli_texts_read(o->texts.value, &texts, err);
     if (!status)
-        status = mgl_tokenizer_open(folder, &tokenizer, err);
+        status = mgl_tokenizer_open(path, &tokenizer, err);
     if (!status)
         status = encode(tokenizer, &texts, out, err);
     mgl_tokenizer_close(tokenizer);
@@ -76,7 +76,7 @@ static bool show_progress(void *user, size_t done, size_t count)
     return true;
 }
 
-static mgl_status score(const struct options *o, const char *folder, const corpus *c,
+static mgl_status score(const struct options *o, const char *path, const corpus *c,
                         mgl_eval_result *out, mgl_error *err)
 {
     mgl_open_options open = {.device = o->device.value,
@@ -86,7 +86,7 @@ static mgl_status score(const struct options *o, const char *folder, const corpu
                              .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX};
     mgl_model *model = NULL;
     double start = mgl_clock_s();
-    mgl_status status = mgl_model_open(folder, &open, &model, err);
+    mgl_status status = mgl_model_open(path, &open, &model, err);
     if (!status)
         status = mgl_eval_score(model, c->texts, c->count, show_progress, &start, out, err);
     if (status == MGL_BAD_INPUT && !err->where[0])
@@ -116,18 +116,18 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
     const struct options *o = options;
     mgl_eval_result result;
     corpus texts = {0};
-    char *folder = NULL;
+    char *path = NULL;
     if (!o->texts.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--texts is needed: a JSON array of strings");
-    mgl_status status = mgl_model_find_folder(operand, &folder, err);
+    mgl_status status = mgl_model_find(operand, &path, err);
     if (!status)
-        status = read_corpus(o, folder, &texts, err);
+        status = read_corpus(o, path, &texts, err);
     if (!status)
-        status = score(o, folder, &texts, &result, err);
+        status = score(o, path, &texts, &result, err);
     if (!status)
         print_result(&result, o->json.given);
     clear_corpus(&texts);
-    mgl_free(folder);
+    mgl_free(path);
     return status;
 }
 

@@ -28,15 +28,19 @@ void mgl_cli_print_help(void)
     mgl_cli_printf(
         "\n'megalith VERB --help' shows the flags of a verb and an example; --version is "
         "the version.\n\n"
-        "MODEL is a folder in Hugging Face layout, or org/name in the local Hugging Face "
-        "cache.\nNothing is downloaded.\n\n%s",
+        "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name in the "
+        "local\nHugging Face cache. Nothing is downloaded.\n\n%s",
         exit_codes);
 }
 
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
 {
-    mgl_cli_printf("usage: megalith %s%s%s [flags]\n\n%s\n\n", verb->name, verb->operand ? " " : "",
-                   verb->operand ? verb->operand : "", verb->summary);
+    mgl_cli_printf("usage: megalith %s%s%s%s [flags]\n\n%s\n\n", verb->name,
+                   !verb->operand           ? ""
+                   : verb->operand_optional ? " ["
+                                            : " ",
+                   verb->operand ? verb->operand : "", verb->operand_optional ? "]" : "",
+                   verb->summary);
     for (size_t i = 0; i < verb->option_count; i++) {
         const mgl_cli_option *option = &verb->options[i];
         char left[64];

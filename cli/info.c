@@ -4,6 +4,7 @@
 #include "cli/json_out.h"
 
 #include "importer/checkpoint.h"
+#include "vm/image.h"
 
 #include <inttypes.h>
 
@@ -46,14 +47,32 @@ static void print_graph(const mgl_checkpoint *checkpoint)
     mgl_cli_put(checkpoint->generation.end_count ? "\n" : "none\n");
 }
 
-static void print_text(const char *name, const mgl_checkpoint *checkpoint)
+/* What is fixed in a compiled model. */
+static void print_image(const mgl_image *image)
+{
+    const mgl_program *program = image->program;
+    mgl_cli_printf("%-14sfor %s:%d, %s, %d positions; kernels:", "compiled", program->target.arch,
+                   program->target.queues, mgl_dtype_name(program->dtype),
+                   program->limits.capacity);
+    for (int i = 0; i < image->kernel_count; i++)
+        mgl_cli_printf(" %s", image->kernels[i].arch);
+    mgl_cli_put(image->kernel_count ? "\n" : " none\n");
+}
+
+/* `image`: of a compiled model, else NULL. */
+static void print_text(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
         print_graph(checkpoint);
-    mgl_cli_printf("%-14s%" PRIu64 "\n%-14s%" PRIu64 " in %d %s\n", "parameters",
-                   checkpoint->parameters, "bytes", checkpoint->bytes, checkpoint->files,
-                   checkpoint->files == 1 ? "file" : "files");
+    mgl_cli_printf("%-14s%" PRIu64 "\n%-14s%" PRIu64, "parameters", checkpoint->parameters, "bytes",
+                   checkpoint->bytes);
+    if (image)
+        mgl_cli_put(" before they were packed\n");
+    else
+        mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
+    if (image)
+        print_image(image);
     if (checkpoint->ignored)
         mgl_cli_printf("%-14s%d stored %s the model does not use\n", "ignored", checkpoint->ignored,
                        checkpoint->ignored == 1 ? "tensor" : "tensors");
@@ -81,7 +100,22 @@ static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint)
                      checkpoint->generation.end_count);
 }
 
-static void print_json(const char *name, const mgl_checkpoint *checkpoint)
+static void put_image(mgl_json_out *out, const mgl_image *image)
+{
+    const mgl_program *program = image->program;
+    mgl_json_out_object(out, "compiled");
+    mgl_json_out_string(out, "arch", program->target.arch);
+    mgl_json_out_int(out, "queues", program->target.queues);
+    mgl_json_out_string(out, "dtype", mgl_dtype_name(program->dtype));
+    mgl_json_out_int(out, "capacity", program->limits.capacity);
+    mgl_json_out_array(out, "kernels");
+    for (int i = 0; i < image->kernel_count; i++)
+        mgl_json_out_string(out, NULL, image->kernels[i].arch);
+    mgl_json_out_close_array(out);
+    mgl_json_out_close_object(out);
+}
+
+static void print_json(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");
@@ -103,6 +137,8 @@ static void print_json(const char *name, const mgl_checkpoint *checkpoint)
     mgl_json_out_int(&out, "ignored_tensors", checkpoint->ignored);
     if (checkpoint->graph)
         put_graph(&out, checkpoint);
+    if (image)
+        put_image(&out, image);
     mgl_json_out_end(&out);
 }
 
@@ -110,15 +146,17 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_checkpoint *checkpoint = NULL;
+    mgl_image *image = NULL;
     mgl_status status = mgl_checkpoint_open(operand, &checkpoint, err);
-    if (status)
-        return status;
-    if (o->json.given)
-        print_json(operand, checkpoint);
-    else
-        print_text(operand, checkpoint);
+    if (!status && !checkpoint->files)
+        status = mgl_image_open(checkpoint->folder, &image, err);
+    if (!status && o->json.given)
+        print_json(operand, checkpoint, image);
+    else if (!status)
+        print_text(operand, checkpoint, image);
+    mgl_image_close(image);
     mgl_checkpoint_close(checkpoint);
-    return MGL_OK;
+    return status;
 }
 
 const mgl_cli_verb mgl_cli_info_verb = {

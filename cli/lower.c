@@ -10,6 +10,7 @@
     X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
       "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
     X(int, rows, "--rows", "N", 1, MGL_MAX_ROWS, "rows of an epoch (the config's)")                \
+    X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch (1)")              \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
@@ -51,7 +52,8 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
     mgl_lower_request request = {.dtype = o->dtype.value,
                                  .config = o->config.value,
                                  .rows = (int32_t)o->rows.value,
-                                 .capacity = (int32_t)o->capacity.value};
+                                 .capacity = (int32_t)o->capacity.value,
+                                 .sequences = (int32_t)o->sequences.value};
     mgl_checkpoint *checkpoint = NULL;
     mgl_program *program = NULL;
     mgl_target target;

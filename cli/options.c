@@ -167,7 +167,7 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
             *operand = argv[i];
         }
     }
-    if (verb->operand && (!*operand || !**operand))
+    if (verb->operand && (*operand ? !**operand : !verb->operand_optional))
         return mgl_fail(err, MGL_USAGE, NULL,
                         "'%s' needs %s; 'megalith %s --help' shows an example", verb->name,
                         verb->operand, verb->name);

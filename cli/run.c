@@ -1,9 +1,11 @@
 /*
- * megalith run MODEL: a reply, streamed token by token. Ctrl-C ends it at its next token with what
- * was said so far; a second Ctrl-C ends the program at once.
+ * megalith run MODEL: a reply, streamed token by token, or the replies to a list of prompts, made
+ * at once and told one after the other. Ctrl-C ends them at their next token with what was said so
+ * far; a second Ctrl-C ends the program at once.
  */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/prompts.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -21,16 +23,13 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(text, prompt, "--prompt", "TEXT", 0, 0, "what the reply goes on from")                       \
     X(text, prompt_file, "--prompt-file", "FILE", 0, 0, "the same, from a file, byte for byte")    \
     X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
-    X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens at most (128)")                \
+    X(text, prompts, "--prompts", "F.json", 0, 0,                                                  \
+      "up to 16 in one launch: texts, or objects with text or ids and max_tokens, seed, ...")      \
+    MGL_CLI_REPLY_OPTIONS(X)                                                                       \
     X(text, device, "--device", "DEVICE", 0, 0, "auto, cpu, cuda or cuda:1 (auto)")                \
     X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
       "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
-    X(real, temperature, "--temperature", "X", 0, 1000, "sample at this temperature; 0 is greedy") \
-    X(int, top_k, "--top-k", "N", 0, INT32_MAX, "sample from the N likeliest tokens; 0 is all")    \
-    X(real, top_p, "--top-p", "X", 0, 1, "sample from the likeliest tokens that sum to X")         \
-    X(int, seed, "--seed", "N", 0, INT64_MAX, "sample; the same seed gives the same tokens")       \
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
-    X(flag, ignore_eos, "--ignore-eos", NULL, 0, 0, "go on behind the end token")                  \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \
     X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
@@ -65,141 +64,219 @@ static void catch_interrupt(void)
         sigaction(SIGINT, &action, NULL);
 }
 
-/* One reply on its way out. */
-typedef struct reply {
+/* The replies of one launch, on their way out. */
+typedef struct session {
     const struct options *options;
     const char *name;         /* the MODEL that was asked for */
     mgl_tokenizer *tokenizer; /* NULL: a model without one, ids in and ids out */
-    mgl_detokenizer *stream;  /* NULL: nothing is streamed */
+    mgl_detokenizer *stream;  /* NULL: nothing is streamed, or ids are */
     mgl_model *model;
-    mgl_ids prompt;
-    mgl_result result;
-    mgl_error error; /* of the stream */
-    bool first;      /* no id was printed yet */
-} reply;
+    mgl_cli_prompts prompts;
+    mgl_result results[MGL_MAX_BATCH]; /* (prompts.count) */
+    mgl_error error;                   /* of the stream */
+    bool first;                        /* no id was printed yet */
+} session;
+
+/* Is there one reply, printed as it is made? */
+static bool streams(const session *s)
+{
+    return !s->options->json.given && !s->options->prompts.given;
+}
+
+/* ---- prompts --------------------------------------------------------------------------------- */
+
+#define COPY_FIELD(kind, field, flag, argument, lo, hi, help) .field = o->field,
+
+static mgl_cli_reply_options reply_flags(const struct options *o)
+{
+    return (mgl_cli_reply_options){MGL_CLI_REPLY_OPTIONS(COPY_FIELD)};
+}
+
+static bool shapes_sampling(const mgl_cli_reply_options *o)
+{
+    return o->temperature.given || o->top_k.given || o->top_p.given;
+}
 
 static mgl_status check_options(const struct options *o, mgl_error *err)
 {
-    int prompts = o->prompt.given + o->prompt_file.given + o->prompt_ids.given;
+    int prompts = o->prompt.given + o->prompt_file.given + o->prompt_ids.given + o->prompts.given;
+    mgl_cli_reply_options flags = reply_flags(o);
     if (prompts != 1)
         return mgl_fail(err, MGL_USAGE, NULL,
-                        "%s of --prompt, --prompt-file and --prompt-ids is needed",
+                        "%s of --prompt, --prompt-file, --prompt-ids and --prompts is needed",
                         prompts ? "only one" : "one");
-    if (o->sample.given && (o->temperature.given || o->top_k.given || o->top_p.given))
+    if (o->sample.given && shapes_sampling(&flags))
         return mgl_fail(err, MGL_USAGE, "--sample",
                         "takes temperature, top-k and top-p from generation_config.json; leave out "
                         "either --sample or those flags");
     return MGL_OK;
 }
 
-/* A model without tokenizer.json can be run by ids. */
-static mgl_status open_tokenizer(reply *r, const char *folder, mgl_error *err)
+/* The list of --prompts; what the flags do not go with is refused there too. */
+static mgl_status read_list(session *s, mgl_error *err)
 {
-    mgl_text path = {0};
-    mgl_text_format(&path, "%s/tokenizer.json", folder);
-    if (path.failed)
-        return mgl_fail_memory(err, strlen(folder));
-    bool exists = access(path.bytes, F_OK) == 0;
-    mgl_text_clear(&path);
-    if (!exists && r->options->prompt_ids.given)
-        return MGL_OK;
-    return mgl_tokenizer_open(folder, &r->tokenizer, err);
-}
-
-static mgl_status read_prompt(reply *r, mgl_error *err)
-{
-    const struct options *o = r->options;
-    if (o->prompt_ids.given)
-        return mgl_cli_parse_ids(o->prompt_ids.value, "--prompt-ids", &r->prompt, err);
-    if (o->prompt.given)
-        return mgl_tokenizer_encode(r->tokenizer, o->prompt.value, strlen(o->prompt.value), true,
-                                    &r->prompt, err);
-    char *text = NULL;
-    size_t length = 0;
-    mgl_status status = mgl_file_read(o->prompt_file.value, MGL_CLI_MAX_TEXT, &text, &length, err);
-    if (!status)
-        status = mgl_tokenizer_encode(r->tokenizer, text, length, true, &r->prompt, err);
-    mgl_free(text);
+    const struct options *o = s->options;
+    mgl_cli_reply_options flags = reply_flags(o);
+    mgl_status status = mgl_cli_prompts_read(o->prompts.value, &flags, &s->prompts, err);
+    for (size_t i = 0; i < s->prompts.count && !status; i++)
+        if (o->sample.given && shapes_sampling(&s->prompts.items[i].reply))
+            status = mgl_fail(err, MGL_BAD_INPUT, o->prompts.value,
+                              "prompt %zu has temperature, top_k or top_p of its own, which "
+                              "--sample takes from generation_config.json; leave out one of them",
+                              i);
     return status;
 }
 
-static bool on_token(void *user, int32_t token)
+static mgl_status read_prompts(session *s, mgl_error *err)
 {
-    reply *r = user;
-    const char *text = NULL;
-    size_t length = 0;
-    if (r->stream) {
-        if (mgl_detokenizer_next(r->stream, token, &text, &length, &r->error))
-            return false;
-        mgl_cli_print(text, length);
-    } else if (!r->options->json.given) {
-        mgl_cli_printf("%s%d", r->first ? "" : " ", (int)token);
-        r->first = false;
+    const struct options *o = s->options;
+    mgl_cli_prompt *one = &s->prompts.items[0];
+    if (o->prompts.given)
+        return read_list(s, err);
+    s->prompts.count = 1;
+    one->reply = reply_flags(o);
+    if (o->prompt_ids.given)
+        return mgl_cli_parse_ids(o->prompt_ids.value, "--prompt-ids", &one->ids, err);
+    if (o->prompt.given) {
+        one->text = o->prompt.value;
+        one->length = strlen(one->text);
+        return MGL_OK;
     }
-    return (r->options->json.given || mgl_cli_flush()) && !interrupted;
+    mgl_status status =
+        mgl_file_read(o->prompt_file.value, MGL_CLI_MAX_TEXT, &s->prompts.file, &one->length, err);
+    one->text = s->prompts.file;
+    return status;
 }
 
-static mgl_request make_request(const reply *r)
+/* A model without tokenizer.json can be run by ids. */
+static mgl_status open_tokenizer(session *s, const char *path, mgl_error *err)
 {
-    const struct options *o = r->options;
-    bool samples = o->temperature.given || o->top_k.given || o->top_p.given || o->seed.given;
-    return (mgl_request){.prompt = r->prompt.ids,
-                         .prompt_count = r->prompt.count,
+    bool texts = false;
+    for (size_t i = 0; i < s->prompts.count; i++)
+        texts |= s->prompts.items[i].text != NULL;
+    return texts || mgl_model_has_tokenizer(path) ? mgl_tokenizer_open(path, &s->tokenizer, err)
+                                                  : MGL_OK;
+}
+
+static mgl_status encode_prompts(session *s, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < s->prompts.count && !status; i++) {
+        mgl_cli_prompt *prompt = &s->prompts.items[i];
+        if (prompt->text)
+            status = mgl_tokenizer_encode(s->tokenizer, prompt->text, prompt->length, true,
+                                          &prompt->ids, err);
+    }
+    return status;
+}
+
+/* ---- the launch ------------------------------------------------------------------------------ */
+
+static bool on_token(void *user, size_t reply, int32_t token)
+{
+    session *s = user;
+    const char *text = NULL;
+    size_t length = 0;
+    (void)reply; /* what is streamed is the only one */
+    if (!streams(s))
+        return !interrupted;
+    if (s->stream) {
+        if (mgl_detokenizer_next(s->stream, token, &text, &length, &s->error))
+            return false;
+        mgl_cli_print(text, length);
+    } else {
+        mgl_cli_printf("%s%d", s->first ? "" : " ", (int)token);
+        s->first = false;
+    }
+    return mgl_cli_flush() && !interrupted;
+}
+
+static mgl_request make_request(const session *s, const mgl_cli_prompt *prompt)
+{
+    const mgl_cli_reply_options *o = &prompt->reply;
+    return (mgl_request){.prompt = prompt->ids.ids,
+                         .prompt_count = prompt->ids.count,
                          .max_tokens = o->max_tokens.given ? (int32_t)o->max_tokens.value
                                                            : DEFAULT_MAX_TOKENS,
                          .temperature = o->temperature.given ? (float)o->temperature.value
-                                        : samples            ? 1.0F
-                                                             : 0.0F,
+                                        : shapes_sampling(o) || o->seed.given ? 1.0F
+                                                                              : 0.0F,
                          .top_k = (int32_t)o->top_k.value,
                          .top_p = (float)o->top_p.value,
                          .seed = (uint64_t)o->seed.value,
                          .ignore_eos = o->ignore_eos.given,
-                         .sample = o->sample.given};
+                         .sample = s->options->sample.given};
 }
 
-static mgl_status open_model(reply *r, const char *folder, int32_t max_tokens, mgl_error *err)
+/* Positions for the longest of the replies. */
+static mgl_status open_model(session *s, const char *path, const mgl_request *requests,
+                             mgl_error *err)
 {
-    const struct options *o = r->options;
-    size_t wanted = r->prompt.count + (size_t)max_tokens;
+    const struct options *o = s->options;
+    size_t count = s->prompts.count, wanted = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = requests[i].prompt_count + (size_t)requests[i].max_tokens;
+        wanted = length > wanted ? length : wanted;
+    }
     mgl_open_options open = {.device = o->device.value,
                              .dtype = o->dtype.value,
                              .config = o->config.value,
                              .schedule = o->schedule.value,
                              .capacity = (int32_t)o->capacity.value,
-                             .wanted = wanted > INT32_MAX ? INT32_MAX : (int32_t)wanted};
-    return mgl_model_open(folder, &open, &r->model, err);
+                             .wanted = wanted > INT32_MAX ? INT32_MAX : (int32_t)wanted,
+                             .sequences = (int32_t)count};
+    return mgl_model_open(path, &open, &s->model, err);
 }
 
-static mgl_status generate(reply *r, const char *folder, mgl_error *err)
+/* What the library refuses about a request stands in the list. */
+static void name_list(const char *path, mgl_error *err)
 {
-    mgl_request request = make_request(r);
-    mgl_status status = open_model(r, folder, request.max_tokens, err);
-    if (status)
-        return status;
-    if (r->tokenizer && !r->options->json.given)
-        status = mgl_detokenizer_open(r->tokenizer, true, &r->stream, err);
-    if (status)
-        return status;
-    r->first = true;
-    atomic_store(&running, r->model);
-    if (interrupted)
-        r->result.stop = MGL_STOP_INTERRUPTED;
-    else
-        status = mgl_model_generate(r->model, &request, on_token, r, &r->result, err);
+    char where[sizeof err->where];
+    memcpy(where, err->where, sizeof where);
+    snprintf(err->where, sizeof err->where, "%.150s: %.100s", path, where);
+}
+
+static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    s->first = true;
+    atomic_store(&running, s->model);
+    if (interrupted) {
+        for (size_t i = 0; i < s->prompts.count; i++)
+            s->results[i].stop = MGL_STOP_INTERRUPTED;
+    } else {
+        status = mgl_model_generate_batch(s->model, requests, s->prompts.count, on_token, s,
+                                          s->results, err);
+        if (status == MGL_BAD_INPUT && s->options->prompts.given)
+            name_list(s->options->prompts.value, err);
+    }
     atomic_store(&running, NULL);
-    if (!status && r->error.code) {
-        *err = r->error;
-        status = r->error.code;
+    if (!status && s->error.code) {
+        *err = s->error;
+        status = s->error.code;
     }
     return status;
 }
 
+static mgl_status generate(session *s, const char *path, mgl_error *err)
+{
+    mgl_request requests[MGL_MAX_BATCH];
+    for (size_t i = 0; i < s->prompts.count; i++)
+        requests[i] = make_request(s, &s->prompts.items[i]);
+    mgl_status status = open_model(s, path, requests, err);
+    if (!status && s->tokenizer && streams(s))
+        status = mgl_detokenizer_open(s->tokenizer, true, &s->stream, err);
+    return status ? status : launch(s, requests, err);
+}
+
+/* ---- what is printed ------------------------------------------------------------------------- */
+
 /* Ends the streamed text with what the detokenizer held back and a line end. */
-static mgl_status finish_stream(reply *r, mgl_error *err)
+static mgl_status finish_stream(session *s, mgl_error *err)
 {
     const char *text = NULL;
     size_t length = 0;
-    mgl_status status = r->stream ? mgl_detokenizer_finish(r->stream, &text, &length, err) : MGL_OK;
+    mgl_status status = s->stream ? mgl_detokenizer_finish(s->stream, &text, &length, err) : MGL_OK;
     if (!status && length)
         mgl_cli_print(text, length);
     mgl_cli_put("\n");
@@ -209,74 +286,172 @@ static mgl_status finish_stream(reply *r, mgl_error *err)
 static const char *const stop_names[] = {
     [MGL_STOP_EOS] = "eos", [MGL_STOP_LENGTH] = "length", [MGL_STOP_INTERRUPTED] = "interrupted"};
 
-static mgl_status print_json(const reply *r, mgl_error *err)
+/* *out stays NULL without a tokenizer. Release with mgl_text_free. */
+static mgl_status decode_reply(const session *s, size_t reply, char **out, size_t *length,
+                               mgl_error *err)
 {
-    const mgl_result *result = &r->result;
-    mgl_model_facts facts;
-    char *text = NULL;
-    size_t length = 0;
-    mgl_status status = MGL_OK;
-    if (r->tokenizer)
-        status = mgl_tokenizer_decode(r->tokenizer, result->output.ids, result->output.count, true,
-                                      &text, &length, err);
+    const mgl_ids *ids = &s->results[reply].output;
+    *out = NULL;
+    *length = 0;
+    return s->tokenizer
+               ? mgl_tokenizer_decode(s->tokenizer, ids->ids, ids->count, true, out, length, err)
+               : MGL_OK;
+}
+
+static void print_ids(const mgl_ids *ids)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        mgl_cli_printf("%s%d", i ? " " : "", (int)ids->ids[i]);
+}
+
+/* One after the other, each under a line that says which it is. */
+static mgl_status print_replies(const session *s, mgl_error *err)
+{
+    for (size_t i = 0; i < s->prompts.count; i++) {
+        const mgl_result *result = &s->results[i];
+        char *text;
+        size_t length;
+        mgl_status status = decode_reply(s, i, &text, &length, err);
+        if (status)
+            return status;
+        mgl_cli_printf("%s==> prompt %zu: %s, %zu tokens <==\n", i ? "\n" : "", i,
+                       stop_names[result->stop], result->output.count);
+        if (text)
+            mgl_cli_print(text, length);
+        else
+            print_ids(&result->output);
+        mgl_cli_put("\n");
+        mgl_text_free(text);
+    }
+    return MGL_OK;
+}
+
+/* The fields of one reply. */
+static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, mgl_error *err)
+{
+    const mgl_ids *prompt = &s->prompts.items[reply].ids;
+    const mgl_result *result = &s->results[reply];
+    char *text;
+    size_t length;
+    mgl_status status = decode_reply(s, reply, &text, &length, err);
     if (status)
         return status;
-    mgl_model_get_facts(r->model, &facts);
-    double rate = result->decode_s > 0 && result->output.count > 1
-                      ? (double)(result->output.count - 1) / result->decode_s
-                      : 0;
-    mgl_json_out out = {0};
-    mgl_json_out_begin(&out, "megalith.run/1");
-    mgl_json_out_string(&out, "model", r->name);
-    mgl_json_out_string(&out, "device", facts.device);
-    mgl_json_out_string(&out, "dtype", facts.dtype);
-    mgl_json_out_ids(&out, "prompt_ids", r->prompt.ids, r->prompt.count);
-    mgl_json_out_ids(&out, "output_ids", result->output.ids, result->output.count);
+    mgl_json_out_ids(out, "prompt_ids", prompt->ids, prompt->count);
+    mgl_json_out_ids(out, "output_ids", result->output.ids, result->output.count);
     if (text)
-        mgl_json_out_text(&out, "text", text, length);
+        mgl_json_out_text(out, "text", text, length);
     else
-        mgl_json_out_null(&out, "text");
-    mgl_json_out_string(&out, "stop", stop_names[result->stop]);
-    mgl_json_out_int(&out, "launches", result->launches);
-    mgl_json_out_int(&out, "queues", facts.queues);
-    mgl_json_out_int(&out, "capacity", facts.capacity);
-    mgl_json_out_object(&out, "timing");
-    mgl_json_out_real(&out, "load_s", facts.load_s);
-    mgl_json_out_real(&out, "compile_s", facts.compile_s);
-    mgl_json_out_real(&out, "prefill_s", result->prefill_s);
-    mgl_json_out_real(&out, "decode_s", result->decode_s);
-    mgl_json_out_real(&out, "tokens_per_s", rate);
-    mgl_json_out_close_object(&out);
-    mgl_json_out_end(&out);
+        mgl_json_out_null(out, "text");
+    mgl_json_out_string(out, "stop", stop_names[result->stop]);
     mgl_text_free(text);
     return MGL_OK;
 }
 
+static mgl_status put_outputs(mgl_json_out *out, const session *s, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    mgl_json_out_array(out, "outputs");
+    for (size_t i = 0; i < s->prompts.count && !status; i++) {
+        mgl_json_out_object(out, NULL);
+        status = put_reply(out, s, i, err);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+    return status;
+}
+
+/* Tokens a second of all replies together, each without its first, which is the prompt's work. */
+static double decode_rate(const session *s)
+{
+    size_t tokens = 0;
+    for (size_t i = 0; i < s->prompts.count; i++)
+        tokens += s->results[i].output.count ? s->results[i].output.count - 1 : 0;
+    double seconds = s->results[0].decode_s;
+    return seconds > 0 ? (double)tokens / seconds : 0;
+}
+
+/* What the launch was. */
+static void put_launch(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
+{
+    const mgl_result *result = &s->results[0]; /* shared by all */
+    mgl_json_out_int(out, "launches", result->launches);
+    mgl_json_out_int(out, "queues", facts->queues);
+    mgl_json_out_int(out, "capacity", facts->capacity);
+    mgl_json_out_object(out, "timing");
+    mgl_json_out_real(out, "load_s", facts->load_s);
+    mgl_json_out_real(out, "compile_s", facts->compile_s);
+    mgl_json_out_real(out, "prefill_s", result->prefill_s);
+    mgl_json_out_real(out, "decode_s", result->decode_s);
+    mgl_json_out_real(out, "tokens_per_s", decode_rate(s));
+    mgl_json_out_close_object(out);
+}
+
+/* The first reply stands in the object itself as well, where a reader of one reply looks for it. */
+static mgl_status print_json(const session *s, mgl_error *err)
+{
+    mgl_model_facts facts;
+    mgl_json_out out = {0};
+    mgl_model_get_facts(s->model, &facts);
+    mgl_json_out_begin(&out, "megalith.run/1");
+    mgl_json_out_string(&out, "model", s->name);
+    mgl_json_out_string(&out, "device", facts.device);
+    mgl_json_out_string(&out, "dtype", facts.dtype);
+    mgl_status status = put_reply(&out, s, 0, err);
+    if (!status)
+        status = put_outputs(&out, s, err);
+    if (status) {
+        mgl_text_clear(&out.text);
+        return status;
+    }
+    put_launch(&out, s, &facts);
+    mgl_json_out_end(&out);
+    return MGL_OK;
+}
+
+static mgl_status print_session(session *s, mgl_error *err)
+{
+    if (s->options->json.given)
+        return print_json(s, err);
+    return streams(s) ? finish_stream(s, err) : print_replies(s, err);
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static mgl_status work(session *s, mgl_error *err)
+{
+    char *path = NULL;
+    mgl_status status = read_prompts(s, err);
+    if (!status)
+        status = mgl_model_find(s->name, &path, err);
+    if (!status)
+        status = open_tokenizer(s, path, err);
+    if (!status)
+        status = encode_prompts(s, err);
+    if (!status)
+        status = generate(s, path, err);
+    if (!status)
+        status = print_session(s, err);
+    mgl_free(path);
+    for (size_t i = 0; i < s->prompts.count && !status; i++)
+        if (s->results[i].stop == MGL_STOP_INTERRUPTED)
+            status = mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
+    return status;
+}
+
 static mgl_status run(const char *operand, const void *options, mgl_error *err)
 {
-    reply r = {.options = options, .name = operand};
-    char *folder = NULL;
-    mgl_status status = check_options(r.options, err);
+    session s = {.options = options, .name = operand};
+    mgl_status status = check_options(s.options, err);
     if (status)
         return status;
     catch_interrupt();
-    status = mgl_model_find_folder(operand, &folder, err);
-    if (!status)
-        status = open_tokenizer(&r, folder, err);
-    if (!status)
-        status = read_prompt(&r, err);
-    if (!status)
-        status = generate(&r, folder, err);
-    if (!status)
-        status = r.options->json.given ? print_json(&r, err) : finish_stream(&r, err);
-    if (!status && r.result.stop == MGL_STOP_INTERRUPTED)
-        status = mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
-    mgl_result_clear(&r.result);
-    mgl_model_close(r.model);
-    mgl_detokenizer_close(r.stream);
-    mgl_ids_clear(&r.prompt);
-    mgl_tokenizer_close(r.tokenizer);
-    mgl_free(folder);
+    status = work(&s, err);
+    for (size_t i = 0; i < s.prompts.count; i++)
+        mgl_result_clear(&s.results[i]);
+    mgl_model_close(s.model);
+    mgl_detokenizer_close(s.stream);
+    mgl_cli_prompts_clear(&s.prompts);
+    mgl_tokenizer_close(s.tokenizer);
     return status;
 }
 
@@ -284,7 +459,9 @@ const mgl_cli_verb mgl_cli_run_verb = {
     .name = "run",
     .operand = "MODEL",
     .summary = "generates a reply in one launch and streams its text",
-    .example = "  megalith run tests/models/tales-5m --prompt \"Once there was\" --max-tokens 64",
+    .example = "  megalith run tests/models/tales-5m --prompt \"Once there was\" --max-tokens 64\n"
+               "  echo '[\"Once\", {\"text\": \"Once\", \"seed\": 7}]' > two.json\n"
+               "  megalith run tests/models/tales-5m --prompts two.json --max-tokens 20",
     MGL_CLI_VERB_OPTIONS,
     .run = run,
 };

@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -72,14 +73,28 @@ static bool write_and_close(FILE *file, const char *bytes, size_t length)
     return good;
 }
 
-/* A new file beside `path`, whose name goes to `name`; NULL with errno. */
-static FILE *create_beside(const char *path, mgl_text *name)
+/* Devices, pipes and links are written to as they are. */
+static mgl_status write_direct(const char *path, const char *bytes, size_t length, mgl_error *err)
 {
-    mgl_text_format(name, "%s.XXXXXX", path);
-    int fd = name->failed ? -1 : mkstemp(name->bytes);
-    mode_t mask = umask(0);
-    umask(mask);
-    return fd >= 0 && !fchmod(fd, 0666 & ~mask) ? fdopen(fd, "wb") : NULL;
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return mgl_fail_errno(err, path, "could not be created");
+    return write_and_close(file, bytes, length) ? MGL_OK
+                                                : mgl_fail_errno(err, path, "could not be written");
+}
+
+mgl_status mgl_cli_check_file(const char *path, mgl_error *err)
+{
+    struct stat facts;
+    mgl_output *output;
+    if (!lstat(path, &facts) && !S_ISREG(facts.st_mode)) {
+        errno = EISDIR;
+        return S_ISDIR(facts.st_mode) ? mgl_fail_errno(err, path, "could not be created") : MGL_OK;
+    }
+    mgl_status status = mgl_output_open(path, &output, err);
+    if (!status)
+        mgl_output_abandon(output);
+    return status;
 }
 
 /* What stood there before is replaced when all is written, and kept when that fails. Devices, pipes
@@ -87,17 +102,16 @@ static FILE *create_beside(const char *path, mgl_text *name)
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err)
 {
     struct stat facts;
-    mgl_text name = {0};
-    bool direct = !lstat(path, &facts) && !S_ISREG(facts.st_mode);
-    FILE *file = direct ? fopen(path, "wb") : create_beside(path, &name);
-    mgl_status status = MGL_OK;
-    if (!file)
-        status = mgl_fail_errno(err, path, "could not be created");
-    else if (!write_and_close(file, bytes, length) || (!direct && rename(name.bytes, path)))
-        status = mgl_fail_errno(err, path, "could not be written");
-    if (status && file && !direct)
-        unlink(name.bytes);
-    mgl_text_clear(&name);
+    mgl_output *output;
+    if (!lstat(path, &facts) && !S_ISREG(facts.st_mode))
+        return write_direct(path, bytes, length, err);
+    mgl_status status = mgl_output_open(path, &output, err);
+    if (status)
+        return status;
+    status = mgl_output_write(output, 0, bytes, length, err);
+    if (!status)
+        return mgl_output_finish(output, err);
+    mgl_output_abandon(output);
     return status;
 }
 

@@ -7,10 +7,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/checkpoint.h"
+#include "importer/mega.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A part of a repository's name or a revision: nothing that could lead elsewhere. */
 static bool is_plain(const char *text, size_t length)
@@ -126,17 +128,36 @@ mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
     return MGL_OK;
 }
 
-mgl_status mgl_model_find_folder(const char *model, char **out, mgl_error *err)
+mgl_status mgl_model_find(const char *model, char **out, mgl_error *err)
 {
     char *path;
     mgl_status status = mgl_model_resolve_path(model, &path, err);
     if (status)
         return status;
-    if (!is_folder(path)) {
+    if (!is_folder(path) && !mgl_mega_stands(path)) {
         mgl_free(path);
         return mgl_fail(err, MGL_BAD_INPUT, model,
-                        "is a file; a model is the folder with config.json and *.safetensors");
+                        "is a file; a model is the folder with config.json and *.safetensors, or "
+                        "what `megalith compile` made of it");
     }
     *out = path;
     return MGL_OK;
+}
+
+bool mgl_model_has_tokenizer(const char *path)
+{
+    mgl_text file = {0};
+    mgl_mega *mega;
+    if (mgl_mega_stands(path)) {
+        bool has = !mgl_mega_open(path, &mega, NULL);
+        if (has) {
+            has = mgl_mega_find(mega, MGL_MEGA_TOKENIZER) != NULL;
+            mgl_mega_close(mega);
+        }
+        return has;
+    }
+    mgl_text_format(&file, "%s/%s", path, MGL_MEGA_TOKENIZER);
+    bool has = !file.failed && !access(file.bytes, F_OK);
+    mgl_text_clear(&file);
+    return has;
 }

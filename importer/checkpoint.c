@@ -1,5 +1,5 @@
 /*
- * From a folder to a graph: read config.json, open the tensors, compare the two, bind them.
+ * From a folder, or a compiled model, to a graph: read config.json, open the tensors, compare the two, bind them.
  *
  * The comparison goes both ways. Every tensor that the graph wants must be stored with its shape
  * and a usable dtype; every tensor that is stored and not wanted must be one of the few that are
@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "importer/mega.h"
 #include "importer/safetensors.h"
 
 #include <inttypes.h>
@@ -307,16 +308,37 @@ static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *confi
     mgl_free(wanted);
     *s = (source){.files = files, .stored = stored};
     graph->reader = s;
-    graph->read = read_rows;
+    graph->read = files->file_count ? read_rows : NULL;
     graph->close_reader = close_source;
     count_graph(graph, checkpoint);
     return MGL_OK;
 }
 
-static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_config *config, mgl_error *err)
+/* The list of tensors of a compiled model: bytes of the weights (8, little-endian), header. */
+static mgl_status list_tensors(const mgl_mega *mega, const char *file, mgl_safetensors **out,
+                               mgl_error *err)
+{
+    char *bytes;
+    size_t length;
+    uint64_t data_bytes = 0;
+    mgl_status status = mgl_mega_read(mega, MGL_MEGA_TENSORS, &bytes, &length, err);
+    if (status)
+        return status;
+    for (int i = 7; length >= 8 && i >= 0; i--)
+        data_bytes = data_bytes << 8 | (unsigned char)bytes[i];
+    status = length < 8
+                 ? mgl_mega_fail(mega, MGL_MEGA_TENSORS, "is too short", err)
+                 : mgl_safetensors_list(bytes + 8, length - 8, (size_t)data_bytes, file, out, err);
+    mgl_free(bytes);
+    return status;
+}
+
+static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_mega *mega,
+                             const mgl_config *config, mgl_error *err)
 {
     mgl_safetensors *files;
-    mgl_status status = mgl_safetensors_open(checkpoint->folder, &files, err);
+    mgl_status status = mega ? list_tensors(mega, checkpoint->folder, &files, err)
+                             : mgl_safetensors_open(checkpoint->folder, &files, err);
     if (status)
         return status;
     checkpoint->files = files->file_count;
@@ -336,8 +358,23 @@ static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_config *confi
     return status;
 }
 
-static mgl_status read_json(const char *folder, const char *name, bool required, mgl_json *out,
-                            mgl_error *err)
+/* The same from a compiled model. */
+static mgl_status read_section(const mgl_mega *mega, const char *name, const char *file,
+                               mgl_json *out, mgl_error *err)
+{
+    char *text;
+    size_t length;
+    mgl_status status = mgl_mega_read(mega, name, &text, &length, err);
+    if (status)
+        return status;
+    status = mgl_json_parse(text, length, MAX_CONFIG, file, out, err);
+    mgl_free(text);
+    return status;
+}
+
+/* `mega`: a compiled model, or NULL for a folder. */
+static mgl_status read_json(const char *folder, const mgl_mega *mega, const char *name,
+                            bool required, mgl_json *out, mgl_error *err)
 {
     mgl_text path = {0};
     mgl_text_format(&path, "%s/%s", folder, name);
@@ -345,7 +382,9 @@ static mgl_status read_json(const char *folder, const char *name, bool required,
         return mgl_fail_memory(err, strlen(folder) + strlen(name) + 2);
     mgl_status status = MGL_OK;
     *out = (mgl_json){0};
-    if (required || mgl_file_stands(path.bytes))
+    if (mega && (required || mgl_mega_find(mega, name)))
+        status = read_section(mega, name, path.bytes, out, err);
+    else if (!mega && (required || mgl_file_stands(path.bytes)))
         status = mgl_json_read_regular(path.bytes, MAX_CONFIG, out, err);
     mgl_text_clear(&path);
     return status;
@@ -362,15 +401,15 @@ static mgl_status copy_architecture(const mgl_json *config, mgl_checkpoint *chec
     return checkpoint->architecture ? MGL_OK : mgl_fail_memory(err, strlen(name) + 1);
 }
 
-/* Everything but the resolving, into an empty checkpoint whose folder is set. */
-static mgl_status read_folder(mgl_checkpoint *checkpoint, mgl_error *err)
+/* Everything of a folder or, where `mega` is one, of a compiled model, into an empty checkpoint. */
+static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, mgl_error *err)
 {
     mgl_json config_json = {0}, generation_json = {0};
+    const char *folder = checkpoint->folder;
     mgl_config config;
-    mgl_status status = read_json(checkpoint->folder, "config.json", true, &config_json, err);
+    mgl_status status = read_json(folder, mega, MGL_MEGA_CONFIG, true, &config_json, err);
     if (!status)
-        status =
-            read_json(checkpoint->folder, "generation_config.json", false, &generation_json, err);
+        status = read_json(folder, mega, MGL_MEGA_GENERATION, false, &generation_json, err);
     if (!status)
         status = copy_architecture(&config_json, checkpoint, err);
     if (!status)
@@ -379,9 +418,21 @@ static mgl_status read_folder(mgl_checkpoint *checkpoint, mgl_error *err)
         status = mgl_generation_read(generation_json.root ? &generation_json : NULL, &config_json,
                                      config.geometry.vocab, &checkpoint->generation, err);
     if (!status)
-        status = bind_files(checkpoint, &config, err);
+        status = bind_files(checkpoint, mega, &config, err);
     mgl_json_clear(&generation_json);
     mgl_json_clear(&config_json);
+    return status;
+}
+
+static mgl_status read_model(mgl_checkpoint *checkpoint, mgl_error *err)
+{
+    mgl_mega *mega = NULL;
+    mgl_status status = MGL_OK;
+    if (mgl_mega_stands(checkpoint->folder))
+        status = mgl_mega_open(checkpoint->folder, &mega, err);
+    if (!status)
+        status = read_files(checkpoint, mega, err);
+    mgl_mega_close(mega);
     return status;
 }
 
@@ -390,9 +441,9 @@ mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_erro
     mgl_checkpoint *checkpoint = mgl_alloc_zero(1, sizeof *checkpoint);
     if (!checkpoint)
         return mgl_fail_memory(err, sizeof *checkpoint);
-    mgl_status status = mgl_model_find_folder(model, &checkpoint->folder, err);
+    mgl_status status = mgl_model_find(model, &checkpoint->folder, err);
     if (!status)
-        status = read_folder(checkpoint, err);
+        status = read_model(checkpoint, err);
     if (status) {
         mgl_checkpoint_close(checkpoint);
         return status;

@@ -8,6 +8,8 @@
  *     mgl_checkpoint_close(checkpoint);
  *
  * What can not be represented exactly is refused, by the config and by a scan of every tensor name.
+ * A compiled model (mega.h) holds the same, but for the weights: those it has are packed for its own
+ * program, and its graph has none to read.
  */
 #ifndef MGL_IMPORTER_CHECKPOINT_H
 #define MGL_IMPORTER_CHECKPOINT_H
@@ -17,14 +19,14 @@
 #include "importer/reasons.h"
 
 typedef struct mgl_checkpoint {
-    char *folder;              /* owned: where MODEL was found */
+    char *folder;              /* owned: where MODEL was found, be it a compiled file */
     char *architecture;        /* owned: as config.json names it; "" when it does not */
     mgl_graph *graph;          /* owned; NULL when not supported */
     mgl_generation generation; /* end tokens and sampling values */
     mgl_reasons reasons;       /* why it is not supported; none: it is */
     uint64_t parameters;       /* elements of the model's tensors; a tied table counts once */
     uint64_t bytes;            /* of those tensors, as stored */
-    int files;                 /* safetensors files */
+    int files;                 /* safetensors files; 0: compiled */
     int ignored;               /* stored tensors that the model does not use, known as harmless:
                                    precomputed rope frequencies, the head of a tied model */
 } mgl_checkpoint;
@@ -45,7 +47,10 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint);
  * ~/.cache/huggingface/hub). Release *out with mgl_free. */
 mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err);
 
-/* The same for a MODEL with weights, which has to be a folder. */
-mgl_status mgl_model_find_folder(const char *model, char **out, mgl_error *err);
+/* The same for a MODEL with weights: a folder, or a compiled file. */
+mgl_status mgl_model_find(const char *model, char **out, mgl_error *err);
+
+/* Whether tokenizer.json stands in what mgl_model_find found. */
+bool mgl_model_has_tokenizer(const char *path);
 
 #endif

@@ -454,6 +454,23 @@ mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_e
     return MGL_OK;
 }
 
+mgl_status mgl_safetensors_list(const char *header, size_t length, size_t data_bytes,
+                                const char *file, mgl_safetensors **out, mgl_error *err)
+{
+    mgl_safetensors *files = mgl_alloc_zero(1, sizeof *files);
+    if (!files)
+        return mgl_fail_memory(err, sizeof *files);
+    mgl_status status =
+        mgl_safetensors_parse_header(header, length, data_bytes, file, 0, &files->tensors, err);
+    if (!status)
+        status = sort_tensors(files, file, err);
+    if (status)
+        mgl_safetensors_close(files);
+    else
+        *out = files;
+    return status;
+}
+
 void mgl_safetensors_close(mgl_safetensors *files)
 {
     if (!files)
@@ -485,8 +502,10 @@ mgl_status mgl_safetensors_read(const mgl_safetensors *files, int tensor, size_t
                                 size_t length, void *to, mgl_error *err)
 {
     const mgl_stored_tensor *t = &files->tensors.items[tensor];
-    const mgl_stored_file *file = &files->files[t->file];
     size_t end;
+    if (!files->file_count)
+        return mgl_fail(err, MGL_USAGE, t->name, "the tensors were listed without their bytes");
+    const mgl_stored_file *file = &files->files[t->file];
     if (!mgl_add(offset, length, &end) || end > t->bytes)
         return mgl_fail(err, MGL_BAD_INPUT, t->name,
                         "%zu bytes at offset %zu are outside the tensor of %zu bytes", length,

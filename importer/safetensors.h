@@ -40,7 +40,7 @@ typedef struct mgl_stored_file {
 /* The tensors of a checkpoint, sorted by name. */
 typedef struct mgl_safetensors {
     mgl_stored_list tensors;
-    mgl_stored_file *files; /* (file_count) */
+    mgl_stored_file *files; /* (file_count); none: a list without bytes */
     int file_count;
 } mgl_safetensors;
 
@@ -55,6 +55,10 @@ void mgl_stored_list_clear(mgl_stored_list *list);
 /* Opens model.safetensors of the folder, or else the shards of model.safetensors.index.json.
  * Release with mgl_safetensors_close. */
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err);
+/* The tensors of a header alone, behind which `data_bytes` bytes stood: they are listed, and can not
+ * be read. */
+mgl_status mgl_safetensors_list(const char *header, size_t length, size_t data_bytes,
+                                const char *file, mgl_safetensors **out, mgl_error *err);
 void mgl_safetensors_close(mgl_safetensors *files); /* NULL is fine */
 
 /* The index of the tensor of that name, or -1. */

@@ -73,7 +73,7 @@ MGL_API const char *mgl_version(void);
 typedef struct mgl_tokenizer mgl_tokenizer;
 typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
 
-/* Opens `path`: a folder with tokenizer.json, or such a file. Release with mgl_tokenizer_close. */
+/* Opens `path`: a folder with tokenizer.json, such a file, or a compiled model. Release with mgl_tokenizer_close. */
 MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err);
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
@@ -103,6 +103,8 @@ MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 
 typedef struct mgl_model mgl_model;
 
+enum { MGL_MAX_BATCH = 16 }; /* replies of one launch */
+
 /* How to open a model; zero means the default of each field. Strings are not kept. */
 typedef struct mgl_open_options {
     const char *device;   /* "auto" (default), "cpu", "cuda" or "cuda:1" */
@@ -113,6 +115,8 @@ typedef struct mgl_open_options {
     int32_t capacity;     /* KV positions a sequence; 0: min(wanted, max_position_embeddings) */
     int32_t wanted;       /* positions that the longest reply would fill; 0: 4,096 */
     int32_t deadline_ms;  /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */
+    int32_t sequences;    /* replies that one launch can make, each with its own KV cache: up to
+                             MGL_MAX_BATCH; 0: 1. A schedule states it: more is refused */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */
@@ -124,7 +128,9 @@ typedef struct mgl_model_facts {
 } mgl_model_facts;
 
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,
- * or org/name in the local Hugging Face cache, found by HF_HUB_CACHE, HF_HOME or ~/.cache).
+ * or org/name in the local Hugging Face cache, found by HF_HUB_CACHE, HF_HOME or ~/.cache). A
+ * compiled model is not lowered any more: a config or schedule, and a dtype or capacity other than
+ * its own, are MGL_USAGE.
  * A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else ~/.cache/megalith.
  * A schedule that the validator refuses is MGL_REJECTED and nothing is launched. */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
@@ -152,9 +158,10 @@ typedef enum mgl_stop { MGL_STOP_EOS, MGL_STOP_LENGTH, MGL_STOP_INTERRUPTED } mg
 typedef struct mgl_result {
     mgl_ids output; /* new tokens only, the end token included */
     mgl_stop stop;
-    int32_t launches; /* kernel launches of this reply, 1 by design; on the CPU: runs of the VM */
-    double prefill_s; /* to the first token */
-    double decode_s;  /* from the first token to the last */
+    int32_t launches; /* kernel launches of this reply, 1 by design; on the CPU: runs of the VM.
+                         The replies of a batch share it, and the two times */
+    double prefill_s; /* to the first token; of a batch: of any reply */
+    double decode_s;  /* from the first token to the last; of a batch: of all replies */
 } mgl_result;
 MGL_API void mgl_result_clear(mgl_result *result);
 
@@ -168,7 +175,19 @@ MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *reque
                                       mgl_token_fn *on_token, void *user, mgl_result *out,
                                       mgl_error *err);
 
-/* Asks the reply in progress to end at its next token. From any thread or signal handler. */
+/* As mgl_token_fn; `reply` is the index of its request. Returns false to stop all replies. */
+typedef bool mgl_batch_token_fn(void *user, size_t reply, int32_t token);
+
+/* Generates `count` replies in one launch, 1 to mgl_open_options.sequences of them. Each has its own
+ * prompt, length, end and sampling, and the draws of its seed are those of the same request alone.
+ * out (count): zero-initialise each, and release each with mgl_result_clear. A request that is
+ * refused refuses the batch; err->where then begins with "requests[i]: ". Interrupted: MGL_OK, with
+ * MGL_STOP_INTERRUPTED for those replies that had not ended. */
+MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *requests,
+                                            size_t count, mgl_batch_token_fn *on_token, void *user,
+                                            mgl_result *out, mgl_error *err);
+
+/* Asks the replies in progress to end at their next token. From any thread or signal handler. */
 MGL_API void mgl_model_cancel(mgl_model *model);
 
 /* Teacher-forced log-probabilities: logprob[i] (natural logarithm) of ids[i] given ids[0..i-1],
@@ -176,8 +195,45 @@ MGL_API void mgl_model_cancel(mgl_model *model);
 MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count,
                                    float *logprob, mgl_error *err);
 
-/* The logits (vocab) of the last position that was sampled from, after mgl_model_generate. */
+/* The logits (vocab) of the last position that was sampled from, after mgl_model_generate; of a
+ * batch, of the last among the replies that ended last. */
 MGL_API mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, mgl_error *err);
+
+/* ---- compiling ------------------------------------------------------------------------------ */
+
+/* Called now and then on the calling thread; returns false to stop. */
+typedef bool mgl_progress_fn(void *user, uint64_t done, uint64_t total);
+
+/* How to compile a model; zero means the default of each field. Strings are not kept. */
+typedef struct mgl_compile_options {
+    const char *target;   /* "sm_90a:132" (architecture and queues), "cpu:1"; NULL or "live":
+                                     the device that mgl_model_open would take */
+    const char *dtype;    /* as in mgl_open_options, "auto" by the target */
+    const char *config;   /* likewise */
+    const char *schedule; /* likewise; it states the target too */
+    int32_t capacity;     /* KV positions; 0: min(4,096, max_position_embeddings) */
+    mgl_progress_fn *on_progress; /* of the weights, in bytes; may be NULL */
+    void *user;                   /* for on_progress */
+} mgl_compile_options;
+
+/* What was compiled. */
+typedef struct mgl_compile_report {
+    char target[32];   /* "sm_90a:132" */
+    const char *dtype; /* static storage */
+    int32_t capacity;  /* KV positions */
+    uint64_t bytes;    /* of the file */
+    bool kernel;       /* it holds the kernel of its target */
+    char note[512];    /* why it does not, where it should; "" otherwise */
+    double pack_s;     /* seconds: packing and writing */
+    double compile_s;  /* seconds: the kernel */
+} mgl_compile_report;
+
+/* Writes what mgl_model_open makes of the checkpoint at `path` into the file `to`, which can then be
+ * opened in its place: program, packed weights, tokenizer and, where NVRTC is there, the kernel. The
+ * file stands there whole or not at all. A schedule that the validator refuses is MGL_REJECTED;
+ * MGL_INTERRUPTED when on_progress asked to stop. */
+MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
+                                     const char *to, mgl_compile_report *out, mgl_error *err);
 
 #ifdef __cplusplus
 }

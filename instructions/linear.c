@@ -4,8 +4,8 @@
 
 #include "vm/vm.h"
 
-void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride, float *to,
-                          int64_t to_stride, const bool *skip, float *row)
+void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride,
+                          const mgl_region *to, const bool *skip, float *row)
 {
     const mgl_run *run = &call->task->segments;
     int64_t column = 0;
@@ -14,18 +14,28 @@ void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride
         int64_t width = segment->col_hi - segment->col_lo;
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
             mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
-            for (int r = 0; r < call->epoch->rows; r++)
-                if (!skip || !skip[r])
-                    to[r * to_stride + column] =
-                        mgl_dot(x + r * x_stride + segment->col_lo, row, width);
+            for (int r = 0; r < call->epoch->rows; r++) {
+                if (skip && skip[r])
+                    continue;
+                float sum = mgl_dot(x + r * x_stride + segment->col_lo, row, width);
+                mgl_call_store(call, to, r, column, 1, &sum);
+            }
         }
     }
+}
+
+void mgl_reference_load(const mgl_call *call, const mgl_region *x, float *to)
+{
+    int64_t width = mgl_region_width(x, 1);
+    for (int r = 0; r < call->epoch->rows; r++)
+        mgl_call_load(call, x, r, 0, width, to + r * width);
 }
 
 void mgl_reference_norm(const mgl_call *call, const mgl_region *x, const mgl_region *g, float *to)
 {
     int64_t width = mgl_region_width(x, 1);
+    mgl_reference_load(call, x, to);
     for (int r = 0; r < call->epoch->rows; r++)
-        mgl_rms_norm(to + r * width, mgl_call_row(call, x, r), mgl_call_at(call, g), width,
+        mgl_rms_norm(to + r * width, to + r * width, mgl_call_at(call, g), width,
                      call->program->geometry.eps);
 }

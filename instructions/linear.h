@@ -5,12 +5,13 @@
 #include "instructions/reference.h"
 
 /* to[r, c] = sum of x[r] W[c]: c runs over the rows of the task's segments, one segment after the
- * other; x (rows(e), x_stride) from column 0 on; to (rows(e), to_stride). Rows of which `skip` (may
- * be NULL) is true are left as they are. The weight row (x's width) is unpacked into `row`. */
-void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride, float *to,
-                          int64_t to_stride, const bool *skip, float *row);
+ * other; x (rows(e), x_stride) from column 0 on. Rows of which `skip` (may be NULL) is true are
+ * left as they are. The weight row (x's width) is unpacked into `row`. */
+void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride,
+                          const mgl_region *to, const bool *skip, float *row);
 
-/* Norms all rows of region x by g into `to` (rows(e), columns of x). */
+/* All rows of region x as f32 into `to` (rows(e), columns of x), and the same normed by g. */
+void mgl_reference_load(const mgl_call *call, const mgl_region *x, float *to);
 void mgl_reference_norm(const mgl_call *call, const mgl_region *x, const mgl_region *g, float *to);
 
 #endif

@@ -4,6 +4,7 @@
 #include "instructions/reference.h"
 
 #include <math.h>
+#include <string.h>
 
 mgl_op_fn *mgl_reference_op(mgl_op op)
 {
@@ -23,14 +24,23 @@ size_t mgl_reference_scratch(const mgl_program *program)
     widest = widest > heads ? widest : heads;
     /* a normed row for each row and a weight row; or a head's q, k and sums, and its scores */
     size_t linear = (MGL_MAX_ROWS + 1) * widest;
-    size_t attention = 4 * (size_t)m->head_dim + (size_t)program->limits.capacity + MGL_MAX_ROWS;
+    size_t attention =
+        4 + 4 * (size_t)m->head_dim + (size_t)program->limits.capacity + MGL_MAX_ROWS;
     return linear > attention ? linear : attention;
+}
+
+/* The copy of a flagged buffer that a task means. */
+static int set_of(const mgl_call *call, const mgl_buffer *buffer)
+{
+    if (buffer->sets == 1)
+        return 0;
+    return (call->epoch->epoch + (call->task->op == MGL_OP_CLEAR)) % buffer->sets;
 }
 
 void *mgl_call_at(const mgl_call *call, const mgl_region *region)
 {
     const mgl_buffer *buffer = mgl_call_buffer(call, region);
-    int64_t offset = 0;
+    int64_t offset = set_of(call, buffer) * mgl_buffer_stride(buffer, -1);
     for (int i = 0; i < buffer->rank; i++)
         offset += region->ranges[i].lo * mgl_buffer_stride(buffer, i);
     return (char *)call->buffers[region->buffer] + offset * (int64_t)mgl_dtype_size(buffer->dtype);
@@ -40,6 +50,80 @@ float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r)
 {
     return (float *)mgl_call_at(call, region) +
            r * mgl_buffer_stride(mgl_call_buffer(call, region), 0);
+}
+
+/* Column `column` of row r of a (rows, columns) region. */
+static void *element_at(const mgl_call *call, const mgl_region *region, int r, int64_t column)
+{
+    const mgl_buffer *buffer = mgl_call_buffer(call, region);
+    int64_t offset = r * mgl_buffer_stride(buffer, 0) + column;
+    return (char *)mgl_call_at(call, region) + offset * (int64_t)mgl_dtype_size(buffer->dtype);
+}
+
+void mgl_call_load(const mgl_call *call, const mgl_region *region, int r, int64_t column, int64_t n,
+                   float *to)
+{
+    mgl_convert(to, MGL_F32, element_at(call, region, r, column),
+                mgl_call_buffer(call, region)->dtype, (size_t)n);
+}
+
+void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64_t column,
+                    int64_t n, const float *from)
+{
+    mgl_publish(element_at(call, region, r, column), mgl_call_buffer(call, region)->dtype, from, n);
+}
+
+/* Of a region of `rows` rows, in dimension `dim`. */
+static int64_t count_of(const mgl_region *region, int dim, int rows)
+{
+    return region->ranges[dim].kind == MGL_RANGE_ROWS ? rows : mgl_region_width(region, dim);
+}
+
+bool mgl_call_each_run(const mgl_call *call, const mgl_region *region, int rows, mgl_run_fn *each)
+{
+    const mgl_buffer *buffer = mgl_call_buffer(call, region);
+    int64_t size = (int64_t)mgl_dtype_size(buffer->dtype), lines = 1;
+    int last = buffer->rank - 1;
+    char *at = mgl_call_at(call, region);
+    for (int i = 0; i < last; i++)
+        lines *= count_of(region, i, rows);
+    for (int64_t line = 0; line < lines; line++) {
+        int64_t offset = 0, rest = line;
+        for (int i = last - 1; i >= 0; rest /= count_of(region, i, rows), i--)
+            offset += rest % count_of(region, i, rows) * mgl_buffer_stride(buffer, i);
+        if (!each(at + offset * size, (size_t)(count_of(region, last, rows) * size)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_written(void *run, size_t bytes)
+{
+    const uint32_t *words = run;
+    bool all = true;
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        all &= words[i] != UINT32_MAX;
+    return all;
+}
+
+bool mgl_call_written(const mgl_call *call, const mgl_region *region)
+{
+    return mgl_call_each_run(call, region, call->epoch->rows, is_written);
+}
+
+void mgl_publish(void *to, mgl_dtype dtype, const float *from, int64_t n)
+{
+    const uint32_t word = 0x7FFFFFFF;
+    const uint16_t half = 0x7FFF;
+    mgl_convert(to, dtype, from, MGL_F32, (size_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        if (!isnan(from[i]))
+            continue;
+        if (dtype == MGL_F32)
+            memcpy((char *)to + 4 * i, &word, sizeof word);
+        else
+            memcpy((char *)to + 2 * i, &half, sizeof half);
+    }
 }
 
 float mgl_dot(const float *a, const float *b, int64_t n)

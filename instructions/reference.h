@@ -56,6 +56,12 @@ static inline const mgl_region *mgl_call_out(const mgl_call *call, int i)
     return &call->program->regions[call->task->out.first + i];
 }
 
+/* An optional output; NULL when the task leaves it out. */
+static inline const mgl_region *mgl_call_optional(const mgl_call *call, int i)
+{
+    return i < call->task->out.count ? mgl_call_out(call, i) : NULL;
+}
+
 static inline const mgl_buffer *mgl_call_buffer(const mgl_call *call, const mgl_region *region)
 {
     return &call->program->buffers[region->buffer];
@@ -67,7 +73,7 @@ static inline int64_t mgl_region_width(const mgl_region *region, int dim)
     return region->ranges[dim].hi - region->ranges[dim].lo;
 }
 
-/* Elements between neighbours in dimension `dim`. */
+/* Elements between neighbours in dimension `dim`; of one set: dim -1. */
 static inline int64_t mgl_buffer_stride(const mgl_buffer *buffer, int dim)
 {
     int64_t stride = 1;
@@ -76,11 +82,33 @@ static inline int64_t mgl_buffer_stride(const mgl_buffer *buffer, int dim)
     return stride;
 }
 
-/* A region's first element (row 0, position 0 where these are symbols). */
+/* A region's first element (row 0, position 0 where these are symbols), in the set of its buffer
+ * that the task means: that of the epoch, and `clear` that of the next one. */
 void *mgl_call_at(const mgl_call *call, const mgl_region *region);
 
 /* Row r of a (rows, columns) region of f32, from its first column on. */
 float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r);
+
+/* Columns [column, column + n) of row r of a (rows, columns) activation, counted from the region's
+ * first, as f32 into `to`. */
+void mgl_call_load(const mgl_call *call, const mgl_region *region, int r, int64_t column, int64_t n,
+                   float *to);
+
+/* The way back. */
+void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64_t column,
+                    int64_t n, const float *from);
+
+/* Calls `each` with the runs of bytes of a region of `rows` rows, one a line of the last dimension,
+ * until it answers false. Whether it never did. */
+typedef bool mgl_run_fn(void *run, size_t bytes);
+bool mgl_call_each_run(const mgl_call *call, const mgl_region *region, int rows, mgl_run_fn *each);
+
+/* Whether every word of a flag region, of the rows of this epoch, is written. */
+bool mgl_call_written(const mgl_call *call, const mgl_region *region);
+
+/* Publishes n values as `dtype`: rounded to nearest, ties to even, and a NaN as 0x7FFFFFFF or
+ * 0x7FFF, so that no value looks like a word that is not written. */
+void mgl_publish(void *to, mgl_dtype dtype, const float *from, int64_t n);
 
 /* sum of a[i] b[i]: product i goes to partial sum i mod 16, each partial sum adds its products in
  * order, and the 16 are added pairwise: (p0 + p8, p1 + p9, ...), then 4 apart, 2 apart, 1 apart. */
@@ -121,8 +149,9 @@ typedef struct mgl_attention {
 void mgl_attention_append(const mgl_call *call, const mgl_region *k, const mgl_region *v,
                           const mgl_region *rope, const mgl_region *k_now, const mgl_region *v_now);
 
-/* Attention of row r and head `head` (0-based in the q region): *max of the scores, *sum of
+/* Attention of row r and head `head` (0-based in the q region): *max of the scores, *total of
  * exp(score - max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros.
+ * `sum` may be the first head_dim + 4 floats of the scratch, which attention leaves to its callers.
  * k and v count as they are stored in the cache, those of this epoch's rows too: a prompt gives the
  * same values however it is cut into epochs. */
 void mgl_attention_row(const mgl_call *call, const mgl_attention *a, int r, int head, float *sum,

@@ -4,15 +4,24 @@
  *
  *   enter -> embed -> { qkv -> attend (-> merge) -> o -> gate/up -> down } x layers -> head -> sample
  *
- * Every step's weight rows are cut into row groups, and the groups are dealt to the queues that the
- * config names: queue i of n has groups [G i / n, G (i + 1) / n), equal to within one. A queue
- * without a share of a step has no task for it. Each step joins on the one before: one counter a
- * (layer, step), waited for at its full count. The one exception is the epoch edge: `enter` waits for
- * the sample of the epoch before (threshold 0).
+ * Every step's weight rows are cut into row groups, and the groups are dealt to the queues that
+ * choose.c gives it: queue i of n has groups [G i / n, G (i + 1) / n), equal to within one. A queue
+ * without a share of a step has no task for it. At the epoch edge `enter` waits for the sample of the
+ * epoch before (threshold 0). Inside an epoch there are two kinds of edges:
  *
- * Why the joins order everything: x, qkv, att and h exist once and are written anew in each layer. A
- * step's task waits for all tasks of the step before it, so by induction all readers of a buffer
- * are done when its next writer starts. The validator proves it for each program anew.
+ * Counters. Each step joins on the one before: one counter a (layer, step), waited for at its full
+ * count. Why the joins order everything: x, qkv, att and h exist once and are written anew in each
+ * layer. A step's task waits for all tasks of the step before it, so by induction all readers of a
+ * buffer are done when its next writer starts.
+ *
+ * Flags. Each layer has exchange buffers of its own, in two sets, whose words tell by themselves
+ * that they were written; the residual r is f32 and plain, and each queue touches only its own
+ * columns, in embed, o and down. A queue's last tasks of a layer clear the words that it writes
+ * there, in the set of the next epoch. Why two sets are enough: a set is cleared in the epoch
+ * between its uses, all tasks of an epoch are done when it is sampled, and all of the next start
+ * after that. So sample waits for every queue: for its head, or else for its last task (`done`).
+ *
+ * The validator proves it all for each program anew.
  */
 #include "schedule/schedule.h"
 
@@ -20,27 +29,43 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/choose.h"
 #include "schedule/step.h"
 
-/* Program tensors of one layer. */
+enum { FLAG_SETS = 2 };
+
+/* The buffers of a layer in which tasks exchange values; without flags, of all layers. */
+struct exchange {
+    int x;    /* its input, normed by qkv */
+    int qkv;  /* q, k and v */
+    int part; /* of attention, when that is split; else -1 */
+    int att;  /* of the heads */
+    int y;    /* x and o's part, normed by gate and up; without flags, x itself */
+    int h;    /* of the ffn */
+};
+
+/* What one layer has in the program. The counters are -1 where there is nothing to count: with
+ * flags, all. */
 struct layer {
-    int q, k, v, o, gate, up, down;                     /* on the tapes */
-    int attn_g, ffn_g;                                  /* const buffers */
-    int k_cache, v_cache;                               /* kv buffers */
-    int qkv, attend, merge, o_done, gate_up, down_done; /* counters */
+    int q, k, v, o, gate, up, down;                                         /* on the tapes */
+    int attn_g, ffn_g;                                                      /* const buffers */
+    int k_cache, v_cache;                                                   /* kv buffers */
+    struct exchange act;                                                    /* its activations */
+    int qkv_done, attend_done, merge_done, o_done, gate_up_done, down_done; /* counters */
 };
 
 struct lowering {
     const mgl_graph *graph;
     mgl_program *program;
-    const mgl_schedule_config *config;
-    struct layer *layers; /* (layers) */
-    int splits;
-    int head;                                     /* program tensor of the head */
-    int embedding, rope, x, qkv, att, h, part, g; /* buffers */
+    mgl_choices choices;
+    struct layer *layers;   /* (layers) */
+    int head;               /* program tensor of the head */
+    int embedding, rope, g; /* const buffers */
+    int residual, x;        /* what is summed up, and what the head reads: one without flags */
     int control, table, sequence, prompt, output, score, logits, best_value, best_id;
-    int embedded, head_done, sampled, idle; /* counters */
-    int64_t tape;                           /* bytes so far on the tape of the newest queue */
+    int embedded, head_done, sampled; /* counters; embedded: -1 with flags */
+    int idle, done;                   /* counters of queues without a head; -1: none */
+    int64_t tape;                     /* bytes so far on the tape of the newest queue */
     mgl_status status;
     mgl_error *err;
 };
@@ -109,12 +134,12 @@ static int declare_layer_tensor(struct lowering *w, int layer, const char *name,
 
 /* Declares a buffer; `extents` may hold the negative symbols below instead of numbers. */
 enum { ROWS = -1, SEQUENCES = -2, CAPACITY = -3 };
-static int declare(struct lowering *w, const char *name, mgl_space space, mgl_dtype dtype, int rank,
-                   const int64_t *extents)
+static int declare(struct lowering *w, const char *name, mgl_space space, mgl_dtype dtype, int sets,
+                   int rank, const int64_t *extents)
 {
     const mgl_limits *limits = &w->program->limits;
     mgl_buffer buffer = {
-        .name = name, .space = space, .dtype = dtype, .rank = rank, .tensor = -1, .sets = 1};
+        .name = name, .space = space, .dtype = dtype, .rank = rank, .tensor = -1, .sets = sets};
     for (int i = 0; i < rank; i++) {
         mgl_extent *extent = &buffer.extents[i];
         *extent = extents[i] == ROWS        ? (mgl_extent){MGL_ROWS, limits->rows}
@@ -125,7 +150,7 @@ static int declare(struct lowering *w, const char *name, mgl_space space, mgl_dt
     return mgl_program_add_buffer(w->program, &buffer);
 }
 #define DECLARE(w, name, space, dtype, ...)                                                        \
-    declare(w, name, MGL_SPACE_##space, dtype,                                                     \
+    declare(w, name, MGL_SPACE_##space, dtype, 1,                                                  \
             (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
 /* A norm's weight: a tensor and the f32 const buffer that holds it. */
@@ -151,9 +176,12 @@ static int declare_layer_norm(struct lowering *w, int layer, const char *name, i
     return declare_norm(w, tensor, buffer, node);
 }
 
+/* The counter of a step of a layer; with flags there is none. */
 static int declare_counter(struct lowering *w, int layer, const char *step)
 {
     char name[64];
+    if (w->choices.flags)
+        return -1;
     snprintf(name, sizeof name, "l%d.%s", layer, step);
     return mgl_program_add_counter(w->program, name);
 }
@@ -179,11 +207,11 @@ static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
     l->k_cache = DECLARE(w, name, KV, cache, SEQUENCES, m->kv_heads, CAPACITY, m->head_dim);
     name[0] = 'v';
     l->v_cache = DECLARE(w, name, KV, cache, SEQUENCES, m->kv_heads, CAPACITY, m->head_dim);
-    l->qkv = declare_counter(w, layer, "qkv");
-    l->attend = declare_counter(w, layer, "attend");
-    l->merge = w->splits > 1 ? declare_counter(w, layer, "merge") : -1;
+    l->qkv_done = declare_counter(w, layer, "qkv");
+    l->attend_done = declare_counter(w, layer, "attend");
+    l->merge_done = w->choices.splits > 1 ? declare_counter(w, layer, "merge") : -1;
     l->o_done = declare_counter(w, layer, "o");
-    l->gate_up = declare_counter(w, layer, "gate_up");
+    l->gate_up_done = declare_counter(w, layer, "gate_up");
     l->down_done = declare_counter(w, layer, "down");
 }
 
@@ -212,21 +240,66 @@ static void declare_constants(struct lowering *w, int embed_node)
     w->rope = mgl_program_add_buffer(w->program, &rope);
 }
 
-static int64_t head_groups(const struct lowering *w);
-static int tasks_of(const struct lowering *w, mgl_step step, int64_t groups);
+/* A buffer in which tasks exchange values: of one layer, or of all (layer -1). */
+static int declare_exchange(struct lowering *w, int layer, const char *name, mgl_dtype dtype,
+                            int rank, const int64_t *extents)
+{
+    char full[64];
+    if (layer < 0)
+        snprintf(full, sizeof full, "%s", name);
+    else
+        snprintf(full, sizeof full, "l%d.%s", layer, name);
+    return declare(w, full, MGL_SPACE_ACT, dtype, w->choices.flags ? FLAG_SETS : 1, rank, extents);
+}
 
-static void declare_shared(struct lowering *w)
+static int declare_rows(struct lowering *w, int layer, const char *name, mgl_dtype dtype,
+                        int64_t columns)
+{
+    const int64_t extents[] = {ROWS, columns};
+    return declare_exchange(w, layer, name, dtype, 2, extents);
+}
+
+static struct exchange declare_layer_exchange(struct lowering *w, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
-    int64_t wide = (int64_t)(m->heads + 2 * m->kv_heads) * m->head_dim;
-    int rows = w->program->limits.rows;
-    w->x = DECLARE(w, "x", ACT, MGL_F32, ROWS, m->hidden);
-    w->qkv = DECLARE(w, "qkv", ACT, MGL_F32, ROWS, wide);
-    w->att = DECLARE(w, "att", ACT, MGL_F32, ROWS, (int64_t)m->heads * m->head_dim);
-    w->h = DECLARE(w, "h", ACT, MGL_F32, ROWS, m->ffn);
-    if (w->splits > 1)
-        w->part = DECLARE(w, "part", ACT, MGL_F32, w->splits, ROWS, m->heads, m->head_dim + 2);
-    int parts = tasks_of(w, MGL_STEP_HEAD, head_groups(w));
+    bool flags = w->choices.flags;
+    mgl_dtype dtype = flags ? w->program->dtype : MGL_F32;
+    struct exchange e = {.part = -1};
+    int64_t heads = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
+    e.x = declare_rows(w, layer, "x", dtype, m->hidden);
+    e.qkv = declare_rows(w, layer, "qkv", MGL_F32, heads + 2 * kv);
+    e.att = declare_rows(w, layer, "att", dtype, heads);
+    e.y = flags ? declare_rows(w, layer, "y", dtype, m->hidden) : e.x;
+    e.h = declare_rows(w, layer, "h", dtype, m->ffn);
+    if (w->choices.splits > 1) { /* with flags, whole granules */
+        const int64_t part[] = {w->choices.splits, ROWS, m->heads, m->head_dim + (flags ? 4 : 2)};
+        e.part = declare_exchange(w, layer, "part", MGL_F32, 4, part);
+    }
+    return e;
+}
+
+static void declare_activations(struct lowering *w)
+{
+    int layers = w->program->geometry.layers, hidden = w->program->geometry.hidden;
+    bool flags = w->choices.flags;
+    if (flags)
+        w->residual = DECLARE(w, "r", ACT, MGL_F32, ROWS, hidden);
+    for (int l = 0; l < layers; l++)
+        w->layers[l].act = flags    ? declare_layer_exchange(w, l)
+                           : l == 0 ? declare_layer_exchange(w, -1)
+                                    : w->layers[0].act;
+    if (flags)
+        w->x = declare_rows(w, -1, "x", w->program->dtype, hidden);
+    else
+        w->x = w->residual = w->layers[0].act.x;
+}
+
+static int tasks_of(const struct lowering *w, mgl_step step);
+
+static void declare_io(struct lowering *w)
+{
+    const mgl_geometry *m = &w->program->geometry;
+    int rows = w->program->limits.rows, parts = tasks_of(w, MGL_STEP_HEAD);
     w->control = DECLARE(w, "control", IO, MGL_I32, MGL_CONTROL_WORDS);
     w->table = DECLARE(w, "table", IO, MGL_I32, rows, MGL_TABLE_WORDS);
     w->sequence = DECLARE(w, "sequence", IO, MGL_I32, SEQUENCES, MGL_SEQUENCE_WORDS);
@@ -248,7 +321,7 @@ static void declare_all(struct lowering *w)
             x = i;
     int embed = x;
     declare_constants(w, embed);
-    w->embedded = mgl_program_add_counter(w->program, "embedded");
+    w->embedded = w->choices.flags ? -1 : mgl_program_add_counter(w->program, "embedded");
     for (int l = 0; l < w->program->geometry.layers; l++) {
         struct nodes nodes;
         if (!find_layer(graph, x, &nodes)) {
@@ -263,7 +336,8 @@ static void declare_all(struct lowering *w)
     w->g = declare_norm(w, "norm", "g", norm);
     int shared = head >= 0 && tensor_of(graph, head) == tensor_of(graph, embed);
     w->head = shared ? 0 : declare_tensor(w, "head", tensor_of(graph, head), w->program->dtype);
-    declare_shared(w);
+    declare_activations(w);
+    declare_io(w);
     w->head_done = mgl_program_add_counter(w->program, "head");
     w->sampled = mgl_program_add_counter(w->program, "sampled");
 }
@@ -277,16 +351,23 @@ static mgl_range fixed(int64_t lo, int64_t hi)
 
 static const mgl_range all_rows = {MGL_RANGE_ROWS, 0, 0};
 
-/* Columns [lo, hi) of all rows of an activation. */
-static mgl_region columns(int buffer, int64_t lo, int64_t hi)
+/* Buffers with more than one set are flagged. */
+static bool is_flagged(const struct lowering *w, int buffer)
 {
-    return (mgl_region){.buffer = buffer, .ranges = {all_rows, fixed(lo, hi)}};
+    return buffer >= 0 && w->program->buffers[buffer].sets > 1;
+}
+
+/* Columns [lo, hi) of all rows of an activation. */
+static mgl_region columns(const struct lowering *w, int buffer, int64_t lo, int64_t hi)
+{
+    return (mgl_region){
+        .buffer = buffer, .flag = is_flagged(w, buffer), .ranges = {all_rows, fixed(lo, hi)}};
 }
 
 /* All of a buffer; its rows symbol, if any, as the rows of the epoch. */
 static mgl_region whole(const struct lowering *w, int buffer)
 {
-    mgl_region region = {.buffer = buffer};
+    mgl_region region = {.buffer = buffer, .flag = is_flagged(w, buffer)};
     if (buffer < 0)
         return region;
     const mgl_buffer *b = &w->program->buffers[buffer];
@@ -317,43 +398,23 @@ static mgl_region cache(const struct lowering *w, int buffer, int head, mgl_rang
 
 /* ---- shares --------------------------------------------------------------------------------- */
 
-static int64_t groups_of(int64_t rows)
+/* The share [*lo, *hi) of a step's row groups that a queue has. False when it is empty. */
+static bool share(const struct lowering *w, mgl_step step, int queue, int64_t *lo, int64_t *hi)
 {
-    return (rows + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
-}
-
-static int64_t head_groups(const struct lowering *w)
-{
-    return groups_of(w->program->geometry.vocab);
-}
-
-/* Queues that the config gives to a step. */
-static void step_queues(const struct lowering *w, mgl_step step, int *first, int *count)
-{
-    *first = w->config->queues[step].first;
-    *count = w->config->queues[step].count;
-    if (*count == 0)
-        *count = w->program->target.queues - *first;
-}
-
-/* The share [*lo, *hi) of `items` that queue `queue` has of a step. False when it is empty. */
-static bool share(const struct lowering *w, mgl_step step, int queue, int64_t items, int64_t *lo,
-                  int64_t *hi)
-{
-    int first, count;
-    step_queues(w, step, &first, &count);
+    int first = w->choices.queues[step].first, count = w->choices.queues[step].count;
+    int64_t groups = mgl_step_groups(&w->program->geometry, step);
     if (queue < first || queue >= first + count)
         return false;
-    *lo = items * (queue - first) / count;
-    *hi = items * (queue - first + 1) / count;
+    *lo = groups * (queue - first) / count;
+    *hi = groups * (queue - first + 1) / count;
     return *lo < *hi;
 }
 
-/* Queues with a share: the number of tasks of a step whose items are row groups. */
-static int tasks_of(const struct lowering *w, mgl_step step, int64_t groups)
+/* Queues with a share: the tasks of a step. */
+static int tasks_of(const struct lowering *w, mgl_step step)
 {
-    int first, count;
-    step_queues(w, step, &first, &count);
+    int64_t groups = mgl_step_groups(&w->program->geometry, step);
+    int count = w->choices.queues[step].count;
     return groups < count ? (int)groups : count;
 }
 
@@ -369,14 +430,17 @@ static void task(struct lowering *w, mgl_op op)
     mgl_program_add_task(w->program, op);
 }
 
+/* Where flags are the edge there is no counter: it is -1. */
 static void wait_for(struct lowering *w, int counter, int64_t threshold)
 {
-    mgl_program_add_wait(w->program, counter, threshold);
+    if (counter >= 0)
+        mgl_program_add_wait(w->program, counter, threshold);
 }
 
 static void signal_to(struct lowering *w, int counter)
 {
-    mgl_program_add_signal(w->program, counter);
+    if (counter >= 0)
+        mgl_program_add_signal(w->program, counter);
 }
 
 /* Puts row groups [lo, hi) of a tensor (of two: tensor2 >= 0) on the tape. */
@@ -400,7 +464,7 @@ static void emit_embed(struct lowering *w, int queue)
 {
     const mgl_geometry *m = &w->program->geometry;
     int64_t lo, hi;
-    if (!share(w, MGL_STEP_DOWN, queue, groups_of(m->hidden), &lo, &hi))
+    if (!share(w, MGL_STEP_DOWN, queue, &lo, &hi))
         return;
     lo *= MGL_ROW_GROUP;
     hi = min64(hi * MGL_ROW_GROUP, m->hidden);
@@ -408,32 +472,27 @@ static void emit_embed(struct lowering *w, int queue)
     rows.ranges[1] = fixed(lo, hi);
     task(w, MGL_OP_EMBED);
     in(w, rows);
-    out(w, columns(w->x, lo, hi));
+    out(w, columns(w, w->residual, lo, hi));
+    if (w->choices.flags)
+        out(w, columns(w, w->layers[0].act.x, lo, hi));
     signal_to(w, w->embedded);
 }
 
-/* Row groups of q, k and v one after the other: a share may hold parts of up to three. */
-static int64_t qkv_groups(const struct lowering *w)
-{
-    const mgl_geometry *m = &w->program->geometry;
-    return groups_of((int64_t)m->heads * m->head_dim) +
-           2 * groups_of((int64_t)m->kv_heads * m->head_dim);
-}
-
+/* q, k and v stand one after the other: a share may hold parts of up to three. */
 static void emit_qkv(struct lowering *w, int queue, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
     const struct layer *l = &w->layers[layer];
     const int tensors[3] = {l->q, l->k, l->v};
     int64_t lo, hi, base = 0, column = 0, from = -1, to = 0;
-    if (!share(w, MGL_STEP_QKV, queue, qkv_groups(w), &lo, &hi))
+    if (!share(w, MGL_STEP_QKV, queue, &lo, &hi))
         return;
     task(w, MGL_OP_NORM_LINEAR);
-    in(w, whole(w, w->x));
+    in(w, whole(w, l->act.x));
     in(w, whole(w, l->attn_g));
     for (int i = 0; i < 3; i++) {
         int64_t rows = (int64_t)(i == 0 ? m->heads : m->kv_heads) * m->head_dim;
-        int64_t groups = groups_of(rows);
+        int64_t groups = mgl_row_groups(rows);
         int64_t a = lo > base ? lo - base : 0, b = min64(hi - base, groups);
         if (a < b) {
             segment(w, tensors[i], -1, a, b);
@@ -444,13 +503,10 @@ static void emit_qkv(struct lowering *w, int queue, int layer)
         base += groups;
         column += rows;
     }
-    out(w, columns(w->qkv, from, to));
-    if (layer == 0)
-        wait_for(w, w->embedded, tasks_of(w, MGL_STEP_DOWN, groups_of(m->hidden)));
-    else
-        wait_for(w, w->layers[layer - 1].down_done,
-                 tasks_of(w, MGL_STEP_DOWN, groups_of(m->hidden)));
-    signal_to(w, l->qkv);
+    out(w, columns(w, l->act.qkv, from, to));
+    wait_for(w, layer == 0 ? w->embedded : w->layers[layer - 1].down_done,
+             tasks_of(w, MGL_STEP_DOWN));
+    signal_to(w, l->qkv_done);
 }
 
 /* Split `split` of kv head `head`. */
@@ -461,20 +517,20 @@ static void emit_attend_task(struct lowering *w, int layer, int head, int split)
     int group = m->heads / m->kv_heads;
     int64_t d = m->head_dim, q = (int64_t)head * group * d;
     int64_t k = (int64_t)m->heads * d + head * d, v = k + (int64_t)m->kv_heads * d;
-    bool last = split == w->splits - 1;
-    task(w, w->splits == 1 ? MGL_OP_ATTEND : last ? MGL_OP_ATTEND_TAIL : MGL_OP_ATTEND_PAST);
-    in(w, columns(w->qkv, q, q + group * d));
+    bool last = split == w->choices.splits - 1, whole_head = w->choices.splits == 1;
+    task(w, whole_head ? MGL_OP_ATTEND : last ? MGL_OP_ATTEND_TAIL : MGL_OP_ATTEND_PAST);
+    in(w, columns(w, l->act.qkv, q, q + group * d));
     if (last) {
-        in(w, columns(w->qkv, k, k + d));
-        in(w, columns(w->qkv, v, v + d));
+        in(w, columns(w, l->act.qkv, k, k + d));
+        in(w, columns(w, l->act.qkv, v, v + d));
     }
     in(w, whole(w, w->rope));
     in(w, cache(w, l->k_cache, head, MGL_RANGE_PAST));
     in(w, cache(w, l->v_cache, head, MGL_RANGE_PAST));
-    if (w->splits == 1) {
-        out(w, columns(w->att, q, q + group * d));
+    if (whole_head) {
+        out(w, columns(w, l->act.att, q, q + group * d));
     } else {
-        mgl_region part = whole(w, w->part);
+        mgl_region part = whole(w, l->act.part);
         part.ranges[0] = fixed(split, split + 1);
         part.ranges[2] = fixed((int64_t)head * group, (int64_t)(head + 1) * group);
         out(w, part);
@@ -483,21 +539,21 @@ static void emit_attend_task(struct lowering *w, int layer, int head, int split)
         out(w, cache(w, l->k_cache, head, MGL_RANGE_NOW));
         out(w, cache(w, l->v_cache, head, MGL_RANGE_NOW));
     }
-    wait_for(w, l->qkv, tasks_of(w, MGL_STEP_QKV, qkv_groups(w)));
-    signal_to(w, l->attend);
+    wait_for(w, l->qkv_done, tasks_of(w, MGL_STEP_QKV));
+    signal_to(w, l->attend_done);
 }
 
 /* Tasks of attention: task i of T goes to the i n / T-th of n queues. */
 static bool has_task(const struct lowering *w, int queue, int64_t index, int64_t count)
 {
-    int first, n;
-    step_queues(w, MGL_STEP_ATTEND, &first, &n);
+    int first = w->choices.queues[MGL_STEP_ATTEND].first;
+    int n = w->choices.queues[MGL_STEP_ATTEND].count;
     return queue == first + (int)(index * n / count);
 }
 
 static void emit_attend(struct lowering *w, int queue, int layer)
 {
-    int heads = w->program->geometry.kv_heads, splits = w->splits;
+    int heads = w->program->geometry.kv_heads, splits = w->choices.splits;
     for (int i = 0; i < heads * splits; i++)
         if (has_task(w, queue, i, (int64_t)heads * splits))
             emit_attend_task(w, layer, i / splits, i % splits);
@@ -508,34 +564,48 @@ static void emit_merge(struct lowering *w, int queue, int layer)
     const mgl_geometry *m = &w->program->geometry;
     int group = m->heads / m->kv_heads;
     int64_t width = (int64_t)group * m->head_dim;
-    for (int head = 0; w->splits > 1 && head < m->kv_heads; head++) {
+    const struct layer *l = &w->layers[layer];
+    for (int head = 0; w->choices.splits > 1 && head < m->kv_heads; head++) {
         if (!has_task(w, queue, head, m->kv_heads))
             continue;
-        mgl_region part = whole(w, w->part);
+        mgl_region part = whole(w, l->act.part);
         part.ranges[2] = fixed((int64_t)head * group, (int64_t)(head + 1) * group);
         task(w, MGL_OP_MERGE);
         in(w, part);
-        out(w, columns(w->att, head * width, (head + 1) * width));
-        wait_for(w, w->layers[layer].attend, (int64_t)m->kv_heads * w->splits);
-        signal_to(w, w->layers[layer].merge);
+        out(w, columns(w, l->act.att, head * width, (head + 1) * width));
+        wait_for(w, l->attend_done, (int64_t)m->kv_heads * w->choices.splits);
+        signal_to(w, l->merge_done);
     }
 }
 
-/* o and down: x += a W^T on the queue's share of the residual's columns. */
-static void emit_linear_add(struct lowering *w, int queue, mgl_step step, int tensor, int from,
-                            int counter, int64_t threshold, int done)
+/* The value behind a layer, as the next one, or the head, reads it. */
+static int behind(const struct lowering *w, int layer)
 {
-    int64_t hidden = w->program->geometry.hidden, lo, hi;
-    if (!share(w, step, queue, groups_of(hidden), &lo, &hi))
+    return layer + 1 < w->program->geometry.layers ? w->layers[layer + 1].act.x : w->x;
+}
+
+/* o and down: the residual += a W^T on the queue's share of its columns; with flags, a copy too. */
+static void emit_linear_add(struct lowering *w, int queue, int layer, mgl_step step)
+{
+    const mgl_geometry *m = &w->program->geometry;
+    const struct layer *l = &w->layers[layer];
+    bool down = step == MGL_STEP_DOWN;
+    int64_t lo, hi;
+    if (!share(w, step, queue, &lo, &hi))
         return;
-    mgl_region x = columns(w->x, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, hidden));
+    int64_t first = lo * MGL_ROW_GROUP, end = min64(hi * MGL_ROW_GROUP, m->hidden);
     task(w, MGL_OP_LINEAR_ADD);
-    in(w, whole(w, from));
-    in(w, x);
-    segment(w, tensor, -1, lo, hi);
-    out(w, x);
-    wait_for(w, counter, threshold);
-    signal_to(w, done);
+    in(w, whole(w, down ? l->act.h : l->act.att));
+    in(w, columns(w, w->residual, first, end));
+    segment(w, down ? l->down : l->o, -1, lo, hi);
+    out(w, columns(w, w->residual, first, end));
+    if (w->choices.flags)
+        out(w, columns(w, down ? behind(w, layer) : l->act.y, first, end));
+    if (down)
+        wait_for(w, l->gate_up_done, tasks_of(w, MGL_STEP_GATE_UP));
+    else
+        wait_for(w, w->choices.splits > 1 ? l->merge_done : l->attend_done, m->kv_heads);
+    signal_to(w, down ? l->down_done : l->o_done);
 }
 
 static void emit_gate_up(struct lowering *w, int queue, int layer)
@@ -543,39 +613,82 @@ static void emit_gate_up(struct lowering *w, int queue, int layer)
     const mgl_geometry *m = &w->program->geometry;
     const struct layer *l = &w->layers[layer];
     int64_t lo, hi;
-    if (!share(w, MGL_STEP_GATE_UP, queue, groups_of(m->ffn), &lo, &hi))
+    if (!share(w, MGL_STEP_GATE_UP, queue, &lo, &hi))
         return;
     task(w, MGL_OP_NORM_SWIGLU);
-    in(w, whole(w, w->x));
+    in(w, whole(w, l->act.y));
     in(w, whole(w, l->ffn_g));
     segment(w, l->gate, l->up, lo, hi);
-    out(w, columns(w->h, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, m->ffn)));
-    wait_for(w, l->o_done, tasks_of(w, MGL_STEP_O, groups_of(m->hidden)));
-    signal_to(w, l->gate_up);
+    out(w, columns(w, l->act.h, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, m->ffn)));
+    wait_for(w, l->o_done, tasks_of(w, MGL_STEP_O));
+    signal_to(w, l->gate_up_done);
 }
 
 static void emit_head(struct lowering *w, int queue)
 {
     const mgl_geometry *m = &w->program->geometry;
-    int first, count;
-    int64_t lo, hi, groups = head_groups(w);
-    if (!share(w, MGL_STEP_HEAD, queue, groups, &lo, &hi))
+    int64_t lo, hi, groups = mgl_step_groups(m, MGL_STEP_HEAD);
+    if (!share(w, MGL_STEP_HEAD, queue, &lo, &hi))
         return;
-    step_queues(w, MGL_STEP_HEAD, &first, &count);
+    int first = w->choices.queues[MGL_STEP_HEAD].first;
+    int count = w->choices.queues[MGL_STEP_HEAD].count;
     int64_t index = groups < count ? lo : queue - first; /* shares before this one */
     task(w, MGL_OP_HEAD);
     in(w, whole(w, w->x));
     in(w, whole(w, w->g));
     segment(w, w->head, -1, lo, hi);
-    out(w, columns(w->logits, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, m->vocab)));
-    out(w, columns(w->best_value, index, index + 1));
-    out(w, columns(w->best_id, index, index + 1));
-    wait_for(w, w->layers[m->layers - 1].down_done,
-             tasks_of(w, MGL_STEP_DOWN, groups_of(m->hidden)));
+    out(w, columns(w, w->logits, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, m->vocab)));
+    out(w, columns(w, w->best_value, index, index + 1));
+    out(w, columns(w, w->best_id, index, index + 1));
+    wait_for(w, w->layers[m->layers - 1].down_done, tasks_of(w, MGL_STEP_DOWN));
     signal_to(w, w->head_done);
 }
 
-static void emit_sample(struct lowering *w, int idle)
+/* Queues whose end sample does not learn from their head, beside its own queue 0. */
+struct others {
+    int idle; /* that have nothing but enter */
+    int done; /* with flags: that end with a layer */
+};
+
+/* Whether a queue has any task but enter (queue 0 has sample). */
+static bool is_idle(const struct lowering *w, int queue)
+{
+    int kv_heads = w->program->geometry.kv_heads, splits = w->choices.splits;
+    int64_t lo, hi, attends = (int64_t)kv_heads * splits;
+    if (queue == 0)
+        return false;
+    for (int i = 0; i < MGL_STEP_COUNT; i++)
+        if (share(w, (mgl_step)i, queue, &lo, &hi))
+            return false;
+    for (int64_t i = 0; i < attends; i++)
+        if (has_task(w, queue, i, attends))
+            return false;
+    for (int64_t i = 0; splits > 1 && i < kv_heads; i++)
+        if (has_task(w, queue, i, kv_heads))
+            return false;
+    return true;
+}
+
+/* Whether nothing that a queue does last is waited for: with counters each step waits for the one
+ * before, so all is. */
+static bool ends_unseen(const struct lowering *w, int queue)
+{
+    int64_t lo, hi;
+    return w->choices.flags && queue != 0 && !is_idle(w, queue) &&
+           !share(w, MGL_STEP_HEAD, queue, &lo, &hi);
+}
+
+static struct others count_others(const struct lowering *w)
+{
+    struct others others = {0};
+    for (int q = 0; q < w->program->target.queues; q++) {
+        others.idle += is_idle(w, q);
+        others.done += ends_unseen(w, q);
+    }
+    return others;
+}
+
+static void emit_sample(struct lowering *w, const struct others *others)
 {
     const int inputs[] = {w->logits, w->best_value, w->best_id, w->sequence, w->prompt};
     const int outputs[] = {w->control, w->table, w->sequence, w->output, w->score};
@@ -584,49 +697,72 @@ static void emit_sample(struct lowering *w, int idle)
         in(w, whole(w, inputs[i]));
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         out(w, whole(w, outputs[i]));
-    wait_for(w, w->head_done, tasks_of(w, MGL_STEP_HEAD, head_groups(w)));
-    if (idle)
-        wait_for(w, w->idle, idle);
+    wait_for(w, w->head_done, tasks_of(w, MGL_STEP_HEAD));
+    wait_for(w, w->idle, others->idle);
+    wait_for(w, w->done, others->done);
     signal_to(w, w->sampled);
 }
 
-/* Whether a queue has any task but enter (queue 0 has sample). */
-static bool is_idle(const struct lowering *w, int queue)
+/* Whether region b goes on, in one dimension, where region a ends: then a becomes both. */
+static bool join(mgl_region *a, const mgl_region *b)
 {
-    const mgl_geometry *m = &w->program->geometry;
-    int64_t lo, hi, attends = (int64_t)m->kv_heads * w->splits;
-    if (queue == 0 || share(w, MGL_STEP_QKV, queue, qkv_groups(w), &lo, &hi) ||
-        share(w, MGL_STEP_O, queue, groups_of(m->hidden), &lo, &hi) ||
-        share(w, MGL_STEP_GATE_UP, queue, groups_of(m->ffn), &lo, &hi) ||
-        share(w, MGL_STEP_DOWN, queue, groups_of(m->hidden), &lo, &hi) ||
-        share(w, MGL_STEP_HEAD, queue, head_groups(w), &lo, &hi))
+    mgl_range *along = NULL;
+    if (a->buffer != b->buffer)
         return false;
-    for (int64_t i = 0; i < attends; i++)
-        if (has_task(w, queue, i, attends))
+    for (int i = 0; i < MGL_MAX_RANK; i++) {
+        mgl_range *x = &a->ranges[i];
+        const mgl_range *y = &b->ranges[i];
+        if (x->kind == y->kind && x->lo == y->lo && x->hi == y->hi)
+            continue;
+        if (along || x->kind != MGL_RANGE_FIXED || y->kind != MGL_RANGE_FIXED || x->hi != y->lo)
             return false;
-    for (int64_t i = 0; w->splits > 1 && i < m->kv_heads; i++)
-        if (has_task(w, queue, i, m->kv_heads))
-            return false;
+        along = x;
+    }
+    if (along)
+        along->hi = b->ranges[along - a->ranges].hi;
     return true;
+}
+
+/* Region number `index` of the queue's clears of a layer; a task takes a few. */
+static void emit_clear(struct lowering *w, mgl_region region, int index)
+{
+    if (index % mgl_op_get(MGL_OP_CLEAR)->out_count == 0)
+        task(w, MGL_OP_CLEAR);
+    region.flag = false;
+    out(w, region);
+}
+
+/* Clears what the queue's tasks from `first` on write with flags. */
+static void emit_clears(struct lowering *w, int first)
+{
+    const mgl_program *p = w->program;
+    int end = p->task_count, count = 0;
+    mgl_region run = {.buffer = -1};
+    for (int t = first; t < end; t++) {
+        for (int i = 0; i < p->tasks[t].out.count && !mgl_program_failed(p); i++) {
+            const mgl_region region = p->regions[p->tasks[t].out.first + i];
+            if (!region.flag || join(&run, &region))
+                continue;
+            if (run.buffer >= 0)
+                emit_clear(w, run, count++);
+            run = region;
+        }
+    }
+    if (run.buffer >= 0)
+        emit_clear(w, run, count);
 }
 
 static void emit_layer(struct lowering *w, int queue, int layer)
 {
-    const mgl_geometry *m = &w->program->geometry;
-    const struct layer *l = &w->layers[layer];
     emit_qkv(w, queue, layer);
     emit_attend(w, queue, layer);
     emit_merge(w, queue, layer);
-    if (w->splits > 1)
-        emit_linear_add(w, queue, MGL_STEP_O, l->o, w->att, l->merge, m->kv_heads, l->o_done);
-    else
-        emit_linear_add(w, queue, MGL_STEP_O, l->o, w->att, l->attend, m->kv_heads, l->o_done);
+    emit_linear_add(w, queue, layer, MGL_STEP_O);
     emit_gate_up(w, queue, layer);
-    emit_linear_add(w, queue, MGL_STEP_DOWN, l->down, w->h, l->gate_up,
-                    tasks_of(w, MGL_STEP_GATE_UP, groups_of(m->ffn)), l->down_done);
+    emit_linear_add(w, queue, layer, MGL_STEP_DOWN);
 }
 
-static void emit_queue(struct lowering *w, int queue, int idle)
+static void emit_queue(struct lowering *w, int queue, const struct others *others)
 {
     mgl_program *program = w->program;
     int index = mgl_program_add_queue(program);
@@ -637,12 +773,17 @@ static void emit_queue(struct lowering *w, int queue, int idle)
     wait_for(w, w->sampled, 0);
     if (is_idle(w, queue))
         signal_to(w, w->idle);
+    int first = program->task_count;
     emit_embed(w, queue);
-    for (int l = 0; l < program->geometry.layers; l++)
+    for (int l = 0; l < program->geometry.layers; l++, first = program->task_count) {
         emit_layer(w, queue, l);
+        emit_clears(w, first);
+    }
+    if (ends_unseen(w, queue))
+        signal_to(w, w->done);
     emit_head(w, queue);
     if (queue == 0)
-        emit_sample(w, idle);
+        emit_sample(w, others);
     if (index < 0 || mgl_program_failed(program))
         return;
     int64_t page = program->exec.page_bytes, bytes = (w->tape + page - 1) / page * page;
@@ -650,86 +791,13 @@ static void emit_queue(struct lowering *w, int queue, int idle)
     program->queues[index].tape_pad = bytes - w->tape;
 }
 
-/* ---- choices -------------------------------------------------------------------------------- */
-
-enum {
-    MOST_RING_PAGES = 8,      /* 128 KB of landed and coming weights with the default page */
-    WIDE_STAGE_BYTES = 49152, /* where a block has 160 KB of shared memory or more */
-    NARROW_STAGE_BYTES = 24576,
-    SPLIT_POSITIONS = 256, /* fewer earlier positions than this are not worth a split */
-    MOST_AUTO_SPLITS = 16
-};
-
-/* Splits of attention: as many as the queues can run at once and the capacity is worth. */
-static int choose_splits(const mgl_graph *graph, const mgl_target *target, int capacity,
-                         const mgl_schedule_config *config)
-{
-    if (config->splits)
-        return config->splits;
-    int count = config->queues[MGL_STEP_ATTEND].count;
-    if (count == 0)
-        count = target->queues - config->queues[MGL_STEP_ATTEND].first;
-    int splits = count / graph->geometry.kv_heads;
-    int worth = (capacity + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
-    if (splits > worth)
-        splits = worth;
-    if (splits > MOST_AUTO_SPLITS)
-        splits = MOST_AUTO_SPLITS;
-    return splits < 1 ? 1 : splits;
-}
-
-/* The stream's shape: what the config leaves open (0) is fitted to the target's shared memory. */
-static mgl_exec choose_exec(const mgl_target *target, const mgl_schedule_config *config)
-{
-    mgl_exec exec = {config->page_bytes, config->ring_pages, config->warps, config->stage_bytes};
-    int64_t shared = target->shared_bytes;
-    if (exec.stage_bytes == 0)
-        exec.stage_bytes =
-            shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : NARROW_STAGE_BYTES;
-    if (exec.ring_pages == 0) {
-        int64_t fit = (shared - MGL_SHARED_RESERVED - exec.stage_bytes) / exec.page_bytes;
-        exec.ring_pages = shared == 0 || fit > MOST_RING_PAGES ? MOST_RING_PAGES : (int)fit;
-        if (exec.ring_pages < 2)
-            exec.ring_pages = 2;
-    }
-    return exec;
-}
-
-static mgl_status check_choices(const mgl_graph *graph, const mgl_target *target,
-                                const mgl_lower_options *options, const mgl_schedule_config *config,
-                                mgl_error *err)
-{
-    if (target->queues < 1 || target->queues > MGL_MAX_QUEUES)
-        return mgl_fail(err, MGL_BAD_INPUT, "target", "%d queues: a program has 1 to %d",
-                        target->queues, MGL_MAX_QUEUES);
-    if (options->capacity < 1 || options->capacity > graph->max_positions ||
-        options->capacity > MGL_MAX_CAPACITY)
-        return mgl_fail(err, MGL_BAD_INPUT, "capacity",
-                        "%d positions: this model has 1 to %d (max_position_embeddings)",
-                        options->capacity, graph->max_positions);
-    if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
-        return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
-                        config->page_bytes, MGL_BLOCK_BYTES);
-    if (options->sequences < 1 || options->sequences > config->rows)
-        return mgl_fail(err, MGL_BAD_INPUT, "sequences",
-                        "%d sequences: a launch has 1 to rows (%d) of them", options->sequences,
-                        config->rows);
-    for (int i = 0; i < MGL_STEP_COUNT; i++) {
-        int first = config->queues[i].first, count = config->queues[i].count;
-        if (first < 0 || count < 0 || first >= target->queues || count > target->queues - first)
-            return mgl_fail(err, MGL_BAD_INPUT, mgl_step_name((mgl_step)i),
-                            "queues [%d, %d) are not within the target's %d queues", first,
-                            first + count, target->queues);
-    }
-    return MGL_OK;
-}
-
 mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_options *options, const mgl_schedule_config *config,
                               mgl_program **out_program, mgl_error *err)
 {
     mgl_program *program;
-    mgl_status status = check_choices(graph, target, options, config, err);
+    struct lowering w = {.graph = graph, .err = err, .idle = -1, .done = -1};
+    mgl_status status = mgl_schedule_choose(graph, target, options, config, &w.choices, err);
     if (!status)
         status = mgl_program_new(&program, err);
     if (status)
@@ -737,22 +805,20 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     program->target = *target;
     program->geometry = graph->geometry;
     program->limits = (mgl_limits){config->rows, options->sequences, options->capacity};
-    program->exec = choose_exec(target, config);
+    program->exec = w.choices.exec;
     program->dtype = program->kv_dtype = options->dtype;
-    struct lowering w = {
-        .graph = graph, .program = program, .config = config, .err = err, .idle = -1, .part = -1};
-    w.splits = choose_splits(graph, target, options->capacity, config);
+    w.program = program;
     w.layers = mgl_alloc_zero((size_t)graph->geometry.layers, sizeof *w.layers);
     if (w.layers)
         declare_all(&w);
-    int idle = 0;
-    for (int q = 0; w.layers && !w.status && q < target->queues; q++)
-        idle += is_idle(&w, q);
-    if (idle)
+    struct others others = count_others(&w);
+    if (others.idle)
         w.idle = mgl_program_add_counter(program, "idle");
+    if (others.done)
+        w.done = mgl_program_add_counter(program, "done");
     for (int q = 0; w.layers && !w.status && !mgl_program_failed(program) && q < target->queues;
          q++)
-        emit_queue(&w, q, idle);
+        emit_queue(&w, q, &others);
     if (!w.status && (!w.layers || mgl_program_failed(program)))
         w.status = mgl_fail_memory(err, 0);
     mgl_free(w.layers);

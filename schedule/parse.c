@@ -156,6 +156,19 @@ static bool read_model(parser *p)
            mgl_scan_float(p->scan, "a number for `eps`", &g->eps) && mgl_scan_line_end(p->scan);
 }
 
+/* The second half of exec, which may be left out: then as in a default ScheduleConfig. */
+static bool read_stream(parser *p, mgl_exec *exec)
+{
+    mgl_schedule_config preset;
+    mgl_schedule_config_default(&preset);
+    exec->flight_bytes = preset.flight_bytes;
+    exec->pending_bytes = preset.pending_bytes;
+    exec->prefetch_bytes = preset.prefetch_bytes;
+    return mgl_scan_at_line_end(p->scan) || (read_field(p, "flight", &exec->flight_bytes) &&
+                                             read_field(p, "pending", &exec->pending_bytes) &&
+                                             read_field(p, "prefetch", &exec->prefetch_bytes));
+}
+
 static bool read_settings(parser *p)
 {
     mgl_limits *limits = &p->program->limits;
@@ -165,10 +178,11 @@ static bool read_settings(parser *p)
            read_field(p, "capacity", &limits->capacity) && mgl_scan_line_end(p->scan) &&
            expect_statement(p, "exec") && read_field(p, "page", &exec->page_bytes) &&
            read_field(p, "ring", &exec->ring_pages) && read_field(p, "warps", &exec->warps) &&
-           read_field(p, "stage", &exec->stage_bytes) && mgl_scan_line_end(p->scan) &&
-           expect_statement(p, "types") && mgl_scan_expect_word(p->scan, "weights") &&
-           read_dtype(p, &p->program->dtype) && mgl_scan_expect_word(p->scan, "cache") &&
-           read_dtype(p, &p->program->kv_dtype) && mgl_scan_line_end(p->scan);
+           read_field(p, "stage", &exec->stage_bytes) && read_stream(p, exec) &&
+           mgl_scan_line_end(p->scan) && expect_statement(p, "types") &&
+           mgl_scan_expect_word(p->scan, "weights") && read_dtype(p, &p->program->dtype) &&
+           mgl_scan_expect_word(p->scan, "cache") && read_dtype(p, &p->program->kv_dtype) &&
+           mgl_scan_line_end(p->scan);
 }
 
 /* ---- declarations --------------------------------------------------------------------------- */
@@ -374,7 +388,8 @@ static bool read_region(parser *p, mgl_region *out)
 static bool read_regions(parser *p, const mgl_op_info *op, bool out)
 {
     const char *key = out ? "out" : "in";
-    int wanted = out ? op->out_count : op->in_count, count = 0;
+    int most = out ? op->out_count : op->in_count, count = 0;
+    int least = out ? op->out_least : op->in_count;
     if (mgl_scan_take_word(p->scan, key)) {
         do {
             mgl_region region;
@@ -382,9 +397,9 @@ static bool read_regions(parser *p, const mgl_op_info *op, bool out)
             const char *from = p->scan->at;
             if (!read_region(p, &region))
                 return false;
-            if (count++ == wanted)
+            if (count++ == most)
                 return mgl_scan_fail(p->scan, from, p->scan->at,
-                                     "%s has %d `%s` regions, this is one more", op->name, wanted,
+                                     "%s has %d `%s` regions, this is one more", op->name, most,
                                      key);
             if (p->program->region_count >= MAX_ITEMS)
                 return mgl_scan_fail(p->scan, from, p->scan->at, "more than %d regions", MAX_ITEMS);
@@ -393,12 +408,12 @@ static bool read_regions(parser *p, const mgl_op_info *op, bool out)
                 return fail_memory(p);
         } while (mgl_scan_take(p->scan, ','));
     }
-    if (count == wanted)
+    if (count >= least)
         return true;
     const char *next = op->operands[(out ? op->in_count : 0) + count].name;
     mgl_scan_skip_blanks(p->scan);
     return mgl_scan_fail(p->scan, p->scan->at, mgl_scan_found_end(p->scan),
-                         "%s has %d `%s` regions, here are %d: `%s` is missing", op->name, wanted,
+                         "%s has %d `%s` regions, here are %d: `%s` is missing", op->name, least,
                          key, count, next);
 }
 

@@ -242,7 +242,10 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
            a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
            a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
-           a->dtype == b->dtype && a->kv_dtype == b->kv_dtype;
+           a->exec.flight_bytes == b->exec.flight_bytes &&
+           a->exec.pending_bytes == b->exec.pending_bytes &&
+           a->exec.prefetch_bytes == b->exec.prefetch_bytes && a->dtype == b->dtype &&
+           a->kv_dtype == b->kv_dtype;
 }
 
 static bool equal_counts(const mgl_program *a, const mgl_program *b)

@@ -21,7 +21,7 @@ enum {
     MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
     MGL_ROW_GROUP = 8,           /* weight rows that lie together on the tape */
     MGL_BLOCK_BYTES = 512,       /* one row group x 64 bytes of each row */
-    MGL_SHARED_RESERVED = 16384, /* bytes of shared memory that the CUDA VM keeps for itself */
+    MGL_SHARED_RESERVED = 24576, /* bytes of shared memory that the CUDA VM keeps for itself */
 };
 
 /*  enum   name   what it holds */
@@ -74,7 +74,7 @@ typedef struct mgl_buffer {
     mgl_extent extents[MGL_MAX_RANK];
     mgl_source source;
     int tensor; /* of MGL_SOURCE_TENSOR, else -1 */
-    int sets;   /* copies used one after the other by flag edges; 1 without */
+    int sets;   /* copies of a flagged buffer: epoch e uses set e mod sets; 1 without flags */
     int line;   /* of the text, 0 when lowered */
 } mgl_buffer;
 
@@ -106,7 +106,7 @@ typedef struct mgl_range {
 
 typedef struct mgl_region {
     int buffer;
-    bool flag; /* a flag edge: its words tell whether they were written */
+    bool flag; /* a flag edge: its words tell by themselves whether they were written */
     mgl_range ranges[MGL_MAX_RANK];
 } mgl_region;
 
@@ -168,8 +168,11 @@ typedef struct mgl_limits {
 typedef struct mgl_exec {
     int page_bytes; /* of the ring; a multiple of MGL_BLOCK_BYTES */
     int ring_pages;
-    int warps;       /* that compute */
-    int stage_bytes; /* shared memory for activations */
+    int warps;          /* that compute */
+    int stage_bytes;    /* shared memory for activations */
+    int flight_bytes;   /* of the tape, on their way to the ring at most */
+    int pending_bytes;  /* the same while the queue waits for an edge */
+    int prefetch_bytes; /* asked into the L2 cache ahead of the ring; 0: none */
 } mgl_exec;
 
 typedef struct mgl_program {
@@ -224,8 +227,9 @@ enum { MGL_MAX_OPERANDS = 12 };
 typedef enum mgl_operand_dtype {
     MGL_OPERAND_F32,
     MGL_OPERAND_I32,
-    MGL_OPERAND_WEIGHT, /* program.dtype */
-    MGL_OPERAND_CACHE   /* program.kv_dtype */
+    MGL_OPERAND_WEIGHT,  /* program.dtype */
+    MGL_OPERAND_CACHE,   /* program.kv_dtype */
+    MGL_OPERAND_EXCHANGE /* f32 or program.dtype, as the buffer was declared */
 } mgl_operand_dtype;
 
 typedef struct mgl_operand {
@@ -234,12 +238,14 @@ typedef struct mgl_operand {
     mgl_operand_dtype dtype;
     const char *ranges; /* one letter a dimension: see ops.def */
     bool out;
+    bool optional; /* an output that a task may leave out, with all behind it */
 } mgl_operand;
 
 typedef struct mgl_op_info {
     const char *name;
     mgl_layout layout; /* of its segments; MGL_LAYOUT_NONE: none */
     int in_count, out_count;
+    int out_least;               /* outputs that every task has; the others are optional */
     const mgl_operand *operands; /* (in_count + out_count), in before out */
     const char *meaning;
 } mgl_op_info;
@@ -251,6 +257,15 @@ bool mgl_op_parse(const char *name, size_t length, mgl_op *out);
 
 /* Columns of a block: 64 bytes' worth. */
 int mgl_block_columns(mgl_dtype dtype);
+/* Where k block `block` of the `blocks` of a row group stands on a tape for `warps` warps. Warp w works on
+ * the run of blocks [w S, (w + 1) S), S = ceil(blocks / warps); the runs' first blocks come first, then
+ * their second ones, and so on, so that every page has some for each warp. */
+static inline int64_t mgl_block_place(int64_t blocks, int warps, int64_t block)
+{
+    int64_t run = (blocks + warps - 1) / warps, last = (blocks - 1) / run;
+    int64_t of_last = blocks - last * run, warp = block / run, i = block % run;
+    return i < of_last ? i * (last + 1) + warp : of_last * (last + 1) + (i - of_last) * last + warp;
+}
 /* Bytes of a segment: row groups x k blocks x MGL_BLOCK_BYTES x tensors. */
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment);
 /* Rows of a segment that become output columns: row_hi - row_lo. */

@@ -44,7 +44,7 @@ void mgl_scan_skip_blanks(mgl_scan *s)
 }
 
 /* At the end of the line, or the comment in front of it? Skips blanks. */
-static bool at_line_end(mgl_scan *s)
+bool mgl_scan_at_line_end(mgl_scan *s)
 {
     mgl_scan_skip_blanks(s);
     return s->at == s->source.end || *s->at == '\n' || *s->at == '#' ||
@@ -70,7 +70,7 @@ const char *mgl_scan_found_end(const mgl_scan *s)
 /* "expected <what>, found <whatever stands at the cursor>" */
 bool mgl_scan_fail_expected(mgl_scan *s, const char *what)
 {
-    if (at_line_end(s))
+    if (mgl_scan_at_line_end(s))
         return mgl_scan_fail(s, s->at, s->at, "expected %s, found the end of the line", what);
     const char *to = mgl_scan_found_end(s);
     int length = (int)(to - s->at > SHOWN ? SHOWN : to - s->at);
@@ -270,14 +270,14 @@ bool mgl_scan_string(mgl_scan *s, const char *what, char out[MGL_SCAN_STRING + 1
 
 bool mgl_scan_line_end(mgl_scan *s)
 {
-    return at_line_end(s) || mgl_scan_fail_expected(s, "the end of the line");
+    return mgl_scan_at_line_end(s) || mgl_scan_fail_expected(s, "the end of the line");
 }
 
 /* Moves to the next line that has a word. False at the end of the text, and after an error. */
 bool mgl_scan_next_line(mgl_scan *s)
 {
     for (;;) {
-        if (!at_line_end(s))
+        if (!mgl_scan_at_line_end(s))
             return true;
         const char *newline = memchr(s->at, '\n', (size_t)(s->source.end - s->at));
         if (!newline) {

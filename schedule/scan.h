@@ -42,6 +42,8 @@ bool mgl_scan_fail_memory(mgl_scan *s, size_t bytes);
 bool mgl_scan_next_line(mgl_scan *s);
 /* Nothing but blanks and a comment up to the end of the line, required. */
 bool mgl_scan_line_end(mgl_scan *s);
+/* Whether only blanks and a comment are left of the line. */
+bool mgl_scan_at_line_end(mgl_scan *s);
 void mgl_scan_skip_blanks(mgl_scan *s);
 /* The end of the word, or of the one odd byte, at the cursor: for messages. */
 const char *mgl_scan_found_end(const mgl_scan *s);

@@ -19,16 +19,23 @@ typedef enum mgl_step {
 } mgl_step;
 const char *mgl_step_name(mgl_step step); /* "qkv", "attend", ... */
 
+/* How tasks learn of each other's results inside an epoch. */
+enum { MGL_EXCHANGE_COUNTERS = 1, MGL_EXCHANGE_FLAGS = 2 };
+
 /* What a search may choose. One list of fields, ranges and defaults: schedule/config.def. */
 typedef struct mgl_schedule_config {
-    int rows;        /* rows of an epoch, 1 to 16 */
-    int splits;      /* KV splits of attention; 0: chosen from capacity and queues */
-    int page_bytes;  /* of the tape ring */
-    int ring_pages;  /* 0: fitted to the target's shared memory */
-    int warps;       /* consumer warps */
-    int stage_bytes; /* shared memory for activations; 0: fitted likewise */
+    int rows;           /* rows of an epoch, 1 to 16 */
+    int splits;         /* KV splits of attention; 0: chosen from capacity and queues */
+    int exchange;       /* MGL_EXCHANGE_...; 0: chosen from target and model */
+    int page_bytes;     /* of the tape ring */
+    int ring_pages;     /* 0: fitted to the target's shared memory */
+    int warps;          /* consumer warps */
+    int stage_bytes;    /* shared memory for activations; 0: fitted likewise */
+    int flight_bytes;   /* of the tape on their way at most */
+    int pending_bytes;  /* the same while an edge is waited for */
+    int prefetch_bytes; /* ahead of a full ring; 0: none */
     struct {
-        int first, count; /* queues [first, first + count); count 0: all from first on */
+        int first, count; /* queues [first, first + count); count 0: chosen, see config.def */
     } queues[MGL_STEP_COUNT];
 } mgl_schedule_config;
 

@@ -13,6 +13,7 @@
  *                      "eps" FLOAT
  *              "limits" "rows" N "sequences" N "capacity" N
  *              "exec" "page" N "ring" N "warps" N "stage" N
+ *                     ["flight" N "pending" N "prefetch" N]  left out: as in a default config
  *              "types" "weights" DTYPE "cache" DTYPE
  *              { tensor | buffer | counter }                  in any order, before they are named
  *              { queue { task } }                             numbered 0, 1, 2 ...
@@ -123,6 +124,9 @@ static void put_header(const mgl_program *program, mgl_text *out)
     put_field(out, "ring", program->exec.ring_pages);
     put_field(out, "warps", program->exec.warps);
     put_field(out, "stage", program->exec.stage_bytes);
+    put_field(out, "flight", program->exec.flight_bytes);
+    put_field(out, "pending", program->exec.pending_bytes);
+    put_field(out, "prefetch", program->exec.prefetch_bytes);
     mgl_text_format(out, "\ntypes weights %s cache %s\n", mgl_dtype_name(program->dtype),
                     mgl_dtype_name(program->kv_dtype));
 }

@@ -38,12 +38,18 @@ static void check_shared(mgl_check *check)
                          bytes, p->target.shared_bytes);
 }
 
+/* Whether bytes of the tape are at least one block, and whole ones. */
+static bool are_blocks(int bytes, int most)
+{
+    return bytes >= MGL_BLOCK_BYTES && bytes <= most && bytes % MGL_BLOCK_BYTES == 0;
+}
+
+/* Less than a page in flight is no fault: the loader then keeps one page on its way. */
 static void check_exec(mgl_check *check)
 {
     const mgl_program *p = check->program;
     const mgl_exec *e = &p->exec;
-    bool ok = e->page_bytes >= MGL_BLOCK_BYTES && e->page_bytes <= 65536 &&
-              e->page_bytes % MGL_BLOCK_BYTES == 0 && e->ring_pages >= 2 && e->ring_pages <= 64 &&
+    bool ok = are_blocks(e->page_bytes, 65536) && e->ring_pages >= 2 && e->ring_pages <= 64 &&
               e->warps >= 1 && e->warps <= 16 && e->stage_bytes >= 0 && e->stage_bytes <= 131072 &&
               e->stage_bytes % 1024 == 0;
     if (!ok)
@@ -52,6 +58,12 @@ static void check_exec(mgl_check *check)
             "page %d, ring %d, warps %d, stage %d: page is a multiple of 512 up to "
             "65536, ring 2 to 64, warps 1 to 16, stage a multiple of 1024 up to 131072",
             e->page_bytes, e->ring_pages, e->warps, e->stage_bytes);
+    if (!are_blocks(e->flight_bytes, 1 << 20) || !are_blocks(e->pending_bytes, 1 << 20) ||
+        (e->prefetch_bytes != 0 && !are_blocks(e->prefetch_bytes, 1 << 20)))
+        mgl_check_report(check, 408, -1, 0,
+                         "flight %d, pending %d, prefetch %d: each is a multiple of 512 up to "
+                         "1048576, and prefetch may be 0",
+                         e->flight_bytes, e->pending_bytes, e->prefetch_bytes);
     if (!mgl_dtype_is_float(p->dtype) || !mgl_dtype_is_float(p->kv_dtype))
         mgl_check_report(check, 408, -1, 0,
                          "weights are %s and the cache %s; both must be f32, "
@@ -169,7 +181,7 @@ static void check_sizes(mgl_check *check)
     int64_t total = 0;
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
-        int64_t bytes = (int64_t)mgl_dtype_size(b->dtype);
+        int64_t bytes = (int64_t)mgl_dtype_size(b->dtype) * b->sets;
         for (int d = 0; d < b->rank; d++)
             bytes = b->extents[d].count > MGL_MAX_EXTENT ? MGL_MAX_BYTES + 1
                                                          : times(bytes, b->extents[d].count);

@@ -7,15 +7,18 @@
  *     form.c      MG1xx  structure and declarations     (then every index can be followed)
  *     operands.c  MG1xx  tasks against the list of ops  (before and after bounds.c)
  *     bounds.c    MG4xx  regions, segments, tapes, sizes, limits
+ *     boxes.c            the distinct rectangles that tasks touch
+ *     flags.c            flag words have one writer and one clear: MG304, MG305, MG503, MG604
  *     deadlock.c  MG2xx  one epoch runs to its end, epochs are totally ordered
  *     order.c            happens-before, as vector clocks
- *     boxes.c            the distinct rectangles that tasks touch
  *     race.c      MG3xx  conflicting accesses are ordered
  *     init.c      MG5xx  what is read was written (of logits and best: MG601)
  *     complete.c  MG6xx  tapes and weights exactly once
  *     model.c     MG7xx  the program is for this model
  *     columns.c          which value stands in which columns
  *     meaning.c   MG7xx  the tasks compute the graph
+ *
+ * (cover.c tells what of a region some boxes leave; flags.c and init.c ask it.)
  *
  * A pass may rely on everything that the passes before it check: it runs only when they are clean.
  * That one epoch stands for all is due to deadlock.c: every task happens before its epoch's sample,
@@ -32,6 +35,8 @@ enum {
     MGL_MAX_PIECES = 1 << 24,   /* regions, segments, waits and signals */
     MGL_MAX_NUMBER = 1 << 30,   /* of the geometry */
     MGL_MAX_EXTENT = 1 << 30,   /* of a buffer; rows and columns of a tensor */
+    MGL_MAX_SETS = 8,           /* of a flagged buffer */
+    MGL_GRANULE_BYTES = 16,     /* flag regions are cut at multiples of it */
     MGL_NAME_TEXT = 160,        /* bytes for a task or a region in a message */
 
     /* Words of the io buffers, stated here once more and compared with schedule/step.h by a test: the
@@ -74,6 +79,12 @@ typedef struct mgl_boxes {
     int count;
 } mgl_boxes;
 
+/* Who writes flag words, and what a reader waits for. Both NULL without flag regions. */
+typedef struct mgl_flags {
+    int *writer; /* (boxes) the task whose flag output the box is, or -1 */
+    int *parts;  /* (boxes) of a flag input: written boxes that overlap it; else 0 */
+} mgl_flags;
+
 typedef struct mgl_check {
     const mgl_program *program;
     const mgl_graph *graph; /* NULL: meaning is not checked */
@@ -95,6 +106,7 @@ typedef struct mgl_check {
     size_t clock_rows, clock_capacity;
 
     mgl_boxes boxes;
+    mgl_flags flags;
     int *graph_tensor; /* (tensors) index in the graph, -1 for none */
 } mgl_check;
 
@@ -126,6 +138,7 @@ void mgl_check_operands(mgl_check *check);  /* each operand for itself */
 void mgl_check_relations(mgl_check *check); /* operands of a task, and the io roles; after bounds */
 void mgl_check_limits(mgl_check *check);    /* MG405 to MG408: before anything counts rows */
 void mgl_check_bounds(mgl_check *check);
+void mgl_check_flags(mgl_check *check); /* after boxes */
 void mgl_check_deadlock(mgl_check *check);
 void mgl_check_epochs(mgl_check *check); /* the epoch edge; after order */
 void mgl_check_race(mgl_check *check);
@@ -142,6 +155,20 @@ void mgl_boxes_make(mgl_check *check);
 /* The boxes that overlap a region, in order; valid until the next call. Spends steps: none when
  * they are spent. */
 const int *mgl_boxes_overlapping(mgl_check *check, const mgl_region *region, int *count);
+
+/* ---- coverage (cover.c) ---- */
+
+/* Zero-initialise but for `check`; release `parts`. */
+typedef struct mgl_cover {
+    mgl_check *check;
+    mgl_region *parts; /* (part_count) what was left of the region asked for last */
+    size_t part_count, part_capacity;
+} mgl_cover;
+
+/* Whether the marked ones of the (boxes) cover the region together. Spends steps. */
+bool mgl_cover_all(mgl_cover *cover, const bool *marked, const mgl_region *region);
+/* Witnesses of what was left, like "not written: x[:rows,8:16]". */
+void mgl_cover_witness(const mgl_cover *cover, const char *what);
 
 /* ---- values in columns (columns.c) ---- */
 
@@ -188,6 +215,18 @@ static inline bool mgl_dtype_is_float(mgl_dtype dtype)
 static inline int mgl_counter_signals(const mgl_check *check, int counter)
 {
     return check->producer_first[counter + 1] - check->producer_first[counter];
+}
+
+/* Elements of a granule. */
+static inline int64_t mgl_granule_elements(mgl_dtype dtype)
+{
+    return MGL_GRANULE_BYTES / (int64_t)mgl_dtype_size(dtype);
+}
+
+/* Whether the words of a buffer tell by themselves that they were written. */
+static inline bool mgl_buffer_is_flagged(const mgl_buffer *buffer)
+{
+    return buffer->sets > 1;
 }
 
 /* Length of a fixed range. */

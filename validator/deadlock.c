@@ -6,6 +6,10 @@
  * every task, no execution of an epoch can get stuck. The order of the simulation is kept: it is
  * one legal order, and every happens-before edge points forward in it.
  *
+ * A flag region works like a counter: the box that a task reads gets a signal from each writer of a
+ * box that overlaps it, once an epoch, and the reader waits for all of them. So flags make tasks
+ * wait here; the epoch edge (mgl_check_epochs) is proved without them.
+ *
  * Why one epoch stands for all. Suppose (mgl_check_epochs) that every task of an epoch happens
  * before its sample, that every enter waits for the counter that sample alone signals, with
  * threshold 0, and that enter opens every queue. Then every task of epoch e happens before
@@ -66,13 +70,14 @@ static void check_overflow(mgl_check *check)
 
 /* ---- the simulation of one epoch ---- */
 
+/* Edges are numbered: the counters, then the boxes of flag inputs. */
 struct simulation {
     mgl_check *check;
-    int *value;   /* (counters) signals so far */
-    int *blocked; /* (counters) first queue that waits for it, or -1 */
-    int *next;    /* (queues) next queue that waits for the same counter, or -1 */
+    int *value;   /* (edges) signals so far */
+    int *blocked; /* (edges) first queue that waits for it, or -1 */
+    int *next;    /* (queues) next queue that waits for the same edge, or -1 */
     int *done;    /* (queues) tasks that have run */
-    int *met;     /* (queues) waits of the front task that are met: they stay met */
+    int *met;     /* (queues) waits, then inputs, of the front task that are met: they stay met */
     int *ready;   /* (queues) stack of queues to look at */
     int ready_count;
     int ran; /* tasks that have run */
@@ -83,38 +88,80 @@ static int front_task(const struct simulation *s, int queue)
     return s->check->program->queues[queue].tasks.first + s->done[queue];
 }
 
-/* The first wait of the queue's front task that is not met, or NULL. */
-static const mgl_wait *unmet(const struct simulation *s, int queue)
+static int box_edge(const struct simulation *s, int box)
 {
-    const mgl_program *p = s->check->program;
-    const mgl_run *waits = &p->tasks[front_task(s, queue)].waits;
-    for (int *i = &s->met[queue]; *i < waits->count; ++*i) {
-        const mgl_wait *wait = &p->waits[waits->first + *i];
-        if (s->value[wait->counter] < wait->threshold)
-            return wait;
-    }
-    return NULL;
+    return s->check->program->counter_count + box;
 }
 
-/* Counts the task's signals and makes ready whoever waited for one of them. */
+/* What a task waits for. */
+struct want {
+    int edge; /* -1: nothing */
+    int64_t least;
+    int region; /* of a flag edge, else -1 */
+};
+
+/* Wait `i` of a task, or behind its waits input `i`. */
+static struct want want_of(const struct simulation *s, const mgl_task *task, int i)
+{
+    const mgl_program *p = s->check->program;
+    if (i < task->waits.count) {
+        const mgl_wait *wait = &p->waits[task->waits.first + i];
+        return (struct want){wait->counter, wait->threshold, -1};
+    }
+    int region = mgl_task_region(task, i - task->waits.count);
+    if (!p->regions[region].flag)
+        return (struct want){-1, 0, -1};
+    int box = s->check->boxes.of_region[region];
+    return (struct want){box_edge(s, box), s->check->flags.parts[box], region};
+}
+
+/* The first edge of the queue's front task that is not met. */
+static struct want unmet(const struct simulation *s, int queue)
+{
+    const mgl_task *task = &s->check->program->tasks[front_task(s, queue)];
+    for (int *i = &s->met[queue]; *i < task->waits.count + task->in.count; ++*i) {
+        struct want want = want_of(s, task, *i);
+        if (want.edge >= 0 && s->value[want.edge] < want.least)
+            return want;
+    }
+    return (struct want){-1, 0, -1};
+}
+
+/* Counts a signal and makes ready whoever waited for it. */
+static void signal_edge(struct simulation *s, int edge)
+{
+    s->value[edge]++;
+    int *link = &s->blocked[edge];
+    while (*link >= 0) {
+        int queue = *link;
+        if (unmet(s, queue).edge == edge) {
+            link = &s->next[queue];
+            continue;
+        }
+        *link = s->next[queue];
+        s->ready[s->ready_count++] = queue;
+    }
+}
+
+/* The task has written the words of a flag region. */
+static void publish(struct simulation *s, int region)
+{
+    int count;
+    const int *boxes = mgl_boxes_overlapping(s->check, &s->check->program->regions[region], &count);
+    for (int i = 0; i < count; i++)
+        if (s->check->flags.parts[boxes[i]] > 0)
+            signal_edge(s, box_edge(s, boxes[i]));
+}
+
 static void signal_all(struct simulation *s, int task)
 {
     const mgl_program *p = s->check->program;
-    for (int i = 0; i < p->tasks[task].signals.count; i++) {
-        int counter = p->signals[p->tasks[task].signals.first + i];
-        s->value[counter]++;
-        int *link = &s->blocked[counter];
-        while (*link >= 0) {
-            int queue = *link;
-            const mgl_wait *wait = unmet(s, queue);
-            if (wait && wait->counter == counter) {
-                link = &s->next[queue];
-                continue;
-            }
-            *link = s->next[queue];
-            s->ready[s->ready_count++] = queue;
-        }
-    }
+    const mgl_task *t = &p->tasks[task];
+    for (int i = t->signals.first; i < t->signals.first + t->signals.count; i++)
+        signal_edge(s, p->signals[i]);
+    for (int i = t->out.first; i < t->out.first + t->out.count; i++)
+        if (p->regions[i].flag)
+            publish(s, i);
 }
 
 /* Runs a queue until it ends or must wait. */
@@ -123,10 +170,10 @@ static void run_queue(struct simulation *s, int queue)
     const mgl_program *p = s->check->program;
     while (s->done[queue] < p->queues[queue].tasks.count) {
         int task = front_task(s, queue);
-        const mgl_wait *wait = unmet(s, queue);
-        if (wait) {
-            s->next[queue] = s->blocked[wait->counter];
-            s->blocked[wait->counter] = queue;
+        struct want want = unmet(s, queue);
+        if (want.edge >= 0) {
+            s->next[queue] = s->blocked[want.edge];
+            s->blocked[want.edge] = queue;
             return;
         }
         s->check->order[s->ran++] = task;
@@ -136,46 +183,100 @@ static void run_queue(struct simulation *s, int queue)
     }
 }
 
-/* Why the front task of a queue is stuck: a producer of its counter that has not run. */
-static int blame(const struct simulation *s, int queue, const mgl_wait **wait)
+static bool has_run(const struct simulation *s, int task)
 {
-    const mgl_check *check = s->check;
-    *wait = unmet(s, queue);
-    if (!*wait)
-        return -1;
-    int c = (*wait)->counter;
-    for (int i = check->producer_first[c]; i < check->producer_first[c + 1]; i++) {
-        int task = check->producers[i], q = check->queue_of[task];
-        if (check->position[task] >= s->done[q])
+    return s->check->position[task] < s->done[s->check->queue_of[task]];
+}
+
+/* A writer of words of the region that has not run. */
+static int blame_writer(const struct simulation *s, int region)
+{
+    mgl_check *check = s->check;
+    int count;
+    const int *boxes = mgl_boxes_overlapping(check, &check->program->regions[region], &count);
+    for (int i = 0; i < count; i++) {
+        int task = check->flags.writer[boxes[i]];
+        if (task >= 0 && !has_run(s, task))
             return task;
     }
     return -1;
 }
 
-/* The witness: from a stuck queue to whom it waits for, until the walk comes round. */
-static void report_cycle(struct simulation *s, int queue)
+/* Why the front task of a queue is stuck: a producer of what it waits for that has not run; -1 when
+ * the steps are spent. */
+static int blame(const struct simulation *s, const struct want *want)
+{
+    const mgl_check *check = s->check;
+    if (want->region >= 0)
+        return blame_writer(s, want->region);
+    for (int i = check->producer_first[want->edge]; i < check->producer_first[want->edge + 1]; i++)
+        if (!has_run(s, check->producers[i]))
+            return check->producers[i];
+    return -1;
+}
+
+/* Whom the queue's front task waits for; *want is why. */
+static int next_on_cycle(const struct simulation *s, int queue, struct want *want)
+{
+    *want = unmet(s, queue);
+    return blame(s, want);
+}
+
+static void witness_wait(struct simulation *s, int task, const struct want *want, int to)
+{
+    mgl_check *check = s->check;
+    char name[MGL_NAME_TEXT], other[MGL_NAME_TEXT], place[MGL_NAME_TEXT];
+    mgl_check_task(check, task, name);
+    mgl_check_task(check, to, other);
+    if (want->region >= 0)
+        mgl_check_witness(check, "%s waits for the flag words of %s, some of them written by %s",
+                          name, mgl_check_region(check, want->region, place), other);
+    else
+        mgl_check_witness(check, "%s waits for %.64s >= %" PRId64 " (it has %d), signalled by %s",
+                          name, check->program->counters[want->edge].name, want->least,
+                          s->value[want->edge], other);
+}
+
+/* From a stuck queue to whom it waits for, until the walk comes round: a queue of the cycle, or -1
+ * when the steps are spent. */
+static int find_cycle(struct simulation *s, int queue, bool *flags)
+{
+    const mgl_check *check = s->check;
+    struct want want;
+    for (int i = 0; i < check->program->queue_count; i++)
+        s->next[i] = 0; /* from here on: whether the walk was there */
+    while (s->next[queue]++ < 2) {
+        int task = next_on_cycle(s, queue, &want);
+        if (task < 0)
+            return -1;
+        *flags = s->next[queue] == 2 ? *flags || want.region >= 0 : *flags;
+        queue = check->queue_of[task];
+    }
+    return queue;
+}
+
+static void report_cycle(struct simulation *s, int stuck)
 {
     mgl_check *check = s->check;
     const mgl_program *p = check->program;
-    for (int i = 0; i < p->queue_count; i++)
-        s->next[i] = 0; /* from here on: whether the walk was there */
-    const mgl_wait *wait;
-    while (s->next[queue]++ == 0)
-        queue = check->queue_of[blame(s, queue, &wait)];
+    bool flags = false;
+    int start = find_cycle(s, stuck, &flags), queue = start;
+    if (start < 0)
+        return;
     char name[MGL_NAME_TEXT], other[MGL_NAME_TEXT];
-    mgl_check_report(
-        check, 202, front_task(s, queue), 0, "%s can never run: %d of %d tasks wait for each other",
-        mgl_check_task(check, front_task(s, queue), name), p->task_count - s->ran, p->task_count);
-    int start = queue;
+    mgl_check_report(check, flags ? 207 : 202, front_task(s, start), 0,
+                     "%s can never run: %d of %d tasks wait for each other",
+                     mgl_check_task(check, front_task(s, start), name), p->task_count - s->ran,
+                     p->task_count);
     do {
-        int task = front_task(s, queue), to = blame(s, queue, &wait);
-        mgl_check_witness(check, "%s waits for %.64s >= %" PRId64 " (it has %d), signalled by %s",
-                          mgl_check_task(check, task, name), p->counters[wait->counter].name,
-                          wait->threshold, s->value[wait->counter],
-                          mgl_check_task(check, to, other));
+        struct want want;
+        int task = front_task(s, queue), to = next_on_cycle(s, queue, &want);
+        if (to < 0)
+            return;
+        witness_wait(s, task, &want, to);
         queue = check->queue_of[to];
         if (to != front_task(s, queue))
-            mgl_check_witness(check, "%s runs behind %s", other,
+            mgl_check_witness(check, "%s runs behind %s", mgl_check_task(check, to, other),
                               mgl_check_task(check, front_task(s, queue), name));
     } while (queue != start);
 }
@@ -183,13 +284,13 @@ static void report_cycle(struct simulation *s, int queue)
 static void simulate(struct simulation *s)
 {
     const mgl_program *p = s->check->program;
-    for (int c = 0; c < p->counter_count; c++)
-        s->blocked[c] = -1;
+    for (int edge = 0; edge < p->counter_count + s->check->boxes.count; edge++)
+        s->blocked[edge] = -1;
     for (int q = p->queue_count - 1; q >= 0; q--)
         s->ready[s->ready_count++] = q;
     while (s->ready_count > 0)
         run_queue(s, s->ready[--s->ready_count]);
-    if (s->ran == p->task_count)
+    if (s->ran == p->task_count || !mgl_check_goes_on(s->check))
         return;
     int queue = 0;
     while (s->done[queue] == p->queues[queue].tasks.count)
@@ -205,10 +306,11 @@ void mgl_check_deadlock(mgl_check *check)
     check_overflow(check);
     if (check->found != before)
         return;
-    size_t counters = (size_t)p->counter_count, queues = (size_t)p->queue_count;
+    size_t edges = (size_t)p->counter_count + (size_t)check->boxes.count;
+    size_t queues = (size_t)p->queue_count;
     struct simulation s = {.check = check,
-                           .value = mgl_check_alloc(check, counters, sizeof(int)),
-                           .blocked = mgl_check_alloc(check, counters, sizeof(int)),
+                           .value = mgl_check_alloc(check, edges, sizeof(int)),
+                           .blocked = mgl_check_alloc(check, edges, sizeof(int)),
                            .next = mgl_check_alloc(check, queues, sizeof(int)),
                            .done = mgl_check_alloc(check, queues, sizeof(int)),
                            .met = mgl_check_alloc(check, queues, sizeof(int)),

@@ -221,9 +221,10 @@ static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int ro
                : !mgl_dtype_is_float(b->dtype) ? "a const buffer is f32, bf16 or f16"
                                                : NULL;
     case MGL_SPACE_ACT:
-        return rows != 1             ? "an act buffer has exactly one extent `rows`"
-               : b->dtype != MGL_F32 ? "an act buffer is f32"
-                                     : NULL;
+        return rows != 1 ? "an act buffer has exactly one extent `rows`"
+               : b->dtype != MGL_F32 && b->dtype != p->dtype
+                   ? "an act buffer is f32 or of the types line's dtype of weights"
+                   : NULL;
     case MGL_SPACE_KV:
         return !is_kv_shape(p, b)        ? "a kv buffer is [sequences,kv_heads,capacity,head_dim]"
                : b->dtype != p->kv_dtype ? "a kv buffer has the cache dtype of the types line"
@@ -236,6 +237,27 @@ static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int ro
         break;
     }
     return "its space does not exist";
+}
+
+/* Whether every row of the buffer is whole granules. */
+static bool has_whole_granules(const mgl_buffer *b)
+{
+    const mgl_extent *last = &b->extents[b->rank - 1];
+    return last->symbol != MGL_ROWS && last->count % mgl_granule_elements(b->dtype) == 0;
+}
+
+static void check_sets(mgl_check *check, const mgl_buffer *b)
+{
+    if (b->sets < 1 || b->sets > MGL_MAX_SETS || (b->sets > 1 && b->space != MGL_SPACE_ACT))
+        mgl_check_report(check, 123, -1, b->line,
+                         "%s buffer %.64s has %d sets; act buffers have 1, or with flags 2 to %d, "
+                         "all others 1",
+                         mgl_space_name(b->space), b->name, b->sets, MGL_MAX_SETS);
+    else if (b->sets > 1 && !has_whole_granules(b))
+        mgl_check_report(check, 122, -1, b->line,
+                         "buffer %.64s: the last extent of a flagged buffer must be a multiple of "
+                         "%d bytes, and not rows",
+                         b->name, MGL_GRANULE_BYTES);
 }
 
 static void check_buffer(mgl_check *check, const mgl_buffer *b)
@@ -255,10 +277,7 @@ static void check_buffer(mgl_check *check, const mgl_buffer *b)
     const char *fault = space_fault(p, b, rows);
     if (fault)
         mgl_check_report(check, 103, -1, b->line, "buffer %.64s: %s", b->name, fault);
-    if (b->sets != 1)
-        mgl_check_report(check, 120, -1, b->line,
-                         "buffer %.64s has %d sets: the machines do not execute flag edges yet",
-                         b->name, b->sets);
+    check_sets(check, b);
 }
 
 static void check_source(mgl_check *check, const mgl_buffer *b)

@@ -7,89 +7,20 @@
  * so each box is examined until it is covered once. Values of earlier epochs do not count: an
  * epoch may have more rows than the one before.
  *
- * Not asked for: const buffers (the host), control, table, sequence and prompt (the host, then
- * sample of the epoch before). The cache: [:pos] of a head is initialised when some task appends to
- * this head in every epoch.
+ * Not asked for: flag words (their readers wait for them: flags.c), const buffers (the host),
+ * control, table, sequence and prompt (the host, then sample of the epoch before). The cache:
+ * [:pos] of a head is initialised when some task appends to this head in every epoch.
  */
 #include "validator/check.h"
 
 #include "base/memory.h"
-#include "base/text.h"
-
-#include <inttypes.h>
 
 struct coverage {
     mgl_check *check;
-    bool *written;     /* (boxes) */
-    bool *covered;     /* (boxes) found to be covered */
-    mgl_region *parts; /* what is left of the box under examination */
-    size_t part_count, part_capacity;
+    mgl_cover cover;
+    bool *written; /* (boxes) */
+    bool *covered; /* (boxes) found to be covered */
 };
-
-static void add_part(struct coverage *c, const mgl_region *part)
-{
-    if (mgl_grow((void **)&c->parts, &c->part_capacity, c->part_count, sizeof *part))
-        c->parts[c->part_count++] = *part;
-    else
-        c->check->no_memory = true;
-}
-
-/* Adds what of `part` lies outside `box`: the slabs on either side, dimension by dimension. */
-static void add_outside(struct coverage *c, mgl_region part, const mgl_region *box, int rank)
-{
-    for (int d = 0; d < rank; d++) {
-        const mgl_range *cut = &box->ranges[d];
-        if (part.ranges[d].kind != MGL_RANGE_FIXED || cut->kind != MGL_RANGE_FIXED)
-            continue;
-        mgl_region slab = part;
-        if (part.ranges[d].lo < cut->lo) {
-            slab.ranges[d].hi = cut->lo;
-            add_part(c, &slab);
-            part.ranges[d].lo = cut->lo;
-        }
-        slab = part;
-        if (part.ranges[d].hi > cut->hi) {
-            slab.ranges[d].lo = cut->hi;
-            add_part(c, &slab);
-            part.ranges[d].hi = cut->hi;
-        }
-    }
-}
-
-/* Takes the box away from all parts. */
-static void subtract(struct coverage *c, const mgl_region *box, int rank)
-{
-    size_t count = c->part_count, kept = 0;
-    if (!mgl_check_spend(c->check, count))
-        return;
-    for (size_t i = 0; i < count; i++) {
-        mgl_region part = c->parts[i];
-        if (mgl_region_overlaps(&part, box, rank))
-            add_outside(c, part, box, rank);
-        else
-            c->parts[kept++] = part;
-        if (c->check->no_memory)
-            return;
-    }
-    /* What was added behind the old parts moves up to those that were kept. */
-    for (size_t i = count; i < c->part_count; i++)
-        c->parts[kept++] = c->parts[i];
-    c->part_count = kept;
-}
-
-/* Whether the written boxes cover the region; if not, c->parts holds what they leave. */
-static bool covers(struct coverage *c, const mgl_region *region)
-{
-    const mgl_program *p = c->check->program;
-    int rank = p->buffers[region->buffer].rank, count;
-    const int *boxes = mgl_boxes_overlapping(c->check, region, &count);
-    c->part_count = 0;
-    add_part(c, region);
-    for (int i = 0; i < count && c->part_count > 0 && mgl_check_goes_on(c->check); i++)
-        if (c->written[boxes[i]])
-            subtract(c, &p->regions[c->check->boxes.boxes[boxes[i]].region], rank);
-    return c->part_count == 0;
-}
 
 static void report_uncovered(struct coverage *c, int task, int region)
 {
@@ -100,22 +31,7 @@ static void report_uncovered(struct coverage *c, int task, int region)
     mgl_check_report(check, buffer->space == MGL_SPACE_IO ? 601 : 501, task, 0,
                      "%s reads %s, which no task before it writes completely in this epoch",
                      mgl_check_task(check, task, name), mgl_check_region(check, region, place));
-    for (size_t i = 0; i < c->part_count && i < 8; i++) {
-        mgl_text text = {0};
-        for (int d = 0; d < buffer->rank; d++) {
-            const mgl_range *range = &c->parts[i].ranges[d];
-            if (range->kind == MGL_RANGE_FIXED)
-                mgl_text_format(&text, "%s%" PRId64 ":%" PRId64, d ? "," : "", range->lo,
-                                range->hi);
-            else
-                mgl_text_format(&text, "%s:rows", d ? "," : "");
-        }
-        if (text.failed)
-            check->no_memory = true;
-        else
-            mgl_check_witness(check, "not written: %.48s[%s]", buffer->name, text.bytes);
-        mgl_text_clear(&text);
-    }
+    mgl_cover_witness(&c->cover, "not written");
 }
 
 /* Whether an operand must be written in the same epoch. */
@@ -124,7 +40,7 @@ static bool needs_write(const mgl_check *check, int task, int operand)
     const mgl_program *p = check->program;
     const mgl_region *region = &p->regions[mgl_task_region(&p->tasks[task], operand)];
     mgl_space space = p->buffers[region->buffer].space;
-    return space == MGL_SPACE_ACT ||
+    return (space == MGL_SPACE_ACT && !region->flag) ||
            (space == MGL_SPACE_IO && task == check->sample && operand <= MGL_SAMPLE_BEST_ID);
 }
 
@@ -136,7 +52,7 @@ static void check_task(struct coverage *c, int t)
         int region = mgl_task_region(task, i), box = check->boxes.of_region[region];
         if (box < 0 || c->covered[box] || !needs_write(check, t, i))
             continue;
-        if (covers(c, &check->program->regions[region]))
+        if (mgl_cover_all(&c->cover, c->written, &check->program->regions[region]))
             c->covered[box] = true;
         else if (mgl_check_goes_on(check))
             report_uncovered(c, t, region);
@@ -172,6 +88,7 @@ void mgl_check_init(mgl_check *check)
     const mgl_program *p = check->program;
     size_t count = (size_t)check->boxes.count;
     struct coverage c = {.check = check,
+                         .cover = {.check = check},
                          .written = mgl_check_alloc(check, count, sizeof *c.written),
                          .covered = mgl_check_alloc(check, count, sizeof *c.covered)};
     for (int i = 0; i < p->task_count && mgl_check_goes_on(check); i++) {
@@ -185,5 +102,5 @@ void mgl_check_init(mgl_check *check)
     }
     mgl_free(c.written);
     mgl_free(c.covered);
-    mgl_free(c.parts);
+    mgl_free(c.cover.parts);
 }

@@ -4,7 +4,8 @@
  * each of them. A value is a node of the graph; a buffer holds, column for column, columns of
  * nodes.
  *
- * Each task is evaluated by the formula that ops.def gives its op. Functions are the graph's node
+ * Each task is evaluated by the formulas that ops.def gives its op, "; " between them; those of
+ * outputs that the task leaves out do not count. Functions are the graph's node
  * kinds: the result is the node of that kind with these inputs and this tensor, which must exist.
  * So every value stored is one of the graph's, a value may be computed as often as somebody likes,
  * and nothing is assumed about which task computes what. What a kind asks of its inputs' columns:
@@ -119,7 +120,14 @@ static const mgl_region *operand_region(const struct meaning *m, int operand)
     return &m->program->regions[mgl_task_region(&m->program->tasks[m->task], operand)];
 }
 
-/* The operand of that name, or -1. */
+/* Whether the task has the operand: optional ones may be left out. */
+static bool has_operand(const struct meaning *m, int operand)
+{
+    const mgl_task *task = &m->program->tasks[m->task];
+    return operand < task->in.count + task->out.count;
+}
+
+/* The operand of that name, whether the task has it or not; -1 when the op has none. */
 static int find_operand(const struct meaning *m, const char *name, size_t length)
 {
     const mgl_op_info *op = mgl_op_get(m->program->tasks[m->task].op);
@@ -181,8 +189,9 @@ static bool read_name(struct meaning *m, const char *name, size_t length, struct
         return true;
     }
     int operand = find_operand(m, name, length);
-    return operand >= 0 ? read_operand(m, operand, out)
-                        : fail(m, 703, "its formula names what is not an operand");
+    return operand >= 0 && has_operand(m, operand)
+               ? read_operand(m, operand, out)
+               : fail(m, 703, "its formula names what is not an operand");
 }
 
 /* ---- applying a node kind ---- */
@@ -348,18 +357,29 @@ static bool evaluate(struct meaning *m, struct value *out)
     return apply(m, kind, inputs, args, count, out);
 }
 
-/* The value of the task's formula for the segment in m->segment; *output is the operand it names.
- */
-static bool evaluate_task(struct meaning *m, int *output, struct value *out)
+/* Goes to the formula at `formula`: *output is the operand it names, m->at its expression. */
+static bool open_formula(struct meaning *m, const char *formula, int *output)
 {
     size_t length;
-    m->at = mgl_op_get(m->program->tasks[m->task].op)->meaning;
+    m->at = formula;
     const char *name = take_name(m, &length);
     *output = find_operand(m, name, length);
     if (*output < 0 || strncmp(m->at, " = ", 3) != 0)
         return fail(m, 703, "its formula does not name an output");
     m->at += 3;
-    return evaluate(m, out);
+    return true;
+}
+
+/* The formula behind this one, or NULL. */
+static const char *next_formula(const char *formula)
+{
+    const char *end = strstr(formula, "; ");
+    return end ? end + 2 : NULL;
+}
+
+static const char *first_formula(const struct meaning *m)
+{
+    return mgl_op_get(m->program->tasks[m->task].op)->meaning;
 }
 
 /* ---- storing ---- */
@@ -375,25 +395,35 @@ static bool store(struct meaning *m, int operand, int64_t at, const struct value
     return !m->check->no_memory;
 }
 
-/* Most ops: evaluate, segment by segment, into consecutive columns of the output. */
-static bool run_plain(struct meaning *m)
+/* One formula: evaluated segment by segment, into consecutive columns of its output. */
+static bool run_formula(struct meaning *m, const char *formula)
 {
     const mgl_task *task = &m->program->tasks[m->task];
     int count = task->segments.count, output;
-    int64_t at = 0;
+    if (!open_formula(m, formula, &output))
+        return false;
+    if (!has_operand(m, output))
+        return true;
+    const mgl_range *columns = &operand_region(m, output)->ranges[1];
+    const char *expression = m->at;
+    int64_t at = columns->lo;
     for (int i = 0; i < (count ? count : 1); i++) {
         struct value v;
         m->segment = count ? &m->program->segments[task->segments.first + i] : NULL;
-        if (!evaluate_task(m, &output, &v))
-            return false;
-        if (i == 0)
-            at = operand_region(m, output)->ranges[1].lo;
-        if (!store(m, output, at, &v))
+        m->at = expression;
+        if (!evaluate(m, &v) || !store(m, output, at, &v))
             return false;
         at += v.hi - v.lo;
     }
-    if (at != operand_region(m, output)->ranges[1].hi)
-        return fail(m, 704, "its value does not fill the output");
+    return at == columns->hi || fail(m, 704, "its value does not fill the output");
+}
+
+/* Most ops. */
+static bool run_plain(struct meaning *m)
+{
+    for (const char *formula = first_formula(m); formula; formula = next_formula(formula))
+        if (!run_formula(m, formula))
+            return false;
     return true;
 }
 
@@ -452,7 +482,8 @@ static bool run_attend_tail(struct meaning *m)
     int output;
     struct value q, attention;
     m->segment = NULL;
-    return evaluate_task(m, &output, &attention) && read_operand(m, find_operand(m, "q", 1), &q) &&
+    return open_formula(m, first_formula(m), &output) && evaluate(m, &attention) &&
+           read_operand(m, find_operand(m, "q", 1), &q) &&
            store_partials(m, &q, true, &attention) && own_cache(m, "k", "k_now") &&
            own_cache(m, "v", "v_now");
 }
@@ -550,7 +581,7 @@ static bool run_sample(struct meaning *m)
     int output;
     struct value result, logits;
     m->segment = NULL;
-    if (!evaluate_task(m, &output, &result) ||
+    if (!open_formula(m, first_formula(m), &output) || !evaluate(m, &result) ||
         !read_operand(m, find_operand(m, "logits", 6), &logits))
         return false;
     if (result.index != m->graph->output)
@@ -597,6 +628,7 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_NORM_SWIGLU] = run_plain,
     [MGL_OP_HEAD] = run_head,
     [MGL_OP_SAMPLE] = run_sample,
+    [MGL_OP_CLEAR] = run_nothing,
 };
 
 static void prepare(struct meaning *m)

@@ -11,15 +11,18 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- one operand ---- */
 
+/* The dtype that an operand must have; of EXCHANGE the one beside f32. */
 static mgl_dtype wanted_dtype(const mgl_program *p, mgl_operand_dtype dtype)
 {
     switch (dtype) {
     case MGL_OPERAND_I32:
         return MGL_I32;
     case MGL_OPERAND_WEIGHT:
+    case MGL_OPERAND_EXCHANGE:
         return p->dtype;
     case MGL_OPERAND_CACHE:
         return p->kv_dtype;
@@ -47,9 +50,73 @@ static const char *range_fault(char letter, const mgl_range *range, const mgl_ex
         return range->kind == MGL_RANGE_PAST && extent->symbol == MGL_CAPACITY ? NULL : "[:pos]";
     case 'N':
         return range->kind == MGL_RANGE_NOW && extent->symbol == MGL_CAPACITY ? NULL : "[pos]";
+    case '*':
+        return range_fault(extent->symbol == MGL_ROWS ? 'R' : 'S', range, extent);
     default:
         return "a range that ops.def lists";
     }
+}
+
+/* What is wrong with an operand's `flag`, or NULL: it stands where the buffer is flagged and the
+ * task is no clear, and nowhere else. */
+static const char *flag_fault(mgl_op op, const mgl_region *region, const mgl_buffer *buffer)
+{
+    bool flagged = mgl_buffer_is_flagged(buffer);
+    if (op == MGL_OP_CLEAR)
+        return region->flag
+                   ? "is a flag region, but clear neither waits for words nor writes values"
+               : !flagged ? "is of a buffer without sets: it has no flag words to clear"
+                          : NULL;
+    if (region->flag == flagged)
+        return NULL;
+    return flagged
+               ? "must be a flag region: its buffer has sets, and no other edge orders its words"
+               : "is a flag region, but its buffer has no sets: write `sets 2` behind the buffer";
+}
+
+static void check_flag(mgl_check *check, int t, const mgl_operand *operand, int index)
+{
+    const mgl_program *p = check->program;
+    const mgl_region *region = &p->regions[index];
+    const mgl_buffer *buffer = &p->buffers[region->buffer];
+    const mgl_range *last = &region->ranges[buffer->rank - 1];
+    int64_t granule = mgl_granule_elements(buffer->dtype);
+    const char *fault = flag_fault(p->tasks[t].op, region, buffer);
+    char task[MGL_NAME_TEXT], place[MGL_NAME_TEXT];
+    if (fault)
+        mgl_check_report(check, 120, t, 0, "%s: operand %s, %s, %s", mgl_check_task(check, t, task),
+                         operand->name, mgl_check_region(check, index, place), fault);
+    else if (mgl_buffer_is_flagged(buffer) && (last->lo % granule || last->hi % granule))
+        mgl_check_report(check, 122, t, 0,
+                         "%s: operand %s, %s, must begin and end at multiples of %d bytes, which "
+                         "are %" PRId64 " columns",
+                         mgl_check_task(check, t, task), operand->name,
+                         mgl_check_region(check, index, place), MGL_GRANULE_BYTES, granule);
+}
+
+static void report_type(mgl_check *check, int t, const mgl_operand *operand,
+                        const mgl_buffer *buffer)
+{
+    const char *dtype = mgl_dtype_name(wanted_dtype(check->program, operand->dtype));
+    bool either = operand->dtype == MGL_OPERAND_EXCHANGE;
+    char task[MGL_NAME_TEXT];
+    mgl_check_report(check, 107, t, 0, "%s: operand %s must be %s %s%s, but buffer %.64s is %s %s",
+                     mgl_check_task(check, t, task), operand->name, mgl_space_name(operand->space),
+                     either ? "f32 or " : "", dtype, buffer->name, mgl_space_name(buffer->space),
+                     mgl_dtype_name(buffer->dtype));
+}
+
+static bool type_fits(const mgl_program *p, const mgl_operand *operand, const mgl_buffer *buffer)
+{
+    return buffer->space == operand->space &&
+           (buffer->dtype == wanted_dtype(p, operand->dtype) ||
+            (operand->dtype == MGL_OPERAND_EXCHANGE && buffer->dtype == MGL_F32));
+}
+
+/* The letter of a dimension: "*" stands for as many as there are. */
+static char range_letter(const mgl_operand *operand, int dimension)
+{
+    return operand->ranges[0] == '*' ? '*' : operand->ranges[dimension];
 }
 
 static void check_operand(mgl_check *check, int t, const mgl_operand *operand, int index)
@@ -58,23 +125,11 @@ static void check_operand(mgl_check *check, int t, const mgl_operand *operand, i
     const mgl_region *region = &p->regions[index];
     const mgl_buffer *buffer = &p->buffers[region->buffer];
     char task[MGL_NAME_TEXT];
-    if (region->flag)
-        mgl_check_report(check, 120, t, 0,
-                         "%s: operand %s is a flag region: the machines do not execute flag edges "
-                         "yet, use wait and signal",
-                         mgl_check_task(check, t, task), operand->name);
-    mgl_dtype dtype = wanted_dtype(p, operand->dtype);
-    if (buffer->space != operand->space || buffer->dtype != dtype) {
-        mgl_check_report(check, 107, t, 0,
-                         "%s: operand %s must be %s %s, but buffer %.64s is %s %s",
-                         mgl_check_task(check, t, task), operand->name,
-                         mgl_space_name(operand->space), mgl_dtype_name(dtype), buffer->name,
-                         mgl_space_name(buffer->space), mgl_dtype_name(buffer->dtype));
+    if (!type_fits(p, operand, buffer)) {
+        report_type(check, t, operand, buffer);
         return;
     }
-    int rank = 0;
-    while (operand->ranges[rank])
-        rank++;
+    int rank = operand->ranges[0] == '*' ? buffer->rank : (int)strlen(operand->ranges);
     if (buffer->rank != rank) {
         mgl_check_report(
             check, 107, t, 0, "%s: operand %s has %d dimensions, but buffer %.64s has %d",
@@ -83,13 +138,14 @@ static void check_operand(mgl_check *check, int t, const mgl_operand *operand, i
     }
     for (int d = 0; d < rank; d++) {
         const char *fault =
-            range_fault(operand->ranges[d], &region->ranges[d], &buffer->extents[d]);
+            range_fault(range_letter(operand, d), &region->ranges[d], &buffer->extents[d]);
         char name[MGL_NAME_TEXT];
         if (fault)
             mgl_check_report(check, 107, t, 0, "%s: dimension %d of operand %s, %s, must be %s",
                              mgl_check_task(check, t, task), d, operand->name,
                              mgl_check_region(check, index, name), fault);
     }
+    check_flag(check, t, operand, index);
 }
 
 /* Most segments of an op: norm_linear may hold parts of q, k and v. */
@@ -132,18 +188,15 @@ static void check_task(mgl_check *check, int t)
     const mgl_task *task = &check->program->tasks[t];
     const mgl_op_info *op = mgl_op_get(task->op);
     char name[MGL_NAME_TEXT];
-    if (task->op == MGL_OP_CLEAR) {
-        mgl_check_report(check, 120, t, 0, "%s: the machines do not execute flag edges yet",
-                         mgl_check_task(check, t, name));
-        return;
-    }
-    if (task->in.count != op->in_count || task->out.count != op->out_count) {
-        mgl_check_report(check, 106, t, 0, "%s has %d inputs and %d outputs; %s takes %d and %d",
+    if (task->in.count != op->in_count || task->out.count < op->out_least ||
+        task->out.count > op->out_count) {
+        mgl_check_report(check, 106, t, 0,
+                         "%s has %d inputs and %d outputs; %s takes %d and %d to %d",
                          mgl_check_task(check, t, name), task->in.count, task->out.count, op->name,
-                         op->in_count, op->out_count);
+                         op->in_count, op->out_least, op->out_count);
         return;
     }
-    for (int i = 0; i < op->in_count + op->out_count; i++)
+    for (int i = 0; i < task->in.count + task->out.count; i++)
         check_operand(check, t, &op->operands[i], mgl_task_region(task, i));
     check_segments(check, t);
 }
@@ -291,6 +344,23 @@ static void check_enter(const struct view *v)
                          p->buffers[table].name);
 }
 
+/* Two operands must be the same columns of their buffers. */
+static void check_columns(const struct view *v, int one, int other, const char *what)
+{
+    demand(v,
+           range(v, one, 1)->lo == range(v, other, 1)->lo &&
+               range(v, one, 1)->hi == range(v, other, 1)->hi,
+           what);
+}
+
+/* y and its copy, if the task has one. */
+static void check_copy(const struct view *v, int y, int copy)
+{
+    const mgl_task *task = &v->check->program->tasks[v->task];
+    if (copy < task->in.count + task->out.count)
+        check_columns(v, y, copy, "y and copy must have the same columns");
+}
+
 static void check_embed(const struct view *v)
 {
     equal(v, "the embedding's number of rows", extent(v, 0, 0), "vocab", v->model->vocab);
@@ -298,6 +368,7 @@ static void check_embed(const struct view *v)
     equal(v, "the width of y", columns(v, 1), "that of the embedding's slice", columns(v, 0));
     demand(v, buffer_of(v, 0)->source == MGL_SOURCE_TENSOR,
            "the embedding must come from a tensor");
+    check_copy(v, 1, 2);
 }
 
 static void check_norm_linear(const struct view *v)
@@ -346,13 +417,14 @@ static void check_attend(const struct view *v)
     equal(v, "the width of y", columns(v, 6), "that of q", columns(v, 0));
 }
 
-/* part (splits, rows, heads, head_dim + 2); `heads` of it, or 0 for any. */
+/* part (splits, rows, heads, head_dim + 2 or + 4); `heads` of it, or 0 for any. */
 static void check_part(const struct view *v, int part, int64_t heads)
 {
     int64_t splits = extent(v, part, 0);
     demand(v, splits >= 2 && splits <= MGL_MAX_SPLITS, "part must have 2 to 64 splits");
     equal(v, "the number of heads of part", extent(v, part, 2), "heads", v->model->heads);
-    equal(v, "the last extent of part", extent(v, part, 3), "head_dim + 2", v->model->head_dim + 2);
+    int64_t beyond = extent(v, part, 3) - v->model->head_dim;
+    demand(v, beyond == 2 || beyond == 4, "the last extent of part must be head_dim + 2 or + 4");
     if (heads)
         equal(v, "the number of heads in the slice of part", mgl_range_length(range(v, part, 2)),
               "that of a group", heads);
@@ -388,8 +460,8 @@ static void check_linear_add(const struct view *v)
            "a must be as wide as the attention's output or ffn");
     check_tensors(v, v->model->hidden, width);
     equal(v, "the width of y", columns(v, 2), "the number of streamed rows", streamed_rows(v));
-    demand(v, range(v, 1, 1)->lo == range(v, 2, 1)->lo && range(v, 1, 1)->hi == range(v, 2, 1)->hi,
-           "b and y must have the same columns");
+    check_columns(v, 1, 2, "b and y must have the same columns");
+    check_copy(v, 2, 3);
 }
 
 static void check_norm_swiglu(const struct view *v)
@@ -449,6 +521,12 @@ static void check_sample(const struct view *v)
            "sequence and sequence_next must be one buffer");
 }
 
+/* Its regions stand for themselves. */
+static void check_clear(const struct view *v)
+{
+    (void)v;
+}
+
 typedef void relation_fn(const struct view *view);
 
 static relation_fn *const relations[MGL_OP_COUNT] = {
@@ -463,6 +541,7 @@ static relation_fn *const relations[MGL_OP_COUNT] = {
     [MGL_OP_NORM_SWIGLU] = check_norm_swiglu,
     [MGL_OP_HEAD] = check_head,
     [MGL_OP_SAMPLE] = check_sample,
+    [MGL_OP_CLEAR] = check_clear,
 };
 
 void mgl_check_relations(mgl_check *check)

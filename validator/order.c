@@ -12,6 +12,9 @@
  * used with the order known so far, which can only leave out edges; rounds repeat until
  * nothing new follows. Whatever stays unproved is no edge: a race is then reported where
  * a better proof might find none.
+ *
+ * Flags are no edges here: they order nothing but their own words (flags.c). That they keep tasks
+ * waiting only leaves out executions.
  */
 #include "validator/check.h"
 

@@ -5,7 +5,8 @@
  * forward. Each box remembers, for each queue, the last task that read it and the last that wrote
  * it: when that one happens before the task at hand, so do all earlier ones of the queue. So every
  * conflicting pair is decided, and the first unordered one of each operand is reported. Within one
- * epoch this is all; across epochs everything is ordered by the epoch edge (deadlock.c).
+ * epoch this is all; across epochs everything is ordered by the epoch edge (deadlock.c). The words
+ * of flagged buffers are ordered by themselves: flags.c.
  *
  * Rows are not told apart: [:rows] overlaps [:rows]. In the cache [:pos] never overlaps [pos], and
  * [pos] overlaps [pos] of the same head.
@@ -115,17 +116,25 @@ static void check_access(mgl_check *check, const struct access *accesses, int ta
     }
 }
 
+/* Whether accesses to the region must be ordered by happens-before. */
+static bool needs_order(const mgl_check *check, int region)
+{
+    const mgl_program *p = check->program;
+    return check->boxes.of_region[region] >= 0 &&
+           !mgl_buffer_is_flagged(&p->buffers[p->regions[region].buffer]);
+}
+
 static void check_task(mgl_check *check, struct access *accesses, int t)
 {
     const mgl_task *task = &check->program->tasks[t];
     const int *of_region = check->boxes.of_region;
     int count = task->in.count + task->out.count;
     for (int i = 0; i < count; i++)
-        if (of_region[mgl_task_region(task, i)] >= 0)
+        if (needs_order(check, mgl_task_region(task, i)))
             check_access(check, accesses, t, mgl_task_region(task, i), i >= task->in.count);
     for (int i = 0; i < count; i++) {
         int box = of_region[mgl_task_region(task, i)];
-        if (box >= 0)
+        if (needs_order(check, mgl_task_region(task, i)))
             note_user(check, i < task->in.count ? &accesses[box].readers : &accesses[box].writers,
                       t);
     }
@@ -134,9 +143,6 @@ static void check_task(mgl_check *check, struct access *accesses, int t)
 void mgl_check_race(mgl_check *check)
 {
     const mgl_program *p = check->program;
-    mgl_boxes_make(check);
-    if (check->no_memory)
-        return;
     size_t count = (size_t)check->boxes.count;
     struct access *accesses = mgl_check_alloc(check, count, sizeof *accesses);
     for (int i = 0; i < p->task_count && mgl_check_goes_on(check); i++) {

@@ -15,6 +15,8 @@ static pass_fn *const passes[][2] = {
     {mgl_check_form, NULL},
     {mgl_check_limits, mgl_check_operands},
     {mgl_check_bounds, NULL},
+    {mgl_boxes_make, NULL},
+    {mgl_check_flags, NULL},
     {mgl_check_relations, mgl_check_deadlock},
     {mgl_order_compute, NULL},
     {mgl_check_epochs, NULL},
@@ -36,6 +38,8 @@ static void check_clear(mgl_check *check)
     mgl_free(check->boxes.boxes);
     mgl_free(check->boxes.first);
     mgl_free(check->boxes.overlapping);
+    mgl_free(check->flags.writer);
+    mgl_free(check->flags.parts);
     mgl_free(check->graph_tensor);
 }
 

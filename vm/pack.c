@@ -2,9 +2,10 @@
  * Packing: from the checkpoint's rows to the bytes that a queue streams, and back.
  *
  * A segment lies on the tape as row groups of MGL_ROW_GROUP (8) rows; a row group as k blocks of 64
- * bytes of each row; a block as its 8 rows one after the other, 512 bytes:
+ * bytes of each row, in the order of mgl_block_place; a block as its 8 rows one after the other, 512
+ * bytes:
  *
- *     g8      group 0: [block 0: row 0..7 x 64 B][block 1] ...   group 1: ...
+ *     g8      group 0: [a block: row 0..7 x 64 B][a block] ...   group 1: ...
  *     g8x2    group 0 of the first tensor, group 0 of the second, group 1 of the first, ...
  *
  * What a block holds beyond the segment's last row or column is zero, and so is the queue's
@@ -88,43 +89,69 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
     size_t size = mgl_dtype_size(tensor->dtype);
     size_t row_bytes = (size_t)tensor->cols * size;
-    size_t width = (size_t)(segment->col_hi - segment->col_lo) * size;
-    int64_t blocks = block_count(program, segment);
-    memset(to, 0, (size_t)blocks * MGL_BLOCK_BYTES);
-    for (int r = 0; r < count; r++) {
-        const char *from = rows + (size_t)r * row_bytes + (size_t)segment->col_lo * size;
-        for (int64_t b = 0; b < blocks; b++) {
-            size_t done = (size_t)b * ROW_BYTES, left = width - done;
-            memcpy(to + b * MGL_BLOCK_BYTES + r * ROW_BYTES, from + done,
-                   left < ROW_BYTES ? left : ROW_BYTES);
-        }
+    size_t width = (size_t)(segment->col_hi - segment->col_lo) * size, tail = width % ROW_BYTES;
+    int64_t blocks = block_count(program, segment), whole = (int64_t)(width / ROW_BYTES);
+    if (count < MGL_ROW_GROUP || tail)
+        memset(to, 0, (size_t)blocks * MGL_BLOCK_BYTES);
+    for (int64_t b = 0; b < blocks; b++) {
+        const char *from = rows + (size_t)segment->col_lo * size + (size_t)b * ROW_BYTES;
+        char *at = to + mgl_block_place(blocks, program->exec.warps, b) * MGL_BLOCK_BYTES;
+        for (int r = 0; r < count && b < whole; r++) /* a length that the compiler knows */
+            memcpy(at + r * ROW_BYTES, from + (size_t)r * row_bytes, ROW_BYTES);
+        for (int r = 0; r < count && b == whole; r++)
+            memcpy(at + r * ROW_BYTES, from + (size_t)r * row_bytes, tail);
     }
 }
 
-/* Writes tensor `which` of a segment: its row groups stand `stride` bytes apart. */
+/* Rows of a tensor, `count` at most a row group, in its packed dtype: in the stage. */
+static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, int tensor,
+                            int source, int64_t row, int64_t count, const struct stage *stage,
+                            const char **out, mgl_error *err)
+{
+    const mgl_program_tensor *t = &program->tensors[tensor];
+    mgl_dtype stored = graph->tensors[source].dtype;
+    mgl_status status = graph->read(graph, source, row, count, stage->raw, err);
+    *out = stored == t->dtype ? stage->raw : stage->converted;
+    if (!status && stored != t->dtype)
+        mgl_convert(stage->converted, t->dtype, stage->raw, stored, (size_t)(count * t->cols));
+    return status;
+}
+
+/* Writes rows [lo, hi) of tensor `which` of a segment, lo at a row group, whose place is `to`: row
+ * groups stand `stride` bytes apart. */
 static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph,
-                              const mgl_segment *segment, int which, struct stage *stage, char *to,
-                              mgl_error *err)
+                              const mgl_segment *segment, int which, int64_t lo, int64_t hi,
+                              const struct stage *stage, char *to, mgl_error *err)
 {
     int tensor = which ? segment->tensor2 : segment->tensor, source;
     mgl_status status = find_tensor(program, graph, tensor, &source, err);
     if (status)
         return status;
-    const mgl_program_tensor *t = &program->tensors[tensor];
     int64_t group_bytes = block_count(program, segment) * MGL_BLOCK_BYTES;
     int64_t stride = segment->layout == MGL_LAYOUT_G8X2 ? 2 * group_bytes : group_bytes;
     to += which * group_bytes;
-    for (int64_t row = segment->row_lo; row < segment->row_hi; row += MGL_ROW_GROUP, to += stride) {
-        int64_t count =
-            segment->row_hi - row < MGL_ROW_GROUP ? segment->row_hi - row : MGL_ROW_GROUP;
-        status = graph->read(graph, source, row, count, stage->raw, err);
+    for (int64_t row = lo; row < hi; row += MGL_ROW_GROUP, to += stride) {
+        int64_t count = hi - row < MGL_ROW_GROUP ? hi - row : MGL_ROW_GROUP;
+        const char *rows;
+        status = read_rows(program, graph, tensor, source, row, count, stage, &rows, err);
         if (status)
             return status;
-        mgl_convert(stage->converted, t->dtype, stage->raw, graph->tensors[source].dtype,
-                    (size_t)(count * t->cols));
-        pack_group(program, segment, stage->converted, (int)count, to);
+        pack_group(program, segment, rows, (int)count, to);
     }
     return MGL_OK;
+}
+
+mgl_status mgl_pack_rows(const mgl_program *program, const mgl_graph *graph,
+                         const mgl_segment *segment, int64_t lo, int64_t hi, void *to,
+                         mgl_error *err)
+{
+    struct stage stage = {0};
+    int count = segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
+    mgl_status status = stage_open(&stage, program->tensors[segment->tensor].cols, err);
+    for (int which = 0; which < count && !status; which++)
+        status = pack_tensor(program, graph, segment, which, lo, hi, &stage, to, err);
+    stage_close(&stage);
+    return status;
 }
 
 mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int queue, void *to,
@@ -136,13 +163,8 @@ mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int
         const mgl_run *run = &program->tasks[t].segments;
         for (int s = run->first; s < run->first + run->count; s++) {
             const mgl_segment *segment = &program->segments[s];
-            struct stage stage = {0};
-            mgl_status status = stage_open(&stage, program->tensors[segment->tensor].cols, err);
-            for (int which = 0; !status && which < (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1);
-                 which++)
-                status = pack_tensor(program, graph, segment, which, &stage,
-                                     (char *)to + segment->offset, err);
-            stage_close(&stage);
+            mgl_status status = mgl_pack_rows(program, graph, segment, segment->row_lo,
+                                              segment->row_hi, (char *)to + segment->offset, err);
             if (status)
                 return status;
             end = segment->offset + mgl_segment_bytes(program, segment);
@@ -152,12 +174,14 @@ mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int
     return MGL_OK;
 }
 
-/* A const buffer from its tensor. */
-static mgl_status pack_tensor_buffer(const mgl_program *program, const mgl_graph *graph,
-                                     const mgl_buffer *buffer, char *to, mgl_error *err)
+/* Rows [lo, hi) of a const buffer that is a tensor. */
+static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
+                             const mgl_buffer *buffer, int64_t lo, int64_t hi, char *to,
+                             mgl_error *err)
 {
     int source;
     const mgl_program_tensor *t = &program->tensors[buffer->tensor];
+    size_t row_bytes = (size_t)t->cols * mgl_dtype_size(buffer->dtype);
     mgl_status status = find_tensor(program, graph, buffer->tensor, &source, err);
     if (status)
         return status;
@@ -166,31 +190,28 @@ static mgl_status pack_tensor_buffer(const mgl_program *program, const mgl_graph
                         "the buffer and its tensor %s differ in shape", t->name);
     struct stage stage = {0};
     status = stage_open(&stage, t->cols, err);
-    for (int64_t row = 0; !status && row < t->rows; row += MGL_ROW_GROUP) {
-        int64_t count = t->rows - row < MGL_ROW_GROUP ? t->rows - row : MGL_ROW_GROUP;
-        size_t elements = (size_t)(count * t->cols);
-        status = graph->read(graph, source, row, count, stage.raw, err);
-        if (status)
-            break;
-        /* through the tensor's dtype: a weight is rounded once, wherever it stands */
-        mgl_convert(stage.converted, t->dtype, stage.raw, graph->tensors[source].dtype, elements);
-        mgl_convert(to + (size_t)(row * t->cols) * mgl_dtype_size(buffer->dtype), buffer->dtype,
-                    stage.converted, t->dtype, elements);
+    for (int64_t row = lo; !status && row < hi; row += MGL_ROW_GROUP) {
+        int64_t count = hi - row < MGL_ROW_GROUP ? hi - row : MGL_ROW_GROUP;
+        const char *rows; /* in the tensor's dtype: a weight is rounded once, wherever it stands */
+        status = read_rows(program, graph, buffer->tensor, source, row, count, &stage, &rows, err);
+        if (!status)
+            mgl_convert(to + (size_t)(row - lo) * row_bytes, buffer->dtype, rows, t->dtype,
+                        (size_t)(count * t->cols));
     }
     stage_close(&stage);
     return status;
 }
 
-/* The rope table: row p holds the cosines, then the sines, of inv_freq[i] * (float)p (one f32
- * product, as in Hugging Face's LlamaRotaryEmbedding), each correctly rounded to f32 but for double
- * rounding. */
-static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, float *to,
-                            mgl_error *err)
+/* Rows [lo, hi) of the rope table: row p holds the cosines, then the sines, of inv_freq[i] *
+ * (float)p (one f32 product, as in Hugging Face's LlamaRotaryEmbedding), each correctly rounded to
+ * f32 but for double rounding. */
+static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, int64_t lo,
+                            int64_t hi, float *to, mgl_error *err)
 {
-    int64_t positions = buffer->extents[0].count, half = buffer->extents[1].count / 2;
+    int64_t half = buffer->extents[1].count / 2;
     if (buffer->rank != 2 || buffer->extents[1].count != graph->geometry.head_dim)
         return mgl_fail(err, MGL_BAD_INPUT, buffer->name, "a rope buffer has one row a position");
-    for (int64_t p = 0; p < positions; p++, to += 2 * half) {
+    for (int64_t p = lo; p < hi; p++, to += 2 * half) {
         for (int64_t i = 0; i < half; i++) {
             float angle = graph->inv_freq[i] * (float)p;
             to[i] = (float)cos((double)angle);
@@ -200,16 +221,31 @@ static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, fl
     return MGL_OK;
 }
 
-mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, int buffer, void *to,
-                          mgl_error *err)
+int64_t mgl_pack_const_rows(const mgl_program *program, int buffer)
 {
     const mgl_buffer *b = &program->buffers[buffer];
     if (b->source == MGL_SOURCE_TENSOR)
-        return pack_tensor_buffer(program, graph, b, to, err);
+        return program->tensors[b->tensor].rows;
+    return b->source == MGL_SOURCE_ROPE ? b->extents[0].count : 1;
+}
+
+mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *graph, int buffer,
+                               int64_t lo, int64_t hi, void *to, mgl_error *err)
+{
+    const mgl_buffer *b = &program->buffers[buffer];
+    if (b->source == MGL_SOURCE_TENSOR)
+        return pack_table(program, graph, b, lo, hi, to, err);
     if (b->source == MGL_SOURCE_ROPE)
-        return pack_rope(graph, b, to, err);
+        return pack_rope(graph, b, lo, hi, to, err);
     memset(to, 0, mgl_buffer_bytes(b));
     return MGL_OK;
+}
+
+mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, int buffer, void *to,
+                          mgl_error *err)
+{
+    return mgl_pack_const_part(program, graph, buffer, 0, mgl_pack_const_rows(program, buffer), to,
+                               err);
 }
 
 void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
@@ -223,8 +259,9 @@ void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, cons
         group = 2 * group + which;
     const char *from = (const char *)tape + segment->offset + group * blocks * MGL_BLOCK_BYTES +
                        row % MGL_ROW_GROUP * ROW_BYTES;
-    for (int64_t done = 0; done < width; done += columns, from += MGL_BLOCK_BYTES)
-        mgl_convert(to + done, MGL_F32, from, dtype,
+    for (int64_t b = 0, done = 0; b < blocks; b++, done += columns)
+        mgl_convert(to + done, MGL_F32,
+                    from + mgl_block_place(blocks, program->exec.warps, b) * MGL_BLOCK_BYTES, dtype,
                     (size_t)(width - done < columns ? width - done : columns));
 }
 

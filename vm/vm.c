@@ -10,6 +10,7 @@
 
 #include "schedule/step.h"
 #include "validator/validator.h"
+#include "vm/weights.h"
 
 /* MGL_REJECTED with the verdict's first diagnostic. */
 static mgl_status refuse(const mgl_verdict *verdict, mgl_error *err)
@@ -25,7 +26,7 @@ static mgl_status refuse(const mgl_verdict *verdict, mgl_error *err)
                     first->witness_count ? first->witness[0] : "");
 }
 
-static mgl_status check(const mgl_program *program, const mgl_graph *graph, mgl_error *err)
+mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_error *err)
 {
     mgl_verdict verdict = {0};
     mgl_status status = mgl_validator_check(program, graph, &verdict, err);
@@ -39,10 +40,14 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
 {
     if (!options->unchecked) {
-        mgl_status status = check(program, graph, err);
+        mgl_status status = mgl_vm_check(program, graph, err);
         if (status)
             return status;
     }
+    if (options->fill && options->kind != MGL_VM_CUDA)
+        return mgl_fail(err, MGL_USAGE, NULL, "only the CUDA machine has weights made in place");
+    if (options->weights && options->weights->program != program)
+        return mgl_fail(err, MGL_USAGE, NULL, "the weights were packed for another program");
     return options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)
                                         : mgl_vm_cpu_open(program, graph, options, out, err);
 }
@@ -108,15 +113,22 @@ static mgl_status check_prompt(const mgl_program *program, const mgl_vm_sequence
     if (!sequence->prompt || sequence->prompt_count < least)
         return mgl_fail(err, MGL_BAD_INPUT, where, "the prompt has %d tokens; it needs at least %d",
                         sequence->prompt_count, least);
-    if (sequence->prompt_count > capacity)
+    if (sequence->start < 0 || sequence->start > (scores ? 0 : capacity))
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "the prompt has %d tokens, but the capacity is %d positions",
-                        sequence->prompt_count, capacity);
-    if (!scores && (sequence->max_new < 1 || sequence->max_new > capacity - sequence->prompt_count))
+                        "the prompt starts at position %d: a sequence that is scored starts at 0, "
+                        "others within the capacity of %d",
+                        sequence->start, capacity);
+    if (sequence->prompt_count > capacity - sequence->start)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%d new tokens after a prompt of %d: there must be at least one, and the "
-                        "capacity is %d positions",
-                        sequence->max_new, sequence->prompt_count, capacity);
+                        "the prompt has %d tokens from position %d on, but the capacity is %d "
+                        "positions",
+                        sequence->prompt_count, sequence->start, capacity);
+    int room = capacity - sequence->start - sequence->prompt_count;
+    if (!scores && (sequence->max_new < 1 || sequence->max_new > room))
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "%d new tokens after a prompt of %d at position %d: there must be at least "
+                        "one, and the capacity is %d positions",
+                        sequence->max_new, sequence->prompt_count, sequence->start, capacity);
     for (int i = 0; i < sequence->prompt_count; i++)
         if (sequence->prompt[i] < 0 || sequence->prompt[i] >= program->geometry.vocab)
             return mgl_fail(err, MGL_BAD_INPUT, where,
@@ -153,14 +165,16 @@ static int32_t float_bits(float value)
  * draw is as good as greedy long before. */
 static const float least_temperature = 1e-30f;
 
-/* Writes the words of one sequence. */
+/* Writes the words of one sequence. Its prompt stands at the positions that it has in the cache, so
+ * that those before `start` count as prompt that is done. */
 static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
 {
     bool scores = sequence->mode == MGL_VM_SCORE;
     float temperature = sequence->temperature < least_temperature ? 0.0f : sequence->temperature;
     q[MGL_SEQUENCE_STATE] = MGL_STATE_RUNNING;
     q[MGL_SEQUENCE_MODE] = scores ? MGL_WANT_SCORE : MGL_WANT_SAMPLE;
-    q[MGL_SEQUENCE_PROMPT] = sequence->prompt_count;
+    q[MGL_SEQUENCE_PROMPT] = sequence->start + sequence->prompt_count;
+    q[MGL_SEQUENCE_LENGTH] = sequence->start;
     q[MGL_SEQUENCE_MAX_NEW] = scores ? 0 : sequence->max_new;
     q[MGL_SEQUENCE_SEED_LO] = (int32_t)(uint32_t)sequence->seed;
     q[MGL_SEQUENCE_SEED_HI] = (int32_t)(uint32_t)(sequence->seed >> 32);
@@ -196,7 +210,7 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
         if (status)
             return status;
         write_sequence(sequence, sequences + s * MGL_SEQUENCE_WORDS);
-        memcpy(prompt + (size_t)s * capacity, sequence->prompt,
+        memcpy(prompt + (size_t)s * capacity + sequence->start, sequence->prompt,
                (size_t)sequence->prompt_count * sizeof *prompt);
     }
     /* no sequence has produced a token: the output is not read */

@@ -16,6 +16,28 @@ typedef enum mgl_vm_kind { MGL_VM_CPU, MGL_VM_CUDA } mgl_vm_kind;
 
 typedef struct mgl_vm mgl_vm;
 
+/* Where the memory of a machine lies on its device. */
+typedef struct mgl_vm_places {
+    const uint64_t *tapes;   /* (queue_count) addresses */
+    const uint64_t *buffers; /* (buffer_count) */
+} mgl_vm_places;
+
+/* Writes every tape and every const buffer where they lie, and what it likes of the KV buffers; all
+ * memory is zero before. Called once, with the device's context current; everything must have landed
+ * when it returns. */
+typedef mgl_status mgl_vm_fill_fn(void *user, const mgl_program *program,
+                                  const mgl_vm_places *places, mgl_error *err);
+
+struct mgl_weights; /* vm/weights.h */
+
+/* A kernel that was compiled before. */
+typedef struct mgl_vm_kernel {
+    const char *arch;  /* "sm_90a" */
+    const char *key;   /* mgl_cuda_kernel_key of what it was compiled from */
+    const void *bytes; /* (length), a 0 behind them */
+    size_t length;
+} mgl_vm_kernel;
+
 typedef struct mgl_vm_options {
     mgl_vm_kind kind;
     int device;       /* ordinal of the GPU */
@@ -23,7 +45,18 @@ typedef struct mgl_vm_options {
     bool plain;       /* CPU: plain C kernels over the packed bytes rather than the fast path */
     const char *arch; /* CUDA: compile for this architecture instead of the live device's
                           ("compute_80": PTX, which runs the cp.async path); NULL: live */
+    int trace_epochs; /* CUDA: keep the events of so many epochs, the last ones; 0: no trace */
     bool unchecked;   /* tests only: skip the validator */
+
+    /* CUDA: makes the weights on the device, in place of packing the graph's on the host; or NULL */
+    mgl_vm_fill_fn *fill;
+    void *fill_user;
+
+    const struct mgl_weights *weights; /* packed before, in place of packing the graph's; or NULL.
+                                          Needed while the machine is opened */
+    const mgl_vm_kernel *kernels;      /* (kernel_count) CUDA: in place of compiling, where one of
+                                          them fits */
+    int kernel_count;
 } mgl_vm_options;
 
 typedef enum mgl_vm_mode { MGL_VM_GENERATE, MGL_VM_SCORE } mgl_vm_mode;
@@ -33,7 +66,9 @@ typedef struct mgl_vm_sequence {
     mgl_vm_mode mode;
     const int32_t *prompt; /* (prompt_count) ids below vocab; 1 to capacity of them, 2 to score */
     int32_t prompt_count;
-    int32_t max_new; /* at least 1; prompt_count + max_new <= capacity */
+    int32_t start;   /* positions already in the KV cache, from earlier launches of this machine (or
+                        its `fill`): the prompt goes on from there; 0 to score */
+    int32_t max_new; /* at least 1; start + prompt_count + max_new <= capacity */
     float temperature;
     int32_t top_k;
     float top_p;
@@ -62,6 +97,7 @@ typedef struct mgl_vm_report {
     int32_t state[MGL_MAX_ROWS];      /* MGL_STATE_... of schedule/step.h */
     const float *score[MGL_MAX_ROWS]; /* (prompt_count) log-probabilities, [0] = 0; when scoring */
     double prefill_s, decode_s;       /* to the first token; from there to the end */
+    double device_s; /* of the launch, between events of the device; 0 on the CPU */
 } mgl_vm_report;
 
 /* Facts for logs, `info` and results. */
@@ -72,7 +108,10 @@ typedef struct mgl_vm_facts {
     int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
 } mgl_vm_facts;
 
-/* Opens a machine for the program with the weights of `graph`. Both must outlive it. Rejected:
+/* What mgl_vm_open does first: MGL_REJECTED with the first diagnostic of the validator. */
+mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_error *err);
+
+/* Opens a machine for the program with the weights of `graph` or of the options. Both must outlive it. Rejected:
  * MGL_REJECTED with the first diagnostic. Release with mgl_vm_close. */
 mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
@@ -122,9 +161,18 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
  * dtype: the inverse of the segment descriptors. Reads each row once. */
 mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int queue, void *to,
                          mgl_error *err);
+/* Writes rows [lo, hi) of a segment, both at row groups or at its ends, to where they stand on the
+ * tape, which is `to`. */
+mgl_status mgl_pack_rows(const mgl_program *program, const mgl_graph *graph,
+                         const mgl_segment *segment, int64_t lo, int64_t hi, void *to,
+                         mgl_error *err);
 /* Writes a const buffer (its extents' product elements of its dtype). */
 mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, int buffer, void *to,
                           mgl_error *err);
+/* The rows that a const buffer is packed by, and the bytes of rows [lo, hi) of it. */
+int64_t mgl_pack_const_rows(const mgl_program *program, int buffer);
+mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *graph, int buffer,
+                               int64_t lo, int64_t hi, void *to, mgl_error *err);
 /* Unpacks a segment's tensor `which` (0, or 1 of g8x2) from the queue's tape to row-major f32 (rows,
  * cols). */
 void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,

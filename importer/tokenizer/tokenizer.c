@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "importer/mega.h"
 #include "importer/tokenizer/utf8.h"
 
 #include <stdio.h>
@@ -114,10 +115,33 @@ static mgl_status find_file(const char *path, char **out, mgl_error *err)
     return MGL_OK;
 }
 
+/* That of a compiled model. */
+static mgl_status open_compiled(const char *path, mgl_tokenizer **out, mgl_error *err)
+{
+    mgl_mega *mega;
+    char *text = NULL;
+    size_t length;
+    mgl_status status = mgl_mega_open(path, &mega, err);
+    if (status)
+        return status;
+    if (!mgl_mega_find(mega, MGL_MEGA_TOKENIZER))
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, path, "was compiled from a folder without tokenizer.json");
+    if (!status)
+        status = mgl_mega_read(mega, MGL_MEGA_TOKENIZER, &text, &length, err);
+    if (!status)
+        status = mgl_tokenizer_parse(text, length, path, out, err);
+    mgl_free(text);
+    mgl_mega_close(mega);
+    return status;
+}
+
 mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err)
 {
     mgl_json json = {0};
     char *file;
+    if (mgl_mega_stands(path))
+        return open_compiled(path, out, err);
     mgl_status status = find_file(path, &file, err);
     if (status)
         return status;

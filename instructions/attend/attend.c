@@ -13,10 +13,11 @@ void mgl_reference_ATTEND(const mgl_call *call)
     mgl_attention_append(call, mgl_call_in(call, 1), mgl_call_in(call, 2), rope, k_now, v_now);
     for (int r = 0; r < call->epoch->rows; r++) {
         for (int h = 0; h < heads; h++) {
-            float *to = mgl_call_row(call, y, r) + h * d, max, total;
-            mgl_attention_row(call, &a, r, h, to, &max, &total);
+            float *mean = call->scratch, max, total; /* (head_dim) */
+            mgl_attention_row(call, &a, r, h, mean, &max, &total);
             for (int64_t i = 0; i < d; i++)
-                to[i] /= total;
+                mean[i] /= total;
+            mgl_call_store(call, y, r, h * d, d, mean);
         }
     }
 }

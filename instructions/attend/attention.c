@@ -31,10 +31,11 @@ void mgl_attention_append(const mgl_call *call, const mgl_region *k, const mgl_r
     for (int r = 0; r < call->epoch->rows; r++) {
         const int32_t *row = mgl_call_table(call, r);
         int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
-        mgl_rope(call->scratch, mgl_call_row(call, k, r), rope_at(call, rope, p), d);
+        mgl_call_load(call, k, r, 0, d, call->scratch);
+        mgl_rope(call->scratch, call->scratch, rope_at(call, rope, p), d);
         mgl_convert(cache_at(call, k_now, s, p), dtype, call->scratch, MGL_F32, (size_t)d);
-        mgl_convert(cache_at(call, v_now, s, p), dtype, mgl_call_row(call, v, r), MGL_F32,
-                    (size_t)d);
+        mgl_call_load(call, v, r, 0, d, call->scratch);
+        mgl_convert(cache_at(call, v_now, s, p), dtype, call->scratch, MGL_F32, (size_t)d);
     }
 }
 
@@ -57,13 +58,14 @@ void mgl_attention_row(const mgl_call *call, const mgl_attention *a, int r, int 
     const int32_t *row = mgl_call_table(call, r);
     int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
     int64_t first = mgl_call_table(call, mgl_call_first_row(call, r))[MGL_TABLE_POSITION];
-    float *q = call->scratch, *room = q + d, *scores = room + d;
+    float *q = call->scratch + d + 4, *room = q + d, *scores = room + d;
     float scale = (float)(1.0 / sqrt((double)d));
     int64_t lo, hi, end = a->tail ? p + 1 : first;
     mgl_split_range(first, a->split, a->splits, &lo, &hi);
     /* the n positions [lo, hi), then [first, end): number i is at i + lo, or past the gap */
     int64_t early = hi - lo, n = early + (end - first);
-    mgl_rope(q, mgl_call_row(call, a->q, r) + head * d, rope_at(call, a->rope, p), d);
+    mgl_call_load(call, a->q, r, (int64_t)head * d, d, q);
+    mgl_rope(q, q, rope_at(call, a->rope, p), d);
     *max = -INFINITY;
     *total = 0.0f;
     memset(sum, 0, (size_t)d * sizeof *sum);

@@ -4,7 +4,8 @@
 void mgl_attention_partial(const mgl_call *call, mgl_attention *a, const mgl_region *part)
 {
     const mgl_buffer *buffer = mgl_call_buffer(call, part);
-    int64_t d = buffer->extents[3].count - 2;
+    int64_t d = mgl_call_buffer(call, a->k_cache)->extents[3].count;
+    float *partial = call->scratch; /* (head_dim + 4), of which the buffer may have two less */
     int heads = (int)mgl_region_width(part, 2);
     a->split = (int)part->ranges[0].lo;
     a->splits = (int)buffer->extents[0].count;
@@ -12,7 +13,9 @@ void mgl_attention_partial(const mgl_call *call, mgl_attention *a, const mgl_reg
         for (int h = 0; h < heads; h++) {
             float *to = (float *)mgl_call_at(call, part) + r * mgl_buffer_stride(buffer, 1) +
                         h * mgl_buffer_stride(buffer, 2);
-            mgl_attention_row(call, a, r, h, to, &to[d], &to[d + 1]);
+            mgl_attention_row(call, a, r, h, partial, &partial[d], &partial[d + 1]);
+            partial[d + 2] = partial[d + 3] = 0.0f;
+            mgl_publish(to, MGL_F32, partial, buffer->extents[3].count);
         }
     }
 }

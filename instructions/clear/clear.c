@@ -1,11 +1,17 @@
-/* clear: all words of a region become "not written", which is all ones. */
+/* clear: all words of its regions become "not written", which is all ones. */
 #include "instructions/reference.h"
 
 #include <string.h>
 
+static bool fill_with_ones(void *run, size_t bytes)
+{
+    memset(run, 0xFF, bytes);
+    return true;
+}
+
+/* All rows, whichever of them earlier epochs wrote. */
 void mgl_reference_CLEAR(const mgl_call *call)
 {
-    const mgl_region *y = mgl_call_out(call, 0);
-    for (int r = 0; r < call->program->limits.rows; r++)
-        memset(mgl_call_row(call, y, r), 0xFF, (size_t)mgl_region_width(y, 1) * sizeof(float));
+    for (int i = 0; i < call->task->out.count; i++)
+        mgl_call_each_run(call, mgl_call_out(call, i), call->program->limits.rows, fill_with_ones);
 }

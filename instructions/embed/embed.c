@@ -3,13 +3,18 @@
 
 void mgl_reference_EMBED(const mgl_call *call)
 {
-    const mgl_region *from = mgl_call_in(call, 0), *to = mgl_call_out(call, 0);
+    const mgl_region *from = mgl_call_in(call, 0), *copy = mgl_call_optional(call, 1);
     const mgl_buffer *embedding = mgl_call_buffer(call, from);
     int64_t row_bytes = embedding->extents[1].count * (int64_t)mgl_dtype_size(embedding->dtype);
+    int64_t width = mgl_region_width(from, 1);
     const char *rows =
         mgl_call_at(call, from); /* (vocab, hidden) from the slice's first column on */
-    for (int r = 0; r < call->epoch->rows; r++)
-        mgl_convert(mgl_call_row(call, to, r), MGL_F32,
+    for (int r = 0; r < call->epoch->rows; r++) {
+        mgl_convert(call->scratch, MGL_F32,
                     rows + mgl_call_table(call, r)[MGL_TABLE_TOKEN] * row_bytes, embedding->dtype,
-                    (size_t)mgl_region_width(from, 1));
+                    (size_t)width);
+        mgl_call_store(call, mgl_call_out(call, 0), r, 0, width, call->scratch);
+        if (copy)
+            mgl_call_store(call, copy, r, 0, width, call->scratch);
+    }
 }

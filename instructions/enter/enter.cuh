@@ -1,12 +1,21 @@
-/* enter: the block's copy of control and row table. What it finds there decides, behind the barrier
- * that ends the task, whether the block goes on. */
+/* enter, by the epilogue: the block's copy of control and row table. What it finds there decides
+ * whether the block goes on. */
 #include "vm/cuda/device/machine.cuh"
 
-static __device__ void op_enter(machine &m)
+static __device__ __forceinline__ void op_enter(machine &m)
 {
     const int *control = (const int *)operand(m, 0).at, *table = (const int *)operand(m, 1).at;
-    for (int i = m.tid; i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
-        m.s->table[i] = table[i];
-    for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
-        m.s->control[i] = i == MGL_CONTROL_ROWS ? max(0, min(control[i], MGL_ROWS)) : control[i];
+    for (int i = m.lane; i < MGL_ROWS * MGL_TABLE_WORDS; i += 32)
+        own().table[i] = table[i];
+    for (int i = m.lane; i < MGL_CONTROL_WORDS; i += 32)
+        own().control[i] = i == MGL_CONTROL_ROWS ? max(0, min(control[i], MGL_ROWS)) : control[i];
+    __syncwarp();
+    if (m.lane == 0) {
+        int count = 0;
+        for (int r = 0; r < rows_of(m); r++)
+            if (own().table[r * MGL_TABLE_WORDS + MGL_TABLE_WANT] != MGL_WANT_NOTHING)
+                own().wanted[count++] = r;
+        own().wanted_count = count;
+    }
+    __syncwarp();
 }

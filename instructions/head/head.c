@@ -27,9 +27,7 @@ void mgl_reference_HEAD(const mgl_call *call)
     for (int r = 0; r < call->epoch->rows; r++)
         skip[r] = !mgl_head_wants(call, r);
     mgl_reference_norm(call, x, mgl_call_in(call, 1), normed);
-    mgl_reference_linear(call, normed, width, mgl_call_row(call, y, 0),
-                         mgl_call_buffer(call, y)->extents[1].count, skip,
-                         normed + call->epoch->rows * width);
+    mgl_reference_linear(call, normed, width, y, skip, normed + call->epoch->rows * width);
     for (int r = 0; r < call->epoch->rows; r++)
         if (!skip[r])
             mgl_head_best(call, r);

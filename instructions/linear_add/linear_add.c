@@ -3,22 +3,32 @@
 
 #include "vm/vm.h"
 
+/* Adds the sum of row r to its column of b. */
+static void add(const mgl_call *call, int r, int64_t column, float sum)
+{
+    const mgl_region *copy = mgl_call_optional(call, 1);
+    float value;
+    mgl_call_load(call, mgl_call_in(call, 1), r, column, 1, &value);
+    value += sum;
+    mgl_call_store(call, mgl_call_out(call, 0), r, column, 1, &value);
+    if (copy)
+        mgl_call_store(call, copy, r, column, 1, &value);
+}
+
 void mgl_reference_LINEAR_ADD(const mgl_call *call)
 {
-    const mgl_region *a = mgl_call_in(call, 0), *b = mgl_call_in(call, 1);
-    const mgl_region *y = mgl_call_out(call, 0);
+    const mgl_region *a = mgl_call_in(call, 0);
     const mgl_run *run = &call->task->segments;
-    int64_t column = 0;
+    int64_t inputs = mgl_region_width(a, 1), column = 0;
+    float *x = call->scratch, *row = x + call->epoch->rows * inputs; /* (rows, inputs), (inputs) */
+    mgl_reference_load(call, a, x);
     for (int s = run->first; s < run->first + run->count; s++) {
         const mgl_segment *segment = &call->program->segments[s];
         int64_t width = segment->col_hi - segment->col_lo;
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
-            mgl_unpack_row(call->program, segment, call->tape, 0, i, call->scratch);
-            for (int r = 0; r < call->epoch->rows; r++) {
-                float sum =
-                    mgl_dot(mgl_call_row(call, a, r) + segment->col_lo, call->scratch, width);
-                mgl_call_row(call, y, r)[column] = mgl_call_row(call, b, r)[column] + sum;
-            }
+            mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
+            for (int r = 0; r < call->epoch->rows; r++)
+                add(call, r, column, mgl_dot(x + r * inputs + segment->col_lo, row, width));
         }
     }
 }

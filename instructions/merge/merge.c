@@ -26,11 +26,14 @@ void mgl_reference_MERGE(const mgl_call *call)
 {
     const mgl_region *part = mgl_call_in(call, 0), *y = mgl_call_out(call, 0);
     const mgl_buffer *buffer = mgl_call_buffer(call, part);
-    int64_t d = buffer->extents[3].count - 2;
-    for (int r = 0; r < call->epoch->rows; r++)
-        for (int h = 0; h < mgl_region_width(part, 2); h++)
-            merge_head((const float *)mgl_call_at(call, part) + r * mgl_buffer_stride(buffer, 1) +
-                           h * mgl_buffer_stride(buffer, 2),
-                       mgl_buffer_stride(buffer, 0), (int)buffer->extents[0].count, d,
-                       mgl_call_row(call, y, r) + h * d);
+    int64_t d = call->program->geometry.head_dim;
+    for (int r = 0; r < call->epoch->rows; r++) {
+        for (int h = 0; h < mgl_region_width(part, 2); h++) {
+            const float *from = (const float *)mgl_call_at(call, part) +
+                                r * mgl_buffer_stride(buffer, 1) + h * mgl_buffer_stride(buffer, 2);
+            merge_head(from, mgl_buffer_stride(buffer, 0), (int)buffer->extents[0].count, d,
+                       call->scratch);
+            mgl_call_store(call, y, r, h * d, d, call->scratch);
+        }
+    }
 }

@@ -7,7 +7,5 @@ void mgl_reference_NORM_LINEAR(const mgl_call *call)
     int64_t width = mgl_region_width(x, 1);
     float *normed = call->scratch; /* (rows, width) */
     mgl_reference_norm(call, x, mgl_call_in(call, 1), normed);
-    mgl_reference_linear(call, normed, width, mgl_call_row(call, y, 0),
-                         mgl_call_buffer(call, y)->extents[1].count, NULL,
-                         normed + call->epoch->rows * width);
+    mgl_reference_linear(call, normed, width, y, NULL, normed + call->epoch->rows * width);
 }

@@ -1,15 +1,23 @@
-/* norm_linear: y = RMSNorm(x) W^T; the segments' rows stand one after the other in y. */
+/* norm_linear: y = RMSNorm(x) W^T; the segments' rows stand one after the other in y. Operands x, g;
+ * y. */
 #include "vm/cuda/device/linear.cuh"
 
-static __device__ void op_norm_linear(machine &m)
+static __device__ __forceinline__ void prepare_norm_linear(const machine &m)
 {
-    const mgl_device_operand &y = operand(m, 2);
-    input in = input_of(m, true);
-    int column = 0;
-    prepare(m, in);
-    for (int i = 0; i < m.task->segments; i++) {
-        linear(m, in, segment(m, i),
-               [&](int o, int j, float value) { row_of(y, j)[column + o] = value; });
-        column += segment(m, i).rows;
-    }
+    prepare_input(m, true, rows_of(m), nullptr);
+}
+
+static __device__ __forceinline__ void finish_norm_linear(machine &m)
+{
+    const view y = view_of(m, operand(m, 2));
+    int count = rows_of(m);
+    u64 policy = keep_policy();
+    finish_linear(
+        m, count, operand(m, 0).count[1],
+        [&](int r, float value) { return value * own().scale[r]; },
+        [&](int column, int n) {
+            flush(m, count, n, [&](int r, int i, float first, float second, bool both) {
+                store_pair(y, r, column + i, first, second, both, policy);
+            });
+        });
 }

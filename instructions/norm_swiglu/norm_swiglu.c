@@ -16,8 +16,10 @@ void mgl_reference_NORM_SWIGLU(const mgl_call *call)
         for (int r = 0; r < call->epoch->rows; r++)
             gate[r] = mgl_dot(normed + r * width + segment->col_lo, row, columns);
         mgl_unpack_row(call->program, segment, call->tape, 1, i, row);
-        for (int r = 0; r < call->epoch->rows; r++)
-            mgl_call_row(call, y, r)[i] =
-                mgl_swiglu(gate[r], mgl_dot(normed + r * width + segment->col_lo, row, columns));
+        for (int r = 0; r < call->epoch->rows; r++) {
+            float up = mgl_dot(normed + r * width + segment->col_lo, row, columns);
+            float value = mgl_swiglu(gate[r], up);
+            mgl_call_store(call, y, r, i, 1, &value);
+        }
     }
 }

@@ -1,12 +1,26 @@
-/* norm_swiglu: y = silu(n W^T) (n W2^T), n = RMSNorm(x); silu(z) = z / (1 + exp(-z)). */
+/* norm_swiglu: y = silu(n W^T) (n W2^T), n = RMSNorm(x); silu(z) = z / (1 + exp(-z)). Operands x, g;
+ * y. */
 #include "vm/cuda/device/linear.cuh"
 
-static __device__ void op_norm_swiglu(machine &m)
+static __device__ __forceinline__ void prepare_norm_swiglu(const machine &m)
 {
-    const mgl_device_operand &y = operand(m, 2);
-    input in = input_of(m, true);
-    prepare(m, in);
-    linear_pair(m, in, segment(m, 0), [&](int o, int j, float gate, float up) {
-        row_of(y, j)[o] = gate / (1.0f + expf(-gate)) * up;
-    });
+    prepare_input(m, true, rows_of(m), nullptr);
+}
+
+static __device__ __forceinline__ void finish_norm_swiglu(machine &m)
+{
+    const view y = view_of(m, operand(m, 2));
+    int count = rows_of(m);
+    u64 policy = keep_policy();
+    finish_pair(
+        m, count, operand(m, 0).count[1],
+        [&](int r, float gate, float up) {
+            gate *= own().scale[r];
+            return gate / (1.0f + expf(-gate)) * (up * own().scale[r]);
+        },
+        [&](int column, int n) {
+            flush(m, count, n, [&](int r, int i, float first, float second, bool both) {
+                store_pair(y, r, column + i, first, second, both, policy);
+            });
+        });
 }

@@ -34,12 +34,13 @@ MGL_PHILOX_FN void mgl_philox(const unsigned counter[4], const unsigned key[2], 
     out[3] = d;
 }
 
-/* The 64 random bits behind new token number `produced` (from 0) of sequence `sequence`: the key is
- * the seed, the counter (produced, sequence, 0, 0); the low word comes first. */
+/* The 64 random bits behind new token number `produced` (from 0) of a sequence: the key is its seed,
+ * the counter (produced, 0, 0, 0); the low word comes first. Where the sequence stands in a batch is
+ * no part of it, so that a reply is the same alone and in company. */
 MGL_PHILOX_FN unsigned long long mgl_philox_token(unsigned seed_lo, unsigned seed_hi,
-                                                  unsigned produced, unsigned sequence)
+                                                  unsigned produced)
 {
-    unsigned counter[4] = {produced, sequence, 0, 0}, key[2] = {seed_lo, seed_hi}, out[4];
+    unsigned counter[4] = {produced, 0, 0, 0}, key[2] = {seed_lo, seed_hi}, out[4];
     mgl_philox(counter, key, out);
     return (unsigned long long)out[1] << 32 | out[0];
 }

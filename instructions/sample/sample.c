@@ -57,14 +57,14 @@ static int greedy(const struct sampling *s, int row)
     return ids[best];
 }
 
-static int choose(const struct sampling *s, int row, const int32_t *sequence, int index)
+static int choose(const struct sampling *s, int row, const int32_t *sequence)
 {
     float temperature = mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TEMPERATURE]);
     if (!(temperature > 0.0f))
         return greedy(s, row);
-    unsigned long long random = mgl_philox_token(
-        (unsigned)sequence[MGL_SEQUENCE_SEED_LO], (unsigned)sequence[MGL_SEQUENCE_SEED_HI],
-        (unsigned)sequence[MGL_SEQUENCE_PRODUCED], (unsigned)index);
+    unsigned long long random = mgl_philox_token((unsigned)sequence[MGL_SEQUENCE_SEED_LO],
+                                                 (unsigned)sequence[MGL_SEQUENCE_SEED_HI],
+                                                 (unsigned)sequence[MGL_SEQUENCE_PRODUCED]);
     return mgl_sampler_draw(s->logits + (int64_t)row * s->vocab, s->vocab, temperature,
                             sequence[MGL_SEQUENCE_TOP_K],
                             mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TOP_P]), random);
@@ -90,7 +90,7 @@ void mgl_reference_SAMPLE(const mgl_call *call)
         const int32_t *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE)
             mgl_step_take(call->epoch->table, s.sequences, s.output, s.capacity, r,
-                          choose(&s, r, sequence, index));
+                          choose(&s, r, sequence));
         else if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE)
             s.score[index * s.capacity + next] = log_probability(
                 s.logits + (int64_t)r * s.vocab, s.vocab, s.prompt[index * s.capacity + next]);

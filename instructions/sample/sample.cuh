@@ -248,7 +248,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
     const mgl_device_operand &logits = operand(m, 0), &prompt = operand(m, 4);
     const mgl_device_operand &score = operand(m, 9);
     for (int r = 0; r < rows_of(m); r++) {
-        const int *row = m.s->table + r * MGL_TABLE_WORDS;
+        const int *row = own().table + r * MGL_TABLE_WORDS;
         int index = row[MGL_TABLE_SEQUENCE], next = row[MGL_TABLE_POSITION] + 1;
         const int *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE) {
@@ -260,7 +260,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
                    __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f) {
             u64 random = mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
                                           (u32)sequence[MGL_SEQUENCE_SEED_HI],
-                                          (u32)sequence[MGL_SEQUENCE_PRODUCED], (u32)index);
+                                          (u32)sequence[MGL_SEQUENCE_PRODUCED]);
             int token = draw(m, s, row_of(logits, r), sequence, random);
             if (m.tid == 0)
                 s.chosen[r] = token;
@@ -271,7 +271,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
 static __device__ void choose_greedy(const machine &m, sampling &s)
 {
     for (int r = m.warp; r < rows_of(m); r += MGL_WARPS) {
-        const int *row = m.s->table + r * MGL_TABLE_WORDS;
+        const int *row = own().table + r * MGL_TABLE_WORDS;
         const int *sequence = s.sequences + row[MGL_TABLE_SEQUENCE] * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE ||
             __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f)
@@ -288,12 +288,12 @@ static __device__ void step(machine &m, sampling &s)
     const int *prompt = (const int *)operand(m, 4).at;
     int *output = (int *)operand(m, 8).at, *stream = (int *)m.launch->stream;
     for (int r = 0; r < rows_of(m) && !s.abort; r++) {
-        const int *row = m.s->table + r * MGL_TABLE_WORDS;
+        const int *row = own().table + r * MGL_TABLE_WORDS;
         if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
             continue;
         int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
         int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
-        mgl_step_take(m.s->table, s.sequences, output, MGL_CAPACITY, r, token);
+        mgl_step_take(own().table, s.sequences, output, MGL_CAPACITY, r, token);
         store_system(stream + (long long)index * MGL_CAPACITY + produced, token + 1);
         store_system((int *)m.launch->host + MGL_HOST_SAMPLED, r + 1);
     }
@@ -301,14 +301,14 @@ static __device__ void step(machine &m, sampling &s)
                   MGL_CAPACITY, (int)m.epoch + 1, s.abort);
 }
 
-static __device__ void op_sample(machine &m)
+static __device__ __forceinline__ void consume_sample(machine &m)
 {
-    sampling &s = *(sampling *)m.s->partial;
+    sampling &s = *(sampling *)own().partial;
     const int *from = (const int *)operand(m, 3).at;
     for (int i = m.tid; i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
         s.sequences[i] = from[i];
     for (int i = m.tid; i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
-        s.table[i] = m.s->table[i];
+        s.table[i] = own().table[i];
     for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
     if (m.tid == 0)

@@ -36,6 +36,9 @@ typedef struct command {
 command command_start(const char *line);
 /* Waits until standard output has `bytes` bytes; 0 when it ended before. */
 int command_await(command *running, size_t bytes);
+/* Waits until Ctrl-C has its effect: from the moment at which the program (no longer this one)
+ * catches it. */
+void command_await_handler(const command *running);
 command_result command_end(command *running);
 
 /* The one JSON object that standard output must be, with this schema; the test fails when it is

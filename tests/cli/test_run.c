@@ -311,29 +311,6 @@ END_TEST
 
 static const char endless[] = "--prompt 'Once' --ignore-eos --max-tokens 1000";
 
-/* Ctrl-C has its effect from the moment at which the program (no longer this one) catches it. */
-static void await_handler(pid_t pid)
-{
-    char path[64], line[256];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    for (int tries = 0; tries < 10000; tries++) {
-        FILE *file = fopen(path, "r");
-        ck_assert_ptr_nonnull(file);
-        unsigned long long caught = 0;
-        bool itself = false;
-        while (fgets(line, sizeof line, file)) {
-            itself |= !strcmp(line, "Name:\tmegalith\n");
-            if (!strncmp(line, "SigCgt:", 7))
-                caught = strtoull(line + 7, NULL, 16);
-        }
-        fclose(file);
-        if (itself && caught >> (SIGINT - 1) & 1)
-            return;
-        usleep(1000);
-    }
-    ck_abort_msg("the program does not catch SIGINT");
-}
-
 static command start_endless(const char *more)
 {
     char line[2000];
@@ -358,7 +335,7 @@ END_TEST
 START_TEST(interrupted_with_json)
 {
     command running = start_endless("--json");
-    await_handler(running.pid);
+    command_await_handler(&running);
     usleep((useconds_t)_i * 20000);
     ck_assert_int_eq(kill(running.pid, SIGINT), 0);
     command_result result = command_end(&running);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs into an empty folder, moves the installed tree elsewhere, and builds and runs
-# examples/generate.c against it in four ways: pkg-config and find_package, shared and static.
+# examples/generate.c against it in four ways: pkg-config and find_package, shared and static;
+# examples/batch.c in one.
 # Also: the header stands alone in C and C++, and the shared library exports mgl_ names alone.
 set -euo pipefail
 build=$1
@@ -52,6 +53,11 @@ strict=(-std=c17 -Wall -Wextra -Wpedantic -Werror)
 "$cc" "${strict[@]}" "$source/examples/generate.c" -o "$work/shared" \
     $(pkg-config --cflags --libs megalith) || fail 'pkg-config, shared: it does not build'
 check 'pkg-config, shared' "$work/shared"
+# shellcheck disable=SC2046
+"$cc" "${strict[@]}" "$source/examples/batch.c" -o "$work/batch" \
+    $(pkg-config --cflags --libs megalith) || fail 'batch: it does not build'
+said=$(LD_LIBRARY_PATH=$libdir "$work/batch" "$model" "$prompt" Once | head -1) || fail 'batch: it does not run'
+[ "$said" = "0:$expect" ] || fail "batch: it says '$said', not '0:$expect'"
 # The archive by name, and whatever it asks for.
 # shellcheck disable=SC2046
 "$cc" "${strict[@]}" "$source/examples/generate.c" -o "$work/static" $(pkg-config --cflags megalith) \

@@ -35,7 +35,7 @@ static float random_float(void)
     return (float)(random_state >> 8) * 0x1p-23f - 1.0f;
 }
 
-/* Random activations, parts whose maxima and sums make sense, and cache. */
+/* Random activations (set 0 of flagged ones), parts whose maxima and sums make sense, and cache. */
 static void fill(struct bench *b)
 {
     const mgl_program *p = b->program;
@@ -45,8 +45,8 @@ static void fill(struct bench *b)
             continue;
         for (int64_t j = 0; j < mgl_buffer_elements(buffer); j++) {
             float value = random_float();
-            if (!strcmp(buffer->name, "part") &&
-                j % buffer->extents[3].count == buffer->extents[3].count - 1)
+            if (buffer->space == MGL_SPACE_ACT && buffer->rank == 4 &&
+                j % buffer->extents[3].count == p->geometry.head_dim + 1)
                 value = 1.5f + value;
             mgl_convert((char *)b->machine.buffers[i] + (size_t)j * mgl_dtype_size(buffer->dtype),
                         buffer->dtype, &value, MGL_F32, 1);
@@ -54,21 +54,25 @@ static void fill(struct bench *b)
     }
 }
 
+/* What is exchanged is f32 with counters and rounded to dtype with flags. */
 static void open_bench(struct bench *b, const mgl_geometry *geometry, mgl_dtype dtype, int splits,
-                       bool plain)
+                       bool plain, int exchange)
 {
+    static const double rounding[] = {2e-5, 4e-3, 5e-4}; /* f32, bf16, f16 */
+
     mgl_error err;
     fixture_options options = {.queues = 3,
                                .dtype = dtype,
                                .capacity = CAPACITY,
                                .sequences = SEQUENCES,
                                .rows = ROWS,
-                               .splits = splits};
+                               .splits = splits,
+                               .exchange = exchange};
     memset(b, 0, sizeof *b);
     b->graph = random_graph(geometry, 64, false, dtype, 31);
     b->program = fixture_program(b->graph, &options);
-    b->tolerance = 2e-5;
-    ok(mgl_machine_open(&b->machine, b->program, b->graph, plain, &err), err);
+    b->tolerance = rounding[exchange == MGL_EXCHANGE_FLAGS ? dtype : MGL_F32];
+    ok(mgl_machine_open(&b->machine, b->program, b->graph, NULL, plain, &err), err);
     random_state = 1;
     fill(b);
 }
@@ -340,6 +344,8 @@ static void check_attention(const struct bench *b, const mgl_task *t)
                 near(b, "max", element(b, y->buffer, part + d), max);
             if (!whole)
                 near(b, "total", element(b, y->buffer, part + d + 1), total);
+            for (int j = d + 2; !whole && j < e[3].count; j++)
+                ck_assert_double_eq(element(b, y->buffer, part + j), 0.0);
         }
     }
 }
@@ -348,7 +354,7 @@ static void check_merge(const struct bench *b, const mgl_task *t)
 {
     const mgl_region *part = in(b, t, 0);
     const mgl_extent *e = b->program->buffers[part->buffer].extents;
-    int64_t d = e[3].count - 2;
+    int64_t d = b->program->geometry.head_dim;
     for (int r = 0; r < ROWS; r++) {
         for (int64_t h = part->ranges[2].lo; h < part->ranges[2].hi; h++) {
             for (int64_t j = 0; j < d; j++) {
@@ -366,8 +372,26 @@ static void check_merge(const struct bench *b, const mgl_task *t)
     }
 }
 
+/* The copy of embed and linear_add is their first output, rounded. */
+static void check_copy(const struct bench *b, const mgl_task *t)
+{
+    const mgl_region *y = out(b, t, 0), *copy = out(b, t, 1);
+    mgl_dtype dtype = b->program->buffers[copy->buffer].dtype;
+    for (int r = 0; r < ROWS; r++) {
+        for (int64_t i = 0; i < mgl_region_width(y, 1); i++) {
+            float value = (float)at(b, y, r, i), rounded;
+            char bits[4];
+            mgl_convert(bits, dtype, &value, MGL_F32, 1);
+            mgl_convert(&rounded, MGL_F32, bits, dtype, 1);
+            ck_assert_double_eq(at(b, copy, r, i), (double)rounded);
+        }
+    }
+}
+
 static void check_task(const struct bench *b, const mgl_task *t, const double *before)
 {
+    if ((t->op == MGL_OP_EMBED || t->op == MGL_OP_LINEAR_ADD) && t->out.count == 2)
+        check_copy(b, t);
     switch (t->op) {
     case MGL_OP_EMBED:
         check_embed(b, t);
@@ -413,12 +437,13 @@ static void execute(struct bench *b, int q, int task, mgl_epoch_rows *rows)
 }
 
 /* Every task of the first layer, the embedding and the head, each on fresh random memory. */
-static void check_program(const mgl_geometry *geometry, mgl_dtype dtype, int splits, bool plain)
+static void check_program(const mgl_geometry *geometry, mgl_dtype dtype, int splits, bool plain,
+                          int exchange)
 {
     struct bench b;
     mgl_epoch_rows rows = {.go = 1, .rows = ROWS};
     int seen[MGL_OP_COUNT] = {0};
-    open_bench(&b, geometry, dtype, splits, plain);
+    open_bench(&b, geometry, dtype, splits, plain, exchange);
     memcpy(rows.table, table, sizeof table);
     for (int q = 0; q < b.program->queue_count; q++) {
         const mgl_run *run = &b.program->queues[q].tasks;
@@ -446,8 +471,10 @@ START_TEST(ops_compute_their_formulas)
 {
     mgl_dtype dtype = (mgl_dtype)(_i % 3);
     for (int plain = 0; plain < 2; plain++) {
-        check_program(&tiny_model, dtype, 1, plain);
-        check_program(&small_model, dtype, 3, plain);
+        for (int exchange = 1; exchange <= 2; exchange++) {
+            check_program(&tiny_model, dtype, 1, plain, exchange);
+            check_program(&small_model, dtype, 3, plain, exchange);
+        }
     }
 }
 END_TEST
@@ -456,8 +483,8 @@ END_TEST
 START_TEST(odd_shapes)
 {
     static const mgl_geometry odd = {36, 1, 3, 1, 12, 50, 61, 1e-5f};
-    check_program(&odd, (mgl_dtype)_i, 2, true);
-    check_program(&odd, (mgl_dtype)_i, 1, false);
+    check_program(&odd, (mgl_dtype)_i, 2, true, MGL_EXCHANGE_COUNTERS);
+    check_program(&odd, (mgl_dtype)_i, 1, false, MGL_EXCHANGE_COUNTERS);
 }
 END_TEST
 
@@ -483,7 +510,7 @@ START_TEST(enter_copies_what_sample_wrote)
 {
     struct bench b;
     mgl_epoch_rows rows = {0};
-    open_bench(&b, &tiny_model, MGL_F32, 1, true);
+    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS);
     int32_t *control = b.machine.buffers[b.machine.io.control];
     control[MGL_CONTROL_ROWS] = 5;
     control[MGL_CONTROL_GO] = 1;
@@ -503,7 +530,7 @@ START_TEST(sample_decides)
 {
     struct bench b;
     mgl_epoch_rows rows = {.go = 1, .rows = ROWS, .epoch = 4};
-    open_bench(&b, &tiny_model, MGL_F32, 1, true);
+    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS);
     memcpy(rows.table, table, sizeof table);
     const mgl_machine *m = &b.machine;
     const mgl_program *p = b.program;
@@ -535,8 +562,8 @@ START_TEST(sample_decides)
         prompt[i] = 7 + i;
     execute(&b, 0, last, &rows);
     ck_assert_int_eq(output[2 * CAPACITY], 41 - parts);
-    /* key (77, 0), counter (token 2, sequence 1, 0, 0) */
-    unsigned counter[4] = {2, 1, 0, 0}, key[2] = {77, 0}, word[4];
+    /* key (77, 0), counter (token 2, 0, 0, 0), whatever the sequence */
+    unsigned counter[4] = {2, 0, 0, 0}, key[2] = {77, 0}, word[4];
     mgl_philox(counter, key, word);
     ck_assert_int_eq(output[CAPACITY + 2],
                      mgl_sampler_draw(logits + 6 * 41, 41, 0.5f, 0, 0.0f,
@@ -562,31 +589,86 @@ START_TEST(sample_decides)
 }
 END_TEST
 
-START_TEST(clear_marks_its_columns)
+/* A program of one task over one flagged buffer: (3 rows, 8) f32 in two sets of 24 words. */
+struct flagged {
+    mgl_program *program;
+    uint32_t words[48];
+    void *buffers[1];
+    mgl_epoch_rows epoch;
+    mgl_call call;
+};
+
+static void open_flagged(struct flagged *f, mgl_op op, mgl_range columns)
 {
     mgl_error err;
-    mgl_program *program;
-    ok(mgl_program_new(&program, &err), err);
     mgl_buffer buffer = {.name = "h",
                          .space = MGL_SPACE_ACT,
                          .dtype = MGL_F32,
                          .rank = 2,
                          .extents = {{MGL_ROWS, 3}, {MGL_FIXED, 8}},
                          .tensor = -1,
-                         .sets = 1};
-    mgl_region region = {.ranges = {{MGL_RANGE_ROWS, 0, 0}, {MGL_RANGE_FIXED, 4, 8}}};
-    program->limits.rows = 3;
-    mgl_program_add_buffer(program, &buffer);
-    mgl_program_add_queue(program);
-    mgl_program_add_task(program, MGL_OP_CLEAR);
-    mgl_program_add_out(program, &region);
-    uint32_t words[24] = {0};
-    void *buffers[] = {words};
-    mgl_call call = {.program = program, .task = &program->tasks[0], .buffers = buffers};
-    mgl_reference_op(MGL_OP_CLEAR)(&call);
-    for (int i = 0; i < 24; i++)
-        ck_assert_uint_eq(words[i], i % 8 < 4 ? 0 : UINT32_MAX);
-    mgl_program_free(program);
+                         .sets = 2};
+    mgl_region region = {.ranges = {{MGL_RANGE_ROWS, 0, 0}, columns}};
+    memset(f, 0, sizeof *f);
+    ok(mgl_program_new(&f->program, &err), err);
+    f->program->limits.rows = 3;
+    mgl_program_add_buffer(f->program, &buffer);
+    mgl_program_add_queue(f->program);
+    mgl_program_add_task(f->program, op);
+    mgl_program_add_out(f->program, &region);
+    f->buffers[0] = f->words;
+    f->call = (mgl_call){.program = f->program,
+                         .task = &f->program->tasks[0],
+                         .buffers = f->buffers,
+                         .epoch = &f->epoch};
+}
+
+/* All rows of its columns, in the set of the next epoch. */
+START_TEST(clear_marks_its_columns)
+{
+    struct flagged f;
+    open_flagged(&f, MGL_OP_CLEAR, (mgl_range){MGL_RANGE_FIXED, 4, 8});
+    f.epoch = (mgl_epoch_rows){.rows = 1, .epoch = 6 + _i};
+    mgl_reference_op(MGL_OP_CLEAR)(&f.call);
+    for (int i = 0; i < 48; i++)
+        ck_assert_uint_eq(f.words[i], i / 24 == _i || i % 8 < 4 ? 0 : UINT32_MAX);
+    mgl_program_free(f.program);
+}
+END_TEST
+
+/* Of the rows of the epoch, in its set. */
+START_TEST(a_region_is_written_when_all_its_words_are)
+{
+    struct flagged f;
+    open_flagged(&f, MGL_OP_EMBED, (mgl_range){MGL_RANGE_FIXED, 4, 8});
+    f.epoch = (mgl_epoch_rows){.rows = 2, .epoch = 3};
+    const mgl_region *region = mgl_call_out(&f.call, 0);
+    for (int i = 0; i < 48; i++) {
+        bool within = i >= 24 && i < 40 && i % 8 >= 4;
+        f.words[i] = UINT32_MAX;
+        ck_assert_int_eq(mgl_call_written(&f.call, region), !within);
+        f.words[i] = UINT32_MAX - 1;
+    }
+    mgl_program_free(f.program);
+}
+END_TEST
+
+/* Every NaN there is, of each kind: as a float, and cut to 16 bits. */
+START_TEST(no_published_value_is_all_ones)
+{
+    static const uint32_t nans[] = {UINT32_MAX, 0x7FFFFFFF, 0xFF800001, 0x7FC00000, 0xFFFF0000};
+    for (size_t i = 0; i < sizeof nans / sizeof *nans; i++) {
+        float value[2];
+        uint32_t word;
+        memcpy(&value[0], &nans[i], sizeof word);
+        value[1] = value[0];
+        mgl_publish(&word, MGL_F32, value, 1);
+        ck_assert_uint_eq(word, 0x7FFFFFFF);
+        mgl_publish(&word, MGL_BF16, value, 2);
+        ck_assert_uint_eq(word, 0x7FFF7FFF);
+        mgl_publish(&word, MGL_F16, value, 2);
+        ck_assert_uint_eq(word, 0x7FFF7FFF);
+    }
 }
 END_TEST
 
@@ -599,6 +681,8 @@ int main(void)
     tcase_add_test(tests, dot_has_its_stated_order);
     tcase_add_test(tests, enter_copies_what_sample_wrote);
     tcase_add_test(tests, sample_decides);
-    tcase_add_test(tests, clear_marks_its_columns);
+    tcase_add_loop_test(tests, clear_marks_its_columns, 0, 2);
+    tcase_add_test(tests, a_region_is_written_when_all_its_words_are);
+    tcase_add_test(tests, no_published_value_is_all_ones);
     return fixture_main("reference", tests);
 }

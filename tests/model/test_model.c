@@ -374,6 +374,46 @@ START_TEST(survives_memory_running_out)
 }
 END_TEST
 
+static bool stop_at_once(void *user, uint64_t done, uint64_t total)
+{
+    (void)user;
+    return done > total;
+}
+
+/* A reply of a compiled model, and a compilation that is stopped. */
+START_TEST(compiles)
+{
+    char folder[] = "/tmp/megalith-model-XXXXXX", path[64];
+    mgl_compile_options options = {.target = "cpu:2", .dtype = "bf16", .capacity = 64};
+    mgl_compile_report report;
+    mgl_model *model;
+    mgl_model_facts facts;
+    mgl_result result = {0};
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.mega", folder);
+    ck_assert_int_eq(mgl_model_compile(model_path("tales-5m"), &options, path, &report, &err),
+                     MGL_OK);
+    ck_assert_str_eq(report.target, "cpu:2");
+    ck_assert(!report.kernel && !report.note[0]);
+    ck_assert_int_eq(mgl_model_open(path, NULL, &model, &err), MGL_OK);
+    mgl_model_get_facts(model, &facts);
+    ck_assert_str_eq(facts.device, "cpu");
+    ck_assert_str_eq(facts.dtype, "bf16");
+    ck_assert_int_eq(facts.queues, 2);
+    ck_assert_int_eq(facts.capacity, 64);
+    ck_assert_int_eq(facts.max_positions, 1024);
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_uint_eq(result.output.count, 20);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+    ck_assert_int_eq(unlink(path), 0);
+    options.on_progress = stop_at_once;
+    ck_assert_int_eq(mgl_model_compile(model_path("tales-5m"), &options, path, &report, &err),
+                     MGL_INTERRUPTED);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("model");
@@ -390,6 +430,7 @@ int main(void)
     tcase_add_test(tests, scores);
     tcase_add_test(tests, evaluation_sums_over_texts);
     tcase_add_test(tests, opening_refuses);
+    tcase_add_test(tests, compiles);
     tcase_add_test(tests, survives_memory_running_out);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

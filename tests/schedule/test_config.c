@@ -10,9 +10,11 @@ static mgl_status parse(const char *text, mgl_schedule_config *out, mgl_error *e
 
 static bool equal(const mgl_schedule_config *a, const mgl_schedule_config *b)
 {
-    bool same = a->rows == b->rows && a->splits == b->splits && a->page_bytes == b->page_bytes &&
-                a->ring_pages == b->ring_pages && a->warps == b->warps &&
-                a->stage_bytes == b->stage_bytes;
+    bool same = a->rows == b->rows && a->splits == b->splits && a->exchange == b->exchange &&
+                a->page_bytes == b->page_bytes && a->ring_pages == b->ring_pages &&
+                a->warps == b->warps && a->stage_bytes == b->stage_bytes &&
+                a->flight_bytes == b->flight_bytes && a->pending_bytes == b->pending_bytes &&
+                a->prefetch_bytes == b->prefetch_bytes;
     for (int i = 0; i < MGL_STEP_COUNT; i++)
         same = same && a->queues[i].first == b->queues[i].first &&
                a->queues[i].count == b->queues[i].count;
@@ -68,10 +70,14 @@ START_TEST(fields_are_what_the_text_says)
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     ck_assert_int_eq(config.rows, 1);
     ck_assert_int_eq(config.splits, 64);
+    ck_assert_int_eq(config.exchange, MGL_EXCHANGE_FLAGS);
     ck_assert_int_eq(config.page_bytes, 2560);
     ck_assert_int_eq(config.ring_pages, 64);
     ck_assert_int_eq(config.warps, 16);
     ck_assert_int_eq(config.stage_bytes, 131072);
+    ck_assert_int_eq(config.flight_bytes, 1048576);
+    ck_assert_int_eq(config.pending_bytes, 2048);
+    ck_assert_int_eq(config.prefetch_bytes, 131072);
     ck_assert_int_eq(config.queues[MGL_STEP_ATTEND].first, 64);
     ck_assert_int_eq(config.queues[MGL_STEP_DOWN].count, 255);
 }
@@ -91,6 +97,10 @@ static const struct {
     {"splits", 0, true},
     {"splits", 64, true},
     {"splits", 65, false},
+    {"exchange", -1, false},
+    {"exchange", 0, true},
+    {"exchange", 2, true},
+    {"exchange", 3, false},
     {"page_bytes", 1536, false},
     {"page_bytes", 2048, true},
     {"page_bytes", 65536, true},
@@ -112,6 +122,15 @@ static const struct {
     {"stage_bytes", 512, false},
     {"stage_bytes", -1024, false},
     {"stage_bytes", 132096, false},
+    {"flight_bytes", 0, false},
+    {"flight_bytes", 2048, true},
+    {"flight_bytes", 1049088, false},
+    {"pending_bytes", 0, false},
+    {"pending_bytes", 1048576, true},
+    {"pending_bytes", 2049, false},
+    {"prefetch_bytes", 0, true},
+    {"prefetch_bytes", 512, false},
+    {"prefetch_bytes", 131072, true},
 };
 
 START_TEST(a_knob_has_a_range)
@@ -139,8 +158,9 @@ static const struct {
     {"{}", "add \"schema\": \"megalith.config/1\""},
     {"{\"schema\":\"megalith.config/2\"}",
      "must be \"megalith.config/1\", not \"megalith.config/2\""},
-    {"{" SCHEMA ",\"row\":1}", "unknown key \"row\"; known here: schema, rows, splits, page_bytes, "
-                               "ring_pages, warps, stage_bytes, queues"},
+    {"{" SCHEMA ",\"row\":1}", "unknown key \"row\"; known here: schema, rows, splits, exchange, "
+                               "page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
+                               "pending_bytes, prefetch_bytes, queues"},
     {"{" SCHEMA ",\"queues\":{\"kqv\":{}}}",
      "unknown key \"queues.kqv\"; known here: qkv, attend, o, gate_up, down, head"},
     {"{" SCHEMA ",\"queues\":{\"o\":{\"last\":1}}}",

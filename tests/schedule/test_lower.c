@@ -19,6 +19,8 @@ static const shape even = {{64, 1, 4, 2, 16, 96, 41, 1e-5F}, true};
 static const shape uneven = {{40, 2, 3, 1, 20, 500, 1213, 1e-6F}, false};
 static const shape wide = {{96, 2, 8, 8, 32, 64, 300, 1e-5F}, false};
 static const shape billion = {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5F}, true};
+static const shape three_billion = {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5F}, true};
+static const shape eight_billion = {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5F}, false};
 static const shape *const shapes[] = {&even, &uneven, &wide};
 
 static mgl_graph *graph_of(const shape *s)
@@ -43,6 +45,7 @@ static mgl_schedule_config preset(void)
 {
     mgl_schedule_config config;
     mgl_schedule_config_default(&config);
+    config.exchange = MGL_EXCHANGE_COUNTERS;
     return config;
 }
 
@@ -255,6 +258,124 @@ static void check_tasks(const mgl_program *p, int splits)
     ck_assert_int_eq(count_of(p, MGL_OP_MERGE), splits > 1 ? heads : 0);
 }
 
+/* ---- flags ---------------------------------------------------------------------------------- */
+
+/* Columns of a range within its dimension. */
+static void bounds_of(const mgl_program *p, const mgl_region *region, int dim, int64_t *lo,
+                      int64_t *hi)
+{
+    const mgl_range *range = &region->ranges[dim];
+    bool rows = range->kind == MGL_RANGE_ROWS;
+    *lo = rows ? 0 : range->lo;
+    *hi = rows ? p->buffers[region->buffer].extents[dim].count : range->hi;
+}
+
+/* Counts every element of a region in `seen`, whose buffer has rank 2 or 4. */
+static void count_elements(const mgl_program *p, const mgl_region *region, unsigned char *seen)
+{
+    const mgl_buffer *b = &p->buffers[region->buffer];
+    int64_t lo[4] = {0}, hi[4] = {1, 1, 1, 1}, n[4] = {1, 1, 1, 1};
+    for (int i = 0; i < b->rank; i++) {
+        bounds_of(p, region, i, &lo[4 - b->rank + i], &hi[4 - b->rank + i]);
+        n[4 - b->rank + i] = b->extents[i].count;
+    }
+    for (int64_t i = lo[0]; i < hi[0]; i++)
+        for (int64_t j = lo[1]; j < hi[1]; j++)
+            for (int64_t k = lo[2]; k < hi[2]; k++)
+                for (int64_t l = lo[3]; l < hi[3]; l++)
+                    seen[((i * n[1] + j) * n[2] + k) * n[3] + l]++;
+}
+
+static int64_t elements_of(const mgl_buffer *b)
+{
+    int64_t n = 1;
+    for (int i = 0; i < b->rank; i++)
+        n *= b->extents[i].count;
+    return n;
+}
+
+/* Every element of a flagged buffer is written by one task and cleared by one. */
+static void check_words(const mgl_program *p)
+{
+    for (int buffer = 0; buffer < p->buffer_count; buffer++) {
+        int64_t n = elements_of(&p->buffers[buffer]);
+        if (p->buffers[buffer].sets == 1)
+            continue;
+        unsigned char *written = calloc((size_t)n, 1), *cleared = calloc((size_t)n, 1);
+        for (int t = 0; t < p->task_count; t++) {
+            const mgl_task *task = &p->tasks[t];
+            for (int i = 0; i < task->out.count; i++)
+                if (p->regions[task->out.first + i].buffer == buffer)
+                    count_elements(p, &p->regions[task->out.first + i],
+                                   task->op == MGL_OP_CLEAR ? cleared : written);
+        }
+        for (int64_t i = 0; i < n; i++)
+            if (written[i] != 1 || cleared[i] != 1)
+                ck_abort_msg("%s: element %lld is written %d times and cleared %d times",
+                             p->buffers[buffer].name, (long long)i, written[i], cleared[i]);
+        free(written);
+        free(cleared);
+    }
+}
+
+/* Regions of a flagged buffer are whole granules of 16 bytes, and flagged but for those of clear. */
+static void check_flagged(const mgl_program *p)
+{
+    for (int t = 0; t < p->task_count; t++) {
+        const mgl_task *task = &p->tasks[t];
+        for (int i = task->in.first; i < task->out.first + task->out.count; i++) {
+            const mgl_region *region = &p->regions[i];
+            const mgl_buffer *b = &p->buffers[region->buffer];
+            int64_t lo, hi, size = (int64_t)mgl_dtype_size(b->dtype);
+            NEED(region->flag == (b->sets > 1 && task->op != MGL_OP_CLEAR));
+            NEED(task->op != MGL_OP_CLEAR || b->sets > 1);
+            if (b->sets == 1)
+                continue;
+            bounds_of(p, region, b->rank - 1, &lo, &hi);
+            NEED(b->sets == 2 && lo * size % 16 == 0 && hi * size % 16 == 0);
+        }
+    }
+}
+
+static bool waits_for(const mgl_program *p, const mgl_task *task, int counter)
+{
+    for (int i = 0; i < task->waits.count; i++)
+        if (p->waits[task->waits.first + i].counter == counter)
+            return true;
+    return false;
+}
+
+/* Only enter and sample wait, and sample for the last task of every queue but its own. */
+static void check_epoch_edge(const mgl_program *p)
+{
+    const mgl_task *sample = &p->tasks[p->queues[0].tasks.count - 1];
+    for (int t = 0; t < p->task_count; t++)
+        NEED(p->tasks[t].waits.count == 0 || p->tasks[t].op == MGL_OP_ENTER ||
+             p->tasks[t].op == MGL_OP_SAMPLE);
+    for (int q = 1; q < p->queue_count; q++) {
+        const mgl_run *run = &p->queues[q].tasks;
+        const mgl_task *last = &p->tasks[run->first + run->count - 1];
+        NEED(last->signals.count == 1);
+        NEED(waits_for(p, sample, p->signals[last->signals.first]));
+    }
+}
+
+static bool has_flags(const mgl_program *p)
+{
+    bool found = false;
+    for (int i = 0; i < p->region_count; i++)
+        found = found || p->regions[i].flag;
+    return found;
+}
+
+static void check_flags(const mgl_program *p)
+{
+    ck_assert(has_flags(p));
+    check_flagged(p);
+    check_words(p);
+    check_epoch_edge(p);
+}
+
 static void check_text(const mgl_program *p)
 {
     mgl_text text = printed(p);
@@ -427,6 +548,180 @@ START_TEST(any_shape_any_config)
 }
 END_TEST
 
+/* The same with flags, of widths that they allow. */
+START_TEST(any_shape_with_flags)
+{
+    uint32_t seed = (uint32_t)_i + 1000;
+    shape s = {.tied = draw(&seed, 0, 1)};
+    mgl_geometry *g = &s.geometry;
+    g->kv_heads = draw(&seed, 1, 9);
+    g->heads = g->kv_heads * draw(&seed, 1, 4);
+    g->head_dim = 8 * draw(&seed, 1, 6);
+    g->hidden = 8 * draw(&seed, 1, 25);
+    g->layers = draw(&seed, 1, 3);
+    g->ffn = 8 * draw(&seed, 1, 40);
+    g->vocab = draw(&seed, 1, 500);
+    g->eps = 1e-6F;
+    int queues = draw(&seed, 1, 40);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.rows = draw(&seed, 2, 5);
+    config.splits = draw(&seed, 1, 9);
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        config.queues[i].first = draw(&seed, 0, queues - 1);
+        config.queues[i].count = draw(&seed, 1, queues - config.queues[i].first);
+    }
+    config.queues[MGL_STEP_DOWN] = config.queues[MGL_STEP_O];
+    mgl_graph *graph = graph_of(&s);
+    mgl_program *p = lowered(graph, queues, &config, draw(&seed, 1, 4096));
+    check_all(p, &s, &config, config.splits);
+    check_flags(p);
+    check_text(p);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Queue 0 has the head, 1 and 2 the layers, 3 nothing. */
+START_TEST(sample_waits_for_queues_without_a_head)
+{
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        config.queues[i].first = i == MGL_STEP_HEAD ? 0 : 1;
+        config.queues[i].count = i == MGL_STEP_HEAD ? 1 : 2;
+    }
+    mgl_program *p = lowered(graph, 4, &config, 32);
+    check_all(p, &even, &config, 1);
+    check_flags(p);
+    ck_assert_int_eq(p->counter_count, 4);
+    ck_assert_str_eq(p->counters[2].name, "idle");
+    ck_assert_str_eq(p->counters[3].name, "done");
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* 128 of 132 queues have equal shares of all matrices of these models. */
+START_TEST(flags_take_queues_that_divide_the_rows)
+{
+    static const shape *const large[] = {&billion, &three_billion, &eight_billion};
+    mgl_graph *graph = graph_of(large[_i]);
+    mgl_schedule_config config = preset();
+    for (config.exchange = 1; config.exchange <= 2; config.exchange++) {
+        mgl_program *p = lowered(graph, 132, &config, 4096);
+        int busy = 0;
+        for (int q = 0; q < p->queue_count; q++)
+            busy += p->queues[q].tape_bytes > 0;
+        ck_assert_int_eq(busy, config.exchange == MGL_EXCHANGE_FLAGS ? 128 : 132);
+        mgl_program_free(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(with_flags_the_ring_takes_what_is_there)
+{
+    /* bytes of a page, pages with counters and with flags of (227 - 24 - 16) KB */
+    static const int wanted[][3] = {{16384, 8, 11}, {8192, 8, 23}, {2048, 8, 64}};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    for (int i = 0; i < 3; i++)
+        for (config.exchange = 1; config.exchange <= 2; config.exchange++) {
+            config.page_bytes = wanted[i][0];
+            mgl_program *p = lowered(graph, 4, &config, 32);
+            ck_assert_int_eq(p->exec.ring_pages, wanted[i][config.exchange]);
+            mgl_program_free(p);
+        }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* What is exchanged, by default: target, dtype, hidden, first queue of o. */
+static const struct {
+    const char *target;
+    mgl_dtype dtype;
+    int hidden, first;
+    bool flags;
+} automatic[] = {
+    {"sm_90a:4", MGL_BF16, 64, 0, true},  {"sm_80:4", MGL_F16, 64, 0, true},
+    {"sm_90a:4", MGL_F32, 64, 0, false},  {"cpu:4", MGL_BF16, 64, 0, false},
+    {"sm_90a:4", MGL_BF16, 68, 0, false}, {"sm_90a:4", MGL_BF16, 64, 1, false},
+    {"sm_120a:1", MGL_BF16, 64, 0, true},
+};
+
+START_TEST(flags_where_they_can_be)
+{
+    shape s = even;
+    s.geometry.hidden = automatic[_i].hidden;
+    mgl_graph *graph = graph_of(&s);
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.queues[MGL_STEP_O].first = automatic[_i].first;
+    mgl_target target = target_of(automatic[_i].target);
+    mgl_lower_options options = {automatic[_i].dtype, 32, 1};
+    mgl_program *p = NULL;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
+    ck_assert_int_eq(has_flags(p), automatic[_i].flags);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* In f32 flags are exchanged when they are asked for. */
+START_TEST(flags_in_f32)
+{
+    static const shape fours = {{20, 1, 3, 1, 4, 12, 41, 1e-5F}, true};
+    mgl_graph *graph = graph_of(&fours);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("cpu:2");
+    mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 1};
+    mgl_program *p = NULL;
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.splits = 2;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
+    check_all(p, &fours, &config, 2);
+    check_flags(p);
+    for (int i = 0; i < p->buffer_count; i++)
+        ck_assert(p->buffers[i].sets == 1 || p->buffers[i].dtype == MGL_F32);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A shape in bf16, the first queue of `o`, and what the message says. */
+static const struct {
+    mgl_geometry geometry;
+    int first;
+    const char *says;
+} no_flags[] = {
+    {{68, 1, 4, 2, 16, 96, 41, 1e-5F}, 0, "flags need hidden to be a multiple of 8 in bf16, and "},
+    {{64, 1, 4, 2, 16, 92, 41, 1e-5F}, 0, "ffn to be a multiple of 8 in bf16, and it is 92"},
+    {{64, 1, 1, 1, 12, 96, 41, 1e-5F}, 0, "heads / kv_heads * head_dim to be a multiple of 8 in"},
+    {{64, 1, 4, 1, 6, 96, 41, 1e-5F}, 0, "flags need head_dim to be a multiple of 4"},
+    {{64, 1, 4, 2, 16, 96, 41, 1e-5F}, 1, "need the same queues, not [1, 4) and [0, 4)"},
+};
+
+START_TEST(flags_that_can_not_be_are_refused)
+{
+    shape s = {no_flags[_i].geometry, true};
+    mgl_graph *graph = graph_of(&s);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("sm_90a:4");
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 32, .sequences = 1};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.queues[MGL_STEP_O].first = no_flags[_i].first;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, &err),
+                     MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "exchange");
+    ck_assert_msg(strstr(err.message, no_flags[_i].says) != NULL, "%s", err.message);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(one_queue_may_do_all)
 {
     mgl_graph *graph = graph_of(&even);
@@ -449,6 +744,7 @@ START_TEST(the_same_input_gives_the_same_bytes)
     for (size_t i = 0; i < 3; i++) {
         mgl_graph *graph = graph_of(shapes[i]), *other = graph_of(shapes[i]);
         mgl_schedule_config config = preset();
+        config.exchange = 0;
         mgl_program *a = lowered(graph, some_counts[_i], &config, 300);
         mgl_program *b = lowered(other, some_counts[_i], &config, 300);
         mgl_text first = printed(a), second = printed(b);
@@ -464,14 +760,21 @@ START_TEST(the_same_input_gives_the_same_bytes)
 }
 END_TEST
 
+static const struct {
+    int exchange;
+    const char *path;
+} goldens[] = {{MGL_EXCHANGE_COUNTERS, "tests/schedule/golden/lowered.mls"},
+               {MGL_EXCHANGE_FLAGS, "tests/schedule/golden/lowered_flags.mls"}};
+
 START_TEST(the_text_is_the_golden)
 {
     mgl_graph *graph = graph_of(&even);
     mgl_schedule_config config = preset();
+    config.exchange = goldens[_i].exchange;
     config.rows = 4;
     config.splits = 2;
     mgl_program *p = lowered(graph, 3, &config, 32);
-    mgl_text text = printed(p), golden = fixture("tests/schedule/golden/lowered.mls");
+    mgl_text text = printed(p), golden = fixture(goldens[_i].path);
     ck_assert(!strcmp(text.bytes, golden.bytes));
     mgl_text_clear(&text);
     mgl_text_clear(&golden);
@@ -552,11 +855,12 @@ END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
-    mgl_graph *graph = graph_of(&uneven);
+    mgl_graph *graph = graph_of(_i == MGL_EXCHANGE_FLAGS ? &wide : &uneven);
     mgl_schedule_config config = preset();
     mgl_target target = target_of("cpu:3");
     mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 1};
     mgl_program *p = NULL;
+    config.exchange = _i;
     config.splits = 2;
     mgl_alloc_fail_at(0, false);
     ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
@@ -610,14 +914,24 @@ int main(void)
     tcase_add_test(cases, automatic_splits_stay_in_range);
     tcase_add_test(cases, the_config_names_the_queues);
     tcase_add_loop_test(cases, any_shape_any_config, 0, 300);
+    tcase_add_loop_test(cases, any_shape_with_flags, 0, 200);
+    tcase_add_test(cases, sample_waits_for_queues_without_a_head);
+    tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
+    tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
+    tcase_add_loop_test(cases, flags_where_they_can_be, 0,
+                        (int)(sizeof automatic / sizeof *automatic));
+    tcase_add_test(cases, flags_in_f32);
+    tcase_add_loop_test(cases, flags_that_can_not_be_are_refused, 0,
+                        (int)(sizeof no_flags / sizeof *no_flags));
     tcase_add_test(cases, one_queue_may_do_all);
     tcase_add_loop_test(cases, the_same_input_gives_the_same_bytes, 0, 7);
-    tcase_add_test(cases, the_text_is_the_golden);
+    tcase_add_loop_test(cases, the_text_is_the_golden, 0, 2);
     tcase_add_test(cases, what_the_settings_choose);
     tcase_add_loop_test(cases, the_default_ring_fits_every_target, 0, 7);
     tcase_add_loop_test(cases, what_can_not_be_is_refused, 0,
                         (int)(sizeof refused / sizeof *refused));
-    tcase_add_test(cases, every_allocation_may_fail);
+    tcase_add_loop_test(cases, every_allocation_may_fail, MGL_EXCHANGE_COUNTERS,
+                        MGL_EXCHANGE_FLAGS + 1);
     tcase_add_test(cases, a_billion_weights);
     suite_add_tcase(suite, cases);
     return run_suite(suite);

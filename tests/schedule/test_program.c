@@ -76,8 +76,10 @@ START_TEST(the_list_of_ops)
             const mgl_operand *operand = &info->operands[k];
             ck_assert_int_eq(operand->out, k >= info->in_count);
             ck_assert(!operand->out || operand->space != MGL_SPACE_CONST);
+            ck_assert_int_eq(operand->optional, k >= info->in_count + info->out_least);
             ck_assert_uint_le(strlen(operand->ranges), MGL_MAX_RANK);
-            ck_assert_uint_eq(strspn(operand->ranges, "RAS1PN"), strlen(operand->ranges));
+            if (strcmp(operand->ranges, "*") != 0) /* any rectangle */
+                ck_assert_uint_eq(strspn(operand->ranges, "RAS1PN"), strlen(operand->ranges));
         }
     }
     ck_assert(!mgl_op_parse("attend_tai", 10, &op));

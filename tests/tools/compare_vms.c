@@ -5,6 +5,7 @@
  * the gate.
  *
  *     compare_vms MODEL [--dtype bf16] [--gate 5e-3] [--tokens 256] [--launches 7]
+ *                 [--config F]
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "eval/trace.h"
 #include "importer/checkpoint.h"
 #include "schedule/schedule.h"
 #include "vm/cuda/cuda.h"
@@ -21,10 +23,12 @@
 enum { LONG_PROMPT = 64, MOST_LAUNCHES = 64 };
 
 struct options {
-    const char *model;
+    const char *model, *config; /* of a ScheduleConfig, NULL: the default */
     mgl_dtype dtype;
     double gate;
     int tokens, launches;
+    int trace;  /* epochs of a traced launch to sum up; 0: none */
+    bool quick; /* no comparison */
 };
 
 struct machine {
@@ -46,8 +50,13 @@ static mgl_status open_machine(const mgl_graph *graph, const mgl_target *target,
     mgl_schedule_config_default(&config);
     mgl_lower_options lower = {.dtype = o->dtype, .sequences = 1};
     lower.capacity = LONG_PROMPT + o->tokens;
-    mgl_vm_options options = {.kind = kind, .deadline_ms = 10000};
-    mgl_status status = mgl_schedule_lower(graph, target, &lower, &config, &out->program, err);
+    mgl_vm_options options = {.kind = kind,
+                              .deadline_ms = 10000,
+                              .trace_epochs = o->trace,
+                              .unchecked = getenv("UNCHECKED") != NULL};
+    mgl_status status = o->config ? mgl_schedule_config_read(o->config, &config, err) : MGL_OK;
+    if (!status)
+        status = mgl_schedule_lower(graph, target, &lower, &config, &out->program, err);
     return status ? status : mgl_vm_open(out->program, graph, &options, &out->vm, err);
 }
 
@@ -127,6 +136,12 @@ static int parse(int argc, char **argv, struct options *o)
         else if (!strcmp(argv[i], "--launches") && (o->launches = atoi(value)) > 0 &&
                  o->launches <= MOST_LAUNCHES)
             i++;
+        else if (!strcmp(argv[i], "--config") && (o->config = value)[0])
+            i++;
+        else if (!strcmp(argv[i], "--trace") && (o->trace = atoi(value)) > 0)
+            i++;
+        else if (!strcmp(argv[i], "--quick"))
+            o->quick = true;
         else if (argv[i][0] != '-' && !o->model)
             o->model = argv[i];
         else
@@ -155,26 +170,30 @@ int main(int argc, char **argv)
     struct options o;
     struct machine cpu = {0}, gpu = {0};
     mgl_checkpoint *checkpoint = NULL;
-    mgl_target cpu_target, gpu_target;
+    mgl_target gpu_target;
+    mgl_text summary = {0};
     mgl_error err = {0};
     int32_t prompt[LONG_PROMPT];
     double difference[2] = {0}, us[MOST_LAUNCHES];
     if (parse(argc, argv, &o))
         return 1;
-    if (mgl_import(o.model, &checkpoint, &err) || mgl_target_parse("cpu:1", &cpu_target, &err) ||
-        mgl_cuda_live_target(0, &gpu_target, &err))
+    if (mgl_import(o.model, &checkpoint, &err) || mgl_cuda_live_target(0, &gpu_target, &err))
         return fail(&err);
     const mgl_graph *graph = checkpoint->graph;
     srand(1);
     for (int i = 0; i < LONG_PROMPT; i++)
         prompt[i] = rand() % graph->geometry.vocab;
     if (open_machine(graph, &gpu_target, &o, MGL_VM_CUDA, &gpu, &err) ||
-        open_machine(graph, &cpu_target, &o, MGL_VM_CPU, &cpu, &err) ||
-        compare(graph, &cpu, &gpu, prompt, difference, &err) || measure(&gpu, &o, prompt, us, &err))
+        (!o.quick && (open_machine(graph, &gpu_target, &o, MGL_VM_CPU, &cpu, &err) ||
+                      compare(graph, &cpu, &gpu, prompt, difference, &err))) ||
+        measure(&gpu, &o, prompt, us, &err) ||
+        (o.trace && mgl_trace_describe(gpu.vm, o.trace, &summary, &err)))
         return fail(&err);
+    fputs(o.trace ? summary.bytes : "", stderr);
     mgl_vm_facts facts;
     mgl_vm_get_facts(gpu.vm, &facts);
     print(&o, &facts, difference, us);
+    mgl_text_clear(&summary);
     mgl_vm_close(gpu.vm);
     mgl_vm_close(cpu.vm);
     mgl_program_free(gpu.program);

@@ -5,21 +5,32 @@
 #include <string.h>
 
 enum { CELL = 8 /* words of a head's partial: q, k, v, past k, past v, split, splits, tail */ };
-enum phase { WAITING, STARTED, SIGNALLING };
+enum phase { WAITING, POLLING, STORING, SIGNALLING };
+#define NOT_WRITTEN (~(uint64_t)0) /* a flag word; no hash is all ones */
+
+/* A store that is on its way. */
+struct store {
+    uint64_t *to, value;
+    bool flag;
+};
 
 struct queue {
     int epoch, task, signal;
     enum phase phase;
-    bool early_reads, early_writes, left;
+    bool early_reads; /* of the plain inputs: before the flags */
+    bool left;
+    int polled;      /* inputs looked at for flags */
     uint64_t token;  /* what enter read */
     uint64_t *input; /* what the task at hand read */
+    struct store *stores;
+    int store_count; /* not yet visible */
 };
 
 struct machine {
     const mgl_program *p;
     struct outcome *out;
     uint32_t random;
-    uint64_t **words;   /* (buffers) columns, cells, or past and now of each head */
+    uint64_t **words;   /* (buffers) columns, cells, or past and now of each head; set after set */
     int *value, *total; /* (counters) */
     struct queue *queues;
     uint64_t token;
@@ -69,61 +80,100 @@ static uint64_t checkpoint_id(const struct machine *m, int tensor)
     return h;
 }
 
-/* Copies what an input region holds; how many words. */
-static int64_t read_region(const struct machine *m, const mgl_region *r, uint64_t *to)
+/* The words of the buffer's set of an epoch. */
+static uint64_t *set_of(const struct machine *m, int buffer, int epoch)
+{
+    const mgl_buffer *b = &m->p->buffers[buffer];
+    return m->words[buffer] + words_of(b) * (epoch % b->sets);
+}
+
+/* How many words read_region copies. */
+static int64_t region_words(const struct machine *m, const mgl_region *r)
 {
     const mgl_buffer *b = &m->p->buffers[r->buffer];
-    const uint64_t *words = m->words[r->buffer];
+    if (b->space == MGL_SPACE_CONST || b->space == MGL_SPACE_KV)
+        return 1;
+    const mgl_range *last = &r->ranges[b->rank - 1];
+    if (b->rank == 4)
+        return (r->ranges[0].hi - r->ranges[0].lo) * (r->ranges[2].hi - r->ranges[2].lo) * CELL;
+    return last->hi - last->lo;
+}
+
+/* Copies what an input region holds. */
+static void read_region(const struct machine *m, const mgl_region *r, int epoch, uint64_t *to)
+{
+    const mgl_buffer *b = &m->p->buffers[r->buffer];
+    const uint64_t *words = set_of(m, r->buffer, epoch);
     if (b->space == MGL_SPACE_CONST) {
         *to = b->source == MGL_SOURCE_TENSOR ? checkpoint_id(m, b->tensor) : 1;
-        return 1;
-    }
-    if (b->space == MGL_SPACE_KV) {
+    } else if (b->space == MGL_SPACE_KV) {
         *to = words[2 * r->ranges[1].lo];
-        return 1;
-    }
-    if (b->rank == 4) {
-        int64_t heads = b->extents[2].count, n = 0;
+    } else if (b->rank == 4) {
+        int64_t heads = b->extents[2].count;
         for (int64_t s = r->ranges[0].lo; s < r->ranges[0].hi; s++)
-            for (int64_t h = r->ranges[2].lo; h < r->ranges[2].hi; h++, n += CELL)
-                memcpy(to + n, words + (s * heads + h) * CELL, CELL * sizeof *to);
-        return n;
+            for (int64_t h = r->ranges[2].lo; h < r->ranges[2].hi; h++, to += CELL)
+                memcpy(to, words + (s * heads + h) * CELL, CELL * sizeof *to);
+    } else {
+        memcpy(to, words + r->ranges[b->rank - 1].lo, (size_t)region_words(m, r) * sizeof *to);
     }
-    int64_t lo = r->ranges[b->rank - 1].lo, hi = r->ranges[b->rank - 1].hi;
-    memcpy(to, words + lo, (size_t)(hi - lo) * sizeof *to);
-    return hi - lo;
 }
 
-static uint64_t *out_columns(const struct machine *m, int task, int operand)
+/* ---- stores ---- */
+
+/* The value becomes word `at` of the buffer of an output, sooner or later. */
+static void store(struct machine *m, struct queue *q, int operand, int64_t at, uint64_t value)
 {
-    const mgl_region *r = region(m, task, operand);
-    return m->words[r->buffer] + r->ranges[1].lo;
+    const mgl_region *r = region(m, q->task, operand);
+    q->stores[q->store_count++] =
+        (struct store){set_of(m, r->buffer, q->epoch) + at, value, r->flag};
 }
 
-/* ---- ops: from q->input to the outputs ---- */
-
-/* y of every streamed row, from the hash of the input. */
-static void run_linear(struct machine *m, int task, uint64_t input, int y, const uint64_t *add)
+/* Column `at` of a rank-2 output. */
+static void store_column(struct machine *m, struct queue *q, int operand, int64_t at,
+                         uint64_t value)
 {
-    const mgl_task *t = &m->p->tasks[task];
-    uint64_t *to = out_columns(m, task, y);
+    store(m, q, operand, region(m, q->task, operand)->ranges[1].lo + at, value);
+}
+
+/* Makes the stores of flag words, or the others, visible to all queues. */
+static void commit(struct queue *q, bool flags)
+{
+    int kept = 0;
+    for (int i = 0; i < q->store_count; i++)
+        if (q->stores[i].flag == flags)
+            *q->stores[i].to = q->stores[i].value;
+        else
+            q->stores[kept++] = q->stores[i];
+    q->store_count = kept;
+}
+
+/* ---- ops: from q->input to stores ---- */
+
+/* y of every streamed row, from the hash of the input; and the same into `copy`, if the task has
+ * that operand. */
+static void run_linear(struct machine *m, struct queue *q, uint64_t input, int y, int copy,
+                       const uint64_t *add)
+{
+    const mgl_task *t = &m->p->tasks[q->task];
+    int64_t at = 0;
     for (int i = 0; i < t->segments.count; i++) {
         const mgl_segment *s = &m->p->segments[t->segments.first + i];
         uint64_t weight = checkpoint_id(m, s->tensor);
         if (s->tensor2 >= 0)
             weight = mix(weight, checkpoint_id(m, s->tensor2));
-        for (int64_t row = s->row_lo; row < s->row_hi; row++, to++) {
-            *to = mix(mix(input, weight), (uint64_t)row);
-            if (add)
-                *to = mix(*add++, *to);
+        for (int64_t row = s->row_lo; row < s->row_hi; row++, at++) {
+            uint64_t value = mix(mix(input, weight), (uint64_t)row);
+            value = add ? mix(add[at], value) : value;
+            store_column(m, q, y, at, value);
+            if (copy && copy < t->in.count + t->out.count)
+                store_column(m, q, copy, at, value);
         }
     }
 }
 
-static void append(struct machine *m, int task, int operand, uint64_t hash)
+static void append(struct machine *m, struct queue *q, int operand, uint64_t hash)
 {
-    const mgl_region *r = region(m, task, operand);
-    m->words[r->buffer][2 * r->ranges[1].lo + 1] = hash;
+    store(m, q, operand, 2 * region(m, q->task, operand)->ranges[1].lo + 1, hash);
 }
 
 static uint64_t attention_of(const uint64_t *cell)
@@ -146,39 +196,39 @@ static void make_cell(const struct machine *m, const uint64_t *input, int head, 
     cell[7] = tail;
 }
 
-static void run_attention(struct machine *m, int task, const uint64_t *input)
+static void run_attention(struct machine *m, struct queue *q)
 {
-    mgl_op op = m->p->tasks[task].op;
+    mgl_op op = m->p->tasks[q->task].op;
     bool tail = op != MGL_OP_ATTEND_PAST;
     int d = m->p->geometry.head_dim, group = m->p->geometry.heads / m->p->geometry.kv_heads;
     int y = mgl_op_get(op)->in_count;
-    const mgl_region *r = region(m, task, y);
+    const mgl_region *r = region(m, q->task, y);
     uint64_t cell[CELL];
     for (int head = 0; head < group; head++) {
-        make_cell(m, input, head, tail, cell);
+        make_cell(m, q->input, head, tail, cell);
         if (op == MGL_OP_ATTEND) {
             for (int j = 0; j < d; j++)
-                out_columns(m, task, y)[head * d + j] = mix(attention_of(cell), (uint64_t)j);
+                store_column(m, q, y, head * d + j, mix(attention_of(cell), (uint64_t)j));
             continue;
         }
         const mgl_buffer *part = &m->p->buffers[r->buffer];
+        int64_t at = r->ranges[0].lo * part->extents[2].count + r->ranges[2].lo + head;
         cell[5] = (uint64_t)r->ranges[0].lo;
         cell[6] = (uint64_t)part->extents[0].count;
-        memcpy(m->words[r->buffer] +
-                   (r->ranges[0].lo * part->extents[2].count + r->ranges[2].lo + head) * CELL,
-               cell, sizeof cell);
+        for (int i = 0; i < CELL; i++)
+            store(m, q, y, at * CELL + i, cell[i]);
     }
     if (tail) {
-        append(m, task, y + 1, cell[1]);
-        append(m, task, y + 2, cell[2]);
+        append(m, q, y + 1, cell[1]);
+        append(m, q, y + 2, cell[2]);
     }
 }
 
-static void run_merge(struct machine *m, int task, const uint64_t *input)
+static void run_merge(struct machine *m, struct queue *q)
 {
-    const mgl_region *r = region(m, task, 0);
-    int64_t splits = r->ranges[0].hi, heads = r->ranges[2].hi - r->ranges[2].lo;
-    uint64_t *y = out_columns(m, task, 1);
+    const mgl_region *r = region(m, q->task, 0);
+    const uint64_t *input = q->input;
+    int64_t splits = r->ranges[0].hi, heads = r->ranges[2].hi - r->ranges[2].lo, at = 0;
     for (int64_t head = 0; head < heads; head++) {
         const uint64_t *tail = NULL, *first = input + head * CELL;
         bool good = true;
@@ -190,28 +240,51 @@ static void run_merge(struct machine *m, int task, const uint64_t *input)
                 tail = cell;
         }
         for (int j = 0; j < m->p->geometry.head_dim; j++)
-            *y++ = good && tail ? mix(attention_of(tail), (uint64_t)j) : next_random(m);
+            store_column(m, q, 1, at++,
+                         good && tail ? mix(attention_of(tail), (uint64_t)j) : next_random(m));
     }
 }
 
-static void run_head(struct machine *m, int task, uint64_t input)
+static void run_head(struct machine *m, struct queue *q, uint64_t input)
 {
-    const mgl_region *logits = region(m, task, 2);
-    run_linear(m, task, input, 2, NULL);
+    const mgl_region *logits = region(m, q->task, 2);
+    run_linear(m, q, input, 2, 0, NULL);
     for (int i = 3; i <= 4; i++) {
-        const mgl_region *r = region(m, task, i);
-        uint64_t *part = m->words[r->buffer] + 2 * r->ranges[1].lo;
-        part[0] = (uint64_t)logits->ranges[1].lo;
-        part[1] = (uint64_t)logits->ranges[1].hi;
+        int64_t part = region(m, q->task, i)->ranges[1].lo;
+        store(m, q, i, 2 * part, (uint64_t)logits->ranges[1].lo);
+        store(m, q, i, 2 * part + 1, (uint64_t)logits->ranges[1].hi);
     }
 }
 
-/* Between two epochs: folds the cache, scrambles the rest. */
+/* Word w of a cell stands for column w * columns / CELL of the partials. */
+static bool clears_word(const mgl_region *r, const mgl_buffer *b, int64_t word)
+{
+    if (b->rank == 2)
+        return word >= r->ranges[1].lo && word < r->ranges[1].hi;
+    int64_t split = word / CELL / b->extents[2].count, head = word / CELL % b->extents[2].count;
+    int64_t column = word % CELL * b->extents[3].count / CELL;
+    return split >= r->ranges[0].lo && split < r->ranges[0].hi && head >= r->ranges[2].lo &&
+           head < r->ranges[2].hi && column >= r->ranges[3].lo && column < r->ranges[3].hi;
+}
+
+static void run_clear(struct machine *m, struct queue *q)
+{
+    for (int i = 0; i < m->p->tasks[q->task].out.count; i++) {
+        const mgl_region *r = region(m, q->task, i);
+        const mgl_buffer *b = &m->p->buffers[r->buffer];
+        uint64_t *words = set_of(m, r->buffer, q->epoch + 1);
+        for (int64_t w = 0; w < words_of(b); w++)
+            if (clears_word(r, b, w))
+                q->stores[q->store_count++] = (struct store){words + w, NOT_WRITTEN, false};
+    }
+}
+
+/* Between two epochs: folds the cache, scrambles the rest. Flag words are the program's affair. */
 static void cross_epoch(struct machine *m)
 {
     for (int i = 0; i < m->p->buffer_count; i++) {
         const mgl_buffer *b = &m->p->buffers[i];
-        for (int64_t w = 0; w < words_of(b); w++)
+        for (int64_t w = 0; w < words_of(b) && b->sets == 1; w++)
             if (b->space != MGL_SPACE_KV)
                 m->words[i][w] = next_random(m);
             else if (w % 2 == 0)
@@ -239,10 +312,20 @@ static void run_sample(struct machine *m, int task, const uint64_t *input)
         const struct queue *queue = &m->queues[q];
         int last = m->p->queues[q].tasks.first + m->p->queues[q].tasks.count - 1;
         if (queue->epoch < m->epoch &&
-            !(queue->task == last && (queue->phase == SIGNALLING || last == task)))
+            !(queue->task == last && (queue->signal > 0 || last == task)))
             m->out->unordered = true;
     }
     cross_epoch(m);
+}
+
+static void run_embed(struct machine *m, struct queue *q)
+{
+    const mgl_task *t = &m->p->tasks[q->task];
+    const mgl_region *from = region(m, q->task, 0), *to = region(m, q->task, 1);
+    for (int64_t i = 0; i < to->ranges[1].hi - to->ranges[1].lo; i++)
+        for (int y = 1; y <= t->out.count; y++)
+            store_column(m, q, y, i,
+                         mix(mix(q->token, q->input[0]), (uint64_t)(from->ranges[1].lo + i)));
 }
 
 static void run_task(struct machine *m, struct queue *q)
@@ -255,35 +338,33 @@ static void run_task(struct machine *m, struct queue *q)
         q->token = m->token;
         q->left = m->epoch == MACHINE_EPOCHS;
         break;
-    case MGL_OP_EMBED: {
-        const mgl_region *from = region(m, q->task, 0), *to = region(m, q->task, 1);
-        for (int64_t i = 0; i < to->ranges[1].hi - to->ranges[1].lo; i++)
-            out_columns(m, q->task, 1)[i] =
-                mix(mix(q->token, in[0]), (uint64_t)(from->ranges[1].lo + i));
+    case MGL_OP_EMBED:
+        run_embed(m, q);
         break;
-    }
     case MGL_OP_NORM_LINEAR:
     case MGL_OP_NORM_SWIGLU:
-        run_linear(m, q->task, mix_all(3, in, x + 1), 2, NULL);
+        run_linear(m, q, mix_all(3, in, x + 1), 2, 0, NULL);
         break;
     case MGL_OP_LINEAR_ADD:
-        run_linear(m, q->task, mix_all(4, in, x), 2, in + x);
+        run_linear(m, q, mix_all(4, in, x), 2, 3, in + x);
         break;
     case MGL_OP_ATTEND:
     case MGL_OP_ATTEND_TAIL:
     case MGL_OP_ATTEND_PAST:
-        run_attention(m, q->task, in);
+        run_attention(m, q);
         break;
     case MGL_OP_MERGE:
-        run_merge(m, q->task, in);
+        run_merge(m, q);
         break;
     case MGL_OP_HEAD:
-        run_head(m, q->task, mix_all(3, in, x + 1));
+        run_head(m, q, mix_all(3, in, x + 1));
         break;
     case MGL_OP_SAMPLE:
         run_sample(m, q->task, in);
         break;
     case MGL_OP_CLEAR:
+        run_clear(m, q);
+        break;
     case MGL_OP_COUNT:
         break;
     }
@@ -291,12 +372,43 @@ static void run_task(struct machine *m, struct queue *q)
 
 /* ---- queues ---- */
 
-static void read_inputs(struct machine *m, struct queue *q)
+/* Input `operand` into its place in q->input; false when words of it are not written. */
+static bool read_input(struct machine *m, struct queue *q, int operand)
+{
+    uint64_t *to = q->input;
+    for (int i = 0; i < operand; i++)
+        to += region_words(m, region(m, q->task, i));
+    const mgl_region *r = region(m, q->task, operand);
+    read_region(m, r, q->epoch, to);
+    for (int64_t w = 0; w < region_words(m, r) && r->flag; w++)
+        if (to[w] == NOT_WRITTEN)
+            return false;
+    return true;
+}
+
+/* A queue sees its own stores; so does everybody else then. */
+static void read_plain(struct machine *m, struct queue *q)
+{
+    commit(q, false);
+    for (int i = 0; i < m->p->tasks[q->task].in.count; i++)
+        if (!region(m, q->task, i)->flag)
+            read_input(m, q, i);
+}
+
+/* Looks at the next flag input; false when it has to wait. */
+static bool poll(struct machine *m, struct queue *q)
 {
     const mgl_task *t = &m->p->tasks[q->task];
-    int64_t at = 0;
-    for (int i = 0; i < t->in.count; i++)
-        at += read_region(m, region(m, q->task, i), q->input + at);
+    while (q->polled < t->in.count && !region(m, q->task, q->polled)->flag)
+        q->polled++;
+    if (q->polled < t->in.count)
+        return read_input(m, q, q->polled) && ++q->polled;
+    if (!q->early_reads)
+        read_plain(m, q);
+    commit(q, false);
+    run_task(m, q);
+    q->phase = STORING;
+    return true;
 }
 
 static bool can_start(const struct machine *m, const struct queue *q)
@@ -333,25 +445,27 @@ static bool step(struct machine *m, int index)
         if (!can_start(m, q))
             return false;
         q->early_reads = next_random(m) % 2;
-        q->early_writes = q->early_reads && next_random(m) % 2 && t->op != MGL_OP_SAMPLE;
         if (q->early_reads)
-            read_inputs(m, q);
-        if (q->early_writes)
-            run_task(m, q);
-        q->phase = STARTED;
+            read_plain(m, q);
+        q->polled = 0;
+        q->phase = POLLING;
         return true;
-    case STARTED:
-        if (!q->early_reads)
-            read_inputs(m, q);
-        if (!q->early_writes)
-            run_task(m, q);
+    case POLLING:
+        return poll(m, q);
+    case STORING:
+        /* Flags order nothing but themselves: other stores may come later, up to a signal. */
+        if (next_random(m) % 2)
+            commit(q, false);
+        commit(q, true);
         q->phase = SIGNALLING;
         return true;
     case SIGNALLING:
-        if (q->signal < t->signals.count)
-            m->value[m->p->signals[t->signals.first + q->signal++]]++;
-        else
+        if (q->signal == t->signals.count) {
             next_task(m, q, index);
+            return true;
+        }
+        commit(q, false);
+        m->value[m->p->signals[t->signals.first + q->signal++]]++;
         return true;
     }
     return false;
@@ -371,8 +485,12 @@ void machine_run(const mgl_program *p, uint32_t seed, struct outcome *out)
     memset(out, 0, sizeof *out);
     m.words = zeroed((size_t)p->buffer_count, sizeof *m.words);
     for (int i = 0; i < p->buffer_count; i++) {
-        m.words[i] = zeroed((size_t)words_of(&p->buffers[i]), sizeof **m.words);
-        most += words_of(&p->buffers[i]);
+        const mgl_buffer *b = &p->buffers[i];
+        size_t words = (size_t)(words_of(b) * b->sets);
+        m.words[i] = zeroed(words, sizeof **m.words);
+        for (size_t w = 0; w < words && b->sets > 1; w++)
+            m.words[i][w] = NOT_WRITTEN;
+        most += 2 * words_of(b);
     }
     m.value = zeroed((size_t)p->counter_count, sizeof *m.value);
     m.total = zeroed((size_t)p->counter_count, sizeof *m.total);
@@ -382,6 +500,7 @@ void machine_run(const mgl_program *p, uint32_t seed, struct outcome *out)
     for (int q = 0; q < p->queue_count; q++) {
         m.queues[q].task = p->queues[q].tasks.first;
         m.queues[q].input = zeroed((size_t)most, sizeof(uint64_t));
+        m.queues[q].stores = zeroed((size_t)most, sizeof(struct store));
     }
     /* A queue is let run for a while before another one is drawn: far apart is where races are. */
     int idle = 0, queue = 0;
@@ -400,6 +519,7 @@ void machine_run(const mgl_program *p, uint32_t seed, struct outcome *out)
     for (int q = 0; q < p->queue_count; q++) {
         out->stuck = out->stuck || !m.queues[q].left;
         free(m.queues[q].input);
+        free(m.queues[q].stores);
     }
     for (int i = 0; i < p->buffer_count; i++)
         free(m.words[i]);

@@ -3,14 +3,16 @@
  * a 64 bit hash of what it was computed from, so two programs compute the same exactly when the
  * hashes that reach sample are the same. Queues are interleaved at random, a task reads and writes
  * at random moments between its start and its end, its signals come one by one, and activations
- * are scrambled between epochs. It knows ops and counters and nothing of the validator.
+ * are scrambled between epochs. A flag word is a word that is not all ones; a flag store is seen
+ * before other stores of its task as often as behind them. It knows ops, counters and flags and
+ * nothing of the validator.
  */
 #ifndef MGL_TESTS_VALIDATOR_MACHINE_H
 #define MGL_TESTS_VALIDATOR_MACHINE_H
 
 #include "schedule/program.h"
 
-enum { MACHINE_EPOCHS = 3 };
+enum { MACHINE_EPOCHS = 4 };
 
 struct outcome {
     bool stuck;     /* no queue could go on */

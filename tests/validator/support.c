@@ -27,15 +27,22 @@ mgl_graph *tiny_graph(int layers)
 
 mgl_program *lowered(const mgl_graph *graph, int queues, int splits)
 {
+    return lowered_with(graph, queues, splits, 1, MGL_F32);
+}
+
+mgl_program *lowered_with(const mgl_graph *graph, int queues, int splits, int exchange,
+                          mgl_dtype dtype)
+{
     mgl_target target;
     mgl_error err = {0};
     mgl_schedule_config config;
-    mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 2};
+    mgl_lower_options options = {.dtype = dtype, .capacity = 32, .sequences = 2};
     mgl_program *program = NULL;
     char name[32];
     snprintf(name, sizeof name, "sm_90a:%d", queues);
     mgl_schedule_config_default(&config);
     config.splits = splits;
+    config.exchange = exchange;
     config.rows = 4;
     config.page_bytes = 2048;
     mgl_status status = mgl_target_parse(name, &target, &err);
@@ -43,6 +50,30 @@ mgl_program *lowered(const mgl_graph *graph, int queues, int splits)
         status = mgl_schedule_lower(graph, &target, &options, &config, &program, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     return program;
+}
+
+mgl_program *flags_program(int splits)
+{
+    char path[1024];
+    mgl_program *program = NULL;
+    mgl_error err = {0};
+    snprintf(path, sizeof path, "%s/tests/validator/programs/flags_%d.mls", MGL_SOURCE_DIR, splits);
+    mgl_status status = mgl_schedule_read(path, &program, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return program;
+}
+
+mgl_graph *flags_graph(void)
+{
+    mgl_geometry geometry = {.hidden = 16,
+                             .layers = 2,
+                             .heads = 4,
+                             .kv_heads = 2,
+                             .head_dim = 8,
+                             .ffn = 24,
+                             .vocab = 40,
+                             .eps = 1e-5f};
+    return make_graph(&geometry, false, MGL_F32);
 }
 
 /* ---- copies ---- */

@@ -20,6 +20,14 @@ mgl_graph *make_graph(const mgl_geometry *geometry, bool tied, mgl_dtype dtype);
 /* The graph lowered for sm_90a with so many queues and splits (0: automatic), 4 rows, 2 sequences
  * of 32 positions. */
 mgl_program *lowered(const mgl_graph *graph, int queues, int splits);
+/* The same with another exchange: 1 counters, 2 flags. */
+mgl_program *lowered_with(const mgl_graph *graph, int queues, int splits, int exchange,
+                          mgl_dtype dtype);
+
+/* programs/flags_<splits>.mls: three queues that exchange everything by flags, of the model below:
+ * 2 layers, hidden 16, heads 4/2 of 8, ffn 24, vocab 40. */
+mgl_program *flags_program(int splits);
+mgl_graph *flags_graph(void);
 
 /* What of a program is left out of a copy: one piece; or the task is doubled, or changes places
  * with the one behind it on its queue. */

@@ -93,6 +93,9 @@ static const struct field fields[] = {
     HEADER(exec.ring_pages),
     HEADER(exec.warps),
     HEADER(exec.stage_bytes),
+    HEADER(exec.flight_bytes),
+    HEADER(exec.pending_bytes),
+    HEADER(exec.prefetch_bytes),
     HEADER(dtype),
     HEADER(kv_dtype),
 };
@@ -139,6 +142,12 @@ static void setup(void)
 {
     graph = tiny_graph(1);
     original = lowered(graph, 3, 2);
+}
+
+static void setup_flags(void)
+{
+    graph = flags_graph();
+    original = flags_program(2);
 }
 
 static void teardown(void)
@@ -290,5 +299,12 @@ int main(void)
     tcase_add_test(cases, an_empty_program_is_rejected);
     tcase_add_test(cases, diagnostics_are_bounded);
     suite_add_tcase(suite, cases);
+    TCase *flags = tcase_create("broken flags");
+    tcase_set_timeout(flags, 110);
+    tcase_add_checked_fixture(flags, setup_flags, teardown);
+    tcase_add_test(flags, every_field_at_every_edge);
+    tcase_add_test(flags, random_damage);
+    tcase_add_test(flags, diagnostics_are_bounded);
+    suite_add_tcase(suite, flags);
     return run_suite(suite);
 }

@@ -13,9 +13,10 @@ static const struct {
 };
 enum { MODELS = sizeof models / sizeof *models };
 
-static void expect_accepted(const mgl_graph *graph, int queues, int splits)
+/* Takes the program. */
+static void expect_accepted(mgl_program *program, const mgl_graph *graph, int splits)
 {
-    mgl_program *program = lowered(graph, queues, splits);
+    int queues = program->queue_count;
     mgl_verdict verdict = verdict_of(program, graph);
     ck_assert_msg(verdict.accepted, "%d queues, %d splits: MG%d %s", queues, splits,
                   verdict.count ? verdict.diagnostics[0].code : 0,
@@ -33,7 +34,28 @@ START_TEST(lowered_is_accepted)
     static const int queues[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 132, 256};
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
         for (int splits = 0; splits <= 5; splits++)
-            expect_accepted(graph, queues[i], splits);
+            expect_accepted(lowered(graph, queues[i], splits), graph, splits);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Flags in f32, and in bf16 where the widths allow it; the last model's heads are too narrow. */
+START_TEST(lowered_with_flags_is_accepted)
+{
+    mgl_graph *graph = make_graph(&models[_i].geometry, models[_i].tied, MGL_F32);
+    static const int queues[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 132, 256};
+    bool narrow = models[_i].geometry.ffn % 8 || models[_i].geometry.head_dim % 8;
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+        for (int splits = 1; splits <= 5; splits++)
+            for (int half = 0; half < (narrow ? 1 : 2); half++) {
+                mgl_program *program =
+                    lowered_with(graph, queues[i], splits, 2, half ? MGL_BF16 : MGL_F32);
+                int flagged = 0;
+                for (int b = 0; b < program->buffer_count; b++)
+                    flagged += program->buffers[b].sets == 2;
+                ck_assert_int_ge(flagged, 5 * program->geometry.layers + 1);
+                expect_accepted(program, graph, splits);
+            }
     mgl_graph_free(graph);
 }
 END_TEST
@@ -126,16 +148,43 @@ START_TEST(lost_memory_is_an_error)
 }
 END_TEST
 
+/* Of a program with flags, and of one that each check of them rejects. */
+START_TEST(lost_memory_is_an_error_with_flags)
+{
+    mgl_graph *graph = flags_graph();
+    mgl_program *program = flags_program(2);
+    int clear = 0, add = 0;
+    while (program->tasks[clear].op != MGL_OP_CLEAR)
+        clear++;
+    while (program->tasks[add].op != MGL_OP_LINEAR_ADD)
+        add++;
+    mgl_program *lost = copy_without(program, PIECE_REGION, program->tasks[clear].out.first);
+    mgl_program *twice = copy_without(program, DOUBLE_TASK, clear);
+    mgl_program *stuck = copy_without(program, SWAP_TASK, add);
+    sweep(program, graph, true);
+    sweep(lost, graph, false);
+    sweep(twice, graph, false);
+    sweep(stuck, graph, false);
+    mgl_program_free(stuck);
+    mgl_program_free(twice);
+    mgl_program_free(lost);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("validator lowered");
     TCase *cases = tcase_create("lowered");
     tcase_set_timeout(cases, 100);
     tcase_add_loop_test(cases, lowered_is_accepted, 0, MODELS);
+    tcase_add_loop_test(cases, lowered_with_flags_is_accepted, 0, MODELS - 1);
     tcase_add_test(cases, spread_steps_are_accepted);
     tcase_add_test(cases, meaning_needs_a_graph);
     tcase_add_test(cases, another_model_is_refused);
     tcase_add_test(cases, lost_memory_is_an_error);
+    tcase_add_test(cases, lost_memory_is_an_error_with_flags);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

@@ -1,6 +1,7 @@
 /*
- * Every single edit of a lowered two-layer, three-queue program: each field of each task, region,
- * segment, edge, buffer, tensor and of the header, and each piece left out, doubled or exchanged.
+ * Every single edit of a two-layer, three-queue program, lowered with counters or written with
+ * flags: each field of each task, region, segment, edge, buffer, tensor and of the header, and each
+ * piece left out, doubled or exchanged.
  * What the validator still accepts must compute what the original computes, in every interleaving
  * that the test machine draws. Few edits are harmless: the test also says how many, so that a
  * validator that accepts or rejects everything is noticed.
@@ -131,7 +132,7 @@ static void edit_regions(void)
 {
     for (int i = 0; i < original->region_count; i++) {
         const mgl_buffer *buffer = &original->buffers[original->regions[i].buffer];
-        EDIT(regions[i].flag, true, "flag of region", i);
+        EDIT(regions[i].flag, !original->regions[i].flag, "flag of region", i);
         for (int b = 0; b < original->buffer_count; b++)
             EDIT(regions[i].buffer, b, "buffer of region", i);
         for (int d = 0; d < buffer->rank; d++)
@@ -186,7 +187,8 @@ static void edit_buffers(void)
                 EDIT(buffers[i].tensor, v, "tensor of buffer", i);
         for (int v = 1; v <= MGL_MAX_RANK; v++)
             EDIT(buffers[i].rank, v, "rank of buffer", i);
-        EDIT(buffers[i].sets, 2, "sets of buffer", i);
+        for (int v = 0; v <= 4; v++)
+            EDIT(buffers[i].sets, v, "sets of buffer", i);
         for (int d = 0; d < p->buffers[i].rank; d++) {
             for (int v = 0; v <= MGL_CAPACITY; v++)
                 EDIT(buffers[i].extents[d].symbol, (mgl_symbol)v, "symbol of buffer", i);
@@ -242,11 +244,16 @@ static void edit_header(void)
 
 /* ---- tests ---- */
 
-static void start(int splits)
+/* Variants 1 and 2 are lowered with so many splits, variants 3 and 4 exchange by flags. */
+enum { VARIANTS = 4 };
+static const char *const variants[VARIANTS + 1] = {"", "counters, 1 split", "counters, 2 splits",
+                                                   "flags, 1 split", "flags, 2 splits"};
+
+static void start(int variant)
 {
-    mgl_graph *two = tiny_graph(2);
+    mgl_graph *two = variant > 2 ? flags_graph() : tiny_graph(2);
     graph = two;
-    original = lowered(two, 3, splits);
+    original = variant > 2 ? flags_program(variant - 2) : lowered(two, 3, variant);
     tried = accepted = 0;
     machine_run(original, 1000, &reference);
     ck_assert(!reference.stuck && !reference.unordered);
@@ -271,7 +278,7 @@ START_TEST(single_edits_are_rejected_or_harmless)
     edit_header();
     ck_assert_int_gt(tried, 5000);
     ck_assert_int_lt(accepted, tried / 50);
-    printf("%d splits: %d edits, %d accepted and equivalent\n", _i, tried, accepted);
+    printf("%s: %d edits, %d accepted and equivalent\n", variants[_i], tried, accepted);
     finish();
 }
 END_TEST
@@ -347,29 +354,90 @@ START_TEST(rewired_edges_are_rejected_or_harmless)
         judge(rewired(1 + draw(7)), "rewiring", round);
     ck_assert_int_gt(accepted, 60);
     ck_assert_int_lt(accepted, tried / 2);
-    printf("%d splits: %d rewirings, %d accepted and equivalent\n", _i, tried, accepted);
+    printf("%s: %d rewirings, %d accepted and equivalent\n", variants[_i], tried, accepted);
     finish();
 }
 END_TEST
 
-/* The machine must be able to see a lost wait: else the test above proves nothing. */
+/* Whether some interleaving brings something else than the original. */
+static bool is_seen(const mgl_program *program)
+{
+    for (uint32_t seed = 0; seed < 50; seed++) {
+        struct outcome out;
+        machine_run(program, seed, &out);
+        if (!same(&out, &reference))
+            return true;
+    }
+    return false;
+}
+
+/* The machine must be able to see a lost wait: else the tests above prove nothing. */
 START_TEST(the_machine_sees_lost_waits)
 {
     start(_i);
     int seen = 0;
     for (int i = 0; i < original->wait_count; i++) {
         mgl_program *program = copy_without(original, PIECE_WAIT, i);
-        for (uint32_t seed = 0; seed < 50; seed++) {
-            struct outcome out;
-            machine_run(program, seed, &out);
-            if (!same(&out, &reference)) {
-                seen++;
-                break;
-            }
-        }
+        seen += is_seen(program);
         mgl_program_free(program);
     }
     ck_assert_int_gt(seen, original->wait_count / 2);
+    finish();
+}
+END_TEST
+
+/* The same for a lost clear. */
+START_TEST(the_machine_sees_lost_clears)
+{
+    start(_i);
+    int seen = 0, all = 0;
+    for (int t = 0; t < original->task_count; t++) {
+        const mgl_task *task = &original->tasks[t];
+        for (int i = 0; i < task->out.count && task->op == MGL_OP_CLEAR; i++) {
+            mgl_program *program = copy_without(original, PIECE_REGION, task->out.first + i);
+            seen += is_seen(program);
+            all++;
+            mgl_program_free(program);
+        }
+    }
+    ck_assert_int_gt(seen, all / 2);
+    finish();
+}
+END_TEST
+
+/* The last two tasks of two queues that add to the residual change places: each then reads what the
+ * other queue stored, behind flags of that queue. */
+static void cross_residual(mgl_program *p)
+{
+    const mgl_task *last[2] = {NULL, NULL};
+    for (int t = 0; t < p->task_count; t++)
+        if (p->tasks[t].op == MGL_OP_LINEAR_ADD)
+            last[p->queues[2].tasks.first <= t] = &p->tasks[t];
+    for (int i = 1; i < last[0]->in.count + last[0]->out.count; i++) {
+        mgl_region *x = &p->regions[last[0]->in.first + i], kept = *x;
+        mgl_region *y = &p->regions[last[1]->in.first + i];
+        *x = *y;
+        *y = kept;
+    }
+    mgl_segment *x = &p->segments[last[0]->segments.first], kept = *x;
+    mgl_segment *y = &p->segments[last[1]->segments.first];
+    x->row_lo = y->row_lo;
+    x->row_hi = y->row_hi;
+    y->row_lo = kept.row_lo;
+    y->row_hi = kept.row_hi;
+}
+
+/* And for plain data that flags seem to order. */
+START_TEST(the_machine_sees_data_behind_flags)
+{
+    start(_i);
+    mgl_program *program = copy();
+    cross_residual(program);
+    mgl_verdict verdict = verdict_of(program, graph);
+    ck_assert(has_code(&verdict, 302));
+    ck_assert(is_seen(program));
+    mgl_verdict_clear(&verdict);
+    mgl_program_free(program);
     finish();
 }
 END_TEST
@@ -379,9 +447,11 @@ int main(void)
     Suite *suite = suite_create("validator mutation");
     TCase *cases = tcase_create("mutation");
     tcase_set_timeout(cases, 110);
-    tcase_add_loop_test(cases, single_edits_are_rejected_or_harmless, 1, 3);
-    tcase_add_loop_test(cases, rewired_edges_are_rejected_or_harmless, 1, 3);
-    tcase_add_loop_test(cases, the_machine_sees_lost_waits, 1, 3);
+    tcase_add_loop_test(cases, single_edits_are_rejected_or_harmless, 1, VARIANTS + 1);
+    tcase_add_loop_test(cases, rewired_edges_are_rejected_or_harmless, 1, VARIANTS + 1);
+    tcase_add_loop_test(cases, the_machine_sees_lost_waits, 1, VARIANTS + 1);
+    tcase_add_loop_test(cases, the_machine_sees_lost_clears, 3, VARIANTS + 1);
+    tcase_add_loop_test(cases, the_machine_sees_data_behind_flags, 3, VARIANTS + 1);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

@@ -37,6 +37,7 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
         int from, *to;
     } knobs[] = {{o->rows, &config.rows},
                  {o->splits, &config.splits},
+                 {o->exchange, &config.exchange},
                  {o->page_bytes, &config.page_bytes},
                  {o->ring_pages, &config.ring_pages},
                  {o->warps, &config.warps},

@@ -15,6 +15,7 @@ typedef struct device_options {
     mgl_dtype dtype;
     int queues; /* 0: one an SM */
     int capacity, sequences, rows, splits;
+    int exchange; /* MGL_EXCHANGE_... */
     int page_bytes, ring_pages, warps, stage_bytes;
     int deadline_ms;
 } device_options;

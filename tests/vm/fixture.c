@@ -76,6 +76,7 @@ mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *opti
     if (options->rows)
         config.rows = options->rows;
     config.splits = options->splits;
+    config.exchange = options->exchange;
     ok(mgl_schedule_lower(graph, &target, &lower, &config, &program, &err), err);
     return program;
 }

@@ -30,6 +30,7 @@ typedef struct fixture_options {
     int sequences; /* 0: 1 */
     int rows;      /* 0: the config's default */
     int splits;    /* 0: chosen by lowering */
+    int exchange;  /* 0: chosen by lowering; 1 counters, 2 flags */
 } fixture_options;
 
 /* A program for the graph, lowered for the CPU. */

@@ -378,6 +378,93 @@ START_TEST(logits_are_of_the_last_row)
 }
 END_TEST
 
+static mgl_status on_cpu_only(void *user, const mgl_program *program, const mgl_vm_places *places,
+                              mgl_error *err)
+{
+    (void)user, (void)program, (void)places, (void)err;
+    return MGL_OK;
+}
+
+/* The CPU has no device memory that somebody else could fill. */
+START_TEST(refuses_weights_made_in_place)
+{
+    mgl_error err;
+    mgl_vm *vm = NULL;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 16);
+    mgl_program *program = fixture_program(graph, &(fixture_options){0});
+    mgl_vm_options options = {.kind = MGL_VM_CPU, .fill = on_cpu_only};
+    ck_assert_int_eq(mgl_vm_open(program, graph, &options, &vm, &err), MGL_USAGE);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A launch goes on from what earlier ones left in the cache: the same tokens as one launch for all.
+ * Two sequences that stand at different positions, on both paths. */
+START_TEST(a_launch_continues_from_the_cache)
+{
+    enum { FIRST = 5, SECOND = 7 };
+    mgl_error err;
+    mgl_vm_report report;
+    int32_t wanted[2][FIRST + SECOND], last[2];
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 16);
+    mgl_program *program = fixture_program(
+        graph, &(fixture_options){.queues = 2, .sequences = 2, .rows = 4, .splits = 2});
+    mgl_vm *vm = fixture_vm(program, graph, _i == 1);
+    mgl_vm_sequence two[2] = {{.prompt = prompt, .prompt_count = 3, .max_new = FIRST + SECOND},
+                              {.prompt = prompt + 4, .prompt_count = 9, .max_new = FIRST + SECOND}};
+    mgl_vm_request request = {.sequences = two, .count = 2};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    for (int s = 0; s < 2; s++)
+        memcpy(wanted[s], report.output[s], sizeof wanted[s]);
+    two[0].max_new = two[1].max_new = FIRST;
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    for (int s = 0; s < 2; s++) {
+        /* the last token was chosen, but is not in the cache yet */
+        last[s] = report.output[s][FIRST - 1];
+        two[s] = (mgl_vm_sequence){.prompt = &last[s],
+                                   .prompt_count = 1,
+                                   .start = two[s].prompt_count + FIRST - 1,
+                                   .max_new = SECOND};
+    }
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    for (int s = 0; s < 2; s++) {
+        ck_assert_int_eq(report.produced[s], SECOND);
+        ck_assert_mem_eq(report.output[s], wanted[s] + FIRST, SECOND * sizeof **wanted);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A prompt of several tokens behind what the cache holds is read in chunks like any other, and may
+ * fill the cache to its end. */
+START_TEST(a_prompt_continues_from_the_cache)
+{
+    enum { COUNT = 11, CUT = 4, REST = 64 - COUNT };
+    mgl_error err;
+    mgl_vm_report report;
+    int32_t wanted[REST];
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 16);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2, .rows = 3});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = COUNT, .max_new = REST};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    memcpy(wanted, report.output[0], sizeof wanted);
+    sequence = (mgl_vm_sequence){.prompt = prompt, .prompt_count = CUT, .max_new = 1};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    sequence = (mgl_vm_sequence){
+        .prompt = prompt + CUT, .prompt_count = COUNT - CUT, .start = CUT, .max_new = REST};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    ck_assert_mem_eq(report.output[0], wanted, sizeof wanted);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(refuses_what_makes_no_sense)
 {
     static const int32_t far[] = {1, 75}, below[] = {-1};
@@ -394,6 +481,10 @@ START_TEST(refuses_what_makes_no_sense)
         {.prompt = prompt, .prompt_count = 1, .max_new = 1, .top_p = 1.5f},
         {.prompt = prompt, .prompt_count = 1, .max_new = 1, .top_k = -1},
         {.prompt = prompt, .prompt_count = 1, .max_new = 1, .end_count = 17},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .start = -1},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .start = 63},
+        {.prompt = prompt, .prompt_count = 1, .max_new = 1, .start = INT32_MAX},
+        {.mode = MGL_VM_SCORE, .prompt = prompt, .prompt_count = 2, .start = 1},
     };
     mgl_error err;
     mgl_vm_report report;
@@ -462,6 +553,126 @@ START_TEST(a_missing_signal_ends_with_a_report)
 }
 END_TEST
 
+/* ---- flags ---------------------------------------------------------------------------------- */
+
+/* Logits after a prompt of 17 tokens in chunks of 5: four epochs. */
+static void exchanged_logits(const mgl_graph *graph, fixture_options options, bool plain,
+                             float *logits)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    options.rows = 5;
+    mgl_program *program = fixture_program(graph, &options);
+    mgl_vm *vm = fixture_vm(program, graph, plain);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 17, .max_new = 1};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+}
+
+/* In f32 nothing is rounded: the same bits as with counters, however the work is spread. */
+START_TEST(flags_have_the_bits_of_counters)
+{
+    static const int queues[] = {1, 2, 3, 7, 16, 132};
+    mgl_graph *graph = random_graph(models[_i], 64, _i != 1, MGL_F32, 20);
+    size_t bytes = (size_t)models[_i]->vocab * sizeof(float);
+    float wanted[1213], found[1213];
+    for (int splits = 1; splits <= 3; splits += 2) {
+        fixture_options options = {.dtype = MGL_F32, .splits = splits};
+        exchanged_logits(graph, options, true, wanted);
+        options.exchange = MGL_EXCHANGE_FLAGS;
+        for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
+            options.queues = queues[i];
+            exchanged_logits(graph, options, true, found);
+            ck_assert_mem_eq(found, wanted, bytes);
+        }
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* In 16 bits the exchanged values are rounded, as the weights are. */
+START_TEST(flags_have_close_logits)
+{
+    static const float tolerance[] = {1e-4f, 2e-2f, 4e-3f}; /* f32, bf16, f16 */
+    const mgl_geometry *model = _i ? &tiny_model : &small_model;
+    for (mgl_dtype dtype = MGL_F32; dtype <= MGL_F16; dtype++) {
+        mgl_graph *graph = random_graph(model, 64, true, dtype, 21);
+        float counters[75], flags[75], size = 0.0f, error = 0.0f;
+        fixture_options options = {.dtype = dtype, .queues = 3, .splits = 2};
+        exchanged_logits(graph, options, true, counters);
+        options.exchange = MGL_EXCHANGE_FLAGS;
+        exchanged_logits(graph, options, false, flags);
+        for (int i = 0; i < model->vocab; i++) {
+            size = fmaxf(size, fabsf(counters[i]));
+            error = fmaxf(error, fabsf(counters[i] - flags[i]));
+        }
+        ck_assert_float_gt(size, 0.1f);
+        ck_assert_msg(error <= tolerance[dtype] * size, "%s: error %g of %g", mgl_dtype_name(dtype),
+                      (double)error, (double)size);
+        mgl_graph_free(graph);
+    }
+}
+END_TEST
+
+/* Epochs of many rows and of few in turn: what one leaves in a set must not reach the next. */
+START_TEST(a_ragged_batch_with_flags)
+{
+    enum { SEQUENCES = 3 };
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 22);
+    fixture_options options = {.queues = 3, .rows = 6, .sequences = SEQUENCES, .splits = 1 + _i};
+    mgl_vm_sequence sequences[SEQUENCES];
+    int32_t wanted[SEQUENCES][NEW];
+    for (int s = 0; s < SEQUENCES; s++) {
+        sequences[s] = (mgl_vm_sequence){
+            .prompt = prompt + s, .prompt_count = 1 + s * 8, .max_new = NEW - 10 * s};
+        fixture_greedy(graph, &(fixture_options){0}, true, sequences[s].prompt,
+                       sequences[s].prompt_count, wanted[s], sequences[s].max_new);
+    }
+    options.exchange = MGL_EXCHANGE_FLAGS;
+    mgl_program *program = fixture_program(graph, &options);
+    mgl_vm *vm = fixture_vm(program, graph, _i % 2);
+    for (int again = 0; again < 2; again++) {
+        ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = sequences, .count = SEQUENCES}, &report,
+                      &err),
+           err);
+        for (int s = 0; s < SEQUENCES; s++)
+            ck_assert_mem_eq(report.output[s], wanted[s],
+                             (size_t)sequences[s].max_new * sizeof **wanted);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(a_word_that_nobody_writes_ends_with_a_report)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm *vm;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 17);
+    fixture_options flags = {.queues = 2, .exchange = MGL_EXCHANGE_FLAGS};
+    mgl_program *program = fixture_program(graph, &flags);
+    mgl_task *task = task_of(program, 1, MGL_OP_NORM_SWIGLU);
+    program->regions[task->out.first].ranges[1].hi -= 8;
+    mgl_vm_options options = {.kind = MGL_VM_CPU, .unchecked = true, .plain = true};
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 3};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    program->segments[task->segments.first].row_hi -= 8;
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_WATCHDOG);
+    ck_assert_ptr_nonnull(strstr(err.message, "queue 0, task "));
+    ck_assert_ptr_nonnull(strstr(err.message, "waits for words of l0.h that nobody has written"));
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(a_runaway_queue_is_caught)
 {
     mgl_error err;
@@ -517,11 +728,18 @@ int main(void)
     tcase_add_loop_test(tests, stops_when_asked, 0, 2);
     tcase_add_test(tests, ends_at_an_end_token);
     tcase_add_test(tests, fills_the_capacity_and_no_more);
+    tcase_add_test(tests, refuses_weights_made_in_place);
+    tcase_add_loop_test(tests, a_launch_continues_from_the_cache, 0, 2);
+    tcase_add_test(tests, a_prompt_continues_from_the_cache);
     tcase_add_test(tests, refuses_what_makes_no_sense);
     tcase_add_test(tests, the_lowest_temperatures_are_greedy);
     tcase_add_test(tests, a_seed_has_64_bits);
     tcase_add_test(tests, logits_are_of_the_last_row);
     tcase_add_test(tests, a_missing_signal_ends_with_a_report);
+    tcase_add_loop_test(tests, flags_have_the_bits_of_counters, 0, 3);
+    tcase_add_loop_test(tests, flags_have_close_logits, 0, 2);
+    tcase_add_loop_test(tests, a_ragged_batch_with_flags, 0, 2);
+    tcase_add_test(tests, a_word_that_nobody_writes_ends_with_a_report);
     tcase_add_test(tests, a_runaway_queue_is_caught);
     tcase_add_test(tests, a_rejected_program_is_not_opened);
     return fixture_main("cpu", tests);

@@ -21,14 +21,15 @@
 /* ---- a driver ------------------------------------------------------------------------------- */
 
 static struct {
-    int calls, fail_at; /* the fail_at-th call from now fails; 0: none */
-    int failure;        /* with this */
-    size_t free_bytes;  /* of the device */
-    int sms, blocks;    /* multiprocessors; blocks each takes */
-    int queries;        /* that say "not ready" */
+    atomic_int calls;  /* from several threads while weights are uploaded */
+    int fail_at;       /* the fail_at-th call from now fails; 0: none */
+    int failure;       /* with this */
+    size_t free_bytes; /* of the device */
+    int sms, blocks;   /* multiprocessors; blocks each takes */
+    int queries;       /* that say "not ready" */
     void (*kernel)(const mgl_device_launch *launch);
     mgl_device_launch launch;
-    int launches, contexts, allocations, modules, streams; /* alive */
+    int launches, contexts, allocations, modules, streams, events; /* alive */
 } fake;
 
 static int result(void)
@@ -197,6 +198,11 @@ static int fake_copy_in(mgl_cu_address to, const void *from, size_t bytes)
     memcpy((void *)(uintptr_t)to, from, bytes);
     return result();
 }
+static int fake_copy_in_async(mgl_cu_address to, const void *from, size_t bytes, void *stream)
+{
+    ck_assert_ptr_eq(stream, &fake.streams);
+    return fake_copy_in(to, from, bytes);
+}
 static int fake_copy_out(void *to, mgl_cu_address from, size_t bytes)
 {
     memcpy(to, (void *)(uintptr_t)from, bytes);
@@ -249,6 +255,83 @@ static int fake_stream_synchronize(void *stream)
 {
     (void)stream;
     return result();
+}
+
+static int fake_event_create(void **event, unsigned flags)
+{
+    (void)flags;
+    int code = result();
+    *event = code ? NULL : &fake.events;
+    fake.events += !code;
+    return code;
+}
+static int fake_event_destroy(void *event)
+{
+    ck_assert_ptr_eq(event, &fake.events);
+    fake.events--;
+    return 0;
+}
+static int fake_event_record(void *event, void *stream)
+{
+    ck_assert_ptr_eq(event, &fake.events);
+    ck_assert_ptr_eq(stream, &fake.streams);
+    return result();
+}
+static int fake_event_synchronize(void *event)
+{
+    ck_assert_ptr_eq(event, &fake.events);
+    return result();
+}
+static int fake_event_elapsed(float *milliseconds, void *start, void *end)
+{
+    (void)start, (void)end;
+    *milliseconds = 2;
+    return result();
+}
+
+/* What the machine itself never calls. */
+static int fake_device_bus_id(char *id, int length, int device)
+{
+    (void)id, (void)length, (void)device;
+    ck_abort_msg("called");
+}
+static int fake_launch(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                       void *stream, void **arguments, void **extra)
+{
+    (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y;
+    (void)block_z, (void)shared_bytes, (void)stream, (void)arguments, (void)extra;
+    ck_abort_msg("called");
+}
+static int fake_capture_begin(void *stream, int mode)
+{
+    (void)stream, (void)mode;
+    ck_abort_msg("called");
+}
+static int fake_capture_end(void *stream, void **graph)
+{
+    (void)stream, (void)graph;
+    ck_abort_msg("called");
+}
+static int fake_graph_instantiate(void **executable, void *graph, unsigned long long flags)
+{
+    (void)executable, (void)graph, (void)flags;
+    ck_abort_msg("called");
+}
+static int fake_graph_launch(void *executable, void *stream)
+{
+    (void)executable, (void)stream;
+    ck_abort_msg("called");
+}
+static int fake_graph_destroy(void *graph)
+{
+    (void)graph;
+    ck_abort_msg("called");
+}
+static int fake_graph_release(void *executable)
+{
+    (void)executable;
+    ck_abort_msg("called");
 }
 
 static const mgl_cu fake_cu = {
@@ -346,8 +429,10 @@ static void setup(void)
     mgl_cu_override(&fake_cu);
     mgl_nvrtc_override(&fake_nvrtc);
     graph = random_graph(&tiny_model, 64, true, MGL_F32, 1);
-    program = program_for(graph, "sm_90a:4",
-                          &(device_options){.dtype = MGL_BF16, .capacity = 32, .sequences = 2});
+    program = program_for(
+        graph, "sm_90a:4",
+        &(device_options){
+            .dtype = MGL_BF16, .capacity = 32, .sequences = 2, .exchange = MGL_EXCHANGE_COUNTERS});
 }
 
 static void teardown(void)
@@ -381,6 +466,7 @@ static void nothing_is_left(void)
     ck_assert_int_eq(fake.allocations, 0);
     ck_assert_int_eq(fake.modules, 0);
     ck_assert_int_eq(fake.streams, 0);
+    ck_assert_int_eq(fake.events, 0);
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -534,6 +620,117 @@ START_TEST(tokens_are_handed_out_in_order)
     ck_assert_int_eq(heard[2], 9);
     ok(mgl_vm_get_logits(vm, logits, &err), err);
     mgl_vm_close(vm);
+    nothing_is_left();
+}
+END_TEST
+
+/* The device's clock: 2 ms by the planted events. */
+START_TEST(a_launch_is_timed_by_the_device)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    ok(open_vm(&vm, &err), err);
+    ok(run_vm(vm, &report, &err), err);
+    ck_assert_double_eq_tol(report.device_s, 0.002, 1e-9);
+    mgl_vm_close(vm);
+}
+END_TEST
+
+/* A fill of the weights that marks the first byte of every tape. */
+static mgl_status mark_tapes(void *user, const mgl_program *of, const mgl_vm_places *places,
+                             mgl_error *err)
+{
+    int *calls = user;
+    if (++*calls == 2)
+        return mgl_fail(err, MGL_DEVICE, "fill", "planted by a test");
+    for (int q = 0; q < of->queue_count; q++) {
+        unsigned char *tape = (unsigned char *)(uintptr_t)places->tapes[q];
+        ck_assert_int_eq(tape[0], 0);
+        tape[0] = (unsigned char)(q + 1);
+    }
+    return MGL_OK;
+}
+
+static void check_marks(const mgl_device_launch *launch)
+{
+    const mgl_device_queue *queues = (const mgl_device_queue *)(uintptr_t)launch->queues;
+    for (int q = 0; q < program->queue_count; q++) {
+        const unsigned char *tape = (const unsigned char *)(uintptr_t)queues[q].tape;
+        ck_assert_int_eq(tape[0], q + 1);
+        ck_assert_int_eq(tape[1], 0);
+    }
+}
+
+static mgl_weights *uploaded; /* what every tape must be */
+
+static void check_tapes(const mgl_device_launch *launch)
+{
+    const mgl_device_queue *queues = (const mgl_device_queue *)(uintptr_t)launch->queues;
+    for (int q = 0; q < program->queue_count; q++) {
+        size_t bytes = mgl_weights_bytes(program, q);
+        char *wanted = mgl_alloc(bytes + 1);
+        ck_assert_int_eq(mgl_weights_write(uploaded, q, wanted, NULL), MGL_OK);
+        ck_assert_mem_eq((const char *)(uintptr_t)queues[q].tape, wanted, bytes);
+        mgl_free(wanted);
+    }
+    two_tokens(launch);
+}
+
+/* From the graph, and from pieces that somebody made before. */
+START_TEST(every_byte_of_the_weights_is_uploaded)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    ok(mgl_weights_pack(program, graph, &uploaded, &err), err);
+    mgl_vm_options options = {
+        .kind = MGL_VM_CUDA, .unchecked = true, .weights = _i ? uploaded : NULL};
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    fake.kernel = check_tapes;
+    ok(run_vm(vm, &report, &err), err);
+    mgl_vm_close(vm);
+    mgl_weights_close(uploaded);
+    nothing_is_left();
+}
+END_TEST
+
+START_TEST(a_kernel_that_fits_is_not_compiled)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    char key[MGL_SHA256_HEX];
+    mgl_cuda_kernel_key(program, "sm_90a", false, key);
+    mgl_vm_kernel kernels[2] = {{"sm_80", key, "other code", 10},
+                                {"sm_90a", key, "machine code", 12}};
+    mgl_vm_options options = {
+        .kind = MGL_VM_CUDA, .unchecked = true, .kernels = kernels, .kernel_count = 2};
+    nvrtc_compiles = 0;
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    mgl_vm_close(vm);
+    ck_assert_int_eq(nvrtc_compiles, 0);
+    key[0] = key[0] == 'f' ? '0' : 'f'; /* of other sources */
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    mgl_vm_close(vm);
+    ck_assert_int_eq(nvrtc_compiles, 1);
+}
+END_TEST
+
+/* Weights made in place: nothing is packed, and a failure there is a failure to open. */
+START_TEST(weights_may_be_made_in_place)
+{
+    mgl_error err;
+    mgl_vm *vm = NULL;
+    mgl_vm_report report;
+    int calls = 0;
+    mgl_vm_options options = {
+        .kind = MGL_VM_CUDA, .unchecked = true, .fill = mark_tapes, .fill_user = &calls};
+    fake.kernel = check_marks;
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    ok(run_vm(vm, &report, &err), err);
+    mgl_vm_close(vm);
+    ck_assert_int_eq(mgl_vm_open(program, graph, &options, &vm, &err), MGL_DEVICE);
+    ck_assert_str_eq(err.where, "fill");
     nothing_is_left();
 }
 END_TEST
@@ -750,6 +947,10 @@ int main(void)
     tcase_add_test(tests, the_drivers_name_for_an_error_is_told);
     tcase_add_test(tests, a_kernel_is_compiled_once);
     tcase_add_test(tests, tokens_are_handed_out_in_order);
+    tcase_add_test(tests, a_launch_is_timed_by_the_device);
+    tcase_add_loop_test(tests, every_byte_of_the_weights_is_uploaded, 0, 2);
+    tcase_add_test(tests, a_kernel_that_fits_is_not_compiled);
+    tcase_add_test(tests, weights_may_be_made_in_place);
     tcase_add_test(tests, every_launch_starts_from_zero);
     tcase_add_test(tests, the_kernel_is_told_to_end);
     tcase_add_test(tests, the_watchdog_names_the_wait_to_blame);

@@ -392,6 +392,36 @@ START_TEST(a_deadlock_is_reported)
 }
 END_TEST
 
+/* The same with flags: words that nobody writes. */
+START_TEST(words_that_do_not_come_are_reported)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    device_options options = {
+        .dtype = MGL_F32, .capacity = CAPACITY, .queues = 6, .exchange = MGL_EXCHANGE_FLAGS};
+    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
+    mgl_program *bad = device_program(graph, &options);
+    mgl_vm *vm;
+    mgl_vm_options open = {.kind = MGL_VM_CUDA, .unchecked = true, .deadline_ms = 500};
+    int32_t prompt[3];
+    fill_prompt(prompt, 3, graph->geometry.vocab, 1);
+    int task = bad->task_count - 1;
+    while (bad->tasks[task].op != MGL_OP_LINEAR_ADD)
+        task--;
+    bad->tasks[task].out.count = 1; /* the copy of the last layer's output is left out */
+    ok(mgl_vm_open(bad, graph, &open, &vm, &err), err);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = NEW};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    double start = mgl_clock_s();
+    ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_WATCHDOG);
+    ck_assert_double_le(mgl_clock_s() - start, 2.0);
+    ck_assert_msg(strstr(err.message, "words of x to be written"), "%s", err.message);
+    mgl_vm_close(vm);
+    mgl_program_free(bad);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* What cannot be resident at once is refused with numbers, not launched. */
 START_TEST(too_many_queues_are_refused)
 {
@@ -425,6 +455,7 @@ int main(void)
     tcase_add_test(tests, an_end_token_ends_a_reply);
     tcase_add_test(tests, a_reply_can_be_ended);
     tcase_add_loop_test(tests, a_deadlock_is_reported, 0, 5);
+    tcase_add_test(tests, words_that_do_not_come_are_reported);
     tcase_add_test(tests, too_many_queues_are_refused);
     tcase_add_test(tests, long_replies_are_bit_identical);
     return fixture_main("cuda_run", tests);

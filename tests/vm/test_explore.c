@@ -206,12 +206,203 @@ START_TEST(finds_an_uninitialised_read)
 }
 END_TEST
 
+/* ---- flags ---------------------------------------------------------------------------------- */
+
+static mgl_program *flag_program(const mgl_graph *graph, int queues, int splits)
+{
+    return fixture_program(graph, &(fixture_options){.queues = queues,
+                                                     .splits = splits,
+                                                     .rows = 4,
+                                                     .sequences = 2,
+                                                     .capacity = 8,
+                                                     .exchange = 2});
+}
+
+START_TEST(finds_nothing_in_programs_with_flags)
+{
+    static const int queues[] = {1, 2, 3, 7};
+    mgl_graph *graph = random_graph(&small_model, 16, true, MGL_F32, 31);
+    mgl_program *program = flag_program(graph, queues[_i / 2], 1 + _i % 2 * 2);
+    mgl_explore_report report = explore(program, graph, seeds / 4);
+    ck_assert_msg(report.finding == MGL_FOUND_NOTHING, "%d queues, seed %llu: %s", queues[_i / 2],
+                  (unsigned long long)report.seed, report.message);
+    ck_assert_int_eq(report.epochs, 3);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Three sets, and eight: more than there are epochs. */
+START_TEST(finds_nothing_with_more_sets)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 32);
+    mgl_program *program = flag_program(graph, 3, 1);
+    for (int i = 0; i < program->buffer_count; i++)
+        if (program->buffers[i].sets > 1)
+            program->buffers[i].sets = 3 + 5 * _i;
+    mgl_explore_report report = explore(program, graph, 100);
+    ck_assert_msg(report.finding == MGL_FOUND_NOTHING, "%s", report.message);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Takes region `nth` from a clear, the order of the others as it comes. */
+static void drop_cleared(mgl_program *program, mgl_task *clear, int nth)
+{
+    program->regions[clear->out.first + nth] =
+        program->regions[clear->out.first + clear->out.count - 1];
+    clear->out.count--;
+}
+
+/* Each region of each clear left out: each shows, with the words' old writer. */
+START_TEST(every_missing_clear_is_found)
+{
+    int checked = 0;
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 33);
+    for (int t = 0, nth = 0, tasks = 1; t < tasks; nth++) {
+        mgl_program *program = flag_program(graph, 3, 1 + _i);
+        mgl_task *task = &program->tasks[t];
+        tasks = program->task_count;
+        if (task->op == MGL_OP_CLEAR && nth < task->out.count) {
+            drop_cleared(program, task, nth);
+            check_found(program, graph, MGL_FOUND_STALE, "in epoch 0");
+            checked++;
+        } else {
+            mgl_program_free(program);
+            t++;
+            nth = -1;
+        }
+    }
+    ck_assert_int_gt(checked, 10);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Behind head, whose signal sample waits for, nothing orders a clear before the next epoch. */
+START_TEST(finds_a_late_clear)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 34);
+    mgl_program *program = flag_program(graph, 2, 1);
+    mgl_task *head = task_of(program, 1, MGL_OP_HEAD, 0), copy = head[-1];
+    ck_assert_int_eq(copy.op, MGL_OP_CLEAR);
+    head[-1] = *head;
+    *head = copy;
+    check_found(program, graph, MGL_FOUND_RACE, "(clear)");
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* The residual changes hands: o writes it on one queue, down adds to it on the other. Between them
+ * are flag edges alone. */
+START_TEST(flags_order_no_other_words)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 35);
+    mgl_program *program = flag_program(graph, 2, 1);
+    mgl_task *a = task_of(program, 0, MGL_OP_LINEAR_ADD, 1);
+    mgl_task *b = task_of(program, 1, MGL_OP_LINEAR_ADD, 1);
+    for (int i = a->in.first + 1, j = b->in.first + 1; i < a->out.first + a->out.count; i++, j++) {
+        mgl_region copy = program->regions[i];
+        program->regions[i] = program->regions[j];
+        program->regions[j] = copy;
+    }
+    check_found(program, graph, MGL_FOUND_RACE, "reads r, and nothing orders that");
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(finds_a_reader_without_flag)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 36);
+    mgl_program *program = flag_program(graph, 2, 1);
+    program->regions[task_of(program, 1, MGL_OP_NORM_LINEAR, 0)->in.first].flag = false;
+    mgl_explore_report report = explore(program, graph, 50);
+    ck_assert_msg(report.finding == MGL_FOUND_RACE || report.finding == MGL_FOUND_UNINITIALISED,
+                  "finding %d: %s", (int)report.finding, report.message);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(finds_a_writer_without_flag)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 37);
+    mgl_program *program = flag_program(graph, 2, 1);
+    program->regions[task_of(program, 1, MGL_OP_NORM_SWIGLU, 0)->out.first].flag = false;
+    check_found(program, graph, MGL_FOUND_RACE, "(norm_swiglu)");
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(finds_a_word_that_nobody_writes)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 38);
+    mgl_program *program = flag_program(graph, 2, 1);
+    /* the last two words of the input of layer 0 */
+    mgl_task *embed = task_of(program, 1, MGL_OP_EMBED, 0);
+    program->regions[embed->in.first].ranges[1].hi -= 2;
+    program->regions[embed->out.first].ranges[1].hi -= 2;
+    program->regions[embed->out.first + 1].ranges[1].hi -= 2;
+    check_found(program, graph, MGL_FOUND_STUCK, "waits for words of l0.x");
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(finds_two_writers_of_a_word)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 39);
+    mgl_program *program = flag_program(graph, 2, 1);
+    mgl_task *a = task_of(program, 0, MGL_OP_EMBED, 0), *b = task_of(program, 1, MGL_OP_EMBED, 0);
+    program->regions[b->out.first + 1] = program->regions[a->out.first + 1];
+    check_found(program, graph, MGL_FOUND_RACE, "have a writer in this epoch");
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(finds_a_reader_before_its_writer)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 40);
+    mgl_program *program = flag_program(graph, 2, 1);
+    mgl_task *attend = task_of(program, 0, MGL_OP_ATTEND, 0), copy = *attend;
+    mgl_task *o = task_of(program, 0, MGL_OP_LINEAR_ADD, 0);
+    *attend = *o;
+    *o = copy;
+    check_found(program, graph, MGL_FOUND_STUCK, "waits for words of l0.att");
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* What the CPU VM gives is what explore finds, and anything else is a finding. */
+START_TEST(compares_with_a_run)
+{
+    mgl_error err;
+    mgl_vm_report wanted;
+    mgl_explore_report report;
+    int32_t other[] = {-1, -1, -1};
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 41);
+    mgl_program *program = tiny_program(graph, 2, 1);
+    mgl_vm *vm = fixture_vm(program, graph, true);
+    ok(mgl_vm_run(vm, &request, &wanted, &err), err);
+    mgl_explore_options options = {
+        .request = &request, .seed = 1, .seeds = 5, .plain = true, .wanted = &wanted};
+    ok(mgl_explore(program, graph, &options, &report, &err), err);
+    ck_assert_int_eq(report.finding, MGL_FOUND_NOTHING);
+    wanted.output[1] = other;
+    ok(mgl_explore(program, graph, &options, &report, &err), err);
+    ck_assert_int_eq(report.finding, MGL_FOUND_DIFFERENCE);
+    ck_assert_str_eq(report.message, "sequence 1: tokens or scores differ from those wanted");
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(survives_running_out_of_memory)
 {
     mgl_error err;
     mgl_explore_report report;
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 29);
-    mgl_program *program = tiny_program(graph, 2, 1);
+    mgl_program *program = _i ? flag_program(graph, 2, 1) : tiny_program(graph, 2, 1);
     mgl_explore_options options = {.request = &request, .seeds = 2};
     mgl_status status = MGL_NO_MEMORY;
     for (uint64_t n = 1; status != MGL_OK; n++) {
@@ -235,7 +426,18 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, 5);
     tcase_add_loop_test(tests, finds_nothing_with_splits, 0, 5);
     tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 2);
-    tcase_add_test(tests, survives_running_out_of_memory);
+    tcase_add_loop_test(tests, finds_nothing_in_programs_with_flags, 0, 8);
+    tcase_add_loop_test(tests, finds_nothing_with_more_sets, 0, 2);
+    tcase_add_loop_test(tests, every_missing_clear_is_found, 0, 2);
+    tcase_add_test(tests, finds_a_late_clear);
+    tcase_add_test(tests, flags_order_no_other_words);
+    tcase_add_test(tests, finds_a_reader_without_flag);
+    tcase_add_test(tests, finds_a_writer_without_flag);
+    tcase_add_test(tests, finds_a_word_that_nobody_writes);
+    tcase_add_test(tests, finds_two_writers_of_a_word);
+    tcase_add_test(tests, finds_a_reader_before_its_writer);
+    tcase_add_test(tests, compares_with_a_run);
+    tcase_add_loop_test(tests, survives_running_out_of_memory, 0, 2);
     tcase_add_test(tests, finds_an_unwritten_cache);
     tcase_add_test(tests, finds_a_deadlock);
     tcase_add_test(tests, finds_an_early_exit);

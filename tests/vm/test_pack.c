@@ -5,7 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/memory.h"
+#include "vm/image.h"
 
 static const mgl_geometry shapes[] = {
     {72, 1, 3, 1, 32, 500, 1213, 1e-5f},
@@ -80,6 +82,7 @@ static mgl_program *one_segment(const mgl_graph *graph, mgl_dtype dtype, mgl_seg
     ok(mgl_program_new(&program, &err), err);
     program->geometry = *m;
     program->dtype = dtype;
+    program->exec.warps = 1; /* which leaves the blocks in their order */
     if (segment.layout == MGL_LAYOUT_G8) {
         mgl_program_add_tensor(program, "k", "model.layers.0.self_attn.k_proj.weight", dtype, 2,
                                m->kv_heads * m->head_dim, m->hidden);
@@ -127,6 +130,31 @@ START_TEST(bytes_lie_where_the_layout_says)
             c = 0;
         ck_assert_float_eq(tape[256 + i], wanted[c]);
     }
+    mgl_free(tape);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Compiled models hold tapes: when these sums change, files that were written before would be misread,
+ * and MGL_TAPE_LAYOUT has to be raised with them. */
+START_TEST(the_layout_has_a_number)
+{
+    static const uint64_t sums[2] = {553358778826901050, 12048001928100897221u};
+    mgl_error err;
+    mgl_graph *graph = random_graph(&shapes[0], 64, true, MGL_BF16, 6);
+    mgl_segment segment = {.tensor = 0,
+                           .tensor2 = _i ? 1 : -1,
+                           .layout = _i ? MGL_LAYOUT_G8X2 : MGL_LAYOUT_G8,
+                           .row_hi = 30,
+                           .col_hi = 72};
+    mgl_program *program = one_segment(graph, MGL_BF16, segment);
+    program->exec.warps = 2;
+    size_t bytes = (size_t)program->queues[0].tape_bytes;
+    char *tape = mgl_alloc_zero(bytes, 1);
+    ok(mgl_pack_tape(program, graph, 0, tape, &err), err);
+    ck_assert_int_eq(MGL_TAPE_LAYOUT, 1);
+    ck_assert_uint_eq(mgl_checksum(tape, bytes), sums[_i]);
     mgl_free(tape);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -210,6 +238,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, unpacking_is_the_inverse, 0, 9);
     tcase_add_loop_test(tests, bytes_lie_where_the_layout_says, 0, 2);
+    tcase_add_loop_test(tests, the_layout_has_a_number, 0, 2);
     tcase_add_test(tests, const_buffers_hold_their_source);
     tcase_add_test(tests, errors_name_the_tensor);
     return fixture_main("pack", tests);

@@ -1,8 +1,8 @@
 /*
  * The CPU VM: runs any program on one thread, round and round over the queues, each until a wait of
- * its next task is not met. It obeys the waits and assumes no order beyond them, so it runs
- * whatever the validator accepts, and comes to a halt, with an error that says where, on what can
- * not go on.
+ * its next task is not met or a word that it reads is not written. It obeys waits and flags and
+ * assumes no order beyond them, so it runs whatever the validator accepts, and comes to a halt,
+ * with an error that says where, on what can not go on.
  */
 #include <stdio.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static bool run_queue(struct run *run, int q, int most_epochs, bool *progress)
 {
     mgl_machine *m = &run->cpu->machine;
     const mgl_cpu_queue *queue = &m->queues[q];
-    while (!queue->left && !mgl_machine_blocked(m, q)) {
+    while (!queue->left && !mgl_machine_blocked(m, q) && !mgl_machine_unwritten(m, q)) {
         if (queue->epoch > most_epochs)
             return false;
         mgl_op op = m->program->tasks[mgl_machine_task(m, q)].op;
@@ -195,7 +195,8 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                        .get_facts = get_facts_cpu};
     mgl_status status = cpu->logits ? MGL_OK : mgl_fail_memory(err, vocab * sizeof *cpu->logits);
     if (!status)
-        status = mgl_machine_open(&cpu->machine, program, graph, options->plain, err);
+        status =
+            mgl_machine_open(&cpu->machine, program, graph, options->weights, options->plain, err);
     if (status) {
         close_cpu(&cpu->vm);
         return status;

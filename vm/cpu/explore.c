@@ -2,7 +2,8 @@
  * One interleaving is a run of the machine in which, before each step, one of the queues that can
  * run is chosen at random; every access goes through the shadow (shadow.h) first. Activations are
  * poisoned with NaN at each epoch edge, so that a stale value which the shadow would let pass still
- * shows in the tokens.
+ * shows in the tokens. Flag words (words.h) are left as they are, and come into sight in steps of
+ * their own.
  */
 #include "vm/cpu/explore.h"
 
@@ -11,11 +12,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "vm/cpu/shadow.h"
+#include "vm/cpu/words.h"
 
 struct explorer {
     mgl_machine machine;
     mgl_shadow *shadow;
+    mgl_words *words;
     const mgl_explore_options *options;
     mgl_explore_report *report;
     uint64_t random;   /* state of the generator */
@@ -23,8 +25,9 @@ struct explorer {
     int *runnable;     /* (queues) */
     int *entered;      /* (queues) the epoch that a queue last entered; -1: none */
     int32_t *expected; /* the first interleaving's output, then its scores' bits */
-    size_t words;      /* of output and of scores each */
+    size_t words_each; /* of output and of scores each */
     int most_epochs;
+    int eager; /* of 16 steps, those that bring flag words into sight */
 };
 
 /* splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014). */
@@ -90,6 +93,23 @@ static bool report_stuck(struct explorer *x)
     return found(x, MGL_FOUND_STUCK);
 }
 
+static bool report_stale(struct explorer *x, const mgl_stale *s)
+{
+    static const char *const does[] = {
+        [MGL_STALE_READ] = "reads flag words of %s that are not of its epoch: they were written by",
+        [MGL_WRITTEN_TWICE] = "writes flag words of %s that have a writer in this epoch:",
+        [MGL_NOT_CLEARED] = "writes flag words of %s that nobody cleared after the write by"};
+    const mgl_machine *m = &x->machine;
+    char now[96], other[96] = "nobody", verb[128];
+    describe(m, s->task, now, sizeof now);
+    if (s->other >= 0)
+        describe(m, s->other, other, sizeof other);
+    snprintf(verb, sizeof verb, does[s->kind], m->program->buffers[s->buffer].name);
+    snprintf(x->report->message, sizeof x->report->message, "epoch %d: %s %s %s in epoch %d",
+             s->epoch, now, verb, other, s->other_epoch);
+    return found(x, s->kind == MGL_WRITTEN_TWICE ? MGL_FOUND_RACE : MGL_FOUND_STALE);
+}
+
 /* Queue q has executed enter: does it leave where others run, or run where others left? */
 static bool check_exit(struct explorer *x, int q, int epoch)
 {
@@ -111,14 +131,27 @@ static bool check_exit(struct explorer *x, int q, int epoch)
 }
 
 /* After a sample: no value of this epoch may count in the next. All ones is a NaN. */
-static void poison(const mgl_machine *m)
+static void poison(struct explorer *x)
 {
+    const mgl_machine *m = &x->machine;
     for (int i = 0; i < m->program->buffer_count; i++)
-        if (m->program->buffers[i].space == MGL_SPACE_ACT)
+        if (m->program->buffers[i].space == MGL_SPACE_ACT && !mgl_words_has(x->words, i))
             memset(m->buffers[i], 0xFF, mgl_buffer_bytes(&m->program->buffers[i]));
 }
 
 /* ---- one interleaving ------------------------------------------------------------------------ */
+
+/* The checks before a task; true when they show something. */
+static bool begin(struct explorer *x, int q, mgl_status *status, mgl_error *err)
+{
+    mgl_stale stale;
+    mgl_conflict conflict = mgl_shadow_begin(x->shadow, q);
+    if (conflict.kind != MGL_NO_CONFLICT)
+        return report_conflict(x, q, &conflict);
+    if (!mgl_words_begin(x->words, q, &stale))
+        *status = mgl_fail_memory(err, 0);
+    return !*status && stale.kind != MGL_NO_STALE && report_stale(x, &stale);
+}
 
 /* Executes the next task of queue q; true when it shows something. */
 static bool step(struct explorer *x, int q, mgl_status *status, mgl_error *err)
@@ -132,14 +165,16 @@ static bool step(struct explorer *x, int q, mgl_status *status, mgl_error *err)
                  x->most_epochs);
         return found(x, MGL_FOUND_STUCK);
     }
-    mgl_conflict conflict = mgl_shadow_begin(x->shadow, q);
-    if (conflict.kind != MGL_NO_CONFLICT)
-        return report_conflict(x, q, &conflict);
+    if (begin(x, q, status, err))
+        return true;
+    if (*status)
+        return false;
     mgl_machine_execute(m, q, false);
+    mgl_words_end(x->words);
     if (!m->queues[q].left && !mgl_shadow_end(x->shadow, q, task))
         *status = mgl_fail_memory(err, 0);
     if (op == MGL_OP_SAMPLE)
-        poison(m);
+        poison(x);
     return op == MGL_OP_ENTER && check_exit(x, q, epoch);
 }
 
@@ -150,7 +185,7 @@ static int find_runnable(struct explorer *x)
     for (int q = 0; q < queues; q++) {
         if (x->machine.queues[q].left)
             left++;
-        else if (!mgl_machine_blocked(&x->machine, q))
+        else if (!mgl_machine_blocked(&x->machine, q) && !mgl_machine_unwritten(&x->machine, q))
             x->runnable[count++] = q;
     }
     return left == queues ? -1 : count;
@@ -172,23 +207,72 @@ static int choose(struct explorer *x, uint64_t seed, int count)
     return best;
 }
 
-static bool explore_once(struct explorer *x, uint64_t seed, mgl_status *status, mgl_error *err)
+/* Brings any of the hidden flag words into sight; true when that shows something. */
+static bool show(struct explorer *x)
 {
+    mgl_stale stale = mgl_words_show(x->words, below(x, mgl_words_hidden(x->words)));
+    return stale.kind != MGL_NO_STALE && report_stale(x, &stale);
+}
+
+static mgl_status start(struct explorer *x, uint64_t seed, mgl_error *err)
+{
+    static const int eager[] = {1, 4, 8, 15};
     mgl_machine *m = &x->machine;
-    int count;
-    *status = mgl_machine_start(m, x->options->request, &x->most_epochs, err);
+    mgl_status status = mgl_machine_start(m, x->options->request, &x->most_epochs, err);
     mgl_shadow_reset(x->shadow);
-    poison(m);
+    mgl_words_reset(x->words, seed);
+    poison(x);
     x->random = seed * 0xD1342543DE82EF95;
+    x->eager = eager[below(x, 4)];
     for (int q = 0; q < m->program->queue_count; q++) {
         x->entered[q] = -1;
         x->priorities[q] = below(x, 1 << 20);
     }
+    return status;
+}
+
+static bool explore_once(struct explorer *x, uint64_t seed, mgl_status *status, mgl_error *err)
+{
+    int count;
+    *status = start(x, seed, err);
     while (!*status && (count = find_runnable(x)) >= 0) {
-        if (count == 0)
+        bool hidden = mgl_words_hidden(x->words) > 0;
+        if (count == 0 && !hidden)
             return report_stuck(x);
-        if (step(x, choose(x, seed, count), status, err))
+        bool shows = hidden && (count == 0 || below(x, 16) < x->eager);
+        if (shows ? show(x) : step(x, choose(x, seed, count), status, err))
             return true;
+    }
+    while (!*status && mgl_words_hidden(x->words))
+        if (show(x))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const mgl_machine *m, const mgl_vm_report *wanted, int sequence)
+{
+    const int32_t *state =
+        mgl_machine_words(m, m->io.sequence) + (ptrdiff_t)sequence * MGL_SEQUENCE_WORDS;
+    size_t first = (size_t)sequence * (size_t)m->program->limits.capacity;
+    size_t produced = (size_t)state[MGL_SEQUENCE_PRODUCED];
+    size_t scored = wanted->score[sequence] ? (size_t)state[MGL_SEQUENCE_PROMPT] : 0;
+    return state[MGL_SEQUENCE_PRODUCED] == wanted->produced[sequence] &&
+           state[MGL_SEQUENCE_STATE] == wanted->state[sequence] &&
+           !memcmp(mgl_machine_words(m, m->io.output) + first, wanted->output[sequence],
+                   produced * sizeof(int32_t)) &&
+           (scored == 0 || !memcmp(mgl_machine_words(m, m->io.score) + first,
+                                   wanted->score[sequence], scored * sizeof(float)));
+}
+
+/* Compares tokens and scores with those of a run. */
+static bool check_wanted(struct explorer *x)
+{
+    for (int s = 0; s < x->options->request->count; s++) {
+        if (is_wanted(&x->machine, x->options->wanted, s))
+            continue;
+        snprintf(x->report->message, sizeof x->report->message,
+                 "sequence %d: tokens or scores differ from those wanted", s);
+        return found(x, MGL_FOUND_DIFFERENCE);
     }
     return false;
 }
@@ -200,13 +284,15 @@ static bool check_result(struct explorer *x, bool first)
     const mgl_machine *m = &x->machine;
     const int32_t *output = mgl_machine_words(m, m->io.output);
     const int32_t *score = mgl_machine_words(m, m->io.score);
-    size_t bytes = x->words * sizeof *output;
+    size_t bytes = x->words_each * sizeof *output;
+    if (x->options->wanted && check_wanted(x))
+        return true;
     if (first) {
         memcpy(x->expected, output, bytes);
-        memcpy(x->expected + x->words, score, bytes);
+        memcpy(x->expected + x->words_each, score, bytes);
         return false;
     }
-    if (!memcmp(x->expected, output, bytes) && !memcmp(x->expected + x->words, score, bytes))
+    if (!memcmp(x->expected, output, bytes) && !memcmp(x->expected + x->words_each, score, bytes))
         return false;
     snprintf(x->report->message, sizeof x->report->message,
              "tokens or scores differ from those of seed %llu",
@@ -217,23 +303,26 @@ static bool check_result(struct explorer *x, bool first)
 static mgl_status open_explorer(struct explorer *x, const mgl_program *program,
                                 const mgl_graph *graph, mgl_error *err)
 {
-    mgl_status status = mgl_machine_open(&x->machine, program, graph, x->options->plain, err);
+    mgl_status status = mgl_machine_open(&x->machine, program, graph, NULL, x->options->plain, err);
     if (!status)
         status = mgl_shadow_open(&x->machine, &x->shadow, err);
+    if (!status)
+        status = mgl_words_open(&x->machine, x->shadow, &x->words, err);
     if (status)
         return status;
     size_t queues = (size_t)program->queue_count;
-    x->words = (size_t)mgl_buffer_elements(&program->buffers[x->machine.io.output]);
+    x->words_each = (size_t)mgl_buffer_elements(&program->buffers[x->machine.io.output]);
     x->priorities = mgl_alloc_zero(queues, sizeof *x->priorities);
     x->runnable = mgl_alloc_zero(queues, sizeof *x->runnable);
     x->entered = mgl_alloc_zero(queues, sizeof *x->entered);
-    x->expected = mgl_alloc_zero(2 * x->words, sizeof *x->expected);
+    x->expected = mgl_alloc_zero(2 * x->words_each, sizeof *x->expected);
     return x->priorities && x->runnable && x->entered && x->expected ? MGL_OK
                                                                      : mgl_fail_memory(err, 0);
 }
 
 static void close_explorer(struct explorer *x)
 {
+    mgl_words_close(x->words);
     mgl_shadow_close(x->shadow);
     mgl_machine_close(&x->machine);
     mgl_free(x->priorities);

@@ -11,11 +11,13 @@
 
 typedef enum mgl_finding {
     MGL_FOUND_NOTHING,
-    MGL_FOUND_RACE,          /* two accesses to one element, one a write, and nothing orders them */
+    MGL_FOUND_RACE,          /* two accesses to one element, one a write, and nothing orders them;
+                                a flag edge orders its words alone */
     MGL_FOUND_STUCK,         /* no queue can run, or one runs on beyond the last epoch */
     MGL_FOUND_UNINITIALISED, /* a read of what was not written (an activation: in this epoch) */
+    MGL_FOUND_STALE,         /* flag words of another epoch read, or written over: nobody cleared */
     MGL_FOUND_EARLY_EXIT,    /* a queue leaves at an epoch that another queue runs */
-    MGL_FOUND_DIFFERENCE     /* other tokens or scores than those of the first interleaving */
+    MGL_FOUND_DIFFERENCE     /* other tokens or scores than those wanted */
 } mgl_finding;
 
 typedef struct mgl_explore_options {
@@ -23,6 +25,8 @@ typedef struct mgl_explore_options {
     uint64_t seed;                 /* of the first interleaving; the next ones count up */
     int seeds;                     /* interleavings */
     bool plain;                    /* the reference ops rather than the fast path */
+    const mgl_vm_report *wanted;   /* tokens and scores of a run of the request; NULL: those of the
+                                      first interleaving */
 } mgl_explore_options;
 
 typedef struct mgl_explore_report {

@@ -20,14 +20,6 @@ enum { ALIGNMENT = 64 };
 /* What the machine can not do, whoever let the program through. */
 static mgl_status check_supported(const mgl_program *program, mgl_error *err)
 {
-    for (int i = 0; i < program->buffer_count; i++)
-        if (program->buffers[i].sets != 1)
-            return mgl_fail(err, MGL_REJECTED, program->buffers[i].name,
-                            "the machines do not execute flag edges yet: sets must be 1");
-    for (int i = 0; i < program->region_count; i++)
-        if (program->regions[i].flag)
-            return mgl_fail(err, MGL_REJECTED, program->buffers[program->regions[i].buffer].name,
-                            "the machines do not execute flag edges yet");
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         const mgl_segment *s = &program->segments[task->segments.first];
@@ -39,11 +31,11 @@ static mgl_status check_supported(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-static mgl_status open_buffers(mgl_machine *m, const mgl_graph *graph, mgl_error *err)
+static mgl_status open_buffers(mgl_machine *m, const mgl_weights *weights, mgl_error *err)
 {
     for (int i = 0; i < m->program->buffer_count; i++) {
         const mgl_buffer *b = &m->program->buffers[i];
-        size_t bytes = mgl_buffer_bytes(b);
+        size_t bytes = mgl_buffer_bytes(b) * (size_t)b->sets;
         /* the cache is large and touched as it fills; the rest is aligned for BLAS */
         if (b->space == MGL_SPACE_KV)
             m->buffers[i] = mgl_alloc_zero(bytes, 1);
@@ -55,7 +47,8 @@ static mgl_status open_buffers(mgl_machine *m, const mgl_graph *graph, mgl_error
             m->kv_bytes += bytes;
         if (b->space == MGL_SPACE_CONST) {
             m->const_bytes += bytes;
-            mgl_status status = mgl_pack_const(m->program, graph, i, m->buffers[i], err);
+            mgl_status status =
+                mgl_weights_write(weights, m->program->queue_count + i, m->buffers[i], err);
             if (status)
                 return status;
         } else if (b->space != MGL_SPACE_KV) {
@@ -91,8 +84,8 @@ static mgl_status unpack_task(mgl_machine *m, int task, const void *tape, mgl_er
     return MGL_OK;
 }
 
-/* Packs a queue's tape; unless plain, unpacks it at once and lets it go. */
-static mgl_status open_queue(mgl_machine *m, const mgl_graph *graph, int q, mgl_error *err)
+/* Writes a queue's tape; unless plain, unpacks it at once and lets it go. */
+static mgl_status open_queue(mgl_machine *m, const mgl_weights *weights, int q, mgl_error *err)
 {
     const mgl_queue *queue = &m->program->queues[q];
     size_t bytes = (size_t)queue->tape_bytes;
@@ -101,7 +94,7 @@ static mgl_status open_queue(mgl_machine *m, const mgl_graph *graph, int q, mgl_
         return mgl_fail_memory(err, bytes);
     m->tapes[q] = tape;
     m->tape_bytes += bytes;
-    mgl_status status = mgl_pack_tape(m->program, graph, q, tape, err);
+    mgl_status status = mgl_weights_write(weights, q, tape, err);
     for (int i = 0; i < queue->tasks.count; i++) {
         m->queue_of[queue->tasks.first + i] = q;
         if (!status && !m->plain)
@@ -114,9 +107,18 @@ static mgl_status open_queue(mgl_machine *m, const mgl_graph *graph, int q, mgl_
     return status;
 }
 
-mgl_status mgl_machine_open(mgl_machine *m, const mgl_program *program, const mgl_graph *graph,
-                            bool plain, mgl_error *err)
+static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_error *err)
 {
+    mgl_status status = open_buffers(m, weights, err);
+    for (int q = 0; !status && q < m->program->queue_count; q++)
+        status = open_queue(m, weights, q, err);
+    return status;
+}
+
+mgl_status mgl_machine_open(mgl_machine *m, const mgl_program *program, const mgl_graph *graph,
+                            const mgl_weights *weights, bool plain, mgl_error *err)
+{
+    mgl_weights *packed = NULL;
     m->program = program;
     m->plain = plain;
     m->blas = plain ? mgl_blas_plain() : mgl_blas_get();
@@ -140,9 +142,11 @@ mgl_status mgl_machine_open(mgl_machine *m, const mgl_program *program, const mg
         return mgl_fail_memory(err, 0);
     for (int i = 0; i < program->signal_count; i++)
         m->producers[program->signals[i]]++;
-    status = open_buffers(m, graph, err);
-    for (int q = 0; !status && q < program->queue_count; q++)
-        status = open_queue(m, graph, q, err);
+    if (!weights)
+        status = mgl_weights_pack(program, graph, &packed, err);
+    if (!status)
+        status = load(m, weights ? weights : packed, err);
+    mgl_weights_close(packed);
     return status;
 }
 
@@ -178,6 +182,10 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
         return status;
     memset(m->buffers[m->io.output], 0, mgl_buffer_bytes(&p->buffers[m->io.output]));
     memset(m->buffers[m->io.score], 0, mgl_buffer_bytes(&p->buffers[m->io.score]));
+    for (int i = 0; i < p->buffer_count; i++)
+        if (p->buffers[i].sets > 1) /* no word is written */
+            memset(m->buffers[i], 0xFF,
+                   mgl_buffer_bytes(&p->buffers[i]) * (size_t)p->buffers[i].sets);
     memset(m->counters, 0, (size_t)p->counter_count * sizeof *m->counters);
     memset(m->queues, 0, (size_t)p->queue_count * sizeof *m->queues);
     /* an epoch moves every running sequence on by a position at least */
@@ -205,19 +213,34 @@ const mgl_wait *mgl_machine_blocked(const mgl_machine *m, int q)
     return NULL;
 }
 
+/* The next task of queue q. */
+static mgl_call call_of(const mgl_machine *m, int q)
+{
+    return (mgl_call){.program = m->program,
+                      .task = &m->program->tasks[mgl_machine_task(m, q)],
+                      .buffers = m->buffers,
+                      .tape = m->tapes[q],
+                      .epoch = &m->queues[q].rows,
+                      .scratch = m->scratch};
+}
+
+const mgl_region *mgl_machine_unwritten(const mgl_machine *m, int q)
+{
+    mgl_call call = call_of(m, q);
+    for (int i = 0; i < call.task->in.count; i++)
+        if (mgl_call_in(&call, i)->flag && !mgl_call_written(&call, mgl_call_in(&call, i)))
+            return mgl_call_in(&call, i);
+    return NULL;
+}
+
 void mgl_machine_execute(mgl_machine *m, int q, bool abort)
 {
     const mgl_program *p = m->program;
     mgl_cpu_queue *queue = &m->queues[q];
     int index = mgl_machine_task(m, q);
     const mgl_task *task = &p->tasks[index];
-    mgl_call call = {.program = p,
-                     .task = task,
-                     .buffers = m->buffers,
-                     .tape = m->tapes[q],
-                     .epoch = &queue->rows,
-                     .scratch = m->scratch,
-                     .abort = abort};
+    mgl_call call = call_of(m, q);
+    call.abort = abort;
     if (m->plain || !mgl_fast_execute(m, index, &call))
         mgl_reference_op(task->op)(&call);
     if (task->op == MGL_OP_ENTER && !queue->rows.go) {
@@ -232,24 +255,36 @@ void mgl_machine_execute(mgl_machine *m, int q, bool abort)
     }
 }
 
+/* What queue q waits for: a counter, or the words of a flag region. False when it does not. */
+static bool describe_wait(const mgl_machine *m, int q, char *to, size_t size)
+{
+    const mgl_wait *wait = mgl_machine_blocked(m, q);
+    const mgl_region *region = wait ? NULL : mgl_machine_unwritten(m, q);
+    if (wait)
+        snprintf(to, size, "counter %s: wanted %u, seen %u",
+                 m->program->counters[wait->counter].name, mgl_machine_wanted(m, q, wait),
+                 m->counters[wait->counter]);
+    else if (region)
+        snprintf(to, size, "words of %s that nobody has written",
+                 m->program->buffers[region->buffer].name);
+    return wait || region;
+}
+
 mgl_status mgl_machine_stuck(const mgl_machine *m, mgl_error *err)
 {
     for (int q = 0; q < m->program->queue_count; q++) {
-        const mgl_wait *wait = m->queues[q].left ? NULL : mgl_machine_blocked(m, q);
-        if (!wait)
+        char where[64], what[200];
+        if (m->queues[q].left || !describe_wait(m, q, what, sizeof what))
             continue;
-        char where[64];
         mgl_text line = {0};
         int task = mgl_machine_task(m, q);
         snprintf(where, sizeof where, "queue %d", q);
         mgl_schedule_print_task(m->program, task, &line);
-        mgl_status status = mgl_fail(
-            err, MGL_WATCHDOG, where,
-            "nothing can run: queue %d, task %d (%s), epoch %d waits for counter %s: "
-            "wanted %u, seen %u\n%s",
-            q, m->queues[q].next, mgl_op_get(m->program->tasks[task].op)->name, m->queues[q].epoch,
-            m->program->counters[wait->counter].name, mgl_machine_wanted(m, q, wait),
-            m->counters[wait->counter], line.bytes ? line.bytes : "");
+        mgl_status status =
+            mgl_fail(err, MGL_WATCHDOG, where,
+                     "nothing can run: queue %d, task %d (%s), epoch %d waits for %s\n%s", q,
+                     m->queues[q].next, mgl_op_get(m->program->tasks[task].op)->name,
+                     m->queues[q].epoch, what, line.bytes ? line.bytes : "");
         mgl_text_clear(&line);
         return status;
     }

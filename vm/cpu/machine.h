@@ -9,6 +9,7 @@
 #include "instructions/reference.h"
 #include "vm/cpu/blas.h"
 #include "vm/vm.h"
+#include "vm/weights.h"
 
 /* Where a queue is. */
 typedef struct mgl_cpu_queue {
@@ -34,10 +35,11 @@ typedef struct mgl_machine {
     size_t tape_bytes, const_bytes, kv_bytes;
 } mgl_machine;
 
-/* Loads the program with the weights of graph. Zero-initialise; release with mgl_machine_close,
- * after a failure too. */
+/* Loads the program with `weights`, or, where that is NULL, with those of the graph. Zero-initialise;
+ * release with mgl_machine_close, after a failure too. */
 mgl_status mgl_machine_open(mgl_machine *machine, const mgl_program *program,
-                            const mgl_graph *graph, bool plain, mgl_error *err);
+                            const mgl_graph *graph, const mgl_weights *weights, bool plain,
+                            mgl_error *err);
 void mgl_machine_close(mgl_machine *machine);
 
 /* The start of a launch: counters, queues and the io buffers of the request. The most epochs that a
@@ -53,6 +55,9 @@ static inline int mgl_machine_task(const mgl_machine *machine, int q)
 
 /* The wait that keeps a queue's next task from running, or NULL. */
 const mgl_wait *mgl_machine_blocked(const mgl_machine *machine, int q);
+
+/* The flag region of which a queue's next task has to wait for words, or NULL. */
+const mgl_region *mgl_machine_unwritten(const mgl_machine *machine, int q);
 
 /* What a wait needs in the epoch of queue q. */
 uint32_t mgl_machine_wanted(const mgl_machine *machine, int q, const mgl_wait *wait);

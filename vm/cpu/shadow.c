@@ -16,11 +16,21 @@ enum {
     HOST = -2   /* written by the host before the launch */
 };
 
-/* The last write of a cell; its last reads stand in `reads`. */
-struct cell {
-    int queue, task, epoch; /* queue -1: none that must be ordered */
+/* A write, or a clear; queue -1: none that must be ordered. */
+struct stamp {
+    int queue, task;
     uint32_t clock;
 };
+
+/* What happened to a cell last; its last reads stand in `reads`. */
+struct cell {
+    struct stamp write;
+    struct stamp clear; /* and, in a plain buffer, the write once more */
+    int epoch;          /* of the write */
+};
+
+/* How a task touches a region. */
+enum access { READ, WRITE, FLAG_READ, FLAG_WRITE, CLEAR };
 
 struct read {
     uint32_t clock; /* 0: none since the last write */
@@ -31,6 +41,7 @@ struct plane {
     int64_t *cuts[MGL_MAX_RANK]; /* (cells[i] + 1) where the cells of dimension i begin */
     int64_t cells[MGL_MAX_RANK]; /* 1 beyond the rank */
     int64_t first;               /* of all cells */
+    int64_t size;                /* cells of a set */
     int origin;                  /* NEVER or HOST */
     bool persists;               /* a value of an earlier epoch counts */
 };
@@ -146,6 +157,7 @@ static bool make_planes(mgl_shadow *shadow)
             count *= plane->cells[dim];
         }
         plane->first = shadow->cell_count;
+        plane->size = count;
         plane->origin = b->space == MGL_SPACE_CONST ? HOST : NEVER;
         plane->persists = b->space == MGL_SPACE_KV || b->space == MGL_SPACE_CONST;
         for (size_t j = 0; j < sizeof host / sizeof *host; j++) {
@@ -154,7 +166,7 @@ static bool make_planes(mgl_shadow *shadow)
                 plane->persists = true;
             }
         }
-        shadow->cell_count += count;
+        shadow->cell_count += count * b->sets;
     }
     for (int i = 0; i < p->region_count; i++)
         find_span(p, &shadow->planes[p->regions[i].buffer], &p->regions[i], &shadow->spans[i]);
@@ -220,7 +232,7 @@ void mgl_shadow_reset(mgl_shadow *shadow)
     for (int i = 0; i < p->buffer_count; i++) {
         int64_t end = i + 1 < p->buffer_count ? shadow->planes[i + 1].first : shadow->cell_count;
         for (int64_t c = shadow->planes[i].first; c < end; c++)
-            shadow->cells[c] = (struct cell){-1, -1, shadow->planes[i].origin, 0};
+            shadow->cells[c] = (struct cell){{-1, -1, 0}, {-1, -1, 0}, shadow->planes[i].origin};
     }
 }
 
@@ -274,46 +286,87 @@ static bool release(mgl_shadow *shadow, int q, int counter)
     return true;
 }
 
+uint32_t mgl_shadow_clock(const mgl_shadow *shadow, int q)
+{
+    return clock_of(shadow, q)[q];
+}
+
+bool mgl_shadow_is_after(const mgl_shadow *shadow, int q, int other, uint32_t clock)
+{
+    return clock_of(shadow, q)[other] >= clock;
+}
+
 /* ---- accesses ------------------------------------------------------------------------------- */
 
+/* Whether a write or a clear is ordered before the access of queue q; the conflict if not. */
+static bool is_after(const mgl_shadow *shadow, int q, const struct stamp *stamp,
+                     mgl_conflict *conflict)
+{
+    if (stamp->queue < 0 || mgl_shadow_is_after(shadow, q, stamp->queue, stamp->clock))
+        return true;
+    conflict->kind = MGL_UNORDERED;
+    conflict->other = stamp->task;
+    conflict->other_write = true;
+    return false;
+}
+
+/* Whether all reads of a cell are; they are then forgotten: they are ordered before this write, so
+ * before all that come after it. */
+static bool is_after_reads(const mgl_shadow *shadow, const uint32_t *clock, struct read *reads,
+                           mgl_conflict *conflict)
+{
+    for (int i = 0; i < shadow->queues; i++) {
+        if (reads[i].clock > clock[i]) {
+            conflict->kind = MGL_UNORDERED;
+            conflict->other = reads[i].task;
+            conflict->other_write = false;
+            return false;
+        }
+        reads[i].clock = 0;
+    }
+    return true;
+}
+
+/* Writes the stamps of an ordered access. */
+static void stamp_cell(struct cell *cell, enum access access, struct stamp now, int epoch)
+{
+    if (access != CLEAR)
+        cell->write = now;
+    if (access != FLAG_WRITE)
+        cell->clear = now;
+    cell->epoch = access == CLEAR ? NEVER : epoch;
+}
+
 /* One access of queue q to one cell. */
-static bool touch(mgl_shadow *shadow, int q, int64_t index, bool persists, bool write,
+static bool touch(mgl_shadow *shadow, int q, int64_t index, bool persists, enum access access,
                   mgl_conflict *conflict)
 {
     struct cell *cell = &shadow->cells[index];
     struct read *reads = shadow->reads + index * shadow->queues;
     const uint32_t *clock = clock_of(shadow, q);
     int epoch = shadow->machine->queues[q].epoch, task = mgl_machine_task(shadow->machine, q);
-    conflict->kind = MGL_UNORDERED;
-    if (cell->queue >= 0 && clock[cell->queue] < cell->clock) {
-        conflict->other = cell->task;
-        conflict->other_write = true;
+    if (!is_after(shadow, q, &cell->clear, conflict))
+        return false;
+    if (access != FLAG_READ && access != FLAG_WRITE && !is_after(shadow, q, &cell->write, conflict))
+        return false;
+    if (access == READ && (persists ? cell->epoch == NEVER : cell->epoch != epoch)) {
+        conflict->kind = MGL_UNWRITTEN;
+        conflict->other = cell->write.task;
         return false;
     }
-    if (!write) {
-        if (persists ? cell->epoch == NEVER : cell->epoch != epoch) {
-            conflict->kind = MGL_UNWRITTEN;
-            conflict->other = cell->task;
-            return false;
-        }
+    if (access == READ || access == FLAG_READ) {
         reads[q] = (struct read){clock[q], task};
         return true;
     }
-    for (int i = 0; i < shadow->queues; i++) {
-        if (reads[i].clock > clock[i]) {
-            conflict->other = reads[i].task;
-            conflict->other_write = false;
-            return false;
-        }
-        reads[i].clock = 0; /* ordered before this write, so before all that come after it */
-    }
-    *cell = (struct cell){q, task, epoch, clock[q]};
+    if (access != FLAG_WRITE && !is_after_reads(shadow, clock, reads, conflict))
+        return false;
+    stamp_cell(cell, access, (struct stamp){q, task, clock[q]}, epoch);
     return true;
 }
 
 /* All cells of a span. */
-static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, const struct span *s,
-                       bool write, mgl_conflict *conflict)
+static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, int64_t first,
+                       const struct span *s, enum access access, mgl_conflict *conflict)
 {
     for (int64_t a = s->lo[0]; a < s->hi[0]; a++)
         for (int64_t b = s->lo[1]; b < s->hi[1]; b++)
@@ -321,7 +374,7 @@ static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, con
                 for (int64_t d = s->lo[3]; d < s->hi[3]; d++) {
                     int64_t index =
                         ((a * plane->cells[1] + b) * plane->cells[2] + c) * plane->cells[3] + d;
-                    if (!touch(shadow, q, plane->first + index, plane->persists, write, conflict))
+                    if (!touch(shadow, q, first + index, plane->persists, access, conflict))
                         return false;
                 }
     return true;
@@ -329,7 +382,7 @@ static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, con
 
 /* The positions of a cache region, row by row of the table. */
 static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
-                        const mgl_region *region, struct span span, bool write,
+                        const mgl_region *region, struct span span, enum access access,
                         mgl_conflict *conflict)
 {
     const mgl_epoch_rows *rows = &shadow->machine->queues[q].rows;
@@ -348,25 +401,37 @@ static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
             span.lo[2] = at;
             span.hi[2] = at + 1;
             conflict->position = at;
-            if (!touch_span(shadow, q, plane, &span, write, conflict))
+            if (!touch_span(shadow, q, plane, plane->first, &span, access, conflict))
                 return false;
         }
     }
     return true;
 }
 
-static bool touch_region(mgl_shadow *shadow, int q, int index, bool write, mgl_conflict *conflict)
+static bool touch_region(mgl_shadow *shadow, int q, int index, enum access access,
+                         mgl_conflict *conflict)
 {
-    const mgl_region *region = &shadow->machine->program->regions[index];
+    const mgl_machine *m = shadow->machine;
+    const mgl_region *region = &m->program->regions[index];
+    const mgl_buffer *buffer = &m->program->buffers[region->buffer];
     const struct plane *plane = &shadow->planes[region->buffer];
     const struct span *span = &shadow->spans[index];
-    *conflict = (mgl_conflict){
-        .buffer = region->buffer, .write = write, .other = -1, .sequence = -1, .position = -1};
+    *conflict = (mgl_conflict){.buffer = region->buffer,
+                               .write = access != READ && access != FLAG_READ,
+                               .other = -1,
+                               .sequence = -1,
+                               .position = -1};
     mgl_range_kind kind = region->ranges[2].kind;
-    if (shadow->machine->program->buffers[region->buffer].space == MGL_SPACE_KV &&
-        (kind == MGL_RANGE_PAST || kind == MGL_RANGE_NOW))
-        return touch_cache(shadow, q, plane, region, *span, write, conflict);
-    return touch_span(shadow, q, plane, span, write, conflict);
+    if (buffer->space == MGL_SPACE_KV && (kind == MGL_RANGE_PAST || kind == MGL_RANGE_NOW))
+        return touch_cache(shadow, q, plane, region, *span, access, conflict);
+    int set = (m->queues[q].epoch + (access == CLEAR)) % buffer->sets;
+    return touch_span(shadow, q, plane, plane->first + set * plane->size, span, access, conflict);
+}
+
+/* How a task writes a region. */
+static enum access write_of(const mgl_task *task, const mgl_region *region)
+{
+    return task->op == MGL_OP_CLEAR ? CLEAR : region->flag ? FLAG_WRITE : WRITE;
 }
 
 mgl_conflict mgl_shadow_begin(mgl_shadow *shadow, int q)
@@ -378,10 +443,10 @@ mgl_conflict mgl_shadow_begin(mgl_shadow *shadow, int q)
         acquire(shadow, q, &p->waits[i]);
     clock_of(shadow, q)[q]++;
     for (int i = task->in.first; i < task->in.first + task->in.count; i++)
-        if (!touch_region(shadow, q, i, false, &conflict))
+        if (!touch_region(shadow, q, i, p->regions[i].flag ? FLAG_READ : READ, &conflict))
             return conflict;
     for (int i = task->out.first; i < task->out.first + task->out.count; i++)
-        if (!touch_region(shadow, q, i, true, &conflict))
+        if (!touch_region(shadow, q, i, write_of(task, &p->regions[i]), &conflict))
             return conflict;
     return (mgl_conflict){.kind = MGL_NO_CONFLICT};
 }

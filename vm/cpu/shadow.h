@@ -6,6 +6,10 @@
  * region of the program begins or ends. Rows are one cell; sequences and positions of the KV cache
  * are cut at every index, and a task touches the positions that its queue's row table says.
  *
+ * A buffer with sets has cells for each. A flag edge orders nothing: a read by flags must come after
+ * the last clear of its words, as must a write, but need not come after the write; a clear must
+ * come after all of both. Whether the words are of the right epoch is seen to in words.h.
+ *
  * Clocks: a queue's own entry counts its tasks. A signal is a release: the counter keeps, for each
  * value it takes, the join of all signals up to it (each read-modify-write continues the release
  * sequences of those before it). A wait is an acquire that may have read any value from the wanted
@@ -24,7 +28,7 @@ typedef struct mgl_conflict {
     enum { MGL_NO_CONFLICT, MGL_UNORDERED, MGL_UNWRITTEN } kind;
     int buffer;
     bool write;             /* the access now */
-    bool other_write;       /* the other one */
+    bool other_write;       /* the other one; a clear is a write */
     int other;              /* its task; -1: none */
     int sequence, position; /* in a KV buffer, else -1 */
 } mgl_conflict;
@@ -40,5 +44,10 @@ void mgl_shadow_reset(mgl_shadow *shadow);
 mgl_conflict mgl_shadow_begin(mgl_shadow *shadow, int q);
 /* It has executed task `task`: releases. False when memory ran out. */
 bool mgl_shadow_end(mgl_shadow *shadow, int q, int task);
+
+/* The clock of queue q: tasks that it has begun. */
+uint32_t mgl_shadow_clock(const mgl_shadow *shadow, int q);
+/* Whether the task that queue q has begun comes after what queue `other` did at `clock`. */
+bool mgl_shadow_is_after(const mgl_shadow *shadow, int q, int other, uint32_t clock);
 
 #endif

@@ -6,22 +6,11 @@
 #ifndef MGL_VM_CUDA_CACHE_H
 #define MGL_VM_CUDA_CACHE_H
 
+#include "base/sha256.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-enum { MGL_SHA256_BYTES = 32, MGL_CACHE_KEY = 2 * MGL_SHA256_BYTES + 1 };
-
-/* FIPS 180-4. */
-typedef struct mgl_sha256 {
-    uint32_t state[8];
-    uint64_t length; /* bytes so far */
-    unsigned char block[64];
-} mgl_sha256;
-void mgl_sha256_start(mgl_sha256 *hash);
-void mgl_sha256_add(mgl_sha256 *hash, const void *bytes, size_t length);
-void mgl_sha256_end(mgl_sha256 *hash, unsigned char out[MGL_SHA256_BYTES]);
-void mgl_sha256_hex(const unsigned char hash[MGL_SHA256_BYTES], char out[MGL_CACHE_KEY]);
+enum { MGL_CACHE_KEY = MGL_SHA256_HEX };
 
 /* The bytes kept under a key, with a 0 behind them; NULL: none, or damaged. Release with mgl_free. */
 void *mgl_cuda_cache_get(const char *folder, const char *key, size_t *length);

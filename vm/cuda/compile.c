@@ -38,19 +38,36 @@ static void define(struct options *o, const char *name, uint32_t value)
     add(o, "-DMGL_%s=%s", name, number);
 }
 
+/* Whole pages, at least one of something, at most `most`. */
+static uint32_t pages_of(const mgl_program *program, int bytes, int most)
+{
+    int pages = bytes / program->exec.page_bytes;
+    if (bytes > 0 && pages == 0)
+        pages = 1;
+    return (uint32_t)(pages < most ? pages : most);
+}
+
+static void add_common(struct options *o, const char *arch)
+{
+    add(o, "-arch=%s%s", arch, "");
+    add(o, "%s%s", "-std=c++17", "");
+    add(o, "%s%s", "-default-device", "");
+}
+
 /* The constants of device/machine.cuh. */
-static void options_of(const mgl_program *program, const char *arch, struct options *o)
+static void options_of(const mgl_program *program, const char *arch, bool trace, struct options *o)
 {
     const mgl_geometry *m = &program->geometry;
     uint32_t eps;
     memcpy(&eps, &m->eps, sizeof eps);
     *o = (struct options){0};
-    add(o, "-arch=%s%s", arch, "");
-    add(o, "%s%s", "-std=c++17", "");
-    add(o, "%s%s", "-default-device", "");
+    add_common(o, arch);
     define(o, "ROWS", (uint32_t)program->limits.rows);
     define(o, "SEQUENCES", (uint32_t)program->limits.sequences);
     define(o, "CAPACITY", (uint32_t)program->limits.capacity);
+    define(o, "HIDDEN", (uint32_t)m->hidden);
+    define(o, "WIDE", (uint32_t)(m->heads * m->head_dim));
+    define(o, "FFN", (uint32_t)m->ffn);
     define(o, "HEADS", (uint32_t)(m->heads / m->kv_heads));
     define(o, "HEAD_DIM", (uint32_t)m->head_dim);
     define(o, "VOCAB", (uint32_t)m->vocab);
@@ -59,9 +76,15 @@ static void options_of(const mgl_program *program, const char *arch, struct opti
     define(o, "CACHE", (uint32_t)program->kv_dtype);
     define(o, "PAGE", (uint32_t)program->exec.page_bytes);
     define(o, "RING", (uint32_t)program->exec.ring_pages);
+    define(o, "FLIGHT",
+           pages_of(program, program->exec.flight_bytes, program->exec.ring_pages - 1));
+    define(o, "PENDING",
+           pages_of(program, program->exec.pending_bytes, program->exec.ring_pages - 1));
+    define(o, "PREFETCH", pages_of(program, program->exec.prefetch_bytes, INT32_MAX));
     define(o, "WARPS", (uint32_t)program->exec.warps);
     define(o, "STAGE", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", MGL_SHARED_RESERVED);
+    define(o, "TRACE", trace);
 }
 
 size_t mgl_cuda_shared_bytes(const mgl_program *program)
@@ -85,6 +108,22 @@ bool mgl_cuda_cache_path(char *path, size_t length)
     return n > 0 && (size_t)n < length;
 }
 
+static void add_text(mgl_sha256 *hash, const char *text)
+{
+    mgl_sha256_add(hash, text, strlen(text) + 1);
+}
+
+/* What a kernel is made of, but for the compiler. */
+static void add_inputs(mgl_sha256 *hash, const struct options *o)
+{
+    for (int i = 0; i < o->count; i++)
+        add_text(hash, o->at[i]);
+    for (int i = 0; i < mgl_cuda_source_count; i++) {
+        add_text(hash, mgl_cuda_sources[i].name);
+        add_text(hash, (const char *)mgl_cuda_sources[i].text);
+    }
+}
+
 /* The name of what these options make of these sources with this compiler. */
 static void key_of(const mgl_nvrtc *nvrtc, const struct options *o, char key[MGL_CACHE_KEY])
 {
@@ -95,14 +134,21 @@ static void key_of(const mgl_nvrtc *nvrtc, const struct options *o, char key[MGL
     nvrtc->version(&major, &minor);
     snprintf(version, sizeof version, "nvrtc %d.%d", major, minor);
     mgl_sha256_start(&hash);
-    mgl_sha256_add(&hash, version, strlen(version) + 1);
-    for (int i = 0; i < o->count; i++)
-        mgl_sha256_add(&hash, o->at[i], strlen(o->at[i]) + 1);
-    for (int i = 0; i < mgl_cuda_source_count; i++) {
-        const mgl_cuda_source *s = &mgl_cuda_sources[i];
-        mgl_sha256_add(&hash, s->name, strlen(s->name) + 1);
-        mgl_sha256_add(&hash, s->text, strlen((const char *)s->text) + 1);
-    }
+    add_text(&hash, version);
+    add_inputs(&hash, o);
+    mgl_sha256_end(&hash, bytes);
+    mgl_sha256_hex(bytes, key);
+}
+
+void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, bool trace,
+                         char key[MGL_SHA256_HEX])
+{
+    struct options options;
+    mgl_sha256 hash;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    options_of(program, arch, trace, &options);
+    mgl_sha256_start(&hash);
+    add_inputs(&hash, &options);
     mgl_sha256_end(&hash, bytes);
     mgl_sha256_hex(bytes, key);
 }
@@ -137,18 +183,20 @@ static mgl_status take_result(const mgl_nvrtc *nvrtc, void *program, mgl_cuda_im
     return MGL_OK;
 }
 
-static mgl_status compile(const mgl_nvrtc *nvrtc, const struct options *o, const char *arch,
-                          mgl_cuda_image *out, mgl_error *err)
+/* Compiles the first source, which includes the others. */
+static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_source *sources, int source_count,
+                          const struct options *o, const char *arch, mgl_cuda_image *out,
+                          mgl_error *err)
 {
     const char *texts[MOST_SOURCES], *names[MOST_SOURCES];
     void *program = NULL;
     int count = 0, major = 0, minor = 0;
-    for (int i = 1; i < mgl_cuda_source_count && count < MOST_SOURCES; i++, count++) {
-        texts[count] = (const char *)mgl_cuda_sources[i].text;
-        names[count] = mgl_cuda_sources[i].name;
+    for (int i = 1; i < source_count && count < MOST_SOURCES; i++, count++) {
+        texts[count] = (const char *)sources[i].text;
+        names[count] = sources[i].name;
     }
-    int result = nvrtc->create(&program, (const char *)mgl_cuda_sources[0].text,
-                               mgl_cuda_sources[0].name, count, texts, names);
+    int result = nvrtc->create(&program, (const char *)sources[0].text, sources[0].name, count,
+                               texts, names);
     if (result)
         return mgl_fail(err, MGL_DEVICE, "nvrtc", "the compiler does not start (error %d)", result);
     result = nvrtc->compile(program, o->count, o->at);
@@ -164,8 +212,8 @@ static mgl_status compile(const mgl_nvrtc *nvrtc, const struct options *o, const
     return status;
 }
 
-mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, mgl_cuda_image *out,
-                            mgl_error *err)
+mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, bool trace,
+                            mgl_cuda_image *out, mgl_error *err)
 {
     struct options options;
     const mgl_nvrtc *nvrtc;
@@ -174,7 +222,7 @@ mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, mgl_cu
     mgl_status status = mgl_nvrtc_open(&nvrtc, err);
     if (status)
         return status;
-    options_of(program, arch, &options);
+    options_of(program, arch, trace, &options);
     key_of(nvrtc, &options, key);
     bool has_folder = mgl_cuda_cache_path(folder, sizeof folder);
     if (!has_folder)
@@ -186,13 +234,34 @@ mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, mgl_cu
         return MGL_OK;
     }
     double start = mgl_clock_s();
-    status = compile(nvrtc, &options, arch, out, err);
+    status = compile(nvrtc, mgl_cuda_sources, mgl_cuda_source_count, &options, arch, out, err);
     out->compile_s = mgl_clock_s() - start;
     if (status)
         mgl_cuda_image_clear(out);
     else if (has_folder)
         mgl_cuda_cache_put(folder, key, out->bytes, out->length, out->cache_note,
                            sizeof out->cache_note);
+    return status;
+}
+
+mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, const char *arch,
+                                    const mgl_cuda_constant *constants, int constant_count,
+                                    mgl_cuda_image *out, mgl_error *err)
+{
+    struct options options = {0};
+    const mgl_nvrtc *nvrtc;
+    *out = (mgl_cuda_image){.ptx = !strncmp(arch, "compute_", 8)};
+    mgl_status status = mgl_nvrtc_open(&nvrtc, err);
+    if (status)
+        return status;
+    add_common(&options, arch);
+    for (int i = 0; i < constant_count; i++)
+        define(&options, constants[i].name, constants[i].value);
+    double start = mgl_clock_s();
+    status = compile(nvrtc, sources, count, &options, arch, out, err);
+    out->compile_s = mgl_clock_s() - start;
+    if (status)
+        mgl_cuda_image_clear(out);
     return status;
 }
 

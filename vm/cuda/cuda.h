@@ -5,7 +5,11 @@
 #ifndef MGL_VM_CUDA_CUDA_H
 #define MGL_VM_CUDA_CUDA_H
 
+#include "base/sha256.h"
 #include "schedule/program.h"
+#include "vm/cuda/device/record.h"
+#include "vm/cuda/sources.h"
+#include "vm/vm.h"
 
 enum { MGL_CUDA_MAX_DEVICES = 16, MGL_CUDA_REASON = 400 };
 
@@ -54,14 +58,35 @@ typedef struct mgl_cuda_image {
 } mgl_cuda_image;
 
 /* Compiles the kernel for a program and an architecture: "sm_90a" gives machine code, "compute_80"
- * PTX. Needs NVRTC, but no device. */
-mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, mgl_cuda_image *out,
-                            mgl_error *err);
+ * PTX. `trace`: tasks leave events. Needs NVRTC, but no device. */
+mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, bool trace,
+                            mgl_cuda_image *out, mgl_error *err);
 void mgl_cuda_image_clear(mgl_cuda_image *image);
+
+/* Names what mgl_cuda_compile would compile: a kernel of the same name, whichever compiler made it,
+ * does for the program. */
+void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, bool trace,
+                         char key[MGL_SHA256_HEX]);
+
+/* A constant of a compilation: MGL_<name>. */
+typedef struct mgl_cuda_constant {
+    const char *name;
+    uint32_t value;
+} mgl_cuda_constant;
+
+/* Compiles other kernels than the machine's: the first of `sources`, which includes the others by
+ * their names. Not cached. */
+mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, const char *arch,
+                                    const mgl_cuda_constant *constants, int constant_count,
+                                    mgl_cuda_image *out, mgl_error *err);
 
 /* The folder of compiled kernels: $MEGALITH_CACHE, or $XDG_CACHE_HOME/megalith, or ~/.cache/megalith.
  * False: none of these is set, or the path is too long. */
 bool mgl_cuda_cache_path(char *path, size_t length);
+
+/* The events of the last launch of a machine that was opened with trace_epochs: (trace_epochs,
+ * task_count), epoch e in row e mod trace_epochs; release with mgl_free. */
+mgl_status mgl_cuda_get_trace(mgl_vm *vm, mgl_device_event **out, mgl_error *err);
 
 /* Shared memory that a block of the program's kernel needs. */
 size_t mgl_cuda_shared_bytes(const mgl_program *program);

@@ -37,11 +37,17 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(launch_cooperative, "cuLaunchCooperativeKernel",                                             \
       (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
        unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments)) \
+    X(launch, "cuLaunchKernel",                                                                    \
+      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments,  \
+       void **extra))                                                                              \
     X(memory_info, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total))                       \
     X(memory_alloc, "cuMemAlloc_v2", (mgl_cu_address * address, size_t bytes))                     \
     X(memory_free, "cuMemFree_v2", (mgl_cu_address address))                                       \
     X(memory_set, "cuMemsetD8_v2", (mgl_cu_address to, unsigned char value, size_t bytes))         \
     X(copy_in, "cuMemcpyHtoD_v2", (mgl_cu_address to, const void *from, size_t bytes))             \
+    X(copy_in_async, "cuMemcpyHtoDAsync_v2",                                                       \
+      (mgl_cu_address to, const void *from, size_t bytes, void *stream))                           \
     X(copy_out, "cuMemcpyDtoH_v2", (void *to, mgl_cu_address from, size_t bytes))                  \
     X(pinned_alloc, "cuMemHostAlloc", (void **memory, size_t bytes, unsigned flags))               \
     X(pinned_free, "cuMemFreeHost", (void *memory))                                                \
@@ -50,7 +56,20 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(stream_create, "cuStreamCreate", (void **stream, unsigned flags))                            \
     X(stream_destroy, "cuStreamDestroy_v2", (void *stream))                                        \
     X(stream_query, "cuStreamQuery", (void *stream))                                               \
-    X(stream_synchronize, "cuStreamSynchronize", (void *stream))
+    X(stream_synchronize, "cuStreamSynchronize", (void *stream))                                   \
+    X(device_bus_id, "cuDeviceGetPCIBusId", (char *id, int length, int device))                    \
+    X(event_create, "cuEventCreate", (void **event, unsigned flags))                               \
+    X(event_destroy, "cuEventDestroy_v2", (void *event))                                           \
+    X(event_record, "cuEventRecord", (void *event, void *stream))                                  \
+    X(event_synchronize, "cuEventSynchronize", (void *event))                                      \
+    X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, void *start, void *end))          \
+    X(capture_begin, "cuStreamBeginCapture_v2", (void *stream, int mode))                          \
+    X(capture_end, "cuStreamEndCapture", (void *stream, void **graph))                             \
+    X(graph_instantiate, "cuGraphInstantiateWithFlags",                                            \
+      (void **executable, void *graph, unsigned long long flags))                                  \
+    X(graph_launch, "cuGraphLaunch", (void *executable, void *stream))                             \
+    X(graph_destroy, "cuGraphDestroy", (void *graph))                                              \
+    X(graph_release, "cuGraphExecDestroy", (void *executable))
 
 typedef struct mgl_cu {
 #define MGL_X(member, symbol, arguments) int(*member) arguments;
@@ -73,6 +92,8 @@ enum {
     MGL_CU_FUNCTION_DYNAMIC_SHARED = 8,
     MGL_CU_PINNED_PORTABLE_MAPPED = 1 | 2,
     MGL_CU_STREAM_NON_BLOCKING = 1,
+    MGL_CU_EVENT_DEFAULT = 0,
+    MGL_CU_CAPTURE_RELAXED = 2,
     MGL_CU_JIT_ERROR_LOG = 5,
     MGL_CU_JIT_ERROR_LOG_BYTES = 6
 };

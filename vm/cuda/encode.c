@@ -103,28 +103,68 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
     return width(in, 1) == group ? NULL : "q is not the heads of one kv head";
 }
 
+/* A `clear` without edges has no record of its own: it travels in that of the task before it. */
+static bool has_record(const mgl_program *program, int task)
+{
+    const mgl_task *t = &program->tasks[task];
+    return t->op != MGL_OP_CLEAR || t->waits.count > 0 || t->signals.count > 0;
+}
+
+/* The last of the tasks that travel in the record of task `index`. */
+static int last_in_record(const mgl_program *program, int index)
+{
+    while (index + 1 < program->task_count && !has_record(program, index + 1))
+        index++;
+    return index;
+}
+
+/* Regions that the record of task `index` resets. */
+static int count_clears(const mgl_program *program, int index)
+{
+    int count = 0;
+    for (int i = index; i <= last_in_record(program, index); i++)
+        if (program->tasks[i].op == MGL_OP_CLEAR)
+            count += program->tasks[i].out.count;
+    return count;
+}
+
+/* Whether the last dimension of a region begins and ends at multiples of 16 bytes, in every row. */
+static bool is_flaggable(const mgl_program *program, const mgl_region *region)
+{
+    const mgl_buffer *b = &program->buffers[region->buffer];
+    int64_t size = (int64_t)mgl_dtype_size(b->dtype);
+    const mgl_range *last = &region->ranges[b->rank - 1];
+    return last->kind == MGL_RANGE_FIXED && last->lo * size % 16 == 0 &&
+           last->hi * size % 16 == 0 && b->extents[b->rank - 1].count * size % 16 == 0;
+}
+
 /* Why the task can not run here, or NULL. */
 static const char *check_task(const mgl_program *program, const mgl_task *task)
 {
     const mgl_op_info *info = mgl_op_get(task->op);
-    if (task->op == MGL_OP_CLEAR)
-        return "it has no flag edges, so nothing to clear";
-    if (task->in.count != info->in_count || task->out.count != info->out_count)
+    if (task->in.count != info->in_count || task->out.count < info->out_least ||
+        task->out.count > info->out_count)
         return "its operands are not those of the op";
     for (int i = 0; i < task->in.count + task->out.count; i++) {
         int at = i < task->in.count ? task->in.first + i : task->out.first + i - task->in.count;
-        if (program->regions[at].flag)
-            return "it has no flag edges";
-        if (program->buffers[program->regions[at].buffer].sets != 1)
-            return "it has no buffers of several sets";
+        const mgl_region *region = &program->regions[at];
+        const mgl_buffer *buffer = &program->buffers[region->buffer];
+        if (buffer->sets > MGL_CUDA_MAX_SETS)
+            return "it has a buffer of more than 8 sets";
+        if ((region->flag || task->op == MGL_OP_CLEAR) != (buffer->sets > 1))
+            return "a flagged region is not of a buffer with sets, or the other way round";
+        if (buffer->sets > 1 && !is_flaggable(program, region))
+            return "a flagged region is not of whole 16 bytes";
     }
-    size_t bytes = sizeof(mgl_record) +
-                   (size_t)(task->in.count + task->out.count) * sizeof(mgl_device_operand) +
-                   (size_t)task->segments.count * sizeof(mgl_device_segment) +
-                   (size_t)task->waits.count * sizeof(mgl_device_wait) +
-                   (size_t)task->signals.count * sizeof(uint32_t) + 30; /* padding */
+    size_t bytes =
+        sizeof(mgl_record) +
+        (size_t)(task->in.count + task->out.count) * sizeof(mgl_device_operand) +
+        (size_t)task->segments.count * sizeof(mgl_device_segment) +
+        (size_t)task->waits.count * sizeof(mgl_device_wait) +
+        (size_t)task->signals.count * sizeof(uint32_t) + 30 + /* padding */
+        (size_t)count_clears(program, (int)(task - program->tasks)) * sizeof(mgl_device_clear);
     if (bytes > MGL_RECORD_BYTES)
-        return "it has too many waits or signals (about 30 fit)";
+        return "it has too many waits, signals or clears (about 30 edges fit)";
     if (info->layout != MGL_LAYOUT_NONE)
         return check_linear(program, task);
     if (task->op == MGL_OP_ATTEND || task->op == MGL_OP_ATTEND_TAIL ||
@@ -194,6 +234,10 @@ static void add_operand(struct encoder *e, const mgl_region *region)
             o->count[i] = (int)(is_fixed ? range->hi - range->lo : b->extents[i].count);
     }
     o->at = e->addresses->buffers[region->buffer] + (uint64_t)first * mgl_dtype_size(b->dtype);
+    o->set_bytes = (uint64_t)stride * mgl_dtype_size(b->dtype);
+    o->sets = (uint8_t)b->sets;
+    o->flag = region->flag;
+    o->dtype = (uint8_t)b->dtype;
     o->stride0 = strides[0];
     o->stride1 = (int)strides[1];
     o->stride2 = (int)strides[2];
@@ -262,6 +306,45 @@ static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
     r->signal_at = signal_at;
 }
 
+/* What a region of `clear` resets: the rows dimension gives the rows, all behind it one run. */
+static void add_clear(struct encoder *e, const mgl_region *region)
+{
+    const mgl_buffer *b = &e->program->buffers[region->buffer];
+    int64_t size = (int64_t)mgl_dtype_size(b->dtype), stride = size, first = 0, run = 1, row = 0;
+    mgl_device_clear *c = append(e, sizeof *c);
+    if (!c)
+        return;
+    for (int i = b->rank - 1; i >= 0; i--) {
+        const mgl_range *range = &region->ranges[i];
+        if (b->extents[i].symbol == MGL_ROWS)
+            row = stride;
+        else if (row == 0)
+            run = (range->hi - range->lo) * stride;
+        first += b->extents[i].symbol == MGL_ROWS ? 0 : range->lo * stride;
+        stride *= b->extents[i].count;
+    }
+    *c = (mgl_device_clear){.at = e->addresses->buffers[region->buffer] + (uint64_t)first,
+                            .set_bytes = (uint64_t)stride,
+                            .row_bytes = (uint32_t)row,
+                            .bytes = (uint32_t)run,
+                            .sets = (uint32_t)b->sets};
+}
+
+static void add_clears(struct encoder *e, int index, size_t record)
+{
+    const mgl_program *program = e->program;
+    size_t at = e->length - record;
+    for (int i = index; i <= last_in_record(program, index); i++)
+        for (int k = 0; program->tasks[i].op == MGL_OP_CLEAR && k < program->tasks[i].out.count;
+             k++)
+            add_clear(e, &program->regions[program->tasks[i].out.first + k]);
+    if (e->failed)
+        return;
+    mgl_record *r = (mgl_record *)(e->records + record);
+    r->clears = count_clears(program, index);
+    r->clear_at = (uint32_t)at;
+}
+
 /* One task behind the others; its record's length. */
 static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
 {
@@ -272,6 +355,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
         return 0;
     r->op = (int)task->op;
     r->task = index;
+    r->outputs = task->out.count;
     r->segments = task->segments.count;
     r->waits = task->waits.count;
     r->signals = task->signals.count;
@@ -285,6 +369,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
     add_edges(e, task, at);
     while (e->length % 16 && !e->failed)
         append(e, 1);
+    add_clears(e, index, at);
     if (e->failed)
         return 0;
     ((mgl_record *)(e->records + at))->segment_at = (uint32_t)segments;
@@ -301,6 +386,8 @@ static void add_queue(struct encoder *e, int index, mgl_device_queue *out)
                               .tasks = (uint32_t)queue->tasks.count};
     for (int i = 0; i < queue->tasks.count && !e->failed; i++) {
         size_t at = e->length;
+        if (!has_record(program, queue->tasks.first + i))
+            continue;
         uint32_t bytes = add_task(e, queue, queue->tasks.first + i);
         if (i == 0) {
             out->first_bytes = bytes;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "schedule/step.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/machine.h"
@@ -26,9 +27,13 @@ static mgl_status upload(mgl_cuda_vm *vm, int buffer, const void *from, size_t b
                         "copying to the device", err);
 }
 
-static mgl_status clear(mgl_cuda_vm *vm, mgl_cu_address at, size_t bytes, mgl_error *err)
+static mgl_status fill(mgl_cuda_vm *vm, mgl_cu_address at, unsigned char value, size_t bytes,
+                       mgl_error *err)
 {
-    return mgl_cu_check(vm->cu, vm->cu->memory_set(at, 0, bytes), "clearing device memory", err);
+    if (bytes == 0)
+        return MGL_OK;
+    return mgl_cu_check(vm->cu, vm->cu->memory_set(at, value, bytes), "clearing device memory",
+                        err);
 }
 
 /* Everything that a launch changes, back to how it starts. */
@@ -45,13 +50,17 @@ static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
         {vm->io.sequence, vm->sequences, (size_t)limits->sequences * MGL_SEQUENCE_WORDS},
         {vm->io.prompt, vm->prompt, word_bytes(vm) / sizeof(int32_t)},
     };
-    mgl_status status = clear(vm, vm->counters, vm->counter_bytes, err);
+    mgl_status status = fill(vm, vm->counters, 0, vm->counter_bytes, err);
+    if (!status)
+        status = fill(vm, vm->flags, 0xFF, vm->flag_bytes, err);
+    if (!status)
+        status = fill(vm, vm->trace, 0, vm->trace_bytes, err);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++)
         status = upload(vm, parts[i].buffer, parts[i].from, parts[i].words * sizeof(int32_t), err);
     if (!status)
-        status = clear(vm, vm->buffers[vm->io.output], word_bytes(vm), err);
+        status = fill(vm, vm->buffers[vm->io.output], 0, word_bytes(vm), err);
     if (!status)
-        status = clear(vm, vm->buffers[vm->io.score], word_bytes(vm), err);
+        status = fill(vm, vm->buffers[vm->io.score], 0, word_bytes(vm), err);
     memset((void *)(uintptr_t)vm->pinned, 0, vm->pinned_bytes);
     /* the memory operations above are done before the kernel starts on a stream of its own */
     return status
@@ -70,14 +79,20 @@ static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
                                .host = vm->pinned_address + offsetof(mgl_cuda_pinned, host),
                                .reports = vm->pinned_address + offsetof(mgl_cuda_pinned, reports),
                                .stream = vm->pinned_address + offsetof(mgl_cuda_pinned, stream),
+                               .trace = vm->trace_epochs > 0 ? vm->trace : 0,
+                               .trace_epochs = (uint32_t)vm->trace_epochs,
+                               .tasks = (uint32_t)program->task_count,
                                .deadline_ns = (uint64_t)vm->deadline_ms * 1000000};
     void *arguments[] = {&block};
-    return mgl_cu_check(vm->cu,
-                        vm->cu->launch_cooperative(vm->function, (unsigned)program->queue_count, 1,
-                                                   1, (unsigned)(program->exec.warps + 1) * 32, 1,
-                                                   1, (unsigned)mgl_cuda_shared_bytes(program),
-                                                   vm->stream, arguments),
-                        "launching the kernel", err);
+    int result = vm->cu->event_record(vm->events[0], vm->stream);
+    if (!result)
+        result = vm->cu->launch_cooperative(vm->function, (unsigned)program->queue_count, 1, 1,
+                                            (unsigned)(program->exec.warps + 2) * 32, 1, 1,
+                                            (unsigned)mgl_cuda_shared_bytes(program), vm->stream,
+                                            arguments);
+    if (!result)
+        result = vm->cu->event_record(vm->events[1], vm->stream);
+    return mgl_cu_check(vm->cu, result, "launching the kernel", err);
 }
 
 /* A reply in progress, as the host sees it. */
@@ -173,6 +188,12 @@ static mgl_status run(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_rep
     out->launches = 1;
     status = follow(&progress, err);
     double end = mgl_clock_s();
+    float milliseconds = 0;
+    if (!status)
+        status =
+            mgl_cu_check(vm->cu, vm->cu->event_elapsed(&milliseconds, vm->events[0], vm->events[1]),
+                         "timing the kernel", err);
+    out->device_s = (double)milliseconds * 1e-3;
     out->prefill_s = (progress.first_s > 0 ? progress.first_s : end) - start;
     out->decode_s = end - start - out->prefill_s;
     if (!status)
@@ -210,5 +231,26 @@ mgl_status mgl_cuda_get_logits(mgl_vm *base, float *logits, mgl_error *err)
     status =
         mgl_cu_check(vm->cu, vm->cu->copy_out(logits, from, bytes), "copying from the device", err);
     mgl_cuda_leave(vm);
+    return status;
+}
+
+mgl_status mgl_cuda_get_trace(mgl_vm *base, mgl_device_event **out, mgl_error *err)
+{
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    if (vm->trace_epochs == 0)
+        return mgl_fail(err, MGL_USAGE, NULL, "the machine was opened without a trace");
+    mgl_device_event *events = mgl_alloc(vm->trace_bytes);
+    if (!events)
+        return mgl_fail_memory(err, vm->trace_bytes);
+    mgl_status status = mgl_cuda_enter(vm, err);
+    if (!status) {
+        status = mgl_cu_check(vm->cu, vm->cu->copy_out(events, vm->trace, vm->trace_bytes),
+                              "copying from the device", err);
+        mgl_cuda_leave(vm);
+    }
+    if (status)
+        mgl_free(events);
+    else
+        *out = events;
     return status;
 }

@@ -33,6 +33,9 @@ static void close_machine(mgl_vm *base)
     mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
     const mgl_cu *cu = vm->cu;
     if (vm->context && !mgl_cuda_enter(vm, NULL)) {
+        for (int i = 0; i < 2; i++)
+            if (vm->events[i])
+                cu->event_destroy(vm->events[i]);
         if (vm->stream)
             cu->stream_destroy(vm->stream);
         if (vm->pinned)
@@ -98,13 +101,13 @@ static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mg
     return status;
 }
 
-static mgl_status load_image(mgl_cuda_vm *vm, const mgl_cuda_image *image, mgl_error *err)
+static mgl_status load_image(mgl_cuda_vm *vm, const void *image, mgl_error *err)
 {
     char log[1024] = "";
     int options[2] = {MGL_CU_JIT_ERROR_LOG, MGL_CU_JIT_ERROR_LOG_BYTES};
     void *values[2] = {log, (void *)(uintptr_t)sizeof log};
     void *module = NULL;
-    int result = vm->cu->module_load(&module, image->bytes, 2, options, values);
+    int result = vm->cu->module_load(&module, image, 2, options, values);
     vm->module = result ? NULL : module;
     mgl_status status = mgl_cu_check(vm->cu, result, "loading the kernel", err);
     if (status && err && log[0]) {
@@ -118,7 +121,7 @@ static mgl_status load_image(mgl_cuda_vm *vm, const mgl_cuda_image *image, mgl_e
 static mgl_status check_occupancy(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
-    int blocks = 0, threads = (program->exec.warps + 1) * 32, queues = program->queue_count;
+    int blocks = 0, threads = (program->exec.warps + 2) * 32, queues = program->queue_count;
     size_t shared = mgl_cuda_shared_bytes(program);
     mgl_status status =
         mgl_cu_check(vm->cu, vm->cu->occupancy(&blocks, vm->function, threads, shared),
@@ -132,16 +135,42 @@ static mgl_status check_occupancy(mgl_cuda_vm *vm, mgl_error *err)
     return status;
 }
 
-static mgl_status open_kernel(mgl_cuda_vm *vm, const char *arch, mgl_error *err)
+/* The kernel that was compiled before for this architecture from what it would be compiled from now,
+ * or NULL. */
+static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const char *arch,
+                                        const mgl_vm_options *options)
 {
-    const mgl_cu *cu = vm->cu;
+    char key[MGL_SHA256_HEX];
+    if (options->kernel_count)
+        mgl_cuda_kernel_key(vm->vm.program, arch, vm->trace_epochs > 0, key);
+    for (int i = 0; i < options->kernel_count; i++)
+        if (!strcmp(options->kernels[i].arch, arch) && !strcmp(options->kernels[i].key, key))
+            return &options->kernels[i];
+    return NULL;
+}
+
+/* Loads the kernel: one that was compiled before, or one that is compiled now. */
+static mgl_status make_kernel(mgl_cuda_vm *vm, const char *arch, const mgl_vm_options *options,
+                              mgl_error *err)
+{
     mgl_cuda_image image;
-    double start = mgl_clock_s();
-    mgl_status status = mgl_cuda_compile(vm->vm.program, arch, &image, err);
+    const mgl_vm_kernel *kernel = find_kernel(vm, arch, options);
+    if (kernel)
+        return load_image(vm, kernel->bytes, err);
+    mgl_status status = mgl_cuda_compile(vm->vm.program, arch, vm->trace_epochs > 0, &image, err);
     if (status)
         return status;
-    status = load_image(vm, &image, err);
+    status = load_image(vm, image.bytes, err);
     mgl_cuda_image_clear(&image);
+    return status;
+}
+
+static mgl_status open_kernel(mgl_cuda_vm *vm, const char *arch, const mgl_vm_options *options,
+                              mgl_error *err)
+{
+    const mgl_cu *cu = vm->cu;
+    double start = mgl_clock_s();
+    mgl_status status = make_kernel(vm, arch, options, err);
     if (!status)
         status = mgl_cu_check(cu, cu->module_function(&vm->function, vm->module, "megalith"),
                               "finding the kernel", err);
@@ -185,10 +214,21 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
     for (int i = 0; i < program->buffer_count; i++) {
         const mgl_buffer *b = &program->buffers[i];
         size_t bytes = mgl_buffer_bytes(b);
+        if (b->sets > 1)
+            continue;
         vm->buffers[i] = take(vm, bytes);
         vm->facts.const_bytes += b->space == MGL_SPACE_CONST ? bytes : 0;
         vm->facts.kv_bytes += b->space == MGL_SPACE_KV ? bytes : 0;
     }
+    vm->flags = vm->arena_bytes;
+    for (int i = 0; i < program->buffer_count; i++)
+        if (program->buffers[i].sets > 1)
+            vm->buffers[i] =
+                take(vm, mgl_buffer_bytes(&program->buffers[i]) * (size_t)program->buffers[i].sets);
+    vm->flag_bytes = vm->arena_bytes - vm->flags;
+    vm->trace_bytes =
+        (size_t)vm->trace_epochs * (size_t)program->task_count * sizeof(mgl_device_event);
+    vm->trace = take(vm, vm->trace_bytes);
     vm->records = take(vm, record_bytes);
     vm->queues = take(vm, (size_t)program->queue_count * sizeof(mgl_device_queue));
     vm->counter_bytes = ((size_t)program->counter_count + 1) * MGL_COUNTER_WORDS * sizeof(uint32_t);
@@ -219,6 +259,8 @@ static mgl_status allocate(mgl_cuda_vm *vm, mgl_error *err)
         vm->tapes[q] += vm->arena;
     for (int i = 0; i < program->buffer_count; i++)
         vm->buffers[i] += vm->arena;
+    vm->flags += vm->arena;
+    vm->trace += vm->arena;
     vm->records += vm->arena;
     vm->queues += vm->arena;
     vm->counters += vm->arena;
@@ -232,44 +274,6 @@ static mgl_status upload(mgl_cuda_vm *vm, mgl_cu_address to, const void *from, s
     return mgl_cu_check(vm->cu, vm->cu->copy_in(to, from, bytes), "copying to the device", err);
 }
 
-/* Bytes of the largest thing that is packed on the host. */
-static size_t largest_part(const mgl_program *program)
-{
-    size_t largest = 1;
-    for (int q = 0; q < program->queue_count; q++)
-        if ((size_t)program->queues[q].tape_bytes > largest)
-            largest = (size_t)program->queues[q].tape_bytes;
-    for (int i = 0; i < program->buffer_count; i++)
-        if (program->buffers[i].space == MGL_SPACE_CONST &&
-            mgl_buffer_bytes(&program->buffers[i]) > largest)
-            largest = mgl_buffer_bytes(&program->buffers[i]);
-    return largest;
-}
-
-static mgl_status upload_weights(mgl_cuda_vm *vm, const mgl_graph *graph, mgl_error *err)
-{
-    const mgl_program *program = vm->vm.program;
-    size_t largest = largest_part(program);
-    double start = mgl_clock_s();
-    void *room = mgl_alloc(largest);
-    mgl_status status = room ? MGL_OK : mgl_fail_memory(err, largest);
-    for (int q = 0; q < program->queue_count && !status; q++) {
-        status = mgl_pack_tape(program, graph, q, room, err);
-        if (!status)
-            status = upload(vm, vm->tapes[q], room, (size_t)program->queues[q].tape_bytes, err);
-    }
-    for (int i = 0; i < program->buffer_count && !status; i++) {
-        if (program->buffers[i].space != MGL_SPACE_CONST)
-            continue;
-        status = mgl_pack_const(program, graph, i, room, err);
-        if (!status)
-            status = upload(vm, vm->buffers[i], room, mgl_buffer_bytes(&program->buffers[i]), err);
-    }
-    mgl_free(room);
-    vm->facts.pack_s = mgl_clock_s() - start;
-    return status;
-}
-
 /* Encodes with the addresses that there are: the length does not depend on them. */
 static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *err)
 {
@@ -277,7 +281,27 @@ static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *er
     return mgl_cuda_encode(vm->vm.program, &addresses, tables, err);
 }
 
-static mgl_status fill_device(mgl_cuda_vm *vm, const mgl_graph *graph, mgl_error *err)
+/* The weights that the options have, or have made on the device, or else those of the graph. */
+static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
+                                const mgl_vm_options *options, mgl_error *err)
+{
+    mgl_vm_places places = {vm->tapes, vm->buffers};
+    mgl_weights *packed = NULL;
+    double start = mgl_clock_s();
+    mgl_status status = MGL_OK;
+    if (options->fill)
+        status = options->fill(options->fill_user, vm->vm.program, &places, err);
+    else if (options->weights)
+        status = mgl_cuda_upload(vm, options->weights, err);
+    else if (!(status = mgl_weights_pack(vm->vm.program, graph, &packed, err)))
+        status = mgl_cuda_upload(vm, packed, err);
+    mgl_weights_close(packed);
+    vm->facts.pack_s = mgl_clock_s() - start;
+    return status;
+}
+
+static mgl_status fill_device(mgl_cuda_vm *vm, const mgl_graph *graph,
+                              const mgl_vm_options *options, mgl_error *err)
 {
     mgl_cuda_tables tables;
     mgl_status status = encode(vm, &tables, err);
@@ -295,7 +319,7 @@ static mgl_status fill_device(mgl_cuda_vm *vm, const mgl_graph *graph, mgl_error
     if (!status)
         status = upload(vm, vm->queues, tables.queues, queues * sizeof *tables.queues, err);
     mgl_cuda_tables_clear(&tables);
-    return status ? status : upload_weights(vm, graph, err);
+    return status ? status : write_weights(vm, graph, options, err);
 }
 
 /* Host memory of the launches. */
@@ -334,6 +358,9 @@ static mgl_status allocate_pinned(mgl_cuda_vm *vm, mgl_error *err)
     if (!status)
         status = mgl_cu_check(cu, cu->stream_create(&vm->stream, MGL_CU_STREAM_NON_BLOCKING),
                               "making a stream", err);
+    for (int i = 0; i < 2 && !status; i++)
+        status = mgl_cu_check(cu, cu->event_create(&vm->events[i], MGL_CU_EVENT_DEFAULT),
+                              "making an event", err);
     return status;
 }
 
@@ -374,11 +401,11 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
         status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
-    status = open_kernel(vm, options->arch ? options->arch : live.arch, err);
+    status = open_kernel(vm, options->arch ? options->arch : live.arch, options, err);
     if (!status)
         status = allocate_pinned(vm, err);
     if (!status)
-        status = fill_device(vm, graph, err);
+        status = fill_device(vm, graph, options, err);
     mgl_cuda_leave(vm);
     return status;
 }
@@ -391,6 +418,7 @@ mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
         return mgl_fail_memory(err, sizeof *vm);
     vm->vm = (mgl_vm){program, close_machine, mgl_cuda_run, mgl_cuda_get_logits, get_facts};
     vm->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : 2000;
+    vm->trace_epochs = options->trace_epochs;
     vm->sampled = -1;
     mgl_status status = open_machine(vm, graph, options, err);
     if (status)

@@ -5,6 +5,7 @@
 #include "vm/cuda/device/record.h"
 #include "vm/cuda/driver.h"
 #include "vm/vm.h"
+#include "vm/weights.h"
 
 /* Memory that host and kernel both see while the kernel runs. */
 typedef struct mgl_cuda_pinned {
@@ -20,8 +21,14 @@ typedef struct mgl_cuda_vm {
     char name[128];
     int sms;
     void *context, *module, *function, *stream;
+    void *events[2];      /* before and behind the launch */
     mgl_cu_address arena; /* everything on the device */
     size_t arena_bytes;
+    mgl_cu_address flags; /* the flagged buffers, all ones at the start of a launch */
+    size_t flag_bytes;
+    mgl_cu_address trace; /* mgl_device_event (trace_epochs, task_count) */
+    size_t trace_bytes;
+    int trace_epochs;  /* that are kept, the last ones; 0: no trace */
     uint64_t *buffers; /* (buffer_count) addresses */
     uint64_t *tapes;   /* (queue_count) */
     mgl_cu_address records, queues, counters;
@@ -41,6 +48,9 @@ typedef struct mgl_cuda_vm {
 mgl_status mgl_cuda_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                         mgl_error *err);
 mgl_status mgl_cuda_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
+
+/* Writes all weights to where their parts lie on the device. */
+mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights, mgl_error *err);
 
 /* What the watchdog has to say after a launch: MGL_OK, or MGL_WATCHDOG in words. */
 mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err);

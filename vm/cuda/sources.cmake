@@ -1,5 +1,5 @@
 # Writes the kernel's sources into one C file (sources.h says how):
-#   cmake -DROOT=... -DOUT=... "-DFILES=a;b;c" -P sources.cmake
+#   cmake -DROOT=... -DOUT=... -DNAME=mgl_cuda -DHEADER=... "-DFILES=a;b;c" -P sources.cmake
 set(arrays "")
 set(table "")
 set(count 0)
@@ -10,7 +10,7 @@ foreach(file ${FILES})
   string(APPEND table "    {\"${file}\", text_${count}},\n")
   math(EXPR count "${count} + 1")
 endforeach()
-file(WRITE ${OUT}.new "/* Made by vm/cuda/sources.cmake. */\n#include \"vm/cuda/sources.h\"\n\n${arrays}\n"
-  "const mgl_cuda_source mgl_cuda_sources[] = {\n${table}};\n"
-  "const int mgl_cuda_source_count = ${count};\n")
+file(WRITE ${OUT}.new "/* Made by vm/cuda/sources.cmake. */\n#include \"${HEADER}\"\n\n${arrays}\n"
+  "const mgl_cuda_source ${NAME}_sources[] = {\n${table}};\n"
+  "const int ${NAME}_source_count = ${count};\n")
 file(RENAME ${OUT}.new ${OUT})

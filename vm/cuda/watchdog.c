@@ -1,7 +1,8 @@
 /*
  * The watchdog in words. When one queue's wait expires, all queues leave, and each says what it was
  * waiting for. Most of them waited only for others that waited too; the one to blame waits for a
- * counter whose signals were all given: none of the counter's signalling tasks is still to come.
+ * counter whose signals were all given: none of the counter's signalling tasks is still to come. The
+ * same goes for words that tell by themselves whether they were written, and their writers.
  * Where there is none (a cycle), the wait that expired first is told.
  */
 #include <stdio.h>
@@ -21,11 +22,51 @@ static bool is_pending(const mgl_cuda_vm *vm, int queue, int task, int64_t epoch
     return done < epochs;
 }
 
-/* Whether the queue waits for a counter that nobody will signal any more. */
+/* The flagged region that a queue polls. */
+static const mgl_region *polled_region(const mgl_program *program, const volatile int32_t *report)
+{
+    return &program->regions[program->tasks[report[MGL_REPORT_TASK]].in.first +
+                             report[MGL_REPORT_COUNTER]];
+}
+
+/* Whether the task writes flag words of the same buffer and columns. */
+static bool writes_words(const mgl_program *program, int task, const mgl_region *words)
+{
+    const mgl_run *out = &program->tasks[task].out;
+    int last = program->buffers[words->buffer].rank - 1;
+    for (int i = out->first; i < out->first + out->count; i++) {
+        const mgl_region *r = &program->regions[i];
+        if (r->flag && r->buffer == words->buffer && r->ranges[last].lo < words->ranges[last].hi &&
+            words->ranges[last].lo < r->ranges[last].hi)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the queue polls words of which no writer is still to come. */
+static bool polls_in_vain(const mgl_cuda_vm *vm, int queue)
+{
+    const mgl_program *program = vm->vm.program;
+    const volatile int32_t *report = vm->pinned->reports[queue];
+    const mgl_region *words = polled_region(program, report);
+    for (int q = 0; q < program->queue_count; q++)
+        for (int i = 0; i < program->queues[q].tasks.count; i++) {
+            int task = program->queues[q].tasks.first + i;
+            if (writes_words(program, task, words) &&
+                is_pending(vm, q, task, (int64_t)report[MGL_REPORT_EPOCH] + 1))
+                return false;
+        }
+    return true;
+}
+
+/* Whether the queue waits for a counter that nobody will signal any more, or for words that nobody will
+ * write. */
 static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
 {
     const mgl_program *program = vm->vm.program;
     const volatile int32_t *report = vm->pinned->reports[queue];
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_FLAG)
+        return polls_in_vain(vm, queue);
     if (report[MGL_REPORT_KIND] != MGL_REPORT_WAIT)
         return false;
     int counter = report[MGL_REPORT_COUNTER], task = report[MGL_REPORT_TASK];
@@ -68,6 +109,9 @@ mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err)
     snprintf(where, sizeof where, "queue %d, task %d", queue, task);
     if (report[MGL_REPORT_KIND] == MGL_REPORT_WAIT)
         snprintf(what, sizeof what, "counter %s", program->counters[counter].name);
+    else if (report[MGL_REPORT_KIND] == MGL_REPORT_FLAG)
+        snprintf(what, sizeof what, "words of %.100s to be written",
+                 program->buffers[polled_region(program, report)->buffer].name);
     else
         snprintf(what, sizeof what, "page %u of its tape", (unsigned)counter);
     mgl_status status = mgl_fail(

@@ -8,9 +8,15 @@
  *   sm_80 to sm_89    the 32 lanes copy 16 bytes at a time (cp.async); each lane's copies arrive on
  *                     `full` once they have landed (cp.async.mbarrier.arrive.noinc).
  *
- * A slot goes round: the loader waits until all warps arrived on `empty`, fills; consumers wait for
- * `full`, read, and arrive on `empty`. Use n of a slot completes phase n of both barriers, so the
- * parity to wait for follows from the page's number.
+ * Page p has slot p % MGL_RING. The loader fills a slot when every consumer warp says that it needs
+ * no page up to the slot's last one (`done`). It asks for a page only when all but the last MGL_FLIGHT
+ * pages before it have landed: so who knows that page k has landed may wait for any page up to k +
+ * MGL_RING - MGL_FLIGHT by the parity of its phase, which can not be mistaken for that of a page
+ * MGL_RING earlier.
+ *
+ * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
+ * MGL_FLIGHT pages on their way, and MGL_PENDING while the queue waits for an edge. While the ring is
+ * full it asks the next MGL_PREFETCH pages into L2.
  */
 #ifndef MGL_DEVICE_COPY_CUH
 #define MGL_DEVICE_COPY_CUH
@@ -45,16 +51,20 @@ static __device__ void copy_init_fence()
 #endif
 }
 
-static __device__ void copy_init(shared *s)
+static __device__ void copy_init()
 {
-    for (int i = 0; i < MGL_RING; i++) {
-        barrier_init(&s->full[i], MGL_BULK_COPY ? 1 : 32);
-        barrier_init(&s->empty[i], MGL_WARPS);
+    for (int i = 0; i < MGL_RING; i++)
+        barrier_init(&own().full[i], MGL_BULK_COPY ? 1 : 32);
+    for (int i = 0; i < SLOTS; i++) {
+        barrier_init(&own().slot_full[i], MGL_WARPS);
+        barrier_init(&own().slot_empty[i], 1);
     }
+    barrier_init(&own().go, 1);
+    barrier_init(&own().body, MGL_WARPS);
     copy_init_fence();
 }
 
-/* Whether the phase of that parity is complete. Acquires at block scope. */
+/* Whether the phase of that parity is complete; may sleep a while. Acquires at block scope. */
 static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity)
 {
     u32 passed;
@@ -76,11 +86,42 @@ static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity)
     return passed;
 }
 
+/* The same, at once. */
+static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
+{
+    u32 passed;
+    asm volatile("{\n .reg .pred p;\n"
+                 " mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+                 " selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
+    return passed;
+}
+
 /* Releases at block scope. */
 static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
 {
     asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(
                      shared_address(barrier))
+                 : "memory");
+}
+
+/* Words of shared memory that one role writes and another polls. */
+static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
+{
+    u32 value;
+    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];"
+                 : "=r"(value)
+                 : "r"(shared_address((const void *)at))
+                 : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void store_shared_release(volatile u32 *at, u32 value)
+{
+    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address((const void *)at)),
+                 "r"(value)
                  : "memory");
 }
 
@@ -99,7 +140,8 @@ static __device__ u64 copy_policy()
 }
 
 /* Starts the copy of one page; by one thread. */
-static __device__ void copy_page(void *to, const u8 *from, u64 *full, u64 policy)
+static __device__ __forceinline__ void copy_page(int, void *to, const u8 *from, u64 *full,
+                                                 u64 policy)
 {
     asm volatile(
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
@@ -111,6 +153,12 @@ static __device__ void copy_page(void *to, const u8 *from, u64 *full, u64 policy
                  : "memory");
 }
 
+static __device__ __forceinline__ void prefetch_page(int, const u8 *from)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(MGL_PAGE)
+                 : "memory");
+}
+
 #else
 
 static __device__ u64 copy_policy()
@@ -119,9 +167,8 @@ static __device__ u64 copy_policy()
 }
 
 /* Starts the copy of one page; by all lanes of the warp. */
-static __device__ void copy_page(void *to, const u8 *from, u64 *full, u64)
+static __device__ __forceinline__ void copy_page(int lane, void *to, const u8 *from, u64 *full, u64)
 {
-    u32 lane = threadIdx.x & 31;
     for (u32 i = lane * 16; i < MGL_PAGE; i += 32 * 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to) + i),
                      "l"(from + i)
@@ -130,45 +177,101 @@ static __device__ void copy_page(void *to, const u8 *from, u64 *full, u64)
                  : "memory");
 }
 
+static __device__ __forceinline__ void prefetch_page(int lane, const u8 *from)
+{
+    for (u32 i = lane * 128; i < MGL_PAGE; i += 32 * 128)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i) : "memory");
+}
+
 #endif
 
-/* Waits until the slot of `page` is free. False: the block is leaving. */
-static __device__ bool loader_wait(machine &m, u32 page)
+/* Where the loader stands; pages count over all epochs. */
+struct stream {
+    const u8 *tape;
+    u32 pages;             /* of the tape */
+    u32 page, at;          /* the next to ask for, and its number on the tape */
+    u32 landed;            /* all below have */
+    u32 free;              /* all below have a free slot */
+    u32 fetched, fetch_at; /* the next to ask into L2 */
+};
+
+static __device__ __forceinline__ u32 next_on_tape(const stream &t, u32 at)
 {
-    if (page < MGL_RING)
-        return !m.s->stop;
-    u64 *empty = &m.s->empty[page % MGL_RING];
-    for (u32 n = 1; !barrier_passed(empty, parity_of(page - MGL_RING)); n++) {
-        /* no clock here: the consumers that it waits for have one in each of their waits, and a
-         * chain of edges may well take longer than any one of them */
-        if (m.s->stop || (n % RING_POLLS == 0 && is_stopped(m.launch)))
-            return false;
+    return at + 1 == t.pages ? 0 : at + 1;
+}
+
+/* Whether all lanes of the loader say so: it is one thread where one is enough. */
+static __device__ __forceinline__ bool all_say(bool value)
+{
+    return MGL_BULK_COPY ? value : __all_sync(0xFFFFFFFFu, value);
+}
+
+/* The page that no consumer warp is past. */
+static __device__ __forceinline__ u32 least_done(const machine &m)
+{
+    u32 least = load_shared_acquire(&own().done[0]);
+#pragma unroll
+    for (int w = 1; w < MGL_WARPS; w++)
+        least = min(least, load_shared_acquire(&own().done[w]));
+    return MGL_BULK_COPY ? least : __reduce_min_sync(0xFFFFFFFFu, least);
+}
+
+/* Asks the page behind those that L2 was asked for, when the ring is full. */
+static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
+{
+    if (t.fetched < t.page) {
+        t.fetched = t.page;
+        t.fetch_at = t.at;
     }
-    return !m.s->stop;
+    if (t.fetched >= t.page + MGL_PREFETCH)
+        return;
+    prefetch_page(m.lane, t.tape + (size_t)t.fetch_at * MGL_PAGE);
+    t.fetched++;
+    t.fetch_at = next_on_tape(t, t.fetch_at);
+}
+
+/* Waits until pages may be asked for: all below the result; 0: the block is leaving. No clock here: the
+ * roles that it waits for have one in each of their waits. */
+static __device__ __forceinline__ u32 loader_wait(const machine &m, stream &t)
+{
+    for (u32 n = 1;; n++) {
+        if (t.page >= t.free)
+            t.free = least_done(m) + MGL_RING;
+        while (t.landed < t.page &&
+               all_say(barrier_tested(&own().full[t.landed % MGL_RING], parity_of(t.landed))))
+            t.landed++;
+        u32 limit = min(t.free, t.landed + (own().pending ? MGL_PENDING : MGL_FLIGHT));
+        limit = MGL_BULK_COPY ? limit : __reduce_min_sync(0xFFFFFFFFu, limit);
+#if MGL_TRACE
+        own().landed = t.landed;
+#endif
+        if (t.page < limit)
+            return limit;
+        if (MGL_PREFETCH > 0 && t.page >= t.free)
+            prefetch(m, t);
+        if (n % 16 == 0 && !all_say(!own().stop))
+            return 0;
+    }
 }
 
 /* The loader warp: streams the tape round and round until the block leaves, then waits for the
  * copies in flight, which must not land in shared memory that is somebody else's by then. */
 static __device__ void load_tape(machine &m, const mgl_device_queue &queue)
 {
-    const u8 *tape = (const u8 *)queue.tape;
     u64 policy = copy_policy();
-    u32 page = 0, at = 0;
-    if (queue.pages == 0 || (MGL_BULK_COPY && m.lane != 0))
+    stream t = {(const u8 *)queue.tape, queue.pages};
+    if (t.pages == 0 || (MGL_BULK_COPY && m.lane != 0))
         return;
-    for (;; page++) {
-        bool go = loader_wait(m, page);
-#if !MGL_BULK_COPY
-        go = __all_sync(0xFFFFFFFFu, go); /* lanes may have looked at different times */
-#endif
-        if (!go)
-            break;
-        copy_page(m.ring + (size_t)(page % MGL_RING) * MGL_PAGE, tape + (size_t)at * MGL_PAGE,
-                  &m.s->full[page % MGL_RING], policy);
-        at = at + 1 == queue.pages ? 0 : at + 1;
+    while (u32 limit = loader_wait(m, t)) {
+        for (; t.page < limit; t.page++) {
+            u32 slot = t.page % MGL_RING;
+            copy_page(m.lane, ring_memory() + slot * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
+                      &own().full[slot], policy);
+            t.at = next_on_tape(t, t.at);
+        }
     }
-    for (u32 i = page < MGL_RING ? 0 : page - MGL_RING; i < page; i++)
-        while (!barrier_passed(&m.s->full[i % MGL_RING], parity_of(i)))
+    for (; t.landed < t.page; t.landed++)
+        while (!barrier_passed(&own().full[t.landed % MGL_RING], parity_of(t.landed)))
             ;
 }
 

@@ -3,36 +3,37 @@
  * tape. The weights lie in row groups of 8 rows x k blocks of 64 bytes; of a block, lane l holds the
  * 16 bytes of row l / 4 and quarter l % 4, so a block is one 16-byte load a lane.
  *
- * A warp works on the k blocks w, w + W, ... of every row group, for all activation rows at once:
- * each weight is read once an epoch however many rows there are. The activations stand in shared
- * memory (already normalised) where they fit the stage, else they are read where they are. Partial
- * sums: lanes by shuffles, then warps through shared memory, always in the same order and the same
- * for any number of rows, so a row's result does not depend on what else is in the epoch.
+ * Consumer warp w has k blocks [w S, (w + 1) S) of every row group, S = ceil(blocks / W), which stand on
+ * the tape so that each page has some for every warp (mgl_block_place): of the input it needs that run
+ * alone, which it normalises (but for 1 / RMS, a factor that the epilogue applies)
+ * and rounds to the weights' dtype into its own part of the stage. Rows that do not fit the stage are
+ * read where they are.
  *
- * Row groups are worked on in chunks, as many as the room for partial sums holds.
+ * 16-bit weights: tensor cores, mma.m16n8k16 with f32 sums. The weights are the B operand (8 weight rows
+ * are its 8 columns), the activation rows the A operand; up to 16 of them cost the same. The order of k
+ * inside a block is free, since both sides have the same: a lane's 16 bytes are the B operands of two
+ * MMAs as they lie, and the 16 bytes of activation row l / 4 at the same columns the A operands. The
+ * activations of a short run (HELD blocks or less) stay in registers over all row groups.
+ * Inputs that 16 bits do not hold (normalised ones, and f32 exchange) are split into two parts, x = high +
+ * low, each rounded to 16 bits: 16 bits of mantissa and more. The low parts of 8 rows are the A operand's
+ * other 8 rows, so they cost nothing but registers.
+ * f32 weights: one fused multiply-add a product.
+ *
+ * Each warp leaves its sums of a row group in a slot (warp, row, 8), and the epilogue adds the warps'
+ * up, always in the same order: a row's result does not depend on what else is in the epoch.
  */
 #ifndef MGL_DEVICE_LINEAR_CUH
 #define MGL_DEVICE_LINEAR_CUH
 
+#include "vm/cuda/device/exchange.cuh"
 #include "vm/cuda/device/ring.cuh"
 
 enum {
-    LANE_COLUMNS = weight_format::VECTOR,
-    BLOCK_COLUMNS = 4 * LANE_COLUMNS,
-    STAGE_FLOATS = MGL_STAGE / 4
-};
-
-/* The input of a linear op. */
-struct input {
-    const float *x;   /* row 0 */
-    const float *g;   /* RMSNorm's weight, NULL for none */
-    long long stride; /* from row to row */
-    int columns;
-    int padded;     /* a multiple of BLOCK_COLUMNS */
-    int count;      /* rows to work on */
-    const int *map; /* (count) which they are; NULL: 0, 1, ... */
-    bool staged;    /* in m.stage (count, padded), normalised */
-    bool vector;    /* rows begin at multiples of 16 bytes */
+    VECTOR = weight_format::VECTOR, /* columns in 16 bytes */
+    BLOCK_COLUMNS = 4 * VECTOR,
+    HELD = 16,    /* blocks of a run whose activations stay in registers */
+    HELD_LOW = 8, /* and whose low parts do too */
+    AHEAD = 4     /* polls on their way at once, of different words */
 };
 
 static __device__ __forceinline__ int mapped(const input &in, int j)
@@ -40,299 +41,730 @@ static __device__ __forceinline__ int mapped(const input &in, int j)
     return in.map ? in.map[j] : j;
 }
 
-/* 1 / sqrt(mean(x^2) + eps) of row j: the warps' sums in order. */
-static __device__ float inverse_rms(const machine &m, const input &in, int j)
+/* Rows that a slot has room for: 1, 8 or 16. */
+static __device__ __forceinline__ int slot_rows(int count)
+{
+    return MOST_ROWS == 1 || count <= 1 ? 1 : MOST_ROWS == 8 || count <= 8 ? 8 : 16;
+}
+
+/* The run of k blocks of warp w: the first, and how many. */
+static __device__ __forceinline__ int run_of(int kblocks, int w, int *count)
+{
+    int each = (kblocks + MGL_WARPS - 1) / MGL_WARPS, first = w * each;
+    *count = max(0, min(each, kblocks - first));
+    return first;
+}
+
+/* Whether row groups of so many blocks begin with pages, and warps share pages evenly. */
+static __device__ __forceinline__ constexpr bool is_even(int kblocks)
+{
+    return kblocks % MGL_WARPS == 0 && PAGE_BLOCKS % (2 * MGL_WARPS) == 0 &&
+           kblocks % PAGE_BLOCKS == 0;
+}
+
+static __device__ __forceinline__ constexpr int blocks_of(int columns)
+{
+    return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
+}
+
+/* Makes own().in from operand 0 and, if has_norm, the norm's weight, operand 1; all rows, or those that
+ * `map` names. One lane of the epilogue. */
+static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
+                                                     const int *map)
+{
+    const mgl_device_operand &x = operand(m, 0);
+    input &in = own().in;
+    int columns = x.count[1], kblocks = blocks_of(columns);
+    bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
+    /* rows 64 bytes apart modulo 128: lanes of two rows then load from different banks */
+    int row_bytes = kblocks * 64 + (count > 1 && kblocks % 2 == 0 ? 64 : 0);
+    bool staged = count * row_bytes * (low ? 2 : 1) <= MGL_STAGE;
+    bool even = MGL_WEIGHT != DTYPE_F32 && staged && count > 0 && count <= 8 && is_even(kblocks) &&
+                (kblocks == blocks_of(MGL_HIDDEN) || kblocks == blocks_of(MGL_WIDE) ||
+                 kblocks == blocks_of(MGL_FFN));
+    for (int i = 0; i < task_of(m)->segments; i++)
+        even = even && segment(m, i).block % PAGE_BLOCKS == 0;
+    in.x = view_of(m, x);
+    in.g = has_norm ? (const float *)operand(m, 1).at : nullptr;
+    in.map = map;
+    in.columns = columns;
+    in.kblocks = kblocks;
+    in.count = count;
+    in.row_bytes = row_bytes;
+    in.vector = columns % VECTOR == 0 && x.stride0 % VECTOR == 0 && x.at % 16 == 0;
+    in.low = low;
+    in.staged = staged;
+    in.even = even;
+}
+
+/* ---- reading the input ------------------------------------------------------------------------ */
+
+/* 16 bytes of 16-bit values as floats. */
+static __device__ __forceinline__ void unpack_half(uint4 raw, float *to)
+{
+    if (MGL_WEIGHT == DTYPE_F16)
+        format<DTYPE_F16>::unpack(raw, to);
+    else
+        format<DTYPE_BF16>::unpack(raw, to);
+}
+
+/* VECTOR values of input row j from column k on, zeros past the end; flagged ones once written. */
+static __device__ __forceinline__ void read_chunk(const machine &m, const input &in, int j, int k,
+                                                  u64 policy, float *to)
+{
+    bool wide = in.x.dtype == DTYPE_F32;
+    const u8 *from = element_of(in.x, mapped(in, j), k);
+    if (in.x.flag) {
+        if (k >= in.columns) {
+#pragma unroll
+            for (int i = 0; i < VECTOR; i++)
+                to[i] = 0.0f;
+        } else if (wide) {
+#pragma unroll
+            for (int i = 0; i < VECTOR; i += 4)
+                format<DTYPE_F32>::unpack(poll_words(m, from + 4 * i, 0, policy), to + i);
+        } else if (VECTOR == 8) {
+            unpack_half(poll_words(m, from, 0, policy), to);
+        }
+        return;
+    }
+    if (in.vector && k < in.columns) {
+        if (!wide && VECTOR == 8)
+            unpack_half(*(const uint4 *)from, to);
+#pragma unroll
+        for (int i = 0; wide && i < VECTOR; i += 4)
+            format<DTYPE_F32>::unpack(*(const uint4 *)(from + 4 * i), to + i);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < VECTOR; i++) {
+        to[i] = 0.0f;
+        if (k + i < in.columns)
+            to[i] = wide                      ? ((const float *)from)[i]
+                    : MGL_WEIGHT == DTYPE_F16 ? f16_float(((const u16 *)from)[i])
+                                              : bf16_float(((const u16 *)from)[i]);
+    }
+}
+
+/* Multiplies by the norm's weight; the sum of the squares before. */
+static __device__ __forceinline__ float weigh(const input &in, int k, float *v)
 {
     float sum = 0.0f;
-    for (int w = 0; w < MGL_WARPS; w++)
-        sum += m.s->sums[j * MGL_WARPS + w];
-    return 1.0f / sqrtf(sum / (float)in.columns + __uint_as_float(MGL_EPS_BITS));
-}
-
-static __device__ __forceinline__ int padded(int columns)
-{
-    return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS;
-}
-
-/* Starts fetching the norm's weight of a task that has one: a constant, which need not wait for the
- * task's edges. It stands at the end of the stage, where there is room behind the rows. */
-static __device__ void fetch_norm(machine &m, bool has_norm)
-{
-    m.norm = nullptr;
-    if (!has_norm)
-        return;
-    int columns = operand(m, 0).count[1], room = padded(columns);
-    if ((long long)(rows_of(m) + 1) * room > STAGE_FLOATS)
-        return;
-    const u8 *from = (const u8 *)operand(m, 1).at;
-    float *to = m.stage + STAGE_FLOATS - room;
-    m.norm = to;
-    for (int k = m.tid; k < columns; k += THREADS)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to + k)),
-                     "l"(from + k * 4)
-                     : "memory");
-}
-
-/* Copies row j to the stage, zeros behind it, and adds up its squares. */
-static __device__ void stage_row(machine &m, const input &in, int j)
-{
-    const float *x = in.x + mapped(in, j) * in.stride;
-    float *to = m.stage + (size_t)j * in.padded, sum = 0.0f;
-    if (in.vector) {
-        for (int k = m.tid * 4; k < in.columns; k += THREADS * 4) {
-            float4 v = *(const float4 *)(x + k);
-            if (in.staged)
-                *(float4 *)(to + k) = v;
-            sum += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
-        }
-    } else {
-        for (int k = m.tid; k < in.columns; k += THREADS) {
-            float v = x[k];
-            if (in.staged)
-                to[k] = v;
-            sum += v * v;
-        }
-    }
-    for (int k = in.columns + m.tid; in.staged && k < in.padded; k += THREADS)
-        to[k] = 0.0f;
-    if (in.g) {
-        sum = warp_sum(sum);
-        if (m.lane == 0)
-            m.s->sums[j * MGL_WARPS + m.warp] = sum;
-    }
-}
-
-/* Makes the input ready: rows in the stage where they fit, and what their norm needs. */
-static __device__ void prepare(machine &m, input &in)
-{
-    in.padded = padded(in.columns);
-    in.staged = (long long)in.count * in.padded <= STAGE_FLOATS;
-    in.vector = in.columns % 4 == 0 && in.stride % 4 == 0 && (u64)in.x % 16 == 0;
-    if (!in.staged && !in.g)
-        return;
-    for (int j = 0; j < in.count; j++)
-        stage_row(m, in, j);
-    consumer_barrier();
-    const float *g = m.norm ? m.norm : in.g;
-    for (int j = 0; in.staged && in.g && j < in.count; j++) {
-        float scale = inverse_rms(m, in, j), *row = m.stage + (size_t)j * in.padded;
-        for (int k = m.tid; k < in.columns; k += THREADS)
-            row[k] = row[k] * scale * g[k];
-    }
-    consumer_barrier();
-}
-
-/* LANE_COLUMNS values of row j from column k on, zeros past the end, from where they are. */
-static __device__ __forceinline__ void load_direct(const input &in, int j, float scale, int k,
-                                                   float *to)
-{
-    const float *x = in.x + mapped(in, j) * in.stride + k;
 #pragma unroll
-    for (int i = 0; i < LANE_COLUMNS; i++)
-        to[i] = k + i < in.columns ? x[i] : 0.0f;
-    if (in.g) {
-#pragma unroll
-        for (int i = 0; i < LANE_COLUMNS; i++)
-            if (k + i < in.columns)
-                to[i] = to[i] * scale * in.g[k + i];
+    for (int i = 0; i < VECTOR; i++) {
+        sum = fmaf(v[i], v[i], sum);
+        v[i] *= k + i < in.columns ? in.g[k + i] : 0.0f;
     }
-}
-
-static __device__ __forceinline__ void load_staged(const machine &m, const input &in, int j, int k,
-                                                   float *to)
-{
-    const float4 *x = (const float4 *)(m.stage + (size_t)j * in.padded + k);
-#pragma unroll
-    for (int i = 0; i < LANE_COLUMNS / 4; i++) {
-        float4 v = x[i];
-        to[4 * i] = v.x;
-        to[4 * i + 1] = v.y;
-        to[4 * i + 2] = v.z;
-        to[4 * i + 3] = v.w;
-    }
-}
-
-/* Adds the products of one k block with R activation rows. */
-template <int R, bool STAGED>
-static __device__ __forceinline__ void add_block(const machine &m, const input &in,
-                                                 const float *scale, uint4 raw, int k, float *sums)
-{
-    float w[LANE_COLUMNS], x[LANE_COLUMNS];
-    weight_format::unpack(raw, w);
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-        int j = min(r, in.count - 1);
-        if (STAGED)
-            load_staged(m, in, j, k, x);
-        else
-            load_direct(in, j, scale[STAGED ? 0 : r], k, x);
-#pragma unroll
-        for (int i = 0; i < LANE_COLUMNS; i++)
-            sums[r] = fmaf(w[i], x[i], sums[r]);
-    }
-}
-
-/* Partial sums of row groups [lo, hi) for R activation rows (those past in.count repeat the last):
- * m.s->partial (group, warp, 8, R). The inner loop stays within a page, so it has nothing to ask. */
-template <int R, bool STAGED>
-static __device__ __noinline__ void accumulate(machine &machine_of, const input &in_of,
-                                               const mgl_device_segment &seg, int lo, int hi)
-{
-    machine m = machine_of; /* in registers for the loop */
-    const input in = in_of;
-    u32 block = seg.block + (u32)(lo * seg.kblocks);
-    int kblocks = seg.kblocks, quarter = m.lane & 3, row = m.lane >> 2;
-    float scale[STAGED ? 1 : R];
-    if (!STAGED && in.g) {
-#pragma unroll
-        for (int r = 0; r < R; r++)
-            scale[STAGED ? 0 : r] = inverse_rms(m, in, min(r, in.count - 1));
-    }
-    for (int g = lo; g < hi; g++, block += kblocks) {
-        float sums[R] = {};
-        for (int b = m.warp; b < kblocks;) {
-            const uint4 *at = ring_at(m, block + b);
-            int end = min(kblocks, b + PAGE_BLOCKS - (int)((block + b) % PAGE_BLOCKS));
-#pragma unroll(R <= 4 ? 4 : 1)
-            for (; b < end; b += MGL_WARPS, at += MGL_WARPS * (BLOCK_BYTES / 16))
-                add_block<R, STAGED>(m, in, scale, *at, b * BLOCK_COLUMNS + quarter * LANE_COLUMNS,
-                                     sums);
-        }
-        float *to = m.s->partial + (((g - lo) * MGL_WARPS + m.warp) * GROUP_ROWS + row) * R;
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            sums[r] += __shfl_xor_sync(0xFFFFFFFFu, sums[r], 1);
-            sums[r] += __shfl_xor_sync(0xFFFFFFFFu, sums[r], 2);
-            if (quarter == r % 4)
-                to[r] = sums[r];
-        }
-    }
-    machine_of.page = m.page;
-    machine_of.landed = m.landed;
-    machine_of.dead = m.dead;
-}
-
-/* Activation rows that there is machine code for: 1, 2, 4, 8 or 16, without the stage 1, 4 or 16. */
-static __device__ __forceinline__ int round_rows(const input &in)
-{
-    int count = in.count;
-    if (!in.staged)
-        return count <= 1 ? 1 : count <= 4 ? 4 : 16;
-    return count <= 1 ? 1 : count <= 2 ? 2 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
-}
-
-template <int R>
-static __device__ __forceinline__ void
-accumulate_rows(machine &m, const input &in, const mgl_device_segment &seg, int lo, int hi)
-{
-    const bool direct = R == 1 || R == 4 || R == 16;
-    if (R > 1 && MGL_ROWS <= (direct ? R / 4 : R / 2))
-        return; /* never so many rows: no code for them */
-    if (in.staged)
-        accumulate<R, true>(m, in, seg, lo, hi);
-    else if (direct)
-        accumulate<direct ? R : 1, false>(m, in, seg, lo, hi);
-}
-
-static __device__ void accumulate_any(machine &m, const input &in, const mgl_device_segment &seg,
-                                      int rows, int lo, int hi)
-{
-    switch (rows) {
-    case 1:
-        accumulate_rows<1>(m, in, seg, lo, hi);
-        break;
-    case 2:
-        accumulate_rows<2>(m, in, seg, lo, hi);
-        break;
-    case 4:
-        accumulate_rows<4>(m, in, seg, lo, hi);
-        break;
-    case 8:
-        accumulate_rows<8>(m, in, seg, lo, hi);
-        break;
-    default:
-        accumulate_rows<16>(m, in, seg, lo, hi);
-    }
-}
-
-/* The sum over warps of output row `row` of the chunk's group `group`, activation row r of R. */
-static __device__ __forceinline__ float total_of(const machine &m, const mgl_device_segment &seg,
-                                                 int group, int row, int r, int rows)
-{
-    int warps = min(MGL_WARPS, seg.kblocks);
-    const float *from = m.s->partial + ((size_t)group * MGL_WARPS * GROUP_ROWS + row) * rows + r;
-    float sum = from[0];
-    for (int w = 1; w < warps; w++)
-        sum += from[w * GROUP_ROWS * rows];
     return sum;
 }
 
-/* Streams a segment and calls finish(o, j, value) once for each output row o of it and input row j;
- * the same thread always has the same j. Ends with a barrier. */
-template <class FINISH>
-static __device__ void linear(machine &m, const input &in, const mgl_device_segment &seg,
-                              const FINISH &finish)
+/* 16 bytes of an input in the weights' dtype, and what rounding took from them. */
+struct chunk {
+    uint4 high, low;
+};
+
+/* VECTOR values in the weights' dtype. */
+static __device__ __forceinline__ uint4 pack_values(const float *v)
 {
-    int rows = round_rows(in), chunk = PARTIALS / (MGL_WARPS * GROUP_ROWS * rows);
-    for (int lo = 0; in.count > 0 && lo < seg.groups; lo += chunk) {
-        int hi = min(lo + chunk, seg.groups);
-        accumulate_any(m, in, seg, rows, lo, hi);
-        /* all warps: a slow one may need the slots of pages that this one has nothing in */
-        ring_seek(m, (seg.block + (u32)hi * seg.kblocks) / PAGE_BLOCKS);
-        consumer_barrier();
-        for (int e = m.tid; e < (hi - lo) * GROUP_ROWS * rows; e += THREADS) {
-            int r = e % rows, o = e / rows;
-            if (r < in.count && lo * GROUP_ROWS + o < seg.rows)
-                finish(lo * GROUP_ROWS + o, r,
-                       total_of(m, seg, o / GROUP_ROWS, o % GROUP_ROWS, r, rows));
-        }
-        consumer_barrier();
-    }
-    ring_seek(m, seg.end);
+    if (MGL_WEIGHT == DTYPE_F32)
+        return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                          __float_as_uint(v[3]));
+    return make_uint4(pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3]),
+                      pack_pair(MGL_WEIGHT, v[4 % VECTOR], v[5 % VECTOR]),
+                      pack_pair(MGL_WEIGHT, v[6 % VECTOR], v[7 % VECTOR]));
 }
 
-/* The same for two tensors whose row groups stand in turn: finish(o, j, first, second). Where the
- * room holds one row group only, the first's sums wait in a register for the second's. */
-template <class FINISH>
-static __device__ void linear_pair(machine &m, const input &in, const mgl_device_segment &seg,
-                                   const FINISH &finish)
+static __device__ __forceinline__ chunk split_values(const float *v, bool low)
 {
-    int rows = round_rows(in), chunk = PARTIALS / (MGL_WARPS * GROUP_ROWS * rows);
-    float held = 0.0f;
-    chunk = chunk > 1 ? chunk / 2 * 2 : 1;
-    for (int lo = 0; in.count > 0 && lo < seg.groups; lo += chunk) {
-        int hi = min(lo + chunk, seg.groups), half = lo / 2 * GROUP_ROWS;
-        accumulate_any(m, in, seg, rows, lo, hi);
-        ring_seek(m, (seg.block + (u32)hi * seg.kblocks) / PAGE_BLOCKS);
-        consumer_barrier();
-        for (int e = m.tid; e < (hi - lo + 1) / 2 * GROUP_ROWS * rows; e += THREADS) {
-            int r = e % rows, o = e / rows, group = o / GROUP_ROWS * 2, row = o % GROUP_ROWS;
-            float first = total_of(m, seg, group, row, r, rows), second = first;
-            if (chunk > 1)
-                second = total_of(m, seg, group + 1, row, r, rows);
-            else if (lo % 2 == 0)
-                held = first;
+    chunk c = {pack_values(v)};
+    if (VECTOR == 8 && low) {
+        float rest[8];
+        unpack_half(c.high, rest);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            rest[i] = v[i % VECTOR] - rest[i];
+        c.low = pack_values(rest);
+    }
+    return c;
+}
+
+/* One chunk of the input as the products need it; adds its squares to *squares. */
+static __device__ __forceinline__ chunk make_chunk(const machine &m, const input &in, int j, int k,
+                                                   u64 policy, float *squares)
+{
+    float v[VECTOR];
+    read_chunk(m, in, j, k, policy, v);
+    if (in.g)
+        *squares += weigh(in, k, v);
+    return split_values(v, in.low);
+}
+
+/* Where chunk number n of row j is in the stage, and its low part. */
+static __device__ __forceinline__ uint4 *staged_at(const machine &m, const input &in, int j, int n)
+{
+    return (uint4 *)(stage_memory() + j * in.row_bytes) + n;
+}
+
+static __device__ __forceinline__ uint4 *staged_low(const machine &m, const input &in, int j, int n)
+{
+    return staged_at(m, in, in.count + j, n);
+}
+
+static __device__ __forceinline__ void stage_chunk(const machine &m, const input &in, int j, int n,
+                                                   const chunk &c)
+{
+    if (!in.staged)
+        return;
+    *staged_at(m, in, j, n) = c.high;
+    if (in.low)
+        *staged_low(m, in, j, n) = c.low;
+}
+
+/* Row j of this warp's run: chunks [first, first + n) into the stage where it has room; the sum of
+ * squares, of this lane. Flagged rows of 16 bits: several words are polled at once. */
+static __device__ __forceinline__ float gather_row(const machine &m, const input &in, int j,
+                                                   int first, int n)
+{
+    const u64 policy = keep_policy();
+    float squares = 0.0f;
+    if (in.x.flag && in.x.dtype != DTYPE_F32 && VECTOR == 8) {
+        const u8 *row = element_of(in.x, mapped(in, j), 0);
+        for (int c = m.lane; c < n; c += 32 * AHEAD) {
+            uint4 raw[AHEAD] = {};
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (c + 32 * i < n && (first + c + 32 * i) * VECTOR < in.columns)
+                    raw[i] = load_words(row + (first + c + 32 * i) * 16, policy);
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
+                if (c + 32 * i >= n)
+                    break;
+                int n_th = first + c + 32 * i;
+                if (!is_written(raw[i]))
+                    raw[i] = poll_words(m, row + n_th * 16, 0, policy);
+                chunk made = {raw[i]};
+                if (in.g) {
+                    float v[8];
+                    unpack_half(raw[i], v);
+                    squares += weigh(in, n_th * VECTOR, v);
+                    made = split_values(v, true);
+                }
+                stage_chunk(m, in, j, n_th, made);
+            }
+        }
+        return squares;
+    }
+    for (int c = m.lane; c < n; c += 32) {
+        chunk made = make_chunk(m, in, j, (first + c) * VECTOR, policy, &squares);
+        stage_chunk(m, in, j, first + c, made);
+    }
+    return squares;
+}
+
+/* Makes this warp's run of the input ready: waits for flagged words, fills its part of the stage, and
+ * leaves its sums of squares. */
+static __device__ __forceinline__ void gather(const machine &m, const input &in)
+{
+    int blocks, first = run_of(in.kblocks, m.warp, &blocks);
+    for (int j = 0; j < in.count; j++) {
+        float squares = gather_row(m, in, j, first * 4, blocks * 4);
+        if (in.g) {
+            squares = warp_sum(squares);
+            if (m.lane == 0)
+                own().sums[j * MGL_WARPS + m.warp] = squares;
+        }
+    }
+    if (m.tid == 0) {
+        own().pending = 0;
+#if MGL_TRACE
+        own().input = time_ns();
+        own().ahead = own().landed - own().done[0];
+#endif
+    }
+    __syncwarp();
+}
+
+static __device__ __noinline__ chunk direct_chunk(const machine m, int j, int n)
+{
+    float squares;
+    return make_chunk(m, own().in, j, n * VECTOR, keep_policy(), &squares);
+}
+
+/* Row j (the last one for rows past the end) in block b of a weight row, this lane's quarter. */
+static __device__ __forceinline__ chunk operand_chunk(const machine &m, const input &in, int j,
+                                                      int b, bool low)
+{
+    int row = min(j, in.count - 1), n = b * 4 + (m.lane & 3);
+    if (!in.staged)
+        return direct_chunk(m, row, n);
+    chunk c = {*staged_at(m, in, row, n)};
+    if (low)
+        c.low = *staged_low(m, in, row, n);
+    return c;
+}
+
+/* ---- partial sums ----------------------------------------------------------------------------- */
+
+/* The slot of the next row group, once it is empty. */
+static __device__ __forceinline__ float *take_slot(machine &m, int rows)
+{
+    u32 slot = m.group % SLOTS, use = m.group / SLOTS;
+    while (use > 0 && !barrier_passed(&own().slot_empty[slot], (use - 1) & 1))
+        ; /* the epilogue has a clock in each of its waits */
+    return own().partial + slot * SLOT + m.warp * GROUP_ROWS * rows;
+}
+
+/* This warp's sums are in the slot. */
+static __device__ __forceinline__ void leave_slot(machine &m)
+{
+    __syncwarp();
+    if (m.lane == 0)
+        barrier_arrive(&own().slot_full[m.group % SLOTS]);
+    m.group++;
+}
+
+/* The blocks of one warp in a row group, in the order of the tape: number i of the run is the
+ * place_of(.., i)-th block of the row group (mgl_block_place). */
+struct places {
+    int warps;   /* with blocks */
+    int of_last; /* blocks of the last of them */
+};
+
+static __device__ __forceinline__ places places_of(int kblocks)
+{
+    int run = (kblocks + MGL_WARPS - 1) / MGL_WARPS, last = (kblocks - 1) / run;
+    return {last + 1, kblocks - last * run};
+}
+
+static __device__ __forceinline__ int place_of(const places &p, int warp, int i)
+{
+    return i < p.of_last ? i * p.warps + warp
+                         : p.of_last * p.warps + (i - p.of_last) * (p.warps - 1) + warp;
+}
+
+/* ---- 16-bit weights --------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ void mma(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
+{
+    if (MGL_WEIGHT == DTYPE_BF16)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
+            "%7}, "
+            "{%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+            "{%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+/* Sums of one row group: of even and odd blocks and of the two halves of a block apart, so that they do
+ * not wait for each other. */
+struct sums {
+    float c[4][4];
+};
+
+/* Adds block b. `first` are activation rows 0 to 7 of the A operand, `second` rows 8 to 15. */
+static __device__ __forceinline__ void add_block(sums &s, int b, uint4 first, uint4 second, uint4 w)
+{
+    mma(s.c[b % 2 * 2], first.x, second.x, first.y, second.y, w.x, w.y);
+    mma(s.c[b % 2 * 2 + 1], first.z, second.z, first.w, second.w, w.z, w.w);
+}
+
+/* total[0..1]: A operand's row l / 4; total[2..3]: row l / 4 + 8; weight rows l % 4 * 2 and the next. */
+static __device__ __forceinline__ void add_up(const sums &s, float *total)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        total[i] = (s.c[0][i] + s.c[1][i]) + (s.c[2][i] + s.c[3][i]);
+}
+
+/* Leaves the sums of up to 8 activation rows whose low parts are the A operand's other rows. */
+static __device__ __forceinline__ void store_sums(machine &m, const input &in, const sums &s)
+{
+    int rows = slot_rows(in.count), row = m.lane >> 2, column = (m.lane & 3) * 2;
+    float *to = take_slot(m, rows) + row * GROUP_ROWS + column, total[4];
+    add_up(s, total);
+    if (row < in.count)
+        *(float2 *)to = make_float2(total[0] + total[2], total[1] + total[3]);
+    leave_slot(m);
+}
+
+/* Leaves the sums of 9 to 16 activation rows; `low` has those of their low parts. */
+static __device__ __forceinline__ void store_many(machine &m, const input &in, const sums &high,
+                                                  const sums &low)
+{
+    int rows = slot_rows(in.count), row = m.lane >> 2, column = (m.lane & 3) * 2;
+    float *to = take_slot(m, rows) + row * GROUP_ROWS + column, total[4], rest[4];
+    add_up(high, total);
+    add_up(low, rest);
+    *(float2 *)to = make_float2(total[0] + rest[0], total[1] + rest[1]);
+    if (row + 8 < in.count)
+        *(float2 *)(to + 8 * GROUP_ROWS) = make_float2(total[2] + rest[2], total[3] + rest[3]);
+    leave_slot(m);
+}
+
+static __device__ __forceinline__ uint4 load_block(const u8 *at, int lane)
+{
+    return *((const uint4 *)at + lane);
+}
+
+/* What a page holds for one lane: its blocks' weights, and the activations that are not held. */
+template <int EACH, bool X, bool LOW> struct page_load {
+    uint4 w[EACH], x[X ? EACH : 1], low[LOW ? EACH : 1];
+
+    __device__ __forceinline__ void load(const u8 *at, const uint4 *high, const uint4 *rest,
+                                         int lane)
+    {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            w[i] = load_block(at + i * MGL_WARPS * BLOCK_BYTES, lane);
+            if (X)
+                x[X ? i : 0] = high[i * 4];
+            if (LOW)
+                low[LOW ? i : 0] = rest[i * 4];
+        }
+    }
+};
+
+/* All row groups of KB blocks where pages and row groups fit each other (is_even), at most 8 staged
+ * activation rows. Activations of a short run stay in registers (HOLD), and so do their low parts, if
+ * there are any, of a shorter one. The next page is looked at and loaded while the tensor cores work on
+ * this one. */
+template <int KB, bool LOW>
+static __device__ __forceinline__ void sum_even(machine &m, const input &in,
+                                                const mgl_device_segment &seg)
+{
+    constexpr int RUN = KB / MGL_WARPS, EACH = PAGE_BLOCKS / MGL_WARPS, PAGES = KB / PAGE_BLOCKS;
+    constexpr bool HOLD = RUN <= HELD, HOLD_LOW = LOW && RUN <= HELD_LOW;
+    const uint4 zero = {0, 0, 0, 0};
+    const int groups = seg.groups;
+    const uint4 *high =
+        staged_at(m, in, min(m.lane >> 2, in.count - 1), m.warp * RUN * 4 + (m.lane & 3));
+    const uint4 *rest = high + in.count * in.row_bytes / 16; /* the low parts */
+    uint4 held[HOLD ? RUN : 1], held_low[HOLD_LOW ? RUN : 1];
+#pragma unroll
+    for (int b = 0; b < RUN; b++) {
+        if (HOLD)
+            held[HOLD ? b : 0] = high[b * 4];
+        if (HOLD_LOW)
+            held_low[HOLD_LOW ? b : 0] = rest[b * 4];
+    }
+    u32 page = m.base + seg.block / PAGE_BLOCKS, slot = page % MGL_RING, parity = parity_of(page);
+    page_load<EACH, !HOLD, LOW && !HOLD_LOW> here, next;
+    ring_wait(m, page);
+    here.load(ring_memory() + slot * MGL_PAGE + m.warp * BLOCK_BYTES, high, rest, m.lane);
+    for (int g = 0; g < groups; g++) {
+        sums s = {};
+#pragma unroll(HOLD ? PAGES : 1)
+        for (int p = 0; p < PAGES; p++) {
+            const bool more = p + 1 < PAGES || g + 1 < groups;
+            page++;
+            slot = slot + 1 == MGL_RING ? 0 : slot + 1;
+            parity ^= slot == 0;
+            const bool landed = more && barrier_tested(&own().full[slot], parity);
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+                add_block(s, i, HOLD ? held[HOLD ? p * EACH + i : 0] : here.x[HOLD ? 0 : i],
+                          HOLD_LOW ? held_low[HOLD_LOW ? p * EACH + i : 0]
+                          : LOW    ? here.low[LOW && !HOLD_LOW ? i : 0]
+                                   : zero,
+                          here.w[i]);
+            ring_say(m, page);
+            if (more) {
+                const int at = (p + 1 == PAGES ? 0 : p + 1) * EACH * 4; /* of the run */
+                if (landed)
+                    m.known = page + 1;
+                ring_wait(m, page);
+                next.load(ring_memory() + slot * MGL_PAGE + m.warp * BLOCK_BYTES, high + at,
+                          rest + at, m.lane);
+            }
+            here = next;
+        }
+        store_sums(m, in, s);
+    }
+}
+
+/* Adds block b of the run to the sums of its parity in its page. MANY: 9 to 16 rows. */
+template <bool MANY, bool LOW>
+static __device__ __forceinline__ void add_any(const machine &m, const input &in, int b, int parity,
+                                               const u8 *at, sums &s, sums &low)
+{
+    const uint4 zero = {0, 0, 0, 0};
+    int row = m.lane >> 2;
+    uint4 w = load_block(at, m.lane);
+    chunk c = operand_chunk(m, in, row, b, LOW);
+    if (!MANY) {
+        add_block(s, parity, c.high, LOW ? c.low : zero, w);
+        return;
+    }
+    chunk more = operand_chunk(m, in, row + 8, b, LOW);
+    add_block(s, parity, c.high, more.high, w);
+    if (LOW)
+        add_block(low, parity, c.low, more.low, w);
+}
+
+/* All row groups of any shape; activations from the stage or from where they are. */
+template <bool MANY, bool LOW>
+static __device__ __noinline__ machine sum_any(machine m, const input in,
+                                               const mgl_device_segment seg)
+{
+    const int groups = seg.groups, kblocks = seg.kblocks;
+    const places p = places_of(kblocks);
+    int blocks, first = run_of(kblocks, m.warp, &blocks);
+    for (int g = 0; g < groups; g++) {
+        sums s = {}, low = {};
+        for (int i = 0; i < blocks; i++) {
+            u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
+            u32 page = m.base + block / PAGE_BLOCKS;
+            if (page >= m.known) {
+                ring_done(m, page);
+                ring_wait(m, page);
+            }
+            add_any<MANY, LOW>(m, in, first + i, i & 1, ring_at(m, page, block % PAGE_BLOCKS), s,
+                               low);
+        }
+        if (MANY)
+            store_many(m, in, s, low);
+        else
+            store_sums(m, in, s);
+    }
+    return m;
+}
+
+/* ---- f32 weights ------------------------------------------------------------------------------ */
+
+/* All row groups for R activation rows (those past in.count repeat the last). */
+template <int R>
+static __device__ __noinline__ machine sum_floats(machine m, const input in,
+                                                  const mgl_device_segment seg)
+{
+    const int groups = seg.groups, kblocks = seg.kblocks;
+    const places p = places_of(kblocks);
+    int blocks, first = run_of(kblocks, m.warp, &blocks), quarter = m.lane & 3;
+    for (int g = 0; g < groups; g++) {
+        float s[R] = {};
+        for (int i = 0; i < blocks; i++) {
+            u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
+            u32 page = m.base + block / PAGE_BLOCKS;
+            if (page >= m.known) {
+                ring_done(m, page);
+                ring_wait(m, page);
+            }
+            float w[4], x[4];
+            format<DTYPE_F32>::unpack(load_block(ring_at(m, page, block % PAGE_BLOCKS), m.lane), w);
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                format<DTYPE_F32>::unpack(operand_chunk(m, in, r, first + i, false).high, x);
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    s[r] = fmaf(w[k], x[k], s[r]);
+            }
+        }
+        float *to = take_slot(m, slot_rows(in.count)) + (m.lane >> 2);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 1);
+            s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 2);
+            if (quarter == r % 4 && r < in.count)
+                to[r * GROUP_ROWS] = s[r];
+        }
+        leave_slot(m);
+    }
+    return m;
+}
+
+/* ---- the consumers' part ---------------------------------------------------------------------- */
+
+/* Segments of an even input with rows of KB blocks. */
+template <int KB> static __device__ __forceinline__ void sum_all_even(machine &m, const input &in)
+{
+    for (int i = 0; i < task_of(m)->segments; i++) {
+        if (in.low)
+            sum_even<KB, true>(m, in, segment(m, i));
+        else
+            sum_even<KB, false>(m, in, segment(m, i));
+    }
+}
+
+template <bool LOW>
+static __device__ __forceinline__ machine sum_halves(const machine &m, const input &in,
+                                                     const mgl_device_segment &seg)
+{
+    if (MOST_ROWS > 8 && in.count > 8)
+        return sum_any<(MOST_ROWS > 8), LOW>(m, in, seg);
+    return sum_any<false, LOW>(m, in, seg);
+}
+
+/* Any input. */
+static __device__ __noinline__ machine sum_all(machine m)
+{
+    const input &in = own().in;
+    for (int i = 0; i < task_of(m)->segments; i++) {
+        const mgl_device_segment &seg = segment(m, i);
+        if (in.count == 0)
+            ring_done(m, m.base + seg.end);
+        else if (MGL_WEIGHT != DTYPE_F32 && in.low)
+            m = sum_halves<true>(m, in, seg);
+        else if (MGL_WEIGHT != DTYPE_F32)
+            m = sum_halves<false>(m, in, seg);
+        else if (in.count <= 1)
+            m = sum_floats<1>(m, in, seg);
+        else if (MOST_ROWS > 1 && in.count <= 4)
+            m = sum_floats<(MOST_ROWS > 1 ? 4 : 1)>(m, in, seg);
+        else
+            m = sum_floats<MOST_ROWS>(m, in, seg);
+    }
+    return m;
+}
+
+/* Streams the task's segments. */
+static __device__ __forceinline__ void consume_linear(machine &m)
+{
+    constexpr int HIDDEN = blocks_of(MGL_HIDDEN), WIDE = blocks_of(MGL_WIDE),
+                  FFN = blocks_of(MGL_FFN);
+    constexpr int NONE =
+        2 * MGL_WARPS * PAGE_BLOCKS; /* a shape to compile where there is no such */
+    const input &in = own().in;
+    if (in.count > 0)
+        gather(m, in);
+    else if (m.tid == 0)
+        own().pending = 0;
+    if (!in.even)
+        m = sum_all(m);
+    else if (is_even(HIDDEN) && in.kblocks == HIDDEN)
+        sum_all_even<is_even(HIDDEN) ? HIDDEN : NONE>(m, in);
+    else if (is_even(WIDE) && in.kblocks == WIDE)
+        sum_all_even<is_even(WIDE) ? WIDE : NONE>(m, in);
+    else if (is_even(FFN))
+        sum_all_even<is_even(FFN) ? FFN : NONE>(m, in);
+    ring_done(m, m.base + segment(m, task_of(m)->segments - 1).end);
+}
+
+/* ---- the epilogue's part ---------------------------------------------------------------------- */
+
+/* The sum over warps of output row o and activation row r: ((0 + 4 + ..) + (1 + 5 + ..)) +
+ * ((2 + 6 + ..) + (3 + 7 + ..)). */
+static __device__ __forceinline__ float total_of(const float *slot, int o, int r, int rows)
+{
+    const float *from = slot + r * GROUP_ROWS + o;
+    int stride = GROUP_ROWS * rows;
+    float part[4] = {};
+#pragma unroll
+    for (int w = 0; w < MGL_WARPS; w++)
+        part[w & 3] = w < 4 ? from[w * stride] : part[w & 3] + from[w * stride];
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+/* Waits until all warps have left their sums of the next row group. */
+static __device__ __forceinline__ const float *wait_slot(machine &m)
+{
+    u32 slot = m.group % SLOTS, use = m.group / SLOTS;
+    while (!barrier_passed(&own().slot_full[slot], use & 1))
+        ; /* the consumers have a clock in each of their waits */
+    __syncwarp();
+    return own().partial + slot * SLOT;
+}
+
+static __device__ __forceinline__ void free_slot(machine &m)
+{
+    __syncwarp();
+    if (m.lane == 0)
+        barrier_arrive(&own().slot_empty[m.group % SLOTS]);
+    m.group++;
+}
+
+/* 1 / sqrt(mean(x^2) + eps) of all rows, from the warps' sums in order. */
+static __device__ __forceinline__ void find_scales(const machine &m, int count, int columns)
+{
+    if (m.lane < count) {
+        float sum = 0.0f;
+        for (int w = 0; w < MGL_WARPS; w++)
+            sum += own().sums[m.lane * MGL_WARPS + w];
+        own().scale[m.lane] = 1.0f / sqrtf(sum / (float)columns + __uint_as_float(MGL_EPS_BITS));
+    }
+    __syncwarp();
+}
+
+/* Takes one row group: out[r, column + o] = made(r, o, sum). */
+template <class MADE>
+static __device__ __forceinline__ void take_group(machine &m, const float *slot, int count,
+                                                  const MADE &made)
+{
+    int rows = slot_rows(count);
+    for (int e = m.lane; e < GROUP_ROWS * count; e += 32) {
+        int r = e / GROUP_ROWS, o = e % GROUP_ROWS;
+        made(r, o, total_of(slot, o, r, rows));
+    }
+    free_slot(m);
+}
+
+/* Writes n finished columns: each lane two of a row at a time, store(r, i, first, second, both) with
+ * i the first one's number in the chunk. */
+template <class STORE>
+static __device__ __forceinline__ void flush(const machine &m, int count, int n, const STORE &store)
+{
+    __syncwarp();
+    int i = (m.lane & 15) * 2;
+    for (int r = m.lane >> 4; r < count && i < n; r += 2) {
+        float2 v = *(const float2 *)(own().out + r * CHUNK + i);
+        store(r, i, v.x, v.y, i + 1 < n);
+    }
+    __syncwarp();
+}
+
+/* The epilogue of a linear task: for every segment and chunk of up to CHUNK output columns, ready(r,
+ * value) makes a sum an output, and write(column, n) writes columns [column, column + n) of the task
+ * from s->out. `columns` is the norm's width, 0 without one. */
+template <class READY, class WRITE>
+static __device__ __forceinline__ void finish_linear(machine &m, int count, int columns,
+                                                     const READY &ready, const WRITE &write)
+{
+    int column = 0;
+    bool first = columns > 0;
+    for (int i = 0; i < task_of(m)->segments; i++) {
+        const mgl_device_segment &seg = segment(m, i);
+        for (int g = 0; g < seg.groups && count > 0; g++) {
+            const float *slot = wait_slot(m);
+            if (first)
+                find_scales(m, count, columns);
+            first = false;
+            int at = g * GROUP_ROWS % CHUNK;
+            take_group(m, slot, count, [&](int r, int o, float value) {
+                own().out[r * CHUNK + at + o] = ready(r, value);
+            });
+            if (at + GROUP_ROWS == CHUNK || g + 1 == seg.groups) {
+                int from = g * GROUP_ROWS - at;
+                write(column + from, min((int)CHUNK, seg.rows - from));
+            }
+        }
+        column += seg.rows;
+    }
+}
+
+/* The same for two tensors whose row groups stand in turn: ready(r, first, second). */
+template <class READY, class WRITE>
+static __device__ __forceinline__ void finish_pair(machine &m, int count, int columns,
+                                                   const READY &ready, const WRITE &write)
+{
+    const mgl_device_segment &seg = segment(m, 0);
+    for (int g = 0; g < seg.groups && count > 0; g++) {
+        const float *slot = wait_slot(m);
+        if (g == 0)
+            find_scales(m, count, columns);
+        int at = g / 2 * GROUP_ROWS % CHUNK;
+        take_group(m, slot, count, [&](int r, int o, float value) {
+            if (g % 2 == 0)
+                own().held[r * GROUP_ROWS + o] = value;
             else
-                first = held;
-            if ((chunk > 1 || lo % 2) && r < in.count && half + o < seg.rows)
-                finish(half + o, r, first, second);
+                own().out[r * CHUNK + at + o] = ready(r, own().held[r * GROUP_ROWS + o], value);
+        });
+        if (g % 2 == 1 && (at + GROUP_ROWS == CHUNK || g + 1 == seg.groups)) {
+            int from = g / 2 * GROUP_ROWS - at;
+            write(from, min((int)CHUNK, seg.rows - from));
         }
-        consumer_barrier();
     }
-    ring_seek(m, seg.end);
-}
-
-/* The input from operands x and, if has_norm, the norm's weight behind it. All rows. */
-static __device__ input input_of(const machine &m, bool has_norm)
-{
-    const mgl_device_operand &x = operand(m, 0);
-    input in = {};
-    in.x = (const float *)x.at;
-    in.g = has_norm ? (const float *)operand(m, 1).at : nullptr;
-    in.stride = x.stride0;
-    in.columns = x.count[1];
-    in.count = rows_of(m);
-    return in;
 }
 
 #endif

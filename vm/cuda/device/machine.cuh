@@ -1,22 +1,35 @@
 /*
- * The machine that one block is: a loader warp that streams the queue's tape into a ring of pages
- * in shared memory, and MGL_WARPS consumer warps that execute the queue's tasks.
+ * The machine that one block is. Its warps have three roles:
  *
- * Memory model. A task's stores, a barrier of the consumers, then one thread's gpu fence and
- * add to the counter (a release); a waiting task's one thread polls with ld.acquire.gpu, then a
- * barrier. So everything before a signal is visible to every thread of a task that waited for it.
- * All loads of data are plain ones: never non-coherent ones (no __ldg, no __restrict__ on what a
- * task of this epoch writes), because the acquire does not reach those.
+ *   consumers   W warps: inputs, products with the weights, attention, sampling
+ *   epilogue    one warp: goes through the queue's tasks; waits for counters, lets the consumers start
+ *               (`go`), adds up what they leave in the slots, writes outputs, signals
+ *   loader      one warp: streams the queue's tape into a ring of pages in shared memory
  *
- * Leaving. A block leaves whole: at the start of a task, by the leader's (thread 0's) decision,
- * or at its end, by what shared memory says behind the barrier. A wait inside an op that gives up
- * (the watchdog, here or elsewhere) sets `dead`; the op then runs on, on whatever is in memory,
- * through all its barriers, touches no address that it would not have touched anyway, and nothing
- * is signalled.
+ * In a product each consumer warp has a run of the columns, reads that share of the input and leaves
+ * partial sums of 8 weight rows at a time in a slot; the epilogue takes them from there. No barrier of
+ * the block stands in that path: slots, ring and `go` are mbarriers.
  *
- * Constants that the host defines: MGL_ROWS, MGL_SEQUENCES, MGL_CAPACITY, MGL_HEADS (of one kv
- * head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS, MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE,
- * MGL_RING, MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have).
+ * Queue order. The epilogue starts a task (`go`) when it is done with the one before, outputs
+ * written, so a queue's tasks follow one another, whoever executes them.
+ *
+ * Memory model. Counters: a task's stores, then the mbarrier by which its warps report to the
+ * epilogue, then the epilogue's gpu fence and add (a release); a waiting epilogue polls with
+ * ld.acquire.gpu, then `go`. So everything before a signal is visible to every thread of a task that
+ * waited for it. Flags: words of all ones are not written yet; they are stored and polled with relaxed
+ * accesses at gpu scope, each word tells for itself, and nothing else is concluded from it.
+ * All loads of data are plain or relaxed ones: never non-coherent ones (no __ldg, no __restrict__ on
+ * what a task of this epoch writes), because the acquire does not reach those.
+ *
+ * Leaving. A block leaves whole, between two tasks, by the epilogue's decision. A wait that gives up
+ * (the watchdog, here or elsewhere) sets `dead`; the task then runs on, on whatever is in memory,
+ * through all its barriers, touches no address that it would not have touched anyway, and nothing is
+ * signalled.
+ *
+ * Constants that the host defines: MGL_ROWS, MGL_SEQUENCES, MGL_CAPACITY, MGL_HIDDEN, MGL_WIDE (columns of
+ * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
+ * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PENDING, MGL_PREFETCH (pages),
+ * MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_TRACE (1: tasks leave events).
  */
 #ifndef MGL_DEVICE_MACHINE_CUH
 #define MGL_DEVICE_MACHINE_CUH
@@ -42,57 +55,141 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 
 enum {
-    THREADS = MGL_WARPS * 32, /* consumers; the loader's 32 stand behind them */
+    THREADS = MGL_WARPS * 32,     /* consumers */
+    BLOCK_THREADS = THREADS + 64, /* the epilogue and the loader stand behind them */
+    EPILOGUE = MGL_WARPS,         /* warp number */
+    LOADER = MGL_WARPS + 1,
     BLOCK_BYTES = 512,
     PAGE_BLOCKS = MGL_PAGE / BLOCK_BYTES,
     PARTIALS = MGL_PARTIAL_BYTES / 4,
-    POLLS = 1024, /* of a counter between looks at the clock */
-    GROUP_ROWS = 8
+    POLLS = 256, /* of memory between looks at the clock */
+    GROUP_ROWS = 8,
+    MOST_ROWS = MGL_ROWS <= 1   ? 1
+                : MGL_ROWS <= 8 ? 8
+                                : 16,          /* rows that there is machine code for */
+    SLOT = MGL_WARPS * GROUP_ROWS * MOST_ROWS, /* partial sums of a row group: (warp, row, 8) */
+    SLOTS = PARTIALS / SLOT < 8 ? PARTIALS / SLOT : 8,
+    CHUNK = 32, /* output columns that are written at once */
+    RECORDS = 3 /* the one before (its clears), the one at hand, the next one */
+};
+static_assert(SLOTS >= 2, "partial sums of two row groups must fit");
+
+/* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste. */
+struct view {
+    u8 *at;           /* the first element, in the set that this epoch uses */
+    long long stride; /* bytes from row to row */
+    int dtype;
+    bool flag;
+};
+
+/* The input of a task with a tape. */
+struct input {
+    view x;
+    const float *g; /* RMSNorm's weight, NULL for none */
+    const int *map; /* (count) which rows; NULL: 0, 1, ... */
+    int columns;
+    int kblocks;   /* of a weight row */
+    int count;     /* rows to work on */
+    int row_bytes; /* of the stage; the low parts stand behind all rows' high ones */
+    bool vector;   /* rows begin at, and have whole, multiples of 16 bytes */
+    bool low;      /* split into high and low parts */
+    bool staged;   /* in the stage, normalised and rounded */
+    bool even;     /* the short way: sum_even for all segments */
+};
+
+/* Keys or values of one kv head: (sequences, positions, head_dim). */
+struct cache_view {
+    u8 *at;
+    long long sequence; /* elements from one to the next */
+    int position;
+};
+
+/* What a task attends to. This epoch's k and v are operands 1 and 2 where it appends. */
+struct attention {
+    view q, k_new, v_new;
+    view y; /* the output, where it is attention's */
+    const float *rope;
+    int rope_stride;   /* floats */
+    cache_view k, v;   /* to append to as well */
+    int split, splits; /* its share of the earlier positions */
+    bool now;          /* this epoch's rows too: it appends */
+    int part;          /* number of the operand, where the output is the split's partial; else 0 */
 };
 
 /* Shared memory of a block: this in MGL_SHARED bytes, then the stage, then the ring. */
 struct shared {
-    u64 full[MGL_RING];  /* mbarriers: the page of the slot has landed */
-    u64 empty[MGL_RING]; /* every consumer warp is done with it */
+    u64 full[MGL_RING];    /* mbarriers: the page of the slot has landed */
+    u64 slot_full[SLOTS];  /* every consumer warp has left its partial sums */
+    u64 slot_empty[SLOTS]; /* the epilogue has taken them */
+    u64 go;                /* the next task that has consumers may start */
+    u64 body;              /* every consumer warp is done with a task that has no slots */
+    volatile u32 done[16]; /* (warp) pages below this one are not needed any more */
+    volatile int pending;  /* an edge is waited for: fewer bytes in flight */
+    volatile int leave;    /* the epilogue's decision, at `go` */
+    volatile int dead;     /* a wait gave up: what the task makes is worth nothing */
+    volatile int stop;     /* tells the loader to go */
+    int current;           /* record of the task that `go` starts */
+    u32 epoch, base;       /* its epoch; page at which the epoch's tape starts */
     float partial[PARTIALS];
-    uint4 record[2][MGL_RECORD_BYTES / 16]; /* this task's and the next one's */
+    uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
+    float out[MGL_ROWS * CHUNK];       /* the epilogue's: output columns of a chunk */
+    float held[MGL_ROWS * GROUP_ROWS]; /* the first of two interleaved tensors */
+    float sums[MGL_ROWS * MGL_WARPS];  /* sums of squares (row, warp) */
+    float scale[MGL_ROWS];             /* 1 / RMS */
+    float best_value[MGL_ROWS];        /* of head */
+    int best_id[MGL_ROWS];
     int control[MGL_CONTROL_WORDS];
     int table[MGL_ROWS * MGL_TABLE_WORDS];
-    float sums[MGL_ROWS * MGL_WARPS]; /* sums of squares (row, warp) */
-    int wanted[MGL_ROWS];             /* rows that want logits */
+    /* the task at hand, made ready by the epilogue: what a thread would otherwise keep in registers, or
+     * worse, in local memory, whose loads go to L2 here */
+    input in;
+    attention att;
+    int wanted[MGL_ROWS]; /* rows that want logits, in order */
     int wanted_count;
-    int leave;         /* the leader's decision for the task at hand */
-    volatile int dead; /* a wait inside an op gave up: what the op made is worth nothing */
-    volatile int stop; /* tells the loader to go */
+#if MGL_TRACE
+    volatile u32 landed;                          /* pages, all below have */
+    volatile u32 input, products, starved, ahead; /* of consumer warp 0 in the task at hand */
+#endif
 };
 
 static_assert(sizeof(shared) <= MGL_SHARED, "the block's own shared memory is too small");
 
-/* Threads of one block, in their own words. */
+extern __shared__ __align__(128) u8 block_memory[];
+
+/* The three parts. Named like this rather than by pointers, so that the compiler sees what memory it is. */
+static __device__ __forceinline__ shared &own()
+{
+    return *(shared *)block_memory;
+}
+
+static __device__ __forceinline__ u8 *stage_memory() /* MGL_STAGE bytes */
+{
+    return block_memory + MGL_SHARED;
+}
+
+static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
+{
+    return block_memory + MGL_SHARED + MGL_STAGE;
+}
+
+/* Threads of one block, in their own words. Passed by value where a function is not inlined, so that it
+ * stays in registers. */
 struct machine {
     const mgl_device_launch *launch;
-    shared *s;
-    float *stage; /* MGL_STAGE bytes */
-    u8 *ring;     /* (MGL_RING, MGL_PAGE) */
-    const mgl_record *task;
-    const float *norm; /* the task's norm weight in the stage, NULL: it is not there */
+    u32 record; /* of the task at hand: number in own().record */
     u32 epoch;
-    u32 page;   /* next page, counted over all epochs, that this warp has not released */
-    u32 base;   /* page at which the tape of this epoch starts */
-    int landed; /* `page` has landed: no need to ask again */
-    int dead;   /* the watchdog has spoken */
+    u32 base;  /* page at which the tape of this epoch starts, counted over all epochs */
+    u32 known; /* pages below this one have landed, as far as this warp knows; see ring.cuh */
+#if MGL_TRACE
+    u32 starved; /* ns, of the task at hand */
+#endif
+    u32 group; /* row groups so far, over all tasks: which slot, and which phase of it */
     int tid, warp, lane;
 };
 
 static __device__ __forceinline__ void consumer_barrier()
 {
     asm volatile("bar.sync 1, %0;" ::"n"((int)THREADS) : "memory");
-}
-
-/* This thread's fetches (cp.async) have landed. */
-static __device__ __forceinline__ void fetch_wait()
-{
-    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* ---- scopes and clocks ------------------------------------------------------------------------ */
@@ -142,6 +239,12 @@ static __device__ __forceinline__ u64 clock_ns()
     return now;
 }
 
+/* Low half of a nanosecond clock that all queues share. */
+static __device__ __forceinline__ u32 time_ns()
+{
+    return (u32)clock_ns();
+}
+
 /* ---- the watchdog ----------------------------------------------------------------------------- */
 
 /* Whether somebody's watchdog has spoken. */
@@ -150,20 +253,20 @@ static __device__ bool is_stopped(const mgl_device_launch *launch)
     return load_relaxed((const u32 *)launch->stopped) != 0;
 }
 
-/* What a wait does every so many polls: true when it has to give up, because it is past its deadline
- * or because another one is; then the queue's report says what it waited for. *since is 0 at the
- * first look. */
-static __device__ __noinline__ bool must_give_up(const mgl_device_launch *launch, u64 *since,
+/* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look; the
+ * result is what to hand in next time, or 0 when the wait has to give up, because it is past its deadline
+ * or because another one is; then the queue's report says what it waited for. */
+static __device__ __noinline__ u64 look_at_clock(const mgl_device_launch *launch, u64 since,
                                                  int kind, int task, u32 epoch, u32 which,
                                                  u32 wanted, u32 seen)
 {
     int *report = (int *)launch->reports + blockIdx.x * MGL_REPORT_WORDS;
     u64 now = clock_ns();
-    if (*since == 0)
-        *since = now;
+    if (since == 0)
+        since = now;
     if (!is_stopped(launch)) {
-        if (now - *since < launch->deadline_ns)
-            return false;
+        if (now - since < launch->deadline_ns)
+            return since;
         if (atomicCAS((u32 *)launch->stopped, 0u, 1u) == 0)
             store_system((int *)launch->host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
     }
@@ -173,7 +276,8 @@ static __device__ __noinline__ bool must_give_up(const mgl_device_launch *launch
     store_system(report + MGL_REPORT_SEEN, (int)seen);
     store_system(report + MGL_REPORT_EPOCH, (int)epoch);
     store_system(report + MGL_REPORT_KIND, kind);
-    return true; /* the host reads when the kernel has ended */
+    own().dead = 1;
+    return 0; /* the host reads when the kernel has ended */
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------- */
@@ -237,6 +341,14 @@ template <int DTYPE> struct format {
         return DTYPE == DTYPE_BF16 ? bf16_float(bits) : f16_float(bits);
     }
 
+    /* The value that store leaves. */
+    static __device__ __forceinline__ float round(float value)
+    {
+        return DTYPE == DTYPE_F32    ? value
+               : DTYPE == DTYPE_BF16 ? bf16_float(float_bf16(value))
+                                     : f16_float(float_f16(value));
+    }
+
     static __device__ __forceinline__ void store(u8 *at, long long i, float value)
     {
         if (DTYPE == DTYPE_F32)
@@ -251,17 +363,40 @@ typedef format<MGL_CACHE> cache_format;
 
 /* ---- records ---------------------------------------------------------------------------------- */
 
+static __device__ __forceinline__ const mgl_record *task_of(const machine &m)
+{
+    return (const mgl_record *)own().record[m.record];
+}
+
 static __device__ __forceinline__ const mgl_device_operand &operand(const machine &m, int i)
 {
-    return ((const mgl_device_operand *)(m.task + 1))[i];
+    return ((const mgl_device_operand *)(task_of(m) + 1))[i];
 }
 
 static __device__ __forceinline__ const mgl_device_segment &segment(const machine &m, int i)
 {
-    return ((const mgl_device_segment *)((const u8 *)m.task + m.task->segment_at))[i];
+    return ((const mgl_device_segment *)((const u8 *)task_of(m) + task_of(m)->segment_at))[i];
 }
 
-/* Row r of a (rows, columns) region, from its first column on. */
+/* The set of `sets` that an epoch uses. */
+static __device__ __forceinline__ u32 set_of(u32 epoch, u32 sets)
+{
+    return sets == 2 ? epoch & 1 : sets == 1 ? 0 : epoch % sets;
+}
+
+/* The first element of a region, in the set that this epoch uses. */
+static __device__ __forceinline__ u8 *address_of(const machine &m, const mgl_device_operand &o)
+{
+    return (u8 *)o.at + set_of(m.epoch, o.sets) * o.set_bytes;
+}
+
+static __device__ __forceinline__ view view_of(const machine &m, const mgl_device_operand &o)
+{
+    view v = {address_of(m, o), o.stride0 * (o.dtype == 0 ? 4 : 2), o.dtype, o.flag != 0};
+    return v;
+}
+
+/* Row r of a (rows, columns) region of 32-bit elements, from its first column on. */
 static __device__ __forceinline__ float *row_of(const mgl_device_operand &o, int r)
 {
     return (float *)o.at + r * o.stride0;
@@ -269,7 +404,7 @@ static __device__ __forceinline__ float *row_of(const mgl_device_operand &o, int
 
 static __device__ __forceinline__ int rows_of(const machine &m)
 {
-    return m.s->control[MGL_CONTROL_ROWS];
+    return own().control[MGL_CONTROL_ROWS];
 }
 
 /* ---- sums over a warp ------------------------------------------------------------------------- */

@@ -2,10 +2,11 @@
  * What the host hands to the kernel: one launch block, one entry a queue, and a queue's tasks as
  * records of variable length, one behind the other:
  *
- *     mgl_record | operands (in, then out) | segments | waits | signals (u32), padded to 16 bytes
+ *     mgl_record | operands (in, then out) | segments | waits | signals (u32), padded | clears
  *
  * A record knows where the next one is and how long, so that it can be fetched while this one is
- * worked on; the last one of a queue names the first. Plain C that NVRTC compiles too: no includes,
+ * worked on; the last one of a queue names the first. A `clear` task has no record of its own: what it
+ * resets stands in the record of the task before it. Plain C that NVRTC compiles too: no includes,
  * and the same layout on both sides.
  */
 #ifndef MGL_VM_CUDA_RECORD_H
@@ -14,8 +15,9 @@
 enum {
     MGL_RECORD_BYTES = 1024,   /* the longest record: what shared memory keeps for one */
     MGL_COUNTER_WORDS = 32,    /* u32s from one counter to the next: a line of 128 bytes each */
-    MGL_PARTIAL_BYTES = 11264, /* shared memory for partial sums: see device/machine.cuh */
+    MGL_PARTIAL_BYTES = 16384, /* shared memory for partial sums: see device/machine.cuh */
     MGL_CUDA_MAX_WARPS = 16,   /* consumer warps of a block */
+    MGL_CUDA_MAX_SETS = 8,     /* of a flagged buffer */
     MGL_CUDA_MAX_PAGES = 64    /* of the ring */
 };
 
@@ -23,12 +25,26 @@ enum {
  * (rows, positions) begin at 0 and count the whole extent. */
 typedef struct mgl_device_operand {
     unsigned long long at;
-    long long stride0;    /* of dimension 0; the others' fit 32 bits */
-    int stride1, stride2; /* of dimensions 1 and 2 */
-    int count[3];         /* elements of the first three ranges */
-    int first0, extent0;  /* dimension 0: the range's start, the buffer's extent (splits) */
-    int first1;           /* dimension 1: the range's start (vocabulary) */
+    long long stride0;            /* of dimension 0; the others' fit 32 bits */
+    unsigned long long set_bytes; /* from one set to the next */
+    int stride1, stride2;         /* of dimensions 1 and 2 */
+    int count[3];                 /* elements of the first three ranges */
+    int first0, extent0;          /* dimension 0: the range's start, the buffer's extent (splits) */
+    int first1;                   /* dimension 1: the range's start (vocabulary) */
+    unsigned char dtype;          /* mgl_dtype */
+    unsigned char flag;           /* a flag region */
+    unsigned char sets;           /* epoch e uses set e mod sets */
+    unsigned char unused;
 } mgl_device_operand;
+
+/* What a `clear` resets: one run of bytes a row. */
+typedef struct mgl_device_clear {
+    unsigned long long at, set_bytes;
+    unsigned row_bytes; /* from row to row */
+    unsigned bytes;     /* of a row's run; a multiple of 16 */
+    unsigned sets;
+    unsigned unused;
+} mgl_device_clear;
 
 /* A segment, in blocks of 512 bytes. */
 typedef struct mgl_device_segment {
@@ -50,9 +66,10 @@ typedef struct mgl_record {
     int task;            /* of the program: for the report */
     unsigned next;       /* byte offset of the queue's next record */
     unsigned next_bytes; /* its length */
-    int segments, waits, signals;
-    unsigned segment_at, wait_at, signal_at; /* byte offsets in the record */
-    int unused[2];
+    int outputs;         /* operands that are outputs: the optional ones may be missing */
+    int segments, waits, signals, clears;
+    unsigned segment_at, wait_at, signal_at, clear_at; /* byte offsets in the record */
+    int unused[3];
 } mgl_record;
 
 typedef struct mgl_device_queue {
@@ -76,13 +93,25 @@ enum {
 enum {
     MGL_REPORT_KIND, /* MGL_REPORT_...; 0: it did not wait */
     MGL_REPORT_TASK,
-    MGL_REPORT_COUNTER, /* or the page of the ring */
+    MGL_REPORT_COUNTER, /* or the page of the ring, or the operand's number */
     MGL_REPORT_WANTED,
     MGL_REPORT_SEEN,
     MGL_REPORT_EPOCH,
     MGL_REPORT_WORDS = 8
 };
-enum { MGL_REPORT_NONE, MGL_REPORT_WAIT, MGL_REPORT_RING };
+enum { MGL_REPORT_NONE, MGL_REPORT_WAIT, MGL_REPORT_RING, MGL_REPORT_FLAG };
+
+/* What a task of an epoch did when: times of %globaltimer in ns, low halves. 0: never. */
+typedef struct mgl_device_event {
+    unsigned epoch;
+    unsigned begin;    /* the queue turned to it */
+    unsigned go;       /* its counters were there */
+    unsigned input;    /* consumer warp 0 had its share of the input */
+    unsigned products; /* and had done its last product, or all of a task without tape */
+    unsigned end;      /* outputs written */
+    unsigned starved;  /* ns that consumer warp 0 waited for the tape */
+    unsigned ahead;    /* pages that had landed and were not yet needed, at `input` */
+} mgl_device_event;
 
 typedef struct mgl_device_launch {
     unsigned long long queues;      /* mgl_device_queue (queues) */
@@ -93,6 +122,8 @@ typedef struct mgl_device_launch {
     unsigned long long reports;     /* pinned i32 (queues, MGL_REPORT_WORDS) */
     unsigned long long stream;      /* pinned i32 (sequences, capacity): token + 1 */
     unsigned long long deadline_ns; /* of one wait */
+    unsigned long long trace;       /* mgl_device_event (trace_epochs, tasks), 0: none */
+    unsigned trace_epochs, tasks;   /* epoch e has row e mod trace_epochs */
 } mgl_device_launch;
 
 #endif

@@ -1,0 +1,82 @@
+/* Sharing work: each thread takes the next item that nobody has, until there is none. */
+#include "base/parallel.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+/* What the threads share. */
+typedef struct job {
+    mgl_parallel_fn *work;
+    void *user;
+    size_t count;
+    atomic_size_t next; /* item that nobody has taken */
+    atomic_bool failed;
+    pthread_mutex_t lock; /* of the next two */
+    mgl_status status;    /* of the first that failed */
+    mgl_error error;
+} job;
+
+/* One of the threads. */
+typedef struct worker {
+    job *job;
+    int number;
+    pthread_t thread;
+} worker;
+
+int mgl_parallel_threads(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    return count < 1 ? 1 : count < MGL_MAX_THREADS ? count : MGL_MAX_THREADS;
+}
+
+static void keep_failure(job *j, mgl_status status, const mgl_error *error)
+{
+    pthread_mutex_lock(&j->lock);
+    if (!j->status) {
+        j->status = status;
+        j->error = *error;
+    }
+    pthread_mutex_unlock(&j->lock);
+    atomic_store(&j->failed, true);
+}
+
+static void *run_worker(void *argument)
+{
+    worker *w = argument;
+    job *j = w->job;
+    mgl_error error = {0};
+    while (!atomic_load(&j->failed)) {
+        size_t item = atomic_fetch_add(&j->next, 1);
+        if (item >= j->count)
+            break;
+        mgl_status status = j->work(j->user, w->number, item, &error);
+        if (status)
+            keep_failure(j, status, &error);
+    }
+    return NULL;
+}
+
+mgl_status mgl_parallel(int threads, size_t count, mgl_parallel_fn *work, void *user,
+                        mgl_error *err)
+{
+    job j = {.work = work, .user = user, .count = count, .lock = PTHREAD_MUTEX_INITIALIZER};
+    worker workers[MGL_MAX_THREADS];
+    int running = 1;
+    if (threads > MGL_MAX_THREADS)
+        threads = MGL_MAX_THREADS;
+    workers[0] = (worker){.job = &j};
+    for (; running < threads && (size_t)running < count; running++) {
+        workers[running] = (worker){.job = &j, .number = running};
+        if (pthread_create(&workers[running].thread, NULL, run_worker, &workers[running]))
+            break;
+    }
+    run_worker(&workers[0]);
+    for (int i = 1; i < running; i++)
+        pthread_join(workers[i].thread, NULL);
+    pthread_mutex_destroy(&j.lock);
+    if (j.status && err)
+        *err = j.error;
+    return j.status;
+}

@@ -1,0 +1,22 @@
+/* Work that several threads share: items that do not know of each other, taken in order. */
+#ifndef MGL_BASE_PARALLEL_H
+#define MGL_BASE_PARALLEL_H
+
+#include "base/error.h"
+
+enum { MGL_MAX_THREADS = 8 };
+
+/* Does item `item`. `worker`, below the number of threads, is the same for all that a thread does;
+ * worker 0 is the thread that called mgl_parallel. */
+typedef mgl_status mgl_parallel_fn(void *user, int worker, size_t item, mgl_error *err);
+
+/* Processors that this process may use, at most MGL_MAX_THREADS. */
+int mgl_parallel_threads(void);
+
+/* Does items 0 to count - 1 on at most `threads` threads (fewer where the system gives none), and
+ * returns when all are done, or, after the first that failed, when those begun have ended: its
+ * status and error. */
+mgl_status mgl_parallel(int threads, size_t count, mgl_parallel_fn *work, void *user,
+                        mgl_error *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* megalith compile MODEL: everything that `run` would make of the model, in one file that it maps. */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+
+#include "base/clock.h"
+#include "schedule/program.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define COMPILE_OPTIONS(X)                                                                         \
+    X(text, output, "-o", "F.mega", 0, 0, "the file to write (needed)")                            \
+    X(text, target, "--target", "ARCH:QUEUES", 0, 0, "sm_90a:132, cpu:1 or live (live)")           \
+    X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
+      "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
+    X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
+      "positions of the KV cache (4096, within the model's limit)")                                \
+    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    X(text, schedule, "--schedule", "F.mls", 0, 0,                                                 \
+      "compile this schedule in place of the lowered one")                                         \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(COMPILE_OPTIONS)
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* So that an interrupted compilation leaves no half file behind. */
+static void catch_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction old;
+    sigemptyset(&action.sa_mask);
+    if (!sigaction(SIGINT, NULL, &old) && old.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
+}
+
+/* On a terminal, and once it has lasted a second. `user` is the time of the line before. */
+static bool show_progress(void *user, uint64_t done, uint64_t total)
+{
+    double *last = user, now = mgl_clock_s();
+    if (isatty(STDERR_FILENO) && now - *last > 1) {
+        fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " MB", done / 1000000, total / 1000000);
+        *last = now;
+    }
+    return !interrupted;
+}
+
+static void print_text(const char *path, const mgl_compile_report *report)
+{
+    mgl_cli_printf("%-10s%s\n%-10s%" PRIu64 "\n%-10s%s\n%-10s%s\n%-10s%d\n%-10s%s\n", "file", path,
+                   "bytes", report->bytes, "target", report->target, "dtype", report->dtype,
+                   "capacity", (int)report->capacity, "kernel", report->kernel ? "yes" : "no");
+    if (report->note[0])
+        fprintf(stderr, "megalith compile: %s\n", report->note);
+}
+
+static void print_json(const char *model, const char *path, const mgl_compile_report *report)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.compile/1");
+    mgl_json_out_string(&out, "model", model);
+    mgl_json_out_string(&out, "file", path);
+    mgl_json_out_int(&out, "bytes", (int64_t)report->bytes);
+    mgl_json_out_string(&out, "target", report->target);
+    mgl_json_out_string(&out, "dtype", report->dtype);
+    mgl_json_out_int(&out, "capacity", report->capacity);
+    mgl_json_out_bool(&out, "kernel", report->kernel);
+    mgl_json_out_string(&out, "note", report->note[0] ? report->note : NULL);
+    mgl_json_out_object(&out, "timing");
+    mgl_json_out_real(&out, "pack_s", report->pack_s);
+    mgl_json_out_real(&out, "compile_s", report->compile_s);
+    mgl_json_out_close_object(&out);
+    mgl_json_out_end(&out);
+}
+
+static mgl_status compile(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    double last = mgl_clock_s();
+    mgl_compile_options how = {.target = o->target.value,
+                               .dtype = o->dtype.value,
+                               .config = o->config.value,
+                               .schedule = o->schedule.value,
+                               .capacity = (int32_t)o->capacity.value,
+                               .on_progress = show_progress,
+                               .user = &last};
+    mgl_compile_report report;
+    if (!o->output.given)
+        return mgl_fail(err, MGL_USAGE, "-o", "is needed: the file to write");
+    catch_interrupt();
+    mgl_status status = mgl_model_compile(operand, &how, o->output.value, &report, err);
+    if (status)
+        return status;
+    if (o->json.given)
+        print_json(operand, o->output.value, &report);
+    else
+        print_text(o->output.value, &report);
+    return MGL_OK;
+}
+
+const mgl_cli_verb mgl_cli_compile_verb = {
+    .name = "compile",
+    .operand = "MODEL",
+    .summary = "makes of the model one file that runs in its place and loads at once",
+    .example = "  megalith compile tests/models/tales-5m --target cpu:1 -o tales.mega\n"
+               "  megalith run tales.mega --prompt \"Once there was\"",
+    MGL_CLI_VERB_OPTIONS,
+    .run = compile,
+};

@@ -1,0 +1,202 @@
+/* The list of --prompts: a JSON array whose elements are texts, or objects with the keys of the
+ * table in cli/prompts.h. */
+#include "cli/prompts.h"
+
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t greatest_exact = ((int64_t)1 << 53) - 1; /* whole number in JSON */
+
+/* A key that says how the reply is made. */
+typedef struct reply_key {
+    const char *name;
+    mgl_cli_kind kind;
+    size_t offset;  /* of its value in mgl_cli_reply_options */
+    int64_t lo, hi; /* of int and real */
+} reply_key;
+
+#define REPLY_KEY(kind, field, flag, argument, lo, hi, help)                                       \
+    {#field, MGL_CLI_##kind, offsetof(mgl_cli_reply_options, field), lo, hi},
+static const reply_key reply_keys[] = {MGL_CLI_REPLY_OPTIONS(REPLY_KEY)};
+enum { REPLY_KEYS = sizeof reply_keys / sizeof *reply_keys };
+
+/* One prompt of the file. */
+typedef struct element {
+    const mgl_json *json;
+    const cJSON *item;
+    size_t index; /* in the array */
+} element;
+
+/* "F.json: [2].top_k", as the JSON reader names places; `key` may be NULL. */
+static const char *place(const element *e, const char *key, char *where, size_t size)
+{
+    snprintf(where, size, "%s: [%zu]%s%.40s", e->json->file, e->index, key ? "." : "",
+             key ? key : "");
+    return where;
+}
+
+static mgl_status read_real(const element *e, const reply_key *key, mgl_cli_real *out,
+                            mgl_error *err)
+{
+    char where[sizeof err->where];
+    double value = out->value;
+    mgl_status status = mgl_json_get_double(e->json, e->item, key->name, true, &value, err);
+    if (status)
+        return status;
+    if (value < (double)key->lo || value > (double)key->hi)
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where, sizeof where),
+                        "must be between %" PRId64 " and %" PRId64 ", not %.17g", key->lo, key->hi,
+                        value);
+    *out = (mgl_cli_real){true, value};
+    return MGL_OK;
+}
+
+/* Reads a key that the prompt has. */
+static mgl_status read_key(const element *e, const reply_key *key, mgl_cli_reply_options *out,
+                           mgl_error *err)
+{
+    void *to = (char *)out + key->offset;
+    mgl_cli_int *number = to;
+    int64_t most = key->hi < greatest_exact ? key->hi : greatest_exact;
+    if (key->kind == MGL_CLI_flag)
+        return mgl_json_get_bool(e->json, e->item, key->name, true, &((mgl_cli_flag *)to)->given,
+                                 err);
+    if (key->kind == MGL_CLI_real)
+        return read_real(e, key, to, err);
+    mgl_status status =
+        mgl_json_get_int(e->json, e->item, key->name, true, key->lo, most, &number->value, err);
+    number->given |= !status;
+    return status;
+}
+
+static const reply_key *find_key(const char *name)
+{
+    for (int i = 0; i < REPLY_KEYS; i++)
+        if (!strcmp(reply_keys[i].name, name))
+            return &reply_keys[i];
+    return NULL;
+}
+
+static mgl_status fail_unknown(const element *e, const char *name, mgl_error *err)
+{
+    char where[sizeof err->where];
+    mgl_text known = {0};
+    for (int i = 0; i < REPLY_KEYS; i++)
+        mgl_text_format(&known, ", %s", reply_keys[i].name);
+    mgl_status status = mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
+                                 "unknown key \"%.80s\"; a prompt has text or ids%s", name,
+                                 known.failed ? "" : known.bytes);
+    mgl_text_clear(&known);
+    return status;
+}
+
+static mgl_status read_ids(const element *e, mgl_ids *out, mgl_error *err)
+{
+    const cJSON *array, *item;
+    mgl_status status = mgl_json_get_array(e->json, e->item, "ids", true, &array, err);
+    if (status)
+        return status;
+    size_t count = (size_t)cJSON_GetArraySize(array);
+    out->ids = mgl_alloc_zero(count ? count : 1, sizeof *out->ids);
+    if (!out->ids)
+        return mgl_fail_memory(err, count * sizeof *out->ids);
+    for (item = array->child; item && !status; item = item->next) {
+        char what[64];
+        int64_t id = 0;
+        snprintf(what, sizeof what, "[%zu].ids[%zu]", e->index, out->count);
+        status = mgl_json_item_int(e->json, item, what, 0, INT32_MAX, &id, err);
+        out->ids[out->count++] = (int32_t)id;
+    }
+    return status;
+}
+
+static void take_text(const char *text, mgl_cli_prompt *out)
+{
+    out->text = text;
+    out->length = strlen(text); /* the reader refuses U+0000 */
+}
+
+/* What the reply goes on from. */
+static mgl_status read_start(const element *e, mgl_cli_prompt *out, mgl_error *err)
+{
+    char where[sizeof err->where];
+    const char *text = NULL;
+    bool has_text = mgl_json_member(e->item, "text") != NULL;
+    if (has_text == (mgl_json_member(e->item, "ids") != NULL))
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
+                        "%s of \"text\" and \"ids\" is needed", has_text ? "only one" : "one");
+    if (!has_text)
+        return read_ids(e, &out->ids, err);
+    mgl_status status = mgl_json_get_string(e->json, e->item, "text", true, &text, err);
+    if (!status)
+        take_text(text, out);
+    return status;
+}
+
+static mgl_status read_object(const element *e, mgl_cli_prompt *out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    const cJSON *member = e->item->child;
+    for (; member && !status; member = member->next) {
+        const char *name = member->string;
+        const reply_key *key = find_key(name);
+        if (key)
+            status = read_key(e, key, &out->reply, err);
+        else if (strcmp(name, "text") != 0 && strcmp(name, "ids") != 0)
+            status = fail_unknown(e, name, err);
+    }
+    return status ? status : read_start(e, out, err);
+}
+
+static mgl_status read_prompt(const element *e, mgl_cli_prompt *out, mgl_error *err)
+{
+    char where[sizeof err->where];
+    if (cJSON_IsObject(e->item))
+        return read_object(e, out, err);
+    if (!cJSON_IsString(e->item))
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
+                        "must be a string or an object");
+    take_text(e->item->valuestring, out);
+    return MGL_OK;
+}
+
+static mgl_status check_count(const mgl_json *json, mgl_error *err)
+{
+    if (!cJSON_IsArray(json->root))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "is not a JSON array of prompts");
+    int count = cJSON_GetArraySize(json->root);
+    if (count < 1 || count > MGL_MAX_BATCH)
+        return mgl_fail(err, MGL_BAD_INPUT, json->file,
+                        "holds %d prompts; one launch makes 1 to %d replies", count, MGL_MAX_BATCH);
+    return MGL_OK;
+}
+
+mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
+                                mgl_cli_prompts *out, mgl_error *err)
+{
+    mgl_status status = mgl_json_read_file(path, MGL_CLI_MAX_TEXT, &out->json, err);
+    if (!status)
+        status = check_count(&out->json, err);
+    if (status)
+        return status;
+    element e = {.json = &out->json, .item = out->json.root->child};
+    for (; e.item && !status; e.item = e.item->next, e.index++) {
+        mgl_cli_prompt *prompt = &out->items[out->count++];
+        prompt->reply = *flags;
+        status = read_prompt(&e, prompt, err);
+    }
+    return status;
+}
+
+void mgl_cli_prompts_clear(mgl_cli_prompts *prompts)
+{
+    for (size_t i = 0; i < prompts->count; i++)
+        mgl_ids_clear(&prompts->items[i].ids);
+    mgl_json_clear(&prompts->json);
+    mgl_free(prompts->file);
+    *prompts = (mgl_cli_prompts){0};
+}

@@ -1,0 +1,48 @@
+/*
+ * What `run` is asked to go on from: the one prompt of its flags, or the list of --prompts. How a
+ * reply is made is stated by the flags of one table; the same table has the keys of a prompt in the
+ * list, called as the fields, and what a prompt leaves out is as the flags say.
+ *
+ *     ["Once", {"text": "Once", "temperature": 0.8, "seed": 7}, {"ids": [1, 2], "max_tokens": 9}]
+ */
+#ifndef MGL_CLI_PROMPTS_H
+#define MGL_CLI_PROMPTS_H
+
+#include "base/json.h"
+#include "cli/cli.h"
+
+#define MGL_CLI_REPLY_OPTIONS(X)                                                                   \
+    X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens at most (128)")                \
+    X(real, temperature, "--temperature", "X", 0, 1000, "sample at this temperature; 0 is greedy") \
+    X(int, top_k, "--top-k", "N", 0, INT32_MAX, "sample from the N likeliest tokens; 0 is all")    \
+    X(real, top_p, "--top-p", "X", 0, 1, "sample from the likeliest tokens that sum to X")         \
+    X(int, seed, "--seed", "N", 0, INT64_MAX, "sample; the same seed gives the same tokens")       \
+    X(flag, ignore_eos, "--ignore-eos", NULL, 0, 0, "go on behind the end token")
+
+/* The values of one reply. */
+typedef struct mgl_cli_reply_options {
+    MGL_CLI_REPLY_OPTIONS(MGL_CLI_FIELD)
+} mgl_cli_reply_options;
+
+typedef struct mgl_cli_prompt {
+    const char *text; /* (length) bytes, of mgl_cli_prompts or of argv; NULL: it is given as ids */
+    size_t length;
+    mgl_ids ids; /* owned */
+    mgl_cli_reply_options reply;
+} mgl_cli_prompt;
+
+/* Zero-initialise; release with mgl_cli_prompts_clear. */
+typedef struct mgl_cli_prompts {
+    mgl_cli_prompt items[MGL_MAX_BATCH]; /* (count) */
+    size_t count;
+    mgl_json json; /* owned: what texts of a list point into */
+    char *file;    /* owned: what the text of --prompt-file points to */
+} mgl_cli_prompts;
+
+/* Reads a list of 1 to MGL_MAX_BATCH prompts. Refused: unknown keys, values that the flags would
+ * not take, a prompt without text or ids or with both. A seed above 2^53 - 1 is no JSON number. */
+mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
+                                mgl_cli_prompts *out, mgl_error *err);
+void mgl_cli_prompts_clear(mgl_cli_prompts *prompts);
+
+#endif

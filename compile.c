@@ -1,0 +1,194 @@
+/*
+ * Compiling a model: the pipeline of megalith.c as far as the machine, into a file. What
+ * mgl_model_open would do anew every time (lowering, packing, compiling the kernel) is done here
+ * once.
+ */
+#include "pipeline.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "importer/checkpoint.h"
+#include "importer/mega.h"
+#include "vm/cuda/cuda.h"
+#include "vm/cuda/encode.h"
+#include "vm/image.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MODEL_FILES = 3, MAX_FILE = 512 << 20 };
+
+/* The files of the model that go along, and whether they must be there. */
+static const struct model_file {
+    const char *name;
+    bool required;
+} model_files[MODEL_FILES] = {
+    {MGL_MEGA_CONFIG, true}, {MGL_MEGA_GENERATION, false}, {MGL_MEGA_TOKENIZER, false}};
+
+/* A compilation in progress. */
+typedef struct compilation {
+    const mgl_compile_options *options;
+    mgl_checkpoint *checkpoint;
+    mgl_program *program;
+    mgl_cuda_image image;
+    char key[MGL_SHA256_HEX]; /* of the image */
+    char *texts[MODEL_FILES]; /* owned */
+    mgl_image_file files[MODEL_FILES];
+    int file_count;
+} compilation;
+
+static mgl_status find_target(const char *target, mgl_target *out, mgl_error *err)
+{
+    mgl_machine machine;
+    if (target && strcmp(target, "live") != 0) {
+        mgl_status status = mgl_target_parse(target, out, err);
+        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* an option, not a file */
+    }
+    mgl_status status = mgl_machine_find("auto", &machine, err);
+    if (!status)
+        *out = machine.target;
+    return status;
+}
+
+static mgl_status make_program(compilation *c, mgl_error *err)
+{
+    const mgl_compile_options *o = c->options;
+    mgl_lower_request request = {.dtype = o->dtype, .config = o->config, .capacity = o->capacity};
+    mgl_target target;
+    if (o->schedule)
+        return mgl_schedule_read(o->schedule, &c->program, err);
+    mgl_status status = find_target(o->target, &target, err);
+    return status ? status
+                  : mgl_pipeline_lower(c->checkpoint->graph, &target, &request, &c->program, err);
+}
+
+/* Nothing is written that would be refused when it is opened. */
+static mgl_status check_program(const compilation *c, mgl_error *err)
+{
+    mgl_status status = mgl_vm_check(c->program, c->checkpoint->graph, err);
+    if (!status && strcmp(c->program->target.arch, "cpu") != 0)
+        status = mgl_cuda_check_program(c->program, err);
+    return status;
+}
+
+/* Without a compiler, or with one that does not know the target, the file has no kernel: the machine
+ * that runs it compiles its own. */
+static void make_kernel(compilation *c, mgl_compile_report *out)
+{
+    mgl_error err = {0};
+    const char *arch = c->program->target.arch;
+    if (!strcmp(arch, "cpu"))
+        return;
+    if (mgl_cuda_compile(c->program, arch, false, &c->image, &err)) {
+        snprintf(out->note, sizeof out->note, "no kernel in the file: %.450s", err.message);
+        return;
+    }
+    mgl_cuda_kernel_key(c->program, arch, false, c->key);
+    out->kernel = true;
+    out->compile_s = c->image.compile_s;
+}
+
+static mgl_status read_file(compilation *c, const struct model_file *file, mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_image_file *to = &c->files[c->file_count];
+    char **text = &c->texts[c->file_count];
+    mgl_status status = MGL_OK;
+    mgl_text_format(&path, "%s/%s", c->checkpoint->folder, file->name);
+    if (path.failed) {
+        status = mgl_fail_memory(err, strlen(file->name));
+    } else if (file->required || mgl_file_stands(path.bytes)) {
+        status = mgl_file_read_regular(path.bytes, MAX_FILE, text, &to->length, err);
+        to->name = file->name;
+        to->bytes = *text;
+        c->file_count++;
+    }
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* A tokenizer that can not be used is found now rather than by whoever runs the file. */
+static mgl_status read_files(compilation *c, mgl_error *err)
+{
+    mgl_tokenizer *tokenizer = NULL;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < MODEL_FILES && !status; i++)
+        status = read_file(c, &model_files[i], err);
+    if (!status && mgl_model_has_tokenizer(c->checkpoint->folder))
+        status = mgl_tokenizer_open(c->checkpoint->folder, &tokenizer, err);
+    mgl_tokenizer_close(tokenizer);
+    return status;
+}
+
+static mgl_status write_file(compilation *c, const char *to, mgl_compile_report *out,
+                             mgl_error *err)
+{
+    mgl_vm_kernel kernel = {.arch = c->program->target.arch,
+                            .key = c->key,
+                            .bytes = c->image.bytes,
+                            .length = c->image.length};
+    mgl_image_content content = {.program = c->program,
+                                 .graph = c->checkpoint->graph,
+                                 .files = c->files,
+                                 .file_count = c->file_count,
+                                 .kernels = &kernel,
+                                 .kernel_count = out->kernel,
+                                 .on_progress = c->options->on_progress,
+                                 .user = c->options->user};
+    double start = mgl_clock_s();
+    mgl_status status = mgl_image_write(to, &content, &out->bytes, err);
+    out->pack_s = mgl_clock_s() - start;
+    return status;
+}
+
+static void fill_report(const mgl_program *program, mgl_compile_report *out)
+{
+    snprintf(out->target, sizeof out->target, "%s:%d", program->target.arch,
+             program->target.queues);
+    out->dtype = mgl_dtype_name(program->dtype);
+    out->capacity = program->limits.capacity;
+}
+
+static mgl_status compile(compilation *c, const char *path, const char *to, mgl_compile_report *out,
+                          mgl_error *err)
+{
+    const mgl_compile_options *o = c->options;
+    mgl_status status =
+        mgl_pipeline_check_schedule(o->schedule, o->config, o->dtype, o->capacity, err);
+    if (!status && o->schedule && o->target)
+        status = mgl_fail(err, MGL_USAGE, "schedule", "states its own target; leave out target");
+    if (!status)
+        status = mgl_import(path, &c->checkpoint, err);
+    if (!status && !c->checkpoint->files)
+        status = mgl_fail(err, MGL_BAD_INPUT, path,
+                          "is compiled already: its weights are packed for its own schedule; "
+                          "compile the folder that it was made from");
+    if (!status)
+        status = make_program(c, err);
+    if (!status)
+        status = check_program(c, err);
+    if (!status)
+        status = read_files(c, err);
+    if (status)
+        return status;
+    fill_report(c->program, out);
+    make_kernel(c, out);
+    return write_file(c, to, out, err);
+}
+
+mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options, const char *to,
+                             mgl_compile_report *out, mgl_error *err)
+{
+    static const mgl_compile_options defaults;
+    compilation c = {.options = options ? options : &defaults};
+    *out = (mgl_compile_report){0};
+    mgl_status status = compile(&c, path, to, out, err);
+    for (int i = 0; i < MODEL_FILES; i++)
+        mgl_free(c.texts[i]);
+    mgl_cuda_image_clear(&c.image);
+    mgl_program_free(c.program);
+    mgl_checkpoint_close(c.checkpoint);
+    return status;
+}

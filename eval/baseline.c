@@ -1,0 +1,535 @@
+/* See baseline.h. */
+#include "eval/baseline.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+
+enum {
+    WORKSPACE_BYTES = 64 << 20, /* cuBLAS's, so that it allocates nothing in the capture */
+    NORM_THREADS = 1024,
+    SMALL_THREADS = 256,
+    WARP_THREADS = 32,
+    ATTEND_THREADS = 128,  /* of attend.cuh */
+    ARGMAX_PARTS = 128,    /* blocks that look through a sequence's logits */
+    SPLIT_POSITIONS = 256, /* of a split at least */
+    SPLIT_BLOCKS = 4,      /* a multiprocessor at most */
+    MOST_ALLOCATIONS = 32
+};
+
+/* Addresses of one layer. */
+struct layer {
+    mgl_address qkv, o, gate_up, down;    /* bf16 (out, in) */
+    mgl_address attention_norm, ffn_norm; /* f32 (hidden) */
+    mgl_address keys, values;             /* bf16 (sequences, kv_heads, capacity, head_dim) */
+};
+
+struct mgl_baseline {
+    const mgl_bench_device *device;
+    const mgl_bench_case *of;
+    const mgl_cublas *cublas;
+    void *handle;
+    int version; /* of cuBLAS */
+    int splits;
+    mgl_address arena, cursor;       /* everything; where the next part goes */
+    struct layer *layers;            /* (layers) */
+    mgl_address embedding, head;     /* bf16 (vocab, hidden); the same when tied */
+    mgl_address norm;                /* f32 (hidden) */
+    mgl_address x;                   /* f32 (sequences, hidden): the residual stream */
+    mgl_address normed, added;       /* bf16 (sequences, hidden) */
+    mgl_address qkv, attention;      /* bf16 (sequences, ...) */
+    mgl_address gate_up, activated;  /* bf16 (sequences, ...) */
+    mgl_address part;                /* of the splits */
+    mgl_address logits;              /* f32 (sequences, vocab) */
+    mgl_address best_value, best_id; /* (sequences, ARGMAX_PARTS) */
+    mgl_address token, position;     /* i32 (sequences) */
+    mgl_address output;              /* i32 (sequences, tokens) */
+    mgl_address forced;              /* i32 (1 + sequences tokens) */
+    mgl_address workspace;           /* cuBLAS's */
+    void *graph, *executable;        /* the captured step */
+    int32_t *start;                  /* (1 + sequences tokens): what a run begins with */
+};
+
+/* ---- shapes --------------------------------------------------------------------------------- */
+
+mgl_status mgl_baseline_check(const mgl_geometry *m, mgl_error *err)
+{
+    int dim = m->head_dim;
+    if (dim != 16 && dim != 32 && dim != 64 && dim != 128 && dim != 256)
+        return mgl_fail(err, MGL_BAD_INPUT, "head_dim",
+                        "the baseline takes head_dim 16, 32, 64, 128 or 256, not %d", dim);
+    if (m->heads / m->kv_heads > 8)
+        return mgl_fail(err, MGL_BAD_INPUT, "heads",
+                        "the baseline takes at most 8 query heads for a key head, not %d",
+                        (int)(m->heads / m->kv_heads));
+    if (m->hidden % 8 || m->ffn % 8)
+        return mgl_fail(err, MGL_BAD_INPUT, "hidden",
+                        "the baseline takes hidden and ffn sizes that are multiples of 8, not %d "
+                        "and %d",
+                        (int)m->hidden, (int)m->ffn);
+    return MGL_OK;
+}
+
+int mgl_baseline_choose_splits(int length, int sequences, int kv_heads, int multiprocessors)
+{
+    int wanted = (length + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
+    int most = SPLIT_BLOCKS * multiprocessors / (sequences * kv_heads);
+    int splits = wanted < most ? wanted : most;
+    return splits > 1 ? splits : 1;
+}
+
+static size_t attention_width(const mgl_geometry *m)
+{
+    return (size_t)m->heads * (size_t)m->head_dim;
+}
+
+static size_t kv_width(const mgl_geometry *m)
+{
+    return (size_t)m->kv_heads * (size_t)m->head_dim;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* Takes the next `count` elements of `size` bytes: where they are. */
+static mgl_address take(mgl_baseline *b, size_t count, size_t size)
+{
+    enum { ALIGNMENT = 256 };
+    mgl_address at = b->cursor;
+    b->cursor += (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
+static void place_layer(mgl_baseline *b, struct layer *l)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn;
+    size_t cached = (size_t)b->of->sequences * (size_t)b->of->capacity * kv_width(m);
+    l->qkv = take(b, (attention_width(m) + 2 * kv_width(m)) * hidden, sizeof(uint16_t));
+    l->o = take(b, hidden * attention_width(m), sizeof(uint16_t));
+    l->gate_up = take(b, 2 * ffn * hidden, sizeof(uint16_t));
+    l->down = take(b, hidden * ffn, sizeof(uint16_t));
+    l->attention_norm = take(b, hidden, sizeof(float));
+    l->ffn_norm = take(b, hidden, sizeof(float));
+    l->keys = take(b, cached, sizeof(uint16_t));
+    l->values = take(b, cached, sizeof(uint16_t));
+}
+
+static void place_step(mgl_baseline *b)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    size_t rows = (size_t)b->of->sequences, hidden = (size_t)m->hidden, ffn = (size_t)m->ffn;
+    size_t words = rows * (size_t)b->of->tokens;
+    b->x = take(b, rows * hidden, sizeof(float));
+    b->normed = take(b, rows * hidden, sizeof(uint16_t));
+    b->added = take(b, rows * hidden, sizeof(uint16_t));
+    b->qkv = take(b, rows * (attention_width(m) + 2 * kv_width(m)), sizeof(uint16_t));
+    b->attention = take(b, rows * attention_width(m), sizeof(uint16_t));
+    b->gate_up = take(b, rows * 2 * ffn, sizeof(uint16_t));
+    b->activated = take(b, rows * ffn, sizeof(uint16_t));
+    b->part = take(b, rows * (size_t)m->heads * (size_t)b->splits * (size_t)(m->head_dim + 2),
+                   sizeof(float));
+    b->logits = take(b, rows * (size_t)m->vocab, sizeof(float));
+    b->best_value = take(b, rows * ARGMAX_PARTS, sizeof(float));
+    b->best_id = take(b, rows * ARGMAX_PARTS, sizeof(int32_t));
+    b->token = take(b, rows, sizeof(int32_t));
+    b->position = take(b, rows, sizeof(int32_t));
+    b->output = take(b, words, sizeof(int32_t));
+    b->forced = take(b, 1 + words, sizeof(int32_t));
+    b->workspace = take(b, WORKSPACE_BYTES, 1);
+}
+
+/* Gives everything its place from `base` on; the bytes that it takes. */
+static size_t place(mgl_baseline *b, mgl_address base)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    size_t table = (size_t)m->vocab * (size_t)m->hidden;
+    b->cursor = base;
+    for (int l = 0; l < m->layers; l++)
+        place_layer(b, &b->layers[l]);
+    b->embedding = take(b, table, sizeof(uint16_t));
+    b->head = b->of->graph->tied ? b->embedding : take(b, table, sizeof(uint16_t));
+    b->norm = take(b, (size_t)m->hidden, sizeof(float));
+    place_step(b);
+    return b->cursor - base;
+}
+
+static mgl_status allocate(mgl_baseline *b, mgl_error *err)
+{
+    size_t bytes = place(b, 0);
+    mgl_status status = mgl_bench_allocate(b->device, bytes, "the baseline", &b->arena, err);
+    if (!status)
+        place(b, b->arena);
+    return status;
+}
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+/* Makes the tensor of that name at *to and steps *to behind it, so that tensors can be stacked. */
+static mgl_status make_tensor(mgl_baseline *b, const char *name, bool wide, mgl_address *to,
+                              mgl_error *err)
+{
+    const mgl_graph *graph = b->of->graph;
+    int tensor = mgl_graph_find_tensor(graph, name);
+    if (tensor < 0)
+        return mgl_fail(err, MGL_BAD_INPUT, name, "the graph has no such tensor");
+    mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, tensor);
+    long long count = (long long)graph->tensors[tensor].rows * graph->tensors[tensor].cols;
+    mgl_status status = mgl_bench_fill_rows(b->device, *to, &rule, count, wide, err);
+    *to += (mgl_address)count * (wide ? sizeof(float) : sizeof(uint16_t));
+    return status;
+}
+
+/* Tensors of a layer, stacked at `to`: names behind "model.layers.<layer>.", a NULL behind them. */
+static mgl_status make_stack(mgl_baseline *b, int layer, const char *const *names, bool wide,
+                             mgl_address to, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (; *names && !status; names++) {
+        char name[96];
+        snprintf(name, sizeof name, "model.layers.%d.%s", layer, *names);
+        status = make_tensor(b, name, wide, &to, err);
+    }
+    return status;
+}
+
+static mgl_status make_layer(mgl_baseline *b, int layer, mgl_error *err)
+{
+    const struct layer *l = &b->layers[layer];
+    const struct {
+        const char *names[4];
+        bool wide;
+        mgl_address to;
+    } stacks[] = {
+        {{"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"},
+         false,
+         l->qkv},
+        {{"self_attn.o_proj.weight"}, false, l->o},
+        {{"mlp.gate_proj.weight", "mlp.up_proj.weight"}, false, l->gate_up},
+        {{"mlp.down_proj.weight"}, false, l->down},
+        {{"input_layernorm.weight"}, true, l->attention_norm},
+        {{"post_attention_layernorm.weight"}, true, l->ffn_norm},
+    };
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks && !status; i++)
+        status = make_stack(b, layer, stacks[i].names, stacks[i].wide, stacks[i].to, err);
+    for (int value = 0; value < 2 && !status; value++)
+        status =
+            mgl_bench_fill_cache(b->device, value ? l->values : l->keys, b->of->graph, layer, value,
+                                 b->of->sequences, b->of->capacity, b->of->context, err);
+    return status;
+}
+
+static mgl_status make_weights(mgl_baseline *b, mgl_error *err)
+{
+    mgl_address embedding = b->embedding, head = b->head, norm = b->norm;
+    mgl_status status = make_tensor(b, "model.embed_tokens.weight", false, &embedding, err);
+    if (!status && !b->of->graph->tied)
+        status = make_tensor(b, "lm_head.weight", false, &head, err);
+    if (!status)
+        status = make_tensor(b, "model.norm.weight", true, &norm, err);
+    for (int l = 0; l < b->of->graph->geometry.layers && !status; l++)
+        status = make_layer(b, l, err);
+    return status ? status : mgl_bench_wait(b->device, err);
+}
+
+/* ---- the step ------------------------------------------------------------------------------- */
+
+static unsigned blocks_for(size_t threads)
+{
+    return (unsigned)((threads + SMALL_THREADS - 1) / SMALL_THREADS);
+}
+
+/* y (sequences, outer) = x (sequences, inner) W^T with W (outer, inner), bf16 to `type`. */
+static mgl_status multiply(mgl_baseline *b, mgl_address weight, mgl_address x, mgl_address y,
+                           int type, size_t outer, size_t inner, mgl_error *err)
+{
+    const float one = 1, zero = 0;
+    int result = b->cublas->gemm(
+        b->handle, MGL_CUBLAS_TRANSPOSED, MGL_CUBLAS_PLAIN, (int)outer, b->of->sequences,
+        (int)inner, &one, (const void *)(uintptr_t)weight, MGL_CUBLAS_BF16, (int)inner,
+        (const void *)(uintptr_t)x, MGL_CUBLAS_BF16, (int)inner, &zero, (void *)(uintptr_t)y, type,
+        (int)outer, MGL_CUBLAS_COMPUTE_F32, MGL_CUBLAS_ANY_ALGORITHM);
+    return mgl_cublas_check(result, "a matrix product of the baseline", err);
+}
+
+/* Adds `add` to the residual stream, or starts it with the tokens' rows of it, and normalises. */
+static mgl_status step_norm(mgl_baseline *b, mgl_address add, bool start, mgl_address weight,
+                            mgl_error *err)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    mgl_block_norm block = {.x = b->x,
+                            .add = add,
+                            .token = start ? b->token : 0,
+                            .weight = weight,
+                            .out = b->normed,
+                            .hidden = m->hidden,
+                            .eps = m->eps};
+    mgl_bench_grid grid = {.x = (unsigned)b->of->sequences, .threads = NORM_THREADS};
+    return mgl_bench_launch(b->device, MGL_KERNEL_NORM, grid, &block, err);
+}
+
+static mgl_status step_rope(mgl_baseline *b, const struct layer *l, mgl_error *err)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    mgl_block_rope block = {.qkv = b->qkv,
+                            .table = b->of->rope,
+                            .position = b->position,
+                            .keys = l->keys,
+                            .values = l->values,
+                            .sequences = b->of->sequences,
+                            .heads = m->heads,
+                            .kv_heads = m->kv_heads,
+                            .capacity = b->of->capacity};
+    size_t pairs = (attention_width(m) + 2 * kv_width(m)) / 2 * (size_t)b->of->sequences;
+    mgl_bench_grid grid = {.x = blocks_for(pairs), .threads = SMALL_THREADS};
+    return mgl_bench_launch(b->device, MGL_KERNEL_ROPE, grid, &block, err);
+}
+
+static mgl_status step_attend(mgl_baseline *b, const struct layer *l, mgl_error *err)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    mgl_block_attend block = {.qkv = b->qkv,
+                              .position = b->position,
+                              .keys = l->keys,
+                              .values = l->values,
+                              .part = b->part,
+                              .out = b->attention,
+                              .kv_heads = m->kv_heads,
+                              .capacity = b->of->capacity,
+                              .splits = b->splits,
+                              .scale = (float)(M_LOG2E / sqrt((double)m->head_dim))};
+    mgl_bench_grid grid = {(unsigned)b->splits, (unsigned)m->kv_heads, (unsigned)b->of->sequences,
+                           ATTEND_THREADS};
+    mgl_status status = mgl_bench_launch(b->device, MGL_KERNEL_ATTEND, grid, &block, err);
+    if (status || b->splits == 1)
+        return status;
+    mgl_block_merge merge = {.part = b->part, .out = b->attention, .splits = b->splits};
+    mgl_bench_grid heads = {.x = (unsigned)(m->heads * b->of->sequences),
+                            .threads = (unsigned)m->head_dim};
+    return mgl_bench_launch(b->device, MGL_KERNEL_MERGE, heads, &merge, err);
+}
+
+static mgl_status step_silu(mgl_baseline *b, mgl_error *err)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    mgl_block_silu block = {
+        .gate_up = b->gate_up, .out = b->activated, .sequences = b->of->sequences, .ffn = m->ffn};
+    mgl_bench_grid grid = {.x = blocks_for((size_t)b->of->sequences * (size_t)m->ffn),
+                           .threads = SMALL_THREADS};
+    return mgl_bench_launch(b->device, MGL_KERNEL_SILU, grid, &block, err);
+}
+
+/* A layer, on what the one before left to be added. */
+static mgl_status step_layer(mgl_baseline *b, int layer, mgl_error *err)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    const struct layer *l = &b->layers[layer];
+    size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn, width = attention_width(m);
+    mgl_status status =
+        step_norm(b, layer ? b->added : b->embedding, layer == 0, l->attention_norm, err);
+    if (!status)
+        status = multiply(b, l->qkv, b->normed, b->qkv, MGL_CUBLAS_BF16, width + 2 * kv_width(m),
+                          hidden, err);
+    if (!status)
+        status = step_rope(b, l, err);
+    if (!status)
+        status = step_attend(b, l, err);
+    if (!status)
+        status = multiply(b, l->o, b->attention, b->added, MGL_CUBLAS_BF16, hidden, width, err);
+    if (!status)
+        status = step_norm(b, b->added, false, l->ffn_norm, err);
+    if (!status)
+        status =
+            multiply(b, l->gate_up, b->normed, b->gate_up, MGL_CUBLAS_BF16, 2 * ffn, hidden, err);
+    if (!status)
+        status = step_silu(b, err);
+    if (!status)
+        status = multiply(b, l->down, b->activated, b->added, MGL_CUBLAS_BF16, hidden, ffn, err);
+    return status;
+}
+
+static mgl_status step_sample(mgl_baseline *b, mgl_error *err)
+{
+    mgl_block_argmax argmax = {.logits = b->logits,
+                               .value = b->best_value,
+                               .id = b->best_id,
+                               .vocab = b->of->graph->geometry.vocab,
+                               .parts = ARGMAX_PARTS};
+    mgl_block_advance advance = {.value = b->best_value,
+                                 .id = b->best_id,
+                                 .token = b->token,
+                                 .position = b->position,
+                                 .output = b->output,
+                                 .forced = b->forced,
+                                 .parts = ARGMAX_PARTS,
+                                 .tokens = b->of->tokens,
+                                 .context = b->of->context};
+    unsigned sequences = (unsigned)b->of->sequences;
+    mgl_bench_grid parts = {.x = ARGMAX_PARTS, .y = sequences, .threads = SMALL_THREADS};
+    mgl_bench_grid warps = {.x = sequences, .threads = WARP_THREADS};
+    mgl_status status = mgl_bench_launch(b->device, MGL_KERNEL_ARGMAX, parts, &argmax, err);
+    return status ? status : mgl_bench_launch(b->device, MGL_KERNEL_ADVANCE, warps, &advance, err);
+}
+
+/* One token of every sequence, put on the stream. */
+static mgl_status step(mgl_baseline *b, mgl_error *err)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    mgl_status status = MGL_OK;
+    for (int l = 0; l < m->layers && !status; l++)
+        status = step_layer(b, l, err);
+    if (!status)
+        status = step_norm(b, b->added, false, b->norm, err);
+    if (!status)
+        status = multiply(b, b->head, b->normed, b->logits, MGL_CUBLAS_F32, (size_t)m->vocab,
+                          (size_t)m->hidden, err);
+    return status ? status : step_sample(b, err);
+}
+
+/* ---- opening and running -------------------------------------------------------------------- */
+
+/* Everything that a run changes, back to how it starts. */
+static mgl_status reset(mgl_baseline *b, const int32_t *forced, mgl_error *err)
+{
+    const mgl_bench_case *of = b->of;
+    size_t sequences = (size_t)of->sequences, words = sequences * (size_t)of->tokens;
+    b->start[0] = forced != NULL;
+    for (size_t i = 0; i < words; i++)
+        b->start[1 + i] = forced ? forced[i] : 0;
+    mgl_status status =
+        mgl_bench_copy_in(b->device, b->forced, b->start, (1 + words) * sizeof *b->start, err);
+    if (!status)
+        status =
+            mgl_bench_copy_in(b->device, b->token, of->first, sequences * sizeof *of->first, err);
+    for (size_t i = 0; i < sequences; i++)
+        b->start[i] = of->context;
+    return status ? status
+                  : mgl_bench_copy_in(b->device, b->position, b->start,
+                                      sequences * sizeof *b->start, err);
+}
+
+static mgl_status open_cublas(mgl_baseline *b, mgl_error *err)
+{
+    mgl_status status = mgl_cublas_open(&b->cublas, err);
+    if (status)
+        return status;
+    int result = b->cublas->create(&b->handle);
+    if (result)
+        b->handle = NULL;
+    if (!result)
+        result = b->cublas->version(b->handle, &b->version);
+    if (!result)
+        result = b->cublas->set_stream(b->handle, b->device->stream);
+    if (!result)
+        result =
+            b->cublas->set_workspace(b->handle, (void *)(uintptr_t)b->workspace, WORKSPACE_BYTES);
+    return mgl_cublas_check(result, "starting cuBLAS", err);
+}
+
+/* A first step as it is, in which cuBLAS loads what it needs; then one that is captured. */
+static mgl_status capture(mgl_baseline *b, mgl_error *err)
+{
+    const mgl_cu *cu = b->device->cu;
+    mgl_status status = reset(b, NULL, err);
+    if (!status)
+        status = step(b, err);
+    if (!status)
+        status = mgl_bench_wait(b->device, err);
+    if (!status)
+        status = mgl_cu_check(cu, cu->capture_begin(b->device->stream, MGL_CU_CAPTURE_RELAXED),
+                              "capturing the baseline", err);
+    if (status)
+        return status;
+    status = step(b, err);
+    int result = cu->capture_end(b->device->stream, &b->graph);
+    if (!status)
+        status = mgl_cu_check(cu, result, "capturing the baseline", err);
+    return status ? status
+                  : mgl_cu_check(cu, cu->graph_instantiate(&b->executable, b->graph, 0),
+                                 "making the baseline's graph", err);
+}
+
+static mgl_status open_baseline(mgl_baseline *b, mgl_error *err)
+{
+    const mgl_bench_case *of = b->of;
+    const mgl_geometry *m = &of->graph->geometry;
+    size_t words = (size_t)of->sequences * (size_t)of->tokens;
+    b->splits = mgl_baseline_choose_splits(of->context + of->tokens, of->sequences, m->kv_heads,
+                                           b->device->target.queues);
+    b->layers = mgl_alloc_zero((size_t)m->layers, sizeof *b->layers);
+    b->start = mgl_alloc_zero(1 + words, sizeof *b->start);
+    if (!b->layers || !b->start)
+        return mgl_fail_memory(err, words * sizeof *b->start);
+    mgl_status status = allocate(b, err);
+    if (!status)
+        status = make_weights(b, err);
+    if (!status)
+        status = open_cublas(b, err);
+    return status ? status : capture(b, err);
+}
+
+mgl_status mgl_baseline_open(const mgl_bench_device *device, const mgl_bench_case *of,
+                             mgl_baseline **out, mgl_error *err)
+{
+    mgl_status status = mgl_baseline_check(&of->graph->geometry, err);
+    if (status)
+        return status;
+    mgl_baseline *b = mgl_alloc_zero(1, sizeof *b);
+    if (!b)
+        return mgl_fail_memory(err, sizeof *b);
+    b->device = device;
+    b->of = of;
+    status = open_baseline(b, err);
+    if (status)
+        mgl_baseline_close(b);
+    else
+        *out = b;
+    return status;
+}
+
+void mgl_baseline_close(mgl_baseline *b)
+{
+    if (!b)
+        return;
+    const mgl_cu *cu = b->device->cu;
+    if (b->executable)
+        cu->graph_release(b->executable);
+    if (b->graph)
+        cu->graph_destroy(b->graph);
+    if (b->handle)
+        b->cublas->destroy(b->handle);
+    mgl_bench_release(b->device, b->arena);
+    mgl_free(b->layers);
+    mgl_free(b->start);
+    mgl_free(b);
+}
+
+mgl_status mgl_baseline_run(mgl_baseline *b, const int32_t *forced, int32_t *output,
+                            double *seconds, mgl_error *err)
+{
+    const mgl_cu *cu = b->device->cu;
+    size_t words = (size_t)b->of->sequences * (size_t)b->of->tokens;
+    mgl_status status = reset(b, forced, err);
+    if (!status)
+        status = mgl_bench_start_clock(b->device, err);
+    for (int t = 0; t < b->of->tokens && !status; t++)
+        status = mgl_cu_check(cu, cu->graph_launch(b->executable, b->device->stream),
+                              "launching the baseline", err);
+    if (!status)
+        status = mgl_bench_stop_clock(b->device, seconds, err);
+    return status ? status
+                  : mgl_bench_copy_out(b->device, output, b->output, words * sizeof *output, err);
+}
+
+mgl_status mgl_baseline_get_logits(mgl_baseline *b, int sequence, float *logits, mgl_error *err)
+{
+    size_t bytes = (size_t)b->of->graph->geometry.vocab * sizeof *logits;
+    return mgl_bench_copy_out(b->device, logits, b->logits + (mgl_address)sequence * bytes, bytes,
+                              err);
+}
+
+int mgl_baseline_cublas_version(const mgl_baseline *b)
+{
+    return b->version;
+}

@@ -1,0 +1,387 @@
+/* See bench.h. */
+#include "eval/bench.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "eval/baseline.h"
+#include "eval/device.h"
+#include "eval/filler.h"
+#include "eval/reference.h"
+#include "eval/statistics.h"
+#include "pipeline.h"
+
+/* A case while it runs. */
+struct bench {
+    const mgl_bench_request *request;
+    mgl_bench_progress_fn *progress;
+    void *user;
+    mgl_bench_result *out;
+    mgl_machine machine; /* that was found */
+    mgl_graph *graph;
+    mgl_program *program;
+    mgl_bench_device device;
+    mgl_bench_case of;
+    mgl_filler filler;
+    mgl_vm *vm;
+    mgl_baseline *baseline;
+    mgl_address buffer, sum; /* of the stream */
+    int32_t *first;          /* (batch) */
+    int32_t *made;           /* (batch, tokens): the machine's, checked */
+    int32_t *other;          /* (batch, tokens): somebody else's */
+    float *logits, *wanted;  /* (vocab) */
+    double *times[3];        /* (samples) seconds: machine, baseline, stream */
+};
+enum { MACHINE, BASELINE, STREAM };
+
+static void tell(const struct bench *b, const char *what)
+{
+    if (b->progress)
+        b->progress(b->user, what);
+}
+
+/* ---- what is asked -------------------------------------------------------------------------- */
+
+mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
+{
+    if (r->dtype != MGL_BF16)
+        return mgl_fail(err, MGL_USAGE, mgl_dtype_name(r->dtype), "the benchmark takes bf16 alone");
+    if (r->batch < 1 || r->batch > MGL_MAX_ROWS)
+        return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; there may be 1 to %d", r->batch,
+                        MGL_MAX_ROWS);
+    if (r->context < 0 || r->tokens < 1 ||
+        (int64_t)r->context + r->tokens + 1 > r->config.max_positions)
+        return mgl_fail(err, MGL_USAGE, "context",
+                        "%d positions and %d tokens behind them: the model has %d positions",
+                        r->context, r->tokens, (int)r->config.max_positions);
+    if (r->samples < 1 || r->samples > MGL_MAX_SAMPLES)
+        return mgl_fail(err, MGL_USAGE, "samples", "%d samples; there may be 1 to %d", r->samples,
+                        MGL_MAX_SAMPLES);
+    return mgl_baseline_check(&r->config.geometry, err);
+}
+
+mgl_status mgl_bench_judge(const mgl_bench_accuracy *a, mgl_error *err)
+{
+    /* written so that what is not a number fails */
+    if (!(a->machine_error <= MGL_BENCH_ERROR))
+        return mgl_fail(err, MGL_GATE, "accuracy",
+                        "the machine's logits are %.3g away from the f32 reference (relative L2; "
+                        "at most %g is allowed), and %d of %d tokens are the reference's: nothing "
+                        "was timed",
+                        a->machine_error, MGL_BENCH_ERROR, a->machine_agrees, a->tokens);
+    if (!(a->baseline_error <= MGL_BENCH_BASELINE_ERROR))
+        return mgl_fail(err, MGL_GATE, "accuracy",
+                        "the baseline's logits are %.3g away from the f32 reference (relative L2; "
+                        "at most %g is allowed): there is nothing to compare with",
+                        a->baseline_error, MGL_BENCH_BASELINE_ERROR);
+    return MGL_OK;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static mgl_status allocate_host(struct bench *b, mgl_error *err)
+{
+    const mgl_bench_request *r = b->request;
+    size_t words = (size_t)r->batch * (size_t)r->tokens, samples = (size_t)r->samples;
+    size_t vocab = (size_t)r->config.geometry.vocab;
+    b->first = mgl_alloc_zero((size_t)r->batch, sizeof *b->first);
+    b->made = mgl_alloc_zero(words, sizeof *b->made);
+    b->other = mgl_alloc_zero(words, sizeof *b->other);
+    b->logits = mgl_alloc_zero(vocab, sizeof *b->logits);
+    b->wanted = mgl_alloc_zero(vocab, sizeof *b->wanted);
+    for (int i = 0; i < 3; i++)
+        b->times[i] = mgl_alloc_zero(samples, sizeof **b->times);
+    if (!b->first || !b->made || !b->other || !b->logits || !b->wanted || !b->times[MACHINE] ||
+        !b->times[BASELINE] || !b->times[STREAM])
+        return mgl_fail_memory(err, vocab * sizeof *b->logits);
+    /* somewhere in the vocabulary, another one for each sequence */
+    for (int s = 0; s < r->batch; s++)
+        b->first[s] = (17 + 7919 * s) % r->config.geometry.vocab;
+    return MGL_OK;
+}
+
+static mgl_status find_device(struct bench *b, mgl_error *err)
+{
+    const char *name = b->request->device ? b->request->device : "cuda";
+    mgl_status status = mgl_machine_find(name, &b->machine, err);
+    if (!status && b->machine.kind != MGL_VM_CUDA)
+        status = mgl_fail(err, MGL_USAGE, name, "the benchmark needs a GPU: cuda or cuda:N");
+    return status;
+}
+
+/* The same lowering as for `run`, for as many sequences and positions as the case has. */
+static mgl_status lower(struct bench *b, mgl_error *err)
+{
+    const mgl_bench_request *r = b->request;
+    mgl_schedule_config config;
+    mgl_lower_options options = {r->dtype, r->context + r->tokens + 1, r->batch};
+    mgl_schedule_config_default(&config);
+    mgl_status status = r->schedule ? mgl_schedule_config_read(r->schedule, &config, err) : MGL_OK;
+    if (!status && config.rows < r->batch)
+        status = mgl_fail(err, MGL_USAGE, "batch", "%d sequences, but the config has %d rows",
+                          r->batch, config.rows);
+    return status ? status
+                  : mgl_schedule_lower(b->graph, &b->machine.target, &options, &config, &b->program,
+                                       err);
+}
+
+static mgl_status open_vm(struct bench *b, mgl_error *err)
+{
+    b->filler = (mgl_filler){&b->device, b->graph, b->request->context};
+    mgl_vm_options options = {.kind = MGL_VM_CUDA,
+                              .device = b->machine.device,
+                              .fill = mgl_filler_run,
+                              .fill_user = &b->filler};
+    tell(b, "validating, compiling and making the machine's weights");
+    mgl_status status = mgl_vm_open(b->program, b->graph, &options, &b->vm, err);
+    if (!status)
+        mgl_vm_get_facts(b->vm, &b->out->facts);
+    return status;
+}
+
+/* The buffer of the stream: as many bytes as a token streams, filled with weights, since what bits
+ * look like may matter to the memory. */
+static mgl_status open_stream(struct bench *b, mgl_error *err)
+{
+    size_t bytes = (size_t)b->out->bytes / 16 * 16;
+    mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(b->graph, 0);
+    mgl_status status = mgl_bench_allocate(&b->device, bytes, "the stream", &b->buffer, err);
+    if (!status)
+        status = mgl_bench_allocate(&b->device, sizeof(uint32_t), "the stream", &b->sum, err);
+    if (!status)
+        status =
+            mgl_bench_fill_rows(&b->device, b->buffer, &rule, (long long)(bytes / 2), false, err);
+    return status ? status : mgl_bench_wait(&b->device, err);
+}
+
+static mgl_status open_case(struct bench *b, mgl_error *err)
+{
+    const mgl_bench_request *r = b->request;
+    mgl_status status = mgl_bench_make_rope(&b->device, b->program, b->graph, &b->of.rope, err);
+    b->of.graph = b->graph;
+    b->of.sequences = r->batch;
+    b->of.context = r->context;
+    b->of.tokens = r->tokens;
+    b->of.capacity = b->program->limits.capacity;
+    b->of.first = b->first;
+    tell(b, "making the baseline");
+    return status ? status : mgl_baseline_open(&b->device, &b->of, &b->baseline, err);
+}
+
+/* Token t of a sample has context + t positions behind it. */
+static double mean_positions(const mgl_bench_request *r)
+{
+    return (double)r->context + (double)(r->tokens - 1) / 2;
+}
+
+static void describe(struct bench *b)
+{
+    char bus_id[32] = "";
+    snprintf(b->out->device, sizeof b->out->device, "%s", b->device.name);
+    b->device.cu->driver_version(&b->out->driver_version);
+    b->out->cublas_version = mgl_baseline_cublas_version(b->baseline);
+    b->out->queues = b->program->queue_count;
+    b->out->positions = b->program->limits.capacity;
+    if (!b->device.cu->device_bus_id(bus_id, (int)sizeof bus_id, b->device.device))
+        mgl_clocks_open(bus_id, &b->out->clocks);
+}
+
+static mgl_status open_bench(struct bench *b, mgl_error *err)
+{
+    const mgl_bench_request *r = b->request;
+    mgl_status status = find_device(b, err);
+    if (!status)
+        status = allocate_host(b, err);
+    if (!status)
+        status = mgl_synthetic_open(&r->config, r->seed, &b->graph, err);
+    if (!status)
+        status = lower(b, err);
+    if (status)
+        return status;
+    b->out->bytes = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(r));
+    tell(b, "compiling the benchmark's kernels");
+    status = mgl_bench_device_open(b->machine.device, &r->config.geometry, &b->device, err);
+    if (!status)
+        status = open_vm(b, err);
+    if (!status)
+        status = open_case(b, err);
+    if (!status)
+        status = open_stream(b, err);
+    if (!status)
+        describe(b);
+    return status;
+}
+
+static void close_bench(struct bench *b)
+{
+    mgl_baseline_close(b->baseline);
+    mgl_vm_close(b->vm);
+    if (b->device.context) {
+        mgl_bench_release(&b->device, b->buffer);
+        mgl_bench_release(&b->device, b->sum);
+        mgl_bench_release(&b->device, b->of.rope);
+    }
+    mgl_bench_device_close(&b->device);
+    mgl_program_free(b->program);
+    mgl_graph_free(b->graph);
+    mgl_free(b->first);
+    mgl_free(b->made);
+    mgl_free(b->other);
+    mgl_free(b->logits);
+    mgl_free(b->wanted);
+    for (int i = 0; i < 3; i++)
+        mgl_free(b->times[i]);
+}
+
+/* ---- one sample of each --------------------------------------------------------------------- */
+
+/* One launch of the machine: its tokens to `tokens` (batch, tokens). */
+static mgl_status run_machine(struct bench *b, int32_t *tokens, double *seconds, mgl_error *err)
+{
+    const mgl_bench_request *r = b->request;
+    mgl_vm_sequence sequences[MGL_MAX_ROWS] = {0};
+    mgl_vm_report report;
+    for (int s = 0; s < r->batch; s++)
+        sequences[s] = (mgl_vm_sequence){
+            .prompt = &b->first[s], .prompt_count = 1, .start = r->context, .max_new = r->tokens};
+    mgl_vm_request request = {.sequences = sequences, .count = r->batch};
+    mgl_status status = mgl_vm_run(b->vm, &request, &report, err);
+    if (status)
+        return status;
+    for (int s = 0; s < r->batch; s++) {
+        if (report.produced[s] != r->tokens)
+            return mgl_fail(err, MGL_GATE, "machine", "it made %d tokens in place of %d",
+                            (int)report.produced[s], r->tokens);
+        memcpy(tokens + (size_t)s * (size_t)r->tokens, report.output[s],
+               (size_t)r->tokens * sizeof *tokens);
+    }
+    *seconds = report.device_s;
+    return MGL_OK;
+}
+
+static mgl_status run_stream(struct bench *b, double *seconds, mgl_error *err)
+{
+    enum { STREAM_THREADS = 1024, STREAM_BLOCKS = 2 /* a multiprocessor */ };
+    mgl_block_stream block = {
+        .from = b->buffer, .sum = b->sum, .chunks = (unsigned)(b->out->bytes / 16)};
+    mgl_bench_grid grid = {.x = (unsigned)(STREAM_BLOCKS * b->device.target.queues),
+                           .threads = STREAM_THREADS};
+    mgl_status status = mgl_bench_start_clock(&b->device, err);
+    if (!status)
+        status = mgl_bench_launch(&b->device, MGL_KERNEL_STREAM, grid, &block, err);
+    return status ? status : mgl_bench_stop_clock(&b->device, seconds, err);
+}
+
+/* ---- accuracy ------------------------------------------------------------------------------- */
+
+static int count_equal(const int32_t *a, const int32_t *b, int count)
+{
+    int equal = 0;
+    for (int i = 0; i < count; i++)
+        equal += a[i] == b[i];
+    return equal;
+}
+
+/* What machine and baseline make, against the reference fed with the machine's tokens. */
+static mgl_status check_accuracy(struct bench *b, mgl_error *err)
+{
+    mgl_bench_accuracy *a = &b->out->accuracy;
+    size_t vocab = (size_t)b->request->config.geometry.vocab;
+    double seconds;
+    tell(b, "comparing with the f32 reference");
+    a->tokens = b->request->batch * b->request->tokens;
+    mgl_status status = run_machine(b, b->made, &seconds, err);
+    if (!status)
+        status = mgl_reference_run(&b->device, &b->of, b->made, b->other, b->wanted, err);
+    if (!status)
+        status = mgl_vm_get_logits(b->vm, b->logits, err);
+    if (status)
+        return status;
+    a->machine_error = mgl_reference_distance(b->logits, b->wanted, vocab);
+    a->machine_agrees = count_equal(b->made, b->other, a->tokens);
+    status = mgl_baseline_run(b->baseline, b->made, b->other, &seconds, err);
+    if (!status)
+        status = mgl_baseline_get_logits(b->baseline, b->request->batch - 1, b->logits, err);
+    if (status)
+        return status;
+    a->baseline_error = mgl_reference_distance(b->logits, b->wanted, vocab);
+    a->baseline_agrees = count_equal(b->made, b->other, a->tokens);
+    return mgl_bench_judge(a, err);
+}
+
+/* ---- the samples ---------------------------------------------------------------------------- */
+
+/* One of each, in turn; `sample` negative: a warm-up. */
+static mgl_status take_sample(struct bench *b, int sample, mgl_error *err)
+{
+    double seconds[3] = {0};
+    mgl_status status = run_machine(b, b->other, &seconds[MACHINE], err);
+    size_t bytes = (size_t)b->out->accuracy.tokens * sizeof *b->made;
+    if (!status && memcmp(b->other, b->made, bytes) != 0)
+        status = mgl_fail(err, MGL_GATE, "machine", "two launches made different tokens");
+    mgl_clocks_look(&b->out->clocks);
+    if (!status)
+        status = mgl_baseline_run(b->baseline, NULL, b->other, &seconds[BASELINE], err);
+    if (!status)
+        status = run_stream(b, &seconds[STREAM], err);
+    for (int i = 0; i < 3 && sample >= 0; i++)
+        b->times[i][sample] = seconds[i];
+    return status;
+}
+
+/* The samples' order statistics, in microseconds a token: `tokens` of them a sample. */
+static mgl_bench_times summarize(const double *seconds, int samples, int tokens)
+{
+    size_t count = (size_t)samples;
+    double unit = 1e6 / (double)tokens;
+    return (mgl_bench_times){.median = mgl_median(seconds, count) * unit,
+                             .p10 = mgl_quantile(seconds, count, 0.1) * unit,
+                             .p90 = mgl_quantile(seconds, count, 0.9) * unit};
+}
+
+static void fill_result(struct bench *b)
+{
+    mgl_bench_result *out = b->out;
+    int samples = b->request->samples, tokens = b->request->tokens;
+    out->machine = summarize(b->times[MACHINE], samples, tokens);
+    out->baseline = summarize(b->times[BASELINE], samples, tokens);
+    out->stream = summarize(b->times[STREAM], samples, 1);
+    out->ratio_of_medians = out->baseline.median / out->machine.median;
+    for (int i = 0; i < samples; i++)
+        b->times[STREAM][i] = b->times[BASELINE][i] / b->times[MACHINE][i];
+    out->ratio_median = mgl_median(b->times[STREAM], (size_t)samples);
+}
+
+static mgl_status measure(struct bench *b, mgl_error *err)
+{
+    double begun = mgl_clock_s();
+    mgl_status status = open_bench(b, err);
+    if (!status)
+        status = check_accuracy(b, err);
+    for (int i = 0; i < MGL_BENCH_WARM_UPS && !status; i++)
+        status = take_sample(b, -1, err);
+    b->out->setup_s = mgl_clock_s() - begun;
+    if (!status)
+        tell(b, "timing");
+    for (int i = 0; i < b->request->samples && !status; i++)
+        status = take_sample(b, i, err);
+    if (!status)
+        fill_result(b);
+    return status;
+}
+
+mgl_status mgl_bench_run(const mgl_bench_request *request, mgl_bench_progress_fn *progress,
+                         void *user, mgl_bench_result *out, mgl_error *err)
+{
+    struct bench b = {.request = request, .progress = progress, .user = user, .out = out};
+    *out = (mgl_bench_result){.batch = request->batch, .context = request->context};
+    mgl_status status = mgl_bench_check(request, err);
+    if (status)
+        return status;
+    status = measure(&b, err);
+    close_bench(&b);
+    if (status)
+        *out = (mgl_bench_result){0};
+    return status;
+}

@@ -1,0 +1,85 @@
+/*
+ * The benchmark of decoding: time per token of the machine, of the baseline (a CUDA graph of cuBLAS
+ * calls) and of the read-only stream of as many bytes, sample by sample in turn, in one process.
+ *
+ * Weights are random, of the model's shape, made on the device. A case with context c starts with c
+ * positions in the KV cache of every sequence; then each makes `tokens` tokens, in one launch of the
+ * machine, or one graph launch a token of the baseline. Before anything is timed, what both make is
+ * compared with an f32 reference on the device, fed with the machine's tokens; every timed sample must
+ * make the same tokens again.
+ */
+#ifndef MGL_EVAL_BENCH_H
+#define MGL_EVAL_BENCH_H
+
+#include "eval/clocks.h"
+#include "eval/synthetic.h"
+#include "vm/vm.h"
+
+enum { MGL_BENCH_TOKENS = 32, MGL_BENCH_SAMPLES = 21, MGL_BENCH_WARM_UPS = 3 };
+
+/* The relative L2 error of the logits beyond which there is no result. The baseline rounds every
+ * activation to bf16, so it has more room. */
+#define MGL_BENCH_ERROR          2e-2
+#define MGL_BENCH_BASELINE_ERROR 5e-2
+
+typedef struct mgl_bench_request {
+    mgl_config config;    /* of the model */
+    const char *device;   /* "cuda", "cuda:1"; NULL: "cuda" */
+    const char *schedule; /* path of a ScheduleConfig, or NULL */
+    mgl_dtype dtype;      /* of weights and cache: MGL_BF16 */
+    int batch;            /* sequences */
+    int context;          /* positions of each in the cache before */
+    int tokens;           /* that each makes a sample */
+    int samples;          /* of each, at most MGL_MAX_SAMPLES */
+    uint64_t seed;        /* of the weights */
+} mgl_bench_request;
+
+/* Microseconds a token (of all sequences together), over the samples. */
+typedef struct mgl_bench_times {
+    double median, p10, p90;
+} mgl_bench_times;
+
+typedef struct mgl_bench_accuracy {
+    double machine_error, baseline_error; /* of the last logits, relative L2 */
+    int tokens;                           /* that were compared */
+    int machine_agrees,
+        baseline_agrees; /* of these, the reference's choice; the machine's choice */
+} mgl_bench_accuracy;
+
+typedef struct mgl_bench_result {
+    int batch, context; /* as asked for */
+    char device[128];
+    int driver_version, cublas_version;
+    int queues;    /* of the program */
+    int positions; /* capacity of its cache */
+    mgl_bench_times machine, baseline, stream;
+    double bytes;            /* that a token streams: matrices once, the cache at its mean length */
+    double ratio_of_medians; /* baseline / machine */
+    double ratio_median;     /* median of the samples' own ratios */
+    mgl_bench_accuracy accuracy;
+    mgl_vm_facts facts; /* of the machine */
+    mgl_clocks clocks;  /* while the samples were taken */
+    double setup_s;     /* all before the first sample */
+} mgl_bench_result;
+
+/* Called with what is being done; may be NULL. */
+typedef void mgl_bench_progress_fn(void *user, const char *what);
+
+/* Checks a request, as far as that needs no device: MGL_BAD_INPUT or MGL_USAGE. */
+mgl_status mgl_bench_check(const mgl_bench_request *request, mgl_error *err);
+
+/* Runs one case. MGL_DEVICE without a device, cuBLAS or enough memory; MGL_GATE when the machine or
+ * the baseline is wrong: *out then holds nothing. */
+mgl_status mgl_bench_run(const mgl_bench_request *request, mgl_bench_progress_fn *progress,
+                         void *user, mgl_bench_result *out, mgl_error *err);
+
+/* The gate: MGL_GATE in words for errors beyond the limits above. */
+mgl_status mgl_bench_judge(const mgl_bench_accuracy *accuracy, mgl_error *err);
+
+/* GB/s of `bytes` in `us` microseconds. */
+static inline double mgl_bench_rate(double bytes, double us)
+{
+    return bytes / us * 1e-3;
+}
+
+#endif

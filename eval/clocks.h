@@ -1,0 +1,23 @@
+/* A device's clocks and what holds them back, read (never set) through NVML, opened at run time. */
+#ifndef MGL_EVAL_CLOCKS_H
+#define MGL_EVAL_CLOCKS_H
+
+#include "vm/cuda/driver.h"
+
+/* What was seen over all looks. Zero-initialise. */
+typedef struct mgl_clocks {
+    bool known;               /* NVML is there and knows the device */
+    void *device;             /* nvmlDevice_t */
+    int looks;                /* so far */
+    unsigned sm_low, sm_high; /* MHz of the multiprocessors, slowest and fastest look */
+    unsigned memory_low;      /* MHz of the memory, slowest look */
+    unsigned temperature;     /* degrees Celsius, hottest look */
+    uint64_t reasons;         /* NVML's clock event reasons, of all looks together */
+} mgl_clocks;
+
+/* Finds the device with this PCI address (cuDeviceGetPCIBusId). Without NVML `known` stays false,
+ * which is no error. */
+void mgl_clocks_open(const char *bus_id, mgl_clocks *out);
+void mgl_clocks_look(mgl_clocks *clocks);
+
+#endif

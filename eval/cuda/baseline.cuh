@@ -1,0 +1,102 @@
+/*
+ * The baseline's kernels between its matrix products: each does what a hand-fused decode step would
+ * have it do in one launch. The residual stream is f32, what goes into a matrix product bf16.
+ */
+#ifndef MGL_EVAL_CUDA_BASELINE_CUH
+#define MGL_EVAL_CUDA_BASELINE_CUH
+
+#include "eval/cuda/number.cuh"
+
+/* One block a sequence: adds to the residual stream (or starts it with the token's embedding), and
+ * normalises it. A thread reads again only what it wrote itself. */
+extern "C" __global__ void baseline_norm(mgl_block_norm b)
+{
+    int sequence = blockIdx.x;
+    float *x = (float *)b.x + (long long)sequence * b.hidden;
+    int row = b.token ? ((const int *)b.token)[sequence] : sequence;
+    const u16 *add = (const u16 *)b.add + (long long)row * b.hidden;
+    const float *weight = (const float *)b.weight;
+    u16 *out = (u16 *)b.out + (long long)sequence * b.hidden;
+    float sum = 0;
+    for (int i = threadIdx.x; i < b.hidden; i += blockDim.x) {
+        float value = from_bf16(add[i]) + (b.token ? 0 : x[i]);
+        x[i] = value;
+        sum += value * value;
+    }
+    float scale = rsqrtf(block_sum(sum) / (float)b.hidden + b.eps);
+    for (int i = threadIdx.x; i < b.hidden; i += blockDim.x)
+        out[i] = to_bf16(x[i] * scale * weight[i]);
+}
+
+/* One thread a pair of dimensions (i, i + D/2) of a head of one sequence: turns q in place, turns k
+ * into the cache, copies v there. */
+extern "C" __global__ void baseline_rope(mgl_block_rope b)
+{
+    enum { HALF = MGL_HEAD_DIM / 2 };
+    int all = b.heads + 2 * b.kv_heads, index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index >= b.sequences * all * HALF)
+        return;
+    int i = index % HALF, head = index / HALF % all, sequence = index / HALF / all;
+    int position = ((const int *)b.position)[sequence];
+    u16 *from = (u16 *)b.qkv + (long long)(sequence * all + head) * MGL_HEAD_DIM;
+    const float *table = (const float *)b.table + (long long)position * MGL_HEAD_DIM;
+    float first = from_bf16(from[i]), second = from_bf16(from[i + HALF]);
+    u16 *to = from;
+    if (head >= b.heads) {
+        int kv = (head - b.heads) % b.kv_heads;
+        to = (u16 *)(head < b.heads + b.kv_heads ? b.keys : b.values) +
+             ((long long)(sequence * b.kv_heads + kv) * b.capacity + position) * MGL_HEAD_DIM;
+    }
+    bool turn = head < b.heads + b.kv_heads;
+    float cosine = turn ? table[i] : 1, sine = turn ? table[HALF + i] : 0;
+    to[i] = to_bf16(first * cosine - second * sine);
+    to[i + HALF] = to_bf16(second * cosine + first * sine);
+}
+
+extern "C" __global__ void baseline_silu(mgl_block_silu b)
+{
+    int index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index >= b.sequences * b.ffn)
+        return;
+    int sequence = index / b.ffn, i = index % b.ffn;
+    const u16 *gate = (const u16 *)b.gate_up + (long long)sequence * 2 * b.ffn;
+    float g = from_bf16(gate[i]), u = from_bf16(gate[b.ffn + i]);
+    ((u16 *)b.out)[index] = to_bf16(g / (1 + __expf(-g)) * u);
+}
+
+/* Block (part, sequence). */
+extern "C" __global__ void baseline_argmax(mgl_block_argmax b)
+{
+    int part = blockIdx.x, sequence = blockIdx.y;
+    int first = (int)((long long)b.vocab * part / b.parts);
+    int end = (int)((long long)b.vocab * (part + 1) / b.parts);
+    best found =
+        block_best(scan_best((const float *)b.logits + (long long)sequence * b.vocab, first, end));
+    if (threadIdx.x == 0) {
+        ((float *)b.value)[sequence * b.parts + part] = found.value;
+        ((int *)b.id)[sequence * b.parts + part] = found.id;
+    }
+}
+
+/* One warp a sequence: the best of its parts, and the next step's input. */
+extern "C" __global__ void baseline_advance(mgl_block_advance b)
+{
+    int sequence = blockIdx.x;
+    int *position = (int *)b.position + sequence;
+    const int *forced = (const int *)b.forced;
+    best mine = {__int_as_float(0xFF800000), 0x7FFFFFFF};
+    for (int i = threadIdx.x; i < b.parts; i += blockDim.x) {
+        best next = {((const float *)b.value)[sequence * b.parts + i],
+                     ((const int *)b.id)[sequence * b.parts + i]};
+        mine = better(mine, next);
+    }
+    mine = block_best(mine);
+    if (threadIdx.x != 0)
+        return;
+    int at = sequence * b.tokens + *position - b.context;
+    ((int *)b.output)[at] = mine.id;
+    ((int *)b.token)[sequence] = forced[0] ? forced[1 + at] : mine.id;
+    *position += 1;
+}
+
+#endif

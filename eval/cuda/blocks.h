@@ -1,0 +1,162 @@
+/*
+ * What the host hands to each of the benchmark's kernels: one block a kernel, named after it.
+ * Addresses are numbers; what they point to is said beside them. Plain C that NVRTC compiles too.
+ *
+ * Shapes: B sequences, D = head_dim, G = heads of one kv head, wide = (heads + 2 kv_heads) D.
+ */
+#ifndef MGL_EVAL_CUDA_BLOCKS_H
+#define MGL_EVAL_CUDA_BLOCKS_H
+
+#include "eval/cuda/synthetic.h"
+
+typedef unsigned long long mgl_address;
+
+/* ---- making weights --------------------------------------------------------------------------- */
+
+typedef struct mgl_block_fill_rows {
+    mgl_address to; /* (count) */
+    mgl_synthetic_rule rule;
+    long long count;
+    int wide; /* 1: f32; 0: bf16 */
+    int unused;
+} mgl_block_fill_rows;
+
+typedef struct mgl_block_fill_cache {
+    mgl_address to; /* bf16 (sequences, kv_heads, capacity, D) */
+    mgl_synthetic_rule rule;
+    int sequences, kv_heads, capacity;
+    int positions; /* the first so many of each are filled */
+} mgl_block_fill_cache;
+
+/* ---- the stream ------------------------------------------------------------------------------- */
+
+typedef struct mgl_block_stream {
+    mgl_address from; /* uint4 (chunks) */
+    mgl_address sum;  /* u32: written where a thread's sum is one certain number */
+    unsigned chunks;  /* of 16 bytes: 64 GiB at most */
+    int unused;
+} mgl_block_stream;
+
+/* ---- the baseline's step ---------------------------------------------------------------------- */
+
+typedef struct mgl_block_norm {
+    mgl_address x; /* f32 (B, hidden): the residual stream, updated */
+    mgl_address
+        add; /* bf16 (B, hidden): added to it; with `token`, the embedding (vocab, hidden) */
+    mgl_address token;  /* i32 (B): x becomes these rows of `add`; or 0 */
+    mgl_address weight; /* f32 (hidden) */
+    mgl_address out;    /* bf16 (B, hidden) */
+    int hidden;
+    float eps;
+} mgl_block_norm;
+
+typedef struct mgl_block_rope {
+    mgl_address qkv;      /* bf16 (B, wide): q is turned in place */
+    mgl_address table;    /* f32 (capacity, D): cosines, then sines */
+    mgl_address position; /* i32 (B) */
+    mgl_address keys;     /* bf16 (B, kv_heads, capacity, D) */
+    mgl_address values;   /* the same */
+    int sequences, heads, kv_heads, capacity;
+} mgl_block_rope;
+
+typedef struct mgl_block_attend {
+    mgl_address qkv;      /* bf16 (B, wide) */
+    mgl_address position; /* i32 (B): of the newest entry of the cache */
+    mgl_address keys;     /* bf16 (B, kv_heads, capacity, D) */
+    mgl_address values;   /* the same */
+    mgl_address part;     /* f32 (B, heads, splits, D + 2): maximum, sum, weighted values */
+    mgl_address out;      /* bf16 (B, heads D): where splits is 1 */
+    int kv_heads, capacity, splits;
+    float scale; /* log2(e) / sqrt(D) */
+} mgl_block_attend;
+
+typedef struct mgl_block_merge {
+    mgl_address part; /* of mgl_block_attend */
+    mgl_address out;  /* bf16 (B, heads D) */
+    int splits;
+    int unused;
+} mgl_block_merge;
+
+typedef struct mgl_block_silu {
+    mgl_address gate_up; /* bf16 (B, 2 ffn) */
+    mgl_address out;     /* bf16 (B, ffn): silu(gate) up */
+    int sequences, ffn;
+} mgl_block_silu;
+
+typedef struct mgl_block_argmax {
+    mgl_address logits; /* f32 (B, vocab) */
+    mgl_address value;  /* f32 (B, parts): the largest of each part */
+    mgl_address id;     /* i32 (B, parts): where it stands, the lowest among equals */
+    int vocab, parts;
+} mgl_block_argmax;
+
+typedef struct mgl_block_advance {
+    mgl_address value, id; /* of mgl_block_argmax */
+    mgl_address token;     /* i32 (B): the next input */
+    mgl_address position;  /* i32 (B): one on */
+    mgl_address output;    /* i32 (B, tokens) */
+    mgl_address forced; /* i32 (1 + B tokens): not 0 first: the tokens behind are the next inputs,
+                              whatever was chosen */
+    int parts, tokens;
+    int context; /* position of the first step */
+    int unused;
+} mgl_block_advance;
+
+/* ---- the reference ---------------------------------------------------------------------------- */
+
+/* R rows: `tokens` rows a sequence, one a position from `context` on. */
+
+typedef struct mgl_block_reference_embed {
+    mgl_address token; /* i32 (R) */
+    mgl_address x;     /* f32 (R, hidden) */
+    mgl_synthetic_rule rule;
+    int hidden;
+    int unused;
+} mgl_block_reference_embed;
+
+typedef struct mgl_block_reference_norm {
+    mgl_address x;   /* f32 (R, hidden) */
+    mgl_address out; /* f32 (R, hidden) */
+    mgl_synthetic_rule rule;
+    int hidden;
+    float eps;
+} mgl_block_reference_norm;
+
+typedef struct mgl_block_reference_linear {
+    mgl_address x; /* f32 (R, inner) */
+    mgl_address y; /* f32 (R, outer) */
+    mgl_synthetic_rule rule;
+    int rows, inner, outer;
+    int add; /* 1: y += x W^T; 0: y = x W^T */
+} mgl_block_reference_linear;
+
+typedef struct mgl_block_reference_rope {
+    mgl_address x;     /* f32 (R, heads D): turned in place */
+    mgl_address table; /* f32 (capacity, D) */
+    int heads, tokens, context;
+    int unused;
+} mgl_block_reference_rope;
+
+typedef struct mgl_block_reference_attend {
+    mgl_address q;    /* f32 (R, heads D), turned */
+    mgl_address k, v; /* f32 (R, kv_heads D), k turned */
+    mgl_address out;  /* f32 (R, heads D) */
+    mgl_synthetic_rule keys, values;
+    int kv_heads, tokens, context;
+    int unused;
+} mgl_block_reference_attend;
+
+typedef struct mgl_block_reference_swiglu {
+    mgl_address gate; /* f32 (count): becomes silu(gate) up */
+    mgl_address up;   /* f32 (count) */
+    long long count;
+} mgl_block_reference_swiglu;
+
+typedef struct mgl_block_reference_argmax {
+    mgl_address logits; /* f32 (R, vocab) */
+    mgl_address id;     /* i32 (R) */
+    int vocab;
+    int unused;
+} mgl_block_reference_argmax;
+
+#endif

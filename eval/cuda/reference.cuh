@@ -1,0 +1,147 @@
+/*
+ * The f32 reference: the decoder written as plainly as it can be, for all rows of a launch at once.
+ * Weights and cached keys and values are computed where they are used, so it shares no memory, no
+ * layout and no code with what it judges; activations are f32 throughout.
+ */
+#ifndef MGL_EVAL_CUDA_REFERENCE_CUH
+#define MGL_EVAL_CUDA_REFERENCE_CUH
+
+#include "eval/cuda/fill.cuh"
+#include "eval/cuda/number.cuh"
+
+enum {
+    REFERENCE_THREADS = 256,
+    REFERENCE_ROWS = 8,                                 /* rows that share a weight */
+    REFERENCE_SLICES = REFERENCE_THREADS / MGL_HEAD_DIM /* threads of a dimension */
+};
+
+/* Block = row. */
+extern "C" __global__ void reference_embed(mgl_block_reference_embed b)
+{
+    int row = blockIdx.x;
+    u64 first = (u64)((const int *)b.token)[row] * (u64)b.hidden;
+    for (int i = threadIdx.x; i < b.hidden; i += blockDim.x)
+        ((float *)b.x)[(long long)row * b.hidden + i] = mgl_synthetic_value(&b.rule, first + i);
+}
+
+/* Block = row. */
+extern "C" __global__ void reference_norm(mgl_block_reference_norm b)
+{
+    const float *x = (const float *)b.x + (long long)blockIdx.x * b.hidden;
+    float *out = (float *)b.out + (long long)blockIdx.x * b.hidden, sum = 0;
+    for (int i = threadIdx.x; i < b.hidden; i += blockDim.x)
+        sum += x[i] * x[i];
+    float scale = 1 / sqrtf(block_sum(sum) / (float)b.hidden + b.eps);
+    for (int i = threadIdx.x; i < b.hidden; i += blockDim.x)
+        out[i] = x[i] * scale * mgl_synthetic_value(&b.rule, (u64)i);
+}
+
+/* One warp an output column, blocks (columns, tiles of REFERENCE_ROWS rows). */
+extern "C" __global__ void reference_linear(mgl_block_reference_linear b)
+{
+    int lane = threadIdx.x % 32, column = (int)((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+    int first = blockIdx.y * REFERENCE_ROWS, rows = min(REFERENCE_ROWS, b.rows - first);
+    const float *x = (const float *)b.x + (long long)first * b.inner;
+    float *y = (float *)b.y + (long long)first * b.outer;
+    float sum[REFERENCE_ROWS] = {0};
+    if (column >= b.outer)
+        return;
+    for (int i = lane; i < b.inner; i += 32) {
+        float weight = mgl_synthetic_value(&b.rule, (u64)column * (u64)b.inner + (u64)i);
+#pragma unroll
+        for (int r = 0; r < REFERENCE_ROWS; r++)
+            if (r < rows)
+                sum[r] += weight * x[(long long)r * b.inner + i];
+    }
+#pragma unroll
+    for (int r = 0; r < REFERENCE_ROWS; r++) {
+        for (int i = 16; i > 0; i >>= 1)
+            sum[r] += __shfl_xor_sync(0xFFFFFFFFu, sum[r], i);
+        float *to = y + (long long)r * b.outer + column;
+        if (r < rows && lane == 0)
+            *to = b.add ? *to + sum[r] : sum[r];
+    }
+}
+
+/* Block (row, head), one thread a pair of dimensions. */
+extern "C" __global__ void reference_rope(mgl_block_reference_rope b)
+{
+    enum { HALF = MGL_HEAD_DIM / 2 };
+    int row = blockIdx.x, i = threadIdx.x, position = b.context + row % b.tokens;
+    float *x = (float *)b.x + (long long)(row * b.heads + (int)blockIdx.y) * MGL_HEAD_DIM;
+    const float *table = (const float *)b.table + (long long)position * MGL_HEAD_DIM;
+    float first = x[i], second = x[i + HALF], cosine = table[i], sine = table[HALF + i];
+    x[i] = first * cosine - second * sine;
+    x[i + HALF] = second * cosine + first * sine;
+}
+
+/* Element `dim` of a cached position: those before `context` by their rule, the others from the rows
+ * of this launch. */
+static __device__ float cached(const mgl_block_reference_attend *b, const mgl_synthetic_rule *rule,
+                               const float *rows, int sequence, int kv, int position, int dim)
+{
+    if (position < b->context)
+        return mgl_synthetic_value(
+            rule, mgl_synthetic_cached(sequence, kv, b->kv_heads, position, MGL_HEAD_DIM, dim));
+    int row = sequence * b->tokens + position - b->context;
+    return rows[(long long)(row * b->kv_heads + kv) * MGL_HEAD_DIM + dim];
+}
+
+/* Block (row, head): tiles of REFERENCE_THREADS positions; a thread first scores one of them, then
+ * adds its dimension of every REFERENCE_SLICES-th. */
+extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
+    reference_attend(mgl_block_reference_attend b)
+{
+    __shared__ float q[MGL_HEAD_DIM], weights[REFERENCE_THREADS], values[REFERENCE_THREADS];
+    int row = blockIdx.x, head = blockIdx.y, kv = head / MGL_GROUP, heads = b.kv_heads * MGL_GROUP;
+    int sequence = row / b.tokens, length = b.context + row % b.tokens + 1;
+    int dim = threadIdx.x % MGL_HEAD_DIM, slice = threadIdx.x / MGL_HEAD_DIM;
+    long long at = (long long)(row * heads + head) * MGL_HEAD_DIM;
+    float maximum = -1e30f, sum = 0, value = 0;
+    if (threadIdx.x < MGL_HEAD_DIM)
+        q[dim] = ((const float *)b.q)[at + dim] * rsqrtf((float)MGL_HEAD_DIM);
+    __syncthreads();
+    for (int base = 0; base < length; base += REFERENCE_THREADS) {
+        int position = base + threadIdx.x;
+        float score = -1e30f;
+        if (position < length) {
+            score = 0;
+            for (int d = 0; d < MGL_HEAD_DIM; d++)
+                score += q[d] * cached(&b, &b.keys, (const float *)b.k, sequence, kv, position, d);
+        }
+        float next = fmaxf(maximum, block_max(score)), keep = expf(maximum - next);
+        weights[threadIdx.x] = position < length ? expf(score - next) : 0;
+        maximum = next;
+        sum = sum * keep + block_sum(weights[threadIdx.x]);
+        value *= keep;
+        for (int i = slice; i < min(REFERENCE_THREADS, length - base); i += REFERENCE_SLICES)
+            value +=
+                weights[i] * cached(&b, &b.values, (const float *)b.v, sequence, kv, base + i, dim);
+        __syncthreads();
+    }
+    values[threadIdx.x] = value;
+    __syncthreads();
+    if (slice > 0)
+        return;
+    for (int s = 1; s < REFERENCE_SLICES; s++)
+        value += values[s * MGL_HEAD_DIM + dim];
+    ((float *)b.out)[at + dim] = value / sum;
+}
+
+extern "C" __global__ void reference_swiglu(mgl_block_reference_swiglu b)
+{
+    float *gate = (float *)b.gate;
+    for (long long i = first_index(); i < b.count; i += index_stride())
+        gate[i] = gate[i] / (1 + expf(-gate[i])) * ((const float *)b.up)[i];
+}
+
+/* Block = row. */
+extern "C" __global__ void reference_argmax(mgl_block_reference_argmax b)
+{
+    best found = block_best(
+        scan_best((const float *)b.logits + (long long)blockIdx.x * b.vocab, 0, b.vocab));
+    if (threadIdx.x == 0)
+        ((int *)b.id)[blockIdx.x] = found.id;
+}
+
+#endif

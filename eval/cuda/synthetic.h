@@ -1,0 +1,115 @@
+/*
+ * Weights that nobody has to store: every element is a function of (seed, tensor, element), computed
+ * wherever it is wanted: on the host (rows of a graph), on the device (tapes, tables, the baseline's
+ * matrices), and inside the reference, which so depends on nobody's memory.
+ *
+ *     draw(key, element) = the sum of four 7-bit fields of a mixed 64-bit word: 0 to 508, bell-shaped
+ *     value              = (offset + (draw >> shift)) * scale, scale a power of two
+ *
+ * Every step is exact: an integer of at most 8 significant bits times a power of two is a bf16, an f16
+ * (as far as its exponent reaches) and an f32, so all dtypes hold the same weights, bit for bit.
+ *
+ * Plain C that NVRTC compiles too. MGL_SYNTHETIC_FN is `static inline` on the host, `static __device__`
+ * there; MGL_SYNTHETIC_BITS gives the bits of an f32.
+ */
+#ifndef MGL_EVAL_CUDA_SYNTHETIC_H
+#define MGL_EVAL_CUDA_SYNTHETIC_H
+
+/* How a tensor's values come about. */
+typedef struct mgl_synthetic_rule {
+    unsigned long long key; /* of seed and tensor */
+    int offset, shift;
+    float scale;
+    int unused; /* the same size on both sides */
+} mgl_synthetic_rule;
+
+/* A segment of a tape (vm/pack.c has the layouts) in bf16. */
+typedef struct mgl_synthetic_segment {
+    unsigned long long to; /* address */
+    long long elements;    /* all of it, zeros at the edges included */
+    mgl_synthetic_rule rule[2];
+    int tensors; /* 1, or 2 whose row groups stand in turn */
+    int row_lo, row_hi, col_lo, col_hi;
+    int cols;  /* of the whole tensor */
+    int warps; /* that the tape is for: mgl_block_place */
+    int unused;
+} mgl_synthetic_segment;
+
+enum {
+    MGL_SYNTHETIC_MEAN = 254, /* of draw */
+    MGL_SYNTHETIC_BLOCK = 32, /* bf16s of one row in a block of the tape */
+    MGL_SYNTHETIC_GROUP = 8,  /* rows of a block */
+    MGL_SYNTHETIC_POSITIONS =
+        20, /* log2 of the positions that a cache's elements are numbered by */
+};
+
+/* The finaliser of splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
+ * generators", 2014. */
+MGL_SYNTHETIC_FN unsigned long long mgl_synthetic_mix(unsigned long long z)
+{
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+    return z ^ z >> 31;
+}
+
+MGL_SYNTHETIC_FN int mgl_synthetic_draw(unsigned long long key, unsigned long long element)
+{
+    unsigned word = (unsigned)(mgl_synthetic_mix(key + element * 0x9E3779B97F4A7C15ull) >> 32);
+    return (int)((word & 127) + (word >> 7 & 127) + (word >> 14 & 127) + (word >> 21 & 127));
+}
+
+MGL_SYNTHETIC_FN float mgl_synthetic_value(const mgl_synthetic_rule *rule,
+                                           unsigned long long element)
+{
+    int draw = mgl_synthetic_draw(rule->key, element);
+    return (float)(rule->offset + (draw >> rule->shift)) * rule->scale;
+}
+
+MGL_SYNTHETIC_FN unsigned short mgl_synthetic_bf16(const mgl_synthetic_rule *rule,
+                                                   unsigned long long element)
+{
+    return (unsigned short)(MGL_SYNTHETIC_BITS(mgl_synthetic_value(rule, element)) >> 16);
+}
+
+/* Which k block of a row group stands at a place: the inverse of mgl_block_place. */
+MGL_SYNTHETIC_FN int mgl_synthetic_block(int blocks, int warps, int place)
+{
+    int run = (blocks + warps - 1) / warps, last = (blocks - 1) / run;
+    int of_last = blocks - last * run, full = of_last * (last + 1);
+    if (place < full)
+        return place % (last + 1) * run + place / (last + 1);
+    return (place - full) % last * run + of_last + (place - full) / last;
+}
+
+/* Element `index` of a segment: bf16 bits. */
+MGL_SYNTHETIC_FN unsigned short mgl_synthetic_tape(const mgl_synthetic_segment *segment,
+                                                   long long index)
+{
+    int blocks =
+        (segment->col_hi - segment->col_lo + MGL_SYNTHETIC_BLOCK - 1) / MGL_SYNTHETIC_BLOCK;
+    int column = (int)(index % MGL_SYNTHETIC_BLOCK);
+    int row = (int)(index / MGL_SYNTHETIC_BLOCK % MGL_SYNTHETIC_GROUP);
+    long long run = index / (MGL_SYNTHETIC_BLOCK * MGL_SYNTHETIC_GROUP);
+    int block = mgl_synthetic_block(blocks, segment->warps, (int)(run % blocks));
+    int group = (int)(run / blocks / segment->tensors);
+    int which = (int)(run / blocks % segment->tensors);
+    row += segment->row_lo + group * MGL_SYNTHETIC_GROUP;
+    column += segment->col_lo + block * MGL_SYNTHETIC_BLOCK;
+    if (row >= segment->row_hi || column >= segment->col_hi)
+        return 0;
+    return mgl_synthetic_bf16(&segment->rule[which],
+                              (unsigned long long)row * (unsigned long long)segment->cols +
+                                  (unsigned long long)column);
+}
+
+/* The number of an element of a KV cache: the same whatever the capacity. */
+MGL_SYNTHETIC_FN unsigned long long mgl_synthetic_cached(int sequence, int head, int kv_heads,
+                                                         int position, int head_dim, int dim)
+{
+    unsigned long long row = (unsigned long long)(sequence * kv_heads + head)
+                                 << MGL_SYNTHETIC_POSITIONS |
+                             (unsigned long long)position;
+    return row * (unsigned long long)head_dim + (unsigned long long)dim;
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* See filler.h. */
+#include "eval/filler.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* The rule of a program's tensor. */
+static mgl_status find_rule(const mgl_program *program, const mgl_graph *graph, int tensor,
+                            mgl_synthetic_rule *out, mgl_error *err)
+{
+    const mgl_program_tensor *t = &program->tensors[tensor];
+    int source = mgl_graph_find_tensor(graph, t->checkpoint);
+    if (source < 0)
+        return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint, "the graph has no such tensor");
+    *out = mgl_synthetic_tensor_rule(graph, source);
+    return MGL_OK;
+}
+
+mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *graph,
+                               const mgl_segment *segment, mgl_synthetic_segment *out,
+                               mgl_error *err)
+{
+    const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
+    bool pair = segment->layout == MGL_LAYOUT_G8X2;
+    if (tensor->dtype != MGL_BF16 || (!pair && segment->layout != MGL_LAYOUT_G8))
+        return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
+                        "only bf16 tapes in the layouts g8 and g8x2 are made on the device");
+    *out = (mgl_synthetic_segment){.elements = mgl_segment_bytes(program, segment) /
+                                               (int64_t)sizeof(uint16_t),
+                                   .tensors = pair ? 2 : 1,
+                                   .row_lo = (int)segment->row_lo,
+                                   .row_hi = (int)segment->row_hi,
+                                   .col_lo = (int)segment->col_lo,
+                                   .col_hi = (int)segment->col_hi,
+                                   .cols = (int)tensor->cols,
+                                   .warps = program->exec.warps};
+    mgl_status status = find_rule(program, graph, segment->tensor, &out->rule[0], err);
+    if (!status && pair)
+        status = find_rule(program, graph, segment->tensor2, &out->rule[1], err);
+    return status;
+}
+
+static mgl_status fill_tape(const mgl_filler *f, const mgl_program *program, int queue,
+                            mgl_address tape, mgl_error *err)
+{
+    const mgl_run *tasks = &program->queues[queue].tasks;
+    for (int t = tasks->first; t < tasks->first + tasks->count; t++) {
+        const mgl_run *run = &program->tasks[t].segments;
+        for (int s = run->first; s < run->first + run->count; s++) {
+            mgl_synthetic_segment block;
+            mgl_status status =
+                mgl_filler_describe(program, f->graph, &program->segments[s], &block, err);
+            if (status)
+                return status;
+            block.to = tape + (mgl_address)program->segments[s].offset;
+            status = mgl_bench_launch(f->device, MGL_KERNEL_FILL_TAPE,
+                                      mgl_bench_spread(f->device, block.elements / 2), &block, err);
+            if (status)
+                return status;
+        }
+    }
+    return MGL_OK;
+}
+
+/* A const buffer: a tensor's values are made where they lie; what comes from elsewhere (the rope
+ * table) is packed as ever. */
+static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, int buffer,
+                             mgl_address to, mgl_error *err)
+{
+    const mgl_buffer *b = &program->buffers[buffer];
+    mgl_synthetic_rule rule;
+    if (b->source == MGL_SOURCE_TENSOR && (b->dtype == MGL_BF16 || b->dtype == MGL_F32)) {
+        mgl_status status = find_rule(program, f->graph, b->tensor, &rule, err);
+        return status ? status
+                      : mgl_bench_fill_rows(f->device, to, &rule, mgl_buffer_elements(b),
+                                            b->dtype == MGL_F32, err);
+    }
+    size_t bytes = mgl_buffer_bytes(b);
+    void *packed = mgl_alloc(bytes);
+    mgl_status status = packed ? MGL_OK : mgl_fail_memory(err, bytes);
+    if (!status)
+        status = mgl_pack_const(program, f->graph, buffer, packed, err);
+    if (!status)
+        status = mgl_bench_copy_in(f->device, to, packed, bytes, err);
+    mgl_free(packed);
+    return status;
+}
+
+/* A layer's cached keys or values. Lowering calls them k<layer> and v<layer>. */
+static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, int buffer,
+                             mgl_address to, mgl_error *err)
+{
+    const mgl_buffer *b = &program->buffers[buffer];
+    const mgl_geometry *m = &program->geometry;
+    char *end = NULL;
+    long layer = strtol(b->name + 1, &end, 10);
+    bool named = (b->name[0] == 'k' || b->name[0] == 'v') && b->name[1] && !*end;
+    if (!named || layer < 0 || layer >= m->layers || b->dtype != MGL_BF16 ||
+        b->extents[1].count != m->kv_heads || b->extents[3].count != m->head_dim)
+        return mgl_fail(err, MGL_BAD_INPUT, b->name,
+                        "only a bf16 cache (sequences, kv_heads, capacity, head_dim) of a layer is "
+                        "made on the device");
+    return mgl_bench_fill_cache(f->device, to, f->graph, (int)layer, b->name[0] == 'v',
+                                program->limits.sequences, program->limits.capacity, f->positions,
+                                err);
+}
+
+mgl_status mgl_filler_run(void *user, const mgl_program *program, const mgl_vm_places *places,
+                          mgl_error *err)
+{
+    const mgl_filler *f = user;
+    const mgl_cu *cu = f->device->cu;
+    /* the machine's memory is cleared before its tapes are made, on another stream */
+    mgl_status status =
+        mgl_cu_check(cu, cu->stream_synchronize(NULL), "clearing device memory", err);
+    for (int q = 0; q < program->queue_count && !status; q++)
+        status = fill_tape(f, program, q, places->tapes[q], err);
+    for (int i = 0; i < program->buffer_count && !status; i++) {
+        mgl_space space = program->buffers[i].space;
+        if (space == MGL_SPACE_CONST)
+            status = fill_const(f, program, i, places->buffers[i], err);
+        else if (space == MGL_SPACE_KV)
+            status = fill_cache(f, program, i, places->buffers[i], err);
+    }
+    return status ? status : mgl_bench_wait(f->device, err);
+}

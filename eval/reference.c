@@ -1,0 +1,258 @@
+/* See reference.h. */
+#include "eval/reference.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+
+enum { THREADS = 256, TILE_ROWS = 8 /* of cuda/reference.cuh */ };
+
+/* A run: rows are (sequence, token). */
+struct run {
+    const mgl_bench_device *device;
+    const mgl_bench_case *of;
+    int rows;
+    mgl_address token;        /* i32 (rows): inputs */
+    mgl_address id;           /* i32 (rows): what was chosen */
+    mgl_address x, normed;    /* f32 (rows, hidden) */
+    mgl_address q, attention; /* f32 (rows, heads head_dim) */
+    mgl_address k, v;         /* f32 (rows, kv_heads head_dim) */
+    mgl_address gate, up;     /* f32 (rows, ffn) */
+    mgl_address logits;       /* f32 (rows, vocab) */
+};
+
+double mgl_reference_distance(const float *a, const float *b, size_t count)
+{
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < count; i++) {
+        double d = (double)a[i] - (double)b[i];
+        difference += d * d;
+        size += (double)b[i] * (double)b[i];
+    }
+    double distance = sqrt(difference / size);
+    return isnan(distance) ? INFINITY : distance;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static mgl_status allocate(struct run *r, mgl_error *err)
+{
+    const mgl_geometry *m = &r->of->graph->geometry;
+    int heads = m->heads * m->head_dim, kv_heads = m->kv_heads * m->head_dim;
+    const struct {
+        mgl_address *to;
+        int width;
+    } parts[] = {
+        {&r->token, 1},     {&r->id, 1},       {&r->x, m->hidden},    {&r->normed, m->hidden},
+        {&r->q, heads},     {&r->k, kv_heads}, {&r->v, kv_heads},     {&r->attention, heads},
+        {&r->gate, m->ffn}, {&r->up, m->ffn},  {&r->logits, m->vocab}};
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++)
+        status = mgl_bench_allocate(r->device, (size_t)r->rows * (size_t)parts[i].width * 4,
+                                    "the reference", parts[i].to, err);
+    return status;
+}
+
+static void release(struct run *r)
+{
+    const mgl_address parts[] = {r->token, r->id,        r->x,    r->normed, r->q,     r->k,
+                                 r->v,     r->attention, r->gate, r->up,     r->logits};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        mgl_bench_release(r->device, parts[i]);
+}
+
+/* The inputs: the first token of a sequence, then those that were made. */
+static mgl_status upload_inputs(struct run *r, const int32_t *made, mgl_error *err)
+{
+    size_t rows = (size_t)r->rows;
+    int32_t *inputs = mgl_alloc(rows * sizeof *inputs);
+    if (!inputs)
+        return mgl_fail_memory(err, rows * sizeof *inputs);
+    for (int i = 0; i < r->rows; i++)
+        inputs[i] = i % r->of->tokens ? made[i - 1] : r->of->first[i / r->of->tokens];
+    mgl_status status = mgl_bench_copy_in(r->device, r->token, inputs, rows * sizeof *inputs, err);
+    mgl_free(inputs);
+    return status;
+}
+
+/* ---- nodes of the graph --------------------------------------------------------------------- */
+
+static mgl_bench_grid grid(int x, int y, int threads)
+{
+    return (mgl_bench_grid){.x = (unsigned)x, .y = (unsigned)y, .threads = (unsigned)threads};
+}
+
+/* The rule of "model.layers.<layer>.<name>", or of "<name>" for layer -1. */
+static mgl_synthetic_rule rule_of(const struct run *r, int layer, const char *name)
+{
+    char full[96];
+    if (layer < 0)
+        snprintf(full, sizeof full, "%s", name);
+    else
+        snprintf(full, sizeof full, "model.layers.%d.%s", layer, name);
+    return mgl_synthetic_tensor_rule(r->of->graph, mgl_graph_find_tensor(r->of->graph, full));
+}
+
+static mgl_status embed(const struct run *r, mgl_error *err)
+{
+    mgl_block_reference_embed block = {.token = r->token,
+                                       .x = r->x,
+                                       .rule = rule_of(r, -1, "model.embed_tokens.weight"),
+                                       .hidden = r->of->graph->geometry.hidden};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_EMBED, grid(r->rows, 1, THREADS),
+                            &block, err);
+}
+
+static mgl_status norm(const struct run *r, int layer, const char *name, mgl_error *err)
+{
+    const mgl_geometry *m = &r->of->graph->geometry;
+    mgl_block_reference_norm block = {.x = r->x,
+                                      .out = r->normed,
+                                      .rule = rule_of(r, layer, name),
+                                      .hidden = m->hidden,
+                                      .eps = m->eps};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_NORM, grid(r->rows, 1, THREADS), &block,
+                            err);
+}
+
+static mgl_status linear(const struct run *r, int layer, const char *name, mgl_address x,
+                         mgl_address y, int inner, int outer, bool add, mgl_error *err)
+{
+    mgl_block_reference_linear block = {.x = x,
+                                        .y = y,
+                                        .rule = rule_of(r, layer, name),
+                                        .rows = r->rows,
+                                        .inner = inner,
+                                        .outer = outer,
+                                        .add = add};
+    int warps = THREADS / 32;
+    return mgl_bench_launch(
+        r->device, MGL_KERNEL_REFERENCE_LINEAR,
+        grid((outer + warps - 1) / warps, (r->rows + TILE_ROWS - 1) / TILE_ROWS, THREADS), &block,
+        err);
+}
+
+static mgl_status rope(const struct run *r, mgl_address x, int heads, mgl_error *err)
+{
+    mgl_block_reference_rope block = {.x = x,
+                                      .table = r->of->rope,
+                                      .heads = heads,
+                                      .tokens = r->of->tokens,
+                                      .context = r->of->context};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_ROPE,
+                            grid(r->rows, heads, r->of->graph->geometry.head_dim / 2), &block, err);
+}
+
+static mgl_status attend(const struct run *r, int layer, mgl_error *err)
+{
+    const mgl_geometry *m = &r->of->graph->geometry;
+    mgl_block_reference_attend block = {
+        .q = r->q,
+        .k = r->k,
+        .v = r->v,
+        .out = r->attention,
+        .keys = mgl_synthetic_cache_rule(r->of->graph, layer, false, r->of->context),
+        .values = mgl_synthetic_cache_rule(r->of->graph, layer, true, r->of->context),
+        .kv_heads = m->kv_heads,
+        .tokens = r->of->tokens,
+        .context = r->of->context};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_ATTEND,
+                            grid(r->rows, m->heads, THREADS), &block, err);
+}
+
+static mgl_status swiglu(const struct run *r, mgl_error *err)
+{
+    mgl_block_reference_swiglu block = {
+        .gate = r->gate, .up = r->up, .count = (long long)r->rows * r->of->graph->geometry.ffn};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_SWIGLU,
+                            mgl_bench_spread(r->device, block.count), &block, err);
+}
+
+static mgl_status argmax(const struct run *r, mgl_error *err)
+{
+    mgl_block_reference_argmax block = {
+        .logits = r->logits, .id = r->id, .vocab = r->of->graph->geometry.vocab};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_ARGMAX, grid(r->rows, 1, THREADS),
+                            &block, err);
+}
+
+/* ---- the decoder ---------------------------------------------------------------------------- */
+
+static mgl_status attention_half(const struct run *r, int l, mgl_error *err)
+{
+    const mgl_geometry *m = &r->of->graph->geometry;
+    int heads = m->heads * m->head_dim, kv_heads = m->kv_heads * m->head_dim, hidden = m->hidden;
+    mgl_status status = norm(r, l, "input_layernorm.weight", err);
+    if (!status)
+        status =
+            linear(r, l, "self_attn.q_proj.weight", r->normed, r->q, hidden, heads, false, err);
+    if (!status)
+        status =
+            linear(r, l, "self_attn.k_proj.weight", r->normed, r->k, hidden, kv_heads, false, err);
+    if (!status)
+        status =
+            linear(r, l, "self_attn.v_proj.weight", r->normed, r->v, hidden, kv_heads, false, err);
+    if (!status)
+        status = rope(r, r->q, m->heads, err);
+    if (!status)
+        status = rope(r, r->k, m->kv_heads, err);
+    if (!status)
+        status = attend(r, l, err);
+    if (!status)
+        status =
+            linear(r, l, "self_attn.o_proj.weight", r->attention, r->x, heads, hidden, true, err);
+    return status;
+}
+
+static mgl_status ffn_half(const struct run *r, int l, mgl_error *err)
+{
+    const mgl_geometry *m = &r->of->graph->geometry;
+    int hidden = m->hidden, ffn = m->ffn;
+    mgl_status status = norm(r, l, "post_attention_layernorm.weight", err);
+    if (!status)
+        status = linear(r, l, "mlp.gate_proj.weight", r->normed, r->gate, hidden, ffn, false, err);
+    if (!status)
+        status = linear(r, l, "mlp.up_proj.weight", r->normed, r->up, hidden, ffn, false, err);
+    if (!status)
+        status = swiglu(r, err);
+    if (!status)
+        status = linear(r, l, "mlp.down_proj.weight", r->gate, r->x, ffn, hidden, true, err);
+    return status;
+}
+
+static mgl_status decode(const struct run *r, mgl_error *err)
+{
+    const mgl_graph *graph = r->of->graph;
+    const mgl_geometry *m = &graph->geometry;
+    const char *head = graph->tied ? "model.embed_tokens.weight" : "lm_head.weight";
+    mgl_status status = embed(r, err);
+    for (int l = 0; l < m->layers && !status; l++) {
+        status = attention_half(r, l, err);
+        if (!status)
+            status = ffn_half(r, l, err);
+    }
+    if (!status)
+        status = norm(r, -1, "model.norm.weight", err);
+    if (!status)
+        status = linear(r, -1, head, r->normed, r->logits, m->hidden, m->vocab, false, err);
+    return status ? status : argmax(r, err);
+}
+
+mgl_status mgl_reference_run(const mgl_bench_device *device, const mgl_bench_case *of,
+                             const int32_t *made, int32_t *chosen, float *logits, mgl_error *err)
+{
+    struct run r = {.device = device, .of = of, .rows = of->sequences * of->tokens};
+    size_t rows = (size_t)r.rows, bytes = (size_t)of->graph->geometry.vocab * sizeof *logits;
+    mgl_status status = allocate(&r, err);
+    if (!status)
+        status = upload_inputs(&r, made, err);
+    if (!status)
+        status = decode(&r, err);
+    if (!status)
+        status = mgl_bench_copy_out(device, chosen, r.id, rows * sizeof *chosen, err);
+    if (!status)
+        status = mgl_bench_copy_out(device, logits, r.logits + (rows - 1) * bytes, bytes, err);
+    release(&r);
+    return status;
+}

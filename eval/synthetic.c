@@ -1,0 +1,210 @@
+/* Shapes and graphs without files: see synthetic.h. */
+#include "eval/synthetic.h"
+
+#include <math.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "importer/checkpoint.h"
+#include "importer/mega.h"
+
+/* Tensors of caches are numbered behind those of the graph. */
+enum { CACHE_TENSORS = 1 << 24 };
+
+#define LLAMA3_ROPE(by)                                                                            \
+    {                                                                                              \
+        MGL_ROPE_LLAMA3, 500000, by, 1, 4, 8192                                                    \
+    }
+#define DEFAULT_ROPE(theta)                                                                        \
+    {                                                                                              \
+        MGL_ROPE_DEFAULT, theta, 1, 0, 0, 0                                                        \
+    }
+
+static const struct {
+    const char *name;
+    mgl_config config;
+} shapes[] = {
+    {"llama-1b", {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32)}},
+    {"llama-3b", {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32)}},
+    {"llama-8b", {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8)}},
+    {"smollm2-135m", {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000)}},
+};
+
+mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err)
+{
+    mgl_text names = {0};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (!strcmp(shapes[i].name, name)) {
+            *out = shapes[i].config;
+            mgl_text_clear(&names);
+            return MGL_OK;
+        }
+        mgl_text_format(&names, "%s%s", i ? ", " : "", shapes[i].name);
+    }
+    mgl_status status = mgl_fail(err, MGL_USAGE, name, "unknown shape; there are %s",
+                                 names.bytes ? names.bytes : "several");
+    mgl_text_clear(&names);
+    return status;
+}
+
+/* ---- config.json ---------------------------------------------------------------------------- */
+
+enum { MAX_CONFIG = 1 << 20 }; /* bytes of a config.json */
+
+/* The config.json of a compiled model. */
+static mgl_status read_compiled(const char *path, mgl_json *out, mgl_error *err)
+{
+    mgl_mega *mega;
+    char *text = NULL;
+    size_t length;
+    mgl_status status = mgl_mega_open(path, &mega, err);
+    if (status)
+        return status;
+    status = mgl_mega_read(mega, MGL_MEGA_CONFIG, &text, &length, err);
+    if (!status)
+        status = mgl_json_parse(text, length, MAX_CONFIG, path, out, err);
+    mgl_free(text);
+    mgl_mega_close(mega);
+    return status;
+}
+
+static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error *err)
+{
+    mgl_json json = {0};
+    mgl_reasons reasons = {0};
+    mgl_status status = mgl_mega_stands(path) ? read_compiled(path, &json, err)
+                                              : mgl_json_read_regular(path, MAX_CONFIG, &json, err);
+    if (status)
+        return status;
+    status = mgl_config_read(&json, out, &reasons, err);
+    if (!status)
+        status = mgl_reasons_fail(&reasons, err);
+    mgl_reasons_clear(&reasons);
+    mgl_json_clear(&json);
+    return status;
+}
+
+mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err)
+{
+    struct stat about;
+    char *folder = NULL;
+    mgl_text file = {0};
+    if (!stat(path, &about) && S_ISREG(about.st_mode))
+        return read_config_file(path, out, err);
+    mgl_status status = mgl_model_find(path, &folder, err);
+    if (status)
+        return status;
+    mgl_text_format(&file, "%s/config.json", folder);
+    mgl_free(folder);
+    status =
+        file.failed ? mgl_fail_memory(err, file.length) : read_config_file(file.bytes, out, err);
+    mgl_text_clear(&file);
+    return status;
+}
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+static uint64_t make_key(const mgl_graph *graph, uint64_t tensor)
+{
+    uint64_t seed = *(const uint64_t *)graph->reader;
+    return mgl_synthetic_mix(mgl_synthetic_mix(seed + 0x9E3779B97F4A7C15) + tensor);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* The power of two that brings the spread of a draw nearest to `spread`. */
+static float choose_scale(double spread)
+{
+    /* four uniform numbers of 0 to 127 */
+    double drawn = sqrt(4.0 * (128.0 * 128.0 - 1.0) / 12.0);
+    return ldexpf(1.0f, (int)lround(log2(spread / drawn)));
+}
+
+/* Matrices keep the size of what they are given; those that add to the residual stream share it. */
+mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
+{
+    const mgl_tensor *t = &graph->tensors[tensor];
+    mgl_synthetic_rule rule = {.key = make_key(graph, (uint64_t)tensor)};
+    if (t->rank == 1) { /* 0.5 to 1.5 */
+        rule.offset = 64;
+        rule.shift = 2;
+        rule.scale = 0x1p-7f;
+        return rule;
+    }
+    double spread = 1 / sqrt((double)t->cols);
+    if (ends_with(t->name, "o_proj.weight") || ends_with(t->name, "down_proj.weight"))
+        spread /= sqrt(2.0 * (double)graph->geometry.layers);
+    rule.offset = -MGL_SYNTHETIC_MEAN;
+    rule.scale = choose_scale(spread);
+    return rule;
+}
+
+/* Attention over many positions is a mean that goes to 0 with their square root, and with it what a
+ * wrong one would do to the logits; so cached values grow with the square root. */
+mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
+                                            int positions)
+{
+    uint64_t tensor = (uint64_t)CACHE_TENSORS + 2 * (uint64_t)layer + value;
+    double spread = value && positions > 4 ? sqrt((double)positions) / 2 : 1;
+    return (mgl_synthetic_rule){.key = make_key(graph, tensor),
+                                .offset = -MGL_SYNTHETIC_MEAN,
+                                .scale = choose_scale(spread)};
+}
+
+static mgl_status read_synthetic(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
+                                 void *to, mgl_error *err)
+{
+    (void)err;
+    const mgl_tensor *t = &graph->tensors[tensor];
+    mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, tensor);
+    uint16_t *bits = to;
+    uint64_t first = (uint64_t)(row * t->cols), elements = (uint64_t)(count * t->cols);
+    for (uint64_t i = 0; i < elements; i++)
+        bits[i] = mgl_synthetic_bf16(&rule, first + i);
+    return MGL_OK;
+}
+
+mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
+                              mgl_error *err)
+{
+    size_t half = (size_t)config->geometry.head_dim / 2;
+    float *frequencies = mgl_alloc_zero(half, sizeof *frequencies);
+    uint64_t *reader = mgl_alloc(sizeof *reader);
+    mgl_status status =
+        frequencies && reader ? MGL_OK : mgl_fail_memory(err, half * sizeof *frequencies);
+    if (!status) {
+        *reader = seed;
+        mgl_rope_frequencies(&config->rope, config->geometry.head_dim, frequencies);
+        status = mgl_graph_build_llama(&config->geometry, config->max_positions, config->tied,
+                                       MGL_BF16, frequencies, out, err);
+    }
+    mgl_free(frequencies);
+    if (status) {
+        mgl_free(reader);
+        return status;
+    }
+    (*out)->read = read_synthetic;
+    (*out)->reader = reader;
+    (*out)->close_reader = mgl_free;
+    return MGL_OK;
+}
+
+double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions)
+{
+    const mgl_geometry *m = &graph->geometry;
+    double size = (double)mgl_dtype_size(MGL_BF16), bytes = 0;
+    for (int i = 0; i < graph->node_count; i++) {
+        const mgl_node *node = &graph->nodes[i];
+        if (node->kind != MGL_NODE_LINEAR)
+            continue;
+        const mgl_tensor *t = &graph->tensors[node->tensor];
+        bytes += (double)(t->rows * t->cols) * size;
+    }
+    double position = 2.0 * (double)m->layers * (double)m->kv_heads * (double)m->head_dim * size;
+    return bytes + (double)sequences * positions * position;
+}

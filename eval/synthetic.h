@@ -1,0 +1,45 @@
+/*
+ * Models without files: the shapes that the benchmark knows by name, and graphs whose weights are the
+ * function of eval/cuda/synthetic.h. Such a graph is lowered, validated and run like any other.
+ */
+#ifndef MGL_EVAL_SYNTHETIC_H
+#define MGL_EVAL_SYNTHETIC_H
+
+#include "importer/config.h"
+
+#include <string.h>
+
+static inline unsigned mgl_synthetic_bits(float value)
+{
+    unsigned bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+#define MGL_SYNTHETIC_FN   static inline
+#define MGL_SYNTHETIC_BITS mgl_synthetic_bits
+#include "eval/cuda/synthetic.h"
+
+/* The configuration of a shape: "llama-1b", "llama-3b", "llama-8b", "smollm2-135m". MGL_USAGE, with
+ * the names there are, for others. */
+mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err);
+
+/* That of a MODEL, or of a config.json: weights need not be there. */
+mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err);
+
+/* A graph with bf16 weights made of `seed`, scaled so that activations stay of order 1. Released by
+ * mgl_graph_free. */
+mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
+                              mgl_error *err);
+
+/* The rule of a tensor of such a graph. */
+mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor);
+
+/* The rule of the cached keys (value false) or values of a layer, of a cache that holds `positions`. */
+mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
+                                            int positions);
+
+/* Bytes that decoding one token streams: every matrix once in bf16 (the embedding only where it is
+ * the head too), and the KV cache of `sequences` sequences at `positions` positions each. */
+double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions);
+
+#endif

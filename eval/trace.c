@@ -1,0 +1,521 @@
+/*
+ * From events to a trace: which rows are which epochs, times of 32 bits made whole, names of tasks,
+ * and who signals and writes what.
+ *
+ * Times wrap after 4.3 s. Within an epoch they are told from its first event by their signed distance,
+ * and epochs from each other likewise: right as long as an epoch takes less than 2.1 s.
+ */
+#include "eval/trace.h"
+
+#include "base/memory.h"
+#include "schedule/schedule.h"
+#include "vm/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NEVER = -1 }; /* a time that the event does not tell */
+
+const char *mgl_trace_kind_name(mgl_trace_kind kind)
+{
+    static const char *const names[] = {
+#define MGL_X(id, name) name,
+        MGL_TRACE_KINDS(MGL_X)
+#undef MGL_X
+    };
+    return names[kind];
+}
+
+const char *mgl_trace_metric_name(mgl_trace_metric metric)
+{
+    static const char *const names[] = {
+#define MGL_X(id, name) name,
+        MGL_TRACE_METRICS(MGL_X)
+#undef MGL_X
+    };
+    return names[metric];
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_layered(mgl_op op)
+{
+    switch (op) {
+    case MGL_OP_NORM_LINEAR:
+    case MGL_OP_ATTEND:
+    case MGL_OP_ATTEND_TAIL:
+    case MGL_OP_ATTEND_PAST:
+    case MGL_OP_MERGE:
+    case MGL_OP_LINEAR_ADD:
+    case MGL_OP_NORM_SWIGLU:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The 3 of "l3.down"; -1 for names of another form. */
+static int layer_in(const char *name)
+{
+    int layer = -1, length = 0;
+    if (name[0] != 'l' || name[1] < '0' || name[1] > '9' ||
+        sscanf(name, "l%6d%n", &layer, &length) != 1 || name[length] != '.')
+        return -1;
+    return layer;
+}
+
+/* The layer that the names around the task speak of: of its tensors, of the counters that it
+ * signals, of what it writes and of what it reads. */
+static int find_layer(const mgl_program *p, const mgl_task *task)
+{
+    int layer = -1;
+    if (!is_layered(task->op))
+        return -1;
+    for (int i = 0; i < task->segments.count && layer < 0; i++)
+        layer = layer_in(p->tensors[p->segments[task->segments.first + i].tensor].name);
+    for (int i = 0; i < task->signals.count && layer < 0; i++)
+        layer = layer_in(p->counters[p->signals[task->signals.first + i]].name);
+    for (int i = 0; i < task->out.count && layer < 0; i++)
+        layer = layer_in(p->buffers[p->regions[task->out.first + i].buffer].name);
+    for (int i = 0; i < task->in.count && layer < 0; i++)
+        layer = layer_in(p->buffers[p->regions[task->in.first + i].buffer].name);
+    return layer;
+}
+
+/* What tells steps of one op apart: "down" of "l3.down"; "" for an op that is one step. */
+static const char *name_part(const mgl_program *p, const mgl_task *task)
+{
+    if (task->op != MGL_OP_LINEAR_ADD || task->segments.count == 0)
+        return "";
+    const char *name = p->tensors[p->segments[task->segments.first].tensor].name;
+    const char *dot = strrchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+void mgl_trace_task_name(const mgl_trace *trace, int task, char *name)
+{
+    const mgl_task *t = &trace->program->tasks[task];
+    const char *op = mgl_op_get(t->op)->name;
+    const char *part = t->op == MGL_OP_NORM_LINEAR   ? mgl_step_name(MGL_STEP_QKV)
+                       : t->op == MGL_OP_NORM_SWIGLU ? mgl_step_name(MGL_STEP_GATE_UP)
+                                                     : name_part(trace->program, t);
+    int layer = trace->layer_of[task];
+    if (layer < 0)
+        snprintf(name, MGL_TRACE_NAME, "%s%s%s", op, part[0] ? " " : "", part);
+    else
+        snprintf(name, MGL_TRACE_NAME, "%s l%d%s%s", op, layer, part[0] ? "." : "", part);
+}
+
+/* The step of a task, added when it is the first one of it. */
+static int find_step(mgl_trace *trace, const mgl_task *task)
+{
+    char name[MGL_TRACE_NAME];
+    const char *part = name_part(trace->program, task);
+    snprintf(name, sizeof name, "%s%s%s", mgl_op_get(task->op)->name, part[0] ? " " : "", part);
+    for (int i = 0; i < trace->step_count; i++)
+        if (!strcmp(trace->steps[i].name, name))
+            return i;
+    mgl_trace_step *step = &trace->steps[trace->step_count];
+    memcpy(step->name, name, sizeof name);
+    step->layered = is_layered(task->op);
+    step->number = trace->step_count;
+    return trace->step_count++;
+}
+
+static void name_tasks(mgl_trace *trace)
+{
+    const mgl_program *p = trace->program;
+    for (int q = 0; q < p->queue_count; q++)
+        for (int i = 0; i < p->queues[q].tasks.count; i++) {
+            int task = p->queues[q].tasks.first + i;
+            trace->queue_of[task] = q;
+            trace->step_of[task] = find_step(trace, &p->tasks[task]);
+            trace->layer_of[task] = find_layer(p, &p->tasks[task]);
+            if (trace->layer_of[task] >= trace->layers)
+                trace->layers = trace->layer_of[task] + 1;
+        }
+}
+
+/* ---- edges ----------------------------------------------------------------------------------- */
+
+/* Turns counts into runs that stand one behind the other, from `first` on; returns their end. */
+static int lay_out(mgl_run *runs, int count, int first)
+{
+    for (int i = 0; i < count; i++) {
+        runs[i].first = first;
+        first += runs[i].count;
+        runs[i].count = 0;
+    }
+    return first;
+}
+
+/* Counts edges (`fill` false), then writes them into the runs laid out for them. */
+static void add_edges(mgl_trace *trace, bool fill)
+{
+    const mgl_program *p = trace->program;
+    for (int t = 0; t < p->task_count; t++) {
+        const mgl_task *task = &p->tasks[t];
+        for (int i = task->signals.first; i < task->signals.first + task->signals.count; i++) {
+            mgl_run *run = &trace->signallers[p->signals[i]];
+            if (fill)
+                trace->edges[run->first + run->count] = t;
+            run->count++;
+        }
+        for (int i = task->out.first; i < task->out.first + task->out.count; i++) {
+            mgl_run *run = &trace->writers[p->regions[i].buffer];
+            trace->task_of_region[i] = t;
+            if (!p->regions[i].flag)
+                continue;
+            if (fill)
+                trace->edges[run->first + run->count] = i;
+            run->count++;
+        }
+    }
+}
+
+static mgl_status index_edges(mgl_trace *trace, mgl_error *err)
+{
+    const mgl_program *p = trace->program;
+    add_edges(trace, false);
+    int count = lay_out(trace->signallers, p->counter_count, 0);
+    count = lay_out(trace->writers, p->buffer_count, count);
+    trace->edges = mgl_alloc_zero((size_t)count + 1, sizeof *trace->edges);
+    if (!trace->edges)
+        return mgl_fail_memory(err, (size_t)count * sizeof *trace->edges);
+    add_edges(trace, true);
+    return MGL_OK;
+}
+
+/* Of two regions of a flagged buffer, whose symbolic ranges are whole dimensions. */
+static bool overlap(const mgl_program *p, const mgl_region *a, const mgl_region *b)
+{
+    for (int i = 0; i < p->buffers[a->buffer].rank; i++) {
+        const mgl_range *x = &a->ranges[i], *y = &b->ranges[i];
+        if (x->kind == MGL_RANGE_FIXED && y->kind == MGL_RANGE_FIXED &&
+            (x->lo >= y->hi || y->lo >= x->hi))
+            return false;
+    }
+    return true;
+}
+
+int mgl_trace_last_writer(const mgl_trace *trace, int row, int task)
+{
+    const mgl_program *p = trace->program;
+    const mgl_run in = p->tasks[task].in;
+    int last = -1;
+    for (int i = in.first; i < in.first + in.count; i++) {
+        const mgl_region *read = &p->regions[i];
+        mgl_run run = read->flag ? trace->writers[read->buffer] : (mgl_run){0};
+        for (int k = run.first; k < run.first + run.count; k++) {
+            int writer = trace->task_of_region[trace->edges[k]];
+            const mgl_trace_time *time = mgl_trace_at(trace, row, writer);
+            if (time->known && (last < 0 || time->end > mgl_trace_at(trace, row, last)->end) &&
+                overlap(p, read, &p->regions[trace->edges[k]]))
+                last = writer;
+        }
+    }
+    return last;
+}
+
+int mgl_trace_before(const mgl_trace *trace, int row, int task)
+{
+    int first = trace->program->queues[trace->queue_of[task]].tasks.first;
+    while (--task >= first)
+        if (mgl_trace_at(trace, row, task)->known)
+            return task;
+    return -1;
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
+{
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
+/* A `clear` may travel with the task before it, and then leaves no event. */
+static bool leaves_event(const mgl_task *task)
+{
+    return task->op != MGL_OP_CLEAR;
+}
+
+/* The epoch of a row of events: the newest that it speaks of; -1: none. *whole: of nothing else. */
+static int64_t find_epoch(const mgl_program *p, const mgl_device_event *events, bool *whole)
+{
+    uint32_t newest = 0;
+    for (int t = 0; t < p->task_count; t++)
+        if (events[t].epoch > newest)
+            newest = events[t].epoch;
+    *whole = newest > 0;
+    for (int t = 0; t < p->task_count; t++)
+        if (events[t].epoch != newest && leaves_event(&p->tasks[t]))
+            *whole = false;
+    return (int64_t)newest - 1;
+}
+
+/* The first event of an epoch, whose begin the others are told from. */
+static uint32_t find_anchor(const mgl_trace *trace, const mgl_device_event *events, int row)
+{
+    for (int t = 0; t < trace->program->task_count; t++)
+        if ((int64_t)events[t].epoch - 1 == trace->epochs[row])
+            return events[t].begin;
+    return 0;
+}
+
+/* Where 32-bit times of an epoch are on the long clock. */
+struct epoch_clock {
+    uint32_t anchor; /* the time of the epoch's first event */
+    int64_t base;    /* the same on the long clock */
+};
+
+static int64_t long_time(struct epoch_clock clock, uint32_t time)
+{
+    return clock.base + (int32_t)(time - clock.anchor);
+}
+
+/* One event, as far as it speaks for itself: `input` and `products` may be NEVER. */
+static mgl_trace_time read_event(const mgl_device_event *event, struct epoch_clock clock)
+{
+    mgl_trace_time time = {.known = true, .tape = event->input != 0};
+    int64_t end = long_time(clock, event->end);
+    time.begin = long_time(clock, event->begin);
+    time.end = end > time.begin ? end : time.begin;
+    time.go = clamp(long_time(clock, event->go), time.begin, time.end);
+    time.products =
+        event->products ? clamp(long_time(clock, event->products), time.go, time.end) : NEVER;
+    time.input = event->input ? clamp(long_time(clock, event->input), time.go, time.end) : NEVER;
+    if (time.products != NEVER && time.products < time.input)
+        time.products = time.input;
+    time.starved = event->starved;
+    time.ahead = time.tape ? (int)event->ahead : 0;
+    return time;
+}
+
+/* What an event does not tell by itself: when its flagged words had been written, and what stands
+ * for the times that its task has no use for. */
+static void complete(const mgl_trace *trace, int row, int task)
+{
+    mgl_trace_time *time = mgl_trace_at(trace, row, task);
+    if (!time->known)
+        return;
+    int writer = mgl_trace_last_writer(trace, row, task);
+    int64_t most = time->input != NEVER      ? time->input
+                   : time->products != NEVER ? time->products
+                                             : time->end;
+    time->ready =
+        writer < 0 ? time->go : clamp(mgl_trace_at(trace, row, writer)->end, time->go, most);
+    if (time->input == NEVER)
+        time->input = time->ready;
+    if (time->products == NEVER)
+        time->products = time->input;
+    time->starved = clamp(time->starved, 0, time->products - time->input);
+}
+
+static void read_row(mgl_trace *trace, int row, const mgl_device_event *events,
+                     struct epoch_clock clock)
+{
+    for (int t = 0; t < trace->program->task_count; t++)
+        if ((int64_t)events[t].epoch - 1 == trace->epochs[row])
+            *mgl_trace_at(trace, row, t) = read_event(&events[t], clock);
+    for (int t = 0; t < trace->program->task_count; t++)
+        complete(trace, row, t);
+}
+
+/* Makes the first begin the time 0. */
+static void shift_times(mgl_trace *trace)
+{
+    int64_t count = (int64_t)trace->rows * trace->program->task_count, first = INT64_MAX;
+    for (int64_t i = 0; i < count; i++)
+        if (trace->times[i].known && trace->times[i].begin < first)
+            first = trace->times[i].begin;
+    for (int64_t i = 0; i < count; i++) {
+        mgl_trace_time *time = &trace->times[i];
+        int64_t *times[] = {&time->begin, &time->go,       &time->ready,
+                            &time->input, &time->products, &time->end};
+        for (size_t k = 0; time->known && k < sizeof times / sizeof *times; k++)
+            *times[k] -= first;
+    }
+}
+
+/* The long clock starts far enough from 0 that no time is NEVER. */
+static void read_times(mgl_trace *trace, const mgl_device_event *events, int epochs)
+{
+    struct epoch_clock clock = {.base = INT64_C(1) << 40};
+    for (int row = 0; row < trace->rows; row++) {
+        const mgl_device_event *from =
+            events + (size_t)(trace->epochs[row] % epochs) * (size_t)trace->program->task_count;
+        uint32_t anchor = find_anchor(trace, from, row);
+        if (row > 0)
+            clock.base = long_time(clock, anchor);
+        clock.anchor = anchor;
+        read_row(trace, row, from, clock);
+    }
+    shift_times(trace);
+}
+
+void mgl_trace_split(const mgl_trace_time *time, int64_t before, int64_t ns[MGL_TRACE_KIND_COUNT])
+{
+    int64_t begin = time->begin < time->end ? time->begin : time->end;
+    int64_t from = before < begin ? begin : before;
+    ns[MGL_TRACE_BETWEEN] = from - before;
+    const int64_t ends[MGL_TRACE_KIND_COUNT] = {[MGL_TRACE_EDGE] = time->ready,
+                                                [MGL_TRACE_INPUT] = time->input,
+                                                [MGL_TRACE_STARVED] = time->input + time->starved,
+                                                [MGL_TRACE_COMPUTING] = time->products,
+                                                [MGL_TRACE_WRITING] = time->end};
+    for (int k = MGL_TRACE_EDGE; k < MGL_TRACE_KIND_COUNT; k++) {
+        int64_t to = ends[k] < time->end ? ends[k] : time->end;
+        to = to > from ? to : from;
+        ns[k] = to - from;
+        from = to;
+    }
+}
+
+/* ---- a trace --------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The epochs that the rows of events hold, oldest first. */
+static mgl_status find_epochs(mgl_trace *trace, const mgl_device_event *events, int epochs,
+                              mgl_error *err)
+{
+    const mgl_program *p = trace->program;
+    bool whole, any = false;
+    for (int e = 0; e < epochs; e++) {
+        int64_t epoch = find_epoch(p, events + (size_t)e * (size_t)p->task_count, &whole);
+        if (epoch >= 0 && epoch % epochs == e)
+            trace->epochs[trace->rows++] = epoch;
+    }
+    qsort(trace->epochs, (size_t)trace->rows, sizeof *trace->epochs, ascending);
+    for (int row = 0; row < trace->rows; row++) {
+        size_t at = (size_t)(trace->epochs[row] % epochs) * (size_t)p->task_count;
+        find_epoch(p, events + at, &trace->whole[row]);
+        any |= trace->whole[row];
+    }
+    return any ? MGL_OK
+               : mgl_fail(err, MGL_DEVICE, NULL,
+                          "the launch left no epoch in which every task has its event");
+}
+
+/* Counts the tasks of the steps, in the last whole epoch, and finds when the first of them ended. */
+static void look_at_steps(mgl_trace *trace)
+{
+    int row = trace->rows - 1;
+    while (!trace->whole[row])
+        row--;
+    for (int i = 0; i < trace->step_count; i++)
+        trace->steps[i].first_end = INT64_MAX;
+    for (int t = 0; t < trace->program->task_count; t++) {
+        const mgl_trace_time *time = mgl_trace_at(trace, row, t);
+        mgl_trace_step *step = &trace->steps[trace->step_of[t]];
+        step->tasks += time->known;
+        if (time->known && time->end < step->first_end)
+            step->first_end = time->end;
+    }
+}
+
+static int by_first_end(const void *a, const void *b)
+{
+    const mgl_trace_step *x = a, *y = b;
+    return x->first_end == y->first_end ? x->number - y->number
+                                        : (x->first_end > y->first_end ? 1 : -1);
+}
+
+/* Puts the steps in the order in which an epoch goes through them. */
+static mgl_status sort_steps(mgl_trace *trace, mgl_error *err)
+{
+    size_t bytes = (size_t)trace->step_count * sizeof(int);
+    int *place = mgl_alloc(bytes + 1);
+    if (!place)
+        return mgl_fail_memory(err, bytes);
+    look_at_steps(trace);
+    qsort(trace->steps, (size_t)trace->step_count, sizeof *trace->steps, by_first_end);
+    for (int i = 0; i < trace->step_count; i++)
+        place[trace->steps[i].number] = i;
+    for (int i = 0; i < trace->step_count; i++)
+        trace->steps[i].number = i;
+    for (int t = 0; t < trace->program->task_count; t++)
+        trace->step_of[t] = place[trace->step_of[t]];
+    mgl_free(place);
+    return MGL_OK;
+}
+
+static mgl_status allocate(mgl_trace *trace, int epochs, mgl_error *err)
+{
+    const mgl_program *p = trace->program;
+    size_t tasks = (size_t)p->task_count, times;
+    trace->steps = mgl_alloc_zero(tasks + 1, sizeof *trace->steps);
+    trace->step_of = mgl_alloc_zero(tasks + 1, sizeof *trace->step_of);
+    trace->layer_of = mgl_alloc_zero(tasks + 1, sizeof *trace->layer_of);
+    trace->queue_of = mgl_alloc_zero(tasks + 1, sizeof *trace->queue_of);
+    trace->signallers = mgl_alloc_zero((size_t)p->counter_count + 1, sizeof *trace->signallers);
+    trace->writers = mgl_alloc_zero((size_t)p->buffer_count + 1, sizeof *trace->writers);
+    trace->task_of_region =
+        mgl_alloc_zero((size_t)p->region_count + 1, sizeof *trace->task_of_region);
+    trace->epochs = mgl_alloc_zero((size_t)epochs + 1, sizeof *trace->epochs);
+    trace->whole = mgl_alloc_zero((size_t)epochs + 1, sizeof *trace->whole);
+    if (mgl_mul((size_t)epochs, tasks, &times))
+        trace->times = mgl_alloc_zero(times + 1, sizeof *trace->times);
+    bool good = trace->steps && trace->step_of && trace->layer_of && trace->queue_of &&
+                trace->signallers && trace->writers && trace->task_of_region && trace->epochs &&
+                trace->whole && trace->times;
+    return good ? MGL_OK : mgl_fail_memory(err, (size_t)epochs * tasks * sizeof *trace->times);
+}
+
+static mgl_status fill(mgl_trace *trace, const mgl_device_event *events, int epochs, mgl_error *err)
+{
+    mgl_status status = allocate(trace, epochs, err);
+    if (!status)
+        status = find_epochs(trace, events, epochs, err);
+    if (status)
+        return status;
+    name_tasks(trace);
+    status = index_edges(trace, err);
+    if (status)
+        return status;
+    read_times(trace, events, epochs);
+    status = sort_steps(trace, err);
+    return status ? status : mgl_trace_find_chain(trace, err);
+}
+
+mgl_status mgl_trace_new(const mgl_program *program, const mgl_device_event *events, int epochs,
+                         mgl_trace **out, mgl_error *err)
+{
+    mgl_trace *trace = mgl_alloc_zero(1, sizeof *trace);
+    if (!trace)
+        return mgl_fail_memory(err, sizeof *trace);
+    trace->program = program;
+    mgl_status status = fill(trace, events, epochs, err);
+    if (status)
+        mgl_trace_free(trace);
+    else
+        *out = trace;
+    return status;
+}
+
+mgl_status mgl_trace_take(mgl_vm *vm, int epochs, mgl_trace **out, mgl_error *err)
+{
+    mgl_device_event *events = NULL;
+    mgl_status status = mgl_cuda_get_trace(vm, &events, err);
+    if (!status)
+        status = mgl_trace_new(vm->program, events, epochs, out, err);
+    mgl_free(events);
+    return status;
+}
+
+void mgl_trace_free(mgl_trace *trace)
+{
+    if (!trace)
+        return;
+    void *parts[] = {trace->steps,      trace->step_of, trace->layer_of, trace->queue_of,
+                     trace->signallers, trace->writers, trace->edges,    trace->task_of_region,
+                     trace->epochs,     trace->whole,   trace->times,    trace->chain};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        mgl_free(parts[i]);
+    mgl_free(trace);
+}

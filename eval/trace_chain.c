@@ -1,0 +1,123 @@
+/*
+ * The longest chain of an epoch: who kept whom from starting. A task could not start before
+ *
+ *     the task before it on its queue had ended,
+ *     of the signallers of a counter that it waits for, as many as its threshold says had ended,
+ *     and all writers of the flagged words that it reads had ended;
+ *
+ * what of these ended last is the one before it in the chain. The parts of a chain lie end to end, so
+ * that they sum to the time from sample to sample.
+ */
+#include "eval/trace.h"
+
+#include "base/memory.h"
+
+/* What kept a task from starting. */
+struct cause {
+    int row, task; /* -1: nothing that left an event */
+};
+
+/* Takes the task instead when it ended later: of two that ended together the first one offered. */
+static void offer(const mgl_trace *trace, int row, int task, struct cause *best)
+{
+    if (row < 0 || task < 0 || !mgl_trace_at(trace, row, task)->known)
+        return;
+    if (best->task < 0 ||
+        mgl_trace_at(trace, row, task)->end > mgl_trace_at(trace, best->row, best->task)->end)
+        *best = (struct cause){row, task};
+}
+
+/* The row of the epoch before; -1 when it left no events. */
+static int row_before(const mgl_trace *trace, int row)
+{
+    return row > 0 && trace->epochs[row - 1] == trace->epochs[row] - 1 ? row - 1 : -1;
+}
+
+static void offer_queue(const mgl_trace *trace, int row, int task, struct cause *best)
+{
+    mgl_run tasks = trace->program->queues[trace->queue_of[task]].tasks;
+    int before = mgl_trace_before(trace, row, task);
+    offer(trace, row, before, best);
+    for (int t = tasks.first; before < 0 && t < tasks.first + tasks.count; t++)
+        offer(trace, row_before(trace, row), t, best);
+}
+
+/* How many of the counter's signallers come before this one: by end, then by number. */
+static int count_earlier(const mgl_trace *trace, int row, mgl_run run, int task)
+{
+    int64_t end = mgl_trace_at(trace, row, task)->end;
+    int count = 0;
+    for (int i = run.first; i < run.first + run.count; i++) {
+        int other = trace->edges[i];
+        int64_t other_end = mgl_trace_at(trace, row, other)->end;
+        count += other_end < end || (other_end == end && other < task);
+    }
+    return count;
+}
+
+/* The signaller that brought the counter to the threshold: of all that it had in the epoch before
+ * when that is 0. */
+static void offer_counter(const mgl_trace *trace, int row, const mgl_wait *wait, struct cause *best)
+{
+    mgl_run run = trace->signallers[wait->counter];
+    int from = wait->threshold > 0 ? row : row_before(trace, row);
+    int64_t wanted = wait->threshold > 0 ? wait->threshold : run.count;
+    for (int i = run.first; from >= 0 && i < run.first + run.count; i++)
+        if (count_earlier(trace, from, run, trace->edges[i]) == wanted - 1)
+            offer(trace, from, trace->edges[i], best);
+}
+
+static struct cause find_cause(const mgl_trace *trace, int row, int task)
+{
+    const mgl_program *p = trace->program;
+    const mgl_task *t = &p->tasks[task];
+    struct cause best = {-1, -1};
+    offer_queue(trace, row, task, &best);
+    for (int i = 0; i < t->waits.count; i++)
+        offer_counter(trace, row, &p->waits[t->waits.first + i], &best);
+    offer(trace, row, mgl_trace_last_writer(trace, row, task), &best);
+    return best;
+}
+
+/* The sample of the row that ended last; -1: there is none. */
+static int find_sample(const mgl_trace *trace, int row)
+{
+    struct cause last = {-1, -1};
+    for (int t = 0; t < trace->program->task_count; t++)
+        if (trace->program->tasks[t].op == MGL_OP_SAMPLE)
+            offer(trace, row, t, &last);
+    return last.task;
+}
+
+/* One link, that ends at `end`; returns what it started from. */
+static struct cause add_link(mgl_trace *trace, int row, int task, int64_t end)
+{
+    struct cause cause = find_cause(trace, row, task);
+    mgl_trace_time time = *mgl_trace_at(trace, row, task);
+    mgl_trace_link *link = &trace->chain[trace->links++];
+    int64_t from = cause.task < 0 ? time.begin : mgl_trace_at(trace, cause.row, cause.task)->end;
+    if (time.end > end)
+        time.end = end;
+    *link = (mgl_trace_link){.task = task, .from = from < end ? from : end, .end = end};
+    mgl_trace_split(&time, link->from, link->ns);
+    return cause;
+}
+
+mgl_status mgl_trace_find_chain(mgl_trace *trace, mgl_error *err)
+{
+    int row = trace->rows - 1, tasks = trace->program->task_count;
+    while (row >= 0 && !trace->whole[row])
+        row--;
+    trace->chain = mgl_alloc_zero((size_t)tasks + 1, sizeof *trace->chain);
+    if (!trace->chain)
+        return mgl_fail_memory(err, (size_t)tasks * sizeof *trace->chain);
+    struct cause at = {row, row < 0 ? -1 : find_sample(trace, row)};
+    int64_t end = at.task < 0 ? 0 : mgl_trace_at(trace, row, at.task)->end;
+    /* a task stands in a chain once: edges of a program that was accepted have no cycle */
+    while (at.task >= 0 && at.row == row && trace->links < tasks) {
+        at = add_link(trace, row, at.task, end);
+        end = trace->chain[trace->links - 1].from;
+    }
+    trace->chain_row = row;
+    return MGL_OK;
+}

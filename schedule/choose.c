@@ -1,0 +1,267 @@
+/*
+ * The choices of lowering: all that a ScheduleConfig leaves open (0), fitted to model and target.
+ *
+ * Queues that divide the rows. All queues draw from one memory, so a step takes as long as the
+ * largest share times the queues that have one; 128 of 132 queues that all have the same are faster
+ * than 132 of which some have a row group more. With flags one number of queues is chosen for all
+ * steps, since the residual stays with its owner.
+ */
+#include "schedule/choose.h"
+
+#include <string.h>
+
+enum {
+    COUNTER_RING_PAGES = 8,   /* 128 KB of landed and coming weights with the default page */
+    FLAG_RING_PAGES = 64,     /* as far as shared memory goes */
+    WIDE_STAGE_BYTES = 49152, /* where a block has 160 KB of shared memory or more */
+    NARROW_STAGE_BYTES = 24576,
+    LEAST_STAGE_BYTES = 16384,
+    SPLIT_POSITIONS = 256, /* fewer earlier positions than this are not worth a split */
+    MOST_AUTO_SPLITS = 16,
+    GRANULE_BYTES = 16 /* what a flag region begins and ends on */
+};
+
+int64_t mgl_row_groups(int64_t rows)
+{
+    return (rows + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+}
+
+int64_t mgl_step_groups(const mgl_geometry *m, mgl_step step)
+{
+    switch (step) {
+    case MGL_STEP_QKV: /* of q, k and v one after the other */
+        return mgl_row_groups((int64_t)m->heads * m->head_dim) +
+               2 * mgl_row_groups((int64_t)m->kv_heads * m->head_dim);
+    case MGL_STEP_O:
+    case MGL_STEP_DOWN:
+        return mgl_row_groups(m->hidden);
+    case MGL_STEP_GATE_UP:
+        return mgl_row_groups(m->ffn);
+    case MGL_STEP_HEAD:
+        return mgl_row_groups(m->vocab);
+    case MGL_STEP_ATTEND:
+    case MGL_STEP_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* Weights in each row of a step's groups, over all layers. */
+static int64_t row_weights(const mgl_geometry *m, mgl_step step)
+{
+    switch (step) {
+    case MGL_STEP_QKV:
+        return (int64_t)m->layers * m->hidden;
+    case MGL_STEP_O:
+        return (int64_t)m->layers * m->heads * m->head_dim;
+    case MGL_STEP_DOWN:
+        return (int64_t)m->layers * m->ffn;
+    case MGL_STEP_GATE_UP:
+        return (int64_t)m->layers * 2 * m->hidden;
+    case MGL_STEP_HEAD:
+        return m->hidden;
+    case MGL_STEP_ATTEND:
+    case MGL_STEP_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* ---- queues --------------------------------------------------------------------------------- */
+
+/* What an epoch takes on n queues, in weights: the largest share of each step, as if all queues that
+ * have one had as much. */
+static int64_t epoch_cost(const mgl_geometry *m, int n)
+{
+    int64_t cost = 0;
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        int64_t groups = mgl_step_groups(m, (mgl_step)i), busy = groups < n ? groups : n;
+        cost += (groups + n - 1) / n * busy * row_weights(m, (mgl_step)i);
+    }
+    return cost;
+}
+
+/* The cheapest number of queues above three quarters of all; of equals the largest. */
+static int choose_queues(const mgl_geometry *m, int all)
+{
+    int best = all;
+    for (int n = all - 1; n > all * 3 / 4 && n > 0; n--)
+        if (epoch_cost(m, n) < epoch_cost(m, best))
+            best = n;
+    return best;
+}
+
+/* Gives each step its queues; those that the config leaves open are [first, first + most). */
+static void deal_queues(const mgl_target *target, const mgl_schedule_config *config, int most,
+                        mgl_choices *out)
+{
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        int first = config->queues[i].first, count = config->queues[i].count;
+        int rest = target->queues - first;
+        out->queues[i].first = first;
+        out->queues[i].count = count ? count : rest < most ? rest : most;
+    }
+}
+
+/* ---- flags ---------------------------------------------------------------------------------- */
+
+/* Is each share of each exchanged vector whole granules? */
+static mgl_status check_widths(const mgl_geometry *m, mgl_dtype dtype, mgl_error *err)
+{
+    int unit = GRANULE_BYTES / (int)mgl_dtype_size(dtype);
+    int64_t group = (int64_t)m->heads / m->kv_heads * m->head_dim;
+    const struct {
+        const char *name;
+        int64_t width;
+        int unit;
+    } widths[] = {{"hidden", m->hidden, unit},
+                  {"ffn", m->ffn, unit},
+                  {"heads / kv_heads * head_dim", group, unit},
+                  {"head_dim", m->head_dim, GRANULE_BYTES / 4}}; /* q, k, v and partials are f32 */
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i].width % widths[i].unit)
+            return mgl_fail(err, MGL_BAD_INPUT, "exchange",
+                            "flags need %s to be a multiple of %d in %s, and it is %lld",
+                            widths[i].name, widths[i].unit, mgl_dtype_name(dtype),
+                            (long long)widths[i].width);
+    return MGL_OK;
+}
+
+/* Can the program have flags, with the queues in `choices`? */
+static mgl_status check_flags(const mgl_geometry *m, mgl_dtype dtype, const mgl_choices *choices,
+                              mgl_error *err)
+{
+    int o = choices->queues[MGL_STEP_O].first, down = choices->queues[MGL_STEP_DOWN].first;
+    int o_count = choices->queues[MGL_STEP_O].count;
+    int down_count = choices->queues[MGL_STEP_DOWN].count;
+    if (o != down || o_count != down_count)
+        return mgl_fail(err, MGL_BAD_INPUT, "exchange",
+                        "with flags the residual stays with its queue: `o` and `down` need the "
+                        "same queues, not [%d, %d) and [%d, %d)",
+                        o, o + o_count, down, down + down_count);
+    return check_widths(m, dtype, err);
+}
+
+static bool is_gpu(const mgl_target *target)
+{
+    return !strncmp(target->arch, "sm_", 3) || !strncmp(target->arch, "compute_", 8);
+}
+
+/* Flags or counters, and the queues that go with them. */
+static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *target, mgl_dtype dtype,
+                                  const mgl_schedule_config *config, mgl_choices *out,
+                                  mgl_error *err)
+{
+    const mgl_geometry *m = &graph->geometry;
+    bool automatic = config->exchange == 0, asked = config->exchange == MGL_EXCHANGE_FLAGS;
+    deal_queues(target, config, choose_queues(m, target->queues), out);
+    if (asked || (automatic && is_gpu(target) && dtype != MGL_F32)) {
+        mgl_status status = check_flags(m, dtype, out, asked ? err : NULL);
+        out->flags = !status;
+        if (out->flags || asked)
+            return status;
+    }
+    deal_queues(target, config, target->queues, out);
+    return MGL_OK;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------- */
+
+/* Splits of attention: as many as the queues can run at once and the capacity is worth. */
+static int choose_splits(const mgl_geometry *m, int queues, int capacity)
+{
+    int splits = queues / m->kv_heads;
+    int worth = (capacity + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
+    if (splits > worth)
+        splits = worth;
+    if (splits > MOST_AUTO_SPLITS)
+        splits = MOST_AUTO_SPLITS;
+    return splits < 1 ? 1 : splits;
+}
+
+/* Room for one row of the widest input of a product: normalised ones are staged in two parts of 16
+ * bits. What is left over is better spent on the ring. */
+static int row_stage(const mgl_geometry *m, mgl_dtype dtype)
+{
+    int64_t wide = (int64_t)m->heads * m->head_dim, columns = 2 * (int64_t)m->hidden;
+    if (dtype == MGL_F32)
+        columns = m->hidden;
+    if (wide > columns)
+        columns = wide;
+    if (m->ffn > columns)
+        columns = m->ffn;
+    int64_t bytes = (columns * (int64_t)mgl_dtype_size(dtype) + 1023) / 1024 * 1024;
+    return (int)(bytes < LEAST_STAGE_BYTES  ? LEAST_STAGE_BYTES
+                 : bytes > WIDE_STAGE_BYTES ? WIDE_STAGE_BYTES
+                                            : bytes);
+}
+
+/* The stream's shape: what the config leaves open is fitted to the target's shared memory. */
+static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
+                            const mgl_schedule_config *config, bool flags)
+{
+    mgl_exec exec = {config->page_bytes,    config->ring_pages,   config->warps,
+                     config->stage_bytes,   config->flight_bytes, config->pending_bytes,
+                     config->prefetch_bytes};
+    int64_t shared = target->shared_bytes;
+    if (exec.stage_bytes == 0 && flags)
+        exec.stage_bytes = row_stage(m, dtype);
+    if (exec.stage_bytes == 0)
+        exec.stage_bytes =
+            shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : NARROW_STAGE_BYTES;
+    if (exec.ring_pages == 0) {
+        int most = flags ? FLAG_RING_PAGES : COUNTER_RING_PAGES;
+        int64_t fit = (shared - MGL_SHARED_RESERVED - exec.stage_bytes) / exec.page_bytes;
+        exec.ring_pages = shared == 0 || fit > most ? most : (int)fit;
+        if (exec.ring_pages < 2)
+            exec.ring_pages = 2;
+    }
+    return exec;
+}
+
+static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
+                               const mgl_lower_options *options, const mgl_schedule_config *config,
+                               mgl_error *err)
+{
+    if (target->queues < 1 || target->queues > MGL_MAX_QUEUES)
+        return mgl_fail(err, MGL_BAD_INPUT, "target", "%d queues: a program has 1 to %d",
+                        target->queues, MGL_MAX_QUEUES);
+    if (options->capacity < 1 || options->capacity > graph->max_positions ||
+        options->capacity > MGL_MAX_CAPACITY)
+        return mgl_fail(err, MGL_BAD_INPUT, "capacity",
+                        "%d positions: this model has 1 to %d (max_position_embeddings)",
+                        options->capacity, graph->max_positions);
+    if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
+        return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
+                        config->page_bytes, MGL_BLOCK_BYTES);
+    if (options->sequences < 1 || options->sequences > config->rows)
+        return mgl_fail(err, MGL_BAD_INPUT, "sequences",
+                        "%d sequences: a launch has 1 to rows (%d) of them", options->sequences,
+                        config->rows);
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        int first = config->queues[i].first, count = config->queues[i].count;
+        if (first < 0 || count < 0 || first >= target->queues || count > target->queues - first)
+            return mgl_fail(err, MGL_BAD_INPUT, mgl_step_name((mgl_step)i),
+                            "queues [%d, %d) are not within the target's %d queues", first,
+                            first + count, target->queues);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
+                               const mgl_lower_options *options, const mgl_schedule_config *config,
+                               mgl_choices *out, mgl_error *err)
+{
+    memset(out, 0, sizeof *out);
+    mgl_status status = check_config(graph, target, options, config, err);
+    if (!status)
+        status = choose_exchange(graph, target, options->dtype, config, out, err);
+    if (status)
+        return status;
+    out->splits = config->splits;
+    if (out->splits == 0)
+        out->splits =
+            choose_splits(&graph->geometry, out->queues[MGL_STEP_ATTEND].count, options->capacity);
+    out->exec = choose_exec(&graph->geometry, target, options->dtype, config, out->flags);
+    return MGL_OK;
+}

@@ -1,0 +1,30 @@
+/*
+ * What lowering decides before it emits a task: how edges are made, which queues work on which step,
+ * splits, and the shape of the stream.
+ */
+#ifndef MGL_SCHEDULE_CHOOSE_H
+#define MGL_SCHEDULE_CHOOSE_H
+
+#include "schedule/schedule.h"
+
+typedef struct mgl_choices {
+    bool flags; /* edges inside an epoch are flags rather than counters */
+    int splits; /* of attention */
+    struct {
+        int first, count; /* queues [first, first + count) */
+    } queues[MGL_STEP_COUNT];
+    mgl_exec exec;
+} mgl_choices;
+
+/* MGL_BAD_INPUT: what the config asks for does not go with the model, the target or itself. */
+mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
+                               const mgl_lower_options *options, const mgl_schedule_config *config,
+                               mgl_choices *out, mgl_error *err);
+
+/* Row groups of that many weight rows. */
+int64_t mgl_row_groups(int64_t rows);
+
+/* Row groups that a step streams: what is dealt to its queues. Attention has none. */
+int64_t mgl_step_groups(const mgl_geometry *geometry, mgl_step step);
+
+#endif

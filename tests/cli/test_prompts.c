@@ -1,0 +1,455 @@
+/* megalith run --prompts: the replies of one launch, on the CPU; how they are told, how they end,
+ * and every list that is refused. */
+#include "command.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A prompt as text, one with a sampler of its own, one as ids that is short. */
+static const char three[] =
+    "[\"Once there was a small fox named\","
+    " {\"text\": \"Once\", \"temperature\": 1.2, \"top_k\": 50, \"seed\": 7, \"max_tokens\": 25},"
+    " {\"ids\": [909, 452], \"max_tokens\": 4}]";
+
+static command_result run_list(const char *list, const char *flags)
+{
+    return command_runf("run %s --device cpu --prompts %s %s", model_path("tales-5m"),
+                        scratch_file("prompts.json", list), flags);
+}
+
+static command_result run_alone(const char *flags)
+{
+    return command_runf("run %s --device cpu %s --json", model_path("tales-5m"), flags);
+}
+
+static const cJSON *output_at(const mgl_json *json, int i)
+{
+    const cJSON *output = cJSON_GetArrayItem(json_at(json, "outputs"), i);
+    ck_assert_ptr_nonnull(output);
+    return output;
+}
+
+static const char *text_of(const cJSON *output, const char *key)
+{
+    const cJSON *text = mgl_json_member(output, key);
+    ck_assert(cJSON_IsString(text));
+    return text->valuestring;
+}
+
+static int tokens_of(const cJSON *output)
+{
+    return cJSON_GetArraySize(mgl_json_member(output, "output_ids"));
+}
+
+static void check_same(const cJSON *a, const cJSON *b)
+{
+    static const char *const keys[] = {"prompt_ids", "output_ids", "text", "stop"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        ck_assert_msg(cJSON_Compare(mgl_json_member(a, keys[i]), mgl_json_member(b, keys[i]), true),
+                      "%s differs", keys[i]);
+}
+
+/* What the elements of `three` are as command lines. */
+static const char *const three_alone[] = {
+    "--prompt 'Once there was a small fox named'",
+    "--prompt Once --temperature 1.2 --top-k 50 --seed 7 --max-tokens 25",
+    "--prompt-ids 909,452 --max-tokens 4"};
+
+START_TEST(each_is_as_alone)
+{
+    command_result batch = run_list(three, "--json"), alone = run_alone(three_alone[_i]);
+    ck_assert_msg(batch.code == 0, "%s", batch.err);
+    mgl_json json = command_json(&batch, "megalith.run/1");
+    mgl_json single = command_json(&alone, "megalith.run/1");
+    check_same(output_at(&json, _i), single.root);
+    mgl_json_clear(&single);
+    mgl_json_clear(&json);
+    command_clear(&alone);
+    command_clear(&batch);
+}
+END_TEST
+
+START_TEST(json_of_a_batch)
+{
+    command_result result = run_list(three, "--json");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "outputs")), 3);
+    ck_assert_str_eq(text_of(output_at(&json, 0), "stop"), "eos");
+    ck_assert_str_eq(text_of(output_at(&json, 2), "stop"), "length");
+    ck_assert_int_eq(tokens_of(output_at(&json, 2)), 4);
+    ck_assert_int_eq((int)json_number(&json, "launches"), 1);
+    ck_assert_int_eq((int)json_number(&json, "capacity"), 8 + 128); /* the longest of them */
+    ck_assert_double_gt(json_number(&json, "timing.tokens_per_s"), 0);
+    check_same(json.root, output_at(&json, 0));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* A reader of outputs need not know whether it was a batch. */
+START_TEST(json_of_one_reply_has_outputs)
+{
+    command_result result = run_alone("--prompt Once --max-tokens 5");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "outputs")), 1);
+    check_same(json.root, output_at(&json, 0));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(texts_under_their_headers)
+{
+    command_result result =
+        run_list("[\"Once\", {\"ids\": [909, 452, 449], \"max_tokens\": 2}]", "--max-tokens 3");
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_str_eq(result.err, "");
+    ck_assert_str_eq(result.out, "==> prompt 0: length, 3 tokens <==\n there was a\n\n"
+                                 "==> prompt 1: length, 2 tokens <==\n was a\n");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_list_of_one_has_its_header)
+{
+    command_result result = run_list("[\"Once\"]", "--max-tokens 3");
+    ck_assert_str_eq(result.out, "==> prompt 0: length, 3 tokens <==\n there was a\n");
+    command_clear(&result);
+}
+END_TEST
+
+/* What a prompt does not say, the flags say. */
+START_TEST(flags_are_the_defaults)
+{
+    command_result result =
+        run_list("[{\"text\": \"Once\"}, {\"text\": \"Once\", \"max_tokens\": 9},"
+                 " {\"text\": \"Once\", \"ignore_eos\": false}, {\"text\": \"Once\", "
+                 "\"temperature\": 0}]",
+                 "--max-tokens 100 --ignore-eos --temperature 1.2 --seed 3 --json");
+    command_result alone =
+        run_alone("--prompt Once --max-tokens 100 --ignore-eos --temperature 1.2 --seed 3");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    mgl_json single = command_json(&alone, "megalith.run/1");
+    check_same(output_at(&json, 0), single.root);
+    ck_assert_int_eq(tokens_of(output_at(&json, 1)), 9);
+    ck_assert_str_eq(text_of(output_at(&json, 2), "stop"), "eos");
+    ck_assert_str_ne(text_of(output_at(&json, 3), "text"), text_of(output_at(&json, 0), "text"));
+    mgl_json_clear(&single);
+    mgl_json_clear(&json);
+    command_clear(&alone);
+    command_clear(&result);
+}
+END_TEST
+
+/* A seed alone means that it is to be sampled, as the flag does. */
+START_TEST(a_seed_samples)
+{
+    command_result result = run_list("[{\"text\": \"Once\", \"seed\": 8}]", "--json");
+    command_result alone = run_alone("--prompt Once --seed 8");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    mgl_json single = command_json(&alone, "megalith.run/1");
+    check_same(output_at(&json, 0), single.root);
+    mgl_json_clear(&single);
+    mgl_json_clear(&json);
+    command_clear(&alone);
+    command_clear(&result);
+}
+END_TEST
+
+/* The cache ends the replies, each where it is full; a prompt that fills it has none. */
+START_TEST(the_capacity_ends_them)
+{
+    static const int tokens[] = {7, 5, 0};
+    command_result result = run_list("[{\"ids\": [909]}, {\"ids\": [909, 452, 449]},"
+                                     " {\"ids\": [1, 2, 3, 4, 5, 6, 7, 8]}]",
+                                     "--capacity 8 --json");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(tokens_of(output_at(&json, i)), tokens[i]);
+        ck_assert_str_eq(text_of(output_at(&json, i), "stop"), "length");
+    }
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* `text` as often as `count` says, as a list. */
+static void make_list(char *list, int count)
+{
+    strcpy(list, "[\"Once\"");
+    for (int i = 1; i < count; i++)
+        strcat(list, ",\"Once\"");
+    strcat(list, "]");
+}
+
+START_TEST(sixteen_are_one_launch)
+{
+    char list[400];
+    make_list(list, 16);
+    command_result result = run_list(list, "--max-tokens 5 --json");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert_int_eq((int)json_number(&json, "launches"), 1);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "outputs")), 16);
+    for (int i = 1; i < 16; i++)
+        check_same(output_at(&json, i), output_at(&json, 0));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(seventeen_are_too_many)
+{
+    char list[400];
+    make_list(list, 17);
+    command_result result = run_list(list, "");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "holds 17 prompts; one launch makes 1 to 16 replies"));
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+typedef struct refusal {
+    const char *list, *message;
+} refusal;
+
+static const refusal refusals[] = {
+    {"[]", "holds 0 prompts"},
+    {"{\"text\": \"a\"}", "is not a JSON array of prompts"},
+    {"[\"a\",]", "not valid JSON"},
+    {"[\"a\"] []", "not valid JSON"},
+    {"[\"a\", 3]", "[1]: must be a string or an object"},
+    {"[\"a\", null]", "[1]: must be a string or an object"},
+    {"[[\"a\"]]", "[0]: must be a string or an object"},
+    {"[{}]", "[0]: one of \"text\" and \"ids\" is needed"},
+    {"[{\"text\": \"a\", \"ids\": [1]}]", "[0]: only one of \"text\" and \"ids\""},
+    {"[{\"text\": \"a\", \"top-k\": 1}]", "[0]: unknown key \"top-k\"; a prompt has text or ids, "},
+    {"[{\"prompt\": \"a\"}]", "[0]: unknown key \"prompt\""},
+    {"[{\"text\": \"a\", \"capacity\": 9}]", "unknown key \"capacity\""},
+    {"[{\"text\": \"a\", \"text\": \"b\"}]", "stands twice"},
+    {"[{\"text\": 1}]", "[0].text: must be a string"},
+    {"[{\"text\": null}]", "[0].text: must be a string"},
+    {"[{\"ids\": \"1,2\"}]", "[0].ids: must be an array"},
+    {"[{\"ids\": [1, -1]}]", "[0].ids[1]: must be between 0 and"},
+    {"[{\"ids\": [1.5]}]", "[0].ids[0]: must be a whole number"},
+    {"[{\"ids\": []}]", "0 tokens are too few"},
+    {"[\"a\", {\"ids\": [913]}]", "requests[1]: prompt: token 0 is 913"},
+    {"[{\"text\": \"a\", \"max_tokens\": 0}]", "[0].max_tokens: must be between 1 and"},
+    {"[{\"text\": \"a\", \"max_tokens\": \"9\"}]", "[0].max_tokens: must be a whole number"},
+    {"[{\"text\": \"a\", \"temperature\": -0.5}]", "[0].temperature: must be between 0 and 1000"},
+    {"[{\"text\": \"a\", \"temperature\": true}]", "[0].temperature: must be a number"},
+    {"[{\"text\": \"a\", \"top_k\": -1}]", "[0].top_k: must be between 0 and"},
+    {"[{\"text\": \"a\", \"top_p\": 1.5}]", "[0].top_p: must be between 0 and 1"},
+    {"[{\"text\": \"a\", \"seed\": -1}]", "[0].seed: must be between 0 and"},
+    {"[{\"text\": \"a\", \"seed\": 9007199254740992}]", "[0].seed: must be between 0 and"},
+    {"[{\"text\": \"a\", \"ignore_eos\": 1}]", "[0].ignore_eos: must be true or false"},
+};
+
+START_TEST(refuses)
+{
+    command_result result = run_list(refusals[_i].list, "");
+    ck_assert_msg(result.code == 2, "%s: exit %d", refusals[_i].list, result.code);
+    ck_assert_msg(strstr(result.err, refusals[_i].message) != NULL, "%s: %s", refusals[_i].list,
+                  result.err);
+    ck_assert_ptr_nonnull(strstr(result.err, "prompts.json"));
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(refuses_a_sampler_beside_sample)
+{
+    command_result result = run_list("[\"a\", {\"text\": \"a\", \"top_p\": 0.5}]", "--sample");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "prompt 1 has temperature"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(refuses_a_prompt_beyond_the_capacity)
+{
+    command_result result = run_list("[\"Once\", {\"ids\": [1, 2, 3]}]", "--capacity 2");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "requests[1]: prompt: 3 tokens are more than the 2"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(refuses_a_list_that_is_not_there)
+{
+    command_result result =
+        command_runf("run %s --device cpu --prompts /nowhere", model_path("tales-5m"));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "/nowhere"));
+    command_clear(&result);
+}
+END_TEST
+
+/* ---- schedules and configs ------------------------------------------------------------------- */
+
+/* The schedule of two sequences, on two queues. */
+static const char *schedule_for_two(void)
+{
+    static char path[200];
+    char line[4000];
+    snprintf(path, sizeof path, "%s/two.mls", scratch_folder());
+    snprintf(line, sizeof line,
+             "%s/megalith lower %s --target cpu:2 --capacity 64 --sequences 2 -o %s",
+             MGL_BINARY_DIR, model_path("tales-5m"), path);
+    ck_assert_int_eq(system(line), 0);
+    return path;
+}
+
+START_TEST(a_schedule_runs_as_many_as_it_says)
+{
+    char flags[300];
+    snprintf(flags, sizeof flags, "--schedule %s --max-tokens 3", schedule_for_two());
+    command_result two = run_list("[\"Once\", {\"ids\": [909, 452]}]", flags);
+    command_result more = run_list("[\"Once\", \"Once\", \"Once\"]", flags);
+    ck_assert_msg(two.code == 0, "%s", two.err);
+    ck_assert_ptr_nonnull(strstr(two.out, "prompt 1: length, 3 tokens"));
+    ck_assert_int_eq(more.code, 2);
+    ck_assert_ptr_nonnull(strstr(more.err, "two.mls: runs 2 sequences at most in a launch"));
+    command_clear(&two);
+    command_clear(&more);
+}
+END_TEST
+
+/* An epoch has a row for each sequence at least. */
+START_TEST(a_config_with_too_few_rows)
+{
+    char flags[300];
+    snprintf(flags, sizeof flags, "--config %s",
+             scratch_file("rows.json", "{\"schema\": \"megalith.config/1\", \"rows\": 2}"));
+    command_result result = run_list("[\"Once\", \"Once\", \"Once\"]", flags);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "3 sequences: a launch has 1 to rows (2) of them"));
+    command_clear(&result);
+}
+END_TEST
+
+/* ---- without a tokenizer --------------------------------------------------------------------- */
+
+/* A model without tokenizer.json, in the scratch folder. */
+static const char *bare_model(void)
+{
+    static char path[200];
+    char line[4000];
+    snprintf(path, sizeof path, "%s/bare", scratch_folder());
+    snprintf(line, sizeof line,
+             "mkdir -p %s && ln -sf %s/*.json %s/*.safetensors %s && rm -f "
+             "%s/tokenizer.json",
+             path, model_path("llama3-rope"), model_path("llama3-rope"), path, path);
+    ck_assert_int_eq(system(line), 0);
+    return path;
+}
+
+START_TEST(ids_in_and_ids_out)
+{
+    command_result result = command_runf(
+        "run %s --device cpu --max-tokens 3 --prompts %s", bare_model(),
+        scratch_file("ids.json", "[{\"ids\": [909, 452]}, {\"ids\": [909, 452, 449]}]"));
+    int ids[6];
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    int read = sscanf(result.out,
+                      "==> prompt 0: length, 3 tokens <==\n%d %d %d\n\n"
+                      "==> prompt 1: length, 3 tokens <==\n%d %d %d\n",
+                      &ids[0], &ids[1], &ids[2], &ids[3], &ids[4], &ids[5]);
+    ck_assert_int_eq(read, 6);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_text_needs_a_tokenizer)
+{
+    command_result result =
+        command_runf("run %s --device cpu --prompts %s", bare_model(),
+                     scratch_file("texts.json", "[{\"ids\": [909]}, \"Once\"]"));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "tokenizer"));
+    command_clear(&result);
+}
+END_TEST
+
+/* ---- interruptions --------------------------------------------------------------------------- */
+
+static const char endless[] = "[\"Once\", \"There\"]";
+
+/* Starts replies without end, and interrupts them. */
+static command_result interrupt_after(useconds_t time, const char *flags)
+{
+    char line[3000];
+    snprintf(line, sizeof line,
+             "run %s --device cpu --prompts %s --ignore-eos --max-tokens 1000 %s",
+             model_path("tales-5m"), scratch_file("endless.json", endless), flags);
+    command running = command_start(line);
+    command_await_handler(&running);
+    usleep(time);
+    ck_assert_int_eq(kill(running.pid, SIGINT), 0);
+    return command_end(&running);
+}
+
+/* At whatever moment it comes, one whole object with what was said so far of all. */
+START_TEST(interrupted_with_json)
+{
+    command_result result = interrupt_after((useconds_t)_i * 40000, "--json");
+    ck_assert_int_eq(result.code, 130);
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "outputs")), 2);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(text_of(output_at(&json, i), "stop"), "interrupted");
+        ck_assert_int_lt(tokens_of(output_at(&json, i)), 1000);
+    }
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(interrupted_with_headers)
+{
+    command_result result = interrupt_after((useconds_t)_i * 40000, "");
+    ck_assert_int_eq(result.code, 130);
+    ck_assert_ptr_nonnull(strstr(result.out, "==> prompt 0: interrupted, "));
+    ck_assert_ptr_nonnull(strstr(result.out, "==> prompt 1: interrupted, "));
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli prompts");
+    TCase *tests = tcase_create("prompts");
+    tcase_set_timeout(tests, 100);
+    tcase_add_loop_test(tests, each_is_as_alone, 0, 3);
+    tcase_add_test(tests, json_of_a_batch);
+    tcase_add_test(tests, json_of_one_reply_has_outputs);
+    tcase_add_test(tests, texts_under_their_headers);
+    tcase_add_test(tests, a_list_of_one_has_its_header);
+    tcase_add_test(tests, flags_are_the_defaults);
+    tcase_add_test(tests, a_seed_samples);
+    tcase_add_test(tests, the_capacity_ends_them);
+    tcase_add_test(tests, sixteen_are_one_launch);
+    tcase_add_test(tests, seventeen_are_too_many);
+    tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_test(tests, refuses_a_sampler_beside_sample);
+    tcase_add_test(tests, refuses_a_prompt_beyond_the_capacity);
+    tcase_add_test(tests, refuses_a_list_that_is_not_there);
+    tcase_add_test(tests, a_schedule_runs_as_many_as_it_says);
+    tcase_add_test(tests, a_config_with_too_few_rows);
+    tcase_add_test(tests, ids_in_and_ids_out);
+    tcase_add_test(tests, a_text_needs_a_tokenizer);
+    tcase_add_loop_test(tests, interrupted_with_json, 0, 4);
+    tcase_add_loop_test(tests, interrupted_with_headers, 0, 4);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,151 @@
+/* What of the benchmark needs no device: what it refuses, its gate, and how it splits attention. */
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#include "eval/baseline.h"
+#include "eval/bench.h"
+#include "eval/reference.h"
+
+static mgl_bench_request request_of(const char *shape)
+{
+    mgl_error err;
+    mgl_bench_request request = {
+        .dtype = MGL_BF16, .batch = 1, .tokens = 32, .samples = 21, .seed = 1};
+    ck_assert_int_eq(mgl_synthetic_find_shape(shape, &request.config, &err), MGL_OK);
+    return request;
+}
+
+START_TEST(every_shape_is_accepted)
+{
+    static const char *const shapes[] = {"llama-1b", "llama-3b", "llama-8b", "smollm2-135m"};
+    mgl_error err;
+    mgl_bench_request request = request_of(shapes[_i]);
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+}
+END_TEST
+
+START_TEST(the_model_has_so_many_positions)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("smollm2-135m");
+    request.context = 8192 - 33;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+    request.context++;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    request.context = INT32_MAX;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+}
+END_TEST
+
+START_TEST(batches_have_one_to_sixteen_sequences)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("llama-1b");
+    request.batch = 16;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+    request.batch = 17;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    request.batch = 0;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+}
+END_TEST
+
+START_TEST(heads_that_fill_no_warp_are_refused)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("llama-1b");
+    request.config.geometry.head_dim = 96;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "head_dim");
+}
+END_TEST
+
+/* ---- the gate ------------------------------------------------------------------------------- */
+
+START_TEST(small_errors_pass)
+{
+    mgl_error err;
+    mgl_bench_accuracy accuracy = {.machine_error = 1.9e-2, .baseline_error = 4.9e-2};
+    ck_assert_int_eq(mgl_bench_judge(&accuracy, &err), MGL_OK);
+}
+END_TEST
+
+START_TEST(large_errors_fail)
+{
+    mgl_error err;
+    mgl_bench_accuracy machine = {.machine_error = 2.1e-2, .baseline_error = 1e-3};
+    mgl_bench_accuracy baseline = {.machine_error = 1e-3, .baseline_error = 5.1e-2};
+    ck_assert_int_eq(mgl_bench_judge(&machine, &err), MGL_GATE);
+    ck_assert_ptr_nonnull(strstr(err.message, "machine"));
+    ck_assert_int_eq(mgl_bench_judge(&baseline, &err), MGL_GATE);
+    ck_assert_ptr_nonnull(strstr(err.message, "baseline"));
+}
+END_TEST
+
+START_TEST(what_is_not_a_number_fails)
+{
+    mgl_error err;
+    mgl_bench_accuracy accuracy = {.machine_error = (double)NAN, .baseline_error = 0};
+    ck_assert_int_eq(mgl_bench_judge(&accuracy, &err), MGL_GATE);
+}
+END_TEST
+
+START_TEST(the_distance_is_relative)
+{
+    const float a[] = {3, 4.5f}, b[] = {3, 4};
+    ck_assert_double_eq_tol(mgl_reference_distance(a, b, 2), 0.1, 1e-9);
+    ck_assert_double_eq(mgl_reference_distance(b, b, 2), 0);
+}
+END_TEST
+
+START_TEST(the_distance_of_what_is_not_a_number_is_infinite)
+{
+    const float a[] = {NAN, 4}, b[] = {3, 4}, zero[] = {0, 0};
+    ck_assert(isinf(mgl_reference_distance(a, b, 2)));
+    ck_assert(isinf(mgl_reference_distance(zero, zero, 2)));
+}
+END_TEST
+
+/* ---- splits of the baseline's attention ------------------------------------------------------ */
+
+START_TEST(short_contexts_are_not_split)
+{
+    ck_assert_int_eq(mgl_baseline_choose_splits(1, 1, 8, 132), 1);
+    ck_assert_int_eq(mgl_baseline_choose_splits(256, 1, 8, 132), 1);
+    ck_assert_int_eq(mgl_baseline_choose_splits(257, 1, 8, 132), 2);
+}
+END_TEST
+
+START_TEST(long_contexts_fill_the_device)
+{
+    ck_assert_int_eq(mgl_baseline_choose_splits(8224, 1, 8, 132), 33);
+    ck_assert_int_eq(mgl_baseline_choose_splits(131072, 1, 8, 132), 66);
+    ck_assert_int_eq(mgl_baseline_choose_splits(131072, 16, 8, 132), 4);
+    ck_assert_int_eq(mgl_baseline_choose_splits(131072, 16, 64, 132), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bench");
+    TCase *tests = tcase_create("bench");
+    tcase_add_loop_test(tests, every_shape_is_accepted, 0, 4);
+    tcase_add_test(tests, the_model_has_so_many_positions);
+    tcase_add_test(tests, batches_have_one_to_sixteen_sequences);
+    tcase_add_test(tests, heads_that_fill_no_warp_are_refused);
+    tcase_add_test(tests, small_errors_pass);
+    tcase_add_test(tests, large_errors_fail);
+    tcase_add_test(tests, what_is_not_a_number_fails);
+    tcase_add_test(tests, the_distance_is_relative);
+    tcase_add_test(tests, the_distance_of_what_is_not_a_number_is_infinite);
+    tcase_add_test(tests, short_contexts_are_not_split);
+    tcase_add_test(tests, long_contexts_fill_the_device);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

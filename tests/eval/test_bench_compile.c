@@ -1,0 +1,70 @@
+/* NVRTC compiles the benchmark's kernels for every architecture that we name and for the shapes that
+ * it knows; no device is needed. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eval/device.h"
+
+enum { SKIP = 77 };
+
+#define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
+
+static const char *const archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"};
+static const char *const shapes[] = {"llama-1b", "llama-3b", "llama-8b", "smollm2-135m"};
+
+static void compile(const mgl_geometry *geometry, const char *arch)
+{
+    mgl_error err;
+    mgl_cuda_image image;
+    ok(mgl_bench_compile(geometry, arch, &image, &err), err);
+    ck_assert_msg(!memcmp(image.bytes, "\177ELF", 4), "not machine code");
+    printf("%s: %zu bytes, %.1f s\n", arch, image.length, image.compile_s);
+#define MGL_X(id, name, block)                                                                     \
+    ck_assert_msg(memmem(image.bytes, image.length, #name, sizeof #name), "no kernel " #name);
+    MGL_BENCH_KERNELS(MGL_X)
+#undef MGL_X
+    mgl_cuda_image_clear(&image);
+}
+
+START_TEST(every_architecture_compiles)
+{
+    mgl_error err;
+    mgl_config config;
+    ok(mgl_synthetic_find_shape(shapes[_i % 4], &config, &err), err);
+    compile(&config.geometry, archs[_i]);
+}
+END_TEST
+
+/* The smallest and the largest head, alone and with the most queries that share it. */
+START_TEST(every_head_compiles)
+{
+    static const mgl_geometry odd[] = {{64, 1, 2, 2, 16, 64, 64, 1e-5f},
+                                       {64, 1, 8, 1, 256, 64, 64, 1e-5f},
+                                       {64, 1, 8, 1, 128, 64, 64, 1e-5f},
+                                       {64, 1, 3, 1, 32, 64, 64, 1e-5f}};
+    compile(&odd[_i], "sm_90a");
+}
+END_TEST
+
+int main(void)
+{
+    mgl_cuda_probe probe;
+    mgl_cuda_get_probe(&probe);
+    if (!probe.nvrtc) {
+        printf("SKIPPED bench_compile: nothing was compiled: %s\n", probe.nvrtc_reason);
+        return SKIP;
+    }
+    TCase *tests = tcase_create("bench_compile");
+    tcase_set_timeout(tests, 300);
+    tcase_add_loop_test(tests, every_architecture_compiles, 0, 6);
+    tcase_add_loop_test(tests, every_head_compiles, 0, 4);
+    Suite *suite = suite_create("bench_compile");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

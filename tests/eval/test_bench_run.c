@@ -1,0 +1,79 @@
+/* The benchmark on a device, with models small enough for a test: that machine, baseline and
+ * reference agree, with an empty cache and a filled one, for one sequence and for several. How fast
+ * they are is not tested. */
+#include <check.h>
+#include <stdio.h>
+
+#include "eval/bench.h"
+#include "eval/cublas.h"
+#include "vm/cuda/cuda.h"
+
+enum { SKIP = 77 };
+
+static const mgl_config small = {
+    {256, 3, 8, 2, 64, 512, 4001, 1e-5f}, 4096, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+
+static const struct {
+    int batch, context;
+} cases[] = {{1, 0}, {1, 1}, {1, 300}, {1, 3000}, {3, 0}, {3, 700}};
+enum { CASES = sizeof cases / sizeof *cases };
+
+START_TEST(machine_and_baseline_are_right)
+{
+    mgl_error err = {0};
+    mgl_bench_result result;
+    mgl_bench_request request = {.config = small,
+                                 .dtype = MGL_BF16,
+                                 .batch = cases[_i].batch,
+                                 .context = cases[_i].context,
+                                 .tokens = 8,
+                                 .samples = 3,
+                                 .seed = 1};
+    mgl_status status = mgl_bench_run(&request, NULL, NULL, &result, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    printf("batch %d, context %d: errors %.2e and %.2e, %.1f and %.1f us\n", request.batch,
+           request.context, result.accuracy.machine_error, result.accuracy.baseline_error,
+           result.machine.median, result.baseline.median);
+    ck_assert_double_gt(result.machine.median, 0);
+    ck_assert_double_gt(result.baseline.median, 0);
+    ck_assert_double_gt(result.stream.median, 0);
+}
+END_TEST
+
+START_TEST(samples_are_in_order)
+{
+    mgl_error err = {0};
+    mgl_bench_result result;
+    mgl_bench_request request = {
+        .config = small, .dtype = MGL_BF16, .batch = 1, .tokens = 4, .samples = 9, .seed = 2};
+    mgl_status status = mgl_bench_run(&request, NULL, NULL, &result, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    ck_assert_double_le(result.machine.p10, result.machine.median);
+    ck_assert_double_le(result.machine.median, result.machine.p90);
+}
+END_TEST
+
+int main(void)
+{
+    mgl_error err;
+    mgl_cuda_probe probe;
+    const mgl_cublas *cublas;
+    mgl_cuda_get_probe(&probe);
+    if (!probe.device_count || !probe.nvrtc || mgl_cublas_open(&cublas, &err)) {
+        printf("SKIPPED bench_run: no CUDA device, or no NVRTC or cuBLAS: %s%s\n",
+               probe.driver_reason, probe.nvrtc_reason);
+        return SKIP;
+    }
+    TCase *tests = tcase_create("bench_run");
+    tcase_set_timeout(tests, 240);
+    tcase_add_loop_test(tests, machine_and_baseline_are_right, 0, CASES);
+    tcase_add_test(tests, samples_are_in_order);
+    Suite *suite = suite_create("bench_run");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,344 @@
+/* Models without files: shapes, what their weights are like, and that the device's formula for tapes
+ * gives the bytes that packing gives. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "eval/filler.h"
+#include "eval/synthetic.h"
+#include "schedule/schedule.h"
+
+#define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
+
+/* Rows and columns that fill no group and no block. */
+static const mgl_config odd = {
+    {72, 2, 3, 1, 32, 500, 1213, 1e-5f}, 64, false, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+static const mgl_config small = {
+    {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+
+static mgl_graph *open_graph(const mgl_config *config, uint64_t seed)
+{
+    mgl_error err;
+    mgl_graph *graph;
+    ok(mgl_synthetic_open(config, seed, &graph, &err), err);
+    return graph;
+}
+
+static mgl_graph *open_shape(const char *name)
+{
+    mgl_error err;
+    mgl_config config;
+    ok(mgl_synthetic_find_shape(name, &config, &err), err);
+    return open_graph(&config, 1);
+}
+
+static mgl_program *lower(const mgl_graph *graph, int queues, mgl_dtype dtype)
+{
+    mgl_error err;
+    mgl_program *program;
+    mgl_schedule_config config;
+    mgl_target target = {.arch = "cpu", .queues = queues};
+    mgl_lower_options options = {dtype, 32, 2};
+    mgl_schedule_config_default(&config);
+    ok(mgl_schedule_lower(graph, &target, &options, &config, &program, &err), err);
+    return program;
+}
+
+/* ---- shapes --------------------------------------------------------------------------------- */
+
+/* The bytes that PERFORMANCE counts for these shapes, to the digits that it gives. */
+START_TEST(shapes_stream_what_they_should)
+{
+    static const struct {
+        const char *name;
+        double gigabytes;
+    } known[] = {{"llama-1b", 2.471}, {"llama-3b", 6.425}, {"llama-8b", 15.01}};
+    mgl_graph *graph = open_shape(known[_i].name);
+    double bytes = mgl_synthetic_streamed_bytes(graph, 1, 0);
+    ck_assert_double_eq_tol(bytes * 1e-9, known[_i].gigabytes, 0.0051);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(the_cache_is_streamed_too)
+{
+    mgl_graph *graph = open_shape("llama-1b");
+    double without = mgl_synthetic_streamed_bytes(graph, 1, 0);
+    double with = mgl_synthetic_streamed_bytes(graph, 3, 1000.5);
+    ck_assert_double_eq_tol(with - without, 3 * 1000.5 * 2 * 16 * 8 * 64 * 2, 1);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(smollm_is_tied_and_short)
+{
+    mgl_graph *graph = open_shape("smollm2-135m");
+    ck_assert(graph->tied);
+    ck_assert_int_eq(graph->max_positions, 8192);
+    ck_assert_float_eq(graph->inv_freq[0], 1.0f);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(an_unknown_shape_names_those_there_are)
+{
+    mgl_error err;
+    mgl_config config;
+    ck_assert_int_eq(mgl_synthetic_find_shape("llama-2b", &config, &err), MGL_USAGE);
+    ck_assert_str_eq(err.message, "unknown shape; there are llama-1b, llama-3b, llama-8b, "
+                                  "smollm2-135m");
+}
+END_TEST
+
+START_TEST(a_config_is_read_from_folder_or_file)
+{
+    mgl_error err;
+    mgl_config folder, file;
+    const char *path = MGL_SOURCE_DIR "/tests/models/tales-5m";
+    ok(mgl_synthetic_read_config(path, &folder, &err), err);
+    ok(mgl_synthetic_read_config(MGL_SOURCE_DIR "/tests/models/tales-5m/config.json", &file, &err),
+       err);
+    ck_assert_int_eq(folder.geometry.hidden, 256);
+    ck_assert_int_eq(file.geometry.layers, folder.geometry.layers);
+}
+END_TEST
+
+START_TEST(a_config_that_is_not_supported_is_refused)
+{
+    mgl_error err;
+    mgl_config config;
+    ck_assert_int_eq(mgl_synthetic_read_config(MGL_SOURCE_DIR "/tests/models/qwen3", &config, &err),
+                     MGL_BAD_INPUT);
+}
+END_TEST
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+static void read_floats(const mgl_graph *graph, int tensor, int64_t row, int64_t count, float *to)
+{
+    mgl_error err;
+    size_t elements = (size_t)(count * graph->tensors[tensor].cols);
+    uint16_t *bits = mgl_alloc(elements * sizeof *bits);
+    ok(graph->read(graph, tensor, row, count, bits, &err), err);
+    mgl_convert(to, MGL_F32, bits, MGL_BF16, elements);
+    mgl_free(bits);
+}
+
+/* Mean 0 and a spread of 1 / sqrt(inputs), to a factor of sqrt(2), so that activations keep their
+ * size; a value that bf16 rounds would differ between formats. */
+START_TEST(matrices_are_centred_and_scaled)
+{
+    enum { ROWS = 64, COLS = 2048 };
+    mgl_graph *graph = open_shape("llama-1b");
+    int tensor = mgl_graph_find_tensor(graph, "model.layers.3.self_attn.q_proj.weight");
+    float *values = mgl_alloc(ROWS * COLS * sizeof *values);
+    double sum = 0, squares = 0;
+    mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, tensor);
+    read_floats(graph, tensor, 100, ROWS, values);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        uint64_t element = (uint64_t)(100 * COLS + i);
+        ck_assert_float_eq(values[i], mgl_synthetic_value(&rule, element));
+        sum += (double)values[i];
+        squares += (double)values[i] * (double)values[i];
+    }
+    double mean = sum / (ROWS * COLS), spread = sqrt(squares / (ROWS * COLS)) * sqrt((double)COLS);
+    ck_assert_double_eq_tol(mean, 0, 3e-4);
+    ck_assert_double_gt(spread, 0.70);
+    ck_assert_double_lt(spread, 1.42);
+    mgl_free(values);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(norms_are_around_one)
+{
+    float values[64];
+    double sum = 0;
+    mgl_graph *graph = open_graph(&small, 1);
+    read_floats(graph, mgl_graph_find_tensor(graph, "model.norm.weight"), 0, 1, values);
+    for (int i = 0; i < 64; i++) {
+        ck_assert_float_ge(values[i], 0.5f);
+        ck_assert_float_lt(values[i], 1.5f);
+        sum += (double)values[i];
+    }
+    ck_assert_double_eq_tol(sum / 64, 1, 0.1);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Every value that a rule can give is one of f16 too: converting there and back changes nothing. */
+START_TEST(every_dtype_holds_the_same_values)
+{
+    mgl_graph *graph = open_shape("llama-8b");
+    for (int t = 0; t < graph->tensor_count; t++) {
+        mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, t);
+        for (int draw = 0; draw <= 508; draw++) {
+            float value = (float)(rule.offset + (draw >> rule.shift)) * rule.scale;
+            ck_assert_float_eq(mgl_bf16_to_f32(mgl_f32_to_bf16(value)), value);
+            ck_assert_float_eq(mgl_f16_to_f32(mgl_f32_to_f16(value)), value);
+        }
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(draws_use_all_their_range)
+{
+    int lowest = 508, highest = 0;
+    for (uint64_t i = 0; i < 10000000 && (lowest > 40 || highest < 468); i++) {
+        int draw = mgl_synthetic_draw(12345, i);
+        ck_assert(draw >= 0 && draw <= 508);
+        lowest = draw < lowest ? draw : lowest;
+        highest = draw > highest ? draw : highest;
+    }
+    ck_assert_int_le(lowest, 40);
+    ck_assert_int_ge(highest, 468);
+}
+END_TEST
+
+/* Seeds, tensors and caches draw from keys of their own. */
+START_TEST(no_two_tensors_are_alike)
+{
+    mgl_graph *one = open_graph(&small, 1), *two = open_graph(&small, 2);
+    uint64_t keys[64];
+    int count = 0;
+    for (int t = 0; t < one->tensor_count; t++)
+        keys[count++] = mgl_synthetic_tensor_rule(one, t).key;
+    for (int l = 0; l < 2; l++)
+        for (int value = 0; value < 2; value++)
+            keys[count++] = mgl_synthetic_cache_rule(one, l, value, 9).key;
+    keys[count++] = mgl_synthetic_tensor_rule(two, 0).key;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            ck_assert_uint_ne(keys[i], keys[j]);
+    mgl_graph_free(one);
+    mgl_graph_free(two);
+}
+END_TEST
+
+/* The mean of many values goes to 0 as their spread grows: attention keeps its size. */
+START_TEST(cached_values_grow_with_the_context)
+{
+    mgl_graph *graph = open_graph(&small, 1);
+    float none = mgl_synthetic_cache_rule(graph, 0, true, 0).scale;
+    ck_assert_float_eq(mgl_synthetic_cache_rule(graph, 0, true, 4).scale, none);
+    ck_assert_float_eq(mgl_synthetic_cache_rule(graph, 0, true, 1024).scale, 16 * none);
+    ck_assert_float_eq(mgl_synthetic_cache_rule(graph, 0, false, 1024).scale, none);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(cached_elements_are_numbered_apart)
+{
+    uint64_t one = mgl_synthetic_cached(0, 1, 2, 0, 64, 0),
+             two = mgl_synthetic_cached(1, 0, 2, 0, 64, 0);
+    ck_assert_uint_eq(one, 64ull << 20);
+    ck_assert_uint_eq(two, 2 * (64ull << 20));
+    ck_assert_uint_eq(mgl_synthetic_cached(0, 0, 2, (1 << 20) - 1, 64, 63), one - 1);
+}
+END_TEST
+
+/* ---- tapes ---------------------------------------------------------------------------------- */
+
+static void fill_segment(const mgl_program *program, const mgl_graph *graph,
+                         const mgl_segment *segment, uint16_t *tape)
+{
+    mgl_error err;
+    mgl_synthetic_segment block;
+    ok(mgl_filler_describe(program, graph, segment, &block, &err), err);
+    uint16_t *to = tape + segment->offset / (int64_t)sizeof *to;
+    for (int64_t i = 0; i < block.elements; i++)
+        to[i] = mgl_synthetic_tape(&block, i);
+}
+
+/* What the device computes element by element is what packing copies row by row. */
+START_TEST(made_tapes_are_packed_tapes)
+{
+    mgl_error err;
+    mgl_graph *graph = open_graph(_i ? &odd : &small, 3);
+    mgl_program *program = lower(graph, 3, MGL_BF16);
+    for (int q = 0; q < program->queue_count; q++) {
+        size_t bytes = (size_t)program->queues[q].tape_bytes;
+        uint16_t *packed = mgl_alloc_zero(bytes, 1), *made = mgl_alloc_zero(bytes, 1);
+        ok(mgl_pack_tape(program, graph, q, packed, &err), err);
+        const mgl_run *tasks = &program->queues[q].tasks;
+        for (int t = tasks->first; t < tasks->first + tasks->count; t++)
+            for (int s = 0; s < program->tasks[t].segments.count; s++)
+                fill_segment(program, graph,
+                             &program->segments[program->tasks[t].segments.first + s], made);
+        ck_assert_msg(!memcmp(made, packed, bytes), "queue %d differs", q);
+        mgl_free(packed);
+        mgl_free(made);
+    }
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(other_dtypes_are_not_made)
+{
+    mgl_error err;
+    mgl_synthetic_segment block;
+    mgl_graph *graph = open_graph(&small, 3);
+    mgl_program *program = lower(graph, 1, MGL_F32);
+    ck_assert_int_eq(mgl_filler_describe(program, graph, &program->segments[0], &block, &err),
+                     MGL_BAD_INPUT);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* The whole pipeline takes such a graph: validated, packed, and it decodes. */
+START_TEST(a_synthetic_model_decodes)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    const int32_t prompt[] = {5, 6, 7};
+    mgl_graph *graph = open_graph(&small, 4);
+    mgl_program *program = lower(graph, 2, MGL_BF16);
+    mgl_vm_options options = {.kind = MGL_VM_CPU};
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 20};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    bool differ = false;
+    for (int i = 1; i < 20; i++)
+        differ |= report.output[0][i] != report.output[0][0];
+    ck_assert_msg(differ, "one token over and over");
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("synthetic");
+    TCase *tests = tcase_create("synthetic");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, shapes_stream_what_they_should, 0, 3);
+    tcase_add_test(tests, the_cache_is_streamed_too);
+    tcase_add_test(tests, smollm_is_tied_and_short);
+    tcase_add_test(tests, an_unknown_shape_names_those_there_are);
+    tcase_add_test(tests, a_config_is_read_from_folder_or_file);
+    tcase_add_test(tests, a_config_that_is_not_supported_is_refused);
+    tcase_add_test(tests, matrices_are_centred_and_scaled);
+    tcase_add_test(tests, norms_are_around_one);
+    tcase_add_test(tests, every_dtype_holds_the_same_values);
+    tcase_add_test(tests, draws_use_all_their_range);
+    tcase_add_test(tests, no_two_tensors_are_alike);
+    tcase_add_test(tests, cached_values_grow_with_the_context);
+    tcase_add_test(tests, cached_elements_are_numbered_apart);
+    tcase_add_loop_test(tests, made_tapes_are_packed_tapes, 0, 2);
+    tcase_add_test(tests, other_dtypes_are_not_made);
+    tcase_add_test(tests, a_synthetic_model_decodes);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

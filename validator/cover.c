@@ -1,0 +1,99 @@
+/*
+ * What of a region the union of some boxes leaves uncovered. The region starts as one part; each
+ * box is cut out of the parts, and what a cut leaves are the slabs on its sides. Boxes of a buffer
+ * come sorted, so slices that stand side by side leave one part, not many.
+ */
+#include "validator/check.h"
+
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+
+static void add_part(mgl_cover *c, const mgl_region *part)
+{
+    if (mgl_grow((void **)&c->parts, &c->part_capacity, c->part_count, sizeof *part))
+        c->parts[c->part_count++] = *part;
+    else
+        c->check->no_memory = true;
+}
+
+/* Adds what of `part` lies outside `box`: the slabs on either side, dimension by dimension. */
+static void add_outside(mgl_cover *c, mgl_region part, const mgl_region *box, int rank)
+{
+    for (int d = 0; d < rank; d++) {
+        const mgl_range *cut = &box->ranges[d];
+        if (part.ranges[d].kind != MGL_RANGE_FIXED || cut->kind != MGL_RANGE_FIXED)
+            continue;
+        mgl_region slab = part;
+        if (part.ranges[d].lo < cut->lo) {
+            slab.ranges[d].hi = cut->lo;
+            add_part(c, &slab);
+            part.ranges[d].lo = cut->lo;
+        }
+        slab = part;
+        if (part.ranges[d].hi > cut->hi) {
+            slab.ranges[d].lo = cut->hi;
+            add_part(c, &slab);
+            part.ranges[d].hi = cut->hi;
+        }
+    }
+}
+
+/* Takes the box away from all parts. */
+static void subtract(mgl_cover *c, const mgl_region *box, int rank)
+{
+    size_t count = c->part_count, kept = 0;
+    if (!mgl_check_spend(c->check, count))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        mgl_region part = c->parts[i];
+        if (mgl_region_overlaps(&part, box, rank))
+            add_outside(c, part, box, rank);
+        else
+            c->parts[kept++] = part;
+        if (c->check->no_memory)
+            return;
+    }
+    /* What was added behind the old parts moves up to those that were kept. */
+    for (size_t i = count; i < c->part_count; i++)
+        c->parts[kept++] = c->parts[i];
+    c->part_count = kept;
+}
+
+bool mgl_cover_all(mgl_cover *cover, const bool *marked, const mgl_region *region)
+{
+    mgl_check *check = cover->check;
+    const mgl_program *p = check->program;
+    int rank = p->buffers[region->buffer].rank, count;
+    const int *boxes = mgl_boxes_overlapping(check, region, &count);
+    cover->part_count = 0;
+    add_part(cover, region);
+    for (int i = 0; i < count && cover->part_count > 0 && mgl_check_goes_on(check); i++)
+        if (marked[boxes[i]])
+            subtract(cover, &p->regions[check->boxes.boxes[boxes[i]].region], rank);
+    return cover->part_count == 0;
+}
+
+void mgl_cover_witness(const mgl_cover *cover, const char *what)
+{
+    mgl_check *check = cover->check;
+    for (size_t i = 0; i < cover->part_count && i < 8; i++) {
+        const mgl_region *part = &cover->parts[i];
+        const mgl_buffer *buffer = &check->program->buffers[part->buffer];
+        mgl_text text = {0};
+        for (int d = 0; d < buffer->rank; d++) {
+            const mgl_range *range = &part->ranges[d];
+            if (range->kind == MGL_RANGE_FIXED)
+                mgl_text_format(&text, "%s%" PRId64 ":%" PRId64, d ? "," : "", range->lo,
+                                range->hi);
+            else
+                mgl_text_format(&text, "%s:rows", d ? "," : "");
+        }
+        if (text.failed)
+            check->no_memory = true;
+        else
+            mgl_check_witness(check, "%s: %.48s[%s]", what, buffer->name, text.bytes);
+        mgl_text_clear(&text);
+    }
+}

@@ -1,0 +1,371 @@
+/*
+ * See words.h for the idea. While a task runs, memory is as it would be if all its stores were seen
+ * at once; `hidden` keeps what was there before. Afterwards the two change places, piece by piece.
+ */
+#include "vm/cpu/words.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { GRANULE = 16 }; /* bytes that come into sight together */
+
+/* Who wrote 16 bytes last; task -1: nobody since the clear. */
+struct label {
+    int task, epoch;
+};
+
+/* A flagged buffer; all NULL for others. */
+struct sheet {
+    struct label *labels; /* of each granule of all sets */
+    char *hidden;         /* (bytes of all sets) stores out of sight; before: what memory held */
+};
+
+/* Contiguous stores that come into sight together. */
+struct piece {
+    int buffer;
+    size_t lo, hi; /* bytes of the buffer, all sets */
+    int queue, task, epoch;
+    uint32_t clock; /* of the queue when it stored */
+};
+
+struct mgl_words {
+    const mgl_machine *machine;
+    const mgl_shadow *shadow;
+    struct sheet *sheets; /* (buffers) */
+    struct piece *pieces; /* out of sight; those of the running task last */
+    size_t piece_capacity;
+    int piece_count, shown_until; /* pieces before this one belong to tasks that have run */
+    uint64_t random;
+};
+
+static const struct label nobody = {-1, -1};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static bool is_flagged(const mgl_program *p, int buffer)
+{
+    for (int i = 0; i < p->region_count; i++)
+        if (p->regions[i].buffer == buffer && p->regions[i].flag)
+            return true;
+    return p->buffers[buffer].sets > 1;
+}
+
+static size_t bytes_of(const mgl_words *words, int buffer)
+{
+    const mgl_buffer *b = &words->machine->program->buffers[buffer];
+    return mgl_buffer_bytes(b) * (size_t)b->sets;
+}
+
+static bool open_sheets(mgl_words *words)
+{
+    const mgl_program *p = words->machine->program;
+    for (int i = 0; i < p->buffer_count; i++) {
+        struct sheet *sheet = &words->sheets[i];
+        if (!is_flagged(p, i))
+            continue;
+        size_t bytes = bytes_of(words, i);
+        sheet->labels = mgl_alloc((bytes / GRANULE + 1) * sizeof *sheet->labels);
+        sheet->hidden = mgl_alloc(bytes);
+        if (!sheet->labels || !sheet->hidden)
+            return false;
+    }
+    return true;
+}
+
+mgl_status mgl_words_open(const mgl_machine *machine, const mgl_shadow *shadow, mgl_words **out,
+                          mgl_error *err)
+{
+    const mgl_program *p = machine->program;
+    mgl_words *words = mgl_alloc_zero(1, sizeof *words);
+    if (!words)
+        return mgl_fail_memory(err, sizeof *words);
+    words->machine = machine;
+    words->shadow = shadow;
+    words->sheets = mgl_alloc_zero((size_t)p->buffer_count, sizeof *words->sheets);
+    if (!words->sheets || !open_sheets(words)) {
+        mgl_words_close(words);
+        return mgl_fail_memory(err, 0);
+    }
+    *out = words;
+    return MGL_OK;
+}
+
+void mgl_words_close(mgl_words *words)
+{
+    if (!words)
+        return;
+    for (int i = 0; words->sheets && i < words->machine->program->buffer_count; i++) {
+        mgl_free(words->sheets[i].labels);
+        mgl_free(words->sheets[i].hidden);
+    }
+    mgl_free(words->sheets);
+    mgl_free(words->pieces);
+    mgl_free(words);
+}
+
+void mgl_words_reset(mgl_words *words, uint64_t seed)
+{
+    const mgl_program *p = words->machine->program;
+    words->piece_count = words->shown_until = 0;
+    words->random = seed;
+    for (int i = 0; i < p->buffer_count; i++)
+        for (size_t g = 0; words->sheets[i].labels && g <= bytes_of(words, i) / GRANULE; g++)
+            words->sheets[i].labels[g] = nobody;
+}
+
+bool mgl_words_has(const mgl_words *words, int buffer)
+{
+    return words->sheets[buffer].labels != NULL;
+}
+
+/* ---- regions -------------------------------------------------------------------------------- */
+
+static const mgl_task *task_of(const mgl_words *words, int q)
+{
+    return &words->machine->program->tasks[mgl_machine_task(words->machine, q)];
+}
+
+/* Where the set of a buffer begins that the next task of queue q means: its epoch's, or the one that
+ * a clear resets, the next epoch's. */
+static size_t set_of(const mgl_words *words, int q, int buffer)
+{
+    const mgl_buffer *b = &words->machine->program->buffers[buffer];
+    int clear = task_of(words, q)->op == MGL_OP_CLEAR;
+    return (size_t)((words->machine->queues[q].epoch + clear) % b->sets) * mgl_buffer_bytes(b);
+}
+
+/* A region of a task as runs of bytes, contiguous in the last dimension. */
+struct runs {
+    size_t base;  /* byte of the buffer where its last dimension begins, in the first row */
+    size_t bytes; /* of a run */
+    int64_t count;
+    int64_t counts[MGL_MAX_RANK]; /* 1 in the last dimension and beyond the rank */
+    size_t strides[MGL_MAX_RANK]; /* bytes */
+};
+
+/* The region in the next task of queue q: this epoch's rows, or for a clear all. */
+static struct runs runs_of(const mgl_words *words, int q, const mgl_region *region)
+{
+    const mgl_buffer *b = &words->machine->program->buffers[region->buffer];
+    bool clears = task_of(words, q)->op == MGL_OP_CLEAR;
+    struct runs runs = {.base = set_of(words, q, region->buffer), .count = 1};
+    for (int i = 0; i < MGL_MAX_RANK; i++) {
+        const mgl_range *range = &region->ranges[i];
+        bool part = range->kind == MGL_RANGE_FIXED;
+        int64_t lo = part ? range->lo : 0;
+        int64_t hi = part     ? range->hi
+                     : clears ? b->extents[i].count
+                              : words->machine->queues[q].rows.rows;
+        runs.counts[i] = 1;
+        if (i >= b->rank)
+            continue;
+        runs.strides[i] = (size_t)mgl_buffer_stride(b, i) * mgl_dtype_size(b->dtype);
+        runs.base += (size_t)lo * runs.strides[i];
+        runs.bytes = (size_t)(hi - lo) * runs.strides[i];
+        if (i < b->rank - 1)
+            runs.count *= runs.counts[i] = hi - lo;
+    }
+    return runs;
+}
+
+/* Bytes [*lo, *hi) of the buffer that run i covers. */
+static void bytes_of_run(const struct runs *runs, int64_t i, size_t *lo, size_t *hi)
+{
+    *lo = runs->base;
+    for (int dim = MGL_MAX_RANK - 1; dim >= 0; dim--) {
+        *lo += (size_t)(i % runs->counts[dim]) * runs->strides[dim];
+        i /= runs->counts[dim];
+    }
+    *hi = *lo + runs->bytes;
+}
+
+/* The first label of bytes [lo, hi) that is not of the epoch (-1: that nobody wrote), or NULL. */
+static const struct label *other_label(const mgl_words *words, int buffer, size_t lo, size_t hi,
+                                       int epoch)
+{
+    const struct label *labels = words->sheets[buffer].labels;
+    for (size_t g = lo / GRANULE; g < (hi + GRANULE - 1) / GRANULE; g++)
+        if (labels[g].epoch != epoch)
+            return &labels[g];
+    return NULL;
+}
+
+static void write_labels(mgl_words *words, int buffer, size_t lo, size_t hi, struct label label)
+{
+    struct label *labels = words->sheets[buffer].labels;
+    for (size_t g = lo / GRANULE; g < (hi + GRANULE - 1) / GRANULE; g++)
+        labels[g] = label;
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+int mgl_words_hidden(const mgl_words *words)
+{
+    return words->piece_count;
+}
+
+mgl_stale mgl_words_show(mgl_words *words, int i)
+{
+    struct piece piece = words->pieces[i];
+    char *memory = words->machine->buffers[piece.buffer];
+    const struct label *before = other_label(words, piece.buffer, piece.lo, piece.hi, -1);
+    mgl_stale stale = {.buffer = piece.buffer, .task = piece.task, .epoch = piece.epoch};
+    words->pieces[i] = words->pieces[--words->piece_count];
+    words->shown_until = words->piece_count;
+    if (before) {
+        stale.kind = before->epoch == piece.epoch ? MGL_WRITTEN_TWICE : MGL_NOT_CLEARED;
+        stale.other = before->task;
+        stale.other_epoch = before->epoch;
+        return stale;
+    }
+    memcpy(memory + piece.lo, words->sheets[piece.buffer].hidden + piece.lo, piece.hi - piece.lo);
+    write_labels(words, piece.buffer, piece.lo, piece.hi, (struct label){piece.task, piece.epoch});
+    return stale;
+}
+
+/* Whether a task of queue q touches the set of a piece. */
+static bool touches(const mgl_words *words, int q, const mgl_run *run, const struct piece *piece)
+{
+    const mgl_program *p = words->machine->program;
+    size_t set = set_of(words, q, piece->buffer);
+    if (piece->lo < set || piece->lo >= set + mgl_buffer_bytes(&p->buffers[piece->buffer]))
+        return false;
+    for (int i = run->first; i < run->first + run->count; i++)
+        if (p->regions[i].buffer == piece->buffer)
+            return true;
+    return false;
+}
+
+/* Brings into sight what the next task of queue q touches and comes after. */
+static mgl_stale show_ordered(mgl_words *words, int q)
+{
+    const mgl_task *task = task_of(words, q);
+    for (int i = words->piece_count - 1; i >= 0; i--) {
+        const struct piece *piece = &words->pieces[i];
+        if (!mgl_shadow_is_after(words->shadow, q, piece->queue, piece->clock) ||
+            !(touches(words, q, &task->in, piece) || touches(words, q, &task->out, piece)))
+            continue;
+        mgl_stale stale = mgl_words_show(words, i);
+        if (stale.kind != MGL_NO_STALE)
+            return stale;
+    }
+    return (mgl_stale){.kind = MGL_NO_STALE};
+}
+
+/* splitmix64, as in explore.c, of a state of its own. */
+static uint64_t next_random(mgl_words *words)
+{
+    uint64_t z = words->random += 0x9E3779B97F4A7C15;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
+    z = (z ^ z >> 27) * 0x94D049BB133111EB;
+    return z ^ z >> 31;
+}
+
+static bool add_piece(mgl_words *words, int q, int buffer, size_t lo, size_t hi)
+{
+    const mgl_machine *m = words->machine;
+    if (lo == hi)
+        return true;
+    if (!mgl_grow((void **)&words->pieces, &words->piece_capacity, (size_t)words->piece_count,
+                  sizeof *words->pieces))
+        return false;
+    words->pieces[words->piece_count++] = (struct piece){buffer,
+                                                         lo,
+                                                         hi,
+                                                         q,
+                                                         mgl_machine_task(m, q),
+                                                         m->queues[q].epoch,
+                                                         mgl_shadow_clock(words->shadow, q)};
+    memcpy(words->sheets[buffer].hidden + lo, (char *)m->buffers[buffer] + lo, hi - lo);
+    return true;
+}
+
+/* Two pieces of each run, cut anywhere. */
+static bool add_pieces(mgl_words *words, int q, const mgl_region *region)
+{
+    struct runs runs = runs_of(words, q, region);
+    for (int64_t i = 0; i < runs.count; i++) {
+        size_t lo, hi;
+        bytes_of_run(&runs, i, &lo, &hi);
+        size_t cut = lo + next_random(words) % ((hi - lo) / GRANULE + 1) * GRANULE;
+        if (!add_piece(words, q, region->buffer, lo, cut) ||
+            !add_piece(words, q, region->buffer, cut, hi))
+            return false;
+    }
+    return true;
+}
+
+void mgl_words_end(mgl_words *words)
+{
+    for (; words->shown_until < words->piece_count; words->shown_until++) {
+        const struct piece *piece = &words->pieces[words->shown_until];
+        char *memory = words->machine->buffers[piece->buffer];
+        char *hidden = words->sheets[piece->buffer].hidden;
+        for (size_t i = piece->lo; i < piece->hi; i++) {
+            char before = hidden[i];
+            hidden[i] = memory[i];
+            memory[i] = before;
+        }
+    }
+}
+
+/* ---- accesses ------------------------------------------------------------------------------- */
+
+/* What a task reads by flags must be of its epoch. */
+static mgl_stale check_reads(const mgl_words *words, int q)
+{
+    const mgl_machine *m = words->machine;
+    const mgl_run *run = &task_of(words, q)->in;
+    mgl_stale stale = {.task = mgl_machine_task(m, q), .epoch = m->queues[q].epoch};
+    for (int i = run->first; i < run->first + run->count; i++) {
+        const mgl_region *region = &m->program->regions[i];
+        struct runs runs = runs_of(words, q, region);
+        for (int64_t r = 0; region->flag && r < runs.count; r++) {
+            size_t lo, hi;
+            bytes_of_run(&runs, r, &lo, &hi);
+            const struct label *label = other_label(words, region->buffer, lo, hi, stale.epoch);
+            if (!label)
+                continue;
+            stale.kind = MGL_STALE_READ;
+            stale.buffer = region->buffer;
+            stale.other = label->task;
+            stale.other_epoch = label->epoch;
+            return stale;
+        }
+    }
+    return stale;
+}
+
+/* Labels what a task clears, or stores to a flagged buffer as if it were a plain one. */
+static void write_plainly(mgl_words *words, int q, const mgl_region *region)
+{
+    const mgl_machine *m = words->machine;
+    struct runs runs = runs_of(words, q, region);
+    struct label label = {mgl_machine_task(m, q), m->queues[q].epoch};
+    for (int64_t i = 0; i < runs.count; i++) {
+        size_t lo, hi;
+        bytes_of_run(&runs, i, &lo, &hi);
+        write_labels(words, region->buffer, lo, hi,
+                     task_of(words, q)->op == MGL_OP_CLEAR ? nobody : label);
+    }
+}
+
+bool mgl_words_begin(mgl_words *words, int q, mgl_stale *stale)
+{
+    const mgl_program *p = words->machine->program;
+    const mgl_run *run = &task_of(words, q)->out;
+    *stale = show_ordered(words, q);
+    if (stale->kind == MGL_NO_STALE)
+        *stale = check_reads(words, q);
+    for (int i = run->first; stale->kind == MGL_NO_STALE && i < run->first + run->count; i++) {
+        const mgl_region *region = &p->regions[i];
+        if (!mgl_words_has(words, region->buffer))
+            continue;
+        if (!region->flag)
+            write_plainly(words, q, region);
+        else if (!add_pieces(words, q, region))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,170 @@
+/*
+ * What queues exchange: rows of activations in f32 or 16 bits, ordered by counters (plain loads and
+ * stores) or flagged: a word of all ones is not written yet. Flag words are loaded and stored relaxed
+ * at gpu scope, and L2 keeps them (evict_last): they are read by every queue soon.
+ *
+ * A value never is all ones: rounding to 16 bits does not make 0xFFFF (NaN becomes 0x7FFF or the like),
+ * and an f32 NaN of all ones is stored as 0x7FFFFFFF.
+ */
+#ifndef MGL_DEVICE_EXCHANGE_CUH
+#define MGL_DEVICE_EXCHANGE_CUH
+
+#include "vm/cuda/device/copy.cuh"
+
+static __device__ __forceinline__ u64 keep_policy()
+{
+    u64 policy;
+#if __CUDA_ARCH__ >= 800
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    return policy;
+}
+
+static __device__ __forceinline__ uint4 load_words(const void *at, u64 policy)
+{
+    uint4 v;
+    asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(at), "l"(policy)
+                 : "memory");
+    return v;
+}
+
+static __device__ __forceinline__ void store_word(void *at, u32 word, u64 policy)
+{
+    asm volatile("st.relaxed.gpu.global.L2::cache_hint.u32 [%0], %1, %2;" ::"l"(at), "r"(word),
+                 "l"(policy)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void store_two_words(void *at, u32 first, u32 second, u64 policy)
+{
+    asm volatile("st.relaxed.gpu.global.L2::cache_hint.v2.u32 [%0], {%1, %2}, %3;" ::"l"(at),
+                 "r"(first), "r"(second), "l"(policy)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void store_four_words(void *at, u32 word, u64 policy)
+{
+    asm volatile(
+        "st.relaxed.gpu.global.L2::cache_hint.v4.u32 [%0], {%1, %1, %1, %1}, %2;" ::"l"(at),
+        "r"(word), "l"(policy)
+        : "memory");
+}
+
+static __device__ __forceinline__ bool is_written(uint4 v)
+{
+    return v.x != 0xFFFFFFFFu && v.y != 0xFFFFFFFFu && v.z != 0xFFFFFFFFu && v.w != 0xFFFFFFFFu;
+}
+
+/* 16 bytes of a flagged region, once they are written. */
+static __device__ __forceinline__ uint4 poll_words(const machine &m, const void *at, int operand,
+                                                   u64 policy)
+{
+    uint4 v = load_words(at, policy);
+    u64 since = 0;
+    for (u32 n = 1; !is_written(v); n++) {
+        if (n % POLLS == 0 &&
+            !(since = look_at_clock(m.launch, since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
+                                    (u32)operand, 1, 0)))
+            break;
+        v = load_words(at, policy);
+    }
+    return v;
+}
+
+static __device__ __forceinline__ u32 flag_bits(float value)
+{
+    u32 bits = __float_as_uint(value);
+    return bits == 0xFFFFFFFFu ? 0x7FFFFFFFu : bits;
+}
+
+/* Two values as 16-bit words, the first in the low half; round to nearest even. */
+static __device__ __forceinline__ u32 pack_pair(int dtype, float first, float second)
+{
+    u32 word;
+    if (dtype == DTYPE_BF16)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+    else
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+    return word;
+}
+
+/* Where (row, column) of a region is. */
+static __device__ __forceinline__ u8 *element_of(const view &v, int r, int column)
+{
+    return v.at + r * v.stride + column * (v.dtype == DTYPE_F32 ? 4 : 2);
+}
+
+/* Writes columns `column` and, if `both`, the next of row r. A flagged region has both. */
+static __device__ __forceinline__ void store_pair(const view &v, int r, int column, float first,
+                                                  float second, bool both, u64 policy)
+{
+    u8 *at = element_of(v, r, column);
+    if (v.dtype == DTYPE_F32) {
+        if (v.flag) {
+            store_two_words(at, flag_bits(first), flag_bits(second), policy);
+        } else {
+            ((float *)at)[0] = first;
+            if (both)
+                ((float *)at)[1] = second;
+        }
+    } else {
+        u32 word = pack_pair(v.dtype, first, second);
+        if (v.flag) {
+            store_word(at, word, policy);
+        } else {
+            ((u16 *)at)[0] = (u16)word;
+            if (both)
+                ((u16 *)at)[1] = (u16)(word >> 16);
+        }
+    }
+}
+
+/* Element (row, column) of a region that is not flagged, as f32. */
+static __device__ __forceinline__ float load_element(const view &v, int r, int column)
+{
+    const u8 *at = element_of(v, r, column);
+    if (v.dtype == DTYPE_F32)
+        return *(const float *)at;
+    u32 bits = *(const u16 *)at;
+    return v.dtype == DTYPE_BF16 ? bf16_float(bits) : f16_float(bits);
+}
+
+/* Threads that fetch_row takes for n columns, at least. */
+static __device__ __forceinline__ int fetch_threads(const view &v, int n)
+{
+    return v.flag ? (n + 3) / 4 / (v.dtype == DTYPE_F32 ? 1 : 2) : n;
+}
+
+/* Copies columns [column, column + n) of row r to shared memory as f32, by the consumer threads, the
+ * first part by thread `base` modulo their number; of a flagged region each 16 bytes once they are
+ * written. `index` is the operand's number. The caller needs a barrier behind it. */
+static __device__ __forceinline__ void fetch_row(const machine &m, const view &v, int index, int r,
+                                                 int column, int n, float *to, int base, u64 policy)
+{
+    int thread = (m.tid + THREADS - base % THREADS) % THREADS;
+    if (!v.flag) {
+        for (int i = thread; i < n; i += THREADS)
+            to[i] = load_element(v, r, column + i);
+        return;
+    }
+    const u8 *from = element_of(v, r, column);
+    int each = v.dtype == DTYPE_F32 ? 4 : 8;
+    for (int i = thread * each; i < n; i += THREADS * each) {
+        uint4 words = poll_words(m, from + i * (16 / each), index, policy);
+        float values[8];
+        if (v.dtype == DTYPE_F32)
+            format<DTYPE_F32>::unpack(words, values);
+        else if (v.dtype == DTYPE_BF16)
+            format<DTYPE_BF16>::unpack(words, values);
+        else
+            format<DTYPE_F16>::unpack(words, values);
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            if (j < each)
+                to[i + j] = values[j];
+    }
+}
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * Weights on their way to the device. Several threads each take the next piece, make it in one of
+ * the two halves of their pinned memory, and start its copy; while that runs they make the next
+ * piece in the other half. So making (packing, or reading and checking) and copying go on at once,
+ * and the slower of the two sets the pace.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "vm/cuda/machine.h"
+
+/* What one thread works with. */
+typedef struct lane {
+    void *stream;
+    void *halves[2]; /* pinned, as large as the largest piece */
+    void *events[2]; /* behind the copy out of each half */
+    bool busy[2];    /* such a copy was started */
+    int next;        /* half */
+} lane;
+
+typedef struct upload {
+    mgl_cuda_vm *vm;
+    const mgl_weights *weights;
+    lane lanes[MGL_MAX_THREADS];
+    int count; /* of lanes that are open */
+} upload;
+
+static mgl_status open_lane(const mgl_cu *cu, lane *l, size_t bytes, mgl_error *err)
+{
+    mgl_status status = mgl_cu_check(cu, cu->stream_create(&l->stream, MGL_CU_STREAM_NON_BLOCKING),
+                                     "making a stream", err);
+    for (int i = 0; i < 2 && !status; i++) {
+        status =
+            mgl_cu_check(cu, cu->pinned_alloc(&l->halves[i], bytes, MGL_CU_PINNED_PORTABLE_MAPPED),
+                         "allocating pinned memory", err);
+        if (!status)
+            status = mgl_cu_check(cu, cu->event_create(&l->events[i], MGL_CU_EVENT_DEFAULT),
+                                  "making an event", err);
+    }
+    return status;
+}
+
+/* Works on a lane that is half open. */
+static void close_lane(const mgl_cu *cu, lane *l)
+{
+    for (int i = 0; i < 2; i++) {
+        if (l->events[i])
+            cu->event_destroy(l->events[i]);
+        if (l->halves[i])
+            cu->pinned_free(l->halves[i]);
+    }
+    if (l->stream)
+        cu->stream_destroy(l->stream);
+}
+
+/* Where a piece goes. */
+static mgl_cu_address address_of(const mgl_cuda_vm *vm, const mgl_piece *piece)
+{
+    int queues = vm->vm.program->queue_count;
+    mgl_cu_address part =
+        piece->part < queues ? vm->tapes[piece->part] : vm->buffers[piece->part - queues];
+    return part + piece->offset;
+}
+
+/* Starts the copy of a half that was filled. */
+static mgl_status start_copy(const mgl_cu *cu, lane *l, int half, mgl_cu_address to, size_t bytes,
+                             mgl_error *err)
+{
+    int result = cu->copy_in_async(to, l->halves[half], bytes, l->stream);
+    if (!result)
+        result = cu->event_record(l->events[half], l->stream);
+    l->busy[half] = !result;
+    return mgl_cu_check(cu, result, "copying to the device", err);
+}
+
+static mgl_status send_piece(void *user, int worker, size_t item, mgl_error *err)
+{
+    upload *u = user;
+    lane *l = &u->lanes[worker];
+    const mgl_cu *cu = u->vm->cu;
+    const mgl_piece *piece = &u->weights->pieces[item];
+    int half = l->next;
+    l->next = 1 - half;
+    mgl_status status = mgl_cuda_enter(u->vm, err);
+    if (status)
+        return status;
+    if (l->busy[half])
+        status =
+            mgl_cu_check(cu, cu->event_synchronize(l->events[half]), "copying to the device", err);
+    if (!status)
+        status = u->weights->make(u->weights, item, l->halves[half], err);
+    if (!status)
+        status = start_copy(cu, l, half, address_of(u->vm, piece), piece->bytes, err);
+    mgl_cuda_leave(u->vm);
+    return status;
+}
+
+mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights, mgl_error *err)
+{
+    upload u = {.vm = vm, .weights = weights};
+    int threads = mgl_parallel_threads();
+    /* the memory is cleared on the default stream, for which these do not wait */
+    mgl_status status =
+        mgl_cu_check(vm->cu, vm->cu->stream_synchronize(NULL), "clearing device memory", err);
+    if (weights->count < (size_t)threads)
+        threads = (int)weights->count;
+    for (; u.count < threads && !status; u.count++)
+        status = open_lane(vm->cu, &u.lanes[u.count], weights->largest, err);
+    if (!status)
+        status = mgl_parallel(threads, weights->count, send_piece, &u, err);
+    for (int i = 0; i < u.count; i++) { /* whatever happened, no copy may outlive its memory */
+        int result = u.lanes[i].stream ? vm->cu->stream_synchronize(u.lanes[i].stream) : 0;
+        if (!status)
+            status = mgl_cu_check(vm->cu, result, "copying to the device", err);
+        close_lane(vm->cu, &u.lanes[i]);
+    }
+    return status;
+}

@@ -1,0 +1,65 @@
+/*
+ * A compiled model: the program, its weights as the tapes have them, and kernels, with the files of
+ * the model that are no weights, in one container (importer/mega.h), which `run` maps.
+ *
+ *     schedule        the program's text form
+ *     pieces          how `weights` is checked: MGL_TAPE_LAYOUT (8 bytes, little-endian, as all
+ *                     here), then of each piece of weights.h, in their order, its bytes (8) and
+ *                     their mgl_checksum (8)
+ *     kernel ARCH     mgl_cuda_kernel_key (64 digits), then the kernel
+ *     weights         the parts of weights.h, each from the next multiple of 4,096 on; what is
+ *                     between them is never read
+ *
+ * Whatever is small is checked when it is read; each piece of the weights is checked on its way to
+ * where it is used, so that a damaged model never runs, and loading it costs one pass.
+ */
+#ifndef MGL_VM_IMAGE_H
+#define MGL_VM_IMAGE_H
+
+#include "vm/weights.h"
+
+/* Changes whenever the same program and checkpoint would be packed to other bytes: files of another
+ * layout are refused. */
+enum { MGL_TAPE_LAYOUT = 1 };
+
+/* A file of the model that is taken over as it is. */
+typedef struct mgl_image_file {
+    const char *name; /* of the section */
+    const void *bytes;
+    size_t length;
+} mgl_image_file;
+
+/* What goes into a file. */
+typedef struct mgl_image_content {
+    const mgl_program *program;
+    const mgl_graph *graph;
+    const mgl_image_file *files; /* (file_count) */
+    int file_count;
+    const mgl_vm_kernel *kernels; /* (kernel_count) */
+    int kernel_count;
+    mgl_progress_fn *on_progress; /* of the weights; may be NULL */
+    void *user;
+} mgl_image_content;
+
+/* Packs the weights and writes the file, which stands under its name when all of it is written, and
+ * not before. Its size goes to *bytes. MGL_INTERRUPTED: on_progress asked to stop. */
+mgl_status mgl_image_write(const char *path, const mgl_image_content *content, uint64_t *bytes,
+                           mgl_error *err);
+
+typedef struct mgl_image {
+    mgl_program *program;
+    mgl_weights *weights; /* read from the map and checked, piece by piece */
+    mgl_vm_kernel *kernels;
+    int kernel_count;
+    struct mgl_mega *file; /* the map */
+} mgl_image;
+
+/* Opens and checks all but the weights. The program was not validated. Release with
+ * mgl_image_close, after the machines that use it. */
+mgl_status mgl_image_open(const char *path, mgl_image **out, mgl_error *err);
+void mgl_image_close(mgl_image *image); /* NULL is fine */
+
+/* Whether there is a kernel that runs the program on a device of this architecture. */
+bool mgl_image_has_kernel(const mgl_image *image, const char *arch);
+
+#endif
