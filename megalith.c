@@ -169,7 +169,8 @@ static mgl_status check_sequences(const mgl_program *program, const char *path,
     if (options->sequences <= program->limits.sequences)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "runs %d sequences at most in a launch, and %d are wanted; make it for as many",
+                    "runs %d sequences at most in a launch, and %d are wanted; lower it with "
+                    "--sequences for as many, and compile that schedule",
                     program->limits.sequences, (int)options->sequences);
 }
 

@@ -59,7 +59,7 @@ static mgl_status read_options(bench *b, mgl_error *err)
     const struct options *o = b->options;
     mgl_bench_request *r = &b->request;
     r->device = o->device.value;
-    r->schedule = o->config.value;
+    r->knobs = o->config.value;
     r->dtype = MGL_BF16;
     r->tokens = o->tokens.given ? (int)o->tokens.value : MGL_BENCH_TOKENS;
     r->samples = o->samples.given ? (int)o->samples.value : MGL_BENCH_SAMPLES;

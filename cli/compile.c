@@ -95,7 +95,9 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
     if (!o->output.given)
         return mgl_fail(err, MGL_USAGE, "-o", "is needed: the file to write");
     catch_interrupt();
-    mgl_status status = mgl_model_compile(operand, &how, o->output.value, &report, err);
+    mgl_status status = mgl_cli_check_file(o->output.value, err);
+    if (!status)
+        status = mgl_model_compile(operand, &how, o->output.value, &report, err);
     if (status)
         return status;
     if (o->json.given)

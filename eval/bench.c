@@ -58,7 +58,10 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     if (r->samples < 1 || r->samples > MGL_MAX_SAMPLES)
         return mgl_fail(err, MGL_USAGE, "samples", "%d samples; there may be 1 to %d", r->samples,
                         MGL_MAX_SAMPLES);
-    return mgl_baseline_check(&r->config.geometry, err);
+    mgl_schedule_config
+        knobs; /* read to see that it can be: before there is a device to wait for */
+    mgl_status status = r->knobs ? mgl_schedule_config_read(r->knobs, &knobs, err) : MGL_OK;
+    return status ? status : mgl_baseline_check(&r->config.geometry, err);
 }
 
 mgl_status mgl_bench_judge(const mgl_bench_accuracy *a, mgl_error *err)
@@ -117,7 +120,7 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     mgl_schedule_config config;
     mgl_lower_options options = {r->dtype, r->context + r->tokens + 1, r->batch};
     mgl_schedule_config_default(&config);
-    mgl_status status = r->schedule ? mgl_schedule_config_read(r->schedule, &config, err) : MGL_OK;
+    mgl_status status = r->knobs ? mgl_schedule_config_read(r->knobs, &config, err) : MGL_OK;
     if (!status && config.rows < r->batch)
         status = mgl_fail(err, MGL_USAGE, "batch", "%d sequences, but the config has %d rows",
                           r->batch, config.rows);

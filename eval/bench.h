@@ -23,15 +23,15 @@ enum { MGL_BENCH_TOKENS = 32, MGL_BENCH_SAMPLES = 21, MGL_BENCH_WARM_UPS = 3 };
 #define MGL_BENCH_BASELINE_ERROR 5e-2
 
 typedef struct mgl_bench_request {
-    mgl_config config;    /* of the model */
-    const char *device;   /* "cuda", "cuda:1"; NULL: "cuda" */
-    const char *schedule; /* path of a ScheduleConfig, or NULL */
-    mgl_dtype dtype;      /* of weights and cache: MGL_BF16 */
-    int batch;            /* sequences */
-    int context;          /* positions of each in the cache before */
-    int tokens;           /* that each makes a sample */
-    int samples;          /* of each, at most MGL_MAX_SAMPLES */
-    uint64_t seed;        /* of the weights */
+    mgl_config config;  /* of the model */
+    const char *device; /* "cuda", "cuda:1"; NULL: "cuda" */
+    const char *knobs;  /* path of a ScheduleConfig, or NULL */
+    mgl_dtype dtype;    /* of weights and cache: MGL_BF16 */
+    int batch;          /* sequences */
+    int context;        /* positions of each in the cache before */
+    int tokens;         /* that each makes a sample */
+    int samples;        /* of each, at most MGL_MAX_SAMPLES */
+    uint64_t seed;      /* of the weights */
 } mgl_bench_request;
 
 /* Microseconds a token (of all sequences together), over the samples. */

@@ -43,8 +43,7 @@ size_t mgl_reference_scratch(const mgl_program *program);
 #include "instructions/ops.def"
 #undef MGL_OP
 
-/* ---- for the ops
- * ----------------------------------------------------------------------------------- */
+/* ---- for the ops ----------------------------------------------------------------------------- */
 
 static inline const mgl_region *mgl_call_in(const mgl_call *call, int i)
 {

@@ -179,21 +179,21 @@ static int choose_splits(const mgl_geometry *m, int queues, int capacity)
     return splits < 1 ? 1 : splits;
 }
 
-/* Room for one row of the widest input of a product: normalised ones are staged in two parts of 16
- * bits. What is left over is better spent on the ring. */
-static int row_stage(const mgl_geometry *m, mgl_dtype dtype)
+/* Room for one row of the widest input of a product. In 16 bits, what is normalised or exchanged in f32
+ * is staged in two parts. What is left over is better spent on the ring. */
+static int row_stage(const mgl_geometry *m, mgl_dtype dtype, int narrow)
 {
-    int64_t wide = (int64_t)m->heads * m->head_dim, columns = 2 * (int64_t)m->hidden;
-    if (dtype == MGL_F32)
-        columns = m->hidden;
-    if (wide > columns)
-        columns = wide;
-    if (m->ffn > columns)
-        columns = m->ffn;
-    int64_t bytes = (columns * (int64_t)mgl_dtype_size(dtype) + 1023) / 1024 * 1024;
-    return (int)(bytes < LEAST_STAGE_BYTES  ? LEAST_STAGE_BYTES
-                 : bytes > WIDE_STAGE_BYTES ? WIDE_STAGE_BYTES
-                                            : bytes);
+    int parts = dtype == MGL_F32 ? 1 : 2;
+    int64_t widths[] = {(int64_t)m->hidden * parts,
+                        (int64_t)m->heads * m->head_dim * (narrow >= 2 ? 1 : parts),
+                        (int64_t)m->ffn * (narrow >= 1 ? 1 : parts)};
+    int64_t bytes = LEAST_STAGE_BYTES;
+    for (int i = 0; i < 3; i++) {
+        int64_t wanted = (widths[i] * (int64_t)mgl_dtype_size(dtype) + 1023) / 1024 * 1024;
+        if (wanted > bytes)
+            bytes = wanted;
+    }
+    return (int)(bytes > WIDE_STAGE_BYTES ? WIDE_STAGE_BYTES : bytes);
 }
 
 /* The stream's shape: what the config leaves open is fitted to the target's shared memory. */
@@ -205,7 +205,7 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
                      config->prefetch_bytes};
     int64_t shared = target->shared_bytes;
     if (exec.stage_bytes == 0 && flags)
-        exec.stage_bytes = row_stage(m, dtype);
+        exec.stage_bytes = row_stage(m, dtype, config->narrow);
     if (exec.stage_bytes == 0)
         exec.stage_bytes =
             shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : NARROW_STAGE_BYTES;
@@ -258,6 +258,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
         status = choose_exchange(graph, target, options->dtype, config, out, err);
     if (status)
         return status;
+    out->narrow = config->narrow;
     out->splits = config->splits;
     if (out->splits == 0)
         out->splits =

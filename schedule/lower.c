@@ -259,18 +259,24 @@ static int declare_rows(struct lowering *w, int layer, const char *name, mgl_dty
     return declare_exchange(w, layer, name, dtype, 2, extents);
 }
 
+/* The dtype in which values are exchanged: the program's from level `level` of the knob `narrow` on. */
+enum { NARROW_FFN = 1, NARROW_ATTENTION, NARROW_RESIDUAL };
+static mgl_dtype narrowed(const struct lowering *w, int level)
+{
+    return w->choices.flags && w->choices.narrow >= level ? w->program->dtype : MGL_F32;
+}
+
 static struct exchange declare_layer_exchange(struct lowering *w, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
     bool flags = w->choices.flags;
-    mgl_dtype dtype = flags ? w->program->dtype : MGL_F32;
     struct exchange e = {.part = -1};
     int64_t heads = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
-    e.x = declare_rows(w, layer, "x", dtype, m->hidden);
+    e.x = declare_rows(w, layer, "x", narrowed(w, NARROW_RESIDUAL), m->hidden);
     e.qkv = declare_rows(w, layer, "qkv", MGL_F32, heads + 2 * kv);
-    e.att = declare_rows(w, layer, "att", dtype, heads);
-    e.y = flags ? declare_rows(w, layer, "y", dtype, m->hidden) : e.x;
-    e.h = declare_rows(w, layer, "h", dtype, m->ffn);
+    e.att = declare_rows(w, layer, "att", narrowed(w, NARROW_ATTENTION), heads);
+    e.y = flags ? declare_rows(w, layer, "y", narrowed(w, NARROW_RESIDUAL), m->hidden) : e.x;
+    e.h = declare_rows(w, layer, "h", narrowed(w, NARROW_FFN), m->ffn);
     if (w->choices.splits > 1) { /* with flags, whole granules */
         const int64_t part[] = {w->choices.splits, ROWS, m->heads, m->head_dim + (flags ? 4 : 2)};
         e.part = declare_exchange(w, layer, "part", MGL_F32, 4, part);
@@ -289,7 +295,7 @@ static void declare_activations(struct lowering *w)
                            : l == 0 ? declare_layer_exchange(w, -1)
                                     : w->layers[0].act;
     if (flags)
-        w->x = declare_rows(w, -1, "x", w->program->dtype, hidden);
+        w->x = declare_rows(w, -1, "x", narrowed(w, NARROW_RESIDUAL), hidden);
     else
         w->x = w->residual = w->layers[0].act.x;
 }

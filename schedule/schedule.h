@@ -27,6 +27,7 @@ typedef struct mgl_schedule_config {
     int rows;           /* rows of an epoch, 1 to 16 */
     int splits;         /* KV splits of attention; 0: chosen from capacity and queues */
     int exchange;       /* MGL_EXCHANGE_...; 0: chosen from target and model */
+    int narrow;         /* what is exchanged in 16 bits with flags, 0 to 3 */
     int page_bytes;     /* of the tape ring */
     int ring_pages;     /* 0: fitted to the target's shared memory */
     int warps;          /* consumer warps */

@@ -60,8 +60,7 @@ enum {
     MGL_SAMPLE_TABLE,
     MGL_SAMPLE_SEQUENCE_NEXT,
     MGL_SAMPLE_OUTPUT,
-    MGL_SAMPLE_SCORE,
-    MGL_SAMPLE_OPERANDS
+    MGL_SAMPLE_SCORE
 };
 
 /* A distinct rectangle of a buffer that at least one operand names. */

@@ -5,7 +5,9 @@
  * the gate.
  *
  *     compare_vms MODEL [--dtype bf16] [--gate 5e-3] [--tokens 256] [--launches 7]
- *                 [--config F]
+ *                 [--config F] [--quick] [--trace EPOCHS]
+ *
+ * --quick leaves the comparison out; --trace sums up where the time of the last epochs of a launch goes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -50,10 +52,7 @@ static mgl_status open_machine(const mgl_graph *graph, const mgl_target *target,
     mgl_schedule_config_default(&config);
     mgl_lower_options lower = {.dtype = o->dtype, .sequences = 1};
     lower.capacity = LONG_PROMPT + o->tokens;
-    mgl_vm_options options = {.kind = kind,
-                              .deadline_ms = 10000,
-                              .trace_epochs = o->trace,
-                              .unchecked = getenv("UNCHECKED") != NULL};
+    mgl_vm_options options = {.kind = kind, .deadline_ms = 10000, .trace_epochs = o->trace};
     mgl_status status = o->config ? mgl_schedule_config_read(o->config, &config, err) : MGL_OK;
     if (!status)
         status = mgl_schedule_lower(graph, target, &lower, &config, &out->program, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/schedule.h"
 #include "vm/cuda/encode.h"
 
 static mgl_program *program_of_two(void)
@@ -91,11 +92,128 @@ START_TEST(the_last_segment_ends_behind_the_padding)
 }
 END_TEST
 
+/* ---- clears --------------------------------------------------------------------------------- */
+
+enum { BASE_SHIFT = 32 }; /* buffer i stands at (i + 1) << BASE_SHIFT */
+
+/* Marks the bytes that a region of `clear` names, in one set, all rows. */
+static void mark_region(const mgl_program *program, const mgl_region *region, char *map)
+{
+    const mgl_buffer *b = &program->buffers[region->buffer];
+    int64_t size = (int64_t)mgl_dtype_size(b->dtype), elements = mgl_buffer_elements(b);
+    for (int64_t e = 0; e < elements; e++) {
+        bool inside = true;
+        int64_t rest = e;
+        for (int i = b->rank - 1; i >= 0; i--) {
+            int64_t index = rest % b->extents[i].count;
+            rest /= b->extents[i].count;
+            inside = inside && (region->ranges[i].kind == MGL_RANGE_ROWS ||
+                                (index >= region->ranges[i].lo && index < region->ranges[i].hi));
+        }
+        if (inside)
+            memset(map + e * size, 1, (size_t)size);
+    }
+}
+
+static void mark_record(const mgl_program *program, const mgl_record *record, char **maps)
+{
+    const mgl_device_clear *clears =
+        (const mgl_device_clear *)(const void *)((const char *)record + record->clear_at);
+    for (int i = 0; i < record->clears; i++) {
+        const mgl_device_clear *c = &clears[i];
+        int buffer = (int)(c->at >> BASE_SHIFT) - 1;
+        ck_assert_uint_eq(c->set_bytes, mgl_buffer_bytes(&program->buffers[buffer]));
+        for (unsigned o = 0; o < c->outer; o++)
+            for (int r = 0; r < program->limits.rows; r++)
+                memset(maps[buffer] + (c->at & UINT32_MAX) + o * c->outer_bytes +
+                           (size_t)r * c->row_bytes,
+                       1, c->bytes);
+    }
+}
+
+static char **make_maps(const mgl_program *program)
+{
+    char **maps = mgl_alloc_zero((size_t)program->buffer_count, sizeof *maps);
+    for (int i = 0; i < program->buffer_count; i++)
+        maps[i] = mgl_alloc_zero(mgl_buffer_bytes(&program->buffers[i]) + 1, 1);
+    return maps;
+}
+
+/* Several splits and heads a queue, so that a task of `clear` joins them; more than one such task in a
+ * row. */
+static const fixture_options clear_shapes[] = {
+    {.queues = 1, .splits = 4, .rows = 3, .exchange = MGL_EXCHANGE_FLAGS},
+    {.queues = 2, .splits = 4, .rows = 4, .exchange = MGL_EXCHANGE_FLAGS},
+    {.queues = 3, .splits = 2, .rows = 16, .exchange = MGL_EXCHANGE_FLAGS},
+    {.queues = 5, .rows = 1, .exchange = MGL_EXCHANGE_FLAGS},
+};
+
+START_TEST(records_reset_what_clears_name)
+{
+    mgl_error err;
+    mgl_cuda_tables tables;
+    uint64_t tapes[8] = {0}, buffers[256];
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
+    mgl_program *program = fixture_program(graph, &clear_shapes[_i]);
+    ck_assert_int_le(program->buffer_count, 256);
+    for (int i = 0; i < program->buffer_count; i++)
+        buffers[i] = (uint64_t)(i + 1) << BASE_SHIFT;
+    ok(mgl_cuda_check_program(program, &err), err);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes}, &tables, &err), err);
+    char **wanted = make_maps(program), **reset = make_maps(program);
+    for (int t = 0; t < program->task_count; t++)
+        for (int i = 0; program->tasks[t].op == MGL_OP_CLEAR && i < program->tasks[t].out.count;
+             i++) {
+            const mgl_region *region = &program->regions[program->tasks[t].out.first + i];
+            mark_region(program, region, wanted[region->buffer]);
+        }
+    for (int q = 0; q < program->queue_count; q++) {
+        unsigned at = tables.queues[q].first;
+        do {
+            const mgl_record *record = (const mgl_record *)(const void *)(tables.records + at);
+            mark_record(program, record, reset);
+            at = record->next;
+        } while (at != tables.queues[q].first);
+    }
+    for (int i = 0; i < program->buffer_count; i++) {
+        ck_assert_mem_eq(wanted[i], reset[i], mgl_buffer_bytes(&program->buffers[i]));
+        mgl_free(wanted[i]);
+        mgl_free(reset[i]);
+    }
+    mgl_free(wanted);
+    mgl_free(reset);
+    mgl_cuda_tables_clear(&tables);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(a_clear_of_broken_runs_is_refused)
+{
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
+    mgl_program *program = fixture_program(graph, &clear_shapes[1]);
+    for (int i = 0; i < program->region_count; i++) {
+        mgl_region *region = &program->regions[i];
+        const mgl_buffer *b = &program->buffers[region->buffer];
+        if (b->rank == 4 && b->sets > 1 && !region->flag) {
+            region->ranges[3].hi -= 4; /* part of the last dimension, of several heads */
+            break;
+        }
+    }
+    refused(program, "not one run");
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cuda encode");
     tcase_add_test(tests, a_record_is_as_long_as_shared_memory_has_room);
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
+    tcase_add_loop_test(tests, records_reset_what_clears_name, 0,
+                        sizeof clear_shapes / sizeof *clear_shapes);
+    tcase_add_test(tests, a_clear_of_broken_runs_is_refused);
     return fixture_main("cuda encode", tests);
 }

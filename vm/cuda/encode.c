@@ -103,29 +103,71 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
     return width(in, 1) == group ? NULL : "q is not the heads of one kv head";
 }
 
-/* A `clear` without edges has no record of its own: it travels in that of the task before it. */
+/* A `clear` travels in the record of the task before it, unless it has edges, or that task is one too. */
 static bool has_record(const mgl_program *program, int task)
 {
     const mgl_task *t = &program->tasks[task];
-    return t->op != MGL_OP_CLEAR || t->waits.count > 0 || t->signals.count > 0;
+    return t->op != MGL_OP_CLEAR || t->waits.count > 0 || t->signals.count > 0 || task == 0 ||
+           program->tasks[task - 1].op == MGL_OP_CLEAR;
 }
 
-/* The last of the tasks that travel in the record of task `index`. */
-static int last_in_record(const mgl_program *program, int index)
+/* The `clear` that travels in the record of a task, or -1. */
+static int clear_behind(const mgl_program *program, int task)
 {
-    while (index + 1 < program->task_count && !has_record(program, index + 1))
-        index++;
-    return index;
+    return task + 1 < program->task_count && !has_record(program, task + 1) ? task + 1 : -1;
 }
 
-/* Regions that the record of task `index` resets. */
-static int count_clears(const mgl_program *program, int index)
+/* Regions that the record of a task resets. */
+static int count_clears(const mgl_program *program, int task)
 {
-    int count = 0;
-    for (int i = index; i <= last_in_record(program, index); i++)
-        if (program->tasks[i].op == MGL_OP_CLEAR)
-            count += program->tasks[i].out.count;
-    return count;
+    int behind = clear_behind(program, task);
+    return (program->tasks[task].op == MGL_OP_CLEAR ? program->tasks[task].out.count : 0) +
+           (behind >= 0 ? program->tasks[behind].out.count : 0);
+}
+
+/* Operands in the record of a task: a `clear` has none. */
+static int count_operands(const mgl_task *task)
+{
+    return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count;
+}
+
+/* What a `clear` has to reset, without its address: at most one dimension in front of the rows, one run
+ * of bytes behind them. False: it is not of that kind, or too large. */
+static bool find_clear(const mgl_program *program, const mgl_region *region, mgl_device_clear *out,
+                       int64_t *first)
+{
+    const mgl_buffer *b = &program->buffers[region->buffer];
+    int64_t stride = (int64_t)mgl_dtype_size(b->dtype), run = 1;
+    int rows = 0;
+    bool whole = true; /* of the dimensions behind the one at hand */
+    while (rows < b->rank && b->extents[rows].symbol != MGL_ROWS)
+        rows++;
+    if (rows > 1 || rows + 1 >= b->rank)
+        return false;
+    *first = 0;
+    *out = (mgl_device_clear){.outer = 1, .sets = (unsigned)b->sets};
+    for (int i = b->rank - 1; i >= 0; i--) {
+        const mgl_range *range = &region->ranges[i];
+        int64_t length = range->hi - range->lo;
+        if (i > rows) {
+            if (!whole)
+                return false;
+            whole = length == b->extents[i].count;
+            run = length * stride;
+        } else if (i == rows) {
+            if (run > INT32_MAX || stride > INT32_MAX)
+                return false;
+            out->bytes = (unsigned)run;
+            out->row_bytes = (unsigned)stride;
+        } else {
+            out->outer = (unsigned)length;
+            out->outer_bytes = (uint64_t)stride;
+        }
+        *first += i == rows ? 0 : range->lo * stride;
+        stride *= b->extents[i].count;
+    }
+    out->set_bytes = (uint64_t)stride;
+    return true;
 }
 
 /* Whether the last dimension of a region begins and ends at multiples of 16 bytes, in every row. */
@@ -157,14 +199,18 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
             return "a flagged region is not of whole 16 bytes";
     }
     size_t bytes =
-        sizeof(mgl_record) +
-        (size_t)(task->in.count + task->out.count) * sizeof(mgl_device_operand) +
+        sizeof(mgl_record) + (size_t)count_operands(task) * sizeof(mgl_device_operand) +
         (size_t)task->segments.count * sizeof(mgl_device_segment) +
         (size_t)task->waits.count * sizeof(mgl_device_wait) +
         (size_t)task->signals.count * sizeof(uint32_t) + 30 + /* padding */
         (size_t)count_clears(program, (int)(task - program->tasks)) * sizeof(mgl_device_clear);
     if (bytes > MGL_RECORD_BYTES)
         return "it has too many waits, signals or clears (about 30 edges fit)";
+    mgl_device_clear clear;
+    int64_t first;
+    for (int i = 0; task->op == MGL_OP_CLEAR && i < task->out.count; i++)
+        if (!find_clear(program, &program->regions[task->out.first + i], &clear, &first))
+            return "it resets a region that is not one run of bytes a row, or is too large";
     if (info->layout != MGL_LAYOUT_NONE)
         return check_linear(program, task);
     if (task->op == MGL_OP_ATTEND || task->op == MGL_OP_ATTEND_TAIL ||
@@ -306,38 +352,29 @@ static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
     r->signal_at = signal_at;
 }
 
-/* What a region of `clear` resets: the rows dimension gives the rows, all behind it one run. */
-static void add_clear(struct encoder *e, const mgl_region *region)
+static void add_clears_of(struct encoder *e, int task)
 {
-    const mgl_buffer *b = &e->program->buffers[region->buffer];
-    int64_t size = (int64_t)mgl_dtype_size(b->dtype), stride = size, first = 0, run = 1, row = 0;
-    mgl_device_clear *c = append(e, sizeof *c);
-    if (!c)
-        return;
-    for (int i = b->rank - 1; i >= 0; i--) {
-        const mgl_range *range = &region->ranges[i];
-        if (b->extents[i].symbol == MGL_ROWS)
-            row = stride;
-        else if (row == 0)
-            run = (range->hi - range->lo) * stride;
-        first += b->extents[i].symbol == MGL_ROWS ? 0 : range->lo * stride;
-        stride *= b->extents[i].count;
+    const mgl_run *out = &e->program->tasks[task].out;
+    for (int i = out->first; i < out->first + out->count; i++) {
+        const mgl_region *region = &e->program->regions[i];
+        mgl_device_clear *c = append(e, sizeof *c);
+        int64_t first = 0;
+        if (c && find_clear(e->program, region, c, &first))
+            c->at = e->addresses->buffers[region->buffer] + (uint64_t)first;
     }
-    *c = (mgl_device_clear){.at = e->addresses->buffers[region->buffer] + (uint64_t)first,
-                            .set_bytes = (uint64_t)stride,
-                            .row_bytes = (uint32_t)row,
-                            .bytes = (uint32_t)run,
-                            .sets = (uint32_t)b->sets};
 }
 
 static void add_clears(struct encoder *e, int index, size_t record)
 {
     const mgl_program *program = e->program;
+    int behind = clear_behind(program, index);
     size_t at = e->length - record;
-    for (int i = index; i <= last_in_record(program, index); i++)
-        for (int k = 0; program->tasks[i].op == MGL_OP_CLEAR && k < program->tasks[i].out.count;
-             k++)
-            add_clear(e, &program->regions[program->tasks[i].out.first + k]);
+    if (program->tasks[index].op == MGL_OP_CLEAR)
+        add_clears_of(e, index);
+    if (behind >= 0)
+        add_clears_of(e, behind);
+    while (e->length % 16 && !e->failed)
+        append(e, 1);
     if (e->failed)
         return;
     mgl_record *r = (mgl_record *)(e->records + record);
@@ -361,7 +398,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
     r->signals = task->signals.count;
     for (int i = 0; i < task->in.count; i++)
         add_operand(e, &e->program->regions[task->in.first + i]);
-    for (int i = 0; i < task->out.count; i++)
+    for (int i = 0; i < task->out.count && task->op != MGL_OP_CLEAR; i++)
         add_operand(e, &e->program->regions[task->out.first + i]);
     size_t segments = e->length - at;
     for (int i = 0; i < task->segments.count; i++)

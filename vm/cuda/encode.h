@@ -18,7 +18,7 @@ typedef struct mgl_cuda_tables {
     mgl_device_queue *queues; /* (queue_count) */
 } mgl_cuda_tables;
 
-/* Whether this machine can run the program: what it has not (flag edges), limits of the kernel, and
+/* Whether this machine can run the program: limits of the kernel, and
  * the shapes that the kernel takes for granted, so that a program that was never validated can not
  * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);

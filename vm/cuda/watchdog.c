@@ -29,15 +29,24 @@ static const mgl_region *polled_region(const mgl_program *program, const volatil
                              report[MGL_REPORT_COUNTER]];
 }
 
-/* Whether the task writes flag words of the same buffer and columns. */
+/* Whether two regions of one buffer have words in common. */
+static bool share_words(const mgl_region *a, const mgl_region *b, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (a->ranges[i].kind == MGL_RANGE_FIXED && b->ranges[i].kind == MGL_RANGE_FIXED &&
+            (a->ranges[i].lo >= b->ranges[i].hi || b->ranges[i].lo >= a->ranges[i].hi))
+            return false;
+    return true;
+}
+
+/* Whether the task writes flag words of the region. */
 static bool writes_words(const mgl_program *program, int task, const mgl_region *words)
 {
     const mgl_run *out = &program->tasks[task].out;
-    int last = program->buffers[words->buffer].rank - 1;
     for (int i = out->first; i < out->first + out->count; i++) {
         const mgl_region *r = &program->regions[i];
-        if (r->flag && r->buffer == words->buffer && r->ranges[last].lo < words->ranges[last].hi &&
-            words->ranges[last].lo < r->ranges[last].hi)
+        if (r->flag && r->buffer == words->buffer &&
+            share_words(r, words, program->buffers[words->buffer].rank))
             return true;
     }
     return false;

@@ -5,14 +5,12 @@
  * this task is the one that appends, at [n, position(r)]. This epoch's keys and values count as they
  * are stored in the cache: a position has one value, whichever epoch it came with.
  *
- * One pass of the block: one row and up to PASS_HEADS heads of the group. A position is the work of a
- * team of LANES lanes, each with DIMS of its dimensions, for H heads: all of the pass where there are many
- * positions (each key is read once), one where there are few (the pass's heads are dealt to the warps, and
- * each has less to do). Of the teams that work on the same heads, number t takes positions t, t + teams,
- * ..., ahead<H>() of them at once: their keys and values are asked for before the
- * queries are there, since neither depends on this epoch. A team keeps an online softmax (maximum, sum,
- * weighted sum of values); teams of a warp are merged by shuffles, warps through shared memory, always
- * in the same order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial
+ * One pass of the block: one row and up to PASS_HEADS heads of the group, dealt to the warps. A position
+ * of a head is the work of a team of LANES lanes, each with DIMS of its dimensions; of the TEAMS that work
+ * on a head, number t takes positions t, t + TEAMS, ..., AHEAD_POSITIONS of them at once: their keys and
+ * values are asked for before the queries are there, since neither depends on this epoch. A team keeps an
+ * online softmax (maximum, sum, weighted sum of values); teams of a warp are merged by shuffles, warps
+ * through shared memory, always in the same order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial
  * attention: Dao et al., arXiv 2205.14135.)
  */
 #ifndef MGL_DEVICE_ATTENTION_CUH
@@ -39,9 +37,8 @@ enum {
     VECTORS = (HEAD_DIM + LANES * KV_VECTOR - 1) / (LANES * KV_VECTOR), /* of a lane */
     DIMS = VECTORS * KV_VECTOR,
     WARP_TEAMS = 32 / LANES,
-    MOST_HEADS = 32 / DIMS > 1 ? 32 / DIMS : 1, /* registers for q and the sums of values */
-    MOST_AHEAD = VECTORS == 1 ? 4 : 1,          /* positions asked for at once */
-    RESULT = HEAD_DIM + 2                       /* weighted sum, max, sum */
+    AHEAD_POSITIONS = VECTORS == 1 ? 4 : 1, /* asked for at once */
+    RESULT = HEAD_DIM + 2                   /* weighted sum, max, sum */
 };
 
 /* How many heads and warps fit the room for partial sums: q as it comes and rotated (heads, head_dim
@@ -54,7 +51,7 @@ static constexpr int pass_floats(int heads)
 
 static constexpr int pass_heads()
 {
-    int heads = MGL_HEADS < MOST_HEADS ? MGL_HEADS : MOST_HEADS;
+    int heads = MGL_HEADS < MGL_WARPS ? MGL_HEADS : MGL_WARPS;
     while (heads > 1 && pass_floats(heads) > PARTIALS)
         heads--;
     return heads;
@@ -62,16 +59,10 @@ static constexpr int pass_heads()
 
 enum {
     PASS_HEADS = pass_heads(),
-    MANY_HEADS = PASS_HEADS < 2 ? PASS_HEADS : 2, /* of a team where there are many positions */
-    FEW = 256 /* positions of a row, at most, for which a team has one head */
+    HEAD_WARPS = MGL_WARPS / PASS_HEADS, /* that work on one head */
+    TEAMS = HEAD_WARPS * 32 / LANES
 };
-
-/* Warps that work on the same heads, H of them a team. */
-template <int H> static constexpr int share_warps()
-{
-    return MGL_WARPS / ((PASS_HEADS + H - 1) / H) > 0 ? MGL_WARPS / ((PASS_HEADS + H - 1) / H) : 1;
-}
-static_assert(pass_floats(PASS_HEADS) <= PARTIALS + MGL_STAGE / 4, "attention's room is too small");
+static_assert(pass_floats(PASS_HEADS) <= PARTIALS, "attention's room is too small");
 
 /* Makes own().att from the numbers of the operands that differ from op to op; q is 0. One lane. */
 static __device__ __forceinline__ attention &prepare_attention(const machine &m, int rope, int k,
@@ -125,21 +116,20 @@ static __device__ __forceinline__ pass pass_of(const machine &m)
     return p;
 }
 
-/* The positions of one row: [lo, hi) of the earlier ones, then [first, last] of this epoch's; `last` is
- * the row's own. */
+/* The positions of one row: [lo, hi) of the earlier ones; `last` is the row's own. */
 struct positions {
-    int lo, hi, first, last;
+    int lo, hi, last;
 };
 
 static __device__ __forceinline__ positions positions_of(const machine &m, int r)
 {
     const attention &a = own().att;
     int start = mgl_step_first_row(own().table, r);
+    int first = own().table[start * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
     positions p;
-    p.first = own().table[start * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
     p.last = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
-    p.lo = a.splits == 1 ? 0 : (int)((long long)p.first * a.split / a.splits);
-    p.hi = a.splits == 1 ? p.first : (int)((long long)p.first * (a.split + 1) / a.splits);
+    p.lo = a.splits == 1 ? 0 : (int)((long long)first * a.split / a.splits);
+    p.hi = a.splits == 1 ? first : (int)((long long)first * (a.split + 1) / a.splits);
     return p;
 }
 
@@ -204,106 +194,88 @@ static __device__ __forceinline__ void unpack_part(const row_part &part, float *
 }
 
 /* A team's softmax so far: of its lane's dimensions. */
-template <int H> struct team {
-    float q[H][DIMS]; /* scaled */
-    float max[H], sum[H], mean[H][DIMS];
+struct team {
+    float q[DIMS]; /* scaled */
+    float max, sum, mean[DIMS];
 };
 
-template <int H>
-static __device__ __forceinline__ void begin_team(team<H> &t, const float *q, int lane)
+static __device__ __forceinline__ void begin_team(team &t, const float *q, int lane)
 {
     const float scale = 1.0f / sqrtf((float)HEAD_DIM);
+    t.max = -INFINITY;
+    t.sum = 0.0f;
 #pragma unroll
-    for (int h = 0; h < H; h++) {
-        t.max[h] = -INFINITY;
-        t.sum[h] = 0.0f;
-#pragma unroll
-        for (int j = 0; j < DIMS; j++) {
-            int d = dim_of(lane, j);
-            t.q[h][j] = d < HEAD_DIM ? q[h * HEAD_DIM + d] * scale : 0.0f;
-            t.mean[h][j] = 0.0f;
-        }
+    for (int j = 0; j < DIMS; j++) {
+        int d = dim_of(lane, j);
+        t.q[j] = d < HEAD_DIM ? q[d] * scale : 0.0f;
+        t.mean[j] = 0.0f;
     }
 }
 
-/* The scores of one key, in all lanes of the team. */
-template <int H>
-static __device__ __forceinline__ void score(const team<H> &t, const float *key, float *scores)
+/* The score of one key, in all lanes of the team. */
+static __device__ __forceinline__ float score(const team &t, const float *key)
 {
+    float sum = 0.0f;
 #pragma unroll
-    for (int h = 0; h < H; h++) {
-        scores[h] = 0.0f;
+    for (int j = 0; j < DIMS; j++)
+        sum = fmaf(t.q[j], key[j], sum);
 #pragma unroll
-        for (int j = 0; j < DIMS; j++)
-            scores[h] = fmaf(t.q[h][j], key[j], scores[h]);
-#pragma unroll
-        for (int offset = LANES / 2; offset > 0; offset >>= 1)
-            scores[h] += __shfl_xor_sync(0xFFFFFFFFu, scores[h], offset);
-    }
+    for (int offset = LANES / 2; offset > 0; offset >>= 1)
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    return sum;
 }
 
-/* Takes N positions into the softmax; those from `count` on are none. */
-template <int N, int H>
-static __device__ __forceinline__ void add_positions(team<H> &t, const row_part *keys,
+/* What a sum that was relative to maximum `old` has to be multiplied by to be relative to `top`. */
+static __device__ __forceinline__ float rescale(float old, float top)
+{
+    return old == -INFINITY ? 0.0f : expf(old - top);
+}
+
+/* Takes positions into the softmax: the first `count`, or all of them. */
+static __device__ __forceinline__ void add_positions(team &t, const row_part *keys,
                                                      const row_part *values, int count)
 {
-    float scores[N][H], part[DIMS];
+    float scores[AHEAD_POSITIONS], part[DIMS], top = t.max;
 #pragma unroll
-    for (int u = 0; u < N; u++) {
+    for (int u = 0; u < AHEAD_POSITIONS; u++) {
         unpack_part(keys[u], part);
-        score(t, part, scores[u]);
+        scores[u] = score(t, part);
+        top = u < count ? fmaxf(top, scores[u]) : top;
     }
+    float keep = rescale(t.max, top);
+    t.sum *= keep;
+    t.max = top;
 #pragma unroll
-    for (int h = 0; h < H; h++) {
-        float top = t.max[h];
+    for (int j = 0; j < DIMS; j++)
+        t.mean[j] *= keep;
 #pragma unroll
-        for (int u = 0; u < N; u++)
-            top = u < count ? fmaxf(top, scores[u][h]) : top;
-        float keep = t.max[h] == -INFINITY ? 0.0f : __expf(t.max[h] - top);
-        t.sum[h] *= keep;
-#pragma unroll
-        for (int j = 0; j < DIMS; j++)
-            t.mean[h][j] *= keep;
-#pragma unroll
-        for (int u = 0; u < N; u++) {
-            scores[u][h] = u < count ? __expf(scores[u][h] - top) : 0.0f;
-            t.sum[h] += scores[u][h];
-        }
-        t.max[h] = top;
-    }
-#pragma unroll
-    for (int u = 0; u < N; u++) {
+    for (int u = 0; u < AHEAD_POSITIONS; u++) {
+        float weight = u < count ? expf(scores[u] - top) : 0.0f;
+        t.sum += weight;
         unpack_part(values[u], part);
 #pragma unroll
-        for (int h = 0; h < H; h++)
-#pragma unroll
-            for (int j = 0; j < DIMS; j++)
-                t.mean[h][j] = fmaf(scores[u][h], part[j], t.mean[h][j]);
+        for (int j = 0; j < DIMS; j++)
+            t.mean[j] = fmaf(weight, part[j], t.mean[j]);
     }
 }
 
 /* Merges the softmax of another team, which lane ^ offset has. */
-template <int H> static __device__ __forceinline__ void merge_teams(team<H> &t, int offset)
+static __device__ __forceinline__ void merge_teams(team &t, int offset)
 {
+    float other = __shfl_xor_sync(0xFFFFFFFFu, t.max, offset), top = fmaxf(t.max, other);
+    float mine = rescale(t.max, top), theirs = rescale(other, top);
+    float sum = __shfl_xor_sync(0xFFFFFFFFu, t.sum, offset);
+    t.sum = t.sum * mine + sum * theirs;
+    t.max = top;
 #pragma unroll
-    for (int h = 0; h < H; h++) {
-        float other = __shfl_xor_sync(0xFFFFFFFFu, t.max[h], offset), top = fmaxf(t.max[h], other);
-        float mine = t.max[h] == -INFINITY ? 0.0f : __expf(t.max[h] - top);
-        float theirs = other == -INFINITY ? 0.0f : __expf(other - top);
-        float sum = __shfl_xor_sync(0xFFFFFFFFu, t.sum[h], offset);
-        t.sum[h] = t.sum[h] * mine + sum * theirs;
-#pragma unroll
-        for (int j = 0; j < DIMS; j++) {
-            float mean = __shfl_xor_sync(0xFFFFFFFFu, t.mean[h][j], offset);
-            t.mean[h][j] = t.mean[h][j] * mine + mean * theirs;
-        }
-        t.max[h] = top;
+    for (int j = 0; j < DIMS; j++) {
+        float mean = __shfl_xor_sync(0xFFFFFFFFu, t.mean[j], offset);
+        t.mean[j] = t.mean[j] * mine + mean * theirs;
     }
 }
 
-/* The first team of each warp leaves the warp's results (H, RESULT). */
-template <int H>
-static __device__ __forceinline__ void leave_results(int lane, team<H> &t, float *to)
+/* The first team of each warp leaves the warp's results. */
+static __device__ __forceinline__ void leave_results(int lane, team &t, float *to)
 {
 #pragma unroll
     for (int offset = LANES; offset < 32; offset <<= 1)
@@ -311,49 +283,34 @@ static __device__ __forceinline__ void leave_results(int lane, team<H> &t, float
     if (lane >= LANES)
         return;
 #pragma unroll
-    for (int h = 0; h < H; h++) {
-#pragma unroll
-        for (int j = 0; j < DIMS; j++)
-            if (dim_of(lane, j) < HEAD_DIM)
-                to[h * RESULT + dim_of(lane, j)] = t.mean[h][j];
-        if (lane == 0) {
-            to[h * RESULT + HEAD_DIM] = t.max[h];
-            to[h * RESULT + HEAD_DIM + 1] = t.sum[h];
-        }
+    for (int j = 0; j < DIMS; j++)
+        if (dim_of(lane, j) < HEAD_DIM)
+            to[dim_of(lane, j)] = t.mean[j];
+    if (lane == 0) {
+        to[HEAD_DIM] = t.max;
+        to[HEAD_DIM + 1] = t.sum;
     }
 }
 
 /* ---- one pass --------------------------------------------------------------------------------- */
 
-/* Keys and values of N earlier positions of this lane's team, `teams` apart, asked for at
- * once; those past the end repeat the last one. How many there are. */
-template <int N> struct batch {
-    row_part keys[N], values[N];
-    int count;
+/* Keys and values of AHEAD_POSITIONS positions of this lane's team, `from` being the first: those of
+ * earlier epochs asked for at once, before the queries are there. */
+struct batch {
+    row_part keys[AHEAD_POSITIONS], values[AHEAD_POSITIONS];
 };
 
-/* As many as there are registers for. */
-template <int H> static constexpr int ahead()
-{
-    return H * DIMS <= 16 ? MOST_AHEAD : MOST_AHEAD / 2 > 0 ? MOST_AHEAD / 2 : 1;
-}
-
-template <int N>
-static __device__ __forceinline__ void load_batch(const machine &m, int s, int from, int hi,
-                                                  int teams, batch<N> &b)
+static __device__ __forceinline__ void load_batch(int lane, int s, int from, int hi, batch &b)
 {
     const attention &a = own().att;
-    b.count = from < hi ? min(N, (hi - from + teams - 1) / teams) : 0;
 #pragma unroll
-    for (int u = 0; u < N; u++) {
-        int p = max(0, min(from + u * teams, hi - 1));
-        if (u > 0 && u >= b.count) {
-            b.keys[u] = b.keys[u - 1];
-            b.values[u] = b.values[u - 1];
-            continue;
+    for (int u = 0; u < AHEAD_POSITIONS; u++) {
+        int p = from + u * TEAMS;
+        b.keys[u] = b.values[u] = row_part();
+        if (p < hi) {
+            b.keys[u] = load_part(a.k.at, cache_index(a.k, s, p), lane);
+            b.values[u] = load_part(a.v.at, cache_index(a.v, s, p), lane);
         }
-        b.keys[u] = load_part(a.k.at, cache_index(a.k, s, p), m.lane);
-        b.values[u] = load_part(a.v.at, cache_index(a.v, s, p), m.lane);
     }
 }
 
@@ -397,46 +354,46 @@ static __device__ __forceinline__ void begin_pass(const machine &m, const pass &
     consumer_barrier();
 }
 
-/* Positions of this epoch's rows: those before the row's own are in the cache, its own in shared
- * memory. Each is one team's. */
-template <int H>
-static __device__ __forceinline__ void add_now(const machine &m, const pass &p, int s,
-                                               const positions &at, int number, int teams,
-                                               team<H> &t)
+/* What is stored of a row's own key or value, from its elements as they are read back. */
+static __device__ __forceinline__ row_part own_part(const float *x, int lane)
+{
+    row_part part;
+#pragma unroll
+    for (int i = 0; i < VECTORS; i++) {
+        u32 words[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int j = 0; j < KV_VECTOR; j++) {
+            int d = dim_of(lane, i * KV_VECTOR + j);
+            float value = d < HEAD_DIM ? x[d] : 0.0f;
+            if (cache_format::SIZE == 4)
+                words[j % 4] = __float_as_uint(value);
+            else
+                words[j / 2] |= (u32)(MGL_CACHE == DTYPE_F16 ? float_f16(value) : float_bf16(value))
+                                << 16 * (j & 1);
+        }
+        part.raw[i] = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+    return part;
+}
+
+/* Adds this epoch's positions to a batch: those before the row's own are in the cache, its own in shared
+ * memory. So which positions make a batch does not depend on where an epoch starts. */
+static __device__ __forceinline__ void complete_batch(int lane, const pass &p, int s, int from,
+                                                      const positions &at, batch &b)
 {
     const attention &a = own().att;
-    for (int from = at.first; from <= at.last; from += teams) {
-        int position = from + number, mine = position <= at.last;
-        row_part key, value;
-        float k[DIMS], v[DIMS];
-        if (position < at.last) {
-            key = load_part(a.k.at, cache_index(a.k, s, position), m.lane);
-            value = load_part(a.v.at, cache_index(a.v, s, position), m.lane);
-            unpack_part(key, k);
-            unpack_part(value, v);
-        } else {
 #pragma unroll
-            for (int j = 0; j < DIMS; j++) {
-                int d = dim_of(m.lane, j);
-                k[j] = d < HEAD_DIM ? p.k[d] : 0.0f;
-                v[j] = d < HEAD_DIM ? p.v[d] : 0.0f;
-            }
-        }
-        __syncwarp();
-        float scores[H];
-        score(t, k, scores);
-#pragma unroll
-        for (int h = 0; h < H; h++) {
-            float top = mine ? fmaxf(t.max[h], scores[h]) : t.max[h];
-            float keep = t.max[h] == -INFINITY ? 0.0f : __expf(t.max[h] - top);
-            float weight = mine ? __expf(scores[h] - top) : 0.0f;
-            t.sum[h] = (top == -INFINITY ? 0.0f : t.sum[h] * keep) + weight;
-            t.max[h] = top;
-#pragma unroll
-            for (int j = 0; j < DIMS; j++)
-                t.mean[h][j] = (mine ? t.mean[h][j] * keep : t.mean[h][j]) + weight * v[j];
+    for (int u = 0; u < AHEAD_POSITIONS; u++) {
+        int position = from + u * TEAMS;
+        if (position == at.last) {
+            b.keys[u] = own_part(p.k, lane);
+            b.values[u] = own_part(p.v, lane);
+        } else if (position >= at.hi && position < at.last) {
+            b.keys[u] = load_part(a.k.at, cache_index(a.k, s, position), lane);
+            b.values[u] = load_part(a.v.at, cache_index(a.v, s, position), lane);
         }
     }
+    __syncwarp();
 }
 
 static __device__ __forceinline__ float load_float(const float *at, bool flag)
@@ -457,7 +414,7 @@ static __device__ __forceinline__ float2 merge_results(const float *from, long l
 #pragma unroll 8
     for (int i = 0; i < n; i++) {
         float other = load_float(from + i * stride + HEAD_DIM, flag);
-        float weight = other == -INFINITY ? 0.0f : __expf(other - top);
+        float weight = other == -INFINITY ? 0.0f : expf(other - top);
         total += load_float(from + i * stride + HEAD_DIM + 1, flag) * weight;
         value.x += load_float(from + i * stride + d, flag) * weight;
         value.y += load_float(from + i * stride + d + 1, flag) * weight;
@@ -467,32 +424,31 @@ static __device__ __forceinline__ float2 merge_results(const float *from, long l
     return value;
 }
 
-/* One pass: its results are in p.results (share_warps<H>, PASS_HEADS, RESULT), behind a barrier. */
-template <int H>
+/* One pass: its results are in p.results (HEAD_WARPS, PASS_HEADS, RESULT), behind a barrier. */
 static __device__ __forceinline__ void attend_pass(const machine &m, const pass &p, int r, int head,
                                                    int heads, const positions &at, u64 policy)
 {
-    const attention &a = own().att;
-    constexpr int SHARE = share_warps<H>(), TEAMS = SHARE * WARP_TEAMS;
-    const int group = m.warp / SHARE, number = m.warp % SHARE * WARP_TEAMS + m.lane / LANES;
+    const bool now = own().att.now;
+    const int h = m.warp / HEAD_WARPS, number = m.warp % HEAD_WARPS * WARP_TEAMS + m.lane / LANES;
     const int s = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];
-    const bool works = group * H < PASS_HEADS;
-    constexpr int N = ahead<H>();
-    batch<N> b;
-    team<H> t;
+    const bool works = h < PASS_HEADS;
+    const int end = now ? at.last + 1 : at.hi; /* with `now`, hi is this epoch's first */
+    batch b;
+    team t;
     if (works)
-        load_batch(m, s, at.lo + number, at.hi, TEAMS, b);
-    begin_pass(m, p, r, head, heads, a.now && head == 0, policy);
+        load_batch(m.lane, s, at.lo + number, at.hi, b);
+    begin_pass(m, p, r, head, heads, now && head == 0, policy);
     if (works) {
-        begin_team(t, p.q + group * H * HEAD_DIM, m.lane);
-        for (int from = at.lo; from < at.hi; from += N * TEAMS) {
+        begin_team(t, p.q + h * HEAD_DIM, m.lane);
+        for (int from = at.lo; from < end; from += AHEAD_POSITIONS * TEAMS) {
             if (from > at.lo)
-                load_batch(m, s, from + number, at.hi, TEAMS, b);
-            add_positions<N>(t, b.keys, b.values, b.count);
+                load_batch(m.lane, s, from + number, at.hi, b);
+            if (now)
+                complete_batch(m.lane, p, s, from + number, at, b);
+            int left = end - from - number;
+            add_positions(t, b.keys, b.values, left > 0 ? (left + TEAMS - 1) / TEAMS : 0);
         }
-        if (a.now)
-            add_now(m, p, s, at, number, TEAMS, t);
-        leave_results(m.lane, t, p.results + (m.warp % SHARE * PASS_HEADS + group * H) * RESULT);
+        leave_results(m.lane, t, p.results + (m.warp % HEAD_WARPS * PASS_HEADS + h) * RESULT);
     }
     consumer_barrier();
 }
@@ -541,12 +497,11 @@ static __device__ __forceinline__ void attend_rows(const machine &m)
         int r = item / passes, head = item % passes * PASS_HEADS;
         int heads = min((int)PASS_HEADS, MGL_HEADS - head);
         const positions at = positions_of(m, r);
-        attend_pass<1>(m, p, r, head, heads, at, policy);
-        const int warps = share_warps<1>();
+        attend_pass(m, p, r, head, heads, at, policy);
         for (int e = m.tid; e < heads * HEAD_DIM / 2; e += THREADS) {
             int h = e * 2 / HEAD_DIM, d = e * 2 % HEAD_DIM;
             float max, sum;
-            float2 value = merge_results(p.results + h * RESULT, PASS_HEADS * RESULT, warps, d,
+            float2 value = merge_results(p.results + h * RESULT, PASS_HEADS * RESULT, HEAD_WARPS, d,
                                          false, &max, &sum);
             if (a.part)
                 store_partial(m, operand(m, a.part), r, head + h, d, value, max, sum, policy);

@@ -47,9 +47,11 @@ static __device__ __forceinline__ bool has_tape(int op)
 static __device__ __forceinline__ void consume_op(machine &m)
 {
     int op = task_of(m)->op;
-    if (has_tape(op))
+    if (has_tape(op) && own().in.count > 0)
         return consume_linear(m);
-    if (op == OP_MERGE)
+    if (has_tape(op))
+        skip_linear(m);
+    else if (op == OP_MERGE)
         merge_apart(m);
     else if (op == OP_SAMPLE)
         sample_apart(m);
@@ -162,8 +164,7 @@ static __device__ __forceinline__ void signal(const machine &m)
 }
 
 /* Resets words to "not written" in the set that the next epoch uses: all rows that the epoch that used
- * it last wrote. `history`: rows of this
- * epoch and of those before, a byte each, the newest lowest. */
+ * it last wrote. `history`: rows of this epoch and of those before, a byte each, the newest lowest. */
 static __device__ __forceinline__ void clear(const machine &m, u64 history)
 {
     const mgl_device_clear *clears =
@@ -173,9 +174,10 @@ static __device__ __forceinline__ void clear(const machine &m, u64 history)
         const mgl_device_clear &c = clears[i];
         int rows = (int)(history >> 8 * (c.sets - 1) & 255), words = (int)c.bytes / 16;
         u8 *to = (u8 *)c.at + set_of(m.epoch + 1, c.sets) * c.set_bytes;
-        for (int e = m.lane; e < rows * words; e += 32)
-            store_four_words(to + (size_t)(e / words) * c.row_bytes + e % words * 16, 0xFFFFFFFFu,
-                             policy);
+        for (int e = m.lane; e < (int)c.outer * rows * words; e += 32)
+            store_four_words(to + e / words / rows * c.outer_bytes +
+                                 (size_t)(e / words % rows) * c.row_bytes + e % words * 16,
+                             0xFFFFFFFFu, policy);
     }
 }
 
@@ -214,7 +216,8 @@ static __device__ __forceinline__ void go(const machine &m)
     barrier_arrive(&own().go);
 }
 
-/* A task that consumers do alone. */
+/* A task that consumers do alone, or that has nothing for the slots: before all of them are done, `go`
+ * may not open again, or a warp that is late would take the next phase for this one. */
 static __device__ __forceinline__ void wait_body(const machine &m, u32 *bodies)
 {
     while (!barrier_passed(&own().body, *bodies & 1))
@@ -243,7 +246,8 @@ static __device__ __forceinline__ void finish_task(machine &m, u32 *bodies)
     case OP_LINEAR_ADD:
         return finish_linear_add(m);
     case OP_HEAD:
-        return finish_head(m);
+        if (own().wanted_count > 0)
+            return finish_head(m);
     }
     wait_body(m, bodies);
 }

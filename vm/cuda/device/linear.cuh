@@ -221,42 +221,57 @@ static __device__ __forceinline__ void stage_chunk(const machine &m, const input
 }
 
 /* Row j of this warp's run: chunks [first, first + n) into the stage where it has room; the sum of
- * squares, of this lane. Flagged rows of 16 bits: several words are polled at once. */
+ * squares, of this lane. Of flagged rows several words are asked for at once. */
 static __device__ __forceinline__ float gather_row(const machine &m, const input &in, int j,
                                                    int first, int n)
 {
     const u64 policy = keep_policy();
     float squares = 0.0f;
-    if (in.x.flag && in.x.dtype != DTYPE_F32 && VECTOR == 8) {
-        const u8 *row = element_of(in.x, mapped(in, j), 0);
-        for (int c = m.lane; c < n; c += 32 * AHEAD) {
-            uint4 raw[AHEAD] = {};
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++)
-                if (c + 32 * i < n && (first + c + 32 * i) * VECTOR < in.columns)
-                    raw[i] = load_words(row + (first + c + 32 * i) * 16, policy);
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++) {
-                if (c + 32 * i >= n)
-                    break;
-                int n_th = first + c + 32 * i;
-                if (!is_written(raw[i]))
-                    raw[i] = poll_words(m, row + n_th * 16, 0, policy);
-                chunk made = {raw[i]};
-                if (in.g) {
-                    float v[8];
-                    unpack_half(raw[i], v);
-                    squares += weigh(in, n_th * VECTOR, v);
-                    made = split_values(v, true);
-                }
-                stage_chunk(m, in, j, n_th, made);
-            }
+    if (!in.x.flag || VECTOR != 8) {
+        for (int c = m.lane; c < n; c += 32) {
+            chunk made = make_chunk(m, in, j, (first + c) * VECTOR, policy, &squares);
+            stage_chunk(m, in, j, first + c, made);
         }
         return squares;
     }
-    for (int c = m.lane; c < n; c += 32) {
-        chunk made = make_chunk(m, in, j, (first + c) * VECTOR, policy, &squares);
-        stage_chunk(m, in, j, first + c, made);
+    const bool wide = in.x.dtype == DTYPE_F32;
+    const int each = wide ? 32 : 16; /* bytes of a chunk */
+    const u8 *row = element_of(in.x, mapped(in, j), 0);
+    for (int c = m.lane; c < n; c += 32 * AHEAD) {
+        uint4 raw[AHEAD] = {}, more[AHEAD] = {};
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const int number = first + c + 32 * i;
+            if (c + 32 * i < n && number * VECTOR < in.columns) {
+                raw[i] = load_words(row + number * each, policy);
+                if (wide)
+                    more[i] = load_words(row + number * each + 16, policy);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const int number = first + c + 32 * i;
+            if (c + 32 * i >= n)
+                break;
+            if (!is_written(raw[i]))
+                raw[i] = poll_words(m, row + number * each, 0, policy);
+            if (wide && !is_written(more[i]))
+                more[i] = poll_words(m, row + number * each + 16, 0, policy);
+            chunk made = {raw[i]};
+            if (in.low) {
+                float v[8];
+                if (wide) {
+                    format<DTYPE_F32>::unpack(raw[i], v);
+                    format<DTYPE_F32>::unpack(more[i], v + 4);
+                } else {
+                    unpack_half(raw[i], v);
+                }
+                if (in.g)
+                    squares += weigh(in, number * VECTOR, v);
+                made = split_values(v, true);
+            }
+            stage_chunk(m, in, j, number, made);
+        }
     }
     return squares;
 }
@@ -342,6 +357,15 @@ static __device__ __forceinline__ int place_of(const places &p, int warp, int i)
                          : p.of_last * p.warps + (i - p.of_last) * (p.warps - 1) + warp;
 }
 
+/* A warp without blocks lets the pages go by as it goes through the row groups: a task's tape may be
+ * longer than the ring. */
+static __device__ __forceinline__ void pass_group(machine &m, const mgl_device_segment &seg, int g,
+                                                  int blocks)
+{
+    if (blocks == 0)
+        ring_done(m, m.base + (seg.block + g * seg.kblocks) / PAGE_BLOCKS);
+}
+
 /* ---- 16-bit weights --------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ void mma(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
@@ -410,28 +434,9 @@ static __device__ __forceinline__ uint4 load_block(const u8 *at, int lane)
     return *((const uint4 *)at + lane);
 }
 
-/* What a page holds for one lane: its blocks' weights, and the activations that are not held. */
-template <int EACH, bool X, bool LOW> struct page_load {
-    uint4 w[EACH], x[X ? EACH : 1], low[LOW ? EACH : 1];
-
-    __device__ __forceinline__ void load(const u8 *at, const uint4 *high, const uint4 *rest,
-                                         int lane)
-    {
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            w[i] = load_block(at + i * MGL_WARPS * BLOCK_BYTES, lane);
-            if (X)
-                x[X ? i : 0] = high[i * 4];
-            if (LOW)
-                low[LOW ? i : 0] = rest[i * 4];
-        }
-    }
-};
-
 /* All row groups of KB blocks where pages and row groups fit each other (is_even), at most 8 staged
  * activation rows. Activations of a short run stay in registers (HOLD), and so do their low parts, if
- * there are any, of a shorter one. The next page is looked at and loaded while the tensor cores work on
- * this one. */
+ * there are any, of a shorter one. */
 template <int KB, bool LOW>
 static __device__ __forceinline__ void sum_even(machine &m, const input &in,
                                                 const mgl_device_segment &seg)
@@ -451,36 +456,27 @@ static __device__ __forceinline__ void sum_even(machine &m, const input &in,
         if (HOLD_LOW)
             held_low[HOLD_LOW ? b : 0] = rest[b * 4];
     }
-    u32 page = m.base + seg.block / PAGE_BLOCKS, slot = page % MGL_RING, parity = parity_of(page);
-    page_load<EACH, !HOLD, LOW && !HOLD_LOW> here, next;
-    ring_wait(m, page);
-    here.load(ring_memory() + slot * MGL_PAGE + m.warp * BLOCK_BYTES, high, rest, m.lane);
+    u32 page = m.base + seg.block / PAGE_BLOCKS;
     for (int g = 0; g < groups; g++) {
         sums s = {};
 #pragma unroll(HOLD ? PAGES : 1)
-        for (int p = 0; p < PAGES; p++) {
-            const bool more = p + 1 < PAGES || g + 1 < groups;
-            page++;
-            slot = slot + 1 == MGL_RING ? 0 : slot + 1;
-            parity ^= slot == 0;
-            const bool landed = more && barrier_tested(&own().full[slot], parity);
+        for (int p = 0; p < PAGES; p++, page++) {
+            ring_wait(m, page);
+            const u8 *at = ring_at(m, page, m.warp);
+            uint4 w[EACH];
 #pragma unroll
             for (int i = 0; i < EACH; i++)
-                add_block(s, i, HOLD ? held[HOLD ? p * EACH + i : 0] : here.x[HOLD ? 0 : i],
+                w[i] = load_block(at + i * MGL_WARPS * BLOCK_BYTES, m.lane);
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const int b = (p * EACH + i) * 4; /* 16-byte pieces from the run's start */
+                add_block(s, i, HOLD ? held[HOLD ? p * EACH + i : 0] : high[b],
                           HOLD_LOW ? held_low[HOLD_LOW ? p * EACH + i : 0]
-                          : LOW    ? here.low[LOW && !HOLD_LOW ? i : 0]
+                          : LOW    ? rest[b]
                                    : zero,
-                          here.w[i]);
-            ring_say(m, page);
-            if (more) {
-                const int at = (p + 1 == PAGES ? 0 : p + 1) * EACH * 4; /* of the run */
-                if (landed)
-                    m.known = page + 1;
-                ring_wait(m, page);
-                next.load(ring_memory() + slot * MGL_PAGE + m.warp * BLOCK_BYTES, high + at,
-                          rest + at, m.lane);
+                          w[i]);
             }
-            here = next;
+            ring_done(m, page + 1);
         }
         store_sums(m, in, s);
     }
@@ -515,6 +511,7 @@ static __device__ __noinline__ machine sum_any(machine m, const input in,
     int blocks, first = run_of(kblocks, m.warp, &blocks);
     for (int g = 0; g < groups; g++) {
         sums s = {}, low = {};
+        pass_group(m, seg, g, blocks);
         for (int i = 0; i < blocks; i++) {
             u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
             u32 page = m.base + block / PAGE_BLOCKS;
@@ -545,6 +542,7 @@ static __device__ __noinline__ machine sum_floats(machine m, const input in,
     int blocks, first = run_of(kblocks, m.warp, &blocks), quarter = m.lane & 3;
     for (int g = 0; g < groups; g++) {
         float s[R] = {};
+        pass_group(m, seg, g, blocks);
         for (int i = 0; i < blocks; i++) {
             u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
             u32 page = m.base + block / PAGE_BLOCKS;
@@ -577,14 +575,17 @@ static __device__ __noinline__ machine sum_floats(machine m, const input in,
 
 /* ---- the consumers' part ---------------------------------------------------------------------- */
 
-/* Segments of an even input with rows of KB blocks. */
+/* Segments of an even input with rows of KB blocks, if there can be such. */
 template <int KB> static __device__ __forceinline__ void sum_all_even(machine &m, const input &in)
 {
-    for (int i = 0; i < task_of(m)->segments; i++) {
-        if (in.low)
-            sum_even<KB, true>(m, in, segment(m, i));
-        else
-            sum_even<KB, false>(m, in, segment(m, i));
+    if constexpr (is_even(KB) && MGL_WEIGHT != DTYPE_F32) {
+        const int segments = task_of(m)->segments;
+        for (int i = 0; i < segments; i++) {
+            if (in.low)
+                sum_even<KB, true>(m, in, segment(m, i));
+            else
+                sum_even<KB, false>(m, in, segment(m, i));
+        }
     }
 }
 
@@ -601,11 +602,10 @@ static __device__ __forceinline__ machine sum_halves(const machine &m, const inp
 static __device__ __noinline__ machine sum_all(machine m)
 {
     const input &in = own().in;
-    for (int i = 0; i < task_of(m)->segments; i++) {
+    const int segments = task_of(m)->segments;
+    for (int i = 0; i < segments; i++) {
         const mgl_device_segment &seg = segment(m, i);
-        if (in.count == 0)
-            ring_done(m, m.base + seg.end);
-        else if (MGL_WEIGHT != DTYPE_F32 && in.low)
+        if (MGL_WEIGHT != DTYPE_F32 && in.low)
             m = sum_halves<true>(m, in, seg);
         else if (MGL_WEIGHT != DTYPE_F32)
             m = sum_halves<false>(m, in, seg);
@@ -619,26 +619,31 @@ static __device__ __noinline__ machine sum_all(machine m)
     return m;
 }
 
-/* Streams the task's segments. */
+/* Streams the task's segments. Once a warp has left its last sums, the epilogue may go on, and the
+ * task's record be gone: what is needed later is taken before. */
 static __device__ __forceinline__ void consume_linear(machine &m)
 {
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), WIDE = blocks_of(MGL_WIDE),
                   FFN = blocks_of(MGL_FFN);
-    constexpr int NONE =
-        2 * MGL_WARPS * PAGE_BLOCKS; /* a shape to compile where there is no such */
     const input &in = own().in;
-    if (in.count > 0)
-        gather(m, in);
-    else if (m.tid == 0)
-        own().pending = 0;
+    const u32 end = m.base + segment(m, task_of(m)->segments - 1).end;
+    gather(m, in);
     if (!in.even)
         m = sum_all(m);
-    else if (is_even(HIDDEN) && in.kblocks == HIDDEN)
-        sum_all_even<is_even(HIDDEN) ? HIDDEN : NONE>(m, in);
-    else if (is_even(WIDE) && in.kblocks == WIDE)
-        sum_all_even<is_even(WIDE) ? WIDE : NONE>(m, in);
-    else if (is_even(FFN))
-        sum_all_even<is_even(FFN) ? FFN : NONE>(m, in);
+    else if (in.kblocks == HIDDEN)
+        sum_all_even<HIDDEN>(m, in);
+    else if (WIDE != HIDDEN && in.kblocks == WIDE)
+        sum_all_even<WIDE>(m, in);
+    else if (FFN != HIDDEN && FFN != WIDE)
+        sum_all_even<FFN>(m, in);
+    ring_done(m, end);
+}
+
+/* No rows to work on: the tape goes by. */
+static __device__ __forceinline__ void skip_linear(machine &m)
+{
+    if (m.tid == 0)
+        own().pending = 0;
     ring_done(m, m.base + segment(m, task_of(m)->segments - 1).end);
 }
 

@@ -130,13 +130,13 @@ struct shared {
     volatile int stop;     /* tells the loader to go */
     int current;           /* record of the task that `go` starts */
     u32 epoch, base;       /* its epoch; page at which the epoch's tape starts */
-    float partial[PARTIALS];
+    alignas(16) float partial[PARTIALS];
     uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
-    float out[MGL_ROWS * CHUNK];       /* the epilogue's: output columns of a chunk */
-    float held[MGL_ROWS * GROUP_ROWS]; /* the first of two interleaved tensors */
-    float sums[MGL_ROWS * MGL_WARPS];  /* sums of squares (row, warp) */
-    float scale[MGL_ROWS];             /* 1 / RMS */
-    float best_value[MGL_ROWS];        /* of head */
+    alignas(16) float out[MGL_ROWS * CHUNK]; /* the epilogue's: output columns of a chunk */
+    float held[MGL_ROWS * GROUP_ROWS];       /* the first of two interleaved tensors */
+    float sums[MGL_ROWS * MGL_WARPS];        /* sums of squares (row, warp) */
+    float scale[MGL_ROWS];                   /* 1 / RMS */
+    float best_value[MGL_ROWS];              /* of head */
     int best_id[MGL_ROWS];
     int control[MGL_CONTROL_WORDS];
     int table[MGL_ROWS * MGL_TABLE_WORDS];

@@ -5,8 +5,8 @@
  *     mgl_record | operands (in, then out) | segments | waits | signals (u32), padded | clears
  *
  * A record knows where the next one is and how long, so that it can be fetched while this one is
- * worked on; the last one of a queue names the first. A `clear` task has no record of its own: what it
- * resets stands in the record of the task before it. Plain C that NVRTC compiles too: no includes,
+ * worked on; the last one of a queue names the first. What a `clear` resets stands in the record of the
+ * task before it, or, where there is no such or it has edges, in one of its own, without operands. Plain C that NVRTC compiles too: no includes,
  * and the same layout on both sides.
  */
 #ifndef MGL_VM_CUDA_RECORD_H
@@ -37,13 +37,15 @@ typedef struct mgl_device_operand {
     unsigned char unused;
 } mgl_device_operand;
 
-/* What a `clear` resets: one run of bytes a row. */
+/* What a `clear` resets of one region: one run of bytes for each row, and all that for each index of the
+ * dimension in front of the rows. */
 typedef struct mgl_device_clear {
     unsigned long long at, set_bytes;
-    unsigned row_bytes; /* from row to row */
-    unsigned bytes;     /* of a row's run; a multiple of 16 */
+    unsigned long long outer_bytes; /* from one such index to the next */
+    unsigned outer;                 /* how many there are; 1 without such a dimension */
+    unsigned row_bytes;             /* from row to row */
+    unsigned bytes;                 /* of a row's run; a multiple of 16 */
     unsigned sets;
-    unsigned unused;
 } mgl_device_clear;
 
 /* A segment, in blocks of 512 bytes. */
