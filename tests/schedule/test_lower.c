@@ -621,6 +621,34 @@ START_TEST(flags_take_queues_that_divide_the_rows)
 }
 END_TEST
 
+static mgl_dtype dtype_of(const mgl_program *p, const char *buffer)
+{
+    for (int i = 0; i < p->buffer_count; i++)
+        if (!strcmp(p->buffers[i].name, buffer))
+            return p->buffers[i].dtype;
+    ck_abort_msg("there is no buffer %s", buffer);
+}
+
+/* Each level of `narrow` exchanges one thing more in 16 bits; q, k and v stay f32. */
+START_TEST(narrow_says_what_is_exchanged_in_16_bits)
+{
+    static const char *const from_level[][2] = {{"l0.h", NULL}, {"l0.att", NULL}, {"l0.x", "l0.y"}};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.narrow = _i;
+    mgl_program *p = lowered(graph, 4, &config, 32);
+    for (int level = 1; level <= 3; level++)
+        for (int k = 0; k < 2 && from_level[level - 1][k]; k++)
+            ck_assert_int_eq(dtype_of(p, from_level[level - 1][k]),
+                             config.narrow >= level ? MGL_BF16 : MGL_F32);
+    ck_assert_int_eq(dtype_of(p, "x"), config.narrow >= 3 ? MGL_BF16 : MGL_F32);
+    ck_assert_int_eq(dtype_of(p, "l0.qkv"), MGL_F32);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(with_flags_the_ring_takes_what_is_there)
 {
     /* bytes of a page, pages with counters and with flags of (227 - 24 - 16) KB */
@@ -917,6 +945,7 @@ int main(void)
     tcase_add_loop_test(cases, any_shape_with_flags, 0, 200);
     tcase_add_test(cases, sample_waits_for_queues_without_a_head);
     tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
+    tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
     tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
     tcase_add_loop_test(cases, flags_where_they_can_be, 0,
                         (int)(sizeof automatic / sizeof *automatic));

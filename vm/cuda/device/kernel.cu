@@ -272,7 +272,8 @@ static __device__ __forceinline__ void direct(machine &m, const mgl_device_queue
 #endif
         fetch(m, own().record[at + 1 == RECORDS ? 0 : at + 1], task_of(m)->next,
               task_of(m)->next_bytes);
-        if (!own().dead)
+        /* asked of the whole warp: a consumer may set `dead` between two lanes' looks */
+        if (__all_sync(0xFFFFFFFFu, !own().dead))
             finish_task(m, &bodies);
         bool enters = task_of(m)->op == OP_ENTER;
         on = !own().dead && !(enters && !own().control[MGL_CONTROL_GO]);
