@@ -259,11 +259,15 @@ static void report_cycle(struct simulation *s, int stuck)
 {
     mgl_check *check = s->check;
     const mgl_program *p = check->program;
-    bool flags = false;
-    int start = find_cycle(s, stuck, &flags), queue = start;
-    if (start < 0)
-        return;
     char name[MGL_NAME_TEXT], other[MGL_NAME_TEXT];
+    bool flags = false;
+    int found = check->found, start = find_cycle(s, stuck, &flags), queue = start;
+    if (start < 0) { /* the steps are spent, and that is told; whatever else it is, it is stuck */
+        if (check->found == found)
+            mgl_check_report(check, 202, front_task(s, stuck), 0, "%s can never run",
+                             mgl_check_task(check, front_task(s, stuck), name));
+        return;
+    }
     mgl_check_report(check, flags ? 207 : 202, front_task(s, start), 0,
                      "%s can never run: %d of %d tasks wait for each other",
                      mgl_check_task(check, front_task(s, start), name), p->task_count - s->ran,
