@@ -30,8 +30,9 @@ struct mgl_model {
     const mgl_program *program; /* of either */
     mgl_vm *vm;
     char device[128]; /* "cpu" or the GPU's name */
-    double load_s;    /* of all but the kernel's compilation */
-    double compile_s; /* of the kernel */
+    double open_s;    /* mgl_model_open */
+    double driver_s;  /* of it: starting the GPU's driver and opening its context */
+    double import_s;  /* of it: to the program */
     atomic_int abort; /* set by mgl_model_cancel, read by the VM */
 };
 
@@ -50,8 +51,11 @@ static mgl_status use_cpu(mgl_machine *out, mgl_error *err)
 
 static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
 {
+    double start = mgl_clock_s();
     *out = (mgl_machine){.kind = MGL_VM_CUDA, .device = device};
-    return mgl_cuda_live_target(device, &out->target, err);
+    mgl_status status = mgl_cuda_live_target(device, &out->target, err);
+    out->driver_s = mgl_clock_s() - start;
+    return status;
 }
 
 /* A GPU is of use where its kernel can be compiled, or was. The driver is asked first: where there is
@@ -286,6 +290,7 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
                         (int)options->sequences, MGL_MAX_BATCH);
     mgl_status status = mgl_mega_stands(path) ? open_compiled(model, path, options, &machine, err)
                                               : open_folder(model, path, options, &machine, err);
+    double imported = mgl_clock_s();
     if (!status)
         status = open_machine(model, &machine, options, err);
     if (status)
@@ -293,8 +298,9 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     mgl_vm_get_facts(model->vm, &facts);
     snprintf(model->device, sizeof model->device, "%s",
              machine.kind == MGL_VM_CPU ? "cpu" : facts.device);
-    model->compile_s = facts.compile_s;
-    model->load_s = mgl_clock_s() - start - facts.compile_s;
+    model->driver_s = machine.driver_s + facts.driver_s;
+    model->import_s = imported - start - machine.driver_s;
+    model->open_s = mgl_clock_s() - start;
     return MGL_OK;
 }
 
@@ -327,14 +333,22 @@ void mgl_model_close(mgl_model *model)
 
 void mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out)
 {
+    mgl_vm_facts vm;
+    mgl_vm_get_facts(model->vm, &vm);
     *out = (mgl_model_facts){.device = model->device,
                              .dtype = mgl_dtype_name(model->program->dtype),
                              .vocab = model->program->geometry.vocab,
                              .max_positions = model->checkpoint->graph->max_positions,
                              .capacity = model->program->limits.capacity,
                              .queues = model->program->queue_count,
-                             .load_s = model->load_s,
-                             .compile_s = model->compile_s};
+                             .load_s = model->open_s - model->driver_s - vm.compile_s,
+                             .compile_s = vm.compile_s,
+                             .driver_s = model->driver_s,
+                             .import_s = model->import_s,
+                             .check_s = vm.check_s,
+                             .weights_s = vm.pack_s,
+                             .kernel_s = vm.kernel_s,
+                             .weight_bytes = vm.tape_bytes + vm.const_bytes};
 }
 
 void mgl_model_cancel(mgl_model *model)

@@ -13,6 +13,7 @@ typedef struct mgl_machine {
     mgl_vm_kind kind;
     int device; /* ordinal of the GPU */
     mgl_target target;
+    double driver_s; /* starting the GPU's driver, and asking it */
 } mgl_machine;
 
 /* "auto" (or NULL: the first usable GPU, or else the CPU), "cpu", "cuda" or "cuda:1". */

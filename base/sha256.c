@@ -19,26 +19,42 @@ static uint32_t turn(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
-static void compress(uint32_t state[8], const unsigned char block[64])
+static uint32_t get_word(const unsigned char *from)
 {
-    uint32_t w[64], s[8];
+    return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
+}
+
+/* The words of a block, and what the standard's schedule makes of them. */
+static void expand(uint32_t w[64], const unsigned char block[64])
+{
     for (int i = 0; i < 16; i++)
-        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-               (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+        w[i] = get_word(block + 4 * i);
     for (int i = 16; i < 64; i++)
         w[i] = w[i - 16] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
                (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
+}
+
+/* A round, on variables a to h of the standard, of which two change: those that it calls e and a when
+ * it has renamed all eight. Here they keep their places, and the caller takes the next ones. */
+static inline void turn_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e,
+                              uint32_t f, uint32_t g, uint32_t *h, uint32_t word)
+{
+    uint32_t choice = g ^ (e & (f ^ g)), majority = (a & b) | (c & (a | b));
+    uint32_t sum = *h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + choice + word;
+    *d += sum;
+    *h = sum + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + majority;
+}
+
+static void compress(uint32_t state[8], const unsigned char block[64])
+{
+    uint32_t w[64], s[8];
+    expand(w, block);
     memcpy(s, state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-        uint32_t a = s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) + choice +
-                     round_constants[i] + w[i];
-        uint32_t b = (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) + majority;
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += a;
-        s[0] = a + b;
-    }
+    for (int i = 0; i < 64; i += 8) /* after eight rounds every variable is in its place again */
+        for (int j = 0; j < 8; j++)
+            turn_round(s[(8 - j) % 8], s[(9 - j) % 8], s[(10 - j) % 8], &s[(11 - j) % 8],
+                       s[(12 - j) % 8], s[(13 - j) % 8], s[(14 - j) % 8], &s[(15 - j) % 8],
+                       w[i + j] + round_constants[i + j]);
     for (int i = 0; i < 8; i++)
         state[i] += s[i];
 }

@@ -19,38 +19,71 @@
     X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \
     X(int, tokens, "--tokens", "N", 1, 1 << 16, "tokens of a launch (32)")                         \
     X(int, samples, "--samples", "N", 1, MGL_MAX_SAMPLES, "of each that is timed (21)")            \
-    X(int, layers, "--layers", "N", 1, 1 << 16, "only the first N layers of the model")            \
+    X(text, layers, "--layers", "1,2", 0, 0, "only the first layers of the model, as many (all)")  \
+    X(text, hidden, "--hidden", "1024,2048", 0, 0,                                                 \
+      "the model made as wide, heads and ffn in proportion (its own)")                             \
+    X(text, queues, "--queues", "64,132", 0, 0, "SMs that are used (all)")                         \
     X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
-/* A run over all asked for: batches, and for each the contexts. */
+/* What a run goes over, one number each at a time, the last of them fastest. */
+enum { HIDDEN, LAYERS, QUEUES, BATCH, CONTEXT, LISTS };
+
 typedef struct bench {
     const struct options *options;
-    const char *name; /* of the shape, or MODEL */
+    const char *name;  /* of the shape, or MODEL */
+    mgl_config config; /* its */
     mgl_bench_request request;
-    mgl_ids batches, contexts;
-    mgl_bench_result *rows; /* (count), of batches.count * contexts.count */
+    mgl_ids lists[LISTS];
+    mgl_bench_result *rows; /* (count), of as many as there are combinations */
     size_t count;           /* so far */
 } bench;
 
 static mgl_status find_model(bench *b, const char *operand, mgl_error *err)
 {
     const struct options *o = b->options;
-    mgl_config *config = &b->request.config;
     if (o->shape.given == (operand != NULL))
         return mgl_fail(err, MGL_USAGE, "--shape", "%s",
                         operand ? "stands in place of MODEL; leave out one of the two"
                                 : "or MODEL is needed: what to measure");
     b->name = operand ? operand : o->shape.value;
-    mgl_status status = operand ? mgl_synthetic_read_config(operand, config, err)
-                                : mgl_synthetic_find_shape(o->shape.value, config, err);
-    if (!status && o->layers.value > config->geometry.layers)
-        status =
-            mgl_fail(err, MGL_USAGE, "--layers", "the model has %d", (int)config->geometry.layers);
-    if (!status && o->layers.given)
-        config->geometry.layers = (int32_t)o->layers.value;
+    return operand ? mgl_synthetic_read_config(operand, &b->config, err)
+                   : mgl_synthetic_find_shape(o->shape.value, &b->config, err);
+}
+
+/* Numbers of a flag, or else the one that stands for it. */
+static mgl_status read_list(const mgl_cli_text *option, const char *flag, int preset, mgl_ids *out,
+                            mgl_error *err)
+{
+    char one[16];
+    snprintf(one, sizeof one, "%d", preset);
+    mgl_status status = mgl_cli_parse_ids(option->given ? option->value : one, flag, out, err);
+    if (!status && !out->count)
+        status = mgl_fail(err, MGL_USAGE, flag, "is empty: one number at least is needed");
+    for (size_t i = 0; i < out->count && !status && option->given; i++)
+        if (out->ids[i] == 0 && strcmp(flag, "--context") != 0)
+            status = mgl_fail(err, MGL_USAGE, flag, "0 is too few");
+    return status;
+}
+
+static mgl_status read_lists(bench *b, mgl_error *err)
+{
+    const struct options *o = b->options;
+    const mgl_geometry *m = &b->config.geometry;
+    const struct {
+        const mgl_cli_text *option;
+        const char *flag;
+        int preset;
+    } lists[LISTS] = {[HIDDEN] = {&o->hidden, "--hidden", m->hidden},
+                      [LAYERS] = {&o->layers, "--layers", m->layers},
+                      [QUEUES] = {&o->queues, "--queues", 0},
+                      [BATCH] = {&o->batch, "--batch", 1},
+                      [CONTEXT] = {&o->context, "--context", 0}};
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < LISTS && !status; i++)
+        status = read_list(lists[i].option, lists[i].flag, lists[i].preset, &b->lists[i], err);
     return status;
 }
 
@@ -66,15 +99,27 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->seed = 1;
     if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)
         return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; there is bf16");
-    mgl_status status =
-        mgl_cli_parse_ids(o->batch.given ? o->batch.value : "1", "--batch", &b->batches, err);
-    if (!status)
-        status = mgl_cli_parse_ids(o->context.given ? o->context.value : "0", "--context",
-                                   &b->contexts, err);
-    if (!status && (!b->batches.count || !b->contexts.count))
-        status = mgl_fail(err, MGL_USAGE, b->batches.count ? "--context" : "--batch",
-                          "is empty: one number at least is needed");
-    return status;
+    return read_lists(b, err);
+}
+
+/* Makes the request that of combination `index`. */
+static mgl_status choose_case(bench *b, size_t index, mgl_error *err)
+{
+    int chosen[LISTS];
+    mgl_bench_request *r = &b->request;
+    for (int i = LISTS - 1; i >= 0; i--) {
+        chosen[i] = b->lists[i].ids[index % b->lists[i].count];
+        index /= b->lists[i].count;
+    }
+    r->config = b->config;
+    r->queues = chosen[QUEUES];
+    r->batch = chosen[BATCH];
+    r->context = chosen[CONTEXT];
+    if (chosen[LAYERS] > b->config.geometry.layers)
+        return mgl_fail(err, MGL_USAGE, "--layers", "the model has %d",
+                        (int)b->config.geometry.layers);
+    r->config.geometry.layers = chosen[LAYERS];
+    return mgl_synthetic_widen(&r->config, chosen[HIDDEN], err);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -138,6 +183,23 @@ static double peak_of(const mgl_bench_result *result)
     return mgl_bench_rate(result->bytes, result->stream.median);
 }
 
+/* What the cost model says. */
+static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
+{
+    const mgl_cost *cost = &result->predicted;
+    if (!cost->us) {
+        mgl_json_out_null(out, "predicted_us");
+        return;
+    }
+    mgl_json_out_real(out, "predicted_us", cost->us);
+    mgl_json_out_real(out, "predicted_error", mgl_bench_predicted_error(result));
+    mgl_json_out_real(out, "predicted_floor_us", cost->floor_us);
+    mgl_json_out_object(out, "predicted_parts_us");
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        mgl_json_out_real(out, mgl_cost_part_name((mgl_cost_part)i), cost->parts[i]);
+    mgl_json_out_close_object(out);
+}
+
 static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *result)
 {
     const mgl_bench_request *r = &b->request;
@@ -147,10 +209,14 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
     mgl_json_out_string(out, "dtype", mgl_dtype_name(r->dtype));
     mgl_json_out_int(out, "batch", result->batch);
     mgl_json_out_int(out, "context", result->context);
-    mgl_json_out_int(out, "layers", r->config.geometry.layers);
+    mgl_json_out_int(out, "layers", result->geometry.layers);
+    mgl_json_out_int(out, "hidden", result->geometry.hidden);
+    mgl_json_out_int(out, "queues", result->queues);
     mgl_json_out_int(out, "tokens", r->tokens);
     mgl_json_out_int(out, "samples", r->samples);
+    mgl_json_out_string(out, "config", r->knobs);
     put_times(out, "us", &result->machine);
+    put_prediction(out, result);
     mgl_json_out_real(out, "bytes", result->bytes);
     mgl_json_out_real(out, "gbps", rate);
     mgl_json_out_real(out, "percent_of_peak", 100 * rate / peak_of(result));
@@ -170,15 +236,23 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
 
 static void print_head(void)
 {
-    mgl_cli_printf("%6s %8s %10s %10s %10s %8s %8s %12s %8s %12s\n", "batch", "context", "us/token",
-                   "p10", "p90", "GB/s", "of peak", "baseline us", "ratio", "error");
+    mgl_cli_printf("%6s %6s %6s %6s %8s %10s %10s %10s %18s %8s %8s %12s %8s %10s\n", "hidden",
+                   "layers", "queues", "batch", "context", "us/token", "p10", "p90", "predicted",
+                   "GB/s", "of peak", "baseline us", "ratio", "error");
 }
 
 static void print_row(const mgl_bench_result *result)
 {
-    mgl_cli_printf("%6d %8d %10.1f %10.1f %10.1f %8.0f %7.1f%% %12.1f %8.2f %12.2e\n",
+    char predicted[40] = "-";
+    if (result->predicted.us > 0)
+        snprintf(predicted, sizeof predicted, "%.1f (%+.1f%%)", result->predicted.us,
+                 100 * mgl_bench_predicted_error(result));
+    mgl_cli_printf("%6d %6d %6d %6d %8d %10.1f %10.1f %10.1f %18s %8.0f %7.1f%% %12.1f %8.2f "
+                   "%10.2e\n",
+                   (int)result->geometry.hidden, (int)result->geometry.layers, result->queues,
                    result->batch, result->context, result->machine.median, result->machine.p10,
-                   result->machine.p90, mgl_bench_rate(result->bytes, result->machine.median),
+                   result->machine.p90, predicted,
+                   mgl_bench_rate(result->bytes, result->machine.median),
                    100 * result->stream.median / result->machine.median, result->baseline.median,
                    result->ratio_median, result->accuracy.machine_error);
     mgl_cli_flush();
@@ -187,8 +261,9 @@ static void print_row(const mgl_bench_result *result)
 static void on_progress(void *user, const char *what)
 {
     const bench *b = user;
-    fprintf(stderr, "megalith: batch %d, context %d: %s\n", b->request.batch, b->request.context,
-            what);
+    const mgl_geometry *m = &b->request.config.geometry;
+    fprintf(stderr, "megalith: hidden %d, %d layers, batch %d, context %d: %s\n", (int)m->hidden,
+            (int)m->layers, b->request.batch, b->request.context, what);
 }
 
 /* ---- all rows ------------------------------------------------------------------------------- */
@@ -207,16 +282,25 @@ static mgl_status run_row(bench *b, mgl_error *err)
     return MGL_OK;
 }
 
-/* Every combination of batch and context; with `check`, only whether it makes sense. */
+static size_t count_cases(const bench *b)
+{
+    size_t cases = 1;
+    for (int i = 0; i < LISTS; i++)
+        if (!mgl_mul(cases, b->lists[i].count, &cases))
+            return SIZE_MAX;
+    return cases;
+}
+
+/* Every combination; with `check`, only whether it makes sense. */
 static mgl_status for_all(bench *b, bool check, mgl_error *err)
 {
+    size_t cases = count_cases(b);
     mgl_status status = MGL_OK;
-    for (size_t i = 0; i < b->batches.count && !status; i++)
-        for (size_t j = 0; j < b->contexts.count && !status; j++) {
-            b->request.batch = b->batches.ids[i];
-            b->request.context = b->contexts.ids[j];
+    for (size_t i = 0; i < cases && !status; i++) {
+        status = choose_case(b, i, err);
+        if (!status)
             status = check ? mgl_bench_check(&b->request, err) : run_row(b, err);
-        }
+    }
     return status;
 }
 
@@ -239,7 +323,7 @@ static void print_json(const bench *b)
 
 static mgl_status run_all(bench *b, mgl_error *err)
 {
-    size_t rows = b->batches.count * b->contexts.count;
+    size_t rows = count_cases(b);
     b->rows = mgl_alloc_zero(rows, sizeof *b->rows);
     if (!b->rows)
         return mgl_fail_memory(err, rows * sizeof *b->rows);
@@ -260,8 +344,8 @@ static mgl_status run(const char *operand, const void *options, mgl_error *err)
     if (!status)
         status = run_all(&b, err);
     mgl_free(b.rows);
-    mgl_ids_clear(&b.batches);
-    mgl_ids_clear(&b.contexts);
+    for (int i = 0; i < LISTS; i++)
+        mgl_ids_clear(&b.lists[i]);
     return status;
 }
 
@@ -270,7 +354,8 @@ const mgl_cli_verb mgl_cli_bench_verb = {
     .operand = "MODEL",
     .operand_optional = true,
     .summary = "times decoding on a GPU against its memory and against cuBLAS, with random weights",
-    .example = "  megalith bench --shape llama-1b --context 0,8192",
+    .example = "  megalith bench --shape llama-1b --context 0,8192\n"
+               "  megalith bench --shape llama-1b --layers 1,2,4,8,16",
     MGL_CLI_VERB_OPTIONS,
     .run = run,
 };

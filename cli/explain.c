@@ -1,15 +1,24 @@
-/* megalith explain MGnnn: what a diagnostic of `check` means, an example, and how to mend it. */
+/* megalith explain MGnnn: what a diagnostic of `check` means, an example, and how to mend it.
+ * megalith explain F.mls: what a token takes with that schedule, and what the time goes into, as the
+ * cost model has it. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
 
+#include "schedule/cost.h"
 #include "validator/validator.h"
+#include "vm/vm.h"
 
 #include <string.h>
 
-#define EXPLAIN_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
+#define EXPLAIN_OPTIONS(X)                                                                         \
+    X(int, batch, "--batch", "N", 1, MGL_MAX_ROWS,                                                 \
+      "F.mls: sequences that are decoded together (1)")                                            \
+    X(int, context, "--context", "N", 0, MGL_MAX_CAPACITY, "F.mls: positions in the KV cache (0)") \
+    X(int, tokens, "--tokens", "N", 1, 1 << 16, "F.mls: tokens of a launch (32)")                  \
+    MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EXPLAIN_OPTIONS)
 
-enum { WRAP_COLUMNS = 90 };
+enum { WRAP_COLUMNS = 90, TOKENS = 32 };
 
 /* "MG203" or "203". */
 static const mgl_code_info *find_code(const char *text)
@@ -55,12 +64,8 @@ static void print_wrapped(const char *indent, const char *text)
     }
 }
 
-static mgl_status explain(const char *operand, const void *options, mgl_error *err)
+static mgl_status explain_code(const struct options *o, const mgl_code_info *info, mgl_error *err)
 {
-    const struct options *o = options;
-    const mgl_code_info *info = find_code(operand);
-    if (!info)
-        return fail_unknown(operand, err);
     mgl_text code = {0};
     mgl_text_format(&code, "MG%03d", info->code);
     if (code.failed)
@@ -86,11 +91,123 @@ static mgl_status explain(const char *operand, const void *options, mgl_error *e
     return MGL_OK;
 }
 
+/* ---- a schedule ----------------------------------------------------------------------------- */
+
+/* A prediction and what it is of. */
+typedef struct prediction {
+    const mgl_program *program;
+    mgl_cost_load load;
+    mgl_cost cost;
+} prediction;
+
+static const char *step_name(int step)
+{
+    return step < MGL_STEP_COUNT ? mgl_step_name((mgl_step)step) : "rest";
+}
+
+static void print_prediction(const prediction *p)
+{
+    const mgl_cost *cost = &p->cost;
+    mgl_cli_printf("predicted   %.1f us per token\n", cost->us);
+    mgl_cli_printf("floor       %.1f us: nothing but reading %.1f MB\n", cost->floor_us,
+                   (cost->tape_bytes + cost->cache_bytes) * 1e-6);
+    mgl_cli_printf("of          %s:%d, batch %d, context %g, %d %s a launch\n",
+                   p->program->target.arch, p->program->queue_count, p->load.batch, p->load.context,
+                   p->load.tokens, p->load.tokens == 1 ? "token" : "tokens");
+    mgl_cli_put("\nThe longest chain, by what its time goes into:\n");
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        mgl_cli_printf("    %-10s %9.1f us %6.1f %%\n", mgl_cost_part_name((mgl_cost_part)i),
+                       cost->parts[i], 100 * cost->parts[i] / cost->us);
+    mgl_cli_put("\nThe same by step, and what each step reads:\n");
+    for (int i = 0; i <= MGL_STEP_COUNT; i++)
+        mgl_cli_printf("    %-10s %9.1f us %6.1f %% %10.2f MB, %9.1f KB the largest queue\n",
+                       step_name(i), cost->steps[i].us, 100 * cost->steps[i].us / cost->us,
+                       cost->steps[i].bytes * 1e-6, cost->steps[i].most * 1e-3);
+}
+
+static void put_steps(mgl_json_out *out, const mgl_cost *cost)
+{
+    mgl_json_out_object(out, "steps");
+    for (int i = 0; i <= MGL_STEP_COUNT; i++) {
+        mgl_json_out_object(out, step_name(i));
+        mgl_json_out_real(out, "us", cost->steps[i].us);
+        mgl_json_out_real(out, "bytes", cost->steps[i].bytes);
+        mgl_json_out_real(out, "bytes_largest_queue", cost->steps[i].most);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_object(out);
+}
+
+static void print_prediction_json(const prediction *p)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.cost/1");
+    mgl_json_out_string(&out, "arch", p->program->target.arch);
+    mgl_json_out_int(&out, "queues", p->program->queue_count);
+    mgl_json_out_int(&out, "batch", p->load.batch);
+    mgl_json_out_real(&out, "context", p->load.context);
+    mgl_json_out_int(&out, "tokens", p->load.tokens);
+    mgl_json_out_real(&out, "predicted_us", p->cost.us);
+    mgl_json_out_real(&out, "predicted_floor_us", p->cost.floor_us);
+    mgl_json_out_real(&out, "tape_bytes", p->cost.tape_bytes);
+    mgl_json_out_real(&out, "cache_bytes", p->cost.cache_bytes);
+    mgl_json_out_object(&out, "predicted_parts_us");
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        mgl_json_out_real(&out, mgl_cost_part_name((mgl_cost_part)i), p->cost.parts[i]);
+    mgl_json_out_close_object(&out);
+    put_steps(&out, &p->cost);
+    mgl_json_out_end(&out);
+}
+
+/* Only what the validator accepts has a time. */
+static mgl_status explain_schedule(const struct options *o, const char *path, mgl_error *err)
+{
+    mgl_program *program = NULL;
+    prediction p = {.load = {.batch = o->batch.given ? (int)o->batch.value : 1,
+                             .context = (double)o->context.value,
+                             .tokens = o->tokens.given ? (int)o->tokens.value : TOKENS}};
+    mgl_status status = mgl_schedule_read(path, &program, err);
+    if (!status)
+        status = mgl_vm_check(program, NULL, err);
+    if (!status)
+        status = mgl_schedule_cost(program, NULL, &p.load, &p.cost, err);
+    p.program = program;
+    if (!status && o->json.given)
+        print_prediction_json(&p);
+    else if (!status)
+        print_prediction(&p);
+    mgl_program_free(program);
+    return status;
+}
+
+/* Diagnostics have no dots and no folders. */
+static bool is_path(const char *operand)
+{
+    return strpbrk(operand, "./") != NULL;
+}
+
+static mgl_status explain(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    if (is_path(operand))
+        return explain_schedule(o, operand, err);
+    const char *flag = o->batch.given     ? "--batch"
+                       : o->context.given ? "--context"
+                       : o->tokens.given  ? "--tokens"
+                                          : NULL;
+    const mgl_code_info *info = find_code(operand);
+    if (!info)
+        return fail_unknown(operand, err);
+    if (flag)
+        return mgl_fail(err, MGL_USAGE, flag, "is for a schedule, not for a diagnostic");
+    return explain_code(o, info, err);
+}
+
 const mgl_cli_verb mgl_cli_explain_verb = {
     .name = "explain",
-    .operand = "MGnnn",
-    .summary = "what a diagnostic of check means, and how to mend it",
-    .example = "  megalith explain MG203",
+    .operand = "MGnnn|F.mls",
+    .summary = "what a diagnostic means and how to mend it; or what a token takes with a schedule",
+    .example = "  megalith explain MG203\n  megalith explain tales.mls --context 1000",
     MGL_CLI_VERB_OPTIONS,
     .run = explain,
 };

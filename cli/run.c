@@ -7,6 +7,7 @@
 #include "cli/json_out.h"
 #include "cli/prompts.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
@@ -75,6 +76,8 @@ typedef struct session {
     mgl_result results[MGL_MAX_BATCH]; /* (prompts.count) */
     mgl_error error;                   /* of the stream */
     bool first;                        /* no id was printed yet */
+    double start;                      /* clock when the verb began */
+    double first_token;                /* clock at the first token; 0: none came */
 } session;
 
 /* Is there one reply, printed as it is made? */
@@ -178,6 +181,8 @@ static bool on_token(void *user, size_t reply, int32_t token)
     const char *text = NULL;
     size_t length = 0;
     (void)reply; /* what is streamed is the only one */
+    if (s->first_token == 0)
+        s->first_token = mgl_clock_s();
     if (!streams(s))
         return !interrupted;
     if (s->stream) {
@@ -370,6 +375,16 @@ static double decode_rate(const session *s)
     return seconds > 0 ? (double)tokens / seconds : 0;
 }
 
+/* From the start of the verb, the tokenizer included, to the first token; the driver's start, which no
+ * model is to blame for, is told apart from it. */
+static void put_first_token(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
+{
+    if (s->first_token > 0)
+        mgl_json_out_real(out, "first_token_s", s->first_token - s->start - facts->driver_s);
+    else
+        mgl_json_out_null(out, "first_token_s");
+}
+
 /* What the launch was. */
 static void put_launch(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
 {
@@ -377,12 +392,19 @@ static void put_launch(mgl_json_out *out, const session *s, const mgl_model_fact
     mgl_json_out_int(out, "launches", result->launches);
     mgl_json_out_int(out, "queues", facts->queues);
     mgl_json_out_int(out, "capacity", facts->capacity);
+    mgl_json_out_int(out, "weight_bytes", (int64_t)facts->weight_bytes);
     mgl_json_out_object(out, "timing");
     mgl_json_out_real(out, "load_s", facts->load_s);
     mgl_json_out_real(out, "compile_s", facts->compile_s);
     mgl_json_out_real(out, "prefill_s", result->prefill_s);
     mgl_json_out_real(out, "decode_s", result->decode_s);
     mgl_json_out_real(out, "tokens_per_s", decode_rate(s));
+    mgl_json_out_real(out, "driver_s", facts->driver_s);
+    mgl_json_out_real(out, "import_s", facts->import_s);
+    mgl_json_out_real(out, "check_s", facts->check_s);
+    mgl_json_out_real(out, "weights_s", facts->weights_s);
+    mgl_json_out_real(out, "kernel_s", facts->kernel_s);
+    put_first_token(out, s, facts);
     mgl_json_out_close_object(out);
 }
 
@@ -440,7 +462,7 @@ static mgl_status work(session *s, mgl_error *err)
 
 static mgl_status run(const char *operand, const void *options, mgl_error *err)
 {
-    session s = {.options = options, .name = operand};
+    session s = {.options = options, .name = operand, .start = mgl_clock_s()};
     mgl_status status = check_options(s.options, err);
     if (status)
         return status;

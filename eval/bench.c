@@ -50,6 +50,9 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     if (r->batch < 1 || r->batch > MGL_MAX_ROWS)
         return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; there may be 1 to %d", r->batch,
                         MGL_MAX_ROWS);
+    if (r->queues < 0 || r->queues > MGL_MAX_QUEUES)
+        return mgl_fail(err, MGL_USAGE, "queues", "%d queues; there may be 1 to %d", r->queues,
+                        MGL_MAX_QUEUES);
     if (r->context < 0 || r->tokens < 1 ||
         (int64_t)r->context + r->tokens + 1 > r->config.max_positions)
         return mgl_fail(err, MGL_USAGE, "context",
@@ -110,6 +113,11 @@ static mgl_status find_device(struct bench *b, mgl_error *err)
     mgl_status status = mgl_machine_find(name, &b->machine, err);
     if (!status && b->machine.kind != MGL_VM_CUDA)
         status = mgl_fail(err, MGL_USAGE, name, "the benchmark needs a GPU: cuda or cuda:N");
+    int queues = b->request->queues, there = b->machine.target.queues;
+    if (!status && queues > there)
+        status = mgl_fail(err, MGL_USAGE, "queues", "%d queues; the device has %d", queues, there);
+    if (!status && queues > 0)
+        b->machine.target.queues = queues;
     return status;
 }
 
@@ -121,7 +129,7 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     mgl_lower_options options = {r->dtype, r->context + r->tokens + 1, r->batch};
     mgl_schedule_config_default(&config);
     mgl_status status = r->knobs ? mgl_schedule_config_read(r->knobs, &config, err) : MGL_OK;
-    if (!status && config.rows < r->batch)
+    if (!status && config.rows > 0 && config.rows < r->batch)
         status = mgl_fail(err, MGL_USAGE, "batch", "%d sequences, but the config has %d rows",
                           r->batch, config.rows);
     return status ? status
@@ -178,6 +186,15 @@ static double mean_positions(const mgl_bench_request *r)
     return (double)r->context + (double)(r->tokens - 1) / 2;
 }
 
+/* What the cost model says; nothing where nobody measured what steps cost. */
+static void predict(struct bench *b)
+{
+    const mgl_bench_request *r = b->request;
+    mgl_cost_load load = {r->batch, mean_positions(r), r->tokens};
+    if (mgl_schedule_cost(b->program, NULL, &load, &b->out->predicted, NULL))
+        b->out->predicted = (mgl_cost){0};
+}
+
 static void describe(struct bench *b)
 {
     char bus_id[32] = "";
@@ -202,6 +219,7 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
         status = lower(b, err);
     if (status)
         return status;
+    predict(b);
     b->out->bytes = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(r));
     tell(b, "compiling the benchmark's kernels");
     status = mgl_bench_device_open(b->machine.device, &r->config.geometry, &b->device, err);
@@ -378,7 +396,8 @@ mgl_status mgl_bench_run(const mgl_bench_request *request, mgl_bench_progress_fn
                          void *user, mgl_bench_result *out, mgl_error *err)
 {
     struct bench b = {.request = request, .progress = progress, .user = user, .out = out};
-    *out = (mgl_bench_result){.batch = request->batch, .context = request->context};
+    *out = (mgl_bench_result){
+        .batch = request->batch, .context = request->context, .geometry = request->config.geometry};
     mgl_status status = mgl_bench_check(request, err);
     if (status)
         return status;

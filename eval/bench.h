@@ -13,6 +13,7 @@
 
 #include "eval/clocks.h"
 #include "eval/synthetic.h"
+#include "schedule/cost.h"
 #include "vm/vm.h"
 
 enum { MGL_BENCH_TOKENS = 32, MGL_BENCH_SAMPLES = 21, MGL_BENCH_WARM_UPS = 3 };
@@ -29,6 +30,7 @@ typedef struct mgl_bench_request {
     mgl_dtype dtype;    /* of weights and cache: MGL_BF16 */
     int batch;          /* sequences */
     int context;        /* positions of each in the cache before */
+    int queues;         /* of the program; 0: as many as the device has */
     int tokens;         /* that each makes a sample */
     int samples;        /* of each, at most MGL_MAX_SAMPLES */
     uint64_t seed;      /* of the weights */
@@ -48,12 +50,14 @@ typedef struct mgl_bench_accuracy {
 
 typedef struct mgl_bench_result {
     int batch, context; /* as asked for */
+    mgl_geometry geometry;
     char device[128];
     int driver_version, cublas_version;
     int queues;    /* of the program */
     int positions; /* capacity of its cache */
     mgl_bench_times machine, baseline, stream;
-    double bytes;            /* that a token streams: matrices once, the cache at its mean length */
+    mgl_cost predicted; /* of the machine, before it was measured; us = 0: costs are not known */
+    double bytes;       /* that a token streams: matrices once, the cache at its mean length */
     double ratio_of_medians; /* baseline / machine */
     double ratio_median;     /* median of the samples' own ratios */
     mgl_bench_accuracy accuracy;
@@ -75,6 +79,12 @@ mgl_status mgl_bench_run(const mgl_bench_request *request, mgl_bench_progress_fn
 
 /* The gate: MGL_GATE in words for errors beyond the limits above. */
 mgl_status mgl_bench_judge(const mgl_bench_accuracy *accuracy, mgl_error *err);
+
+/* How far off the prediction is, relative to what was measured. */
+static inline double mgl_bench_predicted_error(const mgl_bench_result *result)
+{
+    return result->predicted.us / result->machine.median - 1;
+}
 
 /* GB/s of `bytes` in `us` microseconds. */
 static inline double mgl_bench_rate(double bytes, double us)

@@ -48,6 +48,29 @@ mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error
     return status;
 }
 
+/* value * to / from; 0 when that is no whole number. */
+static int32_t in_proportion(int32_t value, int32_t to, int32_t from)
+{
+    int64_t product = (int64_t)value * to;
+    return product % from || product / from > INT32_MAX ? 0 : (int32_t)(product / from);
+}
+
+mgl_status mgl_synthetic_widen(mgl_config *config, int hidden, mgl_error *err)
+{
+    mgl_geometry m = config->geometry;
+    m.heads = in_proportion(m.heads, hidden, config->geometry.hidden);
+    m.kv_heads = in_proportion(m.kv_heads, hidden, config->geometry.hidden);
+    m.ffn = in_proportion(m.ffn, hidden, config->geometry.hidden);
+    m.hidden = hidden;
+    if (m.heads < 1 || m.kv_heads < 1 || m.ffn < 1)
+        return mgl_fail(err, MGL_USAGE, "hidden",
+                        "%d: heads, kv_heads and ffn of %d, %d and %d at %d do not come out even",
+                        hidden, config->geometry.heads, config->geometry.kv_heads,
+                        config->geometry.ffn, config->geometry.hidden);
+    config->geometry = m;
+    return MGL_OK;
+}
+
 /* ---- config.json ---------------------------------------------------------------------------- */
 
 enum { MAX_CONFIG = 1 << 20 }; /* bytes of a config.json */

@@ -23,6 +23,10 @@ static inline unsigned mgl_synthetic_bits(float value)
  * the names there are, for others. */
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err);
 
+/* Makes a model wider or narrower: heads, those of the cache, and the ffn in proportion; head_dim, layers
+ * and vocabulary stay. MGL_USAGE where that does not come out even. */
+mgl_status mgl_synthetic_widen(mgl_config *config, int hidden, mgl_error *err);
+
 /* That of a MODEL, or of a config.json: weights need not be there. */
 mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err);
 

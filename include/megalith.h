@@ -124,7 +124,14 @@ typedef struct mgl_model_facts {
     const char *device; /* "cpu" or the GPU's name */
     const char *dtype;  /* "f32", "bf16", "f16" */
     int32_t vocab, max_positions, capacity, queues;
-    double load_s, compile_s; /* seconds: import, pack and upload; kernel compilation */
+    /* Seconds of mgl_model_open, which are the sum of the next three. */
+    double load_s;    /* all but the two below */
+    double compile_s; /* waiting for the kernel when everything else was done */
+    double driver_s;  /* starting the GPU's driver and opening its context */
+    /* Parts of load_s: files to a program; the validator; weights to where they are used. */
+    double import_s, check_s, weights_s;
+    double kernel_s;       /* compiling the kernel and loading it: goes on beside the weights */
+    uint64_t weight_bytes; /* on the device; of a CPU, of the program */
 } mgl_model_facts;
 
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,

@@ -16,8 +16,12 @@ enum {
     WIDE_STAGE_BYTES = 49152, /* where a block has 160 KB of shared memory or more */
     NARROW_STAGE_BYTES = 24576,
     LEAST_STAGE_BYTES = 16384,
-    SPLIT_POSITIONS = 256, /* fewer earlier positions than this are not worth a split */
-    MOST_AUTO_SPLITS = 16,
+    MOST_STAGE_BYTES = 131072,
+    LEAST_RING_PAGES = 4, /* beside a large stage */
+    WHOLE_KV_BYTES =
+        256 * 1024,       /* of a kv head: up to here one queue reads faster than many merge */
+    SPLIT_POSITIONS = 32, /* fewer earlier positions than this are not worth a split */
+    MOST_AUTO_SPLITS = 32,
     GRANULE_BYTES = 16 /* what a flag region begins and ends on */
 };
 
@@ -167,11 +171,15 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-/* Splits of attention: as many as the queues can run at once and the capacity is worth. */
-static int choose_splits(const mgl_geometry *m, int queues, int capacity)
+/* Splits of attention. One queue a kv head costs an edge less, so it is taken as long as the keys and
+ * values that the sequences may have are few; beyond that, as many as the queues can run at once. */
+static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int queues)
 {
+    int64_t position = 2 * m->head_dim * (int64_t)mgl_dtype_size(options->dtype);
     int splits = queues / m->kv_heads;
-    int worth = (capacity + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
+    int worth = (options->capacity + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
+    if (position * options->capacity * options->sequences <= WHOLE_KV_BYTES)
+        return 1;
     if (splits > worth)
         splits = worth;
     if (splits > MOST_AUTO_SPLITS)
@@ -179,33 +187,59 @@ static int choose_splits(const mgl_geometry *m, int queues, int capacity)
     return splits < 1 ? 1 : splits;
 }
 
-/* Room for one row of the widest input of a product. In 16 bits, what is normalised or exchanged in f32
- * is staged in two parts. What is left over is better spent on the ring. */
-static int row_stage(const mgl_geometry *m, mgl_dtype dtype, int narrow)
+/* Bytes that a row of a product's input takes in the stage: the residual stream, attention's output, the
+ * ffn's values. In 16 bits, what is normalised or exchanged in f32 is staged in two parts. */
+enum { STAGED_INPUTS = 3 };
+
+static int64_t staged_bytes(const mgl_geometry *m, mgl_dtype dtype, int narrow, int input)
 {
-    int parts = dtype == MGL_F32 ? 1 : 2;
-    int64_t widths[] = {(int64_t)m->hidden * parts,
-                        (int64_t)m->heads * m->head_dim * (narrow >= 2 ? 1 : parts),
-                        (int64_t)m->ffn * (narrow >= 1 ? 1 : parts)};
+    const int parts = dtype == MGL_F32 ? 1 : 2;
+    const int64_t widths[STAGED_INPUTS] = {
+        (int64_t)m->hidden * parts, (int64_t)m->heads * m->head_dim * (narrow >= 2 ? 1 : parts),
+        (int64_t)m->ffn * (narrow >= 1 ? 1 : parts)};
+    return widths[input] * (int64_t)mgl_dtype_size(dtype);
+}
+
+/* With flags as many rows as have room in the stage. */
+static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options, int narrow,
+                       const mgl_choices *choices)
+{
+    int64_t rows = MGL_MAX_ROWS;
+    for (int i = 0; i < STAGED_INPUTS && choices->flags; i++) {
+        int64_t fit = choices->exec.stage_bytes / staged_bytes(m, options->dtype, narrow, i);
+        rows = fit < rows ? fit : rows;
+    }
+    return (int)(rows > options->sequences ? rows : options->sequences);
+}
+
+/* Room for `rows` rows of the widest input of a product, or of the widest of which they fit in `most` bytes.
+ * What is left over is better spent on the ring. */
+static int row_stage(const mgl_geometry *m, mgl_dtype dtype, int narrow, int rows, int64_t most)
+{
     int64_t bytes = LEAST_STAGE_BYTES;
-    for (int i = 0; i < 3; i++) {
-        int64_t wanted = (widths[i] * (int64_t)mgl_dtype_size(dtype) + 1023) / 1024 * 1024;
-        if (wanted > bytes)
+    for (int i = 0; i < STAGED_INPUTS; i++) {
+        int64_t wanted = (rows * staged_bytes(m, dtype, narrow, i) + 1023) / 1024 * 1024;
+        if (wanted > bytes && wanted <= most)
             bytes = wanted;
     }
-    return (int)(bytes > WIDE_STAGE_BYTES ? WIDE_STAGE_BYTES : bytes);
+    return (int)bytes;
 }
 
 /* The stream's shape: what the config leaves open is fitted to the target's shared memory. */
 static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
-                            const mgl_schedule_config *config, bool flags)
+                            const mgl_schedule_config *config, int sequences, bool flags)
 {
     mgl_exec exec = {config->page_bytes,    config->ring_pages,   config->warps,
                      config->stage_bytes,   config->flight_bytes, config->pending_bytes,
                      config->prefetch_bytes};
     int64_t shared = target->shared_bytes;
-    if (exec.stage_bytes == 0 && flags)
-        exec.stage_bytes = row_stage(m, dtype, config->narrow);
+    if (exec.stage_bytes == 0 && flags) {
+        int64_t most = shared == 0 ? WIDE_STAGE_BYTES
+                                   : shared - MGL_SHARED_RESERVED -
+                                         LEAST_RING_PAGES * (int64_t)exec.page_bytes;
+        exec.stage_bytes = row_stage(m, dtype, config->narrow, sequences,
+                                     most < MOST_STAGE_BYTES ? most : MOST_STAGE_BYTES);
+    }
     if (exec.stage_bytes == 0)
         exec.stage_bytes =
             shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : NARROW_STAGE_BYTES;
@@ -234,10 +268,11 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
-    if (options->sequences < 1 || options->sequences > config->rows)
+    int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
+    if (options->sequences < 1 || options->sequences > most)
         return mgl_fail(err, MGL_BAD_INPUT, "sequences",
                         "%d sequences: a launch has 1 to rows (%d) of them", options->sequences,
-                        config->rows);
+                        most);
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int first = config->queues[i].first, count = config->queues[i].count;
         if (first < 0 || count < 0 || first >= target->queues || count > target->queues - first)
@@ -261,8 +296,11 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->narrow = config->narrow;
     out->splits = config->splits;
     if (out->splits == 0)
-        out->splits =
-            choose_splits(&graph->geometry, out->queues[MGL_STEP_ATTEND].count, options->capacity);
-    out->exec = choose_exec(&graph->geometry, target, options->dtype, config, out->flags);
+        out->splits = choose_splits(&graph->geometry, options, out->queues[MGL_STEP_ATTEND].count);
+    out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
+                            out->flags);
+    out->rows = config->rows;
+    if (out->rows == 0)
+        out->rows = choose_rows(&graph->geometry, options, config->narrow, out);
     return MGL_OK;
 }

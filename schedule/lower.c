@@ -810,7 +810,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
         return status;
     program->target = *target;
     program->geometry = graph->geometry;
-    program->limits = (mgl_limits){config->rows, options->sequences, options->capacity};
+    program->limits = (mgl_limits){w.choices.rows, options->sequences, options->capacity};
     program->exec = w.choices.exec;
     program->dtype = program->kv_dtype = options->dtype;
     w.program = program;

@@ -95,6 +95,8 @@ static mgl_status write_pieces(writing *w, mgl_error *err)
         w->total += w->weights->pieces[i].bytes;
     if (!status)
         status = mgl_parallel(threads, w->weights->count, write_piece, w, err);
+    if (!status) /* the end is told, though others may have done all of it */
+        status = tell(w, 0, err);
     if (!status)
         status = mgl_mega_add(w->writer, MGL_MEGA_PIECES, w->pieces, bytes, err);
     return status;

@@ -18,7 +18,10 @@
 
 #include "base/memory.h"
 
-enum { ROW_BYTES = 64 }; /* of one row in a block */
+enum {
+    ROW_BYTES = 64,         /* of one row in a block */
+    STAGE_BYTES = 256 << 10 /* that are read at once, as f32 */
+};
 
 int64_t mgl_buffer_elements(const mgl_buffer *buffer)
 {
@@ -54,9 +57,11 @@ static mgl_status find_tensor(const mgl_program *program, const mgl_graph *graph
     return MGL_OK;
 }
 
-/* Room for one row group: as the file has it, and converted. */
+/* Room for some row groups: as the file has them, and converted. Reading several at once spares the
+ * file's checks; what was read is still in the processor's cache when it is packed. */
 struct stage {
     char *raw, *converted;
+    int64_t rows; /* whole row groups */
 };
 
 static mgl_status stage_open(struct stage *stage, int64_t cols, mgl_error *err)
@@ -64,6 +69,9 @@ static mgl_status stage_open(struct stage *stage, int64_t cols, mgl_error *err)
     size_t bytes = 0;
     if (!mgl_mul((size_t)cols, MGL_ROW_GROUP * sizeof(float), &bytes))
         return mgl_fail_memory(err, SIZE_MAX);
+    size_t groups = bytes && bytes < STAGE_BYTES ? STAGE_BYTES / bytes : 1;
+    stage->rows = (int64_t)groups * MGL_ROW_GROUP;
+    bytes *= groups;
     stage->raw = mgl_alloc(bytes);
     stage->converted = mgl_alloc(bytes);
     return stage->raw && stage->converted ? MGL_OK : mgl_fail_memory(err, 2 * bytes);
@@ -103,7 +111,7 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
     }
 }
 
-/* Rows of a tensor, `count` at most a row group, in its packed dtype: in the stage. */
+/* Rows of a tensor, `count` at most those of the stage, in its packed dtype: in the stage. */
 static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, int tensor,
                             int source, int64_t row, int64_t count, const struct stage *stage,
                             const char **out, mgl_error *err)
@@ -117,8 +125,17 @@ static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, 
     return status;
 }
 
-/* Writes rows [lo, hi) of tensor `which` of a segment, lo at a row group, whose place is `to`: row
- * groups stand `stride` bytes apart. */
+/* Packs `count` rows, in the packed dtype, into row groups that stand `stride` bytes apart. */
+static void pack_groups(const mgl_program *program, const mgl_segment *segment, const char *rows,
+                        int64_t count, char *to, int64_t stride)
+{
+    const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
+    size_t group_bytes = MGL_ROW_GROUP * (size_t)tensor->cols * mgl_dtype_size(tensor->dtype);
+    for (; count > 0; count -= MGL_ROW_GROUP, rows += group_bytes, to += stride)
+        pack_group(program, segment, rows, count < MGL_ROW_GROUP ? (int)count : MGL_ROW_GROUP, to);
+}
+
+/* Writes rows [lo, hi) of tensor `which` of a segment, lo at a row group, whose place is `to`. */
 static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph,
                               const mgl_segment *segment, int which, int64_t lo, int64_t hi,
                               const struct stage *stage, char *to, mgl_error *err)
@@ -130,13 +147,14 @@ static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph
     int64_t group_bytes = block_count(program, segment) * MGL_BLOCK_BYTES;
     int64_t stride = segment->layout == MGL_LAYOUT_G8X2 ? 2 * group_bytes : group_bytes;
     to += which * group_bytes;
-    for (int64_t row = lo; row < hi; row += MGL_ROW_GROUP, to += stride) {
-        int64_t count = hi - row < MGL_ROW_GROUP ? hi - row : MGL_ROW_GROUP;
+    for (int64_t row = lo; row < hi; row += stage->rows) {
+        int64_t count = hi - row < stage->rows ? hi - row : stage->rows;
         const char *rows;
         status = read_rows(program, graph, tensor, source, row, count, stage, &rows, err);
         if (status)
             return status;
-        pack_group(program, segment, rows, (int)count, to);
+        pack_groups(program, segment, rows, count, to + (row - lo) / MGL_ROW_GROUP * stride,
+                    stride);
     }
     return MGL_OK;
 }
@@ -190,8 +208,8 @@ static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
                         "the buffer and its tensor %s differ in shape", t->name);
     struct stage stage = {0};
     status = stage_open(&stage, t->cols, err);
-    for (int64_t row = lo; !status && row < hi; row += MGL_ROW_GROUP) {
-        int64_t count = hi - row < MGL_ROW_GROUP ? hi - row : MGL_ROW_GROUP;
+    for (int64_t row = lo; !status && row < hi; row += stage.rows) {
+        int64_t count = hi - row < stage.rows ? hi - row : stage.rows;
         const char *rows; /* in the tensor's dtype: a weight is rounded once, wherever it stands */
         status = read_rows(program, graph, buffer->tensor, source, row, count, &stage, &rows, err);
         if (!status)

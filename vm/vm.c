@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "schedule/step.h"
 #include "validator/validator.h"
 #include "vm/weights.h"
@@ -39,17 +40,20 @@ mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_
 mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
 {
-    if (!options->unchecked) {
-        mgl_status status = mgl_vm_check(program, graph, err);
-        if (status)
-            return status;
-    }
+    double start = mgl_clock_s();
+    mgl_status status = options->unchecked ? MGL_OK : mgl_vm_check(program, graph, err);
+    double check_s = mgl_clock_s() - start;
+    if (status)
+        return status;
     if (options->fill && options->kind != MGL_VM_CUDA)
         return mgl_fail(err, MGL_USAGE, NULL, "only the CUDA machine has weights made in place");
     if (options->weights && options->weights->program != program)
         return mgl_fail(err, MGL_USAGE, NULL, "the weights were packed for another program");
-    return options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)
-                                        : mgl_vm_cpu_open(program, graph, options, out, err);
+    status = options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)
+                                          : mgl_vm_cpu_open(program, graph, options, out, err);
+    if (!status)
+        (*out)->check_s = check_s;
+    return status;
 }
 
 void mgl_vm_close(mgl_vm *vm)
@@ -71,6 +75,7 @@ mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err)
 void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out)
 {
     vm->get_facts(vm, out);
+    out->check_s = vm->check_s;
 }
 
 /* The first task of that op, or NULL. */

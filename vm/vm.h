@@ -103,7 +103,11 @@ typedef struct mgl_vm_report {
 /* Facts for logs, `info` and results. */
 typedef struct mgl_vm_facts {
     char device[128];
-    double pack_s, compile_s;
+    double driver_s;  /* starting the driver (of this process, where it was not) and its context */
+    double check_s;   /* the validator */
+    double pack_s;    /* the weights: packed, or read and checked, and uploaded */
+    double kernel_s;  /* making the kernel, which goes on beside the weights */
+    double compile_s; /* of that, what was waited for when the weights were there */
     size_t tape_bytes, const_bytes, kv_bytes; /* all queues */
     int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
 } mgl_vm_facts;
@@ -136,6 +140,7 @@ struct mgl_vm {
                       mgl_error *err);
     mgl_status (*get_logits)(mgl_vm *vm, float *logits, mgl_error *err);
     void (*get_facts)(const mgl_vm *vm, mgl_vm_facts *out);
+    double check_s; /* of the validator: set by mgl_vm_open */
 };
 
 mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,

@@ -10,7 +10,7 @@ static __device__ __forceinline__ void op_enter(machine &m)
     for (int i = m.lane; i < MGL_CONTROL_WORDS; i += 32)
         own().control[i] = i == MGL_CONTROL_ROWS ? max(0, min(control[i], MGL_ROWS)) : control[i];
     __syncwarp();
-    if (m.lane == 0) {
+    if (is_first_lane()) {
         int count = 0;
         for (int r = 0; r < rows_of(m); r++)
             if (own().table[r * MGL_TABLE_WORDS + MGL_TABLE_WANT] != MGL_WANT_NOTHING)

@@ -2,7 +2,7 @@
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
  * largest key (instructions/sample/sampler.h), lowest id. Operands x, g; logits, best_value, best_id.
  */
-#include "vm/cuda/device/linear.cuh"
+#include "vm/cuda/device/finish.cuh"
 
 static __device__ __forceinline__ void prepare_head(const machine &m)
 {
@@ -33,9 +33,8 @@ static __device__ __forceinline__ void finish_head(machine &m)
         own().best_value[m.lane] = __uint_as_float(0x7FFFFFFFu); /* a NaN: worse than all */
         own().best_id[m.lane] = 0x7FFFFFFF;
     }
-    finish_linear(
-        m, count, operand(m, 0).count[1],
-        [&](int r, float value) { return value * own().scale[r]; },
+    finish_chunks(
+        m, count, operand(m, 0).count[1], [&](float scale, float value) { return value * scale; },
         [&](int column, int n) {
             __syncwarp();
             for (int r = 0; r < count; r++)

@@ -1,6 +1,6 @@
 /* norm_swiglu: y = silu(n W^T) (n W2^T), n = RMSNorm(x); silu(z) = z / (1 + exp(-z)). Operands x, g;
  * y. */
-#include "vm/cuda/device/linear.cuh"
+#include "vm/cuda/device/finish.cuh"
 
 static __device__ __forceinline__ void prepare_norm_swiglu(const machine &m)
 {
@@ -14,13 +14,11 @@ static __device__ __forceinline__ void finish_norm_swiglu(machine &m)
     u64 policy = keep_policy();
     finish_pair(
         m, count, operand(m, 0).count[1],
-        [&](int r, float gate, float up) {
-            gate *= own().scale[r];
-            return gate / (1.0f + expf(-gate)) * (up * own().scale[r]);
+        [&](float scale, float gate, float up) {
+            gate *= scale;
+            return __fdividef(gate, 1.0f + expf(-gate)) * (up * scale);
         },
-        [&](int column, int n) {
-            flush(m, count, n, [&](int r, int i, float first, float second, bool both) {
-                store_pair(y, r, column + i, first, second, both, policy);
-            });
+        [&](int r, int column, float first, float second, bool both) {
+            store_pair(y, r, column, first, second, both, policy);
         });
 }

@@ -282,20 +282,21 @@ static __device__ void choose_greedy(const machine &m, sampling &s)
     }
 }
 
-/* Takes the chosen tokens, tells the host, and makes the next epoch's table; one thread. */
+/* Takes the chosen tokens, leaves word of them for the host, and makes the next epoch's table; one
+ * thread. */
 static __device__ void step(machine &m, sampling &s)
 {
     const int *prompt = (const int *)operand(m, 4).at;
-    int *output = (int *)operand(m, 8).at, *stream = (int *)m.launch->stream;
-    for (int r = 0; r < rows_of(m) && !s.abort; r++) {
+    int *output = (int *)operand(m, 8).at;
+    for (int r = 0; r < rows_of(m); r++) {
         const int *row = own().table + r * MGL_TABLE_WORDS;
-        if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
+        own().told[r].token = 0;
+        if (s.abort || row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
             continue;
         int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
         int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
         mgl_step_take(own().table, s.sequences, output, MGL_CAPACITY, r, token);
-        store_system(stream + (long long)index * MGL_CAPACITY + produced, token + 1);
-        store_system((int *)m.launch->host + MGL_HOST_SAMPLED, r + 1);
+        own().told[r] = {index * MGL_CAPACITY + produced, token + 1};
     }
     mgl_step_next(s.control, s.table, s.sequences, prompt, output, MGL_SEQUENCES, MGL_ROWS,
                   MGL_CAPACITY, (int)m.epoch + 1, s.abort);
@@ -311,13 +312,14 @@ static __device__ __forceinline__ void consume_sample(machine &m)
         s.table[i] = own().table[i];
     for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
-    if (m.tid == 0)
-        s.abort = load_system((const int *)m.launch->host + MGL_HOST_ABORT);
     consumer_barrier();
-    if (!s.abort) {
-        choose_greedy(m, s);
-        draw_and_score(m, s);
-    }
+    int abort = 0; /* the host's memory is far away: what it says is asked for, and meanwhile ... */
+    if (m.tid == THREADS - 1)
+        abort = load_system((const int *)m.launch->host + MGL_HOST_ABORT);
+    choose_greedy(m, s);
+    draw_and_score(m, s);
+    if (m.tid == THREADS - 1)
+        s.abort = abort;
     consumer_barrier();
     if (m.tid == 0)
         step(m, s);

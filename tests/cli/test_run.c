@@ -69,11 +69,33 @@ START_TEST(json_has_every_field)
     ck_assert_str_eq(json_string(&json, "stop"), "length");
     ck_assert_str_eq(json_string(&json, "text"), " Yara who lived near the old mill. The");
     ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "output_ids")), 9);
-    static const char *const times[] = {"timing.load_s", "timing.compile_s", "timing.prefill_s",
-                                        "timing.decode_s", "timing.tokens_per_s"};
+    static const char *const times[] = {
+        "timing.load_s",       "timing.compile_s", "timing.prefill_s", "timing.decode_s",
+        "timing.tokens_per_s", "timing.driver_s",  "timing.import_s",  "timing.check_s",
+        "timing.weights_s",    "timing.kernel_s"};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         ck_assert_double_ge(json_number(&json, times[i]), 0);
     ck_assert_double_gt(json_number(&json, "timing.tokens_per_s"), 0);
+    ck_assert_double_gt(json_number(&json, "weight_bytes"), 5e6);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* The parts of loading fit in it, and loading in what there is before the first token. */
+START_TEST(times_of_loading_fit_together)
+{
+    command_result result = command_runf("run %s --device cpu --prompt '%s' --max-tokens 1 --json",
+                                         model_path("tales-5m"), prompt);
+    mgl_json json = command_json(&result, "megalith.run/1");
+    double load_s = json_number(&json, "timing.load_s");
+    ck_assert_double_le(json_number(&json, "timing.import_s") +
+                            json_number(&json, "timing.check_s") +
+                            json_number(&json, "timing.weights_s"),
+                        load_s);
+    ck_assert_double_le(load_s + json_number(&json, "timing.prefill_s"),
+                        json_number(&json, "timing.first_token_s"));
+    ck_assert_double_eq(json_number(&json, "timing.driver_s"), 0);
     mgl_json_clear(&json);
     command_clear(&result);
 }
@@ -382,6 +404,7 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_loop_test(tests, says_what_hugging_face_says, 0, 3);
     tcase_add_test(tests, json_has_every_field);
+    tcase_add_test(tests, times_of_loading_fit_together);
     tcase_add_test(tests, a_file_is_no_model);
     tcase_add_test(tests, streams_the_same_text);
     tcase_add_test(tests, prompts_from_file_and_ids);

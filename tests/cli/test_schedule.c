@@ -203,6 +203,62 @@ START_TEST(lower_refuses)
 }
 END_TEST
 
+/* A schedule for the one target whose costs are known; it need not be there. */
+static const char *lowered_for_a_gpu(void)
+{
+    const char *path = scratch_file("gpu.mls", "");
+    command_result result = command_runf("lower %s --target sm_90a:132 --sequences 2 -o %s",
+                                         model_path("tales-5m"), path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    return path;
+}
+
+START_TEST(explains_where_the_time_goes)
+{
+    const char *path = lowered_for_a_gpu();
+    command_result result = command_runf("explain %s --json --context 500 --batch 2", path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.cost/1");
+    double us = json_number(&json, "predicted_us"), sum = 0;
+    const cJSON *parts = json_at(&json, "predicted_parts_us");
+    for (const cJSON *part = parts->child; part; part = part->next)
+        sum += part->valuedouble;
+    ck_assert_double_gt(us, json_number(&json, "predicted_floor_us"));
+    ck_assert_double_eq_tol(sum, us, us * 1e-6);
+    ck_assert_double_eq(json_number(&json, "context"), 500);
+    ck_assert_double_eq(json_number(&json, "batch"), 2);
+    ck_assert_double_gt(json_number(&json, "steps.down.bytes"), 0);
+    ck_assert_double_gt(json_number(&json, "cache_bytes"), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(explains_in_words)
+{
+    const char *path = lowered_for_a_gpu();
+    command_result result = command_runf("explain %s", path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_int_eq(strncmp(result.out, "predicted   ", 12), 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "batch 1, context 0, 32 tokens a launch"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(has_no_time_for_what_it_can_not_run)
+{
+    command_result result = command_runf("explain %s", schedule);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "has not been measured"));
+    command_clear(&result);
+    result = command_runf("explain %s", edited("unsafe.mls", " wait l0.qkv>=3", ""));
+    ck_assert_int_eq(result.code, 3);
+    ck_assert_ptr_nonnull(strstr(result.err, "MG3"));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(text_that_does_not_parse)
 {
     command_result result = command_runf("check %s", edited("bad.mls", "queue 1", "quene 1"));
@@ -307,6 +363,9 @@ int main(void)
     tcase_add_test(tests, runs_a_schedule);
     tcase_add_test(tests, config_changes_the_schedule);
     tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
+    tcase_add_test(tests, explains_where_the_time_goes);
+    tcase_add_test(tests, explains_in_words);
+    tcase_add_test(tests, has_no_time_for_what_it_can_not_run);
     tcase_add_test(tests, text_that_does_not_parse);
     tcase_add_test(tests, writes_all_or_nothing);
     tcase_add_loop_test(tests, damaged_input_is_one_message, 0,

@@ -51,6 +51,26 @@ START_TEST(batches_have_one_to_sixteen_sequences)
 }
 END_TEST
 
+START_TEST(queues_are_as_many_as_a_program_has)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("llama-1b");
+    request.queues = MGL_MAX_QUEUES;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+    request.queues++;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    request.queues = -1;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+}
+END_TEST
+
+START_TEST(the_prediction_s_error_is_relative)
+{
+    mgl_bench_result result = {.predicted = {.us = 550}, .machine = {.median = 500}};
+    ck_assert_double_eq_tol(mgl_bench_predicted_error(&result), 0.1, 1e-12);
+}
+END_TEST
+
 START_TEST(heads_that_fill_no_warp_are_refused)
 {
     mgl_error err;
@@ -133,6 +153,8 @@ int main(void)
     tcase_add_loop_test(tests, every_shape_is_accepted, 0, 4);
     tcase_add_test(tests, the_model_has_so_many_positions);
     tcase_add_test(tests, batches_have_one_to_sixteen_sequences);
+    tcase_add_test(tests, queues_are_as_many_as_a_program_has);
+    tcase_add_test(tests, the_prediction_s_error_is_relative);
     tcase_add_test(tests, heads_that_fill_no_warp_are_refused);
     tcase_add_test(tests, small_errors_pass);
     tcase_add_test(tests, large_errors_fail);

@@ -92,6 +92,42 @@ START_TEST(an_unknown_shape_names_those_there_are)
 }
 END_TEST
 
+START_TEST(a_wider_model_is_in_proportion)
+{
+    mgl_error err;
+    mgl_config config;
+    ok(mgl_synthetic_find_shape("llama-1b", &config, &err), err);
+    ok(mgl_synthetic_widen(&config, 4096, &err), err);
+    ck_assert_int_eq(config.geometry.hidden, 4096);
+    ck_assert_int_eq(config.geometry.heads, 64);
+    ck_assert_int_eq(config.geometry.kv_heads, 16);
+    ck_assert_int_eq(config.geometry.ffn, 16384);
+    ck_assert_int_eq(config.geometry.head_dim, 64);
+    ck_assert_int_eq(config.geometry.vocab, 128256);
+}
+END_TEST
+
+START_TEST(a_model_can_be_as_wide_as_it_is)
+{
+    mgl_error err;
+    mgl_config config = odd;
+    ok(mgl_synthetic_widen(&config, 72, &err), err);
+    ck_assert_int_eq(memcmp(&config.geometry, &odd.geometry, sizeof odd.geometry), 0);
+}
+END_TEST
+
+START_TEST(a_width_that_does_not_come_out_even_is_refused)
+{
+    static const int widths[] = {0, -2048, 100, 1000, 2047};
+    mgl_error err;
+    mgl_config config;
+    ok(mgl_synthetic_find_shape("llama-1b", &config, &err), err);
+    ck_assert_int_eq(mgl_synthetic_widen(&config, widths[_i], &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, "hidden");
+    ck_assert_int_eq(config.geometry.hidden, 2048);
+}
+END_TEST
+
 START_TEST(a_config_is_read_from_folder_or_file)
 {
     mgl_error err;
@@ -322,6 +358,9 @@ int main(void)
     tcase_add_test(tests, the_cache_is_streamed_too);
     tcase_add_test(tests, smollm_is_tied_and_short);
     tcase_add_test(tests, an_unknown_shape_names_those_there_are);
+    tcase_add_test(tests, a_wider_model_is_in_proportion);
+    tcase_add_test(tests, a_model_can_be_as_wide_as_it_is);
+    tcase_add_loop_test(tests, a_width_that_does_not_come_out_even_is_refused, 0, 5);
     tcase_add_test(tests, a_config_is_read_from_folder_or_file);
     tcase_add_test(tests, a_config_that_is_not_supported_is_refused);
     tcase_add_test(tests, matrices_are_centred_and_scaled);

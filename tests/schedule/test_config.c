@@ -89,7 +89,8 @@ static const struct {
     long value;
     bool good;
 } ranges[] = {
-    {"rows", 0, false},
+    {"rows", -1, false},
+    {"rows", 0, true},
     {"rows", 1, true},
     {"rows", 16, true},
     {"rows", 17, false},

@@ -493,6 +493,21 @@ START_TEST(automatic_splits_stay_in_range)
 }
 END_TEST
 
+/* 256 KB of keys and values of a kv head, of both sequences: 64 bytes a position and sequence here. */
+START_TEST(few_positions_are_not_split)
+{
+    static const int capacities[] = {2048, 2049}, splits[] = {1, 32};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    for (int i = 0; i < 2; i++) {
+        mgl_program *p = lowered(graph, 132, &config, capacities[i]);
+        check_all(p, &even, &config, splits[i]);
+        mgl_program_free(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(the_config_names_the_queues)
 {
     mgl_graph *graph = graph_of(&uneven);
@@ -662,6 +677,33 @@ START_TEST(with_flags_the_ring_takes_what_is_there)
             ck_assert_int_eq(p->exec.ring_pages, wanted[i][config.exchange]);
             mgl_program_free(p);
         }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* exchange, sequences; rows, bytes of the stage: the ffn's values of a row of the 1B model take 16 KB. */
+static const struct {
+    int exchange, sequences, rows, stage_bytes;
+} rooms[] = {
+    {MGL_EXCHANGE_FLAGS, 1, 1, 16384},     {MGL_EXCHANGE_FLAGS, 3, 3, 3 * 16384},
+    {MGL_EXCHANGE_FLAGS, 8, 8, 8 * 16384}, {MGL_EXCHANGE_FLAGS, 16, 16, 8 * 16384},
+    {MGL_EXCHANGE_COUNTERS, 1, 16, 49152},
+};
+
+START_TEST(with_flags_rows_have_room_in_the_stage)
+{
+    mgl_graph *graph = graph_of(&billion);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("sm_90a:132");
+    mgl_lower_options options = {MGL_BF16, 1024, rooms[_i].sequences};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.exchange = rooms[_i].exchange;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    ck_assert_int_eq(p->limits.rows, rooms[_i].rows);
+    ck_assert_int_eq(p->exec.stage_bytes, rooms[_i].stage_bytes);
+    mgl_program_free(p);
     mgl_graph_free(graph);
 }
 END_TEST
@@ -940,6 +982,7 @@ int main(void)
     tcase_add_loop_test(cases, splits_are_dealt_out, 0, 4);
     tcase_add_test(cases, attention_is_dealt_evenly);
     tcase_add_test(cases, automatic_splits_stay_in_range);
+    tcase_add_test(cases, few_positions_are_not_split);
     tcase_add_test(cases, the_config_names_the_queues);
     tcase_add_loop_test(cases, any_shape_any_config, 0, 300);
     tcase_add_loop_test(cases, any_shape_with_flags, 0, 200);
@@ -947,6 +990,8 @@ int main(void)
     tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
     tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
     tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
+    tcase_add_loop_test(cases, with_flags_rows_have_room_in_the_stage, 0,
+                        (int)(sizeof rooms / sizeof *rooms));
     tcase_add_loop_test(cases, flags_where_they_can_be, 0,
                         (int)(sizeof automatic / sizeof *automatic));
     tcase_add_test(cases, flags_in_f32);

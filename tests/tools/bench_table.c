@@ -1,9 +1,13 @@
 /*
  * The table of decoding times, in Markdown, from results of `megalith bench --json`, as they are or as
- * record.sh wrote them:
+ * record.sh wrote them; and the tables of curves, from results of curves.sh:
  *
  *     bench_table paper/results/h200-bench-*.json
+ *     bench_table paper/results/h200-curves.json
+ *
+ * Below stands how far the cost model's predictions are off.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,34 +30,114 @@ static double get_number(const mgl_json *json, const cJSON *row, const char *key
     return value;
 }
 
+/* How far predictions are off, so far. */
+static struct {
+    int rows;
+    double sum, largest; /* of |predicted / measured - 1| */
+} off;
+
+/* "567 (-1.2 %)", or "-" for results from before there were predictions. */
+static void print_prediction(const mgl_json *json, const cJSON *row)
+{
+    mgl_error err;
+    double predicted = 0, error = 0;
+    if (mgl_json_get_double(json, row, "predicted_us", false, &predicted, &err) ||
+        mgl_json_get_double(json, row, "predicted_error", false, &error, &err))
+        fail(&err);
+    if (predicted <= 0) {
+        printf(" - |");
+        return;
+    }
+    printf(" %.0f (%+.1f %%) |", predicted, 100 * error);
+    off.rows++;
+    off.sum += fabs(error);
+    off.largest = fmax(off.largest, fabs(error));
+}
+
+static const char *get_string(const mgl_json *json, const cJSON *row, const char *key)
+{
+    mgl_error err;
+    const char *value;
+    if (mgl_json_get_string(json, row, key, true, &value, &err))
+        fail(&err);
+    return value;
+}
+
 static void print_row(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
-    const char *shape, *dtype;
     const cJSON *accuracy;
-    if (mgl_json_get_string(json, row, "shape", true, &shape, &err) ||
-        mgl_json_get_string(json, row, "dtype", true, &dtype, &err) ||
-        mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
+    if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
         fail(&err);
-    printf("| %s %s | %.0f | %.0f | %.0f | %.0f to %.0f | %.1f %% | %.0f | %.2f | %.1e |\n", shape,
-           dtype, get_number(json, row, "batch"), get_number(json, row, "context"),
-           get_number(json, row, "us_median"), get_number(json, row, "us_p10"),
-           get_number(json, row, "us_p90"), get_number(json, row, "percent_of_peak"),
+    printf("| %s %s | %.0f | %.0f | %.0f | %.0f to %.0f |", get_string(json, row, "shape"),
+           get_string(json, row, "dtype"), get_number(json, row, "batch"),
+           get_number(json, row, "context"), get_number(json, row, "us_median"),
+           get_number(json, row, "us_p10"), get_number(json, row, "us_p90"));
+    print_prediction(json, row);
+    printf(" %.1f %% | %.0f | %.2f | %.1e |\n", get_number(json, row, "percent_of_peak"),
            get_number(json, row, "baseline_us_median"), get_number(json, row, "ratio_median"),
            get_number(json, accuracy, "logits_rel_l2"));
+}
+
+/* One table for all results of bench. */
+static void print_rows(const mgl_json *json, const cJSON *rows)
+{
+    static bool begun;
+    if (!begun)
+        printf(
+            "| shape | batch | context | us per token | p10 to p90 | predicted | of the stream | "
+            "cuBLAS graph, us | times faster | error |\n"
+            "|---|---|---|---|---|---|---|---|---|---|\n");
+    begun = true;
+    for (const cJSON *row = rows->child; row; row = row->next)
+        print_row(json, row);
+}
+
+/* A curve is a table; one that failed is a line that says so. */
+static void print_curve(const mgl_json *json, const cJSON *curve)
+{
+    static bool begun;
+    mgl_error err;
+    const cJSON *bench, *rows;
+    const char *over = get_string(json, curve, "over");
+    if (begun)
+        printf("\n");
+    begun = true;
+    if (mgl_json_get_object(json, curve, "bench", false, &bench, &err))
+        fail(&err);
+    if (!bench) {
+        printf("No curve over %s: it failed.\n", over);
+        return;
+    }
+    if (mgl_json_get_array(json, bench, "rows", true, &rows, &err))
+        fail(&err);
+    printf(
+        "| %s | us per token | predicted | of the stream | times faster |\n|---|---|---|---|---|\n",
+        over);
+    for (const cJSON *row = rows->child; row; row = row->next) {
+        printf("| %.0f | %.1f |", get_number(json, row, over), get_number(json, row, "us_median"));
+        print_prediction(json, row);
+        printf(" %.1f %% | %.2f |\n", get_number(json, row, "percent_of_peak"),
+               get_number(json, row, "ratio_median"));
+    }
 }
 
 static void print_file(const char *path)
 {
     mgl_error err;
     mgl_json json;
-    const cJSON *result, *rows;
+    const cJSON *result, *rows, *curves;
     if (mgl_json_read_file(path, MAX_BYTES, &json, &err) ||
-        mgl_json_get_object(&json, json.root, "result", false, &result, &err) ||
-        mgl_json_get_array(&json, result ? result : json.root, "rows", true, &rows, &err))
+        mgl_json_get_object(&json, json.root, "result", false, &result, &err))
         fail(&err);
-    for (const cJSON *row = rows->child; row; row = row->next)
-        print_row(&json, row);
+    result = result ? result : json.root;
+    if (mgl_json_get_array(&json, result, "curves", false, &curves, &err) ||
+        mgl_json_get_array(&json, result, "rows", !curves, &rows, &err))
+        fail(&err);
+    for (const cJSON *curve = curves ? curves->child : NULL; curve; curve = curve->next)
+        print_curve(&json, curve);
+    if (!curves)
+        print_rows(&json, rows);
     mgl_json_clear(&json);
 }
 
@@ -63,10 +147,10 @@ int main(int count, char **arguments)
         fprintf(stderr, "usage: bench_table RESULT.json...\n");
         return 1;
     }
-    printf("| shape | batch | context | us per token | p10 to p90 | of the stream | cuBLAS graph, "
-           "us | "
-           "times faster | error |\n|---|---|---|---|---|---|---|---|---|\n");
     for (int i = 1; i < count; i++)
         print_file(arguments[i]);
+    if (off.rows)
+        printf("\nPredictions: %d, off by %.1f %% in the mean and %.1f %% at most.\n", off.rows,
+               100 * off.sum / off.rows, 100 * off.largest);
     return 0;
 }

@@ -11,8 +11,8 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/models"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_run \
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run \
     "$build"/tests/model/test_shapes \
-    "$build"/tests/tools/compare_vms "$build"/tests/tools/write_random_model "$build"/cli/megalith \
-    "$build"/megalith; do
+    "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load \
+    "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue
     cp "$program" "$folder/bin/"
     strip "$folder/bin/$(basename "$program")"

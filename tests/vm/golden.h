@@ -37,6 +37,9 @@ int golden_ids(const cJSON *array, int32_t *ids);
 /* Greedy tokens of all prompts, one launch each: where they part, the f32 gap must be under `gap`. */
 void golden_check_greedy(const golden_model *m, double gap);
 
+/* The same of the first prompt and its first `most` tokens. */
+void golden_check_first(const golden_model *m, double gap, int most);
+
 /* The negative log-likelihood of the validation texts, as many a launch as the program has sequences:
  * within `tolerance` of the golden's, relative. */
 void golden_check_likelihood(const golden_model *m, double tolerance);

@@ -5,6 +5,7 @@
  */
 #include "cuda_support.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +28,14 @@ static struct {
     size_t free_bytes; /* of the device */
     int sms, blocks;   /* multiprocessors; blocks each takes */
     int queries;       /* that say "not ready" */
+    bool meet;         /* the compiler and the first copy of weights wait for each other */
+    atomic_int copies; /* of weights */
     void (*kernel)(const mgl_device_launch *launch);
     mgl_device_launch launch;
     int launches, contexts, allocations, modules, streams, events; /* alive */
 } fake;
+
+static atomic_int nvrtc_compiles; /* on a thread of its own */
 
 static int result(void)
 {
@@ -201,6 +206,9 @@ static int fake_copy_in(mgl_cu_address to, const void *from, size_t bytes)
 static int fake_copy_in_async(mgl_cu_address to, const void *from, size_t bytes, void *stream)
 {
     ck_assert_ptr_eq(stream, &fake.streams);
+    fake.copies++;
+    while (fake.meet && nvrtc_compiles == 0)
+        sched_yield();
     return fake_copy_in(to, from, bytes);
 }
 static int fake_copy_out(void *to, mgl_cu_address from, size_t bytes)
@@ -342,8 +350,6 @@ static const mgl_cu fake_cu = {
 
 /* ---- a compiler ----------------------------------------------------------------------------- */
 
-static int nvrtc_compiles;
-
 static int fake_nvrtc_version(int *major, int *minor)
 {
     *major = 13, *minor = 0;
@@ -365,6 +371,8 @@ static int fake_nvrtc_compile(void *program, int count, const char *const *optio
     ck_assert_int_gt(count, 5);
     ck_assert_str_eq(options[0], "-arch=sm_90a");
     nvrtc_compiles++;
+    while (fake.meet && fake.copies == 0)
+        sched_yield();
     return result();
 }
 static int fake_nvrtc_log_size(void *program, size_t *bytes)
@@ -695,6 +703,46 @@ START_TEST(every_byte_of_the_weights_is_uploaded)
 }
 END_TEST
 
+/* Neither can go on without the other: both are at work at once, or the test ends by its timeout. */
+START_TEST(the_kernel_is_compiled_beside_the_weights)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    nvrtc_compiles = 0;
+    fake.meet = true;
+    ok(open_vm(&vm, &err), err);
+    mgl_vm_close(vm);
+    nothing_is_left();
+}
+END_TEST
+
+static mgl_status (*make_piece)(const mgl_weights *weights, size_t piece, void *to, mgl_error *err);
+static size_t damaged_piece;
+
+static mgl_status make_damaged(const mgl_weights *weights, size_t piece, void *to, mgl_error *err)
+{
+    return piece == damaged_piece ? mgl_fail(err, MGL_BAD_INPUT, "piece", "planted by a test")
+                                  : make_piece(weights, piece, to, err);
+}
+
+/* The first piece, one in between, the last: whatever was copied already, there is no machine. */
+START_TEST(a_damaged_piece_is_refused)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_weights *weights;
+    ok(mgl_weights_pack(program, graph, &weights, &err), err);
+    make_piece = weights->make;
+    damaged_piece = (size_t)_i * (weights->count - 1) / 2;
+    weights->make = make_damaged;
+    mgl_vm_options options = {.kind = MGL_VM_CUDA, .unchecked = true, .weights = weights};
+    ck_assert_int_eq(mgl_vm_open(program, graph, &options, &vm, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "piece");
+    mgl_weights_close(weights);
+    nothing_is_left();
+}
+END_TEST
+
 START_TEST(a_kernel_that_fits_is_not_compiled)
 {
     mgl_error err;
@@ -949,6 +997,8 @@ int main(void)
     tcase_add_test(tests, tokens_are_handed_out_in_order);
     tcase_add_test(tests, a_launch_is_timed_by_the_device);
     tcase_add_loop_test(tests, every_byte_of_the_weights_is_uploaded, 0, 2);
+    tcase_add_test(tests, the_kernel_is_compiled_beside_the_weights);
+    tcase_add_loop_test(tests, a_damaged_piece_is_refused, 0, 3);
     tcase_add_test(tests, a_kernel_that_fits_is_not_compiled);
     tcase_add_test(tests, weights_may_be_made_in_place);
     tcase_add_test(tests, every_launch_starts_from_zero);

@@ -1,6 +1,7 @@
 /*
- * Opening the CUDA machine: the kernel compiled for the device, one allocation that holds everything
- * (tapes, buffers, records, counters), the weights packed and uploaded.
+ * Opening the CUDA machine: one allocation that holds everything (tapes, buffers, records, counters),
+ * the weights packed and uploaded, and beside that, on a thread of its own, the kernel compiled for
+ * the device: neither needs the other, and each takes its seconds.
  */
 #include "vm/cuda/machine.h"
 
@@ -9,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "schedule/step.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
@@ -66,10 +68,11 @@ static void get_facts(const mgl_vm *base, mgl_vm_facts *out)
 
 /* ---- device and kernel ---------------------------------------------------------------------- */
 
-/* Finds the device, checks that it can take the program, and enters its context. */
+/* Finds the device, checks that it can take the program, and opens its context. */
 static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
+    double start = mgl_clock_s();
     int cooperative = 0;
     mgl_status status = mgl_cuda_live_target(ordinal, live, err);
     if (!status)
@@ -97,6 +100,7 @@ static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mg
     status = mgl_cu_check(cu, cu->context_retain(&context, vm->device),
                           "opening the device's context", err);
     vm->context = status ? NULL : context;
+    vm->facts.driver_s = mgl_clock_s() - start;
     snprintf(vm->facts.device, sizeof vm->facts.device, "%s", vm->name);
     return status;
 }
@@ -149,31 +153,44 @@ static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const char *arch,
     return NULL;
 }
 
-/* Loads the kernel: one that was compiled before, or one that is compiled now. */
-static mgl_status make_kernel(mgl_cuda_vm *vm, const char *arch, const mgl_vm_options *options,
-                              mgl_error *err)
+/* A kernel in the making. */
+typedef struct making {
+    const mgl_program *program;
+    const char *arch;
+    bool trace;
+    const mgl_vm_kernel *ready; /* compiled before, or NULL */
+    mgl_aside aside;            /* the compiler, where there is none */
+    mgl_cuda_image image;       /* what it made */
+    double compile_s;           /* how long it took */
+} making;
+
+static mgl_status compile_aside(void *user, mgl_error *err)
 {
-    mgl_cuda_image image;
-    const mgl_vm_kernel *kernel = find_kernel(vm, arch, options);
-    if (kernel)
-        return load_image(vm, kernel->bytes, err);
-    mgl_status status = mgl_cuda_compile(vm->vm.program, arch, vm->trace_epochs > 0, &image, err);
-    if (status)
-        return status;
-    status = load_image(vm, image.bytes, err);
-    mgl_cuda_image_clear(&image);
+    making *m = user;
+    double start = mgl_clock_s();
+    mgl_status status = mgl_cuda_compile(m->program, m->arch, m->trace, &m->image, err);
+    m->compile_s = mgl_clock_s() - start;
     return status;
 }
 
-static mgl_status open_kernel(mgl_cuda_vm *vm, const char *arch, const mgl_vm_options *options,
-                              mgl_error *err)
+/* Finds a kernel that was compiled before, or starts the compiler. Needs no device. */
+static void start_kernel(const mgl_cuda_vm *vm, const char *arch, const mgl_vm_options *options,
+                         making *m)
+{
+    *m = (making){.program = vm->vm.program,
+                  .arch = arch,
+                  .trace = vm->trace_epochs > 0,
+                  .ready = find_kernel(vm, arch, options)};
+    if (!m->ready)
+        mgl_aside_start(&m->aside, compile_aside, m);
+}
+
+/* What the loaded kernel needs, and whether it can be had. */
+static mgl_status set_up_kernel(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_cu *cu = vm->cu;
-    double start = mgl_clock_s();
-    mgl_status status = make_kernel(vm, arch, options, err);
-    if (!status)
-        status = mgl_cu_check(cu, cu->module_function(&vm->function, vm->module, "megalith"),
-                              "finding the kernel", err);
+    mgl_status status = mgl_cu_check(cu, cu->module_function(&vm->function, vm->module, "megalith"),
+                                     "finding the kernel", err);
     if (status)
         return status;
     size_t shared = mgl_cuda_shared_bytes(vm->vm.program);
@@ -183,8 +200,33 @@ static mgl_status open_kernel(mgl_cuda_vm *vm, const char *arch, const mgl_vm_op
     status = mgl_cu_check(
         cu, cu->function_set(vm->function, MGL_CU_FUNCTION_DYNAMIC_SHARED, (int)shared),
         "asking for shared memory", err);
-    vm->facts.compile_s = mgl_clock_s() - start;
     return status ? status : check_occupancy(vm, err);
+}
+
+static mgl_status load_kernel(mgl_cuda_vm *vm, const void *image, mgl_error *err)
+{
+    double start = mgl_clock_s();
+    mgl_status status = load_image(vm, image, err);
+    if (!status)
+        status = set_up_kernel(vm, err);
+    vm->facts.kernel_s = mgl_clock_s() - start;
+    return status;
+}
+
+/* Waits for the compiler, where it was started, and loads what there is. A machine that failed
+ * meanwhile, which `status` tells, needs no kernel any more. */
+static mgl_status finish_kernel(mgl_cuda_vm *vm, making *m, mgl_status status, mgl_error *err)
+{
+    double start = mgl_clock_s();
+    mgl_status made = m->ready ? MGL_OK : mgl_aside_finish(&m->aside, status ? NULL : err);
+    if (!status)
+        status = made;
+    if (!status)
+        status = load_kernel(vm, m->ready ? m->ready->bytes : m->image.bytes, err);
+    mgl_cuda_image_clear(&m->image);
+    vm->facts.kernel_s += m->compile_s;
+    vm->facts.compile_s = mgl_clock_s() - start;
+    return status;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -300,8 +342,8 @@ static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
     return status;
 }
 
-static mgl_status fill_device(mgl_cuda_vm *vm, const mgl_graph *graph,
-                              const mgl_vm_options *options, mgl_error *err)
+/* Takes the device's memory, and fills all of it but the weights. */
+static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
 {
     mgl_cuda_tables tables;
     mgl_status status = encode(vm, &tables, err);
@@ -319,7 +361,7 @@ static mgl_status fill_device(mgl_cuda_vm *vm, const mgl_graph *graph,
     if (!status)
         status = upload(vm, vm->queues, tables.queues, queues * sizeof *tables.queues, err);
     mgl_cuda_tables_clear(&tables);
-    return status ? status : write_weights(vm, graph, options, err);
+    return status;
 }
 
 /* Host memory of the launches. */
@@ -384,6 +426,16 @@ static mgl_status check_epochs(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
+/* The weights and the kernel, at once. */
+static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const char *arch,
+                            const mgl_vm_options *options, mgl_error *err)
+{
+    making kernel;
+    start_kernel(vm, arch, options, &kernel);
+    mgl_status status = write_weights(vm, graph, options, err);
+    return finish_kernel(vm, &kernel, status, err);
+}
+
 static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
                                const mgl_vm_options *options, mgl_error *err)
 {
@@ -401,11 +453,11 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
         status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
-    status = open_kernel(vm, options->arch ? options->arch : live.arch, options, err);
+    status = allocate_pinned(vm, err);
     if (!status)
-        status = allocate_pinned(vm, err);
+        status = prepare_device(vm, err);
     if (!status)
-        status = fill_device(vm, graph, options, err);
+        status = write_all(vm, graph, options->arch ? options->arch : live.arch, options, err);
     mgl_cuda_leave(vm);
     return status;
 }
@@ -416,7 +468,11 @@ mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
     mgl_cuda_vm *vm = mgl_alloc_zero(1, sizeof *vm);
     if (!vm)
         return mgl_fail_memory(err, sizeof *vm);
-    vm->vm = (mgl_vm){program, close_machine, mgl_cuda_run, mgl_cuda_get_logits, get_facts};
+    vm->vm = (mgl_vm){.program = program,
+                      .close = close_machine,
+                      .run = mgl_cuda_run,
+                      .get_logits = mgl_cuda_get_logits,
+                      .get_facts = get_facts};
     vm->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : 2000;
     vm->trace_epochs = options->trace_epochs;
     vm->sampled = -1;

@@ -8,11 +8,9 @@
  *   sm_80 to sm_89    the 32 lanes copy 16 bytes at a time (cp.async); each lane's copies arrive on
  *                     `full` once they have landed (cp.async.mbarrier.arrive.noinc).
  *
- * Page p has slot p % MGL_RING. The loader fills a slot when every consumer warp says that it needs
- * no page up to the slot's last one (`done`). It asks for a page only when all but the last MGL_FLIGHT
- * pages before it have landed: so who knows that page k has landed may wait for any page up to k +
- * MGL_RING - MGL_FLIGHT by the parity of its phase, which can not be mistaken for that of a page
- * MGL_RING earlier.
+ * Page p has slot p % MGL_RING. Every consumer warp arrives on the slot's `empty` barrier once for every
+ * page of the tape, after the page has landed: so no warp is a phase ahead of another, and the loader
+ * fills the slot when the phase is complete.
  *
  * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
  * MGL_FLIGHT pages on their way, and MGL_PENDING while the queue waits for an edge. While the ring is
@@ -53,8 +51,10 @@ static __device__ void copy_init_fence()
 
 static __device__ void copy_init()
 {
-    for (int i = 0; i < MGL_RING; i++)
+    for (int i = 0; i < MGL_RING; i++) {
         barrier_init(&own().full[i], MGL_BULK_COPY ? 1 : 32);
+        barrier_init(&own().empty[i], MGL_WARPS);
+    }
     for (int i = 0; i < SLOTS; i++) {
         barrier_init(&own().slot_full[i], MGL_WARPS);
         barrier_init(&own().slot_empty[i], 1);
@@ -107,7 +107,7 @@ static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
                  : "memory");
 }
 
-/* Words of shared memory that one role writes and another polls. */
+/* A word of shared memory that one role writes and others read. */
 static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
 {
     u32 value;
@@ -185,13 +185,33 @@ static __device__ __forceinline__ void prefetch_page(int lane, const u8 *from)
 
 #endif
 
-/* Where the loader stands; pages count over all epochs. */
+enum {
+    LOST_POLLS = 4096, /* of the ring between looks at the clock */
+    LOST_DEADLINES = 4 /* that a ring may stand still while no edge is waited for */
+};
+
+/* A page (counted over all epochs), its slot, and the parity of a barrier's phase that is its. */
+struct turn {
+    u32 page, slot, parity;
+};
+
+static __device__ __forceinline__ void advance(turn &t)
+{
+    t.page++;
+    if (++t.slot == MGL_RING) {
+        t.slot = 0;
+        t.parity ^= 1;
+    }
+}
+
+/* Where the loader stands. */
 struct stream {
     const u8 *tape;
     u32 pages;             /* of the tape */
-    u32 page, at;          /* the next to ask for, and its number on the tape */
-    u32 landed;            /* all below have */
-    u32 free;              /* all below have a free slot */
+    turn next;             /* to ask for, */
+    u32 at;                /* and its number on the tape */
+    turn landed;           /* all before have */
+    turn free;             /* the slots of all before are free for them */
     u32 fetched, fetch_at; /* the next to ask into L2 */
 };
 
@@ -206,50 +226,67 @@ static __device__ __forceinline__ bool all_say(bool value)
     return MGL_BULK_COPY ? value : __all_sync(0xFFFFFFFFu, value);
 }
 
-/* The page that no consumer warp is past. */
-static __device__ __forceinline__ u32 least_done(const machine &m)
-{
-    u32 least = load_shared_acquire(&own().done[0]);
-#pragma unroll
-    for (int w = 1; w < MGL_WARPS; w++)
-        least = min(least, load_shared_acquire(&own().done[w]));
-    return MGL_BULK_COPY ? least : __reduce_min_sync(0xFFFFFFFFu, least);
-}
-
 /* Asks the page behind those that L2 was asked for, when the ring is full. */
 static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 {
-    if (t.fetched < t.page) {
-        t.fetched = t.page;
+    if (t.fetched < t.next.page) {
+        t.fetched = t.next.page;
         t.fetch_at = t.at;
     }
-    if (t.fetched >= t.page + MGL_PREFETCH)
+    if (t.fetched >= t.next.page + MGL_PREFETCH)
         return;
     prefetch_page(m.lane, t.tape + (size_t)t.fetch_at * MGL_PAGE);
     t.fetched++;
     t.fetch_at = next_on_tape(t, t.fetch_at);
 }
 
-/* Waits until pages may be asked for: all below the result; 0: the block is leaving. No clock here: the
- * roles that it waits for have one in each of their waits. */
+/* Looks which pages have landed, and passes it on to the consumers. */
+static __device__ __forceinline__ void see_landed(const machine &m, stream &t)
+{
+    const u32 before = t.landed.page;
+    while (t.landed.page < t.next.page &&
+           all_say(barrier_tested(&own().full[t.landed.slot], t.landed.parity)))
+        advance(t.landed);
+    if (t.landed.page != before && m.lane == 0)
+        store_shared_release(&own().landed, t.landed.page);
+}
+
+/* The clock of all waits for pages and slots, the consumers' too: whether nothing has moved for so long
+ * that none of the waits with a deadline, one after the other, can be to blame. Then the ring's own
+ * order is broken, and the block is told. `since`: when the wait began, 0 before the first look. */
+static __device__ __forceinline__ bool is_lost(machine m, const stream &t, u64 &since)
+{
+    const u64 now = clock_ns();
+    if (since == 0)
+        since = now;
+    if (now - since < LOST_DEADLINES * m.launch->deadline_ns || all_say(own().pending != 0))
+        return false;
+    const start task = own().task[(own().turns[0] + 1) & 1]; /* the turn before the next */
+    m.record = task.record;
+    look_at_clock(m.launch, since, MGL_REPORT_RING, task_of(m)->task, task.epoch, t.next.page,
+                  t.next.page + 1, t.landed.page);
+    own().lost = 1;
+    return true;
+}
+
+/* Waits until pages may be asked for: all below the result; 0: the block is leaving. */
 static __device__ __forceinline__ u32 loader_wait(const machine &m, stream &t)
 {
+    u64 since = 0;
     for (u32 n = 1;; n++) {
-        if (t.page >= t.free)
-            t.free = least_done(m) + MGL_RING;
-        while (t.landed < t.page &&
-               all_say(barrier_tested(&own().full[t.landed % MGL_RING], parity_of(t.landed))))
-            t.landed++;
-        u32 limit = min(t.free, t.landed + (own().pending ? MGL_PENDING : MGL_FLIGHT));
+        see_landed(m, t);
+        while (t.free.page < t.next.page + MGL_FLIGHT &&
+               all_say(barrier_tested(&own().empty[t.free.slot], t.free.parity)))
+            advance(t.free);
+        u32 limit = min(t.free.page, t.landed.page + (own().pending ? MGL_PENDING : MGL_FLIGHT));
         limit = MGL_BULK_COPY ? limit : __reduce_min_sync(0xFFFFFFFFu, limit);
-#if MGL_TRACE
-        own().landed = t.landed;
-#endif
-        if (t.page < limit)
+        if (t.next.page < limit)
             return limit;
-        if (MGL_PREFETCH > 0 && t.page >= t.free)
+        if (MGL_PREFETCH > 0 && t.next.page >= t.free.page)
             prefetch(m, t);
         if (n % 16 == 0 && !all_say(!own().stop))
+            return 0;
+        if (n % LOST_POLLS == 0 && all_say(is_lost(m, t, since)))
             return 0;
     }
 }
@@ -260,18 +297,19 @@ static __device__ void load_tape(machine &m, const mgl_device_queue &queue)
 {
     u64 policy = copy_policy();
     stream t = {(const u8 *)queue.tape, queue.pages};
+    t.free.parity = 1; /* of the phase before the first, which counts as complete */
     if (t.pages == 0 || (MGL_BULK_COPY && m.lane != 0))
         return;
     while (u32 limit = loader_wait(m, t)) {
-        for (; t.page < limit; t.page++) {
-            u32 slot = t.page % MGL_RING;
-            copy_page(m.lane, ring_memory() + slot * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
-                      &own().full[slot], policy);
+        while (t.next.page < limit) {
+            copy_page(m.lane, ring_memory() + t.next.slot * MGL_PAGE,
+                      t.tape + (size_t)t.at * MGL_PAGE, &own().full[t.next.slot], policy);
             t.at = next_on_tape(t, t.at);
+            advance(t.next);
         }
     }
-    for (; t.landed < t.page; t.landed++)
-        while (!barrier_passed(&own().full[t.landed % MGL_RING], parity_of(t.landed)))
+    for (; t.landed.page < t.next.page; advance(t.landed))
+        while (!barrier_passed(&own().full[t.landed.slot], t.landed.parity))
             ;
 }
 

@@ -9,18 +9,21 @@
  * and rounds to the weights' dtype into its own part of the stage. Rows that do not fit the stage are
  * read where they are.
  *
- * 16-bit weights: tensor cores, mma.m16n8k16 with f32 sums. The weights are the B operand (8 weight rows
- * are its 8 columns), the activation rows the A operand; up to 16 of them cost the same. The order of k
- * inside a block is free, since both sides have the same: a lane's 16 bytes are the B operands of two
- * MMAs as they lie, and the 16 bytes of activation row l / 4 at the same columns the A operands. The
- * activations of a short run (HELD blocks or less) stay in registers over all row groups.
+ * 16-bit weights: tensor cores, mma.m16n8k16 with f32 sums. The four words of a lane's 16 bytes are the A
+ * operand as they lie: its rows 0 to 7 are words 0 and 2 of the 8 weight rows, its rows 8 to 15 words 1
+ * and 3. So a block is one MMA, and an activation row takes two columns of the B operand, the values
+ * that belong to the even words and those that belong to the odd ones; of the 16 x 2 sums, rows 0 to
+ * 7 of the first and rows 8 to 15 of the second count. The order of k inside a block is free, since both
+ * sides have the same.
  * Inputs that 16 bits do not hold (normalised ones, and f32 exchange) are split into two parts, x = high +
- * low, each rounded to 16 bits: 16 bits of mantissa and more. The low parts of 8 rows are the A operand's
- * other 8 rows, so they cost nothing but registers.
+ * low, each rounded to 16 bits: 16 bits of mantissa and more. The low parts take two more columns: so
+ * 4 rows share an MMA's 8 columns, or 2 with low parts.
+ * So few rows go the short way (device/few.cuh), others sum_any. A sum is made in the same order either
+ * way, of even blocks of the run and of odd ones.
  * f32 weights: one fused multiply-add a product.
  *
- * Each warp leaves its sums of a row group in a slot (warp, row, 8), and the epilogue adds the warps'
- * up, always in the same order: a row's result does not depend on what else is in the epoch.
+ * Each warp leaves its sums of some row groups in a slot (warp, row group, row, 8), and the epilogue adds
+ * the warps' up, always in the same order: a row's result does not depend on what else is in the epoch.
  */
 #ifndef MGL_DEVICE_LINEAR_CUH
 #define MGL_DEVICE_LINEAR_CUH
@@ -31,9 +34,8 @@
 enum {
     VECTOR = weight_format::VECTOR, /* columns in 16 bytes */
     BLOCK_COLUMNS = 4 * VECTOR,
-    HELD = 16,    /* blocks of a run whose activations stay in registers */
-    HELD_LOW = 8, /* and whose low parts do too */
-    AHEAD = 4     /* polls on their way at once, of different words */
+    AHEAD = 4, /* rows that are polled at once */
+    STEP = 8   /* blocks of a warp that are loaded at once; even: the order of sums */
 };
 
 static __device__ __forceinline__ int mapped(const input &in, int j)
@@ -41,10 +43,31 @@ static __device__ __forceinline__ int mapped(const input &in, int j)
     return in.map ? in.map[j] : j;
 }
 
-/* Rows that a slot has room for: 1, 8 or 16. */
+/* Rows that a row group's sums have room for in a slot. */
 static __device__ __forceinline__ int slot_rows(int count)
 {
-    return MOST_ROWS == 1 || count <= 1 ? 1 : MOST_ROWS == 8 || count <= 8 ? 8 : 16;
+    return count <= 1 ? 1 : count <= 2 ? 2 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
+}
+
+/* Row groups of a slot: 1, 2 or 4. */
+static __device__ __forceinline__ int slot_groups(int count)
+{
+    const int fit = SLOT / (MGL_WARPS * GROUP_ROWS) / slot_rows(count);
+    static_assert(CHUNK == 4 * GROUP_ROWS, "a chunk is what a slot's row groups make at most");
+    return fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
+}
+
+/* Whether a task may go the short way at all: the ring has room for it, and no page is without a block of
+ * a warp that has blocks. */
+enum {
+    MAY_BE_FEW = MGL_WEIGHT != DTYPE_F32 && MGL_RING * PAGE_BLOCKS >= 4 * MGL_WARPS &&
+                 PAGE_BLOCKS >= MGL_WARPS
+};
+
+/* Rows whose activations are an MMA's B operand. */
+static __device__ __forceinline__ int mma_rows(bool low)
+{
+    return low ? 2 : 4;
 }
 
 /* The run of k blocks of warp w: the first, and how many. */
@@ -55,35 +78,28 @@ static __device__ __forceinline__ int run_of(int kblocks, int w, int *count)
     return first;
 }
 
-/* Whether row groups of so many blocks begin with pages, and warps share pages evenly. */
-static __device__ __forceinline__ constexpr bool is_even(int kblocks)
-{
-    return kblocks % MGL_WARPS == 0 && PAGE_BLOCKS % (2 * MGL_WARPS) == 0 &&
-           kblocks % PAGE_BLOCKS == 0;
-}
-
 static __device__ __forceinline__ constexpr int blocks_of(int columns)
 {
     return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
 }
 
-/* Makes own().in from operand 0 and, if has_norm, the norm's weight, operand 1; all rows, or those that
+/* Makes own().in[m.which] from operand 0 and, if has_norm, the norm's weight, operand 1; all rows, or those that
  * `map` names. One lane of the epilogue. */
 static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
                                                      const int *map)
 {
     const mgl_device_operand &x = operand(m, 0);
-    input &in = own().in;
+    input &in = own().in[m.which];
     int columns = x.count[1], kblocks = blocks_of(columns);
     bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
     /* rows 64 bytes apart modulo 128: lanes of two rows then load from different banks */
-    int row_bytes = kblocks * 64 + (count > 1 && kblocks % 2 == 0 ? 64 : 0);
-    bool staged = count * row_bytes * (low ? 2 : 1) <= MGL_STAGE;
-    bool even = MGL_WEIGHT != DTYPE_F32 && staged && count > 0 && count <= 8 && is_even(kblocks) &&
-                (kblocks == blocks_of(MGL_HIDDEN) || kblocks == blocks_of(MGL_WIDE) ||
-                 kblocks == blocks_of(MGL_FFN));
-    for (int i = 0; i < task_of(m)->segments; i++)
-        even = even && segment(m, i).block % PAGE_BLOCKS == 0;
+    int parts = count * (low ? 2 : 1), row_bytes = kblocks * 64;
+    if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_STAGE)
+        row_bytes += 64;
+    bool staged = parts * row_bytes <= MGL_STAGE;
+    bool few = MAY_BE_FEW && x.flag && staged && count > 0 && count <= mma_rows(low) &&
+               (kblocks == blocks_of(MGL_HIDDEN) || kblocks == blocks_of(MGL_WIDE) ||
+                kblocks == blocks_of(MGL_FFN));
     in.x = view_of(m, x);
     in.g = has_norm ? (const float *)operand(m, 1).at : nullptr;
     in.map = map;
@@ -94,7 +110,9 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.vector = columns % VECTOR == 0 && x.stride0 % VECTOR == 0 && x.at % 16 == 0;
     in.low = low;
     in.staged = staged;
-    in.even = even;
+    in.few = few;
+    in.segments = task_of(m)->segments;
+    in.end = segment(m, in.segments - 1).end;
 }
 
 /* ---- reading the input ------------------------------------------------------------------------ */
@@ -158,7 +176,8 @@ static __device__ __forceinline__ float weigh(const input &in, int k, float *v)
     return sum;
 }
 
-/* 16 bytes of an input in the weights' dtype, and what rounding took from them. */
+/* 16 bytes of an input in the weights' dtype, and what rounding took from them; of 16-bit values, the
+ * even words and then the odd ones. */
 struct chunk {
     uint4 high, low;
 };
@@ -169,9 +188,15 @@ static __device__ __forceinline__ uint4 pack_values(const float *v)
     if (MGL_WEIGHT == DTYPE_F32)
         return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
                           __float_as_uint(v[3]));
-    return make_uint4(pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3]),
-                      pack_pair(MGL_WEIGHT, v[4 % VECTOR], v[5 % VECTOR]),
-                      pack_pair(MGL_WEIGHT, v[6 % VECTOR], v[7 % VECTOR]));
+    return make_uint4(
+        pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[4 % VECTOR], v[5 % VECTOR]),
+        pack_pair(MGL_WEIGHT, v[2], v[3]), pack_pair(MGL_WEIGHT, v[6 % VECTOR], v[7 % VECTOR]));
+}
+
+/* Exchanges the middle words: the order of memory to that of a chunk, or back. */
+static __device__ __forceinline__ uint4 turned(uint4 v)
+{
+    return make_uint4(v.x, v.z, v.y, v.w);
 }
 
 static __device__ __forceinline__ chunk split_values(const float *v, bool low)
@@ -179,7 +204,7 @@ static __device__ __forceinline__ chunk split_values(const float *v, bool low)
     chunk c = {pack_values(v)};
     if (VECTOR == 8 && low) {
         float rest[8];
-        unpack_half(c.high, rest);
+        unpack_half(turned(c.high), rest);
 #pragma unroll
         for (int i = 0; i < 8; i++)
             rest[i] = v[i % VECTOR] - rest[i];
@@ -221,121 +246,194 @@ static __device__ __forceinline__ void stage_chunk(const machine &m, const input
 }
 
 /* Row j of this warp's run: chunks [first, first + n) into the stage where it has room; the sum of
- * squares, of this lane. Of flagged rows several words are asked for at once. */
+ * squares, of this lane. */
 static __device__ __forceinline__ float gather_row(const machine &m, const input &in, int j,
                                                    int first, int n)
 {
-    const u64 policy = keep_policy();
     float squares = 0.0f;
-    if (!in.x.flag || VECTOR != 8) {
-        for (int c = m.lane; c < n; c += 32) {
-            chunk made = make_chunk(m, in, j, (first + c) * VECTOR, policy, &squares);
-            stage_chunk(m, in, j, first + c, made);
-        }
-        return squares;
-    }
-    const bool wide = in.x.dtype == DTYPE_F32;
-    const int each = wide ? 32 : 16; /* bytes of a chunk */
-    const u8 *row = element_of(in.x, mapped(in, j), 0);
-    for (int c = m.lane; c < n; c += 32 * AHEAD) {
-        uint4 raw[AHEAD] = {}, more[AHEAD] = {};
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            const int number = first + c + 32 * i;
-            if (c + 32 * i < n && number * VECTOR < in.columns) {
-                raw[i] = load_words(row + number * each, policy);
-                if (wide)
-                    more[i] = load_words(row + number * each + 16, policy);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            const int number = first + c + 32 * i;
-            if (c + 32 * i >= n)
-                break;
-            if (!is_written(raw[i]))
-                raw[i] = poll_words(m, row + number * each, 0, policy);
-            if (wide && !is_written(more[i]))
-                more[i] = poll_words(m, row + number * each + 16, 0, policy);
-            chunk made = {raw[i]};
-            if (in.low) {
-                float v[8];
-                if (wide) {
-                    format<DTYPE_F32>::unpack(raw[i], v);
-                    format<DTYPE_F32>::unpack(more[i], v + 4);
-                } else {
-                    unpack_half(raw[i], v);
-                }
-                if (in.g)
-                    squares += weigh(in, number * VECTOR, v);
-                made = split_values(v, true);
-            }
-            stage_chunk(m, in, j, number, made);
-        }
+    for (int c = m.lane; c < n; c += 32) {
+        chunk made = make_chunk(m, in, j, (first + c) * VECTOR, keep_policy(), &squares);
+        stage_chunk(m, in, j, first + c, made);
     }
     return squares;
 }
 
-/* Makes this warp's run of the input ready: waits for flagged words, fills its part of the stage, and
- * leaves its sums of squares. */
-static __device__ __forceinline__ void gather(const machine &m, const input &in)
+/* Eight values of the norm's weight from column k on. */
+struct weights {
+    float4 first, second;
+};
+
+/* A chunk of each of some rows: what is in memory, in one or (f32) two words of 16 bytes each. */
+struct words {
+    uint4 raw[AHEAD], more[AHEAD];
+};
+
+/* Asks for all words that are not written, over and over until they are: all of them at once, since each
+ * look takes a way to L2 and back. The words of row i are at at[i]. */
+static __device__ __forceinline__ void poll_all(const machine &m, const u8 *const *at, words &w)
 {
-    int blocks, first = run_of(in.kblocks, m.warp, &blocks);
-    for (int j = 0; j < in.count; j++) {
-        float squares = gather_row(m, in, j, first * 4, blocks * 4);
-        if (in.g) {
-            squares = warp_sum(squares);
-            if (m.lane == 0)
-                own().sums[j * MGL_WARPS + m.warp] = squares;
+    const u64 policy = keep_policy();
+    u64 since = 0;
+    bool missing = true;
+    for (u32 n = 1; missing; n++) {
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (!is_written(w.raw[i]))
+                w.raw[i] = load_words(at[i], policy);
+            if (!is_written(w.more[i]))
+                w.more[i] = load_words(at[i] + 16, policy);
+        }
+        missing = false;
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            missing = missing || !is_written(w.raw[i]) || !is_written(w.more[i]);
+        if (n % POLLS == 0 && missing &&
+            !(since = look_at_clock(m.launch, since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0,
+                                    1, 0)))
+            break;
+    }
+}
+
+/* A chunk from the words of memory; adds its squares to *squares. */
+static __device__ __forceinline__ chunk chunk_of(bool norm, bool low, bool wide, uint4 raw,
+                                                 uint4 more, const weights &g, float *squares)
+{
+    chunk made = {turned(raw)};
+    if (!low)
+        return made;
+    float v[8];
+    if (wide) {
+        format<DTYPE_F32>::unpack(raw, v);
+        format<DTYPE_F32>::unpack(more, v + 4);
+    } else {
+        unpack_half(raw, v);
+    }
+    if (norm) {
+        const float factor[8] = {g.first.x,  g.first.y,  g.first.z,  g.first.w,
+                                 g.second.x, g.second.y, g.second.z, g.second.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            *squares = fmaf(v[i], v[i], *squares);
+            v[i] *= factor[i];
         }
     }
+    return split_values(v, true);
+}
+
+/* Leaves this warp's sum of the squares of row j. */
+static __device__ __forceinline__ void leave_squares(const machine &m, int j, float squares)
+{
+    squares = warp_sum(squares);
+    if (m.lane == 0)
+        own().sums[j * MGL_WARPS + m.warp] = squares;
+}
+
+/* Rows [j, j + AHEAD) of this warp's run, flagged ones for 16-bit weights: chunks [first, first + n) into
+ * the stage where it has room; leaves their sums of squares. The norm's weights are asked for before the
+ * rows. */
+static __device__ __forceinline__ void gather_flagged(const machine &m, const input &in, int j,
+                                                      int first, int n)
+{
+    const bool wide = in.x.dtype == DTYPE_F32;
+    const u8 *at[AHEAD];
+    float squares[AHEAD] = {};
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        at[i] = element_of(in.x, mapped(in, min(j + i, in.count - 1)), (first + m.lane) * VECTOR);
+    for (int c = m.lane; c < n; c += 32) {
+        const int number = first + c;
+        const bool real = number * VECTOR < in.columns;
+        words w;
+        weights g = {};
+        if (in.g && real)
+            g = {((const float4 *)in.g)[number * 2], ((const float4 *)in.g)[number * 2 + 1]};
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            u32 none = real && j + i < in.count ? 0xFFFFFFFFu : 0u;
+            w.raw[i] = make_uint4(none, none, none, none);
+            none = wide ? none : 0u;
+            w.more[i] = make_uint4(none, none, none, none);
+        }
+        poll_all(m, at, w);
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (j + i < in.count)
+                stage_chunk(
+                    m, in, j + i, number,
+                    chunk_of(in.g != nullptr, in.low, wide, w.raw[i], w.more[i], g, &squares[i]));
+            at[i] += 32 * (wide ? 32 : 16);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        if (in.g && j + i < in.count)
+            leave_squares(m, j + i, squares[i]);
+}
+
+/* This warp's share of the input is staged. */
+static __device__ __forceinline__ void input_is_there(const machine &m)
+{
     if (m.tid == 0) {
         own().pending = 0;
 #if MGL_TRACE
         own().input = time_ns();
-        own().ahead = own().landed - own().done[0];
+        own().ahead = own().landed - m.freed;
 #endif
     }
+}
+
+/* Makes this warp's run of the input ready: waits for flagged words, fills its part of the stage, and
+ * leaves its sums of squares. */
+static __device__ __forceinline__ void gather_run(const machine &m, const input &in)
+{
+    int blocks, first = run_of(in.kblocks, m.warp, &blocks);
+    if (in.x.flag && VECTOR == 8) {
+        for (int j = 0; j < in.count; j += AHEAD)
+            gather_flagged(m, in, j, first * 4, blocks * 4);
+    } else {
+        for (int j = 0; j < in.count; j++) {
+            float squares = gather_row(m, in, j, first * 4, blocks * 4);
+            if (in.g)
+                leave_squares(m, j, squares);
+        }
+    }
+}
+
+static __device__ __forceinline__ void gather(const machine &m, const input &in)
+{
+    gather_run(m, in);
+    input_is_there(m);
     __syncwarp();
 }
 
 static __device__ __noinline__ chunk direct_chunk(const machine m, int j, int n)
 {
     float squares;
-    return make_chunk(m, own().in, j, n * VECTOR, keep_policy(), &squares);
-}
-
-/* Row j (the last one for rows past the end) in block b of a weight row, this lane's quarter. */
-static __device__ __forceinline__ chunk operand_chunk(const machine &m, const input &in, int j,
-                                                      int b, bool low)
-{
-    int row = min(j, in.count - 1), n = b * 4 + (m.lane & 3);
-    if (!in.staged)
-        return direct_chunk(m, row, n);
-    chunk c = {*staged_at(m, in, row, n)};
-    if (low)
-        c.low = *staged_low(m, in, row, n);
-    return c;
+    return make_chunk(m, own().in[m.which], j, n * VECTOR, keep_policy(), &squares);
 }
 
 /* ---- partial sums ----------------------------------------------------------------------------- */
 
-/* The slot of the next row group, once it is empty. */
-static __device__ __forceinline__ float *take_slot(machine &m, int rows)
+/* Where this warp's sums of row group g of a segment go, in the slot of g and its neighbours, once that
+ * is empty. */
+static __device__ __forceinline__ float *take_slot(const machine &m, int g, int groups, int rows)
 {
-    u32 slot = m.group % SLOTS, use = m.group / SLOTS;
-    while (use > 0 && !barrier_passed(&own().slot_empty[slot], (use - 1) & 1))
-        ; /* the epilogue has a clock in each of its waits */
-    return own().partial + slot * SLOT + m.warp * GROUP_ROWS * rows;
+    u32 slot = m.slot % SLOTS, use = m.slot / SLOTS;
+    if (g % groups == 0)
+        while (use > 0 && !barrier_passed(&own().slot_empty[slot], (use - 1) & 1))
+            ; /* the epilogue has a clock in each of its waits */
+    return own().partial + slot * SLOT + (m.warp * groups + g % groups) * GROUP_ROWS * rows;
 }
 
-/* This warp's sums are in the slot. */
-static __device__ __forceinline__ void leave_slot(machine &m)
+/* This warp's sums of row group g are in the slot; `last`: of the segment. */
+static __device__ __forceinline__ void leave_slot(machine &m, int g, int groups, bool last)
 {
+    if (g % groups != groups - 1 && !last)
+        return;
     __syncwarp();
     if (m.lane == 0)
-        barrier_arrive(&own().slot_full[m.group % SLOTS]);
-    m.group++;
+        barrier_arrive(&own().slot_full[m.slot % SLOTS]);
+    m.slot++;
 }
 
 /* The blocks of one warp in a row group, in the order of the tape: number i of the run is the
@@ -345,222 +443,235 @@ struct places {
     int of_last; /* blocks of the last of them */
 };
 
-static __device__ __forceinline__ places places_of(int kblocks)
+static __device__ __forceinline__ constexpr places places_of(int kblocks)
 {
     int run = (kblocks + MGL_WARPS - 1) / MGL_WARPS, last = (kblocks - 1) / run;
     return {last + 1, kblocks - last * run};
 }
 
-static __device__ __forceinline__ int place_of(const places &p, int warp, int i)
+static __device__ __forceinline__ constexpr int place_of(places p, int warp, int i)
 {
     return i < p.of_last ? i * p.warps + warp
                          : p.of_last * p.warps + (i - p.of_last) * (p.warps - 1) + warp;
 }
 
 /* A warp without blocks lets the pages go by as it goes through the row groups: a task's tape may be
- * longer than the ring. */
-static __device__ __forceinline__ void pass_group(machine &m, const mgl_device_segment &seg, int g,
-                                                  int blocks)
+ * longer than the ring. Its sums are zeros. The segment by value: behind the last slot the record may be
+ * gone. */
+static __device__ __forceinline__ void pass_groups(machine &m, const input &in,
+                                                   const mgl_device_segment seg)
 {
-    if (blocks == 0)
-        ring_done(m, m.base + (seg.block + g * seg.kblocks) / PAGE_BLOCKS);
+    const int count = in.count, rows = slot_rows(count), groups = slot_groups(count);
+    for (int g = 0; g < seg.groups; g++) {
+        float *to = take_slot(m, g, groups, rows);
+        for (int i = m.lane; i < GROUP_ROWS * rows; i += 32)
+            to[i] = 0.0f;
+        ring_done(m, m.base + (seg.block + (g + 1) * seg.kblocks) / PAGE_BLOCKS);
+        leave_slot(m, g, groups, g + 1 == seg.groups);
+    }
 }
 
 /* ---- 16-bit weights --------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ void mma(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
+static __device__ __forceinline__ void mma(float *c, uint4 a, uint2 b)
 {
     if (MGL_WEIGHT == DTYPE_BF16)
         asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
             "%7}, "
             "{%8, %9}, {%0, %1, %2, %3};"
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+            : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
     else
         asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
             "{%8, %9}, {%0, %1, %2, %3};"
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+            : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
 
-/* Sums of one row group: of even and odd blocks and of the two halves of a block apart, so that they do
- * not wait for each other. */
-struct sums {
-    float c[4][4];
+/* Which column of the B operand this lane has: of what row, which words, and whether the low parts. */
+struct column {
+    int row; /* within the MMA's */
+    int odd; /* 0, 1 */
+    bool low;
 };
 
-/* Adds block b. `first` are activation rows 0 to 7 of the A operand, `second` rows 8 to 15. */
-static __device__ __forceinline__ void add_block(sums &s, int b, uint4 first, uint4 second, uint4 w)
+static __device__ __forceinline__ column column_of(int lane, bool low)
 {
-    mma(s.c[b % 2 * 2], first.x, second.x, first.y, second.y, w.x, w.y);
-    mma(s.c[b % 2 * 2 + 1], first.z, second.z, first.w, second.w, w.z, w.w);
+    int n = lane >> 2;
+    column c = {low ? n >> 2 : n >> 1, n & 1, low && (n & 2) != 0};
+    return c;
 }
 
-/* total[0..1]: A operand's row l / 4; total[2..3]: row l / 4 + 8; weight rows l % 4 * 2 and the next. */
-static __device__ __forceinline__ void add_up(const sums &s, float *total)
-{
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        total[i] = (s.c[0][i] + s.c[1][i]) + (s.c[2][i] + s.c[3][i]);
-}
+/* Sums of one row group and one MMA's rows: of even blocks of the run and of odd ones apart, so that
+ * they do not wait for each other. */
+struct sums {
+    float c[2][4];
+};
 
-/* Leaves the sums of up to 8 activation rows whose low parts are the A operand's other rows. */
-static __device__ __forceinline__ void store_sums(machine &m, const input &in, const sums &s)
+/* Leaves the sums of rows `first` and on. With low parts two neighbouring lanes have a row's. */
+static __device__ __forceinline__ void store_sums(int lane, bool low, int count, const sums &s,
+                                                  int first, float *to)
 {
-    int rows = slot_rows(in.count), row = m.lane >> 2, column = (m.lane & 3) * 2;
-    float *to = take_slot(m, rows) + row * GROUP_ROWS + column, total[4];
-    add_up(s, total);
-    if (row < in.count)
-        *(float2 *)to = make_float2(total[0] + total[2], total[1] + total[3]);
-    leave_slot(m);
-}
-
-/* Leaves the sums of 9 to 16 activation rows; `low` has those of their low parts. */
-static __device__ __forceinline__ void store_many(machine &m, const input &in, const sums &high,
-                                                  const sums &low)
-{
-    int rows = slot_rows(in.count), row = m.lane >> 2, column = (m.lane & 3) * 2;
-    float *to = take_slot(m, rows) + row * GROUP_ROWS + column, total[4], rest[4];
-    add_up(high, total);
-    add_up(low, rest);
-    *(float2 *)to = make_float2(total[0] + rest[0], total[1] + rest[1]);
-    if (row + 8 < in.count)
-        *(float2 *)(to + 8 * GROUP_ROWS) = make_float2(total[2] + rest[2], total[3] + rest[3]);
-    leave_slot(m);
-}
-
-static __device__ __forceinline__ uint4 load_block(const u8 *at, int lane)
-{
-    return *((const uint4 *)at + lane);
-}
-
-/* All row groups of KB blocks where pages and row groups fit each other (is_even), at most 8 staged
- * activation rows. Activations of a short run stay in registers (HOLD), and so do their low parts, if
- * there are any, of a shorter one. */
-template <int KB, bool LOW>
-static __device__ __forceinline__ void sum_even(machine &m, const input &in,
-                                                const mgl_device_segment &seg)
-{
-    constexpr int RUN = KB / MGL_WARPS, EACH = PAGE_BLOCKS / MGL_WARPS, PAGES = KB / PAGE_BLOCKS;
-    constexpr bool HOLD = RUN <= HELD, HOLD_LOW = LOW && RUN <= HELD_LOW;
-    const uint4 zero = {0, 0, 0, 0};
-    const int groups = seg.groups;
-    const uint4 *high =
-        staged_at(m, in, min(m.lane >> 2, in.count - 1), m.warp * RUN * 4 + (m.lane & 3));
-    const uint4 *rest = high + in.count * in.row_bytes / 16; /* the low parts */
-    uint4 held[HOLD ? RUN : 1], held_low[HOLD_LOW ? RUN : 1];
-#pragma unroll
-    for (int b = 0; b < RUN; b++) {
-        if (HOLD)
-            held[HOLD ? b : 0] = high[b * 4];
-        if (HOLD_LOW)
-            held_low[HOLD_LOW ? b : 0] = rest[b * 4];
+    float total = (s.c[0][0] + s.c[1][0]) + (s.c[0][3] + s.c[1][3]);
+    int row = lane & 3;
+    if (low) {
+        total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
+        row = (lane & 1) ? count : row >> 1; /* once is enough */
     }
-    u32 page = m.base + seg.block / PAGE_BLOCKS;
-    for (int g = 0; g < groups; g++) {
-        sums s = {};
-#pragma unroll(HOLD ? PAGES : 1)
-        for (int p = 0; p < PAGES; p++, page++) {
-            ring_wait(m, page);
-            const u8 *at = ring_at(m, page, m.warp);
-            uint4 w[EACH];
-#pragma unroll
-            for (int i = 0; i < EACH; i++)
-                w[i] = load_block(at + i * MGL_WARPS * BLOCK_BYTES, m.lane);
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                const int b = (p * EACH + i) * 4; /* 16-byte pieces from the run's start */
-                add_block(s, i, HOLD ? held[HOLD ? p * EACH + i : 0] : high[b],
-                          HOLD_LOW ? held_low[HOLD_LOW ? p * EACH + i : 0]
-                          : LOW    ? rest[b]
-                                   : zero,
-                          w[i]);
-            }
-            ring_done(m, page + 1);
-        }
-        store_sums(m, in, s);
-    }
+    if (first + row < count)
+        to[(first + row) * GROUP_ROWS + (lane >> 2)] = total;
 }
 
-/* Adds block b of the run to the sums of its parity in its page. MANY: 9 to 16 rows. */
-template <bool MANY, bool LOW>
-static __device__ __forceinline__ void add_any(const machine &m, const input &in, int b, int parity,
-                                               const u8 *at, sums &s, sums &low)
+/* Adds block number i of a run. */
+static __device__ __forceinline__ void add_to(sums &s, int i, uint4 w, uint2 x)
 {
-    const uint4 zero = {0, 0, 0, 0};
-    int row = m.lane >> 2;
-    uint4 w = load_block(at, m.lane);
-    chunk c = operand_chunk(m, in, row, b, LOW);
-    if (!MANY) {
-        add_block(s, parity, c.high, LOW ? c.low : zero, w);
-        return;
-    }
-    chunk more = operand_chunk(m, in, row + 8, b, LOW);
-    add_block(s, parity, c.high, more.high, w);
-    if (LOW)
-        add_block(low, parity, c.low, more.low, w);
+    if (i & 1)
+        mma(s.c[1], w, x);
+    else
+        mma(s.c[0], w, x);
 }
 
-/* All row groups of any shape; activations from the stage or from where they are. */
-template <bool MANY, bool LOW>
-static __device__ __noinline__ machine sum_any(machine m, const input in,
-                                               const mgl_device_segment seg)
+/* Leaves the sums of all MMAs of a row group. */
+template <int N>
+static __device__ __forceinline__ void store_all(const machine &m, const input &in, const sums *s,
+                                                 float *to)
 {
+#pragma unroll
+    for (int n = 0; n < N; n++)
+        if (n * mma_rows(in.low) < in.count)
+            store_sums(m.lane, in.low, in.count, s[n], n * mma_rows(in.low), to);
+}
+
+/* Blocks of a run that may be loaded at once: all of them must fit the ring, and leave it room. */
+static __device__ __forceinline__ constexpr int step_of()
+{
+    int step = STEP;
+    while (step > 1 && (step * MGL_WARPS + PAGE_BLOCKS - 2) / PAGE_BLOCKS + 1 > (MGL_RING + 1) / 2)
+        step /= 2;
+    return step;
+}
+
+/* All row groups of any shape for staged rows, with up to N MMAs a block. */
+template <int N>
+static __device__ __noinline__ machine sum_any(machine m, const mgl_device_segment seg)
+{
+    const input in = own().in[m.which];
+    constexpr int EACH = step_of();
     const int groups = seg.groups, kblocks = seg.kblocks;
+    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const column mine = column_of(m.lane, in.low);
+    const places p = places_of(kblocks);
+    int blocks, first = run_of(kblocks, m.warp, &blocks);
+    const uint2 *x[N]; /* of this lane's column of each MMA: block 0 of the run */
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        int row = min(n * mma_rows(in.low) + mine.row, in.count - 1) + (mine.low ? in.count : 0);
+        x[n] = (const uint2 *)(stage_memory() + row * in.row_bytes) +
+               (first * 4 + (m.lane & 3)) * 2 + mine.odd;
+    }
+    for (int g = 0; g < groups; g++) {
+        const u32 group = seg.block + g * kblocks;
+        u32 spot = ring_spot(m, group + m.warp);
+        sums s[N] = {};
+        for (int i = 0; i < blocks; i += EACH) {
+            const int count = min(EACH, blocks - i);
+            ring_done(m, m.base + (group + place_of(p, m.warp, i)) / PAGE_BLOCKS);
+            ring_wait(m, m.base + (group + place_of(p, m.warp, i + count - 1)) / PAGE_BLOCKS + 1);
+            uint4 w[EACH] = {};
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+                if (k < count) {
+                    w[k] = load_block(spot, m.lane);
+                    spot += i + k < p.of_last ? p.warps : p.warps - 1;
+                    spot = RING_BLOCKS < MGL_WARPS ? spot % RING_BLOCKS
+                                                   : min(spot, spot - RING_BLOCKS);
+                }
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+                if (k < count)
+#pragma unroll
+                    for (int n = 0; n < N; n++)
+                        if (n == 0 || n * mma_rows(in.low) < in.count)
+                            add_to(s[n], EACH > 1 ? k : i, w[k], x[n][(i + k) * 8]);
+        }
+        ring_done(m, m.base + (group + kblocks) / PAGE_BLOCKS);
+        store_all<N>(m, in, s, take_slot(m, g, each, rows));
+        leave_slot(m, g, each, g + 1 == groups);
+    }
+    return m;
+}
+
+/* The same for rows that do not fit the stage: block after block, from where the input is. */
+template <int N>
+static __device__ __noinline__ machine sum_direct(machine m, const mgl_device_segment seg)
+{
+    const input &in = own().in[m.which];
+    const int groups = seg.groups, kblocks = seg.kblocks;
+    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const column mine = column_of(m.lane, in.low);
     const places p = places_of(kblocks);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
     for (int g = 0; g < groups; g++) {
-        sums s = {}, low = {};
-        pass_group(m, seg, g, blocks);
+        sums s[N] = {};
         for (int i = 0; i < blocks; i++) {
             u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
             u32 page = m.base + block / PAGE_BLOCKS;
-            if (page >= m.known) {
-                ring_done(m, page);
-                ring_wait(m, page);
+            ring_done(m, page);
+            ring_wait(m, page + 1);
+            uint4 w = load_block(ring_spot(m, block), m.lane);
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                if (n * mma_rows(in.low) >= in.count)
+                    continue;
+                int row = min(n * mma_rows(in.low) + mine.row, in.count - 1);
+                chunk c = direct_chunk(m, row, (first + i) * 4 + (m.lane & 3));
+                uint4 words = mine.low ? c.low : c.high;
+                uint2 x = mine.odd ? make_uint2(words.z, words.w) : make_uint2(words.x, words.y);
+                add_to(s[n], i, w, x);
             }
-            add_any<MANY, LOW>(m, in, first + i, i & 1, ring_at(m, page, block % PAGE_BLOCKS), s,
-                               low);
         }
-        if (MANY)
-            store_many(m, in, s, low);
-        else
-            store_sums(m, in, s);
+        store_all<N>(m, in, s, take_slot(m, g, each, rows));
+        leave_slot(m, g, each, g + 1 == groups);
     }
     return m;
 }
 
 /* ---- f32 weights ------------------------------------------------------------------------------ */
 
+/* Four values of row j (the last one for rows past the end) in block b, this lane's quarter. */
+static __device__ __forceinline__ uint4 floats_of(const machine &m, const input &in, int j, int b)
+{
+    int row = min(j, in.count - 1), n = b * 4 + (m.lane & 3);
+    return in.staged ? *staged_at(m, in, row, n) : direct_chunk(m, row, n).high;
+}
+
 /* All row groups for R activation rows (those past in.count repeat the last). */
 template <int R>
-static __device__ __noinline__ machine sum_floats(machine m, const input in,
-                                                  const mgl_device_segment seg)
+static __device__ __noinline__ machine sum_floats(machine m, const mgl_device_segment seg)
 {
-    const int groups = seg.groups, kblocks = seg.kblocks;
+    const input &in = own().in[m.which];
+    const int groups = seg.groups, kblocks = seg.kblocks, quarter = m.lane & 3;
+    const int rows = slot_rows(in.count), each = slot_groups(in.count);
     const places p = places_of(kblocks);
-    int blocks, first = run_of(kblocks, m.warp, &blocks), quarter = m.lane & 3;
+    int blocks, first = run_of(kblocks, m.warp, &blocks);
     for (int g = 0; g < groups; g++) {
         float s[R] = {};
-        pass_group(m, seg, g, blocks);
         for (int i = 0; i < blocks; i++) {
             u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
             u32 page = m.base + block / PAGE_BLOCKS;
-            if (page >= m.known) {
-                ring_done(m, page);
-                ring_wait(m, page);
-            }
+            ring_done(m, page);
+            ring_wait(m, page + 1);
             float w[4], x[4];
-            format<DTYPE_F32>::unpack(load_block(ring_at(m, page, block % PAGE_BLOCKS), m.lane), w);
+            format<DTYPE_F32>::unpack(load_block(ring_spot(m, block), m.lane), w);
 #pragma unroll
             for (int r = 0; r < R; r++) {
-                format<DTYPE_F32>::unpack(operand_chunk(m, in, r, first + i, false).high, x);
+                format<DTYPE_F32>::unpack(floats_of(m, in, r, first + i), x);
 #pragma unroll
                 for (int k = 0; k < 4; k++)
                     s[r] = fmaf(w[k], x[k], s[r]);
             }
         }
-        float *to = take_slot(m, slot_rows(in.count)) + (m.lane >> 2);
+        float *to = take_slot(m, g, each, rows) + (m.lane >> 2);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 1);
@@ -568,75 +679,45 @@ static __device__ __noinline__ machine sum_floats(machine m, const input in,
             if (quarter == r % 4 && r < in.count)
                 to[r * GROUP_ROWS] = s[r];
         }
-        leave_slot(m);
+        leave_slot(m, g, each, g + 1 == groups);
     }
     return m;
 }
 
-/* ---- the consumers' part ---------------------------------------------------------------------- */
+/* ---- any input -------------------------------------------------------------------------------- */
 
-/* Segments of an even input with rows of KB blocks, if there can be such. */
-template <int KB> static __device__ __forceinline__ void sum_all_even(machine &m, const input &in)
+/* MMAs a block that most rows take. */
+enum { MOST_MMAS = MOST_ROWS <= 1 ? 1 : MOST_ROWS / 2 };
+
+static __device__ __forceinline__ machine sum_segment(const machine &m, const input &in,
+                                                      const mgl_device_segment &seg)
 {
-    if constexpr (is_even(KB) && MGL_WEIGHT != DTYPE_F32) {
-        const int segments = task_of(m)->segments;
-        for (int i = 0; i < segments; i++) {
-            if (in.low)
-                sum_even<KB, true>(m, in, segment(m, i));
-            else
-                sum_even<KB, false>(m, in, segment(m, i));
-        }
+    if (MGL_WEIGHT != DTYPE_F32) {
+        int mmas = (in.count + mma_rows(in.low) - 1) / mma_rows(in.low);
+        return !in.staged                   ? sum_direct<MOST_MMAS>(m, seg)
+               : mmas <= 1                  ? sum_any<1>(m, seg)
+               : MOST_MMAS > 2 && mmas <= 2 ? sum_any<(MOST_MMAS > 2 ? 2 : 1)>(m, seg)
+               : MOST_MMAS > 4 && mmas <= 4 ? sum_any<(MOST_MMAS > 4 ? 4 : 1)>(m, seg)
+                                            : sum_any<MOST_MMAS>(m, seg);
     }
-}
-
-template <bool LOW>
-static __device__ __forceinline__ machine sum_halves(const machine &m, const input &in,
-                                                     const mgl_device_segment &seg)
-{
-    if (MOST_ROWS > 8 && in.count > 8)
-        return sum_any<(MOST_ROWS > 8), LOW>(m, in, seg);
-    return sum_any<false, LOW>(m, in, seg);
+    return in.count <= 1                    ? sum_floats<1>(m, seg)
+           : MOST_ROWS > 1 && in.count <= 4 ? sum_floats<(MOST_ROWS > 1 ? 4 : 1)>(m, seg)
+                                            : sum_floats<MOST_ROWS>(m, seg);
 }
 
 /* Any input. */
 static __device__ __noinline__ machine sum_all(machine m)
 {
-    const input &in = own().in;
+    const input &in = own().in[m.which];
     const int segments = task_of(m)->segments;
     for (int i = 0; i < segments; i++) {
         const mgl_device_segment &seg = segment(m, i);
-        if (MGL_WEIGHT != DTYPE_F32 && in.low)
-            m = sum_halves<true>(m, in, seg);
-        else if (MGL_WEIGHT != DTYPE_F32)
-            m = sum_halves<false>(m, in, seg);
-        else if (in.count <= 1)
-            m = sum_floats<1>(m, in, seg);
-        else if (MOST_ROWS > 1 && in.count <= 4)
-            m = sum_floats<(MOST_ROWS > 1 ? 4 : 1)>(m, in, seg);
+        if (m.warp < places_of(seg.kblocks).warps)
+            m = sum_segment(m, in, seg);
         else
-            m = sum_floats<MOST_ROWS>(m, in, seg);
+            pass_groups(m, in, seg);
     }
     return m;
-}
-
-/* Streams the task's segments. Once a warp has left its last sums, the epilogue may go on, and the
- * task's record be gone: what is needed later is taken before. */
-static __device__ __forceinline__ void consume_linear(machine &m)
-{
-    constexpr int HIDDEN = blocks_of(MGL_HIDDEN), WIDE = blocks_of(MGL_WIDE),
-                  FFN = blocks_of(MGL_FFN);
-    const input &in = own().in;
-    const u32 end = m.base + segment(m, task_of(m)->segments - 1).end;
-    gather(m, in);
-    if (!in.even)
-        m = sum_all(m);
-    else if (in.kblocks == HIDDEN)
-        sum_all_even<HIDDEN>(m, in);
-    else if (WIDE != HIDDEN && in.kblocks == WIDE)
-        sum_all_even<WIDE>(m, in);
-    else if (FFN != HIDDEN && FFN != WIDE)
-        sum_all_even<FFN>(m, in);
-    ring_done(m, end);
 }
 
 /* No rows to work on: the tape goes by. */
@@ -644,132 +725,7 @@ static __device__ __forceinline__ void skip_linear(machine &m)
 {
     if (m.tid == 0)
         own().pending = 0;
-    ring_done(m, m.base + segment(m, task_of(m)->segments - 1).end);
-}
-
-/* ---- the epilogue's part ---------------------------------------------------------------------- */
-
-/* The sum over warps of output row o and activation row r: ((0 + 4 + ..) + (1 + 5 + ..)) +
- * ((2 + 6 + ..) + (3 + 7 + ..)). */
-static __device__ __forceinline__ float total_of(const float *slot, int o, int r, int rows)
-{
-    const float *from = slot + r * GROUP_ROWS + o;
-    int stride = GROUP_ROWS * rows;
-    float part[4] = {};
-#pragma unroll
-    for (int w = 0; w < MGL_WARPS; w++)
-        part[w & 3] = w < 4 ? from[w * stride] : part[w & 3] + from[w * stride];
-    return (part[0] + part[1]) + (part[2] + part[3]);
-}
-
-/* Waits until all warps have left their sums of the next row group. */
-static __device__ __forceinline__ const float *wait_slot(machine &m)
-{
-    u32 slot = m.group % SLOTS, use = m.group / SLOTS;
-    while (!barrier_passed(&own().slot_full[slot], use & 1))
-        ; /* the consumers have a clock in each of their waits */
-    __syncwarp();
-    return own().partial + slot * SLOT;
-}
-
-static __device__ __forceinline__ void free_slot(machine &m)
-{
-    __syncwarp();
-    if (m.lane == 0)
-        barrier_arrive(&own().slot_empty[m.group % SLOTS]);
-    m.group++;
-}
-
-/* 1 / sqrt(mean(x^2) + eps) of all rows, from the warps' sums in order. */
-static __device__ __forceinline__ void find_scales(const machine &m, int count, int columns)
-{
-    if (m.lane < count) {
-        float sum = 0.0f;
-        for (int w = 0; w < MGL_WARPS; w++)
-            sum += own().sums[m.lane * MGL_WARPS + w];
-        own().scale[m.lane] = 1.0f / sqrtf(sum / (float)columns + __uint_as_float(MGL_EPS_BITS));
-    }
-    __syncwarp();
-}
-
-/* Takes one row group: out[r, column + o] = made(r, o, sum). */
-template <class MADE>
-static __device__ __forceinline__ void take_group(machine &m, const float *slot, int count,
-                                                  const MADE &made)
-{
-    int rows = slot_rows(count);
-    for (int e = m.lane; e < GROUP_ROWS * count; e += 32) {
-        int r = e / GROUP_ROWS, o = e % GROUP_ROWS;
-        made(r, o, total_of(slot, o, r, rows));
-    }
-    free_slot(m);
-}
-
-/* Writes n finished columns: each lane two of a row at a time, store(r, i, first, second, both) with
- * i the first one's number in the chunk. */
-template <class STORE>
-static __device__ __forceinline__ void flush(const machine &m, int count, int n, const STORE &store)
-{
-    __syncwarp();
-    int i = (m.lane & 15) * 2;
-    for (int r = m.lane >> 4; r < count && i < n; r += 2) {
-        float2 v = *(const float2 *)(own().out + r * CHUNK + i);
-        store(r, i, v.x, v.y, i + 1 < n);
-    }
-    __syncwarp();
-}
-
-/* The epilogue of a linear task: for every segment and chunk of up to CHUNK output columns, ready(r,
- * value) makes a sum an output, and write(column, n) writes columns [column, column + n) of the task
- * from s->out. `columns` is the norm's width, 0 without one. */
-template <class READY, class WRITE>
-static __device__ __forceinline__ void finish_linear(machine &m, int count, int columns,
-                                                     const READY &ready, const WRITE &write)
-{
-    int column = 0;
-    bool first = columns > 0;
-    for (int i = 0; i < task_of(m)->segments; i++) {
-        const mgl_device_segment &seg = segment(m, i);
-        for (int g = 0; g < seg.groups && count > 0; g++) {
-            const float *slot = wait_slot(m);
-            if (first)
-                find_scales(m, count, columns);
-            first = false;
-            int at = g * GROUP_ROWS % CHUNK;
-            take_group(m, slot, count, [&](int r, int o, float value) {
-                own().out[r * CHUNK + at + o] = ready(r, value);
-            });
-            if (at + GROUP_ROWS == CHUNK || g + 1 == seg.groups) {
-                int from = g * GROUP_ROWS - at;
-                write(column + from, min((int)CHUNK, seg.rows - from));
-            }
-        }
-        column += seg.rows;
-    }
-}
-
-/* The same for two tensors whose row groups stand in turn: ready(r, first, second). */
-template <class READY, class WRITE>
-static __device__ __forceinline__ void finish_pair(machine &m, int count, int columns,
-                                                   const READY &ready, const WRITE &write)
-{
-    const mgl_device_segment &seg = segment(m, 0);
-    for (int g = 0; g < seg.groups && count > 0; g++) {
-        const float *slot = wait_slot(m);
-        if (g == 0)
-            find_scales(m, count, columns);
-        int at = g / 2 * GROUP_ROWS % CHUNK;
-        take_group(m, slot, count, [&](int r, int o, float value) {
-            if (g % 2 == 0)
-                own().held[r * GROUP_ROWS + o] = value;
-            else
-                own().out[r * CHUNK + at + o] = ready(r, own().held[r * GROUP_ROWS + o], value);
-        });
-        if (g % 2 == 1 && (at + GROUP_ROWS == CHUNK || g + 1 == seg.groups)) {
-            int from = g / 2 * GROUP_ROWS - at;
-            write(from, min((int)CHUNK, seg.rows - from));
-        }
-    }
+    ring_done(m, m.base + own().in[m.which].end);
 }
 
 #endif

@@ -66,13 +66,13 @@ enum {
     GROUP_ROWS = 8,
     MOST_ROWS = MGL_ROWS <= 1   ? 1
                 : MGL_ROWS <= 8 ? 8
-                                : 16,          /* rows that there is machine code for */
-    SLOT = MGL_WARPS * GROUP_ROWS * MOST_ROWS, /* partial sums of a row group: (warp, row, 8) */
-    SLOTS = PARTIALS / SLOT < 8 ? PARTIALS / SLOT : 8,
-    CHUNK = 32, /* output columns that are written at once */
-    RECORDS = 3 /* the one before (its clears), the one at hand, the next one */
+                                : 16, /* rows that there is machine code for */
+    SLOTS = MGL_WARPS * GROUP_ROWS * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
+    SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
+    CHUNK = 32,              /* output columns that are written at once, at most */
+    RECORDS = 3 /* the one before (its clears) or after the next, the one at hand, the next one */
 };
-static_assert(SLOTS >= 2, "partial sums of two row groups must fit");
+static_assert(MGL_WARPS * GROUP_ROWS * MOST_ROWS <= SLOT, "a slot must have room for a row group");
 
 /* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste. */
 struct view {
@@ -82,8 +82,8 @@ struct view {
     bool flag;
 };
 
-/* The input of a task with a tape. */
-struct input {
+/* The input of a task with a tape; the consumers take a copy in one go. */
+struct alignas(16) input {
     view x;
     const float *g; /* RMSNorm's weight, NULL for none */
     const int *map; /* (count) which rows; NULL: 0, 1, ... */
@@ -91,10 +91,12 @@ struct input {
     int kblocks;   /* of a weight row */
     int count;     /* rows to work on */
     int row_bytes; /* of the stage; the low parts stand behind all rows' high ones */
+    int segments;  /* of the task */
+    u32 end;       /* page of the epoch's tape at which the task is done with it */
     bool vector;   /* rows begin at, and have whole, multiples of 16 bytes */
     bool low;      /* split into high and low parts */
     bool staged;   /* in the stage, normalised and rounded */
-    bool even;     /* the short way: sum_even for all segments */
+    bool few;      /* the short way: sum_few for all segments */
 };
 
 /* Keys or values of one kv head: (sequences, positions, head_dim). */
@@ -116,20 +118,37 @@ struct attention {
     int part;          /* number of the operand, where the output is the split's partial; else 0 */
 };
 
+/* What `go` starts. */
+struct alignas(16) start {
+    u16 record; /* of the task */
+    u16 which;  /* of `in` it has */
+    int op;
+    u32 epoch, base;
+};
+
+/* What the host is to be told of a sampled token. */
+struct news {
+    int at;    /* of the stream */
+    int token; /* + 1; 0: nothing */
+};
+
 /* Shared memory of a block: this in MGL_SHARED bytes, then the stage, then the ring. */
 struct shared {
-    u64 full[MGL_RING];    /* mbarriers: the page of the slot has landed */
-    u64 slot_full[SLOTS];  /* every consumer warp has left its partial sums */
-    u64 slot_empty[SLOTS]; /* the epilogue has taken them */
-    u64 go;                /* the next task that has consumers may start */
-    u64 body;              /* every consumer warp is done with a task that has no slots */
-    volatile u32 done[16]; /* (warp) pages below this one are not needed any more */
-    volatile int pending;  /* an edge is waited for: fewer bytes in flight */
-    volatile int leave;    /* the epilogue's decision, at `go` */
-    volatile int dead;     /* a wait gave up: what the task makes is worth nothing */
-    volatile int stop;     /* tells the loader to go */
-    int current;           /* record of the task that `go` starts */
-    u32 epoch, base;       /* its epoch; page at which the epoch's tape starts */
+    u64 full[MGL_RING];     /* mbarriers: the page of the slot has landed */
+    u64 empty[MGL_RING];    /* no consumer warp needs it any more */
+    u64 slot_full[SLOTS];   /* every consumer warp has left its partial sums */
+    u64 slot_empty[SLOTS];  /* the epilogue has taken them */
+    u64 go;                 /* the next task that has consumers may start */
+    u64 body;               /* every consumer warp is done with a task that has no slots */
+    volatile int pending;   /* an edge is waited for: fewer bytes in flight */
+    volatile int leave;     /* the epilogue's decision, at `go` */
+    volatile int dead;      /* a wait gave up: what the task makes is worth nothing */
+    volatile int stop;      /* tells the loader to go */
+    volatile int lost;      /* the loader has given up: no page will land any more */
+    volatile u32 landed;    /* pages, all below have: the loader's word */
+    volatile u32 turns[16]; /* (warp) tasks so far */
+    volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
+    start task[2];          /* of even and of odd turns: the one at hand and the next */
     alignas(16) float partial[PARTIALS];
     uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
     alignas(16) float out[MGL_ROWS * CHUNK]; /* the epilogue's: output columns of a chunk */
@@ -142,12 +161,12 @@ struct shared {
     int table[MGL_ROWS * MGL_TABLE_WORDS];
     /* the task at hand, made ready by the epilogue: what a thread would otherwise keep in registers, or
      * worse, in local memory, whose loads go to L2 here */
-    input in;
+    input in[2];
     attention att;
+    news told[MGL_ROWS];  /* by sample, of each row; the epilogue passes it on */
     int wanted[MGL_ROWS]; /* rows that want logits, in order */
     int wanted_count;
 #if MGL_TRACE
-    volatile u32 landed;                          /* pages, all below have */
     volatile u32 input, products, starved, ahead; /* of consumer warp 0 in the task at hand */
 #endif
 };
@@ -180,12 +199,23 @@ struct machine {
     u32 epoch;
     u32 base;  /* page at which the tape of this epoch starts, counted over all epochs */
     u32 known; /* pages below this one have landed, as far as this warp knows; see ring.cuh */
+    u32 freed; /* pages below this one are not needed any more by this warp */
+    u32 which; /* of own().in is the task's */
 #if MGL_TRACE
     u32 starved; /* ns, of the task at hand */
 #endif
-    u32 group; /* row groups so far, over all tasks: which slot, and which phase of it */
+    u32 slot; /* slots used so far, over all tasks: which one, and which phase of it */
     int tid, warp, lane;
 };
+
+/* Whether this is lane 0, asked anew each time: as a value that lives long the compiler keeps it in local
+ * memory, which takes ten times as long as asking. */
+static __device__ __forceinline__ bool is_first_lane()
+{
+    u32 lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane == 0;
+}
 
 static __device__ __forceinline__ void consumer_barrier()
 {
@@ -256,9 +286,9 @@ static __device__ bool is_stopped(const mgl_device_launch *launch)
 /* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look; the
  * result is what to hand in next time, or 0 when the wait has to give up, because it is past its deadline
  * or because another one is; then the queue's report says what it waited for. */
-static __device__ __noinline__ u64 look_at_clock(const mgl_device_launch *launch, u64 since,
-                                                 int kind, int task, u32 epoch, u32 which,
-                                                 u32 wanted, u32 seen)
+static __device__ __forceinline__ u64 look_at_clock(const mgl_device_launch *launch, u64 since,
+                                                    int kind, int task, u32 epoch, u32 which,
+                                                    u32 wanted, u32 seen)
 {
     int *report = (int *)launch->reports + blockIdx.x * MGL_REPORT_WORDS;
     u64 now = clock_ns();

@@ -1,62 +1,82 @@
 /*
- * The consumers' side of the ring. A warp says from which page on it needs the ring (`done`), waits for
- * pages one after the other, and may leave some out, but never more than RING_STEP in a row without
- * having seen one of them land (device/copy.cuh says why).
+ * The consumers' side of the ring. Every warp goes through the pages of the tape in order: it waits until
+ * they have landed, and says of each when it needs it no more. A page that a warp does not need it lets
+ * go by the same way (device/copy.cuh says why).
  */
 #ifndef MGL_DEVICE_RING_CUH
 #define MGL_DEVICE_RING_CUH
 
 #include "vm/cuda/device/copy.cuh"
 
-enum { RING_STEP = MGL_RING - MGL_FLIGHT };
-static_assert(RING_STEP >= 1, "fewer pages may be in flight than the ring has");
+enum { RING_BLOCKS = MGL_RING * PAGE_BLOCKS };
 
-/* Waits until page `page` (counted over all epochs) has landed; the whole warp. */
-static __device__ __forceinline__ void ring_wait(machine &m, u32 page)
+/* Waits until page m.known (counted over all epochs) has landed; the whole warp. The clock of this wait is
+ * the loader's (is_lost). */
+static __device__ __forceinline__ void ring_sleep(machine &m)
 {
-    if (page < m.known)
+    u64 *full = &own().full[m.known % MGL_RING];
+    const u32 parity = parity_of(m.known);
+#if MGL_TRACE
+    u32 start = time_ns();
+#endif
+    while (!barrier_passed(full, parity) && !own().lost)
+        ;
+#if MGL_TRACE
+    m.starved += time_ns() - start;
+#endif
+    __syncwarp();
+    m.known++;
+}
+
+/* Looks what has landed, if that is not all below `end`: the loader's word tells of all pages at once. The
+ * lanes may see different words: what all have seen counts. */
+static __device__ __forceinline__ void ring_see(machine &m, u32 end)
+{
+    if ((int)(end - m.known) > 0)
+        m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
+}
+
+/* Waits until all pages below `end` have landed. Where the loader's word is late, the pages' own barriers
+ * tell. */
+static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
+{
+    ring_see(m, end);
+    while ((int)(end - m.known) > 0)
+        ring_sleep(m);
+}
+
+/* This warp needs no page below `page` any more; they have landed. */
+static __device__ __forceinline__ void ring_free(machine &m, u32 page)
+{
+    if (page == m.freed)
         return;
-    u64 *full = &own().full[page % MGL_RING];
-    u32 parity = parity_of(page);
-    if (!barrier_tested(full, parity)) {
-        u64 since = 0;
-#if MGL_TRACE
-        u32 start = time_ns();
-#endif
-        for (u32 n = 1; !barrier_passed(full, parity); n++)
-            if (n % RING_POLLS == 0 &&
-                !(since = look_at_clock(m.launch, since, MGL_REPORT_RING, task_of(m)->task, m.epoch,
-                                        page, page + 1, m.known)))
-                break;
-#if MGL_TRACE
-        m.starved += time_ns() - start;
-#endif
+    __syncwarp();
+    for (u32 p = m.freed + m.lane; p < page; p += 32) {
+        barrier_arrive(&own().empty[p % MGL_RING]);
+        if (MGL_RING <= 32)
+            break;
     }
-    m.known = page + 1;
-    __syncwarp();
+    m.freed = page;
 }
 
-static __device__ __forceinline__ void ring_say(const machine &m, u32 page)
-{
-    __syncwarp();
-    if (m.lane == 0)
-        store_shared_release(&own().done[m.warp], page);
-}
-
-/* This warp needs no page below `page` any more (counted over all epochs), and `page` next. */
+/* The same, waiting for those that have not. */
 static __device__ __forceinline__ void ring_done(machine &m, u32 page)
 {
-    while ((int)(page - m.known) >= RING_STEP) {
-        ring_wait(m, m.known + RING_STEP - 1);
-        ring_say(m, m.known);
+    while ((int)(page - m.freed) > 0) {
+        ring_wait(m, m.freed + 1);
+        ring_free(m, min(page, m.known));
     }
-    ring_say(m, page);
 }
 
-/* Where block `block` of a page is in the ring. */
-static __device__ __forceinline__ const u8 *ring_at(const machine &m, u32 page, u32 block)
+/* Where a block of this epoch's tape is in the ring, in blocks. */
+static __device__ __forceinline__ u32 ring_spot(const machine &m, u32 block)
 {
-    return ring_memory() + page % MGL_RING * MGL_PAGE + block * BLOCK_BYTES;
+    return (m.base % MGL_RING * PAGE_BLOCKS + block) % RING_BLOCKS;
+}
+
+static __device__ __forceinline__ uint4 load_block(u32 spot, int lane)
+{
+    return ((const uint4 *)(ring_memory() + spot * BLOCK_BYTES))[lane];
 }
 
 #endif

@@ -1,0 +1,642 @@
+/*
+ * The cost model: see cost.h. An epoch as a play of events.
+ *
+ * Memory is one server: what is asked for first is served first, at the target's bandwidth, and lands
+ * `latency` later. So queues that ask for less leave more to the others.
+ *
+ * A queue asks for the next page of its tape when the ring has a slot for it and, of the pages in
+ * front, all but the last `flight_bytes` (while it waits for an edge, `pending_bytes`) have landed. At
+ * the start of the epoch the ring is full, since the loader ran ahead while the token before was
+ * chosen; for the same reason it goes on into the next epoch's tape, and the epoch does not end
+ * before the ring is full again.
+ *
+ * A task starts when the one before it on its queue has ended and its gates (gates.h) have opened: an
+ * edge's time after the last of the tasks that it waits for. It takes page after page, as they land;
+ * attention goes through its share of the cache at a queue's own pace, from the same memory.
+ *
+ * An edge stands behind a share of the most that may be in flight meanwhile, not of what is: else a
+ * task that takes longer could find the memory idle at its end, and the token be done sooner for it.
+ *
+ * Prefetching into L2, clears, and that a warp may start before the whole input is there, are left out.
+ */
+#include "schedule/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "schedule/gates.h"
+
+enum {
+    PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
+    LEAST_CHUNK = 16384,
+    MOST_CHUNKS = 64 /* of the cache, a task */
+};
+
+/* What a task is to do, and what became of it. */
+struct job {
+    int step;                          /* MGL_STEP_COUNT: none */
+    double fixed[MGL_COST_PART_COUNT]; /* us before it comes to its pages */
+    int64_t from, to;                  /* bytes of the tape */
+    double byte_us;                    /* of products */
+    double cache_bytes;
+    int waits;                         /* gates that are not open */
+    double ready;                      /* when the last of them opened */
+    int last;                          /* the task behind that, -1: none */
+    double start, end;                 /* us */
+    double parts[MGL_COST_PART_COUNT]; /* their sum is end - start */
+};
+
+/* What comes next of a queue's requests. */
+enum { TAPE, CACHE, KINDS };
+
+struct event {
+    double at; /* us */
+    int id;    /* queue * KINDS + kind */
+};
+
+struct line {            /* a queue */
+    int task, end;       /* the task at hand; behind the last one */
+    bool started;        /* its gates are open */
+    bool listed;         /* is in `open` of the play */
+    bool asking;         /* an event for the next page stands */
+    double clock;        /* us; what it did is done by then */
+    double idle, woken;  /* it last waited for an edge from, to */
+    int64_t page;        /* the first that is still needed */
+    int64_t asked;       /* the first that was not asked for */
+    int64_t last;        /* behind the last one of this epoch and the ring after it */
+    double *landed;      /* (ring) of page p at p % ring: when */
+    double *freed;       /* (ring) likewise */
+    double cache_left;   /* bytes of the cache to ask for */
+    double cache_chunk;  /* bytes of a request */
+    double cache_landed; /* when the last of those asked for did */
+};
+
+struct play {
+    const mgl_program *program;
+    const mgl_costs *costs;
+    const mgl_cost_load *load;
+    mgl_gates gates;
+    struct job *jobs;          /* (tasks) */
+    struct line *lines;        /* (queues) */
+    double *slots;             /* (queues, 2, ring): landed, freed */
+    int64_t *gate_left;        /* (gates) ends that are missing */
+    double *gate_at;           /* (gates) the last end so far */
+    int *gate_last;            /* (gates) and the task of it */
+    bool *is_ffn;              /* (buffers) holds what norm_swiglu made */
+    int *open;                 /* (queues) that may go on */
+    int open_count;            /* of them */
+    struct event *heap;        /* (queues * KINDS) the first event in front */
+    int heap_count;            /* of them */
+    double now;                /* us */
+    double served;             /* when memory is done with all that was asked for */
+    double byte_us;            /* of memory */
+    double busy_us;            /* that memory takes for what is in flight while all queues wait */
+    int64_t page_bytes;        /* of the ring */
+    int ring, flight, pending; /* pages */
+};
+
+const char *mgl_cost_part_name(mgl_cost_part part)
+{
+    static const char *const names[] = {
+#define MGL_X(id, name) name,
+        MGL_COST_PARTS(MGL_X)
+#undef MGL_X
+    };
+    return names[part];
+}
+
+/* ---- what a task has to do ------------------------------------------------------------------ */
+
+static bool is_attention(mgl_op op)
+{
+    return op == MGL_OP_ATTEND || op == MGL_OP_ATTEND_PAST || op == MGL_OP_ATTEND_TAIL;
+}
+
+/* o and down are one op: down reads what norm_swiglu made. */
+static int step_of(const struct play *s, const mgl_task *task)
+{
+    switch (task->op) {
+    case MGL_OP_NORM_LINEAR:
+        return MGL_STEP_QKV;
+    case MGL_OP_ATTEND:
+    case MGL_OP_ATTEND_PAST:
+    case MGL_OP_ATTEND_TAIL:
+    case MGL_OP_MERGE:
+        return MGL_STEP_ATTEND;
+    case MGL_OP_LINEAR_ADD:
+        return s->is_ffn[s->program->regions[task->in.first].buffer] ? MGL_STEP_DOWN : MGL_STEP_O;
+    case MGL_OP_NORM_SWIGLU:
+        return MGL_STEP_GATE_UP;
+    case MGL_OP_HEAD:
+        return MGL_STEP_HEAD;
+    default:
+        return MGL_STEP_COUNT;
+    }
+}
+
+/* Bytes of the cache that an attention task reads: its split's share of the positions. */
+static double cache_bytes(const struct play *s, const mgl_task *task)
+{
+    const mgl_program *p = s->program;
+    double position = 2.0 * p->geometry.head_dim * (double)mgl_dtype_size(p->kv_dtype);
+    double share = s->load->context;
+    if (task->op != MGL_OP_ATTEND) {
+        const mgl_region *part = &p->regions[task->out.first];
+        share /= (double)p->buffers[part->buffer].extents[0].count;
+    }
+    return share * s->load->batch * position;
+}
+
+static void plan_attention(const struct play *s, const mgl_task *task, struct job *job)
+{
+    const mgl_costs *c = s->costs;
+    job->cache_bytes = cache_bytes(s, task);
+    if (job->cache_bytes > 0 || task->op != MGL_OP_ATTEND_PAST)
+        job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (s->load->batch - 1);
+}
+
+/* Row groups of 8 rows, of both tensors of a segment of two. */
+static double groups_of(const mgl_segment *segment)
+{
+    int64_t groups = (mgl_segment_rows(segment) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+    return (double)(segment->tensor2 < 0 ? groups : 2 * groups);
+}
+
+static void plan_product(const struct play *s, const mgl_task *task, struct job *job)
+{
+    const mgl_costs *c = s->costs;
+    const mgl_segment *segments = &s->program->segments[task->segments.first];
+    double groups = 0, rows = s->load->batch;
+    job->from = job->to = segments[0].offset;
+    for (int i = 0; i < task->segments.count; i++) {
+        groups += groups_of(&segments[i]);
+        job->to += mgl_segment_bytes(s->program, &segments[i]);
+    }
+    double sums = groups * (c->group + c->group_row * (rows - 1));
+    if (job->to > job->from)
+        job->byte_us = c->page / PAGE_UNIT + sums / (double)(job->to - job->from);
+    job->fixed[MGL_COST_TASK] +=
+        c->input * rows * (double)(segments[0].col_hi - segments[0].col_lo) * 1e-3;
+}
+
+static void plan_job(const struct play *s, const mgl_task *task, struct job *job)
+{
+    const mgl_costs *c = s->costs;
+    job->step = step_of(s, task);
+    job->last = -1;
+    if (task->op == MGL_OP_SAMPLE)
+        job->fixed[MGL_COST_TOKEN] = c->token + c->token_row * (s->load->batch - 1);
+    else if (task->op == MGL_OP_MERGE)
+        job->fixed[MGL_COST_ATTEND] = c->merge;
+    if (task->op != MGL_OP_ENTER && task->op != MGL_OP_CLEAR && task->op != MGL_OP_SAMPLE)
+        job->fixed[MGL_COST_TASK] = c->task;
+    if (is_attention(task->op))
+        plan_attention(s, task, job);
+    if (task->segments.count > 0)
+        plan_product(s, task, job);
+}
+
+static void plan(struct play *s)
+{
+    const mgl_program *p = s->program;
+    for (int t = 0; t < p->task_count; t++)
+        if (p->tasks[t].op == MGL_OP_NORM_SWIGLU)
+            s->is_ffn[p->regions[p->tasks[t].out.first].buffer] = true;
+    for (int t = 0; t < p->task_count; t++) {
+        plan_job(s, &p->tasks[t], &s->jobs[t]);
+        s->jobs[t].waits = s->gates.waits[t];
+    }
+    for (size_t g = 0; g < s->gates.count; g++) {
+        s->gate_left[g] = s->gates.gates[g].needs;
+        s->gate_last[g] = -1;
+    }
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static bool comes_before(const struct event *a, const struct event *b)
+{
+    return a->at < b->at || (a->at == b->at && a->id < b->id);
+}
+
+static void push_event(struct play *s, double at, int id)
+{
+    struct event event = {at > s->now ? at : s->now, id};
+    int i = s->heap_count++;
+    for (; i > 0 && comes_before(&event, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = event;
+}
+
+static struct event pop_event(struct play *s)
+{
+    struct event first = s->heap[0], moved = s->heap[--s->heap_count];
+    int i = 0;
+    for (int child = 1; child < s->heap_count; child = 2 * i + 1) {
+        if (child + 1 < s->heap_count && comes_before(&s->heap[child + 1], &s->heap[child]))
+            child++;
+        if (!comes_before(&s->heap[child], &moved))
+            break;
+        s->heap[i] = s->heap[child];
+        i = child;
+    }
+    s->heap[i] = moved;
+    return first;
+}
+
+/* Memory serves one request more; when it lands. */
+static double serve(struct play *s, double bytes)
+{
+    s->served = (s->served > s->now ? s->served : s->now) + bytes * s->byte_us;
+    return s->served + s->costs->latency;
+}
+
+/* ---- the loader ----------------------------------------------------------------------------- */
+
+/* Asks for the next page, once there is room. */
+static void ask(struct play *s, int queue)
+{
+    struct line *line = &s->lines[queue];
+    int64_t page = line->asked;
+    if (line->asking || page == line->last || page - s->ring >= line->page)
+        return;
+    double at = line->freed[page % s->ring], landed = line->landed[(page - s->flight) % s->ring];
+    at = landed > at ? landed : at;
+    landed = line->landed[(page - s->pending) % s->ring];
+    if (at >= line->idle && at < line->woken && landed > at)
+        at = landed;
+    line->asking = true;
+    push_event(s, at, queue * KINDS + TAPE);
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+static void list_open(struct play *s, int queue)
+{
+    if (!s->lines[queue].listed)
+        s->open[s->open_count++] = queue;
+    s->lines[queue].listed = true;
+}
+
+static int queue_of(const struct play *s, int task)
+{
+    int lo = 0, hi = s->program->queue_count - 1;
+    while (lo < hi) {
+        int middle = (lo + hi) / 2;
+        if (s->lines[middle].end > task)
+            hi = middle;
+        else
+            lo = middle + 1;
+    }
+    return lo;
+}
+
+/* All that a gate waits for has ended. */
+static void open_gate(struct play *s, int gate)
+{
+    const mgl_gate *g = &s->gates.gates[gate];
+    double at = s->gate_at[gate] + s->costs->backlog * s->busy_us +
+                (g->counter < 0 ? s->costs->flag : s->costs->counter);
+    for (int l = g->readers; l >= 0; l = s->gates.links[l].next) {
+        struct job *job = &s->jobs[s->gates.links[l].to];
+        if (at > job->ready) {
+            job->ready = at;
+            job->last = s->gate_last[gate];
+        }
+        if (--job->waits == 0)
+            list_open(s, queue_of(s, s->gates.links[l].to));
+    }
+}
+
+/* A task has ended: the gates that it feeds. */
+static void feed_gates(struct play *s, int task)
+{
+    for (int l = s->gates.feeds[task]; l >= 0; l = s->gates.links[l].next) {
+        int gate = s->gates.links[l].to;
+        if (s->gate_last[gate] < 0 || s->jobs[task].end > s->gate_at[gate]) {
+            s->gate_at[gate] = s->jobs[task].end;
+            s->gate_last[gate] = task;
+        }
+        if (--s->gate_left[gate] == 0)
+            open_gate(s, gate);
+    }
+}
+
+/* ---- a queue's tasks ------------------------------------------------------------------------ */
+
+/* Time goes into a part of the task at hand. */
+static void pass(struct line *line, struct job *job, mgl_cost_part part, double us)
+{
+    job->parts[part] += us;
+    line->clock += us;
+}
+
+static void start_task(struct play *s, int queue)
+{
+    struct line *line = &s->lines[queue];
+    struct job *job = &s->jobs[line->task];
+    line->started = true;
+    line->woken = line->idle = line->clock;
+    if (job->ready > line->clock)
+        line->clock = line->woken = job->ready;
+    job->start = line->clock;
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        pass(line, job, (mgl_cost_part)i, job->fixed[i]);
+    line->cache_left = job->cache_bytes;
+    line->cache_landed = 0;
+    if (job->cache_bytes <= 0)
+        return;
+    line->cache_chunk = fmax(LEAST_CHUNK, job->cache_bytes / MOST_CHUNKS);
+    push_event(s, line->clock, queue * KINDS + CACHE);
+}
+
+/* Takes the pages of the task as far as they were asked for; whether that were all. */
+static bool take_pages(struct play *s, struct line *line, struct job *job)
+{
+    for (int64_t at; (at = line->page * s->page_bytes) < job->to; line->page++) {
+        if (line->page >= line->asked)
+            return false;
+        int slot = (int)(line->page % s->ring);
+        if (line->landed[slot] > line->clock)
+            pass(line, job, MGL_COST_STREAM, line->landed[slot] - line->clock);
+        int64_t from = at > job->from ? at : job->from;
+        bool whole = at + s->page_bytes <= job->to;
+        int64_t to = whole ? at + s->page_bytes : job->to;
+        pass(line, job, MGL_COST_PRODUCTS, (double)(to - from) * job->byte_us);
+        if (!whole)
+            return true; /* the next task has a part of it */
+        line->freed[slot] = line->clock;
+    }
+    return true;
+}
+
+/* Goes through the cache at the queue's own pace, or as it lands; false while it is being asked for. */
+static bool take_cache(const struct play *s, struct line *line, struct job *job)
+{
+    if (job->cache_bytes <= 0)
+        return true;
+    if (line->cache_left > 0)
+        return false;
+    double alone = job->cache_bytes / s->costs->cache * 1e-3;
+    double landed = line->cache_landed - line->clock;
+    pass(line, job, MGL_COST_CACHE, landed > alone ? landed : alone);
+    return true;
+}
+
+/* Runs the queue's tasks as far as edges and pages allow. */
+static void run_queue(struct play *s, int queue)
+{
+    struct line *line = &s->lines[queue];
+    while (line->task < line->end) {
+        struct job *job = &s->jobs[line->task];
+        if (!line->started && job->waits > 0) {
+            line->idle = line->clock;
+            line->woken = INFINITY;
+            break;
+        }
+        if (!line->started)
+            start_task(s, queue);
+        if (!take_pages(s, line, job) || !take_cache(s, line, job))
+            break;
+        job->end = line->clock;
+        line->started = false;
+        feed_gates(s, line->task++);
+    }
+    if (line->task == line->end) { /* what is padding is not waited for */
+        int64_t pages = line->last - s->ring;
+        for (; line->page < pages && line->page < line->asked; line->page++)
+            line->freed[line->page % s->ring] = line->clock;
+    }
+    ask(s, queue);
+}
+
+static void run_open(struct play *s)
+{
+    while (s->open_count > 0) {
+        int queue = s->open[--s->open_count];
+        s->lines[queue].listed = false;
+        run_queue(s, queue);
+    }
+}
+
+/* ---- the play ------------------------------------------------------------------------------- */
+
+static void handle(struct play *s, const struct event *event)
+{
+    int queue = event->id / KINDS;
+    struct line *line = &s->lines[queue];
+    s->now = event->at;
+    if (event->id % KINDS == TAPE) {
+        line->landed[line->asked++ % s->ring] = serve(s, (double)s->page_bytes);
+        line->asking = false;
+    } else {
+        double bytes = fmin(line->cache_chunk, line->cache_left);
+        line->cache_left -= bytes;
+        line->cache_landed = serve(s, bytes);
+        if (line->cache_left > 0)
+            push_event(s, s->now + bytes / s->costs->cache * 1e-3, event->id);
+    }
+    list_open(s, queue);
+}
+
+static void run_all(struct play *s)
+{
+    for (int q = 0; q < s->program->queue_count; q++)
+        list_open(s, q);
+    run_open(s);
+    while (s->heap_count > 0) {
+        struct event event = pop_event(s);
+        handle(s, &event);
+        run_open(s);
+    }
+}
+
+static void set_up_queue(struct play *s, int queue)
+{
+    const mgl_queue *q = &s->program->queues[queue];
+    struct line *line = &s->lines[queue];
+    line->task = q->tasks.first;
+    line->end = q->tasks.first + q->tasks.count;
+    line->asked = s->ring;
+    line->last = s->ring + q->tape_bytes / s->page_bytes;
+    line->landed = s->slots + (size_t)queue * 2 * (size_t)s->ring;
+    line->freed = line->landed + s->ring;
+    s->busy_us +=
+        fmin((double)s->pending * (double)s->page_bytes, (double)q->tape_bytes) * s->byte_us;
+}
+
+static int pages_of(const struct play *s, int bytes)
+{
+    int pages = (int)(bytes / s->page_bytes);
+    return pages < 1 ? 1 : pages < s->ring ? pages : s->ring - 1;
+}
+
+static mgl_status allocate(struct play *s, mgl_error *err)
+{
+    const mgl_program *p = s->program;
+    size_t tasks = (size_t)p->task_count, queues = (size_t)p->queue_count;
+    size_t gates = s->gates.count + 1, buffers = (size_t)p->buffer_count + 1;
+    s->jobs = mgl_alloc_zero(tasks, sizeof *s->jobs);
+    s->lines = mgl_alloc_zero(queues, sizeof *s->lines);
+    s->slots = mgl_alloc_zero(queues * 2, (size_t)s->ring * sizeof *s->slots);
+    s->gate_left = mgl_alloc_zero(gates, sizeof *s->gate_left);
+    s->gate_at = mgl_alloc_zero(gates, sizeof *s->gate_at);
+    s->gate_last = mgl_alloc_zero(gates, sizeof *s->gate_last);
+    s->is_ffn = mgl_alloc_zero(buffers, sizeof *s->is_ffn);
+    s->open = mgl_alloc_zero(queues, sizeof *s->open);
+    s->heap = mgl_alloc_zero(queues * KINDS, sizeof *s->heap);
+    if (!s->jobs || !s->lines || !s->slots || !s->gate_left || !s->gate_at || !s->gate_last ||
+        !s->is_ffn || !s->open || !s->heap)
+        return mgl_fail_memory(err, tasks * sizeof *s->jobs);
+    return MGL_OK;
+}
+
+static mgl_status set_up(struct play *s, mgl_error *err)
+{
+    const mgl_exec *exec = &s->program->exec;
+    s->page_bytes = exec->page_bytes;
+    s->ring = exec->ring_pages;
+    s->flight = pages_of(s, exec->flight_bytes);
+    s->pending = pages_of(s, exec->pending_bytes);
+    s->byte_us = 1e-3 / s->costs->bandwidth;
+    mgl_status status = mgl_gates_make(s->program, &s->gates, err);
+    if (!status)
+        status = allocate(s, err);
+    if (status)
+        return status;
+    for (int q = 0; q < s->program->queue_count; q++)
+        set_up_queue(s, q);
+    plan(s);
+    return MGL_OK;
+}
+
+static void clear(struct play *s)
+{
+    mgl_gates_clear(&s->gates);
+    mgl_free(s->jobs);
+    mgl_free(s->lines);
+    mgl_free(s->slots);
+    mgl_free(s->gate_left);
+    mgl_free(s->gate_at);
+    mgl_free(s->gate_last);
+    mgl_free(s->is_ffn);
+    mgl_free(s->open);
+    mgl_free(s->heap);
+}
+
+/* ---- the sum -------------------------------------------------------------------------------- */
+
+/* The task that ends last, and of these the first. */
+static int find_last(const struct play *s)
+{
+    int last = 0;
+    for (int t = 1; t < s->program->task_count; t++)
+        if (s->jobs[t].end > s->jobs[last].end)
+            last = t;
+    return last;
+}
+
+/* Walks back from a task to the start of the epoch, along what each could not start before. */
+static void sum_chain(const struct play *s, int task, mgl_cost *out)
+{
+    while (task >= 0) {
+        const struct job *job = &s->jobs[task];
+        mgl_cost_step *step = &out->steps[job->step];
+        bool first = task == s->program->queues[queue_of(s, task)].tasks.first;
+        double before = first ? 0 : s->jobs[task - 1].end, edge = 0;
+        int next = first ? -1 : task - 1;
+        for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+            out->parts[i] += job->parts[i];
+        if (job->last >= 0 && job->ready > before) {
+            next = job->last;
+            edge = job->start - s->jobs[next].end;
+        }
+        out->parts[MGL_COST_EDGE] += edge;
+        step->us += job->end - job->start + edge;
+        task = next;
+    }
+}
+
+static void sum_bytes(const struct play *s, mgl_cost *out)
+{
+    const mgl_program *p = s->program;
+    for (int q = 0; q < p->queue_count; q++) {
+        double bytes[MGL_STEP_COUNT + 1] = {0};
+        for (int i = 0; i < p->queues[q].tasks.count; i++) {
+            const struct job *job = &s->jobs[p->queues[q].tasks.first + i];
+            bytes[job->step] += (double)(job->to - job->from) + job->cache_bytes;
+            out->cache_bytes += job->cache_bytes;
+        }
+        for (int i = 0; i <= MGL_STEP_COUNT; i++) {
+            out->steps[i].bytes += bytes[i];
+            out->steps[i].most = fmax(out->steps[i].most, bytes[i]);
+        }
+        out->tape_bytes += (double)p->queues[q].tape_bytes;
+    }
+    out->floor_us = (out->tape_bytes + out->cache_bytes) * s->byte_us;
+}
+
+static void sum_up(const struct play *s, mgl_cost *out)
+{
+    mgl_cost_step *rest = &out->steps[MGL_STEP_COUNT];
+    int last = find_last(s);
+    double refill = s->served - s->jobs[last].end;
+    double launch = s->costs->launch / s->load->tokens;
+    *out = (mgl_cost){0};
+    sum_chain(s, last, out);
+    sum_bytes(s, out);
+    if (refill > 0)
+        out->parts[MGL_COST_STREAM] += refill;
+    out->parts[MGL_COST_LAUNCH] += launch;
+    rest->us += launch + (refill > 0 ? refill : 0);
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        out->us += out->parts[i];
+}
+
+static mgl_status check_ended(const struct play *s, mgl_error *err)
+{
+    for (int q = 0; q < s->program->queue_count; q++)
+        if (s->lines[q].task < s->lines[q].end)
+            return mgl_fail(err, MGL_BAD_INPUT, NULL,
+                            "queue %d never comes to its task %d: `check` says why", q,
+                            s->lines[q].task - s->program->queues[q].tasks.first);
+    return MGL_OK;
+}
+
+static mgl_status check_load(const mgl_program *p, const mgl_cost_load *load, mgl_error *err)
+{
+    int most = p->limits.sequences < p->limits.rows ? p->limits.sequences : p->limits.rows;
+    if (load->batch < 1 || load->batch > most)
+        return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; the program has room for 1 to %d",
+                        load->batch, most);
+    if (!(load->context >= 0 && load->context < p->limits.capacity))
+        return mgl_fail(err, MGL_USAGE, "context",
+                        "%g positions before; the program has room for 0 to %d", load->context,
+                        p->limits.capacity - 1);
+    if (load->tokens < 1)
+        return mgl_fail(err, MGL_USAGE, "tokens", "%d tokens a launch; there is one at least",
+                        load->tokens);
+    return MGL_OK;
+}
+
+mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
+                             const mgl_cost_load *load, mgl_cost *out, mgl_error *err)
+{
+    mgl_costs own;
+    struct play play = {.program = program, .costs = costs ? costs : &own, .load = load};
+    mgl_status status = check_load(program, load, err);
+    if (!status && !costs)
+        status = mgl_target_get_costs(&program->target, &own, err);
+    if (status)
+        return status;
+    status = set_up(&play, err);
+    if (!status) {
+        run_all(&play);
+        status = check_ended(&play, err);
+    }
+    if (!status)
+        sum_up(&play, out);
+    clear(&play);
+    return status;
+}

@@ -1,0 +1,72 @@
+/*
+ * The cost model: what a token takes, from the program and the costs of its target alone.
+ *
+ * One epoch is played through (cost.c): each queue streams its tape through its ring, shares the
+ * memory with the others, and runs its tasks in order, each when its input is there. No clock, no
+ * device, no chance: the same program, costs and load give the same numbers, bit for bit.
+ */
+#ifndef MGL_SCHEDULE_COST_H
+#define MGL_SCHEDULE_COST_H
+
+#include "schedule/schedule.h"
+
+/* What a target's steps cost. One list of fields, units and values: schedule/costs.def. */
+typedef struct mgl_costs {
+#define MGL_COST(field, h200, unit, what) double field;
+#include "schedule/costs.def"
+#undef MGL_COST
+} mgl_costs;
+
+/* The costs of a target, of which architecture and nothing else counts. MGL_BAD_INPUT when none have
+ * been measured for it. */
+mgl_status mgl_target_get_costs(const mgl_target *target, mgl_costs *out, mgl_error *err);
+
+/* What is decoded. */
+typedef struct mgl_cost_load {
+    int batch;      /* sequences, a row each */
+    double context; /* positions in the cache of each, the mean over the launch's tokens */
+    int tokens;     /* of a sequence, in a launch */
+} mgl_cost_load;
+
+/* What the time of a token goes into, along the chain of what had to wait for each other.
+ *  enum, name */
+#define MGL_COST_PARTS(X)                                                                          \
+    X(STREAM, "stream")     /* waiting for the tape */                                             \
+    X(PRODUCTS, "products") /* with weights that have landed */                                    \
+    X(EDGE, "edge")         /* from a task's end to the start of one that waits for it */          \
+    X(TASK, "task")         /* starting tasks, reading their inputs, writing their outputs */      \
+    X(ATTEND, "attend")     /* attention and merge, but for the cache */                           \
+    X(CACHE, "cache")       /* attention's, going through the KV cache */                          \
+    X(TOKEN, "token")       /* choosing tokens and opening the next epoch */                       \
+    X(LAUNCH, "launch")     /* a token's share of its launch */
+
+typedef enum mgl_cost_part {
+#define MGL_X(id, name) MGL_COST_##id,
+    MGL_COST_PARTS(MGL_X)
+#undef MGL_X
+        MGL_COST_PART_COUNT
+} mgl_cost_part;
+const char *mgl_cost_part_name(mgl_cost_part part);
+
+/* A step; the last of a cost's steps, number MGL_STEP_COUNT, is what belongs to none. */
+typedef struct mgl_cost_step {
+    double us;    /* on the chain */
+    double bytes; /* of all tapes; attention: of the cache */
+    double most;  /* of one queue's, the one that has most */
+} mgl_cost_step;
+
+typedef struct mgl_cost {
+    double us;                         /* a token, of all sequences together */
+    double parts[MGL_COST_PART_COUNT]; /* us; their sum is `us` */
+    mgl_cost_step steps[MGL_STEP_COUNT + 1];
+    double tape_bytes, cache_bytes; /* that are read for a token */
+    double floor_us;                /* that reading them takes, if there were nothing else */
+} mgl_cost;
+
+/* Predicts. `costs` NULL: those of the program's target. The program should be one that the validator
+ * accepts. MGL_USAGE: a load that the program has no room for; MGL_BAD_INPUT: a target without costs, or
+ * a program whose tasks wait for each other. */
+mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
+                             const mgl_cost_load *load, mgl_cost *out, mgl_error *err);
+
+#endif

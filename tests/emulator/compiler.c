@@ -1,0 +1,285 @@
+/*
+ * NVRTC's place: the sources are rewritten (rewrite.h), compiled by the C++ compiler of the host between
+ * device/cuda.h and device/entry.h, and the "cubin" is the shared object, which driver.c opens. So the
+ * project's cache of compiled kernels keeps them, under a version that stands for this folder's headers.
+ * In front of it stands its length, which a cubin would know itself.
+ */
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/sha256.h"
+#include "emulator.h"
+#include "rewrite.h"
+#include "vm/cuda/driver.h"
+
+#define HERE MGL_SOURCE_DIR "/tests/emulator"
+
+enum {
+    MOST_SOURCES = 64,
+    MOST_ARGUMENTS = 80,
+    PATH = 1400,
+    LOG = 4000,
+    FAILED = 6 /* NVRTC_ERROR_COMPILATION */,
+    LARGEST = 1 << 26
+};
+
+static struct {
+    const char *names[MOST_SOURCES], *texts[MOST_SOURCES];
+    int count;
+    char log[LOG];
+    char *object; /* what was compiled */
+    size_t length;
+    bool broken; /* a kernel did not compile: the others will not either */
+} program;
+
+/* -O1: with less the kernel's loops take longer than compiling with more does. */
+static const char *const flags[] = {"-x",
+                                    "c++",
+                                    "-std=gnu++17",
+                                    "-O1",
+                                    "-g1",
+                                    "-w",
+                                    "-fmax-errors=3",
+                                    "-fPIC",
+                                    "-shared",
+                                    "-fno-strict-aliasing",
+                                    "-fno-omit-frame-pointer",
+                                    "-ffp-contract=off",
+                                    "-fsanitize=alignment,bounds",
+                                    "-fsanitize-undefined-trap-on-error",
+                                    "-I" HERE};
+
+static const char *const headers[] = {HERE "/device/engine.h", HERE "/device/cuda.h",
+                                      HERE "/device/ptx.h",    HERE "/device/entry.h",
+                                      HERE "/rewrite.c",       __FILE__};
+
+static int read_text(const char *path, char **text)
+{
+    size_t length;
+    mgl_error err;
+    if (!mgl_file_read(path, LARGEST, text, &length, &err))
+        return 0;
+    snprintf(program.log, sizeof program.log, "%s: %s", err.where, err.message);
+    return FAILED;
+}
+
+/* A number of what is compiled with, besides the kernel's sources. */
+static int version(int *major, int *minor)
+{
+    mgl_sha256 hash;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    mgl_sha256_start(&hash);
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char *text;
+        if (read_text(headers[i], &text))
+            return FAILED;
+        mgl_sha256_add(&hash, text, strlen(text));
+        mgl_free(text);
+    }
+    mgl_sha256_end(&hash, bytes);
+    *major = 1;
+    *minor = bytes[0] << 16 | bytes[1] << 8 | bytes[2];
+    return 0;
+}
+
+static int create(void **out, const char *source, const char *name, int count,
+                  const char *const *texts, const char *const *names)
+{
+    program.names[0] = name;
+    program.texts[0] = source;
+    program.count = 1;
+    program.log[0] = 0;
+    for (int i = 0; i < count && program.count < MOST_SOURCES; i++, program.count++) {
+        program.names[program.count] = names[i];
+        program.texts[program.count] = texts[i];
+    }
+    *out = &program;
+    return 0;
+}
+
+/* ---- compiling -------------------------------------------------------------------------------- */
+
+static int write_file(const char *path, const char *text)
+{
+    for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+        *p = 0;
+        mkdir(path, 0777);
+        *p = '/';
+    }
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) {
+        snprintf(program.log, sizeof program.log, "%s can not be written", path);
+        return FAILED;
+    }
+    return 0;
+}
+
+static int rewrite_into(const char *folder, int i, const char *known)
+{
+    char path[PATH];
+    char *text =
+        emu_rewrite(program.names[i], program.texts[i], known, program.log, sizeof program.log);
+    if (!text)
+        return FAILED;
+    snprintf(path, sizeof path, "%s/%s", folder, program.names[i]);
+    int result = write_file(path, text);
+    free(text);
+    return result;
+}
+
+/* The rewritten sources, and the file that includes them. */
+static int write_sources(const char *folder)
+{
+    char path[PATH], main[PATH];
+    char *known;
+    int result = read_text(HERE "/device/ptx.h", &known);
+    if (result)
+        return result;
+    for (int i = 0; i < program.count && !result; i++)
+        result = rewrite_into(folder, i, known);
+    mgl_free(known);
+    snprintf(path, sizeof path, "%s/main.cpp", folder);
+    snprintf(main, sizeof main,
+             "#include \"device/ptx.h\"\n#include \"%s\"\n#include \"device/entry.h\"\n",
+             program.names[0]);
+    return result ? result : write_file(path, main);
+}
+
+/* -arch=sm_90a or compute_80 as __CUDA_ARCH__: 900 or 800. */
+static void name_arch(const char *option, char to[64])
+{
+    const char *digits = option + strcspn(option, "0123456789");
+    snprintf(to, 64, "-D__CUDA_ARCH__=%d", atoi(digits) * 10);
+}
+
+/* Runs the compiler; what it says goes to `log`. */
+static int run(char *const *arguments, const char *log)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen(log, "w", stderr))
+            _exit(126);
+        execvp(arguments[0], arguments);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return FAILED;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : FAILED;
+}
+
+static int compile_in(const char *folder, int count, const char *const *options)
+{
+    char *arguments[MOST_ARGUMENTS];
+    char arch[64] = "", include[PATH], map[PATH], source[PATH], object[PATH], log[PATH], *text;
+    int n = 0;
+    snprintf(include, sizeof include, "-I%s", folder);
+    snprintf(map, sizeof map, "-ffile-prefix-map=%s/=", folder);
+    snprintf(source, sizeof source, "%s/main.cpp", folder);
+    snprintf(object, sizeof object, "%s/kernel.so", folder);
+    snprintf(log, sizeof log, "%s/log", folder);
+    arguments[n++] = (char *)(uintptr_t)MGL_EMULATOR_CXX;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        arguments[n++] = (char *)(uintptr_t)flags[i];
+    for (int i = 0; i < count && n < MOST_ARGUMENTS - 8; i++)
+        if (!strncmp(options[i], "-D", 2))
+            arguments[n++] = (char *)(uintptr_t)options[i];
+        else if (!strncmp(options[i], "-arch=", 6))
+            name_arch(options[i], arch);
+    char *const last[] = {arch, include, map, source, (char *)(uintptr_t) "-o", object, NULL};
+    memcpy(arguments + n, last, sizeof last);
+    int result = run(arguments, log);
+    if (result && !read_text(log, &text)) {
+        snprintf(program.log, sizeof program.log, "%s", text);
+        mgl_free(text);
+        return result;
+    }
+    mgl_error err;
+    return result ? result
+                  : (int)mgl_file_read(object, LARGEST, &program.object, &program.length, &err);
+}
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+static int compile(void *which, int count, const char *const *options)
+{
+    (void)which;
+    char folder[] = "/tmp/megalith-emulator-XXXXXX";
+    if (program.broken)
+        snprintf(program.log, sizeof program.log, "see the first kernel that did not compile");
+    if (program.broken || !mkdtemp(folder))
+        return FAILED;
+    mgl_free(program.object);
+    program.object = NULL;
+    int result = write_sources(folder);
+    if (!result)
+        result = compile_in(folder, count, options);
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    program.broken = result != 0;
+    return result;
+}
+
+/* ---- results ---------------------------------------------------------------------------------- */
+
+static int log_size(void *which, size_t *bytes)
+{
+    (void)which;
+    *bytes = strlen(program.log) + 1;
+    return 0;
+}
+
+static int get_log(void *which, char *to)
+{
+    (void)which;
+    memcpy(to, program.log, strlen(program.log) + 1);
+    return 0;
+}
+
+static int object_size(void *which, size_t *bytes)
+{
+    (void)which;
+    *bytes = sizeof program.length + program.length;
+    return program.object ? 0 : FAILED;
+}
+
+static int get_object(void *which, char *to)
+{
+    (void)which;
+    memcpy(to, &program.length, sizeof program.length);
+    memcpy(to + sizeof program.length, program.object, program.length);
+    return 0;
+}
+
+static int destroy(void **which)
+{
+    mgl_free(program.object);
+    program.object = NULL;
+    *which = NULL;
+    return 0;
+}
+
+void emu_fill_compiler(mgl_nvrtc *table)
+{
+    *table = (mgl_nvrtc){.version = version,
+                         .create = create,
+                         .compile = compile,
+                         .log_size = log_size,
+                         .log = get_log,
+                         .cubin_size = object_size,
+                         .cubin = get_object,
+                         .ptx_size = object_size,
+                         .ptx = get_object,
+                         .destroy = destroy,
+                         .path = MGL_EMULATOR_CXX};
+}

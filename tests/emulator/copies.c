@@ -1,0 +1,186 @@
+/*
+ * Copies to shared memory and the mbarriers that say that they have landed. A copy lands whole, at a step
+ * that chance picks, in any order; from when it is asked for until then its destination holds NaNs.
+ *
+ * A barrier is a word: phase (1 bit), arrivals of a phase (20), arrivals missing (20), bytes missing (23,
+ * biased: they may come before they are expected).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "state.h"
+
+enum { COUNT_BITS = 20, BYTE_BITS = 23, BYTE_BIAS = 1 << (BYTE_BITS - 1) };
+
+struct word {
+    unsigned phase, arrivals, missing;
+    int bytes; /* missing */
+};
+
+struct copy {
+    unsigned char *to;
+    const unsigned char *from; /* NULL: an arrival, behind the lane's copies */
+    size_t bytes;
+    uint64_t *barrier; /* NULL: nobody is told */
+    emu_block *block;
+    const emu_lane *lane; /* of a copy of 16 bytes, or an arrival */
+};
+
+static struct {
+    struct copy *at;
+    int count, room;
+} copies;
+
+/* ---- barriers --------------------------------------------------------------------------------- */
+
+static struct word unpack(uint64_t bits)
+{
+    const uint64_t counts = (1u << COUNT_BITS) - 1;
+    return (struct word){.phase = (unsigned)(bits >> 63),
+                         .arrivals = (unsigned)(bits >> (BYTE_BITS + COUNT_BITS) & counts),
+                         .missing = (unsigned)(bits >> BYTE_BITS & counts),
+                         .bytes = (int)(bits & ((1u << BYTE_BITS) - 1)) - BYTE_BIAS};
+}
+
+static uint64_t pack(struct word w)
+{
+    return (uint64_t)w.phase << 63 | (uint64_t)w.arrivals << (BYTE_BITS + COUNT_BITS) |
+           (uint64_t)w.missing << BYTE_BITS | (uint64_t)(w.bytes + BYTE_BIAS);
+}
+
+void emu_barrier_init(uint64_t *barrier, int arrivals)
+{
+    *barrier = pack((struct word){.arrivals = (unsigned)arrivals, .missing = (unsigned)arrivals});
+}
+
+/* `arrivals` arrive, and expect `bytes`, or, negative, `bytes` have landed. */
+static void arrive(emu_block *block, uint64_t *barrier, int arrivals, int bytes)
+{
+    struct word w = unpack(*barrier);
+    if (arrivals > (int)w.missing)
+        emu_problem("an arrival at a barrier that has all of its phase, shared memory at %td",
+                    (unsigned char *)barrier - block->shared);
+    w.missing -= (unsigned)arrivals;
+    w.bytes += bytes;
+    bool complete = w.missing == 0 && w.bytes == 0;
+    if (complete) {
+        w.phase ^= 1;
+        w.missing = w.arrivals;
+    }
+    *barrier = pack(w);
+    emu.events++;
+    if (complete)
+        emu_changed(block, barrier);
+}
+
+void emu_barrier_arrive(uint64_t *barrier, int arrivals, int bytes)
+{
+    arrive(emu.current->warp->block, barrier, arrivals, bytes);
+    emu.current->look_count = 0;
+    emu_pause();
+}
+
+static bool passed(const volatile uint64_t *barrier, unsigned parity)
+{
+    return *barrier >> 63 != (parity & 1);
+}
+
+bool emu_barrier_passed(uint64_t *barrier, unsigned parity)
+{
+    if (!passed(barrier, parity))
+        emu_look(barrier, *barrier >> 63);
+    return passed(barrier, parity);
+}
+
+void emu_barrier_describe(const volatile void *barrier, char *to, size_t length)
+{
+    struct word w = unpack(*(const volatile uint64_t *)barrier);
+    snprintf(to, length, "phase %u, of %u arrivals %u missing, %d bytes missing", w.phase,
+             w.arrivals, w.missing, w.bytes);
+}
+
+/* ---- copies ----------------------------------------------------------------------------------- */
+
+static void start(struct copy copy)
+{
+    if (((uintptr_t)copy.to | (uintptr_t)copy.from | copy.bytes) % 16 != 0)
+        emu_fail("a copy of %zu bytes that is not aligned", copy.bytes);
+    if (copies.count == copies.room) {
+        copies.room = copies.room * 2 + 256;
+        copies.at = realloc(copies.at, (size_t)copies.room * sizeof *copies.at);
+        if (!copies.at)
+            emu_give_up("there is not enough memory for the emulator");
+    }
+    if (copy.bytes > 0)
+        memset(copy.to, 0xFF, copy.bytes);
+    copies.at[copies.count++] = copy;
+}
+
+void emu_copy_bulk(void *to, const void *from, int bytes, uint64_t *barrier)
+{
+    start((struct copy){.to = to,
+                        .from = from,
+                        .bytes = (size_t)bytes,
+                        .barrier = barrier,
+                        .block = emu.current->warp->block});
+    emu.current->look_count = 0;
+    emu_pause();
+}
+
+void emu_copy_16(void *to, const void *from)
+{
+    start((struct copy){.to = to, .from = from, .bytes = 16, .lane = emu.current});
+}
+
+void emu_copy_arrive(uint64_t *barrier)
+{
+    start(
+        (struct copy){.barrier = barrier, .block = emu.current->warp->block, .lane = emu.current});
+    emu.current->look_count = 0;
+    emu_pause();
+}
+
+static struct copy take(int i)
+{
+    struct copy copy = copies.at[i];
+    copies.at[i] = copies.at[--copies.count];
+    return copy;
+}
+
+/* All copies of 16 bytes that the lane has asked for. */
+static void land_pieces(const emu_lane *lane)
+{
+    for (int i = copies.count - 1; i >= 0; i--)
+        if (copies.at[i].lane == lane && copies.at[i].from) {
+            struct copy copy = take(i);
+            memcpy(copy.to, copy.from, copy.bytes);
+        }
+}
+
+void emu_copy_wait(void)
+{
+    land_pieces(emu.current);
+}
+
+void emu_copies_land(void)
+{
+    struct copy copy = take((int)(emu_random() % (uint32_t)copies.count));
+    emu.events++;
+    if (copy.from)
+        memcpy(copy.to, copy.from, copy.bytes);
+    else
+        land_pieces(copy.lane);
+    if (copy.barrier)
+        arrive(copy.block, copy.barrier, copy.from ? 0 : 1, -(int)copy.bytes);
+}
+
+int emu_copies(void)
+{
+    return copies.count;
+}
+
+void emu_copies_clear(void)
+{
+    copies.count = 0;
+}

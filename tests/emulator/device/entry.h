@@ -1,0 +1,36 @@
+/* What the engine has to know of the kernel: what stands behind its last source. */
+#include <cstdio>
+
+static void emu_run(const void *launch)
+{
+    megalith(*(const mgl_device_launch *)launch);
+}
+
+/* The tasks that it has records of: done, at hand, and next. */
+static void emu_describe_block(const unsigned char *memory, char *to, size_t length)
+{
+    static const char *const names[] = {
+#define MGL_OP(id, name, tape, operands, meaning) name,
+#include "instructions/ops.def"
+#undef MGL_OP
+    };
+    const shared &own = *(const shared *)memory;
+    size_t n = (size_t)snprintf(to, length, "has records of");
+    for (int i = 0; i < RECORDS; i++) {
+        const mgl_record *record = (const mgl_record *)own.record[i];
+        if ((unsigned)record->op < OP_COUNT && n < length)
+            n += (size_t)snprintf(to + n, length - n, " task %d (%s)", record->task,
+                                  names[record->op]);
+    }
+}
+
+static void emu_describe_warp(int warp, char *to, size_t length)
+{
+    if (warp == EPILOGUE || warp == LOADER)
+        snprintf(to, length, "%s", warp == EPILOGUE ? "epilogue" : "loader");
+    else
+        snprintf(to, length, "consumer %d", warp);
+}
+
+extern "C" const emu_kernel emu_the_kernel = {emu_run,       emu_describe_block, emu_describe_warp,
+                                              BLOCK_THREADS, sizeof(shared),     MGL_SHARED};

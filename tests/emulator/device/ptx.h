@@ -1,0 +1,345 @@
+/*
+ * The instructions of the kernel's inline assembly: a function each, called ptx_ and the instruction's
+ * name, with its operands and immediates in order (rewrite.h). A new instruction is a new function here.
+ *
+ * Memory instructions check alignment, and say what they saw or changed to the engine. Caching and
+ * prefetching instructions only look whether the memory is there; fences order nothing, as nothing is out of
+ * order.
+ */
+#ifndef MGL_TESTS_EMULATOR_DEVICE_PTX_H
+#define MGL_TESTS_EMULATOR_DEVICE_PTX_H
+
+#include "device/cuda.h"
+
+typedef unsigned long long emu_policy; /* of L2 */
+
+/* The operand that is written `_`. */
+static const int _ = 0;
+
+template <class T> static inline volatile T *emu_global(const volatile void *at, size_t bytes)
+{
+    if ((uintptr_t)at % bytes != 0)
+        emu_fail("an access of %zu bytes at %p", bytes, (const void *)at);
+    return (volatile T *)at;
+}
+
+template <class T> static inline volatile T *emu_shared(unsigned at, size_t bytes)
+{
+    if (at % bytes != 0 || at + bytes > emu_self->shared_bytes)
+        emu_fail("an access of %zu bytes at %u of shared memory", bytes, at);
+    return (volatile T *)(emu_self->shared + at);
+}
+
+/* The memory is there. */
+static inline void emu_touch(const void *at, size_t bytes)
+{
+    (void)*(const volatile unsigned char *)at;
+    (void)((const volatile unsigned char *)at)[bytes - 1];
+}
+
+/* ---- loads and stores ------------------------------------------------------------------------- */
+
+static inline void ptx_ld_acquire_gpu_global_u32(unsigned &value, const void *at)
+{
+    volatile unsigned *word = emu_global<unsigned>(at, 4);
+    emu_look(at, *word);
+    value = *word;
+}
+
+static inline void ptx_ld_relaxed_gpu_global_u32(unsigned &value, const void *at)
+{
+    value = *emu_global<unsigned>(at, 4);
+}
+
+static inline void ptx_ld_relaxed_sys_global_s32(int &value, const void *at)
+{
+    value = *emu_global<int>(at, 4);
+}
+
+static inline void ptx_st_relaxed_sys_global_s32(void *at, int value)
+{
+    *emu_global<int>(at, 4) = value;
+}
+
+static inline void ptx_ld_global_v4_u32(unsigned &x, unsigned &y, unsigned &z, unsigned &w,
+                                        const void *at)
+{
+    volatile unsigned *words = emu_global<unsigned>(at, 16);
+    x = words[0];
+    y = words[1];
+    z = words[2];
+    w = words[3];
+}
+
+static inline void ptx_ld_shared_v4_u32(unsigned &x, unsigned &y, unsigned &z, unsigned &w,
+                                        unsigned at)
+{
+    volatile unsigned *words = emu_shared<unsigned>(at, 16);
+    x = words[0];
+    y = words[1];
+    z = words[2];
+    w = words[3];
+}
+
+/* 16 bytes of a flagged region: a word of all ones is looked for again. */
+static inline void ptx_ld_relaxed_gpu_global_L2__cache_hint_v4_u32(unsigned &x, unsigned &y,
+                                                                   unsigned &z, unsigned &w,
+                                                                   const void *at, emu_policy)
+{
+    volatile unsigned *words = emu_global<unsigned>(at, 16);
+    bool missing = false;
+    for (int i = 0; i < 4; i++)
+        missing = missing || words[i] == 0xFFFFFFFFu;
+    if (missing)
+        emu_look(at, words[0] + 3ull * words[1] + 5ull * words[2] + 7ull * words[3]);
+    x = words[0];
+    y = words[1];
+    z = words[2];
+    w = words[3];
+}
+
+static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_u32(void *at, unsigned value,
+                                                                emu_policy)
+{
+    *emu_global<unsigned>(at, 4) = value;
+    emu_wrote(at);
+}
+
+/* Only each word is written at once. */
+static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_v2_u32(void *at, unsigned x, unsigned y,
+                                                                   emu_policy)
+{
+    volatile unsigned *words = emu_global<unsigned>(at, 8);
+    words[0] = x;
+    emu_pause();
+    words[1] = y;
+    emu_wrote(at);
+}
+
+static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_v4_u32(void *at, unsigned x, unsigned y,
+                                                                   unsigned z, unsigned w,
+                                                                   emu_policy policy)
+{
+    (void)emu_global<unsigned>(at, 16);
+    ptx_st_relaxed_gpu_global_L2__cache_hint_v2_u32(at, x, y, policy);
+    ptx_st_relaxed_gpu_global_L2__cache_hint_v2_u32((unsigned char *)at + 8, z, w, policy);
+}
+
+static inline void ptx_red_relaxed_gpu_global_add_u32(void *at, unsigned value)
+{
+    *emu_global<unsigned>(at, 4) += value;
+    emu_wrote(at);
+}
+
+static inline void ptx_ld_acquire_cta_shared_u32(unsigned &value, unsigned at)
+{
+    volatile unsigned *word = emu_shared<unsigned>(at, 4);
+    emu_look(word, *word);
+    value = *word;
+}
+
+static inline void ptx_st_release_cta_shared_u32(unsigned at, unsigned value)
+{
+    volatile unsigned *word = emu_shared<unsigned>(at, 4);
+    *word = value;
+    emu_wrote(word);
+}
+
+static inline void ptx_createpolicy_fractional_L2__evict_first_b64(emu_policy &policy, double)
+{
+    policy = 1;
+}
+
+static inline void ptx_createpolicy_fractional_L2__evict_last_b64(emu_policy &policy, double)
+{
+    policy = 2;
+}
+
+/* ---- fences, barriers, the clock -------------------------------------------------------------- */
+
+static inline void ptx_fence_acq_rel_gpu()
+{
+    emu_pause();
+}
+
+static inline void ptx_fence_mbarrier_init_release_cluster() {}
+
+static inline void ptx_fence_proxy_async_shared__cta() {}
+
+static inline void ptx_bar_sync(int barrier, int threads)
+{
+    emu_bar_sync(barrier, threads);
+}
+
+static inline unsigned long long ptx_globaltimer()
+{
+    return emu_clock_ns();
+}
+
+static inline void ptx_mov_u64(unsigned long long &to, unsigned long long from)
+{
+    to = from;
+}
+
+static inline unsigned ptx_laneid()
+{
+    return emu_self->thread % 32;
+}
+
+static inline void ptx_mov_u32(unsigned &to, unsigned from)
+{
+    to = from;
+}
+
+static inline void ptx_selp_u32(unsigned &to, unsigned yes, unsigned no, bool which)
+{
+    to = which ? yes : no;
+}
+
+static inline uint64_t *emu_barrier(unsigned at)
+{
+    return (uint64_t *)emu_shared<uint64_t>(at, 8);
+}
+
+static inline void ptx_mbarrier_init_shared_b64(unsigned at, int arrivals)
+{
+    emu_barrier_init(emu_barrier(at), arrivals);
+}
+
+static inline void ptx_mbarrier_test_wait_parity_shared_b64(bool &passed, unsigned at,
+                                                            unsigned parity)
+{
+    passed = emu_barrier_passed(emu_barrier(at), parity);
+}
+
+/* How long it may sleep does not matter. */
+static inline void ptx_mbarrier_try_wait_parity_shared__cta_b64(bool &passed, unsigned at,
+                                                                unsigned parity, unsigned)
+{
+    passed = emu_barrier_passed(emu_barrier(at), parity);
+}
+
+static inline void ptx_mbarrier_arrive_shared_b64(unsigned long long &state, unsigned at)
+{
+    state = *emu_barrier(at);
+    emu_barrier_arrive(emu_barrier(at), 1, 0);
+}
+
+static inline void ptx_mbarrier_arrive_expect_tx_shared__cta_b64(int, unsigned at, int bytes)
+{
+    emu_barrier_arrive(emu_barrier(at), 1, bytes);
+}
+
+/* ---- copies to shared memory ------------------------------------------------------------------ */
+
+static inline void
+ptx_cp_async_bulk_shared__cluster_global_mbarrier__complete_tx__bytes_L2__cache_hint(
+    unsigned to, const void *from, int bytes, unsigned barrier, emu_policy)
+{
+    unsigned char *first = (unsigned char *)emu_shared<unsigned char>(to, 16);
+    (void)emu_shared<unsigned char>(to + (unsigned)bytes - 16, 16);
+    emu_copy_bulk(first, from, bytes, emu_barrier(barrier));
+}
+
+static inline void ptx_cp_async_cg_shared_global(unsigned to, const void *from, int)
+{
+    emu_copy_16((void *)emu_shared<unsigned char>(to, 16), from);
+}
+
+static inline void ptx_cp_async_wait_all()
+{
+    emu_copy_wait();
+}
+
+static inline void ptx_cp_async_mbarrier_arrive_noinc_shared_b64(unsigned barrier)
+{
+    emu_copy_arrive(emu_barrier(barrier));
+}
+
+static inline void ptx_cp_async_bulk_prefetch_L2_global(const void *from, int bytes)
+{
+    emu_touch(from, (size_t)bytes);
+}
+
+static inline void ptx_prefetch_global_L2(const void *from)
+{
+    emu_touch(from, 1);
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------- */
+
+static inline void ptx_cvt_f32_f16(float &to, unsigned short from)
+{
+    to = emu_f16_to_f32(from);
+}
+
+static inline void ptx_cvt_rn_f16_f32(unsigned short &to, float from)
+{
+    to = emu_f32_to_f16(from);
+}
+
+/* The first of the two is the high half. */
+static inline void ptx_cvt_rn_f16x2_f32(unsigned &to, float high, float low)
+{
+    to = (unsigned)emu_f32_to_f16(high) << 16 | emu_f32_to_f16(low);
+}
+
+static inline unsigned emu_bf16(float value)
+{
+    unsigned bits = __float_as_uint(value);
+    return value != value ? 0x7FFF : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+
+static inline void ptx_cvt_rn_bf16x2_f32(unsigned &to, float high, float low)
+{
+    to = emu_bf16(high) << 16 | emu_bf16(low);
+}
+
+/* The quick ones are right to a few units in the last place on a GPU: here as exact as any. */
+static inline void ptx_rcp_approx_ftz_f32(float &to, float value)
+{
+    to = 1.0f / value;
+}
+
+static inline void ptx_ex2_approx_ftz_f32(float &to, float value)
+{
+    to = exp2f(value);
+}
+
+/* An 8 x 8 matrix of 16-bit elements, two neighbours of a row in each lane, transposed. */
+static inline void ptx_movmatrix_sync_aligned_m8n8_trans_b16(unsigned &to, unsigned word)
+{
+    const int lane = (int)(emu_self->thread % 32), column = lane / 4, row = lane % 4 * 2;
+    const unsigned upper = __shfl_sync(0xFFFFFFFFu, word, row * 4 + column / 2);
+    const unsigned lower = __shfl_sync(0xFFFFFFFFu, word, (row + 1) * 4 + column / 2);
+    const int shift = column % 2 * 16;
+    to = (upper >> shift & 0xFFFFu) | (lower >> shift) << 16;
+}
+
+/* d = a b + c */
+static inline void emu_multiply(emu_meeting kind, float &d0, float &d1, float &d2, float &d3,
+                                const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4])
+{
+    float d[4] = {c[0], c[1], c[2], c[3]};
+    emu_mma(kind, d, a, b);
+    d0 = d[0];
+    d1 = d[1];
+    d2 = d[2];
+    d3 = d[3];
+}
+
+static inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(
+    float &d0, float &d1, float &d2, float &d3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+    unsigned b0, unsigned b1, float c0, float c1, float c2, float c3)
+{
+    emu_multiply(EMU_MMA_BF16, d0, d1, d2, d3, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3});
+}
+
+static inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(
+    float &d0, float &d1, float &d2, float &d3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+    unsigned b0, unsigned b1, float c0, float c1, float c2, float c3)
+{
+    emu_multiply(EMU_MMA_F16, d0, d1, d2, d3, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3});
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* Threads that one thread of the system runs in turn: a stack each, and a switch between them. */
+#ifndef MGL_TESTS_EMULATOR_FIBER_H
+#define MGL_TESTS_EMULATOR_FIBER_H
+
+#include <stddef.h>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+enum { EMU_STACK_BYTES = 64 * 1024 };
+
+typedef struct emu_fiber {
+#if defined(__x86_64__)
+    void *top; /* of its stack, where its registers are */
+#else
+    ucontext_t context;
+#endif
+} emu_fiber;
+
+/* A fiber that calls `start` (which never returns) when it is switched to first. `bytes` of stack: a
+ * multiple of 64. */
+void emu_fiber_init(emu_fiber *fiber, void *stack, size_t bytes, void (*start)(void));
+
+/* Goes on where `to` was left; returns when somebody switches to `from` again. */
+void emu_fiber_switch(emu_fiber *from, emu_fiber *to);
+
+#endif

@@ -1,0 +1,116 @@
+/* What a launch is while it runs: blocks of warps of lanes. Shared by the parts of the engine. */
+#ifndef MGL_TESTS_EMULATOR_STATE_H
+#define MGL_TESTS_EMULATOR_STATE_H
+
+#include <stdio.h>
+
+#include "device/engine.h"
+#include "fiber.h"
+
+enum { EMU_LANES = 32, EMU_BARRIERS = 16, EMU_MOST_LOOKS = 32 };
+
+typedef enum emu_lane_state {
+    EMU_READY,
+    EMU_MEETING,    /* waits for the other lanes of its warp */
+    EMU_ASLEEP,     /* looked in vain (emu_look) */
+    EMU_AT_BARRIER, /* bar.sync */
+    EMU_GONE
+} emu_lane_state;
+
+typedef struct emu_lane {
+    emu_thread self; /* emu_self points here while it runs */
+    emu_fiber fiber;
+    char *stack;
+    struct emu_warp *warp;
+    emu_lane_state state;
+    int number;        /* in its warp */
+    const void *frame; /* where it left its stack: the frame of a function of the engine */
+    const void *pc;    /* where a signal has stopped it; else NULL */
+    /* EMU_MEETING */
+    emu_meeting meeting;
+    uint64_t value; /* what it brought, then what it takes home */
+    int argument;
+    float *d; /* of emu_mma */
+    const uint32_t *a, *b;
+    /* EMU_AT_BARRIER */
+    int barrier;
+    /* EMU_ASLEEP: what it waits for, and what it saw since it did something */
+    const volatile void *asleep_at;
+    uint64_t asleep_seen;
+    struct {
+        const volatile void *at;
+        uint64_t seen;
+    } looks[EMU_MOST_LOOKS];
+    int look_count;
+} emu_lane;
+
+typedef struct emu_warp {
+    emu_lane *lanes; /* (EMU_LANES) */
+    struct emu_block *block;
+    int number;     /* in its block */
+    uint32_t ready; /* (lane) EMU_READY */
+    int live;       /* lanes that are not gone */
+    int meeting;    /* lanes that wait for the others */
+    int asleep;     /* lanes */
+    int turns;      /* meetings that it may have before another warp runs */
+    bool queued;    /* among those that can run */
+} emu_warp;
+
+typedef struct emu_block {
+    emu_warp *warps;
+    unsigned char *memory; /* mapped; shared memory is in it */
+    size_t memory_bytes;
+    unsigned char *shared;
+    int number, live;          /* lanes that are not gone */
+    int arrived[EMU_BARRIERS]; /* lanes at bar.sync */
+} emu_block;
+
+typedef struct emu_engine {
+    const emu_kernel *kernel;
+    const void *launch; /* the kernel's argument */
+    emu_block *blocks;
+    emu_warp *warps; /* of all blocks */
+    emu_lane *lanes; /* of all warps */
+    int block_count, warp_count, warps_of_block;
+    size_t shared_bytes;
+    emu_warp **queue; /* that can run, in no order */
+    int queued;
+    emu_fiber scheduler;
+    emu_lane *current; /* NULL: the scheduler */
+    uint64_t random;   /* state of the generator */
+    uint64_t clock_ns;
+    uint64_t steps, events; /* turns of warps; things that others may wait for */
+    bool deadlock;          /* nothing moves any more: time leaps, watchdogs speak */
+    bool failed;
+} emu_engine;
+
+extern emu_engine emu;
+
+uint32_t emu_random(void);
+
+/* Reports a failure of the kernel once; the launch ends when its thread leaves. */
+void emu_problem(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* From the thread that runs to the scheduler. */
+void emu_leave(void);
+
+/* Shared memory of a block, or device memory (block NULL), has changed at `at`. */
+void emu_changed(emu_block *block, const volatile void *at);
+
+/* All lanes of the warp that are left have met. */
+void emu_conclude(emu_warp *warp);
+void emu_make_ready(emu_lane *lane);
+
+/* Copies on their way: how many; lands one; forgets all. */
+int emu_copies(void);
+void emu_copies_land(void);
+void emu_copies_clear(void);
+
+/* What is known of a barrier, in words. */
+void emu_barrier_describe(const volatile void *barrier, char *to, size_t length);
+
+/* Where every role of every block stands. */
+void emu_report(FILE *out);
+void emu_report_lane(FILE *out, const emu_lane *lane);
+
+#endif

@@ -1,0 +1,229 @@
+/*
+ * The CUDA machine in the emulator: the kernel's own sources against the CPU machine, with the checks and
+ * tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
+ *
+ *     test_emulator GROUP [--seed N] [--case N]
+ *
+ * A group is `shapes` or `replies`. Another seed is another order of everything that has none: of warps, of the
+ * copies that land. What fails can be repeated with the seed and the number of the case.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_checks.h"
+#include "tests/emulator/emulator.h"
+
+static uint64_t first_seed = 1;
+
+static const mgl_geometry multi_query = {96, 2, 6, 1, 32, 200, 333, 1e-5f};
+static const mgl_geometry narrow_heads = {80, 2, 4, 2, 20, 104, 130, 1e-5f};
+static const mgl_geometry even_model = {512, 1, 8, 2, 64, 1024, 300, 1e-5f};
+static const mgl_geometry uneven_model = {448, 1, 14, 2, 32, 4608, 200, 1e-5f};
+static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
+static const mgl_geometry grouped_heads = {128, 1, 6, 2, 64, 128, 75, 1e-5f};
+static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
+static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
+
+/* ---- shapes ----------------------------------------------------------------------------------- */
+
+/* Every way through the kernel, and what is odd about a shape. */
+static const struct shape {
+    const mgl_geometry *geometry;
+    device_options options;
+} shapes[] = {
+    {&small_model, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS}},
+    {&small_model, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .splits = 4}},
+    {&small_model, {.arch = "compute_80", .dtype = MGL_F32, .ring_pages = 3, .page_bytes = 2048}},
+    {&tiny_model, {.dtype = MGL_F32, .queues = 2, .ring_pages = 2, .page_bytes = 2048}},
+    {&odd_model, {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .page_bytes = 2048}},
+    {&odd_model, {.dtype = MGL_F32, .queues = 6, .warps = 16, .rows = 16, .ring_pages = 2}},
+    {&multi_query, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .splits = 2}},
+    {&narrow_heads, {.dtype = MGL_BF16, .stage_bytes = 1024, .rows = 5}},
+    {&even_model,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .rows = 8,
+      .page_bytes = 8192,
+      .stage_bytes = 32768}},
+    {&even_model,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_COUNTERS,
+      .queues = 6,
+      .rows = 1,
+      .splits = 2,
+      .page_bytes = 8192,
+      .ring_pages = 3}},
+    {&even_model,
+     {.arch = "compute_80",
+      .dtype = MGL_F16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 3,
+      .rows = 3,
+      .page_bytes = 8192}},
+    {&even_heads,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 3,
+      .rows = 4,
+      .page_bytes = 16384,
+      .stage_bytes = 65536}},
+    {&uneven_model,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .rows = 2,
+      .warps = 4,
+      .page_bytes = 8192,
+      .stage_bytes = 49152}},
+};
+
+START_TEST(logits_are_the_cpus)
+{
+    emu_seed(first_seed + (uint64_t)_i);
+    check_logits(shapes[_i].geometry, &shapes[_i].options, _i, 19, 5);
+}
+END_TEST
+
+/* ---- replies ---------------------------------------------------------------------------------- */
+
+static void check_tokens(device_options options, double gap)
+{
+    golden_model m;
+    options.capacity = 64;
+    open_device_model(&m, "tales-5m", &options);
+    golden_check_first(&m, gap, 6);
+    golden_close(&m);
+}
+
+static void first_tokens(void)
+{
+    check_tokens((device_options){.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_FLAGS}, 0.1);
+}
+
+static void first_tokens_with_counters(void)
+{
+    check_tokens((device_options){.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .queues = 7},
+                 1e-4);
+}
+
+static void batch(void)
+{
+    check_ragged(&small_model, &(device_options){.dtype = MGL_F32, .splits = 1}, 9);
+}
+
+static void batch_with_splits(void)
+{
+    check_ragged(&small_model, &(device_options){.dtype = MGL_BF16, .splits = 2, .rows = 8}, 9);
+}
+
+/* Rows that a warp attends for by itself, and longer ones, in one epoch and alone. */
+static void batch_of_grouped_heads(void)
+{
+    check_ragged(&grouped_heads, &(device_options){.dtype = MGL_BF16, .splits = 1, .rows = 8}, 9);
+}
+
+static void batch_of_a_large_group(void)
+{
+    check_ragged(&large_group,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .rows = 16},
+                 9);
+}
+
+static void batch_of_long_heads(void)
+{
+    check_ragged(&long_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .rows = 16},
+                 25);
+}
+
+static void batch_of_long_heads_with_splits(void)
+{
+    check_ragged(
+        &long_heads,
+        &(device_options){
+            .dtype = MGL_BF16, .exchange = MGL_EXCHANGE_FLAGS, .queues = 4, .splits = 3, .rows = 8},
+        9);
+}
+
+static void drawn_tokens(void)
+{
+    check_sampling(4, 6);
+}
+
+static void ended_reply(void)
+{
+    check_end_token(8);
+}
+
+/* The emulator's clock is not that of the wall. */
+static void watchdog(void)
+{
+    enum { SECONDS = 60 };
+    emu_expect_deadlock(true);
+    check_deadlock("l0.qkv", SECONDS);
+    check_missing_words(SECONDS);
+    emu_expect_deadlock(false);
+}
+
+static void (*const replies[])(void) = {first_tokens,
+                                        first_tokens_with_counters,
+                                        batch,
+                                        batch_with_splits,
+                                        drawn_tokens,
+                                        ended_reply,
+                                        watchdog,
+                                        batch_of_grouped_heads,
+                                        batch_of_a_large_group,
+                                        batch_of_long_heads,
+                                        batch_of_long_heads_with_splits};
+
+START_TEST(replies_are_as_on_a_gpu)
+{
+    emu_seed(first_seed + (uint64_t)_i);
+    replies[_i]();
+}
+END_TEST
+
+/* ---- the command line ------------------------------------------------------------------------- */
+
+static int complain(const char *name)
+{
+    fprintf(stderr, "usage: %s shapes|replies [--seed N] [--case N]\n", name);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    int only = -1;
+    for (int i = 2; i + 1 < argc; i += 2)
+        if (!strcmp(argv[i], "--seed"))
+            first_seed = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--case"))
+            only = atoi(argv[i + 1]);
+        else
+            return complain(argv[0]);
+    bool is_reply = argc > 1 && !strcmp(argv[1], "replies");
+    if (argc % 2 || (!is_reply && strcmp(argv[1], "shapes") != 0))
+        return complain(argv[0]);
+    if (!emu_install("emulator"))
+        return SKIP;
+    /* kernels are kept beside the test, not among the user's */
+    setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/tests/emulator/kernels", 1);
+    TCase *tests = tcase_create(argv[1]);
+    int count =
+        is_reply ? (int)(sizeof replies / sizeof *replies) : (int)(sizeof shapes / sizeof *shapes);
+    int first = only >= 0 ? only : 0, end = only >= 0 ? only + 1 : count;
+    if (is_reply)
+        tcase_add_loop_test(tests, replies_are_as_on_a_gpu, first, end);
+    else
+        tcase_add_loop_test(tests, logits_are_the_cpus, first, end);
+    return fixture_main("emulator", tests);
+}

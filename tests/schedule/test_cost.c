@@ -1,0 +1,583 @@
+/*
+ * What the cost model promises whatever its constants are fitted to: parts that add up, the same
+ * numbers every time, never less than reading the bytes takes, more for more work, less for more
+ * queues until edges are all there is; and what it says of programs without bytes, or without end.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "schedule/cost.h"
+
+/*                               hidden layers heads kv_heads head_dim ffn vocab eps */
+static const mgl_geometry tiny = {64, 2, 4, 2, 16, 96, 41, 1e-5F};
+static const mgl_geometry small = {512, 4, 8, 2, 64, 2048, 4096, 1e-5F};
+static const mgl_geometry billion = {2048, 16, 32, 8, 64, 8192, 128256, 1e-5F};
+
+enum { SEQUENCES = 4, CAPACITY = 32768 };
+
+/* A device of no name, so that what a real one's costs are fitted to changes no test. */
+static const mgl_costs device = {.bandwidth = 4690,
+                                 .latency = 0.7,
+                                 .flag = 0.9,
+                                 .counter = 1.4,
+                                 .backlog = 0.5,
+                                 .task = 0.3,
+                                 .input = 0.03,
+                                 .page = 0.12,
+                                 .group = 0.02,
+                                 .group_row = 0.004,
+                                 .attend = 1.2,
+                                 .attend_row = 0.15,
+                                 .cache = 45,
+                                 .merge = 0.6,
+                                 .token = 4,
+                                 .token_row = 0.3,
+                                 .launch = 12};
+
+static mgl_program *lowered_with(const mgl_geometry *geometry, const char *arch, int queues,
+                                 const mgl_schedule_config *config)
+{
+    static const float inv_freq[64] = {1};
+    char name[32];
+    mgl_graph *graph = NULL;
+    mgl_program *program = NULL;
+    mgl_target target;
+    mgl_error err = {0};
+    snprintf(name, sizeof name, "%s:%d", arch, queues);
+    ck_assert_int_eq(mgl_target_parse(name, &target, &err), MGL_OK);
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = CAPACITY, .sequences = SEQUENCES};
+    mgl_status status =
+        mgl_graph_build_llama(geometry, CAPACITY, true, MGL_BF16, inv_freq, &graph, &err);
+    if (!status)
+        status = mgl_schedule_lower(graph, &target, &options, config, &program, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_graph_free(graph);
+    return program;
+}
+
+static mgl_program *lowered(const mgl_geometry *geometry, int queues)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    return lowered_with(geometry, "sm_90a", queues, &config);
+}
+
+static mgl_cost cost_of(const mgl_program *program, const mgl_costs *costs, int batch,
+                        double context)
+{
+    mgl_cost cost;
+    mgl_error err = {0};
+    mgl_cost_load load = {batch, context, 32};
+    mgl_status status = mgl_schedule_cost(program, costs, &load, &cost, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return cost;
+}
+
+/* The time of a token on so many queues. */
+static double us_of(const mgl_geometry *geometry, int queues, int batch, double context)
+{
+    mgl_program *program = lowered(geometry, queues);
+    double us = cost_of(program, &device, batch, context).us;
+    mgl_program_free(program);
+    return us;
+}
+
+/* ---- the numbers hang together --------------------------------------------------------------- */
+
+static const struct {
+    const mgl_geometry *geometry;
+    int queues, batch;
+    double context;
+} loads[] = {{&tiny, 1, 1, 0},        {&tiny, 132, 4, 20000}, {&small, 7, 2, 100.5},
+             {&small, 132, 1, 32000}, {&billion, 132, 1, 0},  {&billion, 132, 4, 8192}};
+enum { LOADS = sizeof loads / sizeof *loads };
+
+static mgl_cost cost_of_load(int i)
+{
+    mgl_program *program = lowered(loads[i].geometry, loads[i].queues);
+    mgl_cost cost = cost_of(program, &device, loads[i].batch, loads[i].context);
+    mgl_program_free(program);
+    return cost;
+}
+
+START_TEST(parts_add_up)
+{
+    mgl_cost cost = cost_of_load(_i);
+    double parts = 0;
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        parts += cost.parts[i];
+    ck_assert_double_eq_tol(parts, cost.us, cost.us * 1e-9);
+}
+END_TEST
+
+START_TEST(no_part_is_negative)
+{
+    mgl_cost cost = cost_of_load(_i);
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        ck_assert_msg(cost.parts[i] >= 0, "%s: %g", mgl_cost_part_name((mgl_cost_part)i),
+                      cost.parts[i]);
+}
+END_TEST
+
+START_TEST(steps_add_up)
+{
+    mgl_cost cost = cost_of_load(_i);
+    double steps = 0, bytes = 0;
+    for (int i = 0; i <= MGL_STEP_COUNT; i++) {
+        steps += cost.steps[i].us;
+        bytes += cost.steps[i].bytes;
+    }
+    ck_assert_double_eq_tol(steps, cost.us, cost.us * 1e-9);
+    ck_assert_double_le(bytes, cost.tape_bytes + cost.cache_bytes);
+}
+END_TEST
+
+START_TEST(reading_the_bytes_is_the_least)
+{
+    mgl_cost cost = cost_of_load(_i);
+    ck_assert_double_gt(cost.floor_us, 0);
+    ck_assert_double_ge(cost.us, cost.floor_us);
+}
+END_TEST
+
+START_TEST(the_same_numbers_every_time)
+{
+    mgl_cost a = cost_of_load(_i), b = cost_of_load(_i);
+    ck_assert_int_eq(memcmp(&a, &b, sizeof a), 0);
+}
+END_TEST
+
+START_TEST(bytes_are_those_of_the_model)
+{
+    mgl_program *program = lowered(&billion, 132);
+    mgl_cost cost = cost_of(program, &device, 2, 1000);
+    const mgl_geometry *m = &billion;
+    double heads = (double)m->heads * m->head_dim, kv = (double)m->kv_heads * m->head_dim;
+    ck_assert_double_eq(cost.steps[MGL_STEP_QKV].bytes,
+                        2.0 * m->layers * m->hidden * (heads + 2 * kv));
+    ck_assert_double_eq(cost.steps[MGL_STEP_O].bytes, 2.0 * m->layers * m->hidden * heads);
+    ck_assert_double_eq(cost.steps[MGL_STEP_GATE_UP].bytes, 4.0 * m->layers * m->hidden * m->ffn);
+    ck_assert_double_eq(cost.steps[MGL_STEP_DOWN].bytes, 2.0 * m->layers * m->hidden * m->ffn);
+    ck_assert_double_eq(cost.steps[MGL_STEP_HEAD].bytes, 2.0 * m->vocab * m->hidden);
+    ck_assert_double_eq_tol(cost.cache_bytes, 2 * 1000 * 4.0 * m->layers * kv, 1);
+    ck_assert_double_eq_tol(cost.steps[MGL_STEP_ATTEND].bytes, cost.cache_bytes, 1);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* ---- more and less --------------------------------------------------------------------------- */
+
+START_TEST(more_layers_take_longer)
+{
+    mgl_geometry m = billion;
+    double before = 0;
+    for (m.layers = 1; m.layers <= 16; m.layers *= 2) {
+        double us = us_of(&m, 132, 1, 0);
+        ck_assert_double_gt(us, before);
+        before = us;
+    }
+}
+END_TEST
+
+START_TEST(a_layer_takes_what_a_layer_takes)
+{
+    mgl_geometry m = billion;
+    m.layers = 8;
+    double eight = us_of(&m, 132, 1, 0);
+    m.layers = 12;
+    double twelve = us_of(&m, 132, 1, 0), sixteen = us_of(&billion, 132, 1, 0);
+    ck_assert_double_eq_tol(sixteen - twelve, twelve - eight, 0.02 * (twelve - eight));
+}
+END_TEST
+
+START_TEST(more_bytes_take_longer)
+{
+    mgl_geometry m = small;
+    double before = 0;
+    for (m.ffn = 512; m.ffn <= 16384; m.ffn *= 2) {
+        double us = us_of(&m, 64, 1, 0);
+        ck_assert_double_gt(us, before);
+        before = us;
+    }
+}
+END_TEST
+
+START_TEST(more_positions_take_longer)
+{
+    mgl_program *program = lowered(&billion, 132);
+    double before = cost_of(program, &device, 1, 0).us;
+    for (double context = 256; context < CAPACITY; context *= 2) {
+        double us = cost_of(program, &device, 1, context).us;
+        ck_assert_double_gt(us, before);
+        before = us;
+    }
+    mgl_program_free(program);
+}
+END_TEST
+
+/* What attention takes longer must not come back where the memory has become idle meanwhile. */
+START_TEST(a_few_more_positions_take_no_less)
+{
+    static const mgl_geometry *const shapes[] = {&small, &billion};
+    mgl_program *program = lowered(shapes[_i], 132);
+    double before = 0;
+    for (double context = 0; context < CAPACITY; context = context * 1.3 + 1) {
+        double us = cost_of(program, &device, 1, context).us;
+        ck_assert_msg(us >= before, "%g positions: %g us, fewer: %g", context, us, before);
+        before = us;
+    }
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(more_sequences_take_longer)
+{
+    mgl_program *program = lowered(&billion, 132);
+    double before = 0;
+    for (int batch = 1; batch <= SEQUENCES; batch++) {
+        double us = cost_of(program, &device, batch, 1000).us;
+        ck_assert_double_gt(us, before);
+        before = us;
+    }
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(a_launch_is_shared_by_its_tokens)
+{
+    mgl_program *program = lowered(&small, 132);
+    mgl_cost_load one = {1, 0, 1}, many = {1, 0, 100};
+    mgl_cost a, b;
+    ck_assert_int_eq(mgl_schedule_cost(program, &device, &one, &a, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_schedule_cost(program, &device, &many, &b, NULL), MGL_OK);
+    ck_assert_double_eq_tol(a.us - b.us, device.launch * 0.99, 1e-9);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(more_queues_take_less)
+{
+    double before = INFINITY;
+    for (int queues = 1; queues <= 128; queues *= 2) {
+        double us = us_of(&billion, queues, 1, 0);
+        ck_assert_msg(us < before, "%d queues: %g us, and half as many %g", queues, us, before);
+        before = us;
+    }
+}
+END_TEST
+
+/* A model of a few KB: one queue alone has next to nothing to do. */
+START_TEST(in_the_end_there_are_edges)
+{
+    double few = us_of(&tiny, 8, 1, 0), many = us_of(&tiny, 128, 1, 0);
+    mgl_program *program = lowered(&tiny, 128);
+    mgl_cost cost = cost_of(program, &device, 1, 0);
+    ck_assert_double_gt(many, 0.9 * few);
+    ck_assert_double_gt(cost.parts[MGL_COST_EDGE], cost.us / 3);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* ---- constants -------------------------------------------------------------------------------- */
+
+START_TEST(with_nothing_but_memory_it_is_the_floor)
+{
+    mgl_program *program = lowered(&billion, 128);
+    mgl_costs costs = {.bandwidth = 1000, .cache = 1e12};
+    mgl_cost cost = cost_of(program, &costs, 1, 0);
+    ck_assert_double_ge(cost.us, cost.floor_us * (1 - 1e-9));
+    ck_assert_double_le(cost.us, cost.floor_us * 1.01);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(edges_alone_are_counted)
+{
+    mgl_program *program = lowered(&small, 128);
+    mgl_costs costs = {.bandwidth = 1e12, .cache = 1e12, .flag = 1, .counter = 100};
+    /* into each layer and within it: attention has splits here, so qkv, attend, merge, o, gate/up and
+     * down; then into the head; then by a counter to the sample */
+    mgl_cost cost = cost_of(program, &costs, 1, 0);
+    ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 6 + 1 + 100, 1e-3);
+    ck_assert_double_eq_tol(cost.us, cost.parts[MGL_COST_EDGE], 1e-3);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(counters_are_edges_too)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.exchange = MGL_EXCHANGE_COUNTERS;
+    config.splits = 1;
+    mgl_program *program = lowered_with(&small, "sm_90a", 128, &config);
+    mgl_costs costs = {.bandwidth = 1e12, .cache = 1e12, .flag = 100, .counter = 1};
+    mgl_cost cost = cost_of(program, &costs, 1, 0);
+    ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 5 + 2, 1e-3);
+    mgl_program_free(program);
+}
+END_TEST
+
+static double *field_of(mgl_costs *costs, int i)
+{
+    double *const fields[] = {
+#define MGL_COST(field, h200, unit, what) &costs->field,
+#include "schedule/costs.def"
+#undef MGL_COST
+    };
+    return fields[i];
+}
+enum {
+    FIELDS = 0
+#define MGL_COST(field, h200, unit, what) +1
+#include "schedule/costs.def"
+#undef MGL_COST
+};
+
+START_TEST(a_target_has_all_costs)
+{
+    mgl_target target;
+    mgl_costs costs;
+    ck_assert_int_eq(mgl_target_parse("sm_90a:132", &target, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_target_get_costs(&target, &costs, NULL), MGL_OK);
+    ck_assert_double_gt(*field_of(&costs, _i), 0);
+}
+END_TEST
+
+START_TEST(without_costs_they_are_the_target_s)
+{
+    mgl_costs costs;
+    mgl_cost cost;
+    mgl_cost_load load = {1, 100, 32};
+    mgl_program *program = lowered(&small, 132);
+    ck_assert_int_eq(mgl_target_get_costs(&program->target, &costs, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &load, &cost, NULL), MGL_OK);
+    ck_assert_double_eq(cost.us, cost_of(program, &costs, 1, 100).us);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* Rates make it faster and all else slower, and none has no effect. By much: what is a little later may
+ * find the memory less busy. */
+START_TEST(every_cost_counts)
+{
+    static const char *const names[] = {
+#define MGL_COST(field, h200, unit, what) #field,
+#include "schedule/costs.def"
+#undef MGL_COST
+    };
+    mgl_program *program = lowered(&billion, 132);
+    mgl_costs costs = device;
+    bool rate = field_of(&costs, _i) == &costs.bandwidth || field_of(&costs, _i) == &costs.cache;
+    double before = cost_of(program, &costs, 2, 8192).us;
+    *field_of(&costs, _i) *= rate ? 0.1 : 10;
+    double after = cost_of(program, &costs, 2, 8192).us;
+    ck_assert_msg(after > before, "%s: %g us, then %g", names[_i], before, after);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* ---- extremes --------------------------------------------------------------------------------- */
+
+START_TEST(one_queue)
+{
+    mgl_program *program = lowered(&small, 1);
+    mgl_cost cost = cost_of(program, &device, 1, 0);
+    double bytes = cost.tape_bytes;
+    ck_assert_double_eq(cost.steps[MGL_STEP_DOWN].most, cost.steps[MGL_STEP_DOWN].bytes);
+    ck_assert_double_ge(cost.us, bytes / 16384 * device.page);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(more_queues_than_work)
+{
+    mgl_program *program = lowered(&tiny, 256);
+    ck_assert_double_gt(cost_of(program, &device, 1, 0).us, 0);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(an_empty_cache_is_not_read)
+{
+    mgl_program *program = lowered(&billion, 132);
+    mgl_cost cost = cost_of(program, &device, 1, 0);
+    ck_assert_double_eq(cost.cache_bytes, 0);
+    ck_assert_double_eq(cost.parts[MGL_COST_CACHE], 0);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* The tasks of a model without their weights. */
+START_TEST(tapes_without_bytes)
+{
+    mgl_program *program = lowered(&small, 16);
+    for (int q = 0; q < program->queue_count; q++)
+        program->queues[q].tape_bytes = program->queues[q].tape_pad = 0;
+    for (int t = 0; t < program->task_count; t++)
+        program->tasks[t].segments.count = 0;
+    mgl_cost cost = cost_of(program, &device, 1, 0);
+    ck_assert_double_eq(cost.tape_bytes, 0);
+    ck_assert_double_eq(cost.floor_us, 0);
+    ck_assert_double_eq(cost.parts[MGL_COST_STREAM], 0);
+    ck_assert_double_eq(cost.parts[MGL_COST_PRODUCTS], 0);
+    ck_assert_double_gt(cost.parts[MGL_COST_EDGE], 0);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* Streams of one page at a time, and of a ring that is larger than the tapes. */
+START_TEST(rings_of_any_size)
+{
+    mgl_schedule_config config;
+    double us[3];
+    const int pages[3] = {2, 8, 64};
+    for (int i = 0; i < 3; i++) {
+        mgl_schedule_config_default(&config);
+        config.page_bytes = 2048;
+        config.ring_pages = pages[i];
+        mgl_program *program = lowered_with(&small, "sm_90a", 16, &config);
+        us[i] = cost_of(program, &device, 1, 0).us;
+        mgl_program_free(program);
+    }
+    ck_assert_double_gt(us[0], us[1]);
+    ck_assert_double_ge(us[1], us[2]);
+}
+END_TEST
+
+/* ---- what is refused -------------------------------------------------------------------------- */
+
+static const struct {
+    mgl_cost_load load;
+    const char *where;
+} bad_loads[] = {{{0, 0, 1}, "batch"},     {{SEQUENCES + 1, 0, 1}, "batch"},
+                 {{1, -1, 1}, "context"},  {{1, CAPACITY, 1}, "context"},
+                 {{1, NAN, 1}, "context"}, {{1, INFINITY, 1}, "context"},
+                 {{1, 0, 0}, "tokens"}};
+enum { BAD_LOADS = sizeof bad_loads / sizeof *bad_loads };
+
+START_TEST(loads_beyond_the_program)
+{
+    mgl_program *program = lowered(&tiny, 4);
+    mgl_cost cost;
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &bad_loads[_i].load, &cost, &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, bad_loads[_i].where);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(targets_that_were_not_measured)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    mgl_program *program = lowered_with(&tiny, "cpu", 2, &config);
+    mgl_cost cost;
+    mgl_cost_load load = {1, 0, 1};
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &load, &cost, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "cpu");
+    ck_assert_int_eq(mgl_schedule_cost(program, &device, &load, &cost, &err), MGL_OK);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(tasks_that_wait_for_ever)
+{
+    mgl_program *program = lowered(&tiny, 4);
+    mgl_cost cost;
+    mgl_cost_load load = {1, 0, 1};
+    mgl_error err = {0};
+    for (int i = 0; i < program->wait_count; i++)
+        program->waits[i].threshold *= 1000;
+    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &load, &cost, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "queue 0 never comes to its task"));
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(without_memory)
+{
+    mgl_program *program = lowered(&small, 16);
+    mgl_cost cost;
+    mgl_cost_load load = {1, 100, 1};
+    mgl_alloc_fail_at(0, false);
+    ck_assert_int_eq(mgl_schedule_cost(program, &device, &load, &cost, NULL), MGL_OK);
+    uint64_t count = mgl_alloc_count();
+    ck_assert_uint_gt(count, 10);
+    for (uint64_t n = 1; n <= count; n++) {
+        mgl_alloc_fail_at(n, false);
+        mgl_status status = mgl_schedule_cost(program, &device, &load, &cost, NULL);
+        mgl_alloc_fail_at(0, false);
+        ck_assert_msg(status == MGL_NO_MEMORY, "allocation %d of %d: status %d", (int)n, (int)count,
+                      (int)status);
+    }
+    mgl_program_free(program);
+}
+END_TEST
+
+/* ---- speed ------------------------------------------------------------------------------------ */
+
+/* A search asks often. The best of three, with room for sanitizers and a busy machine. */
+START_TEST(quick_enough_for_a_search)
+{
+    mgl_program *program = lowered(&billion, 132);
+    double best = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        double start = mgl_clock_s();
+        cost_of(program, &device, 1, 8192);
+        best = fmin(best, mgl_clock_s() - start);
+    }
+    printf("1B on 132 queues: predicted in %.1f ms\n", best * 1e3);
+    ck_assert_msg(best < 0.5, "%.3f s", best);
+    mgl_program_free(program);
+}
+END_TEST
+
+static void add_tests(TCase *cases)
+{
+    tcase_add_loop_test(cases, parts_add_up, 0, LOADS);
+    tcase_add_loop_test(cases, no_part_is_negative, 0, LOADS);
+    tcase_add_loop_test(cases, steps_add_up, 0, LOADS);
+    tcase_add_loop_test(cases, reading_the_bytes_is_the_least, 0, LOADS);
+    tcase_add_loop_test(cases, the_same_numbers_every_time, 0, LOADS);
+    tcase_add_test(cases, bytes_are_those_of_the_model);
+    tcase_add_test(cases, more_layers_take_longer);
+    tcase_add_test(cases, a_layer_takes_what_a_layer_takes);
+    tcase_add_test(cases, more_bytes_take_longer);
+    tcase_add_test(cases, more_positions_take_longer);
+    tcase_add_loop_test(cases, a_few_more_positions_take_no_less, 0, 2);
+    tcase_add_test(cases, more_sequences_take_longer);
+    tcase_add_test(cases, a_launch_is_shared_by_its_tokens);
+    tcase_add_test(cases, more_queues_take_less);
+    tcase_add_test(cases, in_the_end_there_are_edges);
+    tcase_add_test(cases, with_nothing_but_memory_it_is_the_floor);
+    tcase_add_test(cases, edges_alone_are_counted);
+    tcase_add_test(cases, counters_are_edges_too);
+    tcase_add_loop_test(cases, a_target_has_all_costs, 0, FIELDS);
+    tcase_add_test(cases, without_costs_they_are_the_target_s);
+    tcase_add_loop_test(cases, every_cost_counts, 0, FIELDS);
+    tcase_add_test(cases, one_queue);
+    tcase_add_test(cases, more_queues_than_work);
+    tcase_add_test(cases, an_empty_cache_is_not_read);
+    tcase_add_test(cases, tapes_without_bytes);
+    tcase_add_test(cases, rings_of_any_size);
+    tcase_add_loop_test(cases, loads_beyond_the_program, 0, BAD_LOADS);
+    tcase_add_test(cases, targets_that_were_not_measured);
+    tcase_add_test(cases, tasks_that_wait_for_ever);
+    tcase_add_test(cases, without_memory);
+    tcase_add_test(cases, quick_enough_for_a_search);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("schedule cost");
+    TCase *cases = tcase_create("cost");
+    tcase_set_timeout(cases, 100);
+    add_tests(cases);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}

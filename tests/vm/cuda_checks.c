@@ -1,0 +1,327 @@
+#include "cuda_checks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "schedule/step.h"
+#include "vm/cuda/cuda.h"
+
+void fill_prompt(int32_t *prompt, int count, int vocab, int seed)
+{
+    for (int i = 0; i < count; i++)
+        prompt[i] =
+            (int32_t)(((unsigned)i * 7919u + (unsigned)seed * 104729u + 13u) % (unsigned)vocab);
+}
+
+/* A model on both machines. */
+struct pair {
+    mgl_graph *graph;
+    mgl_program *program, *other;
+    mgl_vm *gpu, *cpu;
+};
+
+static struct pair open_pair(mgl_graph *graph, const device_options *options)
+{
+    struct pair p = {.graph = graph, .program = device_program(graph, options)};
+    p.other = fixture_program(
+        graph, &(fixture_options){.dtype = options->dtype, .capacity = CHECK_CAPACITY});
+    p.gpu = device_vm(p.program, graph, options);
+    p.cpu = fixture_vm(p.other, graph, false);
+    return p;
+}
+
+static void close_pair(struct pair *p)
+{
+    mgl_vm_close(p->gpu);
+    mgl_vm_close(p->cpu);
+    mgl_program_free(p->program);
+    mgl_program_free(p->other);
+    mgl_graph_free(p->graph);
+}
+
+/* ---- logits ----------------------------------------------------------------------------------- */
+
+static double relative_l2(const float *a, const float *b, int n)
+{
+    double difference = 0.0, norm = 0.0;
+    for (int i = 0; i < n; i++) {
+        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        norm += (double)b[i] * (double)b[i];
+    }
+    return sqrt(difference / norm);
+}
+
+/* How far the logits after a prompt are apart. */
+static double logits_apart(const struct pair *p, const int32_t *prompt, int count)
+{
+    mgl_error err;
+    int32_t token;
+    int vocab = p->graph->geometry.vocab;
+    float *a = mgl_alloc((size_t)vocab * sizeof *a), *b = mgl_alloc((size_t)vocab * sizeof *b);
+    device_greedy(p->gpu, prompt, count, &token, 1);
+    ok(mgl_vm_get_logits(p->gpu, a, &err), err);
+    device_greedy(p->cpu, prompt, count, &token, 1);
+    ok(mgl_vm_get_logits(p->cpu, b, &err), err);
+    double apart = relative_l2(a, b, vocab);
+    mgl_free(a);
+    mgl_free(b);
+    return apart;
+}
+
+void check_logits(const mgl_geometry *geometry, const device_options *wanted, int seed,
+                  int prompt_count, int more)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    mgl_graph *graph = random_graph(geometry, 128, seed % 2, options.dtype, 11);
+    struct pair p = open_pair(graph, &options);
+    int32_t prompt[2 * CHECK_MOST], tokens[CHECK_MOST];
+    double tolerance = options.dtype == MGL_F32 ? 2e-5 : 2e-2;
+    fill_prompt(prompt, prompt_count, geometry->vocab, seed);
+    double first = logits_apart(&p, prompt, prompt_count);
+    /* the CPU's tokens as prompt, so that both machines are at the same place */
+    device_greedy(p.cpu, prompt, prompt_count, prompt + prompt_count, more);
+    double second = logits_apart(&p, prompt, prompt_count + more);
+    printf("shape %d: logits differ by %.1e after the prompt, %.1e later\n", seed, first, second);
+    ck_assert_double_le(first, tolerance);
+    ck_assert_double_le(second, tolerance);
+    if (options.dtype == MGL_F32) {
+        device_greedy(p.gpu, prompt, prompt_count, tokens, more);
+        ck_assert_mem_eq(tokens, prompt + prompt_count, (size_t)more * sizeof *tokens);
+    }
+    close_pair(&p);
+}
+
+/* ---- sampling --------------------------------------------------------------------------------- */
+
+static void sampled(mgl_vm *vm, mgl_vm_sequence *sequence, uint64_t seed, int32_t *tokens)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    sequence->seed = seed;
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = sequence, .count = 1}, &report, &err), err);
+    ck_assert_int_eq(report.produced[0], sequence->max_new);
+    memcpy(tokens, report.output[0], (size_t)sequence->max_new * sizeof *tokens);
+}
+
+static void check_draws(const struct pair *p, mgl_vm_sequence *sequence)
+{
+    int32_t a[CHECK_MOST], b[CHECK_MOST];
+    size_t bytes = (size_t)sequence->max_new * sizeof *a;
+    sampled(p->gpu, sequence, 42, a);
+    sampled(p->gpu, sequence, 42, b);
+    ck_assert_mem_eq(a, b, bytes);
+    sampled(p->cpu, sequence, 42, b);
+    ck_assert_mem_eq(a, b, bytes);
+    sampled(p->gpu, sequence, 43, b);
+    if (sequence->top_k != 1 && sequence->top_p != 0.01f)
+        ck_assert_mem_ne(a, b, bytes);
+}
+
+/* With f32 the logits are so near that a different token in a few dozen would be a bug. */
+void check_sampling(int settings, int most)
+{
+    static const struct {
+        float temperature;
+        int top_k;
+        float top_p;
+    } all[CHECK_SETTINGS] = {{1.0f, 0, 0.0f},  {0.7f, 5, 0.0f}, {1.3f, 0, 0.8f},
+                             {1.0f, 40, 0.9f}, {2.0f, 1, 0.5f}, {0.5f, 0, 0.01f}};
+    device_options options = {.dtype = MGL_F32, .capacity = CHECK_CAPACITY};
+    struct pair p = open_pair(random_graph(&odd_model, 128, false, MGL_F32, 5), &options);
+    int32_t prompt[5];
+    fill_prompt(prompt, 5, p.graph->geometry.vocab, 3);
+    for (int i = 0; i < settings; i++)
+        check_draws(&p, &(mgl_vm_sequence){.prompt = prompt,
+                                           .prompt_count = 5,
+                                           .max_new = most,
+                                           .temperature = all[i].temperature,
+                                           .top_k = all[i].top_k,
+                                           .top_p = all[i].top_p});
+    close_pair(&p);
+}
+
+/* ---- batches ---------------------------------------------------------------------------------- */
+
+enum { RAGGED = 6, SCORED = 3 /* the one of them that is scored */ };
+
+/* What came out together. */
+struct answers {
+    int32_t tokens[RAGGED][CHECK_MOST];
+    float scores[CHECK_MOST];
+};
+
+static void run_together(mgl_vm *vm, const mgl_vm_sequence *sequences, struct answers *out)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    const mgl_vm_request request = {.sequences = sequences, .count = RAGGED};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    for (int s = 0; s < RAGGED; s++) {
+        ck_assert_int_eq(report.state[s], MGL_STATE_LENGTH);
+        ck_assert_int_eq(report.produced[s], s == SCORED ? 0 : sequences[s].max_new);
+        memcpy(out->tokens[s], report.output[s], (size_t)report.produced[s] * sizeof(int32_t));
+    }
+    memcpy(out->scores, report.score[SCORED],
+           (size_t)sequences[SCORED].prompt_count * sizeof(float));
+}
+
+/* With splits, where a sum is cut depends on where the epoch starts. */
+static void check_alone(mgl_vm *vm, const mgl_vm_sequence *sequence, const int32_t *tokens,
+                        const float *scores, float tolerance)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = sequence, .count = 1}, &report, &err), err);
+    ck_assert_mem_eq(tokens, report.output[0], (size_t)report.produced[0] * sizeof(int32_t));
+    for (int i = 0; sequence->mode == MGL_VM_SCORE && i < sequence->prompt_count; i++)
+        ck_assert_float_le(fabsf(scores[i] - report.score[0][i]), tolerance);
+}
+
+void check_ragged(const mgl_geometry *geometry, const device_options *wanted, int most)
+{
+    static const int lengths[RAGGED] = {1, 30, 7, 17, 2, 55};
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    options.sequences = RAGGED;
+    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 21);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    int32_t prompts[RAGGED][CHECK_MOST];
+    mgl_vm_sequence sequences[RAGGED];
+    struct answers together;
+    for (int s = 0; s < RAGGED; s++) {
+        fill_prompt(prompts[s], lengths[s], graph->geometry.vocab, s + 1);
+        sequences[s] = (mgl_vm_sequence){.prompt = prompts[s],
+                                         .prompt_count = lengths[s],
+                                         .max_new = most - s,
+                                         .mode = s == SCORED ? MGL_VM_SCORE : 0};
+    }
+    run_together(vm, sequences, &together);
+    for (int s = 0; s < RAGGED; s++)
+        check_alone(vm, &sequences[s], together.tokens[s], together.scores,
+                    options.splits > 1 ? 5e-3f : 0.0f);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------- */
+
+void check_end_token(int most)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    device_options options = {.dtype = MGL_F32, .capacity = CHECK_CAPACITY};
+    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 8);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    int32_t prompt[3], tokens[CHECK_MOST];
+    const int32_t *end = &tokens[most / 2 - 3];
+    fill_prompt(prompt, 3, graph->geometry.vocab, 2);
+    device_greedy(vm, prompt, 3, tokens, most);
+    int first = 0;
+    while (tokens[first] != *end)
+        first++;
+    mgl_vm_sequence sequence = {
+        .prompt = prompt, .prompt_count = 3, .max_new = most, .ends = end, .end_count = 1};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ck_assert_int_eq(report.state[0], MGL_STATE_EOS);
+    ck_assert_int_eq(report.produced[0], first + 1);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+/* ---- the watchdog ----------------------------------------------------------------------------- */
+
+enum { REPLY = 24 };
+
+/* Takes away the last signal of a counter. The sample's is the epoch edge, which without any signal
+ * would not wait at all: there the first wait asks for one that does not come. */
+static void remove_signal(mgl_program *program, const char *counter)
+{
+    for (int t = program->task_count - 1; t >= 0; t--) {
+        mgl_task *task = &program->tasks[t];
+        for (int i = 0; i < task->signals.count; i++) {
+            int *signal = &program->signals[task->signals.first + i];
+            if (strcmp(program->counters[*signal].name, counter) != 0)
+                continue;
+            *signal = program->signals[task->signals.first + task->signals.count - 1];
+            task->signals.count--;
+            for (int w = 0; w < program->wait_count && !strcmp(counter, "sampled"); w++)
+                program->waits[w].threshold += program->waits[w].threshold == 0;
+            return;
+        }
+    }
+}
+
+/* A short deadline, and no validator. */
+static mgl_vm *open_unchecked(const mgl_program *program, const mgl_graph *graph)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_options open = {.kind = MGL_VM_CUDA, .unchecked = true, .deadline_ms = 500};
+    ok(mgl_vm_open(program, graph, &open, &vm, &err), err);
+    return vm;
+}
+
+/* A run that the watchdog ends in time, with these words. */
+static void check_stopped(mgl_vm *vm, const int32_t *prompt, const char *words, double most_s)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = REPLY};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    double start = mgl_clock_s();
+    ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_WATCHDOG);
+    ck_assert_double_le(mgl_clock_s() - start, most_s);
+    ck_assert_msg(strstr(err.message, words) && strstr(err.message, "queue") &&
+                      strstr(err.message, "wanted") && strstr(err.message, "seen"),
+                  "%s", err.message);
+    printf("%s: %s\n", err.where, err.message);
+}
+
+void check_deadlock(const char *counter, double most_s)
+{
+    device_options options = {.dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6};
+    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
+    mgl_program *good = device_program(graph, &options), *bad = device_program(graph, &options);
+    int32_t prompt[3], tokens[REPLY], again[REPLY];
+    fill_prompt(prompt, 3, graph->geometry.vocab, 1);
+    remove_signal(bad, counter);
+    mgl_vm *vm = open_unchecked(bad, graph);
+    for (int i = 0; i < 2; i++)
+        check_stopped(vm, prompt, counter, most_s);
+    mgl_vm_close(vm);
+    vm = device_vm(good, graph, &options);
+    device_greedy(vm, prompt, 3, tokens, REPLY);
+    device_greedy(vm, prompt, 3, again, REPLY);
+    ck_assert_mem_eq(tokens, again, sizeof tokens);
+    mgl_vm_close(vm);
+    mgl_program_free(good);
+    mgl_program_free(bad);
+    mgl_graph_free(graph);
+}
+
+void check_missing_words(double most_s)
+{
+    device_options options = {
+        .dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6, .exchange = MGL_EXCHANGE_FLAGS};
+    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
+    mgl_program *bad = device_program(graph, &options);
+    int32_t prompt[3];
+    fill_prompt(prompt, 3, graph->geometry.vocab, 1);
+    int task = bad->task_count - 1;
+    while (bad->tasks[task].op != MGL_OP_LINEAR_ADD)
+        task--;
+    bad->tasks[task].out.count = 1; /* the copy of the last layer's output is left out */
+    mgl_vm *vm = open_unchecked(bad, graph);
+    check_stopped(vm, prompt, "words of x to be written", most_s);
+    mgl_vm_close(vm);
+    mgl_program_free(bad);
+    mgl_graph_free(graph);
+}

@@ -1,0 +1,39 @@
+/*
+ * What is checked of the CUDA machine on a GPU (test_cuda_run.c) and, with shorter replies, in the
+ * emulator (tests/emulator). Each opens machines for a random model, runs them and closes them.
+ */
+#ifndef MGL_TESTS_VM_CUDA_CHECKS_H
+#define MGL_TESTS_VM_CUDA_CHECKS_H
+
+#include "cuda_support.h"
+
+enum { CHECK_CAPACITY = 96, CHECK_MOST = 64 /* tokens of a prompt, and of a reply */ };
+
+/* A prompt of `count` ids below `vocab`, others for each seed. */
+void fill_prompt(int32_t *prompt, int count, int vocab, int seed);
+
+/* The logits after `prompt_count` tokens, and after `more` greedy ones behind them, are those of the CPU
+ * machine; in f32 the tokens too. `seed`: of the prompt; an odd one ties the model's embeddings. */
+void check_logits(const mgl_geometry *geometry, const device_options *options, int seed,
+                  int prompt_count, int more);
+
+/* The same seed gives the same tokens, another seed others, and both machines draw alike, in `most`
+ * tokens of each of the first `settings` of CHECK_SETTINGS. */
+enum { CHECK_SETTINGS = 6 };
+void check_sampling(int settings, int most);
+
+/* Sequences of different lengths in one launch, generated and scored: each as if it were alone. With f32
+ * or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
+void check_ragged(const mgl_geometry *geometry, const device_options *options, int most);
+
+/* A reply of `most` tokens ends with an end token that comes in it. */
+void check_end_token(int most);
+
+/* A program that lacks the last signal of that counter, launched past the validator: ends within `most_s`
+ * seconds, says who waited for what, and the process goes on. */
+void check_deadlock(const char *counter, double most_s);
+
+/* A program with flags, and words that nobody writes: the same. */
+void check_missing_words(double most_s);
+
+#endif

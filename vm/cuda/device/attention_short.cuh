@@ -1,0 +1,492 @@
+/*
+ * Attention by tensor cores where an epoch has several rows: of a row with few positions, a warp does a pass
+ * by itself, so that the rows of a batch are worked on at once, and their inputs are all waited for at once.
+ *
+ * Tiles, operands and sums are those of attention_tiles.cuh, but warps share nothing: a lane waits for just
+ * those elements of q, k and v that it has in the operands, for which their partners in the rotation must be
+ * its own as well. Where the block has a batch a warp and merges what they leave, the warp scores one batch
+ * after the other, then adds them up in the same order: the bits are the same.
+ *
+ * Rows of one sequence look at those before them: where there are such, every row's keys and values are in the
+ * cache first, behind the only barrier.
+ */
+#ifndef MGL_DEVICE_ATTENTION_SHORT_CUH
+#define MGL_DEVICE_ATTENTION_SHORT_CUH
+
+#include "vm/cuda/device/attention_tiles.cuh"
+
+enum {
+    PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
+    SHORT_BATCHES = FOLD,         /* of a row, at the most: so many the block merges at once */
+    /* a kernel for one sequence does without: its prompts' rows are few, and registers are scarce */
+    SHORT = MGL_SEQUENCES > 1 && TILED &&HALF_DIM % 32 == 0 &&
+            MGL_WARPS *SHORT_BATCHES *TILES * 64 <= PARTIALS,
+    EARLY_KEYS = HEAD_DIM <= 64 /* the first ones fit the registers beside what is waited for */
+};
+
+/* ---- the row's own vectors -------------------------------------------------------------------- */
+
+/* Eight elements in f32, as they come. */
+struct octet {
+    uint4 first, second;
+};
+
+/* N octets of a lane, `STEP` elements from one to the next. */
+template <int N, int STEP> struct octets {
+    const u8 *at;
+    octet x[N];
+};
+
+typedef octets<2 * PAIRS, 32> key_octets; /* dimensions 32 c + 8 (l % 4), ... of q or k */
+typedef octets<VALUE_CHUNKS, 64> value_octets;
+
+template <int N, int STEP>
+static __device__ __forceinline__ void load_octets(octets<N, STEP> &o, const u8 *at, u64 policy)
+{
+    o.at = at;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        o.x[i].first = load_words(at + i * STEP * 4, policy);
+        o.x[i].second = load_words(at + i * STEP * 4 + 16, policy);
+    }
+}
+
+/* Asks again for what is not written; whether all was. */
+template <int N, int STEP>
+static __device__ __forceinline__ bool look_again(octets<N, STEP> &o, u64 policy)
+{
+    bool written = true;
+#pragma unroll
+    for (int i = 0; i < 2 * N; i++) {
+        uint4 &words = i % 2 ? o.x[i / 2].second : o.x[i / 2].first;
+        if (!is_written(words)) {
+            words = load_words(o.at + i / 2 * STEP * 4 + i % 2 * 16, policy);
+            written = false;
+        }
+    }
+    return written;
+}
+
+static __device__ __forceinline__ void unpack_octet(const octet &o, float *to)
+{
+    format<DTYPE_F32>::unpack(o.first, to);
+    format<DTYPE_F32>::unpack(o.second, to + 4);
+}
+
+static __device__ __forceinline__ uint4 pack_octet(const float *x)
+{
+    uint2 low = pack_quad(x), high = pack_quad(x + 4);
+    return make_uint4(low.x, low.y, high.x, high.y);
+}
+
+/* A row's own key and value. */
+struct own_octets {
+    key_octets k;
+    value_octets v;
+};
+
+static __device__ __forceinline__ void load_own(const tile_lane &l, int r, own_octets &own_row,
+                                                u64 policy)
+{
+    const attention &a = own().att;
+    load_octets(own_row.k, element_of(a.k_new, r, l.d_key), policy);
+    load_octets(own_row.v, element_of(a.v_new, r, l.d_value), policy);
+}
+
+/* Cosines and sines of a lane's dimensions of chunks c and c + PAIRS. */
+struct lane_rope {
+    float4 cosine[2], sine[2];
+};
+
+static __device__ __forceinline__ const float *rope_row(int r)
+{
+    const attention &a = own().att;
+    return a.rope + own().table[r * MGL_TABLE_WORDS + MGL_TABLE_POSITION] * a.rope_stride;
+}
+
+/* Brings the row's cosines and sines near, so that they need no registers while q is waited for. */
+static __device__ __forceinline__ void touch_rope(const machine &m, int r)
+{
+    uint4 unused;
+    load_vector(&unused, (const u8 *)(rope_row(r) + m.lane % (HEAD_DIM / 4) * 4));
+}
+
+static __device__ __forceinline__ lane_rope load_rope(const tile_lane &l, int r, int c)
+{
+    const float *at = rope_row(r) + c * 32 + l.d_key;
+    lane_rope rope;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        rope.cosine[i] = *(const float4 *)(at + i * 4);
+        rope.sine[i] = *(const float4 *)(at + HALF_DIM + i * 4);
+    }
+    return rope;
+}
+
+/* Chunks c and c + PAIRS of q or k. */
+static __device__ __forceinline__ void rotate_chunks(const key_octets &o, int c,
+                                                     const lane_rope &rope, float *x, float *y)
+{
+    unpack_octet(o.x[c], x);
+    unpack_octet(o.x[c + PAIRS], y);
+    rotate_four(rope.cosine[0], rope.sine[0], x, y);
+    rotate_four(rope.cosine[1], rope.sine[1], x + 4, y + 4);
+}
+
+/* The row's key and value as in the cache: the lane's dimensions. */
+struct own_words {
+    uint4 key[2 * PAIRS], value[VALUE_CHUNKS];
+};
+
+static __device__ __forceinline__ void make_key(const own_octets &from, const lane_rope &rope,
+                                                int c, own_words &to)
+{
+    float x[8], y[8];
+    rotate_chunks(from.k, c, rope, x, y);
+    to.key[c] = pack_octet(x);
+    to.key[c + PAIRS] = pack_octet(y);
+}
+
+static __device__ __forceinline__ void make_value(const own_octets &from, own_words &to)
+{
+    float x[8];
+#pragma unroll
+    for (int c = 0; c < VALUE_CHUNKS; c++) {
+        unpack_octet(from.v.x[c], x);
+        to.value[c] = pack_octet(x);
+    }
+}
+
+/* The lane's part of the q operand: its column is l / 4. */
+static __device__ __forceinline__ uint4 query_words(const float *x, bool rest)
+{
+    const query_quad low = query_of(x), high = query_of(x + 4);
+    return rest ? make_uint4(low.rest.x, low.rest.y, high.rest.x, high.rest.y)
+                : make_uint4(low.words.x, low.words.y, high.words.x, high.words.y);
+}
+
+static __device__ __forceinline__ void make_query(const machine &m, int heads,
+                                                  const key_octets &from, const lane_rope &rope,
+                                                  int c, uint4 *to)
+{
+    const bool rest = m.lane / 4 % 2;
+    float x[8], y[8];
+    rotate_chunks(from, c, rope, x, y);
+    to[c] = to[c + PAIRS] = make_uint4(0, 0, 0, 0);
+    if (m.lane / 8 < heads) {
+        to[c] = query_words(x, rest);
+        to[c + PAIRS] = query_words(y, rest);
+    }
+}
+
+/* The row's key and value into the cache: each 16 bytes by the first lane that has them. */
+static __device__ __forceinline__ void append_own(const tile_lane &l, int position,
+                                                  const own_words &own_row)
+{
+    if (l.key == 0)
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            *(uint4 *)((u8 *)l.keys + (long long)position * ROW_BYTES + c * 64) = own_row.key[c];
+    if (l.value == 0)
+#pragma unroll
+        for (int c = 0; c < VALUE_CHUNKS; c++)
+            *(uint4 *)((u8 *)l.values + (long long)position * ROW_BYTES + c * 128) =
+                own_row.value[c];
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+/* Waits for q, if it is wanted, and for the row's key and value if the task appends. `missed`: 0, or 1 + the
+ * operand that a wait has given up for, which is reported when all is done, since a call costs registers. */
+template <bool QUERY>
+static __device__ __forceinline__ void await_octets(const machine &m, key_octets &q,
+                                                    own_octets &own_row, u64 policy, int &missed)
+{
+    const attention &a = own().att;
+    u64 since = 0;
+    for (u32 n = 1; !missed; n++) {
+        bool query = !QUERY || !a.q.flag || look_again(q, policy);
+        bool key = !a.now || !a.k_new.flag || look_again(own_row.k, policy);
+        bool value = !a.now || !a.v_new.flag || look_again(own_row.v, policy);
+        if (query && key && value)
+            break;
+        if (is_late(m, n, &since))
+            missed = !query ? 1 : !key ? 2 : 3;
+    }
+    __syncwarp();
+}
+
+static __device__ __forceinline__ void report_missed(const machine &m, int missed)
+{
+    const u64 long_ago = 1;
+    if (missed)
+        look_at_clock(m.launch, long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
+                      (u32)missed - 1, 1, 0);
+}
+
+/* ---- one pass --------------------------------------------------------------------------------- */
+
+/* A warp's pass: positions are numbered from its first one on. The row's own is the last where the task
+ * appends; those before it are in the cache when the pass begins. */
+struct short_pass {
+    int row, head, heads;
+    int count;  /* positions */
+    int stored; /* that are in the cache */
+    tile_lane l;
+};
+
+static __device__ __forceinline__ short_pass short_pass_at(const machine &m, int item)
+{
+    const tile_pass p = pass_at(item);
+    const positions at = positions_of(m, p.row);
+    short_pass s = {p.row, p.head, p.heads, at.end - at.lo, at.end - at.lo - own().att.now, {}};
+    s.l = lane_of(m, own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE]);
+    s.l.keys += (long long)at.lo * ROW_BYTES;
+    s.l.values += (long long)at.lo * ROW_BYTES;
+    return s;
+}
+
+/* The row's own key, if it is number `number` of the batch; */
+static __device__ __forceinline__ void take_key(const tile_lane &l, const own_words &own_row,
+                                                int number, tile_batch &b)
+{
+#pragma unroll
+    for (int i = 0; i < KEYS; i++) {
+        const tile_vector v = key_vector(i);
+        if (v.position == number - l.key)
+            key_of(b, v) = own_row.key[v.chunk];
+    }
+}
+
+/* and its value. */
+static __device__ __forceinline__ void take_value(const tile_lane &l, const own_words &own_row,
+                                                  int number, tile_batch &b)
+{
+#pragma unroll
+    for (int i = 0; i < VALUES; i++) {
+        const tile_vector v = value_vector(i);
+        if (v.position == number - l.value)
+            value_of(b, v) = own_row.value[v.chunk];
+    }
+}
+
+/* Where a lane leaves its scores of batch u, for itself: an index into registers would cost more. */
+static __device__ __forceinline__ float (*left_scores(const machine &m, int u))[2]
+{
+    return (float(*)[2])(own().partial + ((m.warp * SHORT_BATCHES + u) * 32 + m.lane) * 2 * TILES);
+}
+
+/* Scores of all batches; the head's largest. The keys of the first are asked for. */
+static __device__ __forceinline__ float score_batches(const machine &m, const short_pass &s,
+                                                      const uint4 *q, const own_words &own_row,
+                                                      tile_batch &b)
+{
+    float top = -INFINITY;
+#pragma unroll 1
+    for (int from = 0; from < s.count; from += BATCH) {
+        float scores[TILES][2];
+        if (own().att.now)
+            take_key(s.l, own_row, s.stored - from, b);
+        tile_products sums = {};
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            add_products(b, c, q[c], sums);
+        load_keys(s.l, from + BATCH, s.stored, b);
+        scores_of(sums, s.count - from - s.l.key, scores);
+        top = largest(top, scores);
+#pragma unroll
+        for (int t = 0; t < TILES; t++)
+            *(float2 *)left_scores(m, from / BATCH)[t] = make_float2(scores[t][0], scores[t][1]);
+    }
+    return top;
+}
+
+/* Adds a batch's result, `weight` being what it weighs. */
+static __device__ __forceinline__ void add_result(const tile_result &part, float weight,
+                                                  tile_result &total)
+{
+    total.sum = fmaf(part.sum, weight, total.sum);
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) {
+        total.value[i].x = fmaf(part.value[i].x, weight, total.value[i].x);
+        total.value[i].y = fmaf(part.value[i].y, weight, total.value[i].y);
+    }
+}
+
+/* The result of the batch's values. */
+static __device__ __forceinline__ tile_result weigh_batch(float (*scores)[2], tile_batch &b)
+{
+    tile_state state = empty_state();
+    u32 weights[TILES][2];
+    weigh(state, largest(-INFINITY, scores), scores, weights);
+#pragma unroll
+    for (int t = 0; t < TILES; t++)
+        add_tile(state, b.values[t], weights[t]);
+    return result_of(state);
+}
+
+/* The result of all batches, `top` being the largest score. The values of the first are asked for; those of the
+ * next are while a batch is worked on. */
+static __device__ __forceinline__ tile_result add_batches(const machine &m, const short_pass &s,
+                                                          float top, const own_words &own_row,
+                                                          tile_batch &b)
+{
+    tile_result total = result_of(empty_state());
+    tile_batch next;
+#pragma unroll 1
+    for (int from = 0; from < s.count; from += BATCH) {
+        float scores[TILES][2];
+        load_values(s.l, from + BATCH, s.stored, next);
+        if (own().att.now)
+            take_value(s.l, own_row, s.stored - from, b);
+#pragma unroll
+        for (int t = 0; t < TILES; t++) {
+            float2 two = *(const float2 *)left_scores(m, from / BATCH)[t];
+            scores[t][0] = two.x;
+            scores[t][1] = two.y;
+        }
+        const tile_result part = weigh_batch(scores, b);
+        if (s.count <= BATCH)
+            return part;
+        add_result(part, power_of_2(part.max - top), total);
+#pragma unroll
+        for (int i = 0; i < VALUES; i++)
+            value_of(b, value_vector(i)) = value_of(next, value_vector(i));
+    }
+    total.max = top;
+    return total;
+}
+
+/* Brings the first batch near, as far as it does not come into registers yet. */
+static __device__ __forceinline__ void touch_batch(const machine &m, const short_pass &s)
+{
+    static_assert(!SHORT || BATCH * ROW_BYTES == 32 * 128, "a line a lane");
+    const long long offset = m.lane * 128;
+    uint4 unused;
+    if (offset >= s.stored * ROW_BYTES)
+        return;
+    if (!EARLY_KEYS)
+        load_vector(&unused, s.l.keys - (s.l.key * ROW_BYTES + s.l.d_key * 2) + offset);
+    load_vector(&unused, s.l.values - (s.l.value * ROW_BYTES + s.l.d_value * 2) + offset);
+}
+
+/* Further batches than the first into L2, while the row's own vectors are waited for. */
+static __device__ __forceinline__ void prefetch_rest(const machine &m, const short_pass &s)
+{
+    const int bytes = (s.stored - BATCH) * ROW_BYTES;
+    if (m.lane == 0 && bytes > 0) {
+        prefetch_vectors(s.l.keys + BATCH * ROW_BYTES, bytes);
+        prefetch_vectors(s.l.values + BATCH * ROW_BYTES, bytes);
+    }
+}
+
+/* Asks for what the pass begins with, and waits; then q as operand, and the row's own key and value. */
+static __device__ __forceinline__ void begin_short(const machine &m, const short_pass &s, uint4 *q,
+                                                   own_words &own_row, tile_batch &b, int &missed)
+{
+    const attention &a = own().att;
+    const u64 policy = keep_policy();
+    key_octets query;
+    own_octets raw = {};
+    int head = s.head + min(m.lane / 8, s.heads - 1);
+    load_octets(query, element_of(a.q, s.row, head * HEAD_DIM + s.l.d_key), policy);
+    if (a.now)
+        load_own(s.l, s.row, raw, policy);
+    if (EARLY_KEYS)
+        load_keys(s.l, 0, s.stored, b);
+    touch_rope(m, s.row);
+    touch_batch(m, s);
+    prefetch_rest(m, s);
+    await_octets<true>(m, query, raw, policy, missed);
+#if MGL_TRACE
+    if (m.tid == 0)
+        own().input = time_ns();
+#endif
+#pragma unroll
+    for (int c = 0; c < PAIRS; c++) {
+        const lane_rope rope = load_rope(s.l, s.row, c);
+        make_query(m, s.heads, query, rope, c, q);
+        make_key(raw, rope, c, own_row);
+    }
+    make_value(raw, own_row);
+    if (!EARLY_KEYS)
+        load_keys(s.l, 0, s.stored, b);
+}
+
+/* `appended`: the row's key and value are in the cache already. */
+static __device__ __forceinline__ void attend_short_pass(const machine &m, int item, bool appended,
+                                                         int &missed)
+{
+    const short_pass s = short_pass_at(m, item);
+    uint4 q[2 * PAIRS];
+    own_words own_row;
+    tile_batch b;
+    begin_short(m, s, q, own_row, b, missed);
+    if (own().att.now && s.head == 0 && !appended)
+        append_own(s.l, s.stored, own_row);
+    const float top = score_batches(m, s, q, own_row, b);
+    load_values(s.l, 0, s.stored, b);
+    store_alone(m, pass_at(item), add_batches(m, s, top, own_row, b), keep_policy());
+}
+
+/* ---- all rows --------------------------------------------------------------------------------- */
+
+/* Bit r: whether lane r asks for it. */
+static __device__ __forceinline__ u32 rows_that(const machine &m, bool wanted)
+{
+    return __ballot_sync(0xFFFFFFFFu, m.lane < rows_of(m) && wanted);
+}
+
+/* Whether q, k and v can be loaded by octets. */
+static __device__ __forceinline__ bool has_octets(const view &v)
+{
+    return v.dtype == DTYPE_F32 && is_aligned(v);
+}
+
+/* Keys and values of the warp's rows of the mask, for the rows behind them. */
+static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, int &missed)
+{
+    const u64 policy = keep_policy();
+    for (int r = m.warp; r < rows_of(m); r += MGL_WARPS) {
+        if (!(rows >> r & 1))
+            continue;
+        const short_pass s = short_pass_at(m, r * PASSES);
+        key_octets none;
+        own_octets raw;
+        own_words own_row;
+        load_own(s.l, r, raw, policy);
+        touch_rope(m, r);
+        await_octets<false>(m, none, raw, policy, missed);
+#pragma unroll
+        for (int c = 0; c < PAIRS; c++)
+            make_key(raw, load_rope(s.l, r, c), c, own_row);
+        make_value(raw, own_row);
+        append_own(s.l, s.stored, own_row);
+    }
+    consumer_barrier();
+}
+
+/* Rows that are short, all heads of the q region. The mask of those that are left. */
+static __device__ __forceinline__ u32 attend_short(const machine &m)
+{
+    const attention &a = own().att;
+    const u32 all = rows_that(m, true);
+    if (!has_octets(a.q) || (a.now && !(has_octets(a.k_new) && has_octets(a.v_new))))
+        return all;
+    const int r = min(m.lane, rows_of(m) - 1);
+    const positions at = positions_of(m, r);
+    const u32 rows = rows_that(m, at.end - at.lo <= SHORT_BATCHES * BATCH);
+    const bool prompts = a.now && rows_that(m, at.hi < at.last);
+    int missed = 0;
+    if (prompts)
+        append_rows(m, rows, missed);
+    for (int item = m.warp; item < rows_of(m) * PASSES; item += MGL_WARPS)
+        if (rows >> item / PASSES & 1)
+            attend_short_pass(m, item, prompts, missed);
+    report_missed(m, missed);
+    if (rows != all)
+        consumer_barrier(); /* the others use the same shared memory */
+    return all & ~rows;
+}
+
+#endif
