@@ -70,18 +70,6 @@ static __device__ __forceinline__ long long cache_index(const cache_view &cache,
     return s * cache.sequence + (long long)p * cache.position;
 }
 
-/* Two neighbouring floats of a partial. */
-static __device__ __forceinline__ void store_part(const mgl_device_operand &part, float *at,
-                                                  float first, float second, u64 policy)
-{
-    if (part.flag) {
-        store_two_words(at, flag_bits(first), flag_bits(second), policy);
-    } else {
-        at[0] = first;
-        at[1] = second;
-    }
-}
-
 /* Whether a wait has to give up at its poll number n, from 1 on, by the clock and by others: then it reports
  * with look_at_clock. Apart from that, since a call costs the registers that it may use. */
 static __device__ __forceinline__ bool is_late(const machine &m, u32 n, u64 *since)
