@@ -42,10 +42,10 @@ template <int KB> struct way {
 
 /* This warp's run of the only row: polls all of a lane's words until they are written, and stages them;
  * the sum of their squares, of this lane. WIDE: the input is f32. The norm's weights are on their way before the
- * first look, and before() does what needs no input. */
-template <int KB, bool WIDE, class BEFORE>
+ * first look, and while that is on its own, meanwhile() does what needs no input. */
+template <int KB, bool WIDE, class MEANWHILE>
 static __device__ __forceinline__ float gather_few(machine &m, const input &in,
-                                                   const BEFORE &before)
+                                                   const MEANWHILE &meanwhile)
 {
     constexpr int N = way<KB>::CHUNKS, RUN = way<KB>::RUN, BYTES = WIDE ? 32 : 16;
     const int first = m.warp * RUN * 4 + m.lane, end = min((m.warp + 1) * RUN * 4, in.columns / 8);
@@ -64,16 +64,12 @@ static __device__ __forceinline__ float gather_few(machine &m, const input &in,
             g[at + 1] = ((const float4 *)in.g)[(first + 32 * i) * 2 + 1];
         }
         raw[i] = more[WIDE ? i : 0] = make_uint4(0, 0, 0, 0);
-    }
-    before();
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        const bool real = first + 32 * i < end;
         if (real)
             raw[i] = load_words(from + 32 * i * BYTES, policy);
         if (WIDE && real)
             more[WIDE ? i : 0] = load_words(from + 32 * i * BYTES + 16, policy);
     }
+    meanwhile();
     u64 since = 0;
     for (u32 n = 1;; n++) {
         bool missing = false;
@@ -110,12 +106,12 @@ static __device__ __forceinline__ float gather_few(machine &m, const input &in,
     return squares;
 }
 
-template <int KB, class BEFORE>
+template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_row_few(machine &m, const input &in,
-                                                       const BEFORE &before)
+                                                       const MEANWHILE &meanwhile)
 {
-    return in.x.dtype == DTYPE_F32 ? gather_few<KB, true>(m, in, before)
-                                   : gather_few<KB, false>(m, in, before);
+    return in.x.dtype == DTYPE_F32 ? gather_few<KB, true>(m, in, meanwhile)
+                                   : gather_few<KB, false>(m, in, meanwhile);
 }
 
 /* ---- products --------------------------------------------------------------------------------- */
@@ -294,16 +290,16 @@ template <int KB> static __device__ __forceinline__ void consume_few(machine &m,
     const int each = slot_groups(in.count);
     stand st;
     int groups = 0;
-    const auto before = [&] {
+    const auto meanwhile = [&] {
         st = begin_task<KB>(m, in);
         groups = segment(m, 0).groups;
         ring_see(m, page_above(m, st.block + W::GROUPS * KB));
     };
     if (in.count == 1) {
-        const float squares = gather_row_few<KB>(m, in, before);
-        st.squares = squares;
+        const float squares = gather_row_few<KB>(m, in, meanwhile);
+        st.squares = squares; /* which meanwhile() sets as well */
     } else {
-        before();
+        meanwhile();
         st.owes = false;
         gather_run(m, in);
     }
