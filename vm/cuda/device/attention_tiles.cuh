@@ -97,20 +97,10 @@ static __device__ __forceinline__ float high_half(u32 word)
     return MGL_CACHE == DTYPE_BF16 ? __uint_as_float(word & 0xFFFF0000u) : f16_float(word >> 16);
 }
 
-/* c += a b, 16 x 16 by 16 x 8. */
 static __device__ __forceinline__ void mma_tile(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
                                                 u32 b1)
 {
-    if (MGL_CACHE == DTYPE_BF16)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
-            "%7}, {%8, %9}, {%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-            "{%8, %9}, {%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    multiply_add<MGL_CACHE>(c, a0, a1, a2, a3, b0, b1);
 }
 
 /* An 8 x 8 matrix of 16-bit values, two of a row in each lane, transposed. */

@@ -167,4 +167,22 @@ static __device__ __forceinline__ void fetch_row(const machine &m, const view &v
     }
 }
 
+/* c += a b on tensor cores, 16 x 16 by 16 x 8, of bf16 or f16 with f32 sums. The PTX ISA draws
+ * under mma.m16n8k16 which lane has what. */
+template <int DTYPE>
+static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u32 a2, u32 a3,
+                                                    u32 b0, u32 b1)
+{
+    if (DTYPE == DTYPE_BF16)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
+            "%7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+            "{%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
 #endif

@@ -258,9 +258,10 @@ static __device__ __forceinline__ void prepare_turn(const machine &m, const prog
     own().task[p.turn & 1] = {(u16)m.record, (u16)m.which, task_of(m)->op, m.epoch, m.base};
 }
 
-/* Opens `go` for the consumers. */
+/* Opens `go` for the consumers; what the epilogue's lanes have written comes before it. */
 static __device__ __forceinline__ void open(progress &p)
 {
+    __syncwarp();
     if (is_first_lane()) {
 #if MGL_TRACE
         own().input = own().products = own().starved = 0;
@@ -379,7 +380,6 @@ static __device__ __forceinline__ void work(machine &m, progress &p)
         return;
     }
     if (!p.opened) {
-        __syncwarp();
         if (!p.ready && is_first_lane())
             prepare_turn(m, p);
         open(p);
