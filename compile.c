@@ -55,7 +55,8 @@ static mgl_status find_target(const char *target, mgl_target *out, mgl_error *er
 static mgl_status make_program(compilation *c, mgl_error *err)
 {
     const mgl_compile_options *o = c->options;
-    mgl_lower_request request = {.dtype = o->dtype, .config = o->config, .capacity = o->capacity};
+    mgl_lower_request request = {
+        .dtype = o->dtype, .config = o->config, .capacity = o->capacity, .sequences = o->sequences};
     mgl_target target;
     if (o->schedule)
         return mgl_schedule_read(o->schedule, &c->program, err);
@@ -81,11 +82,11 @@ static void make_kernel(compilation *c, mgl_compile_report *out)
     const char *arch = c->program->target.arch;
     if (!strcmp(arch, "cpu"))
         return;
-    if (mgl_cuda_compile(c->program, arch, false, &c->image, &err)) {
+    if (mgl_cuda_compile(c->program, arch, 0, &c->image, &err)) {
         snprintf(out->note, sizeof out->note, "no kernel in the file: %.450s", err.message);
         return;
     }
-    mgl_cuda_kernel_key(c->program, arch, false, c->key);
+    mgl_cuda_kernel_key(c->program, arch, 0, c->key);
     out->kernel = true;
     out->compile_s = c->image.compile_s;
 }
@@ -149,6 +150,7 @@ static void fill_report(const mgl_program *program, mgl_compile_report *out)
              program->target.queues);
     out->dtype = mgl_dtype_name(program->dtype);
     out->capacity = program->limits.capacity;
+    out->sequences = program->limits.sequences;
 }
 
 static mgl_status compile(compilation *c, const char *path, const char *to, mgl_compile_report *out,
@@ -157,8 +159,9 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
     const mgl_compile_options *o = c->options;
     mgl_status status =
         mgl_pipeline_check_schedule(o->schedule, o->config, o->dtype, o->capacity, err);
-    if (!status && o->schedule && o->target)
-        status = mgl_fail(err, MGL_USAGE, "schedule", "states its own target; leave out target");
+    if (!status && o->schedule && (o->target || o->sequences))
+        status = mgl_fail(err, MGL_USAGE, "schedule", "states its own %s; leave out %s",
+                          o->target ? "target" : "sequences", o->target ? "target" : "sequences");
     if (!status)
         status = mgl_import(path, &c->checkpoint, err);
     if (!status && !c->checkpoint->files)

@@ -23,6 +23,8 @@
     X(text, hidden, "--hidden", "1024,2048", 0, 0,                                                 \
       "the model made as wide, heads and ffn in proportion (its own)")                             \
     X(text, queues, "--queues", "64,132", 0, 0, "SMs that are used (all)")                         \
+    X(text, also, "--also", "ARCH", 0, 0,                                                          \
+      "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
     X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
     MGL_CLI_JSON_OPTION(X)
@@ -93,6 +95,7 @@ static mgl_status read_options(bench *b, mgl_error *err)
     mgl_bench_request *r = &b->request;
     r->device = o->device.value;
     r->knobs = o->config.value;
+    r->also = o->also.value;
     r->dtype = MGL_BF16;
     r->tokens = o->tokens.given ? (int)o->tokens.value : MGL_BENCH_TOKENS;
     r->samples = o->samples.given ? (int)o->samples.value : MGL_BENCH_SAMPLES;
@@ -200,6 +203,22 @@ static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
     mgl_json_out_close_object(out);
 }
 
+/* The second machine, beside the first. */
+static void put_also(mgl_json_out *out, const bench *b, const mgl_bench_result *result)
+{
+    if (!b->request.also) {
+        mgl_json_out_null(out, "also");
+        return;
+    }
+    mgl_json_out_object(out, "also");
+    mgl_json_out_string(out, "arch", b->request.also);
+    put_times(out, "us", &result->also);
+    mgl_json_out_real(out, "times_as_long", result->also.median / result->machine.median);
+    mgl_json_out_real(out, "logits_rel_l2", result->accuracy.also_error);
+    mgl_json_out_int(out, "tokens_agree", result->accuracy.also_agrees);
+    mgl_json_out_close_object(out);
+}
+
 static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *result)
 {
     const mgl_bench_request *r = &b->request;
@@ -225,6 +244,7 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
     put_times(out, "baseline_us", &result->baseline);
     mgl_json_out_real(out, "ratio_of_medians", result->ratio_of_medians);
     mgl_json_out_real(out, "ratio_median", result->ratio_median);
+    put_also(out, b, result);
     put_accuracy(out, &result->accuracy);
     put_clocks(out, &result->clocks);
     put_machine(out, result);
@@ -241,7 +261,7 @@ static void print_head(void)
                    "GB/s", "of peak", "baseline us", "ratio", "error");
 }
 
-static void print_row(const mgl_bench_result *result)
+static void print_row(const bench *b, const mgl_bench_result *result)
 {
     char predicted[40] = "-";
     if (result->predicted.us > 0)
@@ -255,6 +275,9 @@ static void print_row(const mgl_bench_result *result)
                    mgl_bench_rate(result->bytes, result->machine.median),
                    100 * result->stream.median / result->machine.median, result->baseline.median,
                    result->ratio_median, result->accuracy.machine_error);
+    if (b->request.also)
+        mgl_cli_printf("  %s: %.1f us a token, %.2f times as long\n", b->request.also,
+                       result->also.median, result->also.median / result->machine.median);
     mgl_cli_flush();
 }
 
@@ -277,7 +300,7 @@ static mgl_status run_row(bench *b, mgl_error *err)
     if (!b->options->json.given && b->count == 0)
         print_head();
     if (!b->options->json.given)
-        print_row(row);
+        print_row(b, row);
     b->count++;
     return MGL_OK;
 }

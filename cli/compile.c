@@ -17,6 +17,7 @@
       "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
+    X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch, at most (1)")     \
     X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(text, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
@@ -71,6 +72,7 @@ static void print_json(const char *model, const char *path, const mgl_compile_re
     mgl_json_out_string(&out, "target", report->target);
     mgl_json_out_string(&out, "dtype", report->dtype);
     mgl_json_out_int(&out, "capacity", report->capacity);
+    mgl_json_out_int(&out, "sequences", report->sequences);
     mgl_json_out_bool(&out, "kernel", report->kernel);
     mgl_json_out_string(&out, "note", report->note[0] ? report->note : NULL);
     mgl_json_out_object(&out, "timing");
@@ -89,6 +91,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .config = o->config.value,
                                .schedule = o->schedule.value,
                                .capacity = (int32_t)o->capacity.value,
+                               .sequences = (int32_t)o->sequences.value,
                                .on_progress = show_progress,
                                .user = &last};
     mgl_compile_report report;

@@ -25,15 +25,17 @@ struct bench {
     mgl_bench_case of;
     mgl_filler filler;
     mgl_vm *vm;
+    mgl_vm *also; /* the second machine, or NULL */
     mgl_baseline *baseline;
     mgl_address buffer, sum; /* of the stream */
     int32_t *first;          /* (batch) */
     int32_t *made;           /* (batch, tokens): the machine's, checked */
+    int32_t *also_made;      /* (batch, tokens): the second machine's, checked */
     int32_t *other;          /* (batch, tokens): somebody else's */
     float *logits, *wanted;  /* (vocab) */
-    double *times[3];        /* (samples) seconds: machine, baseline, stream */
+    double *times[4];        /* (samples) seconds: machine, baseline, stream, second machine */
 };
-enum { MACHINE, BASELINE, STREAM };
+enum { MACHINE, BASELINE, STREAM, ALSO, TIMED };
 
 static void tell(const struct bench *b, const char *what)
 {
@@ -61,6 +63,9 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     if (r->samples < 1 || r->samples > MGL_MAX_SAMPLES)
         return mgl_fail(err, MGL_USAGE, "samples", "%d samples; there may be 1 to %d", r->samples,
                         MGL_MAX_SAMPLES);
+    if (r->also && strncmp(r->also, "sm_", 3) != 0 && strncmp(r->also, "compute_", 8) != 0)
+        return mgl_fail(err, MGL_USAGE, r->also,
+                        "is no architecture: there are sm_90a, compute_80 and the like");
     mgl_schedule_config
         knobs; /* read to see that it can be: before there is a device to wait for */
     mgl_status status = r->knobs ? mgl_schedule_config_read(r->knobs, &knobs, err) : MGL_OK;
@@ -81,6 +86,12 @@ mgl_status mgl_bench_judge(const mgl_bench_accuracy *a, mgl_error *err)
                         "the baseline's logits are %.3g away from the f32 reference (relative L2; "
                         "at most %g is allowed): there is nothing to compare with",
                         a->baseline_error, MGL_BENCH_BASELINE_ERROR);
+    if (!(a->also_error <= MGL_BENCH_ERROR))
+        return mgl_fail(
+            err, MGL_GATE, "accuracy",
+            "the second machine's logits are %.3g away from the f32 reference (relative "
+            "L2; at most %g is allowed): nothing was timed",
+            a->also_error, MGL_BENCH_ERROR);
     return MGL_OK;
 }
 
@@ -93,13 +104,14 @@ static mgl_status allocate_host(struct bench *b, mgl_error *err)
     size_t vocab = (size_t)r->config.geometry.vocab;
     b->first = mgl_alloc_zero((size_t)r->batch, sizeof *b->first);
     b->made = mgl_alloc_zero(words, sizeof *b->made);
+    b->also_made = mgl_alloc_zero(words, sizeof *b->also_made);
     b->other = mgl_alloc_zero(words, sizeof *b->other);
     b->logits = mgl_alloc_zero(vocab, sizeof *b->logits);
     b->wanted = mgl_alloc_zero(vocab, sizeof *b->wanted);
-    for (int i = 0; i < 3; i++)
-        b->times[i] = mgl_alloc_zero(samples, sizeof **b->times);
-    if (!b->first || !b->made || !b->other || !b->logits || !b->wanted || !b->times[MACHINE] ||
-        !b->times[BASELINE] || !b->times[STREAM])
+    bool timed = true;
+    for (int i = 0; i < TIMED; i++)
+        timed = (b->times[i] = mgl_alloc_zero(samples, sizeof **b->times)) && timed;
+    if (!b->first || !b->made || !b->also_made || !b->other || !b->logits || !b->wanted || !timed)
         return mgl_fail_memory(err, vocab * sizeof *b->logits);
     /* somewhere in the vocabulary, another one for each sequence */
     for (int s = 0; s < r->batch; s++)
@@ -137,7 +149,8 @@ static mgl_status lower(struct bench *b, mgl_error *err)
                                        err);
 }
 
-static mgl_status open_vm(struct bench *b, mgl_error *err)
+/* The machine, and the second one where it is asked for. */
+static mgl_status open_vms(struct bench *b, mgl_error *err)
 {
     b->filler = (mgl_filler){&b->device, b->graph, b->request->context};
     mgl_vm_options options = {.kind = MGL_VM_CUDA,
@@ -146,9 +159,11 @@ static mgl_status open_vm(struct bench *b, mgl_error *err)
                               .fill_user = &b->filler};
     tell(b, "validating, compiling and making the machine's weights");
     mgl_status status = mgl_vm_open(b->program, b->graph, &options, &b->vm, err);
-    if (!status)
-        mgl_vm_get_facts(b->vm, &b->out->facts);
-    return status;
+    if (status)
+        return status;
+    mgl_vm_get_facts(b->vm, &b->out->facts);
+    options.arch = b->request->also;
+    return options.arch ? mgl_vm_open(b->program, b->graph, &options, &b->also, err) : MGL_OK;
 }
 
 /* The buffer of the stream: as many bytes as a token streams, filled with weights, since what bits
@@ -224,7 +239,7 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
     tell(b, "compiling the benchmark's kernels");
     status = mgl_bench_device_open(b->machine.device, &r->config.geometry, &b->device, err);
     if (!status)
-        status = open_vm(b, err);
+        status = open_vms(b, err);
     if (!status)
         status = open_case(b, err);
     if (!status)
@@ -238,6 +253,7 @@ static void close_bench(struct bench *b)
 {
     mgl_baseline_close(b->baseline);
     mgl_vm_close(b->vm);
+    mgl_vm_close(b->also);
     if (b->device.context) {
         mgl_bench_release(&b->device, b->buffer);
         mgl_bench_release(&b->device, b->sum);
@@ -248,17 +264,19 @@ static void close_bench(struct bench *b)
     mgl_graph_free(b->graph);
     mgl_free(b->first);
     mgl_free(b->made);
+    mgl_free(b->also_made);
     mgl_free(b->other);
     mgl_free(b->logits);
     mgl_free(b->wanted);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < TIMED; i++)
         mgl_free(b->times[i]);
 }
 
 /* ---- one sample of each --------------------------------------------------------------------- */
 
-/* One launch of the machine: its tokens to `tokens` (batch, tokens). */
-static mgl_status run_machine(struct bench *b, int32_t *tokens, double *seconds, mgl_error *err)
+/* One launch of a machine: its tokens to `tokens` (batch, tokens). */
+static mgl_status run_machine(struct bench *b, mgl_vm *vm, int32_t *tokens, double *seconds,
+                              mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
     mgl_vm_sequence sequences[MGL_MAX_ROWS] = {0};
@@ -267,7 +285,7 @@ static mgl_status run_machine(struct bench *b, int32_t *tokens, double *seconds,
         sequences[s] = (mgl_vm_sequence){
             .prompt = &b->first[s], .prompt_count = 1, .start = r->context, .max_new = r->tokens};
     mgl_vm_request request = {.sequences = sequences, .count = r->batch};
-    mgl_status status = mgl_vm_run(b->vm, &request, &report, err);
+    mgl_status status = mgl_vm_run(vm, &request, &report, err);
     if (status)
         return status;
     for (int s = 0; s < r->batch; s++) {
@@ -304,7 +322,25 @@ static int count_equal(const int32_t *a, const int32_t *b, int count)
     return equal;
 }
 
-/* What machine and baseline make, against the reference fed with the machine's tokens. */
+/* What a machine makes, to `made`, against the reference fed with its tokens. */
+static mgl_status check_machine(struct bench *b, mgl_vm *vm, int32_t *made, double *error,
+                                int *agrees, mgl_error *err)
+{
+    double seconds;
+    mgl_status status = run_machine(b, vm, made, &seconds, err);
+    if (!status)
+        status = mgl_reference_run(&b->device, &b->of, made, b->other, b->wanted, err);
+    if (!status)
+        status = mgl_vm_get_logits(vm, b->logits, err);
+    if (status)
+        return status;
+    *error =
+        mgl_reference_distance(b->logits, b->wanted, (size_t)b->request->config.geometry.vocab);
+    *agrees = count_equal(made, b->other, b->out->accuracy.tokens);
+    return MGL_OK;
+}
+
+/* The machines, and the baseline fed with the first one's tokens, as the reference then is. */
 static mgl_status check_accuracy(struct bench *b, mgl_error *err)
 {
     mgl_bench_accuracy *a = &b->out->accuracy;
@@ -312,15 +348,13 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
     double seconds;
     tell(b, "comparing with the f32 reference");
     a->tokens = b->request->batch * b->request->tokens;
-    mgl_status status = run_machine(b, b->made, &seconds, err);
+    mgl_status status =
+        b->also ? check_machine(b, b->also, b->also_made, &a->also_error, &a->also_agrees, err)
+                : MGL_OK;
     if (!status)
-        status = mgl_reference_run(&b->device, &b->of, b->made, b->other, b->wanted, err);
-    if (!status)
-        status = mgl_vm_get_logits(b->vm, b->logits, err);
+        status = check_machine(b, b->vm, b->made, &a->machine_error, &a->machine_agrees, err);
     if (status)
         return status;
-    a->machine_error = mgl_reference_distance(b->logits, b->wanted, vocab);
-    a->machine_agrees = count_equal(b->made, b->other, a->tokens);
     status = mgl_baseline_run(b->baseline, b->made, b->other, &seconds, err);
     if (!status)
         status = mgl_baseline_get_logits(b->baseline, b->request->batch - 1, b->logits, err);
@@ -333,20 +367,30 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
 
 /* ---- the samples ---------------------------------------------------------------------------- */
 
+/* A launch of a machine that makes the same tokens again. */
+static mgl_status repeat(struct bench *b, mgl_vm *vm, const int32_t *made, double *seconds,
+                         mgl_error *err)
+{
+    mgl_status status = run_machine(b, vm, b->other, seconds, err);
+    size_t bytes = (size_t)b->out->accuracy.tokens * sizeof *made;
+    if (!status && memcmp(b->other, made, bytes) != 0)
+        status = mgl_fail(err, MGL_GATE, "machine", "two launches made different tokens");
+    return status;
+}
+
 /* One of each, in turn; `sample` negative: a warm-up. */
 static mgl_status take_sample(struct bench *b, int sample, mgl_error *err)
 {
-    double seconds[3] = {0};
-    mgl_status status = run_machine(b, b->other, &seconds[MACHINE], err);
-    size_t bytes = (size_t)b->out->accuracy.tokens * sizeof *b->made;
-    if (!status && memcmp(b->other, b->made, bytes) != 0)
-        status = mgl_fail(err, MGL_GATE, "machine", "two launches made different tokens");
+    double seconds[TIMED] = {0};
+    mgl_status status = repeat(b, b->vm, b->made, &seconds[MACHINE], err);
     mgl_clocks_look(&b->out->clocks);
+    if (!status && b->also)
+        status = repeat(b, b->also, b->also_made, &seconds[ALSO], err);
     if (!status)
         status = mgl_baseline_run(b->baseline, NULL, b->other, &seconds[BASELINE], err);
     if (!status)
         status = run_stream(b, &seconds[STREAM], err);
-    for (int i = 0; i < 3 && sample >= 0; i++)
+    for (int i = 0; i < TIMED && sample >= 0; i++)
         b->times[i][sample] = seconds[i];
     return status;
 }
@@ -368,6 +412,7 @@ static void fill_result(struct bench *b)
     out->machine = summarize(b->times[MACHINE], samples, tokens);
     out->baseline = summarize(b->times[BASELINE], samples, tokens);
     out->stream = summarize(b->times[STREAM], samples, 1);
+    out->also = summarize(b->times[ALSO], samples, tokens);
     out->ratio_of_medians = out->baseline.median / out->machine.median;
     for (int i = 0; i < samples; i++)
         b->times[STREAM][i] = b->times[BASELINE][i] / b->times[MACHINE][i];

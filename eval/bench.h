@@ -4,7 +4,8 @@
  *
  * Weights are random, of the model's shape, made on the device. A case with context c starts with c
  * positions in the KV cache of every sequence; then each makes `tokens` tokens, in one launch of the
- * machine, or one graph launch a token of the baseline. Before anything is timed, what both make is
+ * machine, or one graph launch a token of the baseline. A second machine, of the same program compiled for
+ * another architecture, may take its turn with them. Before anything is timed, what both make is
  * compared with an f32 reference on the device, fed with the machine's tokens; every timed sample must
  * make the same tokens again.
  */
@@ -27,13 +28,15 @@ typedef struct mgl_bench_request {
     mgl_config config;  /* of the model */
     const char *device; /* "cuda", "cuda:1"; NULL: "cuda" */
     const char *knobs;  /* path of a ScheduleConfig, or NULL */
-    mgl_dtype dtype;    /* of weights and cache: MGL_BF16 */
-    int batch;          /* sequences */
-    int context;        /* positions of each in the cache before */
-    int queues;         /* of the program; 0: as many as the device has */
-    int tokens;         /* that each makes a sample */
-    int samples;        /* of each, at most MGL_MAX_SAMPLES */
-    uint64_t seed;      /* of the weights */
+    const char
+        *also; /* architecture of the second machine: "compute_80" copies by cp.async; or NULL */
+    mgl_dtype dtype; /* of weights and cache: MGL_BF16 */
+    int batch;       /* sequences */
+    int context;     /* positions of each in the cache before */
+    int queues;      /* of the program; 0: as many as the device has */
+    int tokens;      /* that each makes a sample */
+    int samples;     /* of each, at most MGL_MAX_SAMPLES */
+    uint64_t seed;   /* of the weights */
 } mgl_bench_request;
 
 /* Microseconds a token (of all sequences together), over the samples. */
@@ -46,6 +49,8 @@ typedef struct mgl_bench_accuracy {
     int tokens;                           /* that were compared */
     int machine_agrees,
         baseline_agrees; /* of these, the reference's choice; the machine's choice */
+    double also_error;   /* of the second machine, against the reference fed with its own tokens */
+    int also_agrees;
 } mgl_bench_accuracy;
 
 typedef struct mgl_bench_result {
@@ -56,8 +61,9 @@ typedef struct mgl_bench_result {
     int queues;    /* of the program */
     int positions; /* capacity of its cache */
     mgl_bench_times machine, baseline, stream;
-    mgl_cost predicted; /* of the machine, before it was measured; us = 0: costs are not known */
-    double bytes;       /* that a token streams: matrices once, the cache at its mean length */
+    mgl_bench_times also; /* of the second machine; 0 without one */
+    mgl_cost predicted;   /* of the machine, before it was measured; us = 0: costs are not known */
+    double bytes;         /* that a token streams: matrices once, the cache at its mean length */
     double ratio_of_medians; /* baseline / machine */
     double ratio_median;     /* median of the samples' own ratios */
     mgl_bench_accuracy accuracy;

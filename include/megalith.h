@@ -219,6 +219,7 @@ typedef struct mgl_compile_options {
     const char *config;   /* likewise */
     const char *schedule; /* likewise; it states the target too */
     int32_t capacity;     /* KV positions; 0: min(4,096, max_position_embeddings) */
+    int32_t sequences;    /* replies of a launch, at most 16; 0: 1 */
     mgl_progress_fn *on_progress; /* of the weights, in bytes; may be NULL */
     void *user;                   /* for on_progress */
 } mgl_compile_options;
@@ -228,6 +229,7 @@ typedef struct mgl_compile_report {
     char target[32];   /* "sm_90a:132" */
     const char *dtype; /* static storage */
     int32_t capacity;  /* KV positions */
+    int32_t sequences; /* replies of a launch */
     uint64_t bytes;    /* of the file */
     bool kernel;       /* it holds the kernel of its target */
     char note[512];    /* why it does not, where it should; "" otherwise */

@@ -187,38 +187,76 @@ static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options
     return splits < 1 ? 1 : splits;
 }
 
-/* Bytes that a row of a product's input takes in the stage: the residual stream, attention's output, the
- * ffn's values. In 16 bits, what is normalised or exchanged in f32 is staged in two parts. */
+/* Inputs of products: the residual stream, attention's output, the ffn's values. */
 enum { STAGED_INPUTS = 3 };
 
-static int64_t staged_bytes(const mgl_geometry *m, mgl_dtype dtype, int narrow, int input)
+/* How an input is staged: how many columns, and in how many parts; in 16 bits, what is normalised or
+ * exchanged in f32 has two. */
+struct staged {
+    int64_t columns;
+    int parts;
+    bool wide; /* exchanged in f32 */
+};
+
+static struct staged staged_input(const mgl_geometry *m, mgl_dtype dtype, int narrow, int input)
 {
     const int parts = dtype == MGL_F32 ? 1 : 2;
-    const int64_t widths[STAGED_INPUTS] = {
-        (int64_t)m->hidden * parts, (int64_t)m->heads * m->head_dim * (narrow >= 2 ? 1 : parts),
-        (int64_t)m->ffn * (narrow >= 1 ? 1 : parts)};
-    return widths[input] * (int64_t)mgl_dtype_size(dtype);
+    const struct staged inputs[STAGED_INPUTS] = {
+        {m->hidden, parts, narrow < 3},
+        {(int64_t)m->heads * m->head_dim, narrow >= 2 ? 1 : parts, narrow < 2},
+        {m->ffn, narrow >= 1 ? 1 : parts, narrow < 1}};
+    return inputs[input];
+}
+
+/* Bytes that SEVERAL_ROWS rows of a 16-bit input take in the stage by their way (vm/cuda/device/several.cuh):
+ * the blocks that registers have no room for, and the norm's weights. 0: it is not theirs. */
+static int64_t several_bytes(const struct staged *in, int warps)
+{
+    enum { BLOCK_COLUMNS = 32, HELD_PARTS = 16 };
+    int64_t blocks = in->columns / BLOCK_COLUMNS, run = (blocks + warps - 1) / warps;
+    int64_t more = run - HELD_PARTS / in->parts;
+    if (in->columns % BLOCK_COLUMNS || run == 0 || blocks % run || in->wide != (in->parts == 2))
+        return 0;
+    return blocks / run *
+           ((more > 0 ? more * in->parts * MGL_BLOCK_BYTES : 0) +
+            (in->wide ? run * BLOCK_COLUMNS * 4 : 0));
+}
+
+/* Bytes of the stage that `rows` rows of an input need, so that fewer of them find room as well. */
+static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps, int rows)
+{
+    enum { SEVERAL_ROWS = 8, MMA_COLUMNS = 4 };
+    int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
+    int few = MMA_COLUMNS / in->parts;
+    if (dtype == MGL_F32 || rows <= few || rows > SEVERAL_ROWS || !several_bytes(in, warps))
+        return rows * row;
+    int64_t several = several_bytes(in, warps);
+    return several > few * row ? several : few * row;
 }
 
 /* With flags as many rows as have room in the stage. */
 static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options, int narrow,
                        const mgl_choices *choices)
 {
-    int64_t rows = MGL_MAX_ROWS;
+    int rows = MGL_MAX_ROWS;
     for (int i = 0; i < STAGED_INPUTS && choices->flags; i++) {
-        int64_t fit = choices->exec.stage_bytes / staged_bytes(m, options->dtype, narrow, i);
-        rows = fit < rows ? fit : rows;
+        struct staged in = staged_input(m, options->dtype, narrow, i);
+        while (rows > options->sequences && staged_bytes(&in, options->dtype, choices->exec.warps,
+                                                         rows) > choices->exec.stage_bytes)
+            rows--;
     }
-    return (int)(rows > options->sequences ? rows : options->sequences);
+    return rows > options->sequences ? rows : options->sequences;
 }
 
 /* Room for `rows` rows of the widest input of a product, or of the widest of which they fit in `most` bytes.
  * What is left over is better spent on the ring. */
-static int row_stage(const mgl_geometry *m, mgl_dtype dtype, int narrow, int rows, int64_t most)
+static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_config *config,
+                     int rows, int64_t most)
 {
     int64_t bytes = LEAST_STAGE_BYTES;
     for (int i = 0; i < STAGED_INPUTS; i++) {
-        int64_t wanted = (rows * staged_bytes(m, dtype, narrow, i) + 1023) / 1024 * 1024;
+        struct staged in = staged_input(m, dtype, config->narrow, i);
+        int64_t wanted = (staged_bytes(&in, dtype, config->warps, rows) + 1023) / 1024 * 1024;
         if (wanted > bytes && wanted <= most)
             bytes = wanted;
     }
@@ -237,7 +275,7 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
         int64_t most = shared == 0 ? WIDE_STAGE_BYTES
                                    : shared - MGL_SHARED_RESERVED -
                                          LEAST_RING_PAGES * (int64_t)exec.page_bytes;
-        exec.stage_bytes = row_stage(m, dtype, config->narrow, sequences,
+        exec.stage_bytes = row_stage(m, dtype, config, sequences,
                                      most < MOST_STAGE_BYTES ? most : MOST_STAGE_BYTES);
     }
     if (exec.stage_bytes == 0)

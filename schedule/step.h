@@ -2,7 +2,7 @@
  * The step between epochs, shared word for word by the CPU VM, explore and the CUDA kernel: what the
  * io buffers hold, how the chosen tokens move the sequences on, and the next row table.
  *
- * Plain C that NVRTC compiles too: no includes, 32-bit integers only. One thread runs it; there are
+ * Plain C that NVRTC compiles too: no includes, 32-bit integers only. There are
  * at most MGL_MAX_ROWS (16) rows. MGL_STEP_FN is `static inline` on the host, `__device__` there.
  */
 #ifndef MGL_SCHEDULE_STEP_H
@@ -80,6 +80,14 @@ MGL_STEP_FN int mgl_step_inputs(const int *sequence)
     return sequence[MGL_SEQUENCE_PROMPT] - (sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE ? 1 : 0);
 }
 
+/* What the next epoch is told: of as many rows, and to leave if there are none. */
+MGL_STEP_FN void mgl_step_enter(int *control, int rows, int epoch)
+{
+    control[MGL_CONTROL_ROWS] = rows;
+    control[MGL_CONTROL_GO] = rows > 0;
+    control[MGL_CONTROL_EPOCH] = epoch;
+}
+
 /* Fills one row of the table with the next position of sequence s. */
 MGL_STEP_FN void mgl_step_row(int *row, int *sequence, int s, const int *prompt, const int *output)
 {
@@ -94,43 +102,55 @@ MGL_STEP_FN void mgl_step_row(int *row, int *sequence, int s, const int *prompt,
                                                    : MGL_WANT_NOTHING;
 }
 
+/* Ends a running sequence that is done, or all of them with `abort`; whether it still runs. */
+MGL_STEP_FN int mgl_step_runs(int *sequence, int abort)
+{
+    if (sequence[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)
+        return 0;
+    if (abort)
+        sequence[MGL_SEQUENCE_STATE] = MGL_STATE_ABORTED;
+    else if (sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE &&
+             sequence[MGL_SEQUENCE_LENGTH] >= mgl_step_inputs(sequence))
+        sequence[MGL_SEQUENCE_STATE] = MGL_STATE_LENGTH;
+    return sequence[MGL_SEQUENCE_STATE] == MGL_STATE_RUNNING;
+}
+
+/* Rows beyond the first that a running sequence has tokens of its prompt for. */
+MGL_STEP_FN int mgl_step_more(const int *sequence)
+{
+    int left = mgl_step_inputs(sequence) - sequence[MGL_SEQUENCE_LENGTH];
+    return left > 1 ? left - 1 : 0;
+}
+
+/* How many of them it gets of `spare` rows, when the sequences in front of it have tokens for `before`. */
+MGL_STEP_FN int mgl_step_share(int more, int before, int spare)
+{
+    int left = before < spare ? spare - before : 0;
+    return more < left ? more : left;
+}
+
 /* Makes the next row table from the sequences (after mgl_step_take of every sampled row): each
  * running sequence gets one row, those with prompt left share the other rows in order. Writes
- * control for the epoch to come. `abort` ends every sequence. */
+ * control for the epoch to come. `abort` ends every sequence. The kernel's sample does the same with a
+ * thread for each sequence. */
 MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
                                const int *output, int sequence_count, int max_rows, int capacity,
                                int epoch, int abort)
 {
-    int running = 0, rows = 0;
+    int running = 0, rows = 0, before = 0;
+    for (int s = 0; s < sequence_count; s++)
+        running += mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, abort);
     for (int s = 0; s < sequence_count; s++) {
         int *q = sequences + s * MGL_SEQUENCE_WORDS;
         if (q[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)
             continue;
-        if (abort)
-            q[MGL_SEQUENCE_STATE] = MGL_STATE_ABORTED;
-        else if (q[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE &&
-                 q[MGL_SEQUENCE_LENGTH] >= mgl_step_inputs(q))
-            q[MGL_SEQUENCE_STATE] = MGL_STATE_LENGTH;
-        else
-            running++;
-    }
-    int spare = max_rows - running;
-    for (int s = 0; s < sequence_count; s++) {
-        int *q = sequences + s * MGL_SEQUENCE_WORDS;
-        if (q[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)
-            continue;
-        int left = mgl_step_inputs(q) - q[MGL_SEQUENCE_LENGTH], n = 1;
-        if (left > 1) {
-            n = left < 1 + spare ? left : 1 + spare;
-            spare -= n - 1;
-        }
-        for (; n > 0; n--, rows++)
+        int more = mgl_step_more(q);
+        for (int n = mgl_step_share(more, before, max_rows - running); n >= 0; n--, rows++)
             mgl_step_row(table + rows * MGL_TABLE_WORDS, q, s, prompt + s * capacity,
                          output + s * capacity);
+        before += more;
     }
-    control[MGL_CONTROL_ROWS] = rows;
-    control[MGL_CONTROL_GO] = rows > 0;
-    control[MGL_CONTROL_EPOCH] = epoch;
+    mgl_step_enter(control, rows, epoch);
 }
 
 /* The first row of the table that belongs to the sequence of row `row`; its position is the number

@@ -419,7 +419,7 @@ void mgl_image_close(mgl_image *image)
 bool mgl_image_has_kernel(const mgl_image *image, const char *arch)
 {
     char key[MGL_SHA256_HEX];
-    mgl_cuda_kernel_key(image->program, arch, false, key);
+    mgl_cuda_kernel_key(image->program, arch, 0, key);
     for (int i = 0; i < image->kernel_count; i++)
         if (!strcmp(image->kernels[i].arch, arch) && !strcmp(image->kernels[i].key, key))
             return true;

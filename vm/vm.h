@@ -40,13 +40,15 @@ typedef struct mgl_vm_kernel {
 
 typedef struct mgl_vm_options {
     mgl_vm_kind kind;
-    int device;       /* ordinal of the GPU */
-    int deadline_ms;  /* watchdog; 0: 2,000 */
-    bool plain;       /* CPU: plain C kernels over the packed bytes rather than the fast path */
-    const char *arch; /* CUDA: compile for this architecture instead of the live device's
-                          ("compute_80": PTX, which runs the cp.async path); NULL: live */
-    int trace_epochs; /* CUDA: keep the events of so many epochs, the last ones; 0: no trace */
-    bool unchecked;   /* tests only: skip the validator */
+    int device;          /* ordinal of the GPU */
+    int deadline_ms;     /* watchdog; 0: 2,000 */
+    bool plain;          /* CPU: plain C kernels over the packed bytes rather than the fast path */
+    const char *arch;    /* CUDA: compile for this architecture instead of the live device's
+                            ("compute_80": PTX, which runs the cp.async path); NULL: live */
+    int trace_epochs;    /* CUDA: keep the events of so many epochs, the last ones; 0: no trace */
+    bool unchecked;      /* tests only: skip the validator */
+    uint32_t delay_seed; /* tests only, CUDA: random delays in the kernel, of seed delay_seed + n in
+                            launch n of the machine; 0: none */
 
     /* CUDA: makes the weights on the device, in place of packing the graph's on the host; or NULL */
     mgl_vm_fill_fn *fill;

@@ -1,20 +1,45 @@
 /* embed, by the epilogue: a slice of each row's embedding. Operands embedding; y, copy. */
 #include "vm/cuda/device/exchange.cuh"
 
-static __device__ __forceinline__ void op_embed(machine &m)
+/* pairs that a lane asks for before it stores one: they are far away */
+enum { EMBED_AHEAD = MGL_ROWS > 1 ? 4 : 1 };
+
+/* Two neighbouring values of a row's slice. */
+struct embedded {
+    int row, column;
+    bool real, both; /* there is such a pair; and it has a second value */
+    float first, second;
+};
+
+/* Pair number e of all rows, `half` of them a row. */
+static __device__ __forceinline__ embedded load_embedded(const machine &m, int e, int half,
+                                                         int width)
 {
     const mgl_device_operand &embedding = operand(m, 0);
-    int width = operand(m, 1).count[1], half = (width + 1) / 2;
-    u64 policy = keep_policy();
-    for (int e = m.lane; e < rows_of(m) * half; e += 32) {
-        int r = e / half, i = e % half * 2;
-        bool both = i + 1 < width;
-        long long token = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_TOKEN];
-        const u8 *from = (const u8 *)embedding.at;
-        long long at = token * embedding.stride0 + i;
-        float first = weight_format::load(from, at);
-        float second = both ? weight_format::load(from, at + 1) : 0.0f;
-        for (int o = 1; o <= task_of(m)->outputs; o++)
-            store_pair(view_of(m, operand(m, o)), r, i, first, second, both, policy);
+    embedded v = {e / half, e % half * 2, e < rows_of(m) * half};
+    v.both = v.column + 1 < width;
+    if (!v.real)
+        return v;
+    long long token = own().table[v.row * MGL_TABLE_WORDS + MGL_TABLE_TOKEN];
+    long long at = token * embedding.stride0 + v.column;
+    v.first = weight_format::load((const u8 *)embedding.at, at);
+    v.second = v.both ? weight_format::load((const u8 *)embedding.at, at + 1) : 0.0f;
+    return v;
+}
+
+static __device__ __forceinline__ void op_embed(machine &m)
+{
+    const int width = operand(m, 1).count[1], half = (width + 1) / 2;
+    const u64 policy = keep_policy();
+    for (int e = m.lane; e < rows_of(m) * half; e += 32 * EMBED_AHEAD) {
+        embedded v[EMBED_AHEAD];
+#pragma unroll
+        for (int i = 0; i < EMBED_AHEAD; i++)
+            v[i] = load_embedded(m, e + 32 * i, half, width);
+#pragma unroll
+        for (int i = 0; i < EMBED_AHEAD; i++)
+            for (int o = 1; v[i].real && o <= task_of(m)->outputs; o++)
+                store_pair(view_of(m, operand(m, o)), v[i].row, v[i].column, v[i].first,
+                           v[i].second, v[i].both, policy);
     }
 }

@@ -2,51 +2,107 @@
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
  * largest key (instructions/sample/sampler.h), lowest id. Operands x, g; logits, best_value, best_id.
  */
-#include "vm/cuda/device/finish.cuh"
+#include "vm/cuda/device/finish_rows.cuh"
 
 static __device__ __forceinline__ void prepare_head(const machine &m)
 {
     prepare_input(m, true, own().wanted_count, own().wanted);
 }
 
-/* Takes n columns of out, the first of them vocabulary row `id`, into the running best. */
-static __device__ __forceinline__ void keep_best(machine &m, int count, int id, int n)
+/* A row's best so far: of one lane's columns, then of all. */
+struct best {
+    u32 key; /* 0: none, or a NaN */
+    float value;
+    int id;
+};
+
+/* The larger key; of equal ones the lower id. */
+static __device__ __forceinline__ void take_better(best &b, u32 key, float value, int id)
 {
-    for (int r = 0; r < count; r++) {
-        float value = own().out[r * CHUNK + m.lane];
-        u32 key = m.lane < n ? mgl_sampler_key(value) : 0;
-        u32 top = __reduce_max_sync(0xFFFFFFFFu, key);
-        int first = __ffs(__ballot_sync(0xFFFFFFFFu, key == top)) - 1;
-        if (top > mgl_sampler_key(own().best_value[r]) && m.lane == first) {
-            own().best_value[r] = value;
-            own().best_id[r] = id + m.lane;
-        }
-        __syncwarp();
+    if (key > b.key || (key == b.key && key > 0 && id < b.id))
+        b = {key, value, id};
+}
+
+/* The best of N neighbouring lanes, in each of them. */
+template <int N> static __device__ __forceinline__ best best_of_lanes(best b)
+{
+#pragma unroll
+    for (int offset = 1; offset < N; offset *= 2) {
+        const u32 key = __shfl_xor_sync(0xFFFFFFFFu, b.key, offset);
+        const float value = __shfl_xor_sync(0xFFFFFFFFu, b.value, offset);
+        take_better(b, key, value, __shfl_xor_sync(0xFFFFFFFFu, b.id, offset));
     }
+    return b;
+}
+
+static __device__ __forceinline__ best nothing_yet()
+{
+    return {0, __uint_as_float(0x7FFFFFFFu), 0x7FFFFFFF}; /* a NaN */
+}
+
+/* Writes the best of a row. */
+static __device__ __forceinline__ void leave_best(const machine &m, int row, const best &b)
+{
+    row_of(operand(m, 3), own().wanted[row])[0] = b.value;
+    ((int *)row_of(operand(m, 4), own().wanted[row]))[0] = b.id;
+}
+
+/* Writes a row's pair of logits, and has the better one in b. */
+static __device__ __forceinline__ void keep_pair(const mgl_device_operand &logits, const pair &p,
+                                                 float first, float second, best &b)
+{
+    float *to = row_of(logits, own().wanted[p.row]) + p.column;
+    const int id = logits.first1 + p.column;
+    to[0] = first;
+    take_better(b, mgl_sampler_key(first), first, id);
+    if (!p.both)
+        return;
+    to[1] = second;
+    take_better(b, mgl_sampler_key(second), second, id + 1);
+}
+
+/* Several rows: each lane keeps the best of its columns until the end. */
+static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
+{
+    const mgl_device_operand logits = operand(m, 2);
+    best kept[LOOKS];
+#pragma unroll
+    for (int k = 0; k < LOOKS; k++)
+        kept[k] = nothing_yet();
+    finish_rows(
+        m, count, operand(m, 0).count[1], [](const pair &) { return make_float2(0.0f, 0.0f); },
+        [&](int look, const pair &p, float scale, float2 sums, float2) {
+            keep_pair(logits, p, sums.x * scale, sums.y * scale, kept[look]);
+        });
+#pragma unroll
+    for (int k = 0; k < LOOKS; k++) {
+        const best b = best_of_lanes<LANES_OF_ROW>(kept[k]);
+        const int row = k * LOOK_ROWS + m.lane / LANES_OF_ROW;
+        if (row < count && m.lane % LANES_OF_ROW == 0)
+            leave_best(m, row, b);
+    }
+}
+
+/* One row, likewise. */
+static __device__ __forceinline__ void finish_head_row(machine &m)
+{
+    const mgl_device_operand logits = operand(m, 2);
+    best kept = nothing_yet();
+    finish_row(
+        m, operand(m, 0).count[1], [](float scale, float value, int) { return value * scale; },
+        [&](int, int column, float first, float second, bool both) {
+            keep_pair(logits, {0, column, true, both}, first, second, kept);
+        });
+    kept = best_of_lanes<32>(kept);
+    if (m.lane == 0)
+        leave_best(m, 0, kept);
 }
 
 static __device__ __forceinline__ void finish_head(machine &m)
 {
-    const mgl_device_operand &logits = operand(m, 2), &values = operand(m, 3), &ids = operand(m, 4);
-    int count = own().wanted_count;
-    if (m.lane < count) {
-        own().best_value[m.lane] = __uint_as_float(0x7FFFFFFFu); /* a NaN: worse than all */
-        own().best_id[m.lane] = 0x7FFFFFFF;
-    }
-    finish_chunks(
-        m, count, operand(m, 0).count[1], [&](float scale, float value) { return value * scale; },
-        [&](int column, int n) {
-            __syncwarp();
-            for (int r = 0; r < count; r++)
-                if (m.lane < n)
-                    row_of(logits, own().wanted[r])[column + m.lane] =
-                        own().out[r * CHUNK + m.lane];
-            keep_best(m, count, logits.first1 + column, n);
-        });
-    if (m.lane < count) {
-        int r = own().wanted[m.lane];
-        row_of(values, r)[0] = own().best_value[m.lane];
-        ((int *)row_of(ids, r))[0] = own().best_id[m.lane];
-    }
+    if (has_rows(own().wanted_count))
+        finish_head_rows(m, own().wanted_count);
+    else
+        finish_head_row(m);
     __syncwarp();
 }

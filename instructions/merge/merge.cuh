@@ -1,12 +1,21 @@
 /* merge: the weighted mean of all splits' partials, split 0 first. Operands part; y.
  *
  * A warp has 32 dimensions of a row's head at a time, four in a lane; four groups of lanes have the splits
- * in turn, MERGE_AHEAD of which a lane asks for at once. */
+ * in turn, MERGE_AHEAD of which a lane asks for at once: up to 16 splits are all on their way before the
+ * first look. Warps share nothing, so none waits for another. */
 #include "vm/cuda/device/attention_parts.cuh"
 
-enum { MERGE_LANES = 8, MERGE_GROUPS = 4, MERGE_AHEAD = 4 };
+enum {
+    MERGE_LANES = 8,
+    MERGE_GROUPS = 4,
+    MERGE_AHEAD = 4,
+    MERGE_SPLITS = MERGE_GROUPS * MERGE_AHEAD,
+    MERGE_DIMS = 4 * MERGE_LANES,
+    MERGE_BLOCKS = (HEAD_DIM + MERGE_DIMS - 1) / MERGE_DIMS /* of a head */
+};
 
-/* What is merged so far: four dimensions of the weighted sum, max and sum. */
+/* What is merged so far: four dimensions of the weighted sum and the sum, of this lane's splits, and the
+ * maximum of all. */
 struct merged {
     float max, sum, value[4];
 };
@@ -16,144 +25,187 @@ struct part_words {
     uint4 value[MERGE_AHEAD], weight[MERGE_AHEAD];
 };
 
+/* Where a lane finds its partials: its first one's, and how far it is to the next, in floats. */
+struct part_place {
+    const float *value, *weight;
+    long long stride;
+    int count;
+};
+
 /* What a partial relative to maximum `max` weighs, `top` being the largest: an empty one nothing. */
 static __device__ __forceinline__ float part_weight(float max, float top)
 {
-    return max == -INFINITY ? 0.0f : expf(max - top);
+    return max == -INFINITY ? 0.0f : power_of_2((max - top) * 1.4426950408889634f);
 }
 
-/* Makes all relative to maximum `top`. */
-static __device__ __forceinline__ void raise(merged &all, float top)
+/* The largest maximum of all groups' partials. */
+static __device__ __forceinline__ float largest_part(float top, const part_words &parts)
 {
-    float keep = part_weight(all.max, top);
-    all.max = top;
-    all.sum *= keep;
-    for (int j = 0; j < 4; j++)
-        all.value[j] *= keep;
-}
-
-/* Adds the first n partials. */
-static __device__ __forceinline__ void add_parts(merged &all, const part_words &parts, int n)
-{
-    float top = all.max;
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++)
-        top = i < n ? fmaxf(top, __uint_as_float(parts.weight[i].x)) : top;
-    raise(all, top);
+        top = fmaxf(top, __uint_as_float(parts.weight[i].x));
+    top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFu, top, MERGE_LANES));
+    return fmaxf(top, __shfl_xor_sync(0xFFFFFFFFu, top, 2 * MERGE_LANES));
+}
+
+/* Adds this lane's partials. */
+static __device__ __forceinline__ void add_parts(merged &all, const part_words &parts)
+{
+    const float top = largest_part(all.max, parts), keep = part_weight(all.max, top);
+    all.max = top;
+    all.sum *= keep;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        all.value[j] *= keep;
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++) {
-        if (i >= n)
-            continue;
-        float weight = part_weight(__uint_as_float(parts.weight[i].x), top), value[4];
+        const float weight = part_weight(__uint_as_float(parts.weight[i].x), top);
+        float value[4];
         format<DTYPE_F32>::unpack(parts.value[i], value);
-        all.sum += __uint_as_float(parts.weight[i].y) * weight;
+        all.sum = fmaf(__uint_as_float(parts.weight[i].y), weight, all.sum);
+#pragma unroll
         for (int j = 0; j < 4; j++)
-            all.value[j] += value[j] * weight;
+            all.value[j] = fmaf(value[j], weight, all.value[j]);
     }
 }
 
-/* Asks for the n splits' words. False when some are not written. */
-static __device__ __forceinline__ bool load_parts(const float *from, long long stride, int n, int d,
-                                                  part_words &to, u64 policy)
+/* Adds up what the groups have. */
+static __device__ __forceinline__ void add_groups(merged &all)
 {
-    bool written = true;
 #pragma unroll
-    for (int i = 0; i < MERGE_AHEAD; i++)
-        if (i < n) {
-            to.value[i] = load_words(from + i * stride + min(d, HEAD_DIM - 4), policy);
-            to.weight[i] = load_words(from + i * stride + HEAD_DIM, policy);
+    for (int offset = MERGE_LANES; offset < 32; offset <<= 1) {
+        all.sum += __shfl_xor_sync(0xFFFFFFFFu, all.sum, offset);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            all.value[j] += __shfl_xor_sync(0xFFFFFFFFu, all.value[j], offset);
+    }
+}
+
+/* Asks for the words of a lane's partials; there are empty ones in place of those that it does not have. */
+static __device__ __forceinline__ void load_parts(const part_place &from, part_words &to,
+                                                  u64 policy)
+{
+#pragma unroll
+    for (int i = 0; i < MERGE_AHEAD; i++) {
+        to.value[i] = make_uint4(0, 0, 0, 0);
+        to.weight[i] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
+        if (i < from.count) {
+            to.value[i] = load_words(from.value + i * from.stride, policy);
+            to.weight[i] = load_words(from.weight + i * from.stride, policy);
         }
-#pragma unroll
-    for (int i = 0; i < MERGE_AHEAD; i++)
-        if (i < n)
-            written = written && is_written(to.value[i]) && is_written(to.weight[i]);
-    return written;
+    }
 }
 
 /* The same where the region is not flagged: of head_dim + 2 floats, which may not lie at multiples of 16
- * bytes. */
-static __device__ __forceinline__ void load_floats(const float *from, long long stride, int n,
-                                                   int d, part_words &to)
+ * bytes. `left`: dimensions from the lane's first on. */
+static __device__ __forceinline__ void load_floats(const part_place &from, int left, part_words &to)
 {
 #pragma unroll
-    for (int i = 0; i < MERGE_AHEAD; i++)
-        if (i < n) {
-            const u32 *at = (const u32 *)from + i * stride;
-            int last = HEAD_DIM - 1;
-            to.value[i] = make_uint4(at[min(d, last)], at[min(d + 1, last)], at[min(d + 2, last)],
-                                     at[min(d + 3, last)]);
-            to.weight[i] = make_uint4(at[HEAD_DIM], at[HEAD_DIM + 1], 0, 0);
+    for (int i = 0; i < MERGE_AHEAD; i++) {
+        to.value[i] = make_uint4(0, 0, 0, 0);
+        to.weight[i] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
+        if (i < from.count) {
+            const u32 *value = (const u32 *)from.value + i * from.stride;
+            const u32 *weight = (const u32 *)from.weight + i * from.stride;
+            const int last = left - 1;
+            to.value[i] =
+                make_uint4(value[0], value[min(1, last)], value[min(2, last)], value[min(3, last)]);
+            to.weight[i] = make_uint4(weight[0], weight[1], 0, 0);
         }
+    }
 }
 
-/* Takes n partials, `stride` apart, from dimension d on, once they are written. False when the wait for
- * that gave up. */
-static __device__ __forceinline__ bool take_parts(const machine &m, bool flag, const float *from,
-                                                  long long stride, int n, int d, part_words &to,
-                                                  u64 policy, u64 *since)
+/* Asks again for what is not written; whether all was. */
+static __device__ __forceinline__ bool look_again(const part_place &from, part_words &to,
+                                                  u64 policy)
 {
-    if (!flag)
-        load_floats(from, stride, n, d, to);
-    for (u32 polls = 1; flag && !load_parts(from, stride, n, d, to, policy); polls++)
-        if (is_late(m, polls, since))
-            return false;
-    return true;
+    bool written = true;
+#pragma unroll
+    for (int i = 0; i < MERGE_AHEAD; i++) {
+        const bool value = is_complete(to.value[i]), weight = is_complete(to.weight[i]);
+        written = written && value && weight;
+        if (!value)
+            to.value[i] = load_words(from.value + i * from.stride, policy);
+        if (!weight)
+            to.weight[i] = load_words(from.weight + i * from.stride, policy);
+    }
+    return written;
 }
 
-/* Merges with what the lanes `offset` away have. */
-static __device__ __forceinline__ void merge_lanes(merged &all, int offset)
+/* Four dimensions of a head, of all splits. `place`: of the lane's first partial; `splits`: from that one on;
+ * `left`: dimensions, likewise. False when a wait gave up. */
+static __device__ __forceinline__ bool merge_splits(const machine &m, part_place place, bool flag,
+                                                    int splits, int left, merged &all, u64 policy,
+                                                    u64 *since)
 {
-    float other = __shfl_xor_sync(0xFFFFFFFFu, all.max, offset);
-    raise(all, fmaxf(all.max, other));
-    all.sum += __shfl_xor_sync(0xFFFFFFFFu, all.sum, offset);
-    for (int j = 0; j < 4; j++)
-        all.value[j] += __shfl_xor_sync(0xFFFFFFFFu, all.value[j], offset);
-}
-
-/* Dimensions d to d + 3 of row r's head, of all splits. */
-static __device__ __forceinline__ bool merge_splits(const machine &m, int r, int head, int d,
-                                                    merged &all, u64 policy, u64 *since)
-{
-    const mgl_device_operand &part = operand(m, 0);
-    const float *from = (const float *)address_of(m, part) + (long long)r * part.stride1 +
-                        (long long)head * part.stride2;
     bool written = true;
     all = {-INFINITY, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}};
-    for (int first = 0; first < part.count[0]; first += MERGE_GROUPS * MERGE_AHEAD) {
-        int split = first + m.lane / MERGE_LANES, left = part.count[0] - split;
-        part_words parts = part_words();
-        left = left > 0 ? (left + MERGE_GROUPS - 1) / MERGE_GROUPS : 0;
-        written = take_parts(m, part.flag, from + split * part.stride0, MERGE_GROUPS * part.stride0,
-                             left, d, parts, policy, since) &&
-                  written;
-        add_parts(all, parts, left);
+    for (;; splits -= MERGE_SPLITS) {
+        part_words parts;
+        place.count = (splits + MERGE_GROUPS - 1 - m.lane / MERGE_LANES) / MERGE_GROUPS;
+        if (flag)
+            load_parts(place, parts, policy);
+        else
+            load_floats(place, left, parts);
+        for (u32 n = 1; flag && written && !look_again(place, parts, policy); n++)
+            written = !is_late(m, n, since);
+        __syncwarp();
+        add_parts(all, parts);
+        if (splits <= MERGE_SPLITS)
+            break;
+        place.value += MERGE_AHEAD * place.stride;
+        place.weight += MERGE_AHEAD * place.stride;
     }
-    merge_lanes(all, MERGE_LANES);
-    merge_lanes(all, 2 * MERGE_LANES);
+    add_groups(all);
     return written;
+}
+
+/* A lane's four dimensions of the mean, the first in column `column`; the head has `left` of them. */
+static __device__ __forceinline__ void store_mean(const view &y, int r, int column, int left,
+                                                  const merged &all, u64 policy)
+{
+    const float inverse = reciprocal(all.sum);
+    float mean[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        mean[j] = all.value[j] * inverse;
+    if (y.flag && y.dtype == DTYPE_F32 && left >= 4)
+        return store_four_floats(element_of(y, r, column), mean, policy);
+#pragma unroll
+    for (int j = 0; j < 4; j += 2)
+        if (j < left)
+            store_pair(y, r, column + j, mean[j], mean[j + 1], true, policy);
 }
 
 static __device__ __forceinline__ void consume_merge(machine &m)
 {
-    const view y = view_of(m, operand(m, 1));
+    const mgl_device_operand &part = operand(m, 0);
     const u64 policy = keep_policy();
-    const int heads = operand(m, 1).count[1] / HEAD_DIM;
-    const int blocks = (HEAD_DIM + 4 * MERGE_LANES - 1) / (4 * MERGE_LANES);
+    const view y = view_of(m, operand(m, 1));
+    const int units = operand(m, 1).count[1] / HEAD_DIM * MERGE_BLOCKS; /* of a row */
+    const float *parts = (const float *)address_of(m, part) + m.lane / MERGE_LANES * part.stride0;
+    const int lane_dim = m.lane % MERGE_LANES * 4;
     bool written = true;
     u64 since = 0;
-    for (int unit = m.warp; unit < rows_of(m) * heads * blocks; unit += MGL_WARPS) {
-        int r = unit / blocks / heads, head = unit / blocks % heads;
-        int d = (unit % blocks * MERGE_LANES + m.lane % MERGE_LANES) * 4;
+    int r = 0;
+    for (int unit = m.warp;; unit += MGL_WARPS) {
+        for (; unit >= units; unit -= units)
+            r++;
+        if (r >= rows_of(m))
+            break;
+        const int head = unit / MERGE_BLOCKS, d = unit % MERGE_BLOCKS * MERGE_DIMS + lane_dim;
+        const int left = HEAD_DIM - d;
+        const float *from = parts + (long long)r * part.stride1 + (long long)head * part.stride2;
+        /* a lane behind the head's last dimension reads what another has */
+        const part_place place = {from + (left > 0 ? d : 0), from + HEAD_DIM,
+                                  MERGE_GROUPS * part.stride0, 0};
         merged all;
-        written = merge_splits(m, r, head, d, all, policy, &since) && written;
-        float inverse = reciprocal(all.sum);
-        if (m.lane >= MERGE_LANES)
-            continue;
-        for (int j = 0; j < 4; j += 2)
-            if (d + j < HEAD_DIM)
-                store_pair(y, r, head * HEAD_DIM + d + j, all.value[j] * inverse,
-                           all.value[j + 1] * inverse, true, policy);
+        written =
+            merge_splits(m, place, part.flag, part.count[0], max(left, 1), all, policy, &since) &&
+            written;
+        if (m.lane < MERGE_LANES && left > 0)
+            store_mean(y, r, head * HEAD_DIM + d, left, all, policy);
     }
     if (!written) /* here, where a call costs no registers of worth */
-        look_at_clock(m.launch, since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0);
+        look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0);
 }

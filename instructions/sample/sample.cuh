@@ -4,7 +4,7 @@
  *
  * Greedy: one warp a row over the parts of head. Sampling: the algorithm of instructions/sample/sampler.h with its
  * loops spread over the block; all its sums are of integers, so their order does not matter. A score
- * is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one thread moves the
+ * is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves the
  * sequences on (schedule/step.h), on a copy in shared memory.
  */
 #include "vm/cuda/device/machine.cuh"
@@ -34,12 +34,12 @@ static_assert(sizeof(sampling) <= MGL_PARTIAL_BYTES, "sample needs more room tha
 /* The sum of all threads' values, the same in every thread. */
 static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
 {
-    s.weights[m.tid] = value;
+    s.weights[thread_of(m)] = value;
     consumer_barrier();
     for (int n = THREADS; n > 1; n = (n + 1) / 2) {
         int half = (n + 1) / 2;
-        if (m.tid + half < n)
-            s.weights[m.tid] += s.weights[m.tid + half];
+        if (thread_of(m) + half < n)
+            s.weights[thread_of(m)] += s.weights[thread_of(m) + half];
         consumer_barrier();
     }
     value = s.weights[0];
@@ -52,7 +52,7 @@ static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_
                                u32 *candidates)
 {
     u32 best = 0, count = 0;
-    for (int i = m.tid; i < in.count; i += THREADS) {
+    for (int i = thread_of(m); i < in.count; i += THREADS) {
         u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
         count += key > 0;
         best = max(best, key);
@@ -78,7 +78,7 @@ static __device__ u64 sum_of_cut(const machine &m, sampling &s, const mgl_sample
                                  mgl_sampler_cut cut)
 {
     u64 sum = 0;
-    for (int i = m.tid; i < in.count; i += THREADS) {
+    for (int i = thread_of(m); i < in.count; i += THREADS) {
         u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
         if (key > cut.key)
             sum += mgl_sampler_unit(&in, key, 1);
@@ -95,10 +95,10 @@ static __device__ mgl_sampler_cut select_cut(const machine &m, sampling &s,
     u32 prefix = 0;
     u64 before = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
-        for (int i = m.tid; i < 256; i += THREADS)
+        for (int i = thread_of(m); i < 256; i += THREADS)
             s.bins[i] = 0;
         consumer_barrier();
-        for (int i = m.tid; i < in.count; i += THREADS) {
+        for (int i = thread_of(m); i < in.count; i += THREADS) {
             u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
             if (key > within.key && mgl_sampler_matches(key, prefix, shift)) {
                 u64 unit = mgl_sampler_unit(&in, key, weighed);
@@ -106,7 +106,7 @@ static __device__ mgl_sampler_cut select_cut(const machine &m, sampling &s,
                     atomicAdd(&s.bins[key >> shift & 255], unit);
             }
         }
-        if (m.tid == 0 && within.ties && mgl_sampler_matches(within.key, prefix, shift))
+        if (thread_of(m) == 0 && within.ties && mgl_sampler_matches(within.key, prefix, shift))
             atomicAdd(&s.bins[within.key >> shift & 255],
                       within.ties * mgl_sampler_unit(&in, within.key, weighed));
         consumer_barrier();
@@ -142,8 +142,8 @@ static __device__ void find_owner(sampling &s, const mgl_sampler_input &in, mgl_
 static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_input &in,
                            mgl_sampler_cut cut, u64 target)
 {
-    int lo = (int)((long long)in.count * m.tid / THREADS);
-    int hi = (int)((long long)in.count * (m.tid + 1) / THREADS);
+    int lo = (int)((long long)in.count * thread_of(m) / THREADS);
+    int hi = (int)((long long)in.count * (thread_of(m) + 1) / THREADS);
     u64 sum = 0;
     u32 equal = 0;
     for (int i = lo; i < hi; i++) {
@@ -152,15 +152,15 @@ static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_inpu
             sum += mgl_sampler_unit(&in, key, 1);
         equal += key == cut.key;
     }
-    s.weights[m.tid] = sum;
-    s.equal[m.tid] = equal;
+    s.weights[thread_of(m)] = sum;
+    s.equal[thread_of(m)] = equal;
     consumer_barrier();
-    if (m.tid == 0) {
+    if (thread_of(m) == 0) {
         s.token = 0;
         find_owner(s, in, cut, target);
     }
     consumer_barrier();
-    if (m.tid == s.owner) {
+    if (thread_of(m) == s.owner) {
         mgl_sampler_input part = in;
         mgl_sampler_cut rest = {cut.key, s.ties};
         part.logits += lo;
@@ -220,7 +220,7 @@ static __device__ float log_probability(const machine &m, sampling &s, const flo
 {
     float top = -INFINITY;
     double sum = 0.0;
-    for (int i = m.tid; i < MGL_VOCAB; i += THREADS)
+    for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS)
         top = fmaxf(top, logits[i]);
     top = warp_max(top);
     if (m.lane == 0)
@@ -228,7 +228,7 @@ static __device__ float log_probability(const machine &m, sampling &s, const flo
     consumer_barrier();
     for (int w = 0; w < MGL_WARPS; w++)
         top = fmaxf(top, __uint_as_float(s.best_key[w]));
-    for (int i = m.tid; i < MGL_VOCAB; i += THREADS)
+    for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS)
         sum += (double)expf(logits[i] - top);
     for (int offset = 16; offset > 0; offset >>= 1)
         sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
@@ -254,7 +254,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
         if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE) {
             int target = ((const int *)row_of(prompt, index))[next];
             float value = log_probability(m, s, row_of(logits, r), target);
-            if (m.tid == 0)
+            if (thread_of(m) == 0)
                 row_of(score, index)[next] = value;
         } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE &&
                    __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f) {
@@ -262,7 +262,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
                                           (u32)sequence[MGL_SEQUENCE_SEED_HI],
                                           (u32)sequence[MGL_SEQUENCE_PRODUCED]);
             int token = draw(m, s, row_of(logits, r), sequence, random);
-            if (m.tid == 0)
+            if (thread_of(m) == 0)
                 s.chosen[r] = token;
         }
     }
@@ -282,52 +282,78 @@ static __device__ void choose_greedy(const machine &m, sampling &s)
     }
 }
 
-/* Takes the chosen tokens, leaves word of them for the host, and makes the next epoch's table; one
- * thread. */
-static __device__ void step(machine &m, sampling &s)
+/* Takes the chosen token of a row, if it wants one, and leaves word of it for the host. */
+static __device__ void take_token(const machine &m, sampling &s, int r)
 {
-    const int *prompt = (const int *)operand(m, 4).at;
-    int *output = (int *)operand(m, 8).at;
-    for (int r = 0; r < rows_of(m); r++) {
-        const int *row = own().table + r * MGL_TABLE_WORDS;
-        own().told[r].token = 0;
-        if (s.abort || row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
-            continue;
-        int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
-        int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
-        mgl_step_take(own().table, s.sequences, output, MGL_CAPACITY, r, token);
-        own().told[r] = {index * MGL_CAPACITY + produced, token + 1};
+    const int *row = own().table + r * MGL_TABLE_WORDS;
+    own().told[r].token = 0;
+    if (s.abort || row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
+        return;
+    int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
+    int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
+    mgl_step_take(own().table, s.sequences, (int *)operand(m, 8).at, MGL_CAPACITY, r, token);
+    own().told[r] = {index * MGL_CAPACITY + produced, token + 1};
+}
+
+/* The sum of what the lanes before this one have; a lane for each sequence. */
+static __device__ int sum_before(const machine &m, int value)
+{
+    int sum = 0;
+#pragma unroll
+    for (int lane = 0; lane < MGL_SEQUENCES; lane++) {
+        int other = __shfl_sync(0xFFFFFFFFu, value, lane);
+        sum += lane < m.lane ? other : 0;
     }
-    mgl_step_next(s.control, s.table, s.sequences, prompt, output, MGL_SEQUENCES, MGL_ROWS,
-                  MGL_CAPACITY, (int)m.epoch + 1, s.abort);
+    return sum;
+}
+
+/* Takes the chosen tokens and makes the next epoch's table as mgl_step_next does; one warp, a lane for each row
+ * (of which no two that are sampled belong to one sequence) and then for each sequence. */
+static __device__ void step(const machine &m, sampling &s)
+{
+    if (m.lane < rows_of(m))
+        take_token(m, s, m.lane);
+    __syncwarp();
+    const int at = min(m.lane, MGL_SEQUENCES - 1), from = at * MGL_CAPACITY;
+    int *q = s.sequences + at * MGL_SEQUENCE_WORDS;
+    const bool runs = m.lane < MGL_SEQUENCES && mgl_step_runs(q, s.abort);
+    const int more = runs ? mgl_step_more(q) : 0, before = sum_before(m, more);
+    const int spare = MGL_ROWS - __popc(__ballot_sync(0xFFFFFFFFu, runs));
+    const int rows = runs ? 1 + mgl_step_share(more, before, spare) : 0;
+    const int first = sum_before(m, rows);
+    for (int n = 0; n < rows; n++)
+        mgl_step_row(s.table + (first + n) * MGL_TABLE_WORDS, q, at,
+                     (const int *)operand(m, 4).at + from, (const int *)operand(m, 8).at + from);
+    if (m.lane == MGL_SEQUENCES - 1)
+        mgl_step_enter(s.control, first + rows, (int)m.epoch + 1);
 }
 
 static __device__ __forceinline__ void consume_sample(machine &m)
 {
     sampling &s = *(sampling *)own().partial;
     const int *from = (const int *)operand(m, 3).at;
-    for (int i = m.tid; i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
         s.sequences[i] = from[i];
-    for (int i = m.tid; i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
         s.table[i] = own().table[i];
-    for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
     consumer_barrier();
     int abort = 0; /* the host's memory is far away: what it says is asked for, and meanwhile ... */
-    if (m.tid == THREADS - 1)
-        abort = load_system((const int *)m.launch->host + MGL_HOST_ABORT);
+    if (thread_of(m) == THREADS - 1)
+        abort = load_system((const int *)own().launch.host + MGL_HOST_ABORT);
     choose_greedy(m, s);
     draw_and_score(m, s);
-    if (m.tid == THREADS - 1)
+    if (thread_of(m) == THREADS - 1)
         s.abort = abort;
     consumer_barrier();
-    if (m.tid == 0)
+    if (m.warp == 0)
         step(m, s);
     consumer_barrier();
-    for (int i = m.tid; i < MGL_CONTROL_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
         ((int *)operand(m, 5).at)[i] = s.control[i];
-    for (int i = m.tid; i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
         ((int *)operand(m, 6).at)[i] = s.table[i];
-    for (int i = m.tid; i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
         ((int *)operand(m, 7).at)[i] = s.sequences[i];
 }

@@ -113,6 +113,26 @@ START_TEST(json_says_what_was_written)
 }
 END_TEST
 
+/* Several replies in one launch of a compiled model. */
+START_TEST(a_file_has_room_for_several_replies)
+{
+    command_result result = command_runf("compile %s --target cpu:2 --sequences 3 -o %s --json",
+                                         model_path("tales-5m"), compiled);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.compile/1");
+    ck_assert_int_eq((int)json_number(&json, "sequences"), 3);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("run %s --prompts %s --max-tokens 4 --json", compiled,
+                          scratch_file("three.json", "[\"Once\", \"Two nuts\", \"A fox\"]"));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    json = command_json(&result, "megalith.run/1");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "outputs")), 3);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 /* A schedule of the user's own goes into the file as it is. */
 START_TEST(a_schedule_can_be_compiled)
 {
@@ -146,6 +166,7 @@ static const struct {
     {"run %s --prompt x --device cpu --schedule s.mls", 1, "leave out schedule"},
     {"run %s --prompt x --device cpu --config c.json", 1, "leave out config"},
     {"compile %s --target cpu:1 -o again.mega", 2, "is compiled already"},
+    {"compile %s --schedule s.mls --sequences 2 -o again.mega", 1, "leave out sequences"},
 };
 
 START_TEST(what_is_fixed_can_not_be_asked_for)
@@ -241,6 +262,7 @@ int main(void)
     tcase_add_test(tests, checks_as_the_folder_does);
     tcase_add_test(tests, info_knows_what_it_is);
     tcase_add_test(tests, json_says_what_was_written);
+    tcase_add_test(tests, a_file_has_room_for_several_replies);
     tcase_add_test(tests, a_schedule_can_be_compiled);
     tcase_add_loop_test(tests, what_is_fixed_can_not_be_asked_for, 0,
                         (int)(sizeof refusals / sizeof *refusals));

@@ -31,6 +31,7 @@ static struct {
     struct copy *at;
     int count, room;
 } copies;
+static int forgotten; /* arrival, of emu_forget_arrival */
 
 /* ---- barriers --------------------------------------------------------------------------------- */
 
@@ -74,9 +75,24 @@ static void arrive(emu_block *block, uint64_t *barrier, int arrivals, int bytes)
         emu_changed(block, barrier);
 }
 
+void emu_forget_arrival(int number)
+{
+    forgotten = number;
+}
+
+/* Whether an arrival is the one that is to be forgotten. */
+static bool forgets(const emu_block *block, const uint64_t *barrier)
+{
+    size_t at = (size_t)((const unsigned char *)barrier - block->shared);
+    return block->number == 0 && at >= emu.kernel->ring_at && at < emu.kernel->ring_end &&
+           ++emu.freed == forgotten;
+}
+
 void emu_barrier_arrive(uint64_t *barrier, int arrivals, int bytes)
 {
-    arrive(emu.current->warp->block, barrier, arrivals, bytes);
+    emu_block *block = emu.current->warp->block;
+    if (!forgets(block, barrier))
+        arrive(block, barrier, arrivals, bytes);
     emu.current->look_count = 0;
     emu_pause();
 }

@@ -188,6 +188,14 @@ void emu_pause(void)
     emu_leave();
 }
 
+void emu_sleep(unsigned ns)
+{
+    for (uint64_t end = emu.clock_ns + ns; emu.clock_ns < end;) {
+        emu.current->warp->turns = 0;
+        emu_leave();
+    }
+}
+
 static bool is_shared(const emu_block *block, const volatile void *at)
 {
     uintptr_t offset = (uintptr_t)at - (uintptr_t)block->shared;

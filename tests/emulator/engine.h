@@ -25,6 +25,10 @@ void emu_seed(uint64_t seed);
 /* A deadlock is what the test wants: no word about it. */
 void emu_expect_deadlock(bool expected);
 
+/* In each launch from here on, one warp of the first block forgets to say that it needs a page of the ring no
+ * more: that would be arrival `number` (from 1) on one of these barriers. 0: none does. */
+void emu_forget_arrival(int number);
+
 /* Runs a kernel to its end; false if it did what it must not, with the reasons on stderr. */
 bool emu_launch(const emu_kernel *kernel, const void *launch, unsigned blocks, unsigned threads,
                 size_t shared_bytes);

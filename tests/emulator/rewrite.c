@@ -190,7 +190,7 @@ static bool write_call(struct rewriter *r, const char *instruction)
 static const char *write_operand(struct rewriter *r, const char *p)
 {
     char word[MOST_WORD];
-    size_t length = strspn(p + 2, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    size_t length = strspn(p + 2, "abcdefghijklmnopqrstuvwxyz0123456789_.");
     if (p[0] == '%' && p[1] == '%') {
         snprintf(word, sizeof word, "%.*s", (int)length, p + 2);
         if (write_call(r, word))

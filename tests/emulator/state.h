@@ -80,6 +80,7 @@ typedef struct emu_engine {
     uint64_t random;   /* state of the generator */
     uint64_t clock_ns;
     uint64_t steps, events; /* turns of warps; things that others may wait for */
+    int freed;              /* arrivals so far at the ring's barriers of the first block */
     bool deadlock;          /* nothing moves any more: time leaps, watchdogs speak */
     bool failed;
 } emu_engine;

@@ -21,6 +21,7 @@ static const mgl_geometry narrow_heads = {80, 2, 4, 2, 20, 104, 130, 1e-5f};
 static const mgl_geometry even_model = {512, 1, 8, 2, 64, 1024, 300, 1e-5f};
 static const mgl_geometry uneven_model = {448, 1, 14, 2, 32, 4608, 200, 1e-5f};
 static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
+static const mgl_geometry idle_warps = {576, 1, 9, 3, 64, 1536, 120, 1e-5f};
 static const mgl_geometry grouped_heads = {128, 1, 6, 2, 64, 128, 75, 1e-5f};
 static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
 static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
@@ -74,6 +75,38 @@ static const struct shape {
       .rows = 2,
       .warps = 4,
       .page_bytes = 8192,
+      .stage_bytes = 49152}},
+    /* several rows, attention's values in 16 bits, which the ffn's are anyway */
+    {&even_heads,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .narrow = 2,
+      .queues = 3,
+      .rows = 6,
+      .page_bytes = 16384,
+      .stage_bytes = 65536}},
+    /* several rows: what registers have room for, more than that, and warps without blocks */
+    {&even_heads,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 3,
+      .rows = 8,
+      .page_bytes = 16384,
+      .stage_bytes = 65536}},
+    {&even_heads,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 3,
+      .rows = 8,
+      .warps = 2,
+      .page_bytes = 8192,
+      .stage_bytes = 49152}},
+    {&idle_warps,
+     {.dtype = MGL_F16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 3,
+      .rows = 7,
+      .page_bytes = 16384,
       .stage_bytes = 49152}},
 };
 
@@ -144,6 +177,19 @@ static void batch_of_long_heads(void)
                  25);
 }
 
+/* Rows that have two batches for some warps: alone both are worked on at once. */
+static void batch_of_waves(void)
+{
+    check_ragged(&long_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .warps = 4,
+                                   .rows = 16},
+                 25);
+}
+
 static void batch_of_long_heads_with_splits(void)
 {
     check_ragged(
@@ -151,6 +197,71 @@ static void batch_of_long_heads_with_splits(void)
         &(device_options){
             .dtype = MGL_BF16, .exchange = MGL_EXCHANGE_FLAGS, .queues = 4, .splits = 3, .rows = 8},
         9);
+}
+
+/* So few warps that each has several waves of batches of one row: even and odd numbers of them. */
+static void waves(void)
+{
+    check_logits(&grouped_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 2,
+                                   .splits = 1,
+                                   .warps = 1,
+                                   .rows = 16},
+                 1, 60, 6);
+}
+
+static void waves_of_long_heads(void)
+{
+    check_logits(&long_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 2,
+                                   .splits = 1,
+                                   .warps = 2,
+                                   .rows = 16},
+                 2, 60, 10);
+}
+
+static void waves_of_splits(void)
+{
+    check_logits(&long_heads,
+                 &(device_options){.dtype = MGL_F16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 3,
+                                   .warps = 1,
+                                   .rows = 8},
+                 3, 60, 10);
+}
+
+/* As many rows as a product takes by the way of several, and fewer: the same bits. */
+static void batch_of_several_rows(void)
+{
+    check_ragged(&even_model,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .rows = 8,
+                                   .page_bytes = 8192,
+                                   .stage_bytes = 32768},
+                 9);
+}
+
+static void batch_of_long_runs(void)
+{
+    check_ragged(&even_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .rows = 8,
+                                   .warps = 2,
+                                   .page_bytes = 8192,
+                                   .stage_bytes = 49152},
+                 9);
 }
 
 static void drawn_tokens(void)
@@ -173,6 +284,29 @@ static void watchdog(void)
     emu_expect_deadlock(false);
 }
 
+/* A warp that does not let go of a page: the loader waits for it, and all for the loader. */
+static void watchdog_of_the_ring(void)
+{
+    enum { SECONDS = 60, ARRIVAL = 40 };
+    emu_expect_deadlock(true);
+    emu_forget_arrival(ARRIVAL);
+    check_lost_page(SECONDS);
+    emu_forget_arrival(0);
+    emu_expect_deadlock(false);
+}
+
+static void delays(void)
+{
+    check_delays(&grouped_heads, &(device_options){.dtype = MGL_BF16, .queues = 3}, 3, 4);
+}
+
+static void delays_with_counters(void)
+{
+    check_delays(
+        &small_model,
+        &(device_options){.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 2}, 3, 4);
+}
+
 static void (*const replies[])(void) = {first_tokens,
                                         first_tokens_with_counters,
                                         batch,
@@ -183,7 +317,16 @@ static void (*const replies[])(void) = {first_tokens,
                                         batch_of_grouped_heads,
                                         batch_of_a_large_group,
                                         batch_of_long_heads,
-                                        batch_of_long_heads_with_splits};
+                                        batch_of_long_heads_with_splits,
+                                        batch_of_several_rows,
+                                        batch_of_long_runs,
+                                        watchdog_of_the_ring,
+                                        delays,
+                                        delays_with_counters,
+                                        waves,
+                                        waves_of_long_heads,
+                                        waves_of_splits,
+                                        batch_of_waves};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

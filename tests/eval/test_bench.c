@@ -64,6 +64,17 @@ START_TEST(queues_are_as_many_as_a_program_has)
 }
 END_TEST
 
+START_TEST(the_second_machine_has_an_architecture)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("llama-1b");
+    request.also = "compute_80";
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+    request.also = "cp.async";
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+}
+END_TEST
+
 START_TEST(the_prediction_s_error_is_relative)
 {
     mgl_bench_result result = {.predicted = {.us = 550}, .machine = {.median = 500}};
@@ -100,6 +111,17 @@ START_TEST(large_errors_fail)
     ck_assert_ptr_nonnull(strstr(err.message, "machine"));
     ck_assert_int_eq(mgl_bench_judge(&baseline, &err), MGL_GATE);
     ck_assert_ptr_nonnull(strstr(err.message, "baseline"));
+}
+END_TEST
+
+START_TEST(the_second_machine_has_an_error_too)
+{
+    mgl_error err;
+    mgl_bench_accuracy good = {.machine_error = 1e-3, .also_error = 1.9e-2};
+    mgl_bench_accuracy bad = {.machine_error = 1e-3, .also_error = 2.1e-2};
+    ck_assert_int_eq(mgl_bench_judge(&good, &err), MGL_OK);
+    ck_assert_int_eq(mgl_bench_judge(&bad, &err), MGL_GATE);
+    ck_assert_ptr_nonnull(strstr(err.message, "second machine"));
 }
 END_TEST
 
@@ -158,7 +180,9 @@ int main(void)
     tcase_add_test(tests, heads_that_fill_no_warp_are_refused);
     tcase_add_test(tests, small_errors_pass);
     tcase_add_test(tests, large_errors_fail);
+    tcase_add_test(tests, the_second_machine_has_an_error_too);
     tcase_add_test(tests, what_is_not_a_number_fails);
+    tcase_add_test(tests, the_second_machine_has_an_architecture);
     tcase_add_test(tests, the_distance_is_relative);
     tcase_add_test(tests, the_distance_of_what_is_not_a_number_is_infinite);
     tcase_add_test(tests, short_contexts_are_not_split);

@@ -53,6 +53,27 @@ START_TEST(samples_are_in_order)
 }
 END_TEST
 
+/* The same program by cp.async, in turn with the other. */
+START_TEST(a_second_machine_is_timed_beside_the_first)
+{
+    mgl_error err = {0};
+    mgl_bench_result result;
+    mgl_bench_request request = {.config = small,
+                                 .also = "compute_80",
+                                 .dtype = MGL_BF16,
+                                 .batch = 1,
+                                 .context = 100,
+                                 .tokens = 4,
+                                 .samples = 3,
+                                 .seed = 2};
+    mgl_status status = mgl_bench_run(&request, NULL, NULL, &result, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    printf("%.1f us, and %.1f us by cp.async\n", result.machine.median, result.also.median);
+    ck_assert_double_gt(result.also.median, 0);
+    ck_assert_double_gt(result.accuracy.also_error, 0);
+}
+END_TEST
+
 int main(void)
 {
     mgl_error err;
@@ -68,6 +89,7 @@ int main(void)
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, machine_and_baseline_are_right, 0, CASES);
     tcase_add_test(tests, samples_are_in_order);
+    tcase_add_test(tests, a_second_machine_is_timed_beside_the_first);
     Suite *suite = suite_create("bench_run");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

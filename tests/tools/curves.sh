@@ -5,21 +5,30 @@
 #     tests/tools/record.sh COMMIT paper/results/h200-curves.json tests/tools/curves.sh build/megalith
 #     tests/tools/curves.sh MEGALITH [SHAPE [FLAG...]]        flags for every bench, like --samples 7
 #
-# A curve that fails has the error in its place; the exit code is that of the last one that did.
+# A curve that fails has the error in its place, and its points follow, each by itself; one that takes longer
+# than $CURVE_SECONDS (120) has failed without. The exit code is that of the last bench that did.
 set -u
 megalith=$1 shape=${2:-llama-1b}
 shift $(($# < 2 ? $# : 2))
 failed=0 comma=""
-curve() { # curve OVER LIST FLAG...
-    over=$1 list=$2
+points() { # points OVER LIST FLAG...
+    over=$1 list=$2 name=bench code=0
     shift 2
-    name=bench
-    result=$("$megalith" bench --shape "$shape" "--$over" "$list" --json "$@") || {
-        failed=$?
-        name=error
+    result=$(timeout "${CURVE_SECONDS:-120}" \
+        "$megalith" bench --shape "$shape" "--$over" "$list" --json "$@") || {
+        code=$? name=error
+        failed=$code
     }
     printf '%s\n  {"over":"%s","%s":%s}' "$comma" "$over" "$name" "${result:-null}"
     comma=,
+    return $code
+}
+curve() { # curve OVER LIST FLAG...
+    points "$@" || [ $? -eq 124 ] || {
+        all=$2 one=$1
+        shift 2
+        for point in $(echo "$all" | tr , ' '); do points "$one" "$point" "$@"; done
+    }
 }
 printf '{"schema":"megalith.curves/1","shape":"%s","curves":[' "$shape"
 curve layers 1,2,4,8,16 "$@"

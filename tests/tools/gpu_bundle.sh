@@ -1,17 +1,19 @@
 #!/bin/sh
 # Collects what the GPU tests need into a folder that runs on another machine with a GPU, without the
 # build tree: test binaries and tools, the shared libraries they name (but glibc's), the checkpoints,
-# and run-all.sh, which runs every test under a time limit and sums up.
+# run-all.sh, which runs every test under a time limit and sums up, and the scripts that measure:
+# FOLDER/tools/evidence.sh COMMIT FOLDER RESULTS.
 #
 #     tests/tools/gpu_bundle.sh BUILD FOLDER
 set -eu
 build=$1 folder=$2
 source=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$folder/bin" "$folder/lib" "$folder/models"
+mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_run \
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run \
     "$build"/tests/model/test_shapes \
-    "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load \
+    "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
+    "$build"/tests/tools/warm_kernels \
     "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue
     cp "$program" "$folder/bin/"
@@ -25,6 +27,9 @@ for model in tales-5m llama3-rope llama-linear-rope; do
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
 cp "$source/tests/model/shapes.json" "$folder/"
+for script in record evidence curves slices sanitize; do
+    cp "$source/tests/tools/$script.sh" "$folder/tools/"
+done
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
 # Runs the GPU tests; the exit code is the number of those that failed.

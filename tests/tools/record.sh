@@ -4,7 +4,8 @@
 #
 #     tests/tools/record.sh COMMIT OUT.json PROGRAM [ARGUMENT...]
 #
-# The exit code is the program's; its object is written whatever it is.
+# The exit code is the program's; its object is written whatever it is, or null where it printed none or was
+# ended in the middle of it.
 set -u
 commit=$1 out=$2
 shift 2
@@ -18,6 +19,7 @@ done) >"$samples" 2>/dev/null &
 sampler=$!
 "$@" >"$result"
 code=$?
+tail -n 1 "$result" | grep -q '}$' || echo null >"$result"
 kill "$sampler" 2>/dev/null
 wait "$sampler" 2>/dev/null
 quantile() { # quantile COLUMN SHARE

@@ -209,6 +209,55 @@ void check_ragged(const mgl_geometry *geometry, const device_options *wanted, in
     mgl_graph_free(graph);
 }
 
+/* ---- delays ----------------------------------------------------------------------------------- */
+
+/* What a launch makes. */
+struct reply {
+    int32_t tokens[CHECK_MOST];
+    float *logits; /* (vocab) owned */
+};
+
+static struct reply make_reply(mgl_vm *vm, int most)
+{
+    mgl_error err;
+    int32_t prompt[5];
+    int vocab = vm->program->geometry.vocab;
+    struct reply reply = {.logits = mgl_alloc((size_t)vocab * sizeof *reply.logits)};
+    fill_prompt(prompt, 5, vocab, 6);
+    device_greedy(vm, prompt, 5, reply.tokens, most);
+    ok(mgl_vm_get_logits(vm, reply.logits, &err), err);
+    return reply;
+}
+
+static void check_same_reply(mgl_vm *vm, const struct reply *wanted, int most)
+{
+    struct reply reply = make_reply(vm, most);
+    ck_assert_mem_eq(reply.tokens, wanted->tokens, (size_t)most * sizeof *reply.tokens);
+    ck_assert_mem_eq(reply.logits, wanted->logits,
+                     (size_t)vm->program->geometry.vocab * sizeof *reply.logits);
+    mgl_free(reply.logits);
+}
+
+void check_delays(const mgl_geometry *geometry, const device_options *wanted, int launches,
+                  int most)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 31);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    struct reply reply = make_reply(vm, most);
+    mgl_vm_close(vm);
+    options.delay_seed = 1;
+    vm = device_vm(program, graph, &options);
+    for (int i = 0; i < launches; i++)
+        check_same_reply(vm, &reply, most);
+    mgl_free(reply.logits);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
 /* ---- ends ------------------------------------------------------------------------------------- */
 
 void check_end_token(int most)
@@ -323,5 +372,23 @@ void check_missing_words(double most_s)
     check_stopped(vm, prompt, "words of x to be written", most_s);
     mgl_vm_close(vm);
     mgl_program_free(bad);
+    mgl_graph_free(graph);
+}
+
+void check_lost_page(double most_s)
+{
+    device_options options = {.dtype = MGL_F32,
+                              .capacity = CHECK_CAPACITY,
+                              .queues = 3,
+                              .ring_pages = 3,
+                              .page_bytes = 2048};
+    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
+    mgl_program *program = device_program(graph, &options);
+    int32_t prompt[3];
+    fill_prompt(prompt, 3, graph->geometry.vocab, 1);
+    mgl_vm *vm = open_unchecked(program, graph);
+    check_stopped(vm, prompt, "of its tape", most_s);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
     mgl_graph_free(graph);
 }

@@ -29,11 +29,19 @@ void check_ragged(const mgl_geometry *geometry, const device_options *options, i
 /* A reply of `most` tokens ends with an end token that comes in it. */
 void check_end_token(int most);
 
+/* Random delays change nothing: a reply of `most` tokens behind 5, and the logits behind it, are the same bits
+ * in `launches` launches of a kernel with delays as without. */
+void check_delays(const mgl_geometry *geometry, const device_options *options, int launches,
+                  int most);
+
 /* A program that lacks the last signal of that counter, launched past the validator: ends within `most_s`
  * seconds, says who waited for what, and the process goes on. */
 void check_deadlock(const char *counter, double most_s);
 
 /* A program with flags, and words that nobody writes: the same. */
 void check_missing_words(double most_s);
+
+/* A queue whose ring stands still, which the caller sees to: the same. */
+void check_lost_page(double most_s);
 
 #endif

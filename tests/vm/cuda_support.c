@@ -37,6 +37,7 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
         int from, *to;
     } knobs[] = {{o->rows, &config.rows},
                  {o->splits, &config.splits},
+                 {o->narrow, &config.narrow},
                  {o->exchange, &config.exchange},
                  {o->page_bytes, &config.page_bytes},
                  {o->ring_pages, &config.ring_pages},
@@ -71,8 +72,10 @@ mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph, const devi
 {
     mgl_error err;
     mgl_vm *vm;
-    mgl_vm_options open = {
-        .kind = MGL_VM_CUDA, .arch = options->arch, .deadline_ms = options->deadline_ms};
+    mgl_vm_options open = {.kind = MGL_VM_CUDA,
+                           .arch = options->arch,
+                           .deadline_ms = options->deadline_ms,
+                           .delay_seed = options->delay_seed};
     ok(mgl_vm_open(program, graph, &open, &vm, &err), err);
     return vm;
 }

@@ -16,8 +16,10 @@ typedef struct device_options {
     int queues; /* 0: one an SM */
     int capacity, sequences, rows, splits;
     int exchange; /* MGL_EXCHANGE_... */
+    int narrow;   /* 0: as by default */
     int page_bytes, ring_pages, warps, stage_bytes;
     int deadline_ms;
+    uint32_t delay_seed;
 } device_options;
 
 /* SKIP, having said why, where there is no device or no NVRTC; 0 where the test can run. */

@@ -31,13 +31,13 @@ static const struct {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static void compile(int target, int shape, const char *arch, bool ptx)
+static void compile(int target, int shape, const char *arch, unsigned extras, bool ptx)
 {
     mgl_error err;
     mgl_cuda_image image;
     mgl_graph *graph = random_graph(shapes[shape].geometry, 4096, true, MGL_F32, 1);
     mgl_program *program = program_for(graph, targets[target][0], &shapes[shape].options);
-    ok(mgl_cuda_compile(program, arch, false, &image, &err), err);
+    ok(mgl_cuda_compile(program, arch, extras, &image, &err), err);
     printf("%s, shape %d: %zu bytes, %.1f s%s\n", arch, shape, image.length, image.compile_s,
            image.cached ? " (kept from before)" : "");
     ck_assert_int_eq(image.ptx, ptx);
@@ -53,14 +53,21 @@ static void compile(int target, int shape, const char *arch, bool ptx)
 /* Each architecture with two shapes, so that each shape meets two or more architectures. */
 START_TEST(every_architecture_compiles)
 {
-    compile(_i, _i % SHAPES, targets[_i][1], false);
-    compile(_i, (_i + 2) % SHAPES, targets[_i][1], false);
+    compile(_i, _i % SHAPES, targets[_i][1], 0, false);
+    compile(_i, (_i + 2) % SHAPES, targets[_i][1], 0, false);
 }
 END_TEST
 
 START_TEST(ptx_compiles)
 {
-    compile(3, 0, "compute_80", true);
+    compile(3, 0, "compute_80", 0, true);
+}
+END_TEST
+
+START_TEST(extras_compile)
+{
+    compile(3, 2, "sm_90a", MGL_CUDA_DELAYS, false);
+    compile(3, 0, "compute_80", MGL_CUDA_DELAYS | MGL_CUDA_TRACE, true);
 }
 END_TEST
 
@@ -70,7 +77,7 @@ START_TEST(an_unknown_architecture_is_told)
     mgl_cuda_image image;
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 1);
     mgl_program *program = program_for(graph, "sm_80:4", &shapes[4].options);
-    ck_assert_int_eq(mgl_cuda_compile(program, "sm_999", false, &image, &err), MGL_DEVICE);
+    ck_assert_int_eq(mgl_cuda_compile(program, "sm_999", 0, &image, &err), MGL_DEVICE);
     ck_assert_msg(strstr(err.message, "sm_999"), "%s", err.message);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -87,6 +94,7 @@ int main(void)
     tcase_set_timeout(tests, 600);
     tcase_add_loop_test(tests, every_architecture_compiles, 0, TARGETS);
     tcase_add_test(tests, ptx_compiles);
+    tcase_add_test(tests, extras_compile);
     tcase_add_test(tests, an_unknown_architecture_is_told);
     return fixture_main("cuda_compile", tests);
 }

@@ -748,7 +748,7 @@ START_TEST(a_kernel_that_fits_is_not_compiled)
     mgl_error err;
     mgl_vm *vm;
     char key[MGL_SHA256_HEX];
-    mgl_cuda_kernel_key(program, "sm_90a", false, key);
+    mgl_cuda_kernel_key(program, "sm_90a", 0, key);
     mgl_vm_kernel kernels[2] = {{"sm_80", key, "other code", 10},
                                 {"sm_90a", key, "machine code", 12}};
     mgl_vm_options options = {

@@ -185,6 +185,20 @@ START_TEST(an_end_token_ends_a_reply)
 }
 END_TEST
 
+/* Random delays before waits and behind stores: with flags, counters, tensor cores and cp.async. */
+START_TEST(delays_change_nothing)
+{
+    static const device_options options[] = {
+        {.dtype = MGL_BF16},
+        {.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 2},
+        {.dtype = MGL_BF16, .rows = 8, .splits = 3},
+        {.dtype = MGL_F16, .arch = "compute_80"}};
+    static const mgl_geometry *const models[] = {&grouped_heads, &small_model, &long_heads,
+                                                 &grouped_heads};
+    check_delays(models[_i], &options[_i], 20, 40);
+}
+END_TEST
+
 /* ---- the watchdog --------------------------------------------------------------------------- */
 
 START_TEST(a_deadlock_is_reported)
@@ -231,6 +245,7 @@ int main(void)
     tcase_add_loop_test(tests, logits_are_the_cpus, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_test(tests, sampling_is_the_cpus);
     tcase_add_loop_test(tests, ragged_sequences_are_as_alone, 0, 4);
+    tcase_add_loop_test(tests, delays_change_nothing, 0, 4);
     tcase_add_test(tests, an_end_token_ends_a_reply);
     tcase_add_test(tests, a_reply_can_be_ended);
     tcase_add_loop_test(tests, a_deadlock_is_reported, 0, 5);

@@ -44,7 +44,7 @@ static void set_up(void)
     snprintf(path, sizeof path, "%s/m.mega", folder);
     graph = random_graph(&odd_model, 64, true, MGL_BF16, 11);
     program = fixture_program(graph, &(fixture_options){.queues = QUEUES, .dtype = MGL_BF16});
-    mgl_cuda_kernel_key(program, "sm_90a", false, key);
+    mgl_cuda_kernel_key(program, "sm_90a", 0, key);
     ok(write_image(&err), err);
 }
 

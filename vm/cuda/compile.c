@@ -55,7 +55,8 @@ static void add_common(struct options *o, const char *arch)
 }
 
 /* The constants of device/machine.cuh. */
-static void options_of(const mgl_program *program, const char *arch, bool trace, struct options *o)
+static void options_of(const mgl_program *program, const char *arch, unsigned extras,
+                       struct options *o)
 {
     const mgl_geometry *m = &program->geometry;
     uint32_t eps;
@@ -84,7 +85,8 @@ static void options_of(const mgl_program *program, const char *arch, bool trace,
     define(o, "WARPS", (uint32_t)program->exec.warps);
     define(o, "STAGE", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", MGL_SHARED_RESERVED);
-    define(o, "TRACE", trace);
+    define(o, "TRACE", (extras & MGL_CUDA_TRACE) != 0);
+    define(o, "DELAYS", (extras & MGL_CUDA_DELAYS) != 0);
 }
 
 size_t mgl_cuda_shared_bytes(const mgl_program *program)
@@ -140,13 +142,13 @@ static void key_of(const mgl_nvrtc *nvrtc, const struct options *o, char key[MGL
     mgl_sha256_hex(bytes, key);
 }
 
-void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, bool trace,
+void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned extras,
                          char key[MGL_SHA256_HEX])
 {
     struct options options;
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
-    options_of(program, arch, trace, &options);
+    options_of(program, arch, extras, &options);
     mgl_sha256_start(&hash);
     add_inputs(&hash, &options);
     mgl_sha256_end(&hash, bytes);
@@ -212,7 +214,7 @@ static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_source *sources
     return status;
 }
 
-mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, bool trace,
+mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, unsigned extras,
                             mgl_cuda_image *out, mgl_error *err)
 {
     struct options options;
@@ -222,7 +224,7 @@ mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, bool t
     mgl_status status = mgl_nvrtc_open(&nvrtc, err);
     if (status)
         return status;
-    options_of(program, arch, trace, &options);
+    options_of(program, arch, extras, &options);
     key_of(nvrtc, &options, key);
     bool has_folder = mgl_cuda_cache_path(folder, sizeof folder);
     if (!has_folder)

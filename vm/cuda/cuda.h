@@ -57,15 +57,21 @@ typedef struct mgl_cuda_image {
     char cache_note[MGL_CUDA_REASON]; /* why it could not be kept; "" when it could */
 } mgl_cuda_image;
 
+/* What a kernel has beside what it computes with: bits. */
+enum {
+    MGL_CUDA_TRACE = 1, /* tasks leave events */
+    MGL_CUDA_DELAYS = 2 /* random delays: device/delay.cuh */
+};
+
 /* Compiles the kernel for a program and an architecture: "sm_90a" gives machine code, "compute_80"
- * PTX. `trace`: tasks leave events. Needs NVRTC, but no device. */
-mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, bool trace,
+ * PTX. `extras`: MGL_CUDA_... bits. Needs NVRTC, but no device. */
+mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, unsigned extras,
                             mgl_cuda_image *out, mgl_error *err);
 void mgl_cuda_image_clear(mgl_cuda_image *image);
 
 /* Names what mgl_cuda_compile would compile: a kernel of the same name, whichever compiler made it,
  * does for the program. */
-void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, bool trace,
+void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned extras,
                          char key[MGL_SHA256_HEX]);
 
 /* A constant of a compilation: MGL_<name>. */

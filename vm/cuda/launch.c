@@ -82,14 +82,15 @@ static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
                                .trace = vm->trace_epochs > 0 ? vm->trace : 0,
                                .trace_epochs = (uint32_t)vm->trace_epochs,
                                .tasks = (uint32_t)program->task_count,
+                               .delay_seed = vm->delay_seed,
                                .deadline_ns = (uint64_t)vm->deadline_ms * 1000000};
     void *arguments[] = {&block};
     int result = vm->cu->event_record(vm->events[0], vm->stream);
     if (!result)
         result = vm->cu->launch_cooperative(vm->function, (unsigned)program->queue_count, 1, 1,
-                                            (unsigned)(program->exec.warps + 2) * 32, 1, 1,
-                                            (unsigned)mgl_cuda_shared_bytes(program), vm->stream,
-                                            arguments);
+                                            (unsigned)(program->exec.warps + MGL_OTHER_WARPS) * 32,
+                                            1, 1, (unsigned)mgl_cuda_shared_bytes(program),
+                                            vm->stream, arguments);
     if (!result)
         result = vm->cu->event_record(vm->events[1], vm->stream);
     return mgl_cu_check(vm->cu, result, "launching the kernel", err);
@@ -186,6 +187,7 @@ static mgl_status run(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_rep
     if (status)
         return status;
     out->launches = 1;
+    vm->delay_seed += vm->delay_seed > 0;
     status = follow(&progress, err);
     double end = mgl_clock_s();
     float milliseconds = 0;

@@ -125,7 +125,8 @@ static mgl_status load_image(mgl_cuda_vm *vm, const void *image, mgl_error *err)
 static mgl_status check_occupancy(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
-    int blocks = 0, threads = (program->exec.warps + 2) * 32, queues = program->queue_count;
+    int blocks = 0, threads = (program->exec.warps + MGL_OTHER_WARPS) * 32,
+        queues = program->queue_count;
     size_t shared = mgl_cuda_shared_bytes(program);
     mgl_status status =
         mgl_cu_check(vm->cu, vm->cu->occupancy(&blocks, vm->function, threads, shared),
@@ -139,6 +140,12 @@ static mgl_status check_occupancy(mgl_cuda_vm *vm, mgl_error *err)
     return status;
 }
 
+static unsigned extras_of(const mgl_cuda_vm *vm)
+{
+    return (vm->trace_epochs > 0 ? (unsigned)MGL_CUDA_TRACE : 0) |
+           (vm->delay_seed > 0 ? (unsigned)MGL_CUDA_DELAYS : 0);
+}
+
 /* The kernel that was compiled before for this architecture from what it would be compiled from now,
  * or NULL. */
 static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const char *arch,
@@ -146,7 +153,7 @@ static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const char *arch,
 {
     char key[MGL_SHA256_HEX];
     if (options->kernel_count)
-        mgl_cuda_kernel_key(vm->vm.program, arch, vm->trace_epochs > 0, key);
+        mgl_cuda_kernel_key(vm->vm.program, arch, extras_of(vm), key);
     for (int i = 0; i < options->kernel_count; i++)
         if (!strcmp(options->kernels[i].arch, arch) && !strcmp(options->kernels[i].key, key))
             return &options->kernels[i];
@@ -157,7 +164,7 @@ static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const char *arch,
 typedef struct making {
     const mgl_program *program;
     const char *arch;
-    bool trace;
+    unsigned extras;            /* MGL_CUDA_... */
     const mgl_vm_kernel *ready; /* compiled before, or NULL */
     mgl_aside aside;            /* the compiler, where there is none */
     mgl_cuda_image image;       /* what it made */
@@ -168,7 +175,7 @@ static mgl_status compile_aside(void *user, mgl_error *err)
 {
     making *m = user;
     double start = mgl_clock_s();
-    mgl_status status = mgl_cuda_compile(m->program, m->arch, m->trace, &m->image, err);
+    mgl_status status = mgl_cuda_compile(m->program, m->arch, m->extras, &m->image, err);
     m->compile_s = mgl_clock_s() - start;
     return status;
 }
@@ -179,7 +186,7 @@ static void start_kernel(const mgl_cuda_vm *vm, const char *arch, const mgl_vm_o
 {
     *m = (making){.program = vm->vm.program,
                   .arch = arch,
-                  .trace = vm->trace_epochs > 0,
+                  .extras = extras_of(vm),
                   .ready = find_kernel(vm, arch, options)};
     if (!m->ready)
         mgl_aside_start(&m->aside, compile_aside, m);
@@ -475,6 +482,7 @@ mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
                       .get_facts = get_facts};
     vm->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : 2000;
     vm->trace_epochs = options->trace_epochs;
+    vm->delay_seed = options->delay_seed;
     vm->sampled = -1;
     mgl_status status = open_machine(vm, graph, options, err);
     if (status)

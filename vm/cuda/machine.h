@@ -28,9 +28,10 @@ typedef struct mgl_cuda_vm {
     size_t flag_bytes;
     mgl_cu_address trace; /* mgl_device_event (trace_epochs, task_count) */
     size_t trace_bytes;
-    int trace_epochs;  /* that are kept, the last ones; 0: no trace */
-    uint64_t *buffers; /* (buffer_count) addresses */
-    uint64_t *tapes;   /* (queue_count) */
+    int trace_epochs;    /* that are kept, the last ones; 0: no trace */
+    uint32_t delay_seed; /* of the next launch; 0: no delays */
+    uint64_t *buffers;   /* (buffer_count) addresses */
+    uint64_t *tapes;     /* (queue_count) */
     mgl_cu_address records, queues, counters;
     size_t counter_bytes; /* the `stopped` word, on a line of its own behind them, included */
     mgl_cuda_pinned *pinned;

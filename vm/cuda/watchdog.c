@@ -69,13 +69,15 @@ static bool polls_in_vain(const mgl_cuda_vm *vm, int queue)
 }
 
 /* Whether the queue waits for a counter that nobody will signal any more, or for words that nobody will
- * write. */
+ * write, or for its own ring, which waits for no other queue. */
 static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
 {
     const mgl_program *program = vm->vm.program;
     const volatile int32_t *report = vm->pinned->reports[queue];
     if (report[MGL_REPORT_KIND] == MGL_REPORT_FLAG)
         return polls_in_vain(vm, queue);
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_RING)
+        return true;
     if (report[MGL_REPORT_KIND] != MGL_REPORT_WAIT)
         return false;
     int counter = report[MGL_REPORT_COUNTER], task = report[MGL_REPORT_TASK];

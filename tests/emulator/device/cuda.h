@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "device/engine.h"
+#include "vm/cuda/device/record.h"
 
 #define __device__
 #define __global__
@@ -209,7 +210,7 @@ static inline int __reduce_min_sync(unsigned mask, int value)
 
 static inline void __syncthreads()
 {
-    emu_bar_sync(0, MGL_WARPS * 32 + 64);
+    emu_bar_sync(0, (MGL_WARPS + MGL_OTHER_WARPS) * 32);
 }
 
 /* ---- memory ----------------------------------------------------------------------------------- */

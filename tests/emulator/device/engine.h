@@ -69,6 +69,9 @@ void emu_copy_wait(void);                /* until the thread's copies of 16 byte
 void emu_copy_arrive(uint64_t *barrier); /* arrives when they have */
 
 uint64_t emu_clock_ns(void);
+
+/* Other warps run, for so long. */
+void emu_sleep(unsigned ns);
 float emu_f16_to_f32(uint16_t half);
 uint16_t emu_f32_to_f16(float value);
 
@@ -82,6 +85,7 @@ typedef struct emu_kernel {
     void (*describe_warp)(int warp, char *to, size_t length);                     /* its role */
     unsigned threads;                                                             /* of a block */
     size_t own_bytes, own_limit; /* of shared memory: used and reserved for struct shared */
+    size_t ring_at, ring_end;    /* of the ring's barriers that say that a page is free */
 } emu_kernel;
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
 /* What the engine has to know of the kernel: what stands behind its last source. */
+#include <cstddef>
 #include <cstdio>
 
 static void emu_run(const void *launch)
@@ -26,11 +27,18 @@ static void emu_describe_block(const unsigned char *memory, char *to, size_t len
 
 static void emu_describe_warp(int warp, char *to, size_t length)
 {
-    if (warp == EPILOGUE || warp == LOADER)
-        snprintf(to, length, "%s", warp == EPILOGUE ? "epilogue" : "loader");
+    static const char *const others[MGL_OTHER_WARPS] = {"epilogue", "loader", "watcher"};
+    if (warp >= EPILOGUE)
+        snprintf(to, length, "%s", others[warp - EPILOGUE]);
     else
         snprintf(to, length, "consumer %d", warp);
 }
 
-extern "C" const emu_kernel emu_the_kernel = {emu_run,       emu_describe_block, emu_describe_warp,
-                                              BLOCK_THREADS, sizeof(shared),     MGL_SHARED};
+extern "C" const emu_kernel emu_the_kernel = {emu_run,
+                                              emu_describe_block,
+                                              emu_describe_warp,
+                                              BLOCK_THREADS,
+                                              sizeof(shared),
+                                              MGL_SHARED,
+                                              offsetof(shared, empty),
+                                              offsetof(shared, empty) + sizeof(shared::empty)};

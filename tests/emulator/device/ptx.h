@@ -98,6 +98,16 @@ static inline void ptx_ld_relaxed_gpu_global_L2__cache_hint_v4_u32(unsigned &x, 
     w = words[3];
 }
 
+static inline void ptx_ld_relaxed_gpu_global_L2__cache_hint_v2_u32(unsigned &x, unsigned &y,
+                                                                   const void *at, emu_policy)
+{
+    volatile unsigned *words = emu_global<unsigned>(at, 8);
+    if (words[0] == 0xFFFFFFFFu || words[1] == 0xFFFFFFFFu)
+        emu_look(at, words[0] + 3ull * words[1]);
+    x = words[0];
+    y = words[1];
+}
+
 static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_u32(void *at, unsigned value,
                                                                 emu_policy)
 {
@@ -176,6 +186,16 @@ static inline unsigned long long ptx_globaltimer()
     return emu_clock_ns();
 }
 
+static inline unsigned ptx_clock()
+{
+    return (unsigned)emu_clock_ns();
+}
+
+static inline void ptx_nanosleep_u32(unsigned ns)
+{
+    emu_sleep(ns);
+}
+
 static inline void ptx_mov_u64(unsigned long long &to, unsigned long long from)
 {
     to = from;
@@ -186,9 +206,14 @@ static inline unsigned ptx_laneid()
     return emu_self->thread % 32;
 }
 
-static inline void ptx_mov_u32(unsigned &to, unsigned from)
+static inline unsigned ptx_tid_x()
 {
-    to = from;
+    return emu_self->thread;
+}
+
+template <class T> static inline void ptx_mov_u32(T &to, unsigned from)
+{
+    to = (T)from;
 }
 
 static inline void ptx_selp_u32(unsigned &to, unsigned yes, unsigned no, bool which)

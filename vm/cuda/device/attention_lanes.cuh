@@ -262,7 +262,7 @@ static __device__ __forceinline__ void begin_pass(const machine &m, const pass &
     const attention &a = own().att;
     const int *row = own().table + r * MGL_TABLE_WORDS;
     const float *rope = a.rope + row[MGL_TABLE_POSITION] * a.rope_stride;
-    for (int i = THREADS - 1 - m.tid; i < HEAD_DIM; i += THREADS)
+    for (int i = THREADS - 1 - thread_of(m); i < HEAD_DIM; i += THREADS)
         p.rope[i] = rope[i];
     fetch_row(m, a.q, 0, r, head * HEAD_DIM, heads * HEAD_DIM, p.raw, 0, policy);
     if (appends) {
@@ -274,15 +274,15 @@ static __device__ __forceinline__ void begin_pass(const machine &m, const pass &
     }
     consumer_barrier();
 #if MGL_TRACE
-    if (m.tid == 0)
+    if (thread_of(m) == 0)
         own().input = time_ns();
 #endif
-    for (int e = m.tid; e < PASS_HEADS * HEAD_DIM; e += THREADS)
+    for (int e = thread_of(m); e < PASS_HEADS * HEAD_DIM; e += THREADS)
         p.q[e] = rotated(p.raw + min(e / HEAD_DIM, heads - 1) * HEAD_DIM, p.rope, e % HEAD_DIM);
     if (!appends)
         return consumer_barrier();
     int s = row[MGL_TABLE_SEQUENCE], position = row[MGL_TABLE_POSITION];
-    for (int e = m.tid; e < 2 * HEAD_DIM; e += THREADS) {
+    for (int e = thread_of(m); e < 2 * HEAD_DIM; e += THREADS) {
         int i = e % HEAD_DIM;
         bool key = e < HEAD_DIM;
         const cache_view &cache = key ? a.k : a.v;
@@ -399,7 +399,7 @@ static __device__ __forceinline__ void attend_lanes(const machine &m)
         int heads = min((int)PASS_HEADS, MGL_HEADS - head);
         const positions at = positions_of(m, r);
         attend_pass(m, p, r, head, heads, at, policy);
-        for (int e = m.tid; e < heads * HEAD_DIM / 2; e += THREADS) {
+        for (int e = thread_of(m); e < heads * HEAD_DIM / 2; e += THREADS) {
             int h = e * 2 / HEAD_DIM, d = e * 2 % HEAD_DIM;
             float max, sum;
             float2 value = merge_results(p.results + h * RESULT, d, &max, &sum);

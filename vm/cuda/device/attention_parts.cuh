@@ -79,7 +79,13 @@ static __device__ __forceinline__ bool is_late(const machine &m, u32 n, u64 *sin
     u64 now = clock_ns();
     if (*since == 0)
         *since = now;
-    return now - *since >= m.launch->deadline_ns || is_stopped(m.launch);
+    return now - *since >= own().launch.deadline_ns || is_stopped();
+}
+
+/* The same as is_written; where many words are asked at once, their maxima do not wait for one another. */
+static __device__ __forceinline__ bool is_complete(uint4 v)
+{
+    return max(max(v.x, v.y), max(v.z, v.w)) != 0xFFFFFFFFu;
 }
 
 /* Where the result of one row and head goes. */
@@ -120,6 +126,13 @@ static __device__ __forceinline__ float reciprocal(float x)
 {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static __device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 

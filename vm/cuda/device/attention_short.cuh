@@ -220,11 +220,15 @@ static __device__ __forceinline__ void report_missed(const machine &m, int misse
 {
     const u64 long_ago = 1;
     if (missed)
-        look_at_clock(m.launch, long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
-                      (u32)missed - 1, 1, 0);
+        look_at_clock(long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, (u32)missed - 1, 1, 0);
 }
 
 /* ---- one pass --------------------------------------------------------------------------------- */
+
+/* Keys and values of a batch. */
+struct tile_batch {
+    tile_vectors keys, values;
+};
 
 /* A warp's pass: positions are numbered from its first one on. The row's own is the last where the task
  * appends; those before it are in the cache when the pass begins. */
@@ -254,7 +258,7 @@ static __device__ __forceinline__ void take_key(const tile_lane &l, const own_wo
     for (int i = 0; i < KEYS; i++) {
         const tile_vector v = key_vector(i);
         if (v.position == number - l.key)
-            key_of(b, v) = own_row.key[v.chunk];
+            b.keys.at[i] = own_row.key[v.chunk];
     }
 }
 
@@ -266,7 +270,7 @@ static __device__ __forceinline__ void take_value(const tile_lane &l, const own_
     for (int i = 0; i < VALUES; i++) {
         const tile_vector v = value_vector(i);
         if (v.position == number - l.value)
-            value_of(b, v) = own_row.value[v.chunk];
+            b.values.at[i] = own_row.value[v.chunk];
     }
 }
 
@@ -290,10 +294,10 @@ static __device__ __forceinline__ float score_batches(const machine &m, const sh
         tile_products sums = {};
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++)
-            add_products(b, c, q[c], sums);
-        load_keys(s.l, from + BATCH, s.stored, b);
+            add_products(b.keys, c, q[c], sums);
+        load_keys(s.l, from + BATCH, s.stored, b.keys);
         scores_of(sums, s.count - from - s.l.key, scores);
-        top = largest(top, scores);
+        top = head_max(lane_max(top, scores));
 #pragma unroll
         for (int t = 0; t < TILES; t++)
             *(float2 *)left_scores(m, from / BATCH)[t] = make_float2(scores[t][0], scores[t][1]);
@@ -317,11 +321,8 @@ static __device__ __forceinline__ void add_result(const tile_result &part, float
 static __device__ __forceinline__ tile_result weigh_batch(float (*scores)[2], tile_batch &b)
 {
     tile_state state = empty_state();
-    u32 weights[TILES][2];
-    weigh(state, largest(-INFINITY, scores), scores, weights);
-#pragma unroll
-    for (int t = 0; t < TILES; t++)
-        add_tile(state, b.values[t], weights[t]);
+    raise_state(state, head_max(lane_max(-INFINITY, scores)));
+    add_values(state, scores, b.values);
     return result_of(state);
 }
 
@@ -332,7 +333,7 @@ static __device__ __forceinline__ tile_result add_batches(const machine &m, cons
                                                           tile_batch &b)
 {
     tile_result total = result_of(empty_state());
-    tile_batch next;
+    tile_vectors next;
 #pragma unroll 1
     for (int from = 0; from < s.count; from += BATCH) {
         float scores[TILES][2];
@@ -351,7 +352,7 @@ static __device__ __forceinline__ tile_result add_batches(const machine &m, cons
         add_result(part, power_of_2(part.max - top), total);
 #pragma unroll
         for (int i = 0; i < VALUES; i++)
-            value_of(b, value_vector(i)) = value_of(next, value_vector(i));
+            b.values.at[i] = next.at[i];
     }
     total.max = top;
     return total;
@@ -393,13 +394,13 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
     if (a.now)
         load_own(s.l, s.row, raw, policy);
     if (EARLY_KEYS)
-        load_keys(s.l, 0, s.stored, b);
+        load_keys(s.l, 0, s.stored, b.keys);
     touch_rope(m, s.row);
     touch_batch(m, s);
     prefetch_rest(m, s);
     await_octets<true>(m, query, raw, policy, missed);
 #if MGL_TRACE
-    if (m.tid == 0)
+    if (thread_of(m) == 0)
         own().input = time_ns();
 #endif
 #pragma unroll
@@ -410,7 +411,7 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
     }
     make_value(raw, own_row);
     if (!EARLY_KEYS)
-        load_keys(s.l, 0, s.stored, b);
+        load_keys(s.l, 0, s.stored, b.keys);
 }
 
 /* `appended`: the row's key and value are in the cache already. */
@@ -425,7 +426,7 @@ static __device__ __forceinline__ void attend_short_pass(const machine &m, int i
     if (own().att.now && s.head == 0 && !appended)
         append_own(s.l, s.stored, own_row);
     const float top = score_batches(m, s, q, own_row, b);
-    load_values(s.l, 0, s.stored, b);
+    load_values(s.l, 0, s.stored, b.values);
     store_alone(m, pass_at(item), add_batches(m, s, top, own_row, b), keep_policy());
 }
 

@@ -11,9 +11,14 @@
  *
  * The block works on one row after the other. Threads fetch four and four elements of q, k or v that are
  * rotated together, and leave them in shared memory as operands. Warp w takes positions [B w, B w + B),
- * [B (w + W), ...) from the first one on, B being BATCH: a batch of keys and values is in registers before
- * the queries are there, since neither depends on this epoch, and coming ones are asked into L2. What the
- * warps have is merged in shared memory; where one batch is all, its warp writes the result.
+ * [B (w + W), ...) from the first one on, B being BATCH, two batches at a time: the keys of both are in
+ * registers before the queries are there, or, where the warp has only one, its keys and values, since none of
+ * them depends on this epoch; whatever has been used makes room for what comes next, which L2 was asked for. What
+ * the warps have is merged in shared memory; where one batch is all, its warp writes the result.
+ *
+ * That is for a single row whose q, k, v and result are flagged f32 (`PLAIN`), which is what decoding does: all that
+ * such a task need not ask is left out of the way from the queries to the result. Of several rows, or others, a
+ * warp has one batch at a time, whose values come later: the same sums, with fewer registers.
  */
 #ifndef MGL_DEVICE_ATTENTION_TILES_CUH
 #define MGL_DEVICE_ATTENTION_TILES_CUH
@@ -41,8 +46,10 @@ enum {
     ITEMS = (TILE_HEADS + 2) * QUADS,
     ROUNDS = (ITEMS + THREADS - 1) / THREADS, /* of a thread's items */
     COLUMN_WORDS = HALF_DIM + 16,             /* padded against bank conflicts */
-    FOLD = 4,                                 /* warps that leave results at once */
-    AHEAD_BATCHES = 2 /* of a warp, asked into L2 beyond the one in registers */
+    FOLD = 4, /* batches whose results are merged at once, at least */
+    /* the stage, which nothing else uses here, has room for what all warps leave */
+    STAGED = MGL_STAGE >= MGL_WARPS * SUMS * 256,
+    LEAVES = STAGED ? MGL_WARPS : FOLD /* warps that leave results at once */
 };
 
 /* What a row keeps in shared memory, beside own().partial's other parts: see the functions below. */
@@ -51,7 +58,7 @@ enum {
     RESULT_AT = 2 * QUERY_WORDS + 4 * HALF_DIM, /* behind two rows' q, and k and v */
     WEIGHT_AT = RESULT_AT + FOLD * SUMS * 64
 };
-static_assert(!TILED || WEIGHT_AT + FOLD * 8 <= PARTIALS, "attention's room is too small");
+static_assert(!TILED || WEIGHT_AT + LEAVES * 8 <= PARTIALS, "attention's room is too small");
 
 /* Column `column` of the q operand of pass number `item` (of all rows' passes): words, two dimensions each.
  * Two of them in turn, so that one may be written while a warp still reads the other. */
@@ -69,7 +76,8 @@ static __device__ __forceinline__ u32 *own_vector(int r, int which)
 /* What warp `slot` leaves: weighted sums (SUMS, lanes) of two dimensions each, */
 static __device__ __forceinline__ float2 *left_sums(int slot)
 {
-    return (float2 *)(own().partial + RESULT_AT) + slot * SUMS * 32;
+    return (float2 *)(STAGED ? (float *)stage_memory() : own().partial + RESULT_AT) +
+           slot * SUMS * 32;
 }
 
 /* and max and sum of head `head`. */
@@ -79,13 +87,6 @@ static __device__ __forceinline__ float2 *left_weight(int slot, int head)
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------- */
-
-static __device__ __forceinline__ float power_of_2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 static __device__ __forceinline__ float low_half(u32 word)
 {
@@ -214,6 +215,7 @@ static __device__ __forceinline__ bool has_item(const tile_pass &p, int i)
 }
 
 /* Asks for a thread's items, before they need be written, and what they are rotated by. */
+template <bool PLAIN>
 static __device__ __forceinline__ void load_quads(const machine &m, const tile_pass &p, quad *to,
                                                   u64 policy)
 {
@@ -222,14 +224,14 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
         a.rope + own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_POSITION] * a.rope_stride;
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = m.tid + n * THREADS;
+        int i = thread_of(m) + n * THREADS;
         to[n] = quad();
         if (!has_item(p, i))
             continue;
         const view &v = view_of_vector(vector_of(i));
         to[n].at = element_of(v, p.row, column_of(i, p.head));
-        to[n].narrow = v.dtype != DTYPE_F32 && is_aligned(v);
-        if (is_aligned(v))
+        to[n].narrow = !PLAIN && v.dtype != DTYPE_F32 && is_aligned(v);
+        if (PLAIN || is_aligned(v))
             load_quad(to[n], policy);
         else
             load_quad_slowly(to[n], v.dtype);
@@ -239,10 +241,11 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
 }
 
 /* Waits for an item's words, both at once. False when the wait has to give up. */
-static __device__ __forceinline__ bool await_quad(const machine &m, quad &q, u64 policy, u64 *since)
+static __device__ __forceinline__ bool await_quad(const machine &m, quad &q, u64 policy)
 {
-    for (u32 n = 1; !(is_written(q.first) && is_written(q.second)); n++) {
-        if (is_late(m, n, since))
+    u64 since = 0;
+    for (u32 n = 1; !(is_complete(q.first) && is_complete(q.second)); n++) {
+        if (is_late(m, n, &since))
             return false;
         load_quad(q, policy);
     }
@@ -250,18 +253,18 @@ static __device__ __forceinline__ bool await_quad(const machine &m, quad &q, u64
 }
 
 /* Waits for all of a thread's items. */
+template <bool PLAIN>
 static __device__ __forceinline__ bool await_quads(const machine &m, const tile_pass &p,
-                                                   quad *quads, u64 policy, u64 *since)
+                                                   quad *quads, u64 policy)
 {
     bool written = true;
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = m.tid + n * THREADS;
+        int i = thread_of(m) + n * THREADS;
         if (!written || !has_item(p, i))
             continue;
-        const view &v = view_of_vector(vector_of(i));
-        if (v.flag)
-            written = await_quad(m, quads[n], policy, since);
+        if (PLAIN || view_of_vector(vector_of(i)).flag)
+            written = await_quad(m, quads[n], policy);
     }
     return written;
 }
@@ -325,12 +328,12 @@ static __device__ __forceinline__ void append_quad(int r, int which, int d)
     *(uint2 *)(cache.at + at * 2) = *(const uint2 *)(own_vector(r, which) + d / 2);
 }
 
-/* A thread's items of k and v, behind the barrier: nobody waits for them before the next row. */
+/* A thread's items of k and v, behind the barrier and all else: nobody waits for them before the next row. */
 static __device__ __forceinline__ void append_quads(const machine &m, const tile_pass &p)
 {
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = m.tid + n * THREADS, which = vector_of(i) - VECTOR_K;
+        int i = thread_of(m) + n * THREADS, which = vector_of(i) - VECTOR_K;
         if (which < 0 || !has_item(p, i))
             continue;
         append_quad(p.row, which, i % QUADS * 4);
@@ -339,19 +342,25 @@ static __device__ __forceinline__ void append_quads(const machine &m, const tile
 }
 
 /* Takes a thread's items to where the warps find them. */
+template <bool PLAIN>
 static __device__ __forceinline__ void leave_quads(const machine &m, const tile_pass &p,
                                                    const quad *from)
 {
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = m.tid + n * THREADS;
+        int i = thread_of(m) + n * THREADS;
         if (!has_item(p, i))
             continue;
         int vector = vector_of(i), d = i % QUADS * 4;
-        const view &v = view_of_vector(vector);
         float x[4], y[4];
-        unpack_quad(v, from[n], from[n].first, x);
-        unpack_quad(v, from[n], from[n].second, y);
+        if (PLAIN) {
+            format<DTYPE_F32>::unpack(from[n].first, x);
+            format<DTYPE_F32>::unpack(from[n].second, y);
+        } else {
+            const view &v = view_of_vector(vector);
+            unpack_quad(v, from[n], from[n].first, x);
+            unpack_quad(v, from[n], from[n].second, y);
+        }
         if (vector != VECTOR_V)
             rotate_four(from[n].cosine, from[n].sine, x, y);
         if (vector < VECTOR_K) {
@@ -367,12 +376,11 @@ static __device__ __forceinline__ void leave_quads(const machine &m, const tile_
 
 /* ---- keys and values of a batch --------------------------------------------------------------- */
 
-/* A batch of a warp. Of tile t, lane l has keys of positions l / 4 and l / 4 + 8, dimensions 32 c + 8 (l % 4)
- * and the next 7, and values of positions 2 (l % 4) + {0, 1, 8, 9}, dimensions 64 c + 8 (l / 4) and the
- * next 7. Positions that it does not have are 0. */
-struct tile_batch {
-    uint4 keys[TILES][2][KEY_CHUNKS];
-    uint4 values[TILES][4][VALUE_CHUNKS];
+/* Keys or values of a batch, by number as below. Of tile t, lane l has keys of positions l / 4 and l / 4 + 8,
+ * dimensions 32 c + 8 (l % 4) and the next 7, and values of positions 2 (l % 4) + {0, 1, 8, 9}, dimensions
+ * 64 c + 8 (l / 4) and the next 7. Positions that it does not have are 0. */
+struct tile_vectors {
+    uint4 at[KEYS > VALUES ? KEYS : VALUES];
 };
 
 /* Where a lane finds its first key and value of a batch from position 0 on. */
@@ -395,10 +403,10 @@ static __device__ __forceinline__ tile_lane lane_of(const machine &m, int sequen
     return l;
 }
 
-/* A lane's vectors of a batch by number: chunk, tile, and which of the tile's; how many positions behind the
- * lane's first, whether the head has those dimensions, and where it lies behind the lane's first. */
+/* A lane's vectors of a batch by number: chunk, how many positions behind the lane's first, where that is in
+ * memory behind the lane's first, and whether the head has those dimensions. */
 struct tile_vector {
-    int chunk, tile, which;
+    int chunk;
     int position, offset;
     bool whole; /* all lanes' dimensions are the head's */
 };
@@ -406,13 +414,24 @@ struct tile_vector {
 static __device__ __forceinline__ constexpr tile_vector key_vector(int i)
 {
     int c = i / (2 * TILES), t = i / 2 % TILES, position = t * TILE + i % 2 * 8;
-    return {c, t, i % 2, position, position * ROW_BYTES + c * 64, 32 * c + 32 <= HEAD_DIM};
+    return {c, position, position * ROW_BYTES + c * 64, 32 * c + 32 <= HEAD_DIM};
 }
 
 static __device__ __forceinline__ constexpr tile_vector value_vector(int i)
 {
     int c = i / (4 * TILES), t = i / 4 % TILES, position = t * TILE + i % 4 / 2 * 8 + i % 2;
-    return {c, t, i % 4, position, position * ROW_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
+    return {c, position, position * ROW_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
+}
+
+/* The number of the key or value with number `which` of chunk c of tile t. */
+static __device__ __forceinline__ constexpr int key_number(int t, int which, int c)
+{
+    return (c * TILES + t) * 2 + which;
+}
+
+static __device__ __forceinline__ constexpr int value_number(int t, int which, int c)
+{
+    return (c * TILES + t) * 4 + which;
 }
 
 static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
@@ -422,83 +441,70 @@ static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
                  : "l"(from));
 }
 
-static __device__ __forceinline__ uint4 &key_of(tile_batch &b, const tile_vector &v)
-{
-    return b.keys[v.tile][v.which][v.chunk];
-}
-
-static __device__ __forceinline__ uint4 &value_of(tile_batch &b, const tile_vector &v)
-{
-    return b.values[v.tile][v.which][v.chunk];
-}
-
 /* Asks for the keys of the batch at `from` that lie before `end`; the others are 0. */
 static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, int end,
-                                                 tile_batch &b)
+                                                 tile_vectors &b)
 {
     const u8 *at = l.keys + (long long)from * ROW_BYTES;
-    int left = end - from - l.key;
+    const int left = end - from - l.key;
+    if (KEY_CHUNKS * 32 == HEAD_DIM && from + BATCH <= end) {
+#pragma unroll
+        for (int i = 0; i < KEYS; i++)
+            load_vector(&b.at[i], at + key_vector(i).offset);
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < KEYS; i++) {
         const tile_vector v = key_vector(i);
-        key_of(b, v) = make_uint4(0, 0, 0, 0);
+        b.at[i] = make_uint4(0, 0, 0, 0);
         if (v.position < left && (v.whole || 32 * v.chunk + l.d_key < HEAD_DIM))
-            load_vector(&key_of(b, v), at + v.offset);
+            load_vector(&b.at[i], at + v.offset);
     }
 }
 
 static __device__ __forceinline__ void load_values(const tile_lane &l, int from, int end,
-                                                   tile_batch &b)
+                                                   tile_vectors &b)
 {
     const u8 *at = l.values + (long long)from * ROW_BYTES;
-    int left = end - from - l.value;
+    const int left = end - from - l.value;
+    if (VALUE_CHUNKS * 64 == HEAD_DIM && from + BATCH <= end) {
+#pragma unroll
+        for (int i = 0; i < VALUES; i++)
+            load_vector(&b.at[i], at + value_vector(i).offset);
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < VALUES; i++) {
         const tile_vector v = value_vector(i);
-        value_of(b, v) = make_uint4(0, 0, 0, 0);
+        b.at[i] = make_uint4(0, 0, 0, 0);
         if (v.position < left && (v.whole || 64 * v.chunk + l.d_value < HEAD_DIM))
-            load_vector(&value_of(b, v), at + v.offset);
+            load_vector(&b.at[i], at + v.offset);
     }
 }
 
-/* This epoch's positions of a batch, so that which make a batch does not depend on where an epoch starts:
- * those before the row's own, which are in the cache by now; */
-static __device__ __forceinline__ void add_earlier(const tile_lane &l, int from,
-                                                   const positions &at, tile_batch &b)
+/* The row's own key, number `number` of a batch, which is in shared memory; */
+static __device__ __forceinline__ void add_own_key(const tile_lane &l, int r, int number,
+                                                   tile_vectors &b)
 {
-    const u8 *keys = l.keys + (long long)from * ROW_BYTES;
-    const u8 *values = l.values + (long long)from * ROW_BYTES;
-#pragma unroll
-    for (int i = 0; i < KEYS; i++) {
-        const tile_vector v = key_vector(i);
-        int p = from + l.key + v.position;
-        if (p >= at.hi && p < at.last && (v.whole || 32 * v.chunk + l.d_key < HEAD_DIM))
-            load_vector(&key_of(b, v), keys + v.offset);
-    }
-#pragma unroll
-    for (int i = 0; i < VALUES; i++) {
-        const tile_vector v = value_vector(i);
-        int p = from + l.value + v.position;
-        if (p >= at.hi && p < at.last && (v.whole || 64 * v.chunk + l.d_value < HEAD_DIM))
-            load_vector(&value_of(b, v), values + v.offset);
-    }
-}
-
-/* and the row's own, number `number` of the batch, which is in shared memory. */
-static __device__ __forceinline__ void add_own(const tile_lane &l, int r, int number, tile_batch &b)
-{
-    const u32 *key = own_vector(r, 0) + l.d_key / 2, *value = own_vector(r, 1) + l.d_value / 2;
+    const u32 *key = own_vector(r, 0) + l.d_key / 2;
 #pragma unroll
     for (int i = 0; i < KEYS; i++) {
         const tile_vector v = key_vector(i);
         if (v.position == number - l.key && (v.whole || 32 * v.chunk + l.d_key < HEAD_DIM))
-            key_of(b, v) = *(const uint4 *)(key + v.chunk * 16);
+            b.at[i] = *(const uint4 *)(key + v.chunk * 16);
     }
+}
+
+/* and its value. */
+static __device__ __forceinline__ void add_own_value(const tile_lane &l, int r, int number,
+                                                     tile_vectors &b)
+{
+    const u32 *value = own_vector(r, 1) + l.d_value / 2;
 #pragma unroll
     for (int i = 0; i < VALUES; i++) {
         const tile_vector v = value_vector(i);
         if (v.position == number - l.value && (v.whole || 64 * v.chunk + l.d_value < HEAD_DIM))
-            value_of(b, v) = *(const uint4 *)(value + v.chunk * 32);
+            b.at[i] = *(const uint4 *)(value + v.chunk * 32);
     }
 }
 
@@ -513,27 +519,119 @@ static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int byte
 #endif
 }
 
-/* A batch, up to `end`, into L2, by the lane whose vectors begin it. */
-static __device__ __forceinline__ void prefetch_batch(const machine &m, const tile_lane &l,
-                                                      int from, int end)
+/* Values, then keys of a task with one row into L2, EARLY_BYTES of them at the most, when the task is made ready:
+ * while the queue waits for the input of the one before, its memory has nothing better to do. What is still missing
+ * when the task begins is asked for then. One lane. */
+enum { EARLY_BYTES = 65536 };
+static __device__ __forceinline__ void prefetch_early(const machine &m)
 {
-    int bytes = min(end - from, (int)BATCH) * ROW_BYTES;
-    if (m.lane == 0 && bytes > 0) {
-        prefetch_vectors(l.keys + (long long)from * ROW_BYTES, bytes);
-        prefetch_vectors(l.values + (long long)from * ROW_BYTES, bytes);
-    }
+    if (!TILED || !MGL_BULK_COPY || rows_of(m) != 1)
+        return;
+    const attention &a = own().att;
+    const positions at = positions_of(m, 0);
+    const int sequence = own().table[MGL_TABLE_SEQUENCE], count = at.hi - at.lo;
+    const int values = min(count, EARLY_BYTES / ROW_BYTES);
+    const int keys = min(count, EARLY_BYTES / ROW_BYTES - values);
+    if (values > 0)
+        prefetch_vectors(a.v.at + cache_index(a.v, sequence, at.lo) * 2, values * ROW_BYTES);
+    if (keys > 0)
+        prefetch_vectors(a.k.at + cache_index(a.k, sequence, at.lo) * 2, keys * ROW_BYTES);
 }
 
-/* The warp's first batch, in earlier epochs, and the coming ones. */
-static __device__ __forceinline__ void begin_tiles(const machine &m, const tile_lane &l,
-                                                   const positions &at, tile_batch &b)
+/* What a warp has at hand of two batches: their keys, and then their values in the same places; of one batch,
+ * where that is all, keys and values. */
+struct tile_wave {
+    tile_vectors first, last;
+};
+
+enum { STRIDE = MGL_WARPS * BATCH }; /* from a warp's batch to its next one */
+
+/* From a wave to the next one: two batches, or one. */
+template <bool PLAIN> struct wave {
+    enum { LENGTH = PLAIN ? 2 * STRIDE : STRIDE };
+};
+
+/* Where a warp stands. */
+struct tile_share {
+    tile_lane l; /* at the first position of the next wave, */
+    int left;    /* that has so many positions before it, to the end of all warps', */
+    int stored; /* so many of them in the cache: the row's own is the last where the task appends */
+};
+
+static __device__ __forceinline__ tile_share share_of(const machine &m, const tile_pass &p,
+                                                      const positions &at)
 {
-    int from = at.lo + m.warp * BATCH;
-    load_keys(l, from, at.hi, b);
-    load_values(l, from, at.hi, b);
-#pragma unroll
-    for (int n = 1; n <= AHEAD_BATCHES; n++)
-        prefetch_batch(m, l, from + n * MGL_WARPS * BATCH, at.hi);
+    const int from = at.lo + m.warp * BATCH;
+    tile_share w = {lane_of(m, own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE]),
+                    at.end - from, at.hi - from};
+    w.l.keys += (long long)from * ROW_BYTES;
+    w.l.values += (long long)from * ROW_BYTES;
+    return w;
+}
+
+template <bool PLAIN> static __device__ __forceinline__ void advance(tile_share &w)
+{
+    constexpr int LENGTH = wave<PLAIN>::LENGTH;
+    w.left -= LENGTH;
+    w.stored -= LENGTH;
+    w.l.keys += LENGTH * ROW_BYTES;
+    w.l.values += LENGTH * ROW_BYTES;
+}
+
+/* Keys or values into L2: `count` positions at most from number `from` of the wave on; `first` is where lane 0,
+ * which asks, finds the wave's. */
+static __device__ __forceinline__ void prefetch_positions(const machine &m, const tile_share &w,
+                                                          const u8 *first, int from, int count)
+{
+    const int bytes = min(w.stored - from, count) * ROW_BYTES;
+    if (m.lane == 0 && bytes > 0)
+        prefetch_vectors(first + from * ROW_BYTES, bytes);
+}
+
+/* The warp's part of wave number n from this one on, into L2: not those batches that it will work on, but as many
+ * in one run. */
+template <bool PLAIN>
+static __device__ __forceinline__ void prefetch_wave(const machine &m, const tile_share &w, int n)
+{
+    constexpr int LENGTH = wave<PLAIN>::LENGTH, EACH = LENGTH / MGL_WARPS;
+    const int from = LENGTH * n + m.warp * (EACH - BATCH);
+    prefetch_positions(m, w, w.l.keys, from, EACH);
+    prefetch_positions(m, w, w.l.values, from, EACH);
+}
+
+/* Whether the wave, from position `from` of this one on, has a second batch. */
+template <bool PLAIN>
+static __device__ __forceinline__ bool has_second(const tile_share &w, int from = 0)
+{
+    return PLAIN && w.left > from + STRIDE;
+}
+
+/* Asks for the second part of what the wave begins with; `from`: 0, or this wave's length for the next one. */
+template <bool PLAIN>
+static __device__ __forceinline__ void load_last(const tile_share &w, int from, tile_wave &v)
+{
+    if (has_second<PLAIN>(w, from))
+        load_keys(w.l, from + STRIDE, w.stored, v.last);
+    else
+        load_values(w.l, from, w.stored, v.last);
+}
+
+/* The warp's first wave; L2 is asked for what registers have no room for. */
+template <bool PLAIN>
+static __device__ __forceinline__ void begin_tiles(const machine &m, const tile_share &w,
+                                                   tile_wave &v)
+{
+    load_keys(w.l, 0, w.stored, v.first);
+    if (PLAIN)
+        load_last<PLAIN>(w, 0, v);
+    else
+        prefetch_positions(m, w, w.l.values, 0, BATCH);
+    if (has_second<PLAIN>(w)) {
+        prefetch_positions(m, w, w.l.values, 0, BATCH);
+        prefetch_positions(m, w, w.l.values, STRIDE, BATCH);
+    }
+    if (w.left > wave<PLAIN>::LENGTH)
+        prefetch_wave<PLAIN>(m, w, 1);
 }
 
 /* ---- softmax ---------------------------------------------------------------------------------- */
@@ -557,20 +655,21 @@ static __device__ __forceinline__ uint4 load_query(const machine &m, const tile_
     return words;
 }
 
-/* Sums of products with the even and the odd words of q. */
+/* Sums of products: as many chains of MMAs as keep the tensor cores at work, two of a tile if that is alone. */
+enum { CHAINS = TILES == 1 ? 2 : 1 };
 struct tile_products {
-    float even[TILES][4], odd[TILES][4];
+    float sums[TILES][CHAINS][4];
 };
 
 /* Adds those of chunk c. */
-static __device__ __forceinline__ void add_products(const tile_batch &b, int c, const uint4 &q,
+static __device__ __forceinline__ void add_products(const tile_vectors &keys, int c, const uint4 &q,
                                                     tile_products &sums)
 {
 #pragma unroll
     for (int t = 0; t < TILES; t++) {
-        uint4 x = b.keys[t][0][c], y = b.keys[t][1][c];
-        mma_tile(sums.even[t], x.x, y.x, x.y, y.y, q.x, q.y);
-        mma_tile(sums.odd[t], x.z, y.z, x.w, y.w, q.z, q.w);
+        const uint4 x = keys.at[key_number(t, 0, c)], y = keys.at[key_number(t, 1, c)];
+        mma_tile(sums.sums[t][0], x.x, y.x, x.y, y.y, q.x, q.y);
+        mma_tile(sums.sums[t][CHAINS - 1], x.z, y.z, x.w, y.w, q.z, q.w);
     }
 }
 
@@ -580,19 +679,21 @@ static __device__ __forceinline__ void scores_of(const tile_products &sums, int 
 {
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++) {
-        const float *even = sums.even[i / 2] + i % 2 * 2, *odd = sums.odd[i / 2] + i % 2 * 2;
-        float score = (even[0] + odd[0]) + (even[1] + odd[1]);
+        const float *x = sums.sums[i / 2][0] + i % 2 * 2,
+                    *y = sums.sums[i / 2][CHAINS - 1] + i % 2 * 2;
+        float score = CHAINS == 1 ? x[0] + x[1] : (x[0] + y[0]) + (x[1] + y[1]);
         scores[i / 2][i % 2] = i * 8 < left ? score : -INFINITY;
     }
 }
 
-static __device__ __forceinline__ void
-score_tiles(const machine &m, const tile_pass &p, const tile_batch &b, int left, float (*scores)[2])
+static __device__ __forceinline__ void score_tiles(const machine &m, const tile_pass &p,
+                                                   const tile_vectors &keys, int left,
+                                                   float (*scores)[2])
 {
     tile_products sums = {};
 #pragma unroll
     for (int c = 0; c < KEY_CHUNKS; c++)
-        add_products(b, c, load_query(m, p, c), sums);
+        add_products(keys, c, load_query(m, p, c), sums);
     scores_of(sums, left, scores);
 }
 
@@ -605,19 +706,17 @@ static __device__ __forceinline__ float head_max(float value)
     return value;
 }
 
-/* The largest of `top` and of the head's scores of a batch. */
-static __device__ __forceinline__ float largest(float top, float (*scores)[2])
+/* The largest of `top` and of this lane's scores of a batch. */
+static __device__ __forceinline__ float lane_max(float top, float (*scores)[2])
 {
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++)
         top = fmaxf(top, scores[i / 2][i % 2]);
-    return head_max(top);
+    return top;
 }
 
-/* Weights of the batch's scores, as the B operands of the values: two words a tile. `top` is the largest
- * so far. */
-static __device__ __forceinline__ void weigh(tile_state &s, float top, float (*scores)[2],
-                                             u32 (*weights)[2])
+/* Makes all relative to maximum `top`. */
+static __device__ __forceinline__ void raise_state(tile_state &s, float top)
 {
     float keep = power_of_2(s.max - top);
     s.max = top;
@@ -625,9 +724,14 @@ static __device__ __forceinline__ void weigh(tile_state &s, float top, float (*s
 #pragma unroll
     for (int i = 0; i < 4 * SUMS; i++)
         s.sums[i / 4][i % 4] *= keep;
+}
+
+/* Weights of the batch's scores, as the B operands of the values: two words a tile. */
+static __device__ __forceinline__ void weigh(tile_state &s, float (*scores)[2], u32 (*weights)[2])
+{
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++) {
-        float weight = power_of_2(scores[i / 2][i % 2] - top);
+        float weight = power_of_2(scores[i / 2][i % 2] - s.max);
         u32 word = pack_pair(MGL_CACHE, weight, 0.0f);
         s.sum += weight;
         weights[i / 2][i % 2] =
@@ -635,8 +739,8 @@ static __device__ __forceinline__ void weigh(tile_state &s, float top, float (*s
     }
 }
 
-/* Adds the values of a tile by weight. */
-static __device__ __forceinline__ void add_tile(tile_state &s, uint4 (*values)[VALUE_CHUNKS],
+/* Adds the values of tile t by weight. */
+static __device__ __forceinline__ void add_tile(tile_state &s, const tile_vectors &values, int t,
                                                 const u32 *weights)
 {
 #pragma unroll
@@ -644,7 +748,7 @@ static __device__ __forceinline__ void add_tile(tile_state &s, uint4 (*values)[V
         u32 words[4];
 #pragma unroll
         for (int p = 0; p < 4; p++) {
-            uint4 raw = values[p][i / 4];
+            const uint4 raw = values.at[value_number(t, p, i / 4)];
             words[p] = i % 4 == 0 ? raw.x : i % 4 == 1 ? raw.y : i % 4 == 2 ? raw.z : raw.w;
         }
         mma_tile(s.sums[i], __byte_perm(words[0], words[1], 0x5410),
@@ -653,29 +757,74 @@ static __device__ __forceinline__ void add_tile(tile_state &s, uint4 (*values)[V
     }
 }
 
-/* The warp's batches, the first of which is at hand as far as it is of earlier epochs; none leaves the
- * neutral element. */
-static __device__ __forceinline__ void attend_batches(const machine &m, const tile_pass &p,
-                                                      const tile_lane &l, const positions &at,
-                                                      tile_batch &b, tile_state &s)
+/* Adds a batch's values by their positions' scores. */
+static __device__ __forceinline__ void add_values(tile_state &s, float (*scores)[2],
+                                                  const tile_vectors &values)
 {
-    const int stride = MGL_WARPS * BATCH;
-    for (int from = at.lo + m.warp * BATCH; from < at.end; from += stride) {
-        float scores[TILES][2];
-        u32 weights[TILES][2];
-        if (from >= at.lo + stride)
-            load_values(l, from, at.hi, b);
-        prefetch_batch(m, l, from + (AHEAD_BATCHES + 1) * stride, at.hi);
-        if (from + BATCH > at.hi && at.last > at.hi)
-            add_earlier(l, from, at, b);
-        if (at.end > at.hi && from + BATCH >= at.end)
-            add_own(l, p.row, at.last - from, b);
-        score_tiles(m, p, b, at.end - from - l.key, scores);
-        load_keys(l, from + stride, at.hi, b);
-        weigh(s, largest(s.max, scores), scores, weights);
+    u32 weights[TILES][2];
+    weigh(s, scores, weights);
 #pragma unroll
-        for (int t = 0; t < TILES; t++)
-            add_tile(s, b.values[t], weights[t]);
+    for (int t = 0; t < TILES; t++)
+        add_tile(s, values, t, weights[t]);
+}
+
+/* Number of the row's own position in the wave's last batch; none of its if it is not there. */
+template <bool PLAIN> static __device__ __forceinline__ int own_number(const tile_share &w)
+{
+    return w.left == w.stored ? (int)BATCH : has_second<PLAIN>(w) ? w.stored - STRIDE : w.stored;
+}
+
+/* Scores of the wave's batches, of one alone as of the last, and the largest of each; then their values are asked
+ * for where the keys have been. */
+template <bool PLAIN>
+static __device__ __forceinline__ void score_wave(const machine &m, const tile_pass &p,
+                                                  const tile_share &w, tile_wave &v,
+                                                  float (*first)[2], float (*last)[2], float *tops)
+{
+    if (!has_second<PLAIN>(w)) {
+        if (own_number<PLAIN>(w) < BATCH)
+            add_own_key(w.l, p.row, own_number<PLAIN>(w), v.first);
+        score_tiles(m, p, v.first, w.left - w.l.key, last);
+        if (!PLAIN)
+            load_values(w.l, 0, w.stored, v.last);
+        tops[1] = head_max(lane_max(-INFINITY, last));
+        return;
+    }
+    score_tiles(m, p, v.first, BATCH, first);
+    if (own_number<PLAIN>(w) < BATCH)
+        add_own_key(w.l, p.row, own_number<PLAIN>(w), v.last);
+    score_tiles(m, p, v.last, w.left - STRIDE - w.l.key, last);
+    load_values(w.l, 0, BATCH, v.first);
+    load_values(w.l, STRIDE, w.stored, v.last);
+    tops[0] = head_max(lane_max(-INFINITY, first));
+    tops[1] = head_max(lane_max(-INFINITY, last));
+}
+
+/* The warp's batches, two at a time, the first of which are at hand as far as they are in the cache; none leaves
+ * the neutral element. */
+template <bool PLAIN>
+static __device__ __forceinline__ void attend_batches(const machine &m, const tile_pass &p,
+                                                      tile_share w, tile_wave &v, tile_state &s)
+{
+    constexpr int LENGTH = wave<PLAIN>::LENGTH;
+    for (; w.left > 0; advance<PLAIN>(w)) {
+        float first[TILES][2], last[TILES][2], tops[2];
+        score_wave<PLAIN>(m, p, w, v, first, last, tops);
+        if (has_second<PLAIN>(w)) {
+            raise_state(s, fmaxf(s.max, tops[0]));
+            add_values(s, first, v.first);
+        }
+        if (w.left > LENGTH)
+            load_keys(w.l, LENGTH, w.stored, v.first);
+        if (own_number<PLAIN>(w) < BATCH)
+            add_own_value(w.l, p.row, own_number<PLAIN>(w), v.last);
+        raise_state(s, fmaxf(s.max, tops[1]));
+        add_values(s, last, v.last);
+        if (w.left > LENGTH) {
+            if (PLAIN)
+                load_last<PLAIN>(w, LENGTH, v);
+            prefetch_wave<PLAIN>(m, w, 2);
+        }
     }
 }
 
@@ -716,17 +865,52 @@ static __device__ __forceinline__ void store_value(const head_output &to, int la
         store_result(to, d, value, max * 0.6931471805599453f, sum, policy);
 }
 
-/* The usual case, without its questions: a mean to a flagged region in f32. */
-static __device__ __forceinline__ void store_words(const head_output &to, int lane,
+/* Where the result of head l % 4 of a pass goes, if that is flagged f32, padded where it is a partial. */
+struct plain_output {
+    float *at; /* dimension 0; NULL: the pass has no such head */
+    bool part;
+};
+
+static __device__ __forceinline__ plain_output plain_output_of(const machine &m, const tile_pass &p)
+{
+    plain_output to = {NULL, own().att.part != 0};
+    if (m.lane % 4 < p.heads) {
+        const head_output o = output_of(m, p.row, p.head + m.lane % 4);
+        to.at = o.part ? o.part : (float *)element_of(o.y, o.row, o.column);
+    }
+    return to;
+}
+
+/* What the sums of a result are multiplied by, on their way there. */
+static __device__ __forceinline__ float plain_scale(const plain_output &to, float sum)
+{
+    return to.part ? 1.0f : reciprocal(sum);
+}
+
+/* What stands behind a partial's dimensions: the maximum is the score's, not its power's. */
+static __device__ __forceinline__ void store_weight(const plain_output &to, int lane, float max,
+                                                    float sum, u64 policy)
+{
+    const float words[4] = {max * 0.6931471805599453f, sum, 0.0f, 0.0f};
+    if (to.part && lane < 4)
+        store_four_floats(to.at + HEAD_DIM, words, policy);
+}
+
+/* A warp's result where it is all. */
+static __device__ __forceinline__ void store_plain(const plain_output &to, int lane,
                                                    const tile_result &result, u64 policy)
 {
-    const float inverse = reciprocal(result.sum);
-    u8 *at = element_of(to.y, to.row, to.column + result_dim(lane, 0));
+    const float scale = plain_scale(to, result.sum);
+    if (!to.at)
+        return;
 #pragma unroll
-    for (int i = 0; i < SUMS; i++)
+    for (int i = 0; i < SUMS; i += 2) {
+        const float2 x = result.value[i], y = result.value[i + 1];
+        const float words[4] = {x.x * scale, x.y * scale, y.x * scale, y.y * scale};
         if (VALUE_CHUNKS * 64 == HEAD_DIM || result_dim(lane, i) < HEAD_DIM)
-            store_two_words(at + result_dim(0, i) * 4, flag_bits(result.value[i].x * inverse),
-                            flag_bits(result.value[i].y * inverse), policy);
+            store_four_floats(to.at + result_dim(lane, i), words, policy);
+    }
+    store_weight(to, lane, result.max, result.sum, policy);
 }
 
 static __device__ __forceinline__ void store_alone(const machine &m, const tile_pass &p,
@@ -735,8 +919,6 @@ static __device__ __forceinline__ void store_alone(const machine &m, const tile_
     if (m.lane % 4 >= p.heads)
         return;
     const head_output to = output_of(m, p.row, p.head + m.lane % 4);
-    if (!to.part && to.y.flag && to.y.dtype == DTYPE_F32)
-        return store_words(to, m.lane, result, policy);
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
         store_value(to, m.lane, i, result.value[i], result.max, result.sum, policy);
@@ -768,56 +950,90 @@ static __device__ __forceinline__ void take_result(int slot, int lane, tile_resu
     __syncwarp(); /* the slot may be left to anew: all lanes have its weight */
 }
 
-/* Brings the results of `active` warps to the first FOLD of them, FOLD at a time. */
+/* Brings the results of `active` warps to the first LEAVES of them, LEAVES at a time. */
 static __device__ __forceinline__ void fold_results(const machine &m, int active,
                                                     tile_result &result)
 {
 #pragma unroll
-    for (int first = (MGL_WARPS - 1) / FOLD * FOLD; first > 0; first -= FOLD) {
+    for (int first = (MGL_WARPS - 1) / LEAVES * LEAVES; first > 0; first -= LEAVES) {
         if (first >= active)
             continue;
-        if (m.warp >= first && m.warp < min(active, first + FOLD))
+        if (m.warp >= first && m.warp < min(active, first + LEAVES))
             leave_result(m.warp - first, m.lane, result);
         consumer_barrier();
-        if (m.warp < FOLD && m.warp + first < active)
+        if (m.warp < LEAVES && m.warp + first < active)
             take_result(m.warp, m.lane, result);
-        if (first > FOLD)
+        if (first > LEAVES)
             consumer_barrier();
     }
-    if (m.warp < min(active, (int)FOLD))
+    if (m.warp < min(active, (int)LEAVES))
         leave_result(m.warp, m.lane, result);
     consumer_barrier();
+}
+
+/* A pair of dimensions merged, and max and sum of their head. */
+struct folded {
+    float2 value;
+    float max, sum;
+};
+
+/* Merges what the first `slots` warps have left of pairs i of this lane: one of its head's. */
+static __device__ __forceinline__ folded fold_pair(int slots, int lane, int i)
+{
+    folded all = {{0.0f, 0.0f}, -INFINITY, 0.0f};
+    float2 weights[LEAVES], values[LEAVES];
+#pragma unroll
+    for (int u = 0; u < LEAVES; u++) {
+        weights[u] = make_float2(-INFINITY, 0.0f);
+        values[u] = make_float2(0.0f, 0.0f);
+        if (u < slots) {
+            weights[u] = *left_weight(u, lane % 4);
+            values[u] = left_sums(u)[i * 32 + lane];
+        }
+    }
+#pragma unroll
+    for (int u = 0; u < LEAVES; u++)
+        all.max = fmaxf(all.max, weights[u].x);
+#pragma unroll
+    for (int u = 0; u < LEAVES; u++) {
+        const float weight = power_of_2(weights[u].x - all.max);
+        all.sum = fmaf(weights[u].y, weight, all.sum);
+        all.value.x = fmaf(values[u].x, weight, all.value.x);
+        all.value.y = fmaf(values[u].y, weight, all.value.y);
+    }
+    return all;
 }
 
 /* Merges and writes what the first `slots` warps have left, a pair of dimensions a thread. */
 static __device__ __forceinline__ void store_folded(const machine &m, const tile_pass &p, int slots,
                                                     u64 policy)
 {
-    int lane = m.tid % 32, head = lane % 4;
-    if (head >= p.heads)
+    if (m.lane % 4 >= p.heads)
         return;
-    float top = -INFINITY, weights[FOLD], sum = 0.0f;
-#pragma unroll
-    for (int u = 0; u < FOLD; u++) {
-        weights[u] = u < slots ? left_weight(u, head)->x : -INFINITY;
-        top = fmaxf(top, weights[u]);
+    const head_output to = output_of(m, p.row, p.head + m.lane % 4);
+    for (int i = m.warp; i < SUMS; i += MGL_WARPS) {
+        const folded all = fold_pair(slots, m.lane, i);
+        store_value(to, m.lane, i, all.value, all.max, all.sum, policy);
     }
+}
+
+/* The same to a plain output. */
+static __device__ __forceinline__ void store_folded_plain(const machine &m, const plain_output &to,
+                                                          int slots, u64 policy)
+{
 #pragma unroll
-    for (int u = 0; u < FOLD; u++) {
-        weights[u] = power_of_2(weights[u] - top);
-        sum = u < slots ? fmaf(left_weight(u, head)->y, weights[u], sum) : sum;
-    }
-    const head_output to = output_of(m, p.row, p.head + head);
-    for (int i = m.tid / 32; i < SUMS; i += MGL_WARPS) {
-        float2 value = {0.0f, 0.0f};
-#pragma unroll
-        for (int u = 0; u < FOLD; u++)
-            if (u < slots) {
-                float2 part = left_sums(u)[i * 32 + lane];
-                value.x = fmaf(part.x, weights[u], value.x);
-                value.y = fmaf(part.y, weights[u], value.y);
-            }
-        store_value(to, lane, i, value, top, sum, policy);
+    for (int u = 0; u < (SUMS + MGL_WARPS - 1) / MGL_WARPS; u++) {
+        const int i = m.warp + u * MGL_WARPS;
+        if (!to.at || i >= SUMS)
+            return;
+        const folded all = fold_pair(slots, m.lane, i);
+        const float scale = plain_scale(to, all.sum);
+        const int d = result_dim(m.lane, i);
+        if (VALUE_CHUNKS * 64 == HEAD_DIM || d < HEAD_DIM)
+            store_two_words(to.at + d, flag_bits(all.value.x * scale),
+                            flag_bits(all.value.y * scale), policy);
+        if (i == 0)
+            store_weight(to, m.lane, all.max, all.sum, policy);
     }
 }
 
@@ -835,55 +1051,105 @@ static __device__ __forceinline__ tile_state empty_state()
 }
 
 /* What the warps have of a pass, `active` of them, to where it goes. */
-static __device__ __forceinline__ void finish_pass(const machine &m, const tile_pass &p, int active,
+template <bool PLAIN>
+static __device__ __forceinline__ void finish_pass(const machine &m, const tile_pass &p,
+                                                   const plain_output &to, int active,
                                                    tile_result &result, u64 policy)
 {
     if (active > 1) {
         fold_results(m, active, result);
-        store_folded(m, p, min(active, (int)FOLD), policy);
+        if (PLAIN)
+            store_folded_plain(m, to, min(active, (int)LEAVES), policy);
+        else
+            store_folded(m, p, min(active, (int)LEAVES), policy);
     } else if (m.warp == 0) {
-        store_alone(m, p, result, policy);
+        if (PLAIN)
+            store_plain(to, m.lane, result, policy);
+        else
+            store_alone(m, p, result, policy);
     }
 }
 
-/* One pass. What does not depend on this epoch is asked for first. False when a wait gave up. */
-static __device__ __forceinline__ bool attend_pass_tiles(const machine &m, const tile_pass &p,
-                                                         u64 policy, u64 *since)
+/* Whether q, k, v and the result are flagged f32, and a partial padded. */
+static __device__ __forceinline__ bool is_plain(const machine &m)
 {
-    const positions at = positions_of(m, p.row);
+    const attention &a = own().att;
+    bool plain = a.q.flag && a.q.dtype == DTYPE_F32;
+    if (a.now)
+        plain = plain && a.k_new.flag && a.k_new.dtype == DTYPE_F32 && a.v_new.flag &&
+                a.v_new.dtype == DTYPE_F32;
+    if (a.part)
+        return plain && operand(m, a.part).flag && operand(m, a.part).stride2 == HEAD_DIM + 4;
+    return plain && a.y.flag && a.y.dtype == DTYPE_F32;
+}
+
+/* One pass. What does not depend on this epoch is asked for first; where the result goes, only at the end: kept
+ * through the pass, it would cost registers that the products' loop needs. False when a wait gave up. */
+template <bool PLAIN>
+static __device__ __forceinline__ bool attend_pass_tiles(const machine &m, const tile_pass &p,
+                                                         u64 policy)
+{
+    positions at = positions_of(m, p.row);
+    if (own().att.now && at.hi < at.last) {
+        consumer_barrier(); /* behind which the cache has the sequence's rows before this one */
+        at.hi = at.last;
+    }
+    const int active = min((at.end - at.lo + BATCH - 1) / BATCH, MGL_WARPS);
     quad quads[ROUNDS];
-    tile_batch b;
-    load_quads(m, p, quads, policy);
-    const tile_lane l = lane_of(m, own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE]);
-    begin_tiles(m, l, at, b);
-    bool written = await_quads(m, p, quads, policy, since);
-    leave_quads(m, p, quads);
+    tile_wave v;
+    plain_output to = {};
+    load_quads<PLAIN>(m, p, quads, policy);
+    const tile_share w = share_of(m, p, at);
+    begin_tiles<PLAIN>(m, w, v);
+    bool written = await_quads<PLAIN>(m, p, quads, policy);
+    leave_quads<PLAIN>(m, p, quads);
     consumer_barrier();
 #if MGL_TRACE
-    if (m.tid == 0)
+    if (thread_of(m) == 0)
         own().input = time_ns();
 #endif
-    append_quads(m, p);
     tile_state s = empty_state();
-    attend_batches(m, p, l, at, b, s);
+    attend_batches<PLAIN>(m, p, w, v, s);
     tile_result result = result_of(s);
-    finish_pass(m, p, min((at.end - at.lo + BATCH - 1) / BATCH, MGL_WARPS), result, policy);
+    if (PLAIN)
+        to = plain_output_of(m, p);
+    finish_pass<PLAIN>(m, p, to, active, result, policy);
+    append_quads(m, p);
     return written;
 }
 
-/* The rows of the mask, with all heads of the q region. A wait that gave up is reported at the end: a call in
- * between would cost the registers that hold keys and values. */
+/* A wait that gave up is reported at the end: a call in between would cost the registers that hold keys and
+ * values. */
+static __device__ __forceinline__ void report_missing(const machine &m)
+{
+    const u64 long_ago = 1;
+    look_at_clock(long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
+                  (u32)operand_of(vector_of(thread_of(m))), 1, 0);
+}
+
+/* Whether a task is one pass, and a plain one: decoding for one sequence. */
+static __device__ __forceinline__ bool is_single_pass(const machine &m)
+{
+    return TILED && PASSES == 1 && rows_of(m) == 1 && is_plain(m);
+}
+
+/* Such a task. Out of line, since its registers are not those of the loop over passes. */
+static __device__ __noinline__ void attend_single_apart(machine m)
+{
+    if (TILED && !attend_pass_tiles<true>(m, pass_at(0), keep_policy()))
+        report_missing(m);
+}
+
+/* The rows of the mask, with all heads of the q region. */
 static __device__ __forceinline__ void attend_tiles(const machine &m, u32 rows)
 {
     const u64 policy = keep_policy();
     bool written = true;
-    u64 since = 0;
     for (int item = 0; item < rows_of(m) * PASSES; item++)
         if (rows >> item / PASSES & 1)
-            written = attend_pass_tiles(m, pass_at(item), policy, &since) && written;
+            written = attend_pass_tiles<false>(m, pass_at(item), policy) && written;
     if (!written)
-        look_at_clock(m.launch, since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
-                      (u32)operand_of(vector_of(m.tid)), 1, 0);
+        report_missing(m);
 }
 
 #endif

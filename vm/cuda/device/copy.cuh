@@ -13,8 +13,10 @@
  * fills the slot when the phase is complete.
  *
  * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
- * MGL_FLIGHT pages on their way, and MGL_PENDING while the queue waits for an edge. While the ring is
- * full it asks the next MGL_PREFETCH pages into L2.
+ * MGL_FLIGHT pages on their way, some more where the task at hand has its input and needs them, and
+ * MGL_PENDING while the queue waits for an edge. While the ring is full it asks the next MGL_PREFETCH pages
+ * into L2. A warp of its own, the watcher, sees what lands: the
+ * loader has to be faster than the stream where what waited for an edge catches up.
  */
 #ifndef MGL_DEVICE_COPY_CUH
 #define MGL_DEVICE_COPY_CUH
@@ -61,19 +63,28 @@ static __device__ void copy_init()
     }
     barrier_init(&own().go, 1);
     barrier_init(&own().body, MGL_WARPS);
+    barrier_init(&own().squares_full, MGL_WARPS);
     copy_init_fence();
 }
 
-/* Whether the phase of that parity is complete; may sleep a while. Acquires at block scope. */
-static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity)
+static __device__ __forceinline__ u32 cycles()
+{
+    u32 now;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+    return now;
+}
+
+/* Whether the phase of that parity is complete; may sleep that long. Acquires at block scope. */
+static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity, int ns = 1000)
 {
     u32 passed;
+    delay();
 #if MGL_BULK_COPY
     asm volatile("{\n .reg .pred p;\n"
-                 " mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 1000;\n"
+                 " mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, %3;\n"
                  " selp.u32 %0, 1, 0, p;\n}"
                  : "=r"(passed)
-                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "r"(shared_address(barrier)), "r"(parity), "r"(ns)
                  : "memory");
 #else
     asm volatile("{\n .reg .pred p;\n"
@@ -90,6 +101,7 @@ static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity)
 static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
 {
     u32 passed;
+    delay();
     asm volatile("{\n .reg .pred p;\n"
                  " mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
                  " selp.u32 %0, 1, 0, p;\n}"
@@ -102,15 +114,18 @@ static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
 /* Releases at block scope. */
 static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
 {
+    delay();
     asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(
                      shared_address(barrier))
                  : "memory");
+    delay();
 }
 
 /* A word of shared memory that one role writes and others read. */
 static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
 {
     u32 value;
+    delay();
     asm volatile("ld.acquire.cta.shared.u32 %0, [%1];"
                  : "=r"(value)
                  : "r"(shared_address((const void *)at))
@@ -120,9 +135,11 @@ static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at
 
 static __device__ __forceinline__ void store_shared_release(volatile u32 *at, u32 value)
 {
+    delay();
     asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address((const void *)at)),
                  "r"(value)
                  : "memory");
+    delay();
 }
 
 static __device__ __forceinline__ u32 parity_of(u32 page)
@@ -186,9 +203,20 @@ static __device__ __forceinline__ void prefetch_page(int lane, const u8 *from)
 #endif
 
 enum {
-    LOST_POLLS = 4096, /* of the ring between looks at the clock */
-    LOST_DEADLINES = 4 /* that a ring may stand still while no edge is waited for */
+    LOST_POLLS = 4096,  /* of the ring between looks at the clock */
+    STOP_POLLS = 16,    /* and between looks whether the block leaves */
+    LOST_DEADLINES = 4, /* that a ring may stand still while no edge is waited for */
+    SLOT_NS = MGL_PREFETCH > 0 ? 250 : 1000, /* that the loader sleeps while the ring is full */
+    PREFETCH_CYCLES = MGL_PAGE / 16 /* of the SM from one page that L2 is asked for to the next */
 };
+
+/* Pages on their way that the task at hand needs. Fewer than the ring has, as all such limits are: or the
+ * watcher might look for a phase of a slot that another page has ended meanwhile. */
+enum {
+    MORE_FLIGHT = MGL_FLIGHT + MGL_FLIGHT / 2,
+    URGENT_PAGES = MORE_FLIGHT < MGL_RING ? MORE_FLIGHT : MGL_RING - 1
+};
+static_assert(MGL_FLIGHT < MGL_RING && MGL_PENDING < MGL_RING, "the watcher needs a page of room");
 
 /* A page (counted over all epochs), its slot, and the parity of a barrier's phase that is its. */
 struct turn {
@@ -210,9 +238,10 @@ struct stream {
     u32 pages;             /* of the tape */
     turn next;             /* to ask for, */
     u32 at;                /* and its number on the tape */
-    turn landed;           /* all before have */
-    turn free;             /* the slots of all before are free for them */
-    u32 fetched, fetch_at; /* the next to ask into L2 */
+    u32 fetched, fetch_at; /* the next to ask into L2, */
+    u32 fetch_time;        /* and when the last was */
+    u32 polls;             /* in vain, for the next page, */
+    u64 since;             /* and since when, once that was asked */
 };
 
 static __device__ __forceinline__ u32 next_on_tape(const stream &t, u32 at)
@@ -226,9 +255,13 @@ static __device__ __forceinline__ bool all_say(bool value)
     return MGL_BULK_COPY ? value : __all_sync(0xFFFFFFFFu, value);
 }
 
-/* Asks the page behind those that L2 was asked for, when the ring is full. */
+/* Asks the page behind those that L2 was asked for, when the ring is full: not faster than the stream could
+ * deliver, or what is exchanged would wait behind it. */
 static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 {
+    const u32 now = cycles();
+    if (!all_say(now - t.fetch_time >= PREFETCH_CYCLES))
+        return;
     if (t.fetched < t.next.page) {
         t.fetched = t.next.page;
         t.fetch_at = t.at;
@@ -238,57 +271,59 @@ static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
     prefetch_page(m.lane, t.tape + (size_t)t.fetch_at * MGL_PAGE);
     t.fetched++;
     t.fetch_at = next_on_tape(t, t.fetch_at);
-}
-
-/* Looks which pages have landed, and passes it on to the consumers. */
-static __device__ __forceinline__ void see_landed(const machine &m, stream &t)
-{
-    const u32 before = t.landed.page;
-    while (t.landed.page < t.next.page &&
-           all_say(barrier_tested(&own().full[t.landed.slot], t.landed.parity)))
-        advance(t.landed);
-    if (t.landed.page != before && m.lane == 0)
-        store_shared_release(&own().landed, t.landed.page);
+    t.fetch_time = now;
 }
 
 /* The clock of all waits for pages and slots, the consumers' too: whether nothing has moved for so long
  * that none of the waits with a deadline, one after the other, can be to blame. Then the ring's own
- * order is broken, and the block is told. `since`: when the wait began, 0 before the first look. */
-static __device__ __forceinline__ bool is_lost(machine m, const stream &t, u64 &since)
+ * order is broken, and the block is told. */
+static __device__ __forceinline__ bool is_lost(machine m, stream &t)
 {
     const u64 now = clock_ns();
-    if (since == 0)
-        since = now;
-    if (now - since < LOST_DEADLINES * m.launch->deadline_ns || all_say(own().pending != 0))
+    if (t.since == 0)
+        t.since = now;
+    if (now - t.since < LOST_DEADLINES * own().launch.deadline_ns || all_say(own().pending != 0))
         return false;
     const start task = own().task[(own().turns[0] + 1) & 1]; /* the turn before the next */
     m.record = task.record;
-    look_at_clock(m.launch, since, MGL_REPORT_RING, task_of(m)->task, task.epoch, t.next.page,
-                  t.next.page + 1, t.landed.page);
+    look_at_clock(t.since, MGL_REPORT_RING, task_of(m)->task, task.epoch, t.next.page,
+                  t.next.page + 1, own().landed);
     own().lost = 1;
     return true;
 }
 
-/* Waits until pages may be asked for: all below the result; 0: the block is leaving. */
-static __device__ __forceinline__ u32 loader_wait(const machine &m, stream &t)
+/* Between two looks of the loader: whether the block still needs it. */
+static __device__ __forceinline__ bool is_needed(const machine &m, stream &t)
 {
-    u64 since = 0;
-    for (u32 n = 1;; n++) {
-        see_landed(m, t);
-        while (t.free.page < t.next.page + MGL_FLIGHT &&
-               all_say(barrier_tested(&own().empty[t.free.slot], t.free.parity)))
-            advance(t.free);
-        u32 limit = min(t.free.page, t.landed.page + (own().pending ? MGL_PENDING : MGL_FLIGHT));
-        limit = MGL_BULK_COPY ? limit : __reduce_min_sync(0xFFFFFFFFu, limit);
-        if (t.next.page < limit)
-            return limit;
-        if (MGL_PREFETCH > 0 && t.next.page >= t.free.page)
+    t.polls++;
+    if (t.polls % STOP_POLLS == 0 && !all_say(!own().stop))
+        return false;
+    return t.polls % LOST_POLLS != 0 || !all_say(is_lost(m, t));
+}
+
+/* Pages that may be on their way when `page` is asked for: more of those that the task at hand needs. */
+static __device__ __forceinline__ u32 most_in_flight(u32 page)
+{
+    if ((int)(page - load_shared_acquire(&own().demanded)) < 0)
+        return URGENT_PAGES;
+    return load_shared_acquire(&own().pending) ? MGL_PENDING : MGL_FLIGHT;
+}
+
+/* Waits until the next page may be asked for; false: the block is leaving. */
+static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
+{
+    t.polls = 0;
+    t.since = 0;
+    while (!all_say(barrier_passed(&own().empty[t.next.slot], t.next.parity ^ 1, SLOT_NS))) {
+        if (MGL_PREFETCH > 0)
             prefetch(m, t);
-        if (n % 16 == 0 && !all_say(!own().stop))
-            return 0;
-        if (n % LOST_POLLS == 0 && all_say(is_lost(m, t, since)))
-            return 0;
+        if (!is_needed(m, t))
+            return false;
     }
+    while (!all_say(t.next.page - load_shared_acquire(&own().landed) < most_in_flight(t.next.page)))
+        if (!is_needed(m, t))
+            return false;
+    return true;
 }
 
 /* The loader warp: streams the tape round and round until the block leaves, then waits for the
@@ -297,20 +332,30 @@ static __device__ void load_tape(machine &m, const mgl_device_queue &queue)
 {
     u64 policy = copy_policy();
     stream t = {(const u8 *)queue.tape, queue.pages};
-    t.free.parity = 1; /* of the phase before the first, which counts as complete */
     if (t.pages == 0 || (MGL_BULK_COPY && m.lane != 0))
         return;
-    while (u32 limit = loader_wait(m, t)) {
-        while (t.next.page < limit) {
-            copy_page(m.lane, ring_memory() + t.next.slot * MGL_PAGE,
-                      t.tape + (size_t)t.at * MGL_PAGE, &own().full[t.next.slot], policy);
-            t.at = next_on_tape(t, t.at);
-            advance(t.next);
-        }
+    for (; loader_wait(m, t); advance(t.next)) {
+        copy_page(m.lane, ring_memory() + t.next.slot * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
+                  &own().full[t.next.slot], policy);
+        t.at = next_on_tape(t, t.at);
     }
-    for (; t.landed.page < t.next.page; advance(t.landed))
-        while (!barrier_passed(&own().full[t.landed.slot], t.landed.parity))
+    for (u32 page = own().landed; page < t.next.page; page++)
+        while (!barrier_passed(&own().full[page % MGL_RING], parity_of(page)))
             ;
+}
+
+/* The watcher: says page after page what has landed, until the block leaves. One thread. */
+static __device__ void watch_ring(const machine &m)
+{
+    turn t = {};
+    if (m.lane != 0)
+        return;
+    while (!own().stop) {
+        if (!barrier_passed(&own().full[t.slot], t.parity))
+            continue;
+        advance(t);
+        store_shared_release(&own().landed, t.page);
+    }
 }
 
 #endif

@@ -23,8 +23,19 @@ static __device__ __forceinline__ u64 keep_policy()
 static __device__ __forceinline__ uint4 load_words(const void *at, u64 policy)
 {
     uint4 v;
+    delay();
     asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(at), "l"(policy)
+                 : "memory");
+    return v;
+}
+
+static __device__ __forceinline__ uint2 load_two_words(const void *at, u64 policy)
+{
+    uint2 v;
+    asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"
+                 : "=r"(v.x), "=r"(v.y)
                  : "l"(at), "l"(policy)
                  : "memory");
     return v;
@@ -35,6 +46,7 @@ static __device__ __forceinline__ void store_word(void *at, u32 word, u64 policy
     asm volatile("st.relaxed.gpu.global.L2::cache_hint.u32 [%0], %1, %2;" ::"l"(at), "r"(word),
                  "l"(policy)
                  : "memory");
+    delay();
 }
 
 static __device__ __forceinline__ void store_two_words(void *at, u32 first, u32 second, u64 policy)
@@ -42,6 +54,7 @@ static __device__ __forceinline__ void store_two_words(void *at, u32 first, u32 
     asm volatile("st.relaxed.gpu.global.L2::cache_hint.v2.u32 [%0], {%1, %2}, %3;" ::"l"(at),
                  "r"(first), "r"(second), "l"(policy)
                  : "memory");
+    delay();
 }
 
 static __device__ __forceinline__ void store_four_words(void *at, u32 word, u64 policy)
@@ -50,6 +63,7 @@ static __device__ __forceinline__ void store_four_words(void *at, u32 word, u64 
         "st.relaxed.gpu.global.L2::cache_hint.v4.u32 [%0], {%1, %1, %1, %1}, %2;" ::"l"(at),
         "r"(word), "l"(policy)
         : "memory");
+    delay();
 }
 
 static __device__ __forceinline__ bool is_written(uint4 v)
@@ -64,9 +78,8 @@ static __device__ __forceinline__ uint4 poll_words(const machine &m, const void 
     uint4 v = load_words(at, policy);
     u64 since = 0;
     for (u32 n = 1; !is_written(v); n++) {
-        if (n % POLLS == 0 &&
-            !(since = look_at_clock(m.launch, since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
-                                    (u32)operand, 1, 0)))
+        if (n % POLLS == 0 && !(since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task,
+                                                      m.epoch, (u32)operand, 1, 0)))
             break;
         v = load_words(at, policy);
     }
@@ -77,6 +90,17 @@ static __device__ __forceinline__ u32 flag_bits(float value)
 {
     u32 bits = __float_as_uint(value);
     return bits == 0xFFFFFFFFu ? 0x7FFFFFFFu : bits;
+}
+
+/* Four values of a flagged region in f32, 16 bytes of it. */
+static __device__ __forceinline__ void store_four_floats(void *at, const float *x, u64 policy)
+{
+    asm volatile(
+        "st.relaxed.gpu.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(at),
+        "r"(flag_bits(x[0])), "r"(flag_bits(x[1])), "r"(flag_bits(x[2])), "r"(flag_bits(x[3])),
+        "l"(policy)
+        : "memory");
+    delay();
 }
 
 /* Two values as 16-bit words, the first in the low half; round to nearest even. */
@@ -101,23 +125,22 @@ static __device__ __forceinline__ void store_pair(const view &v, int r, int colu
                                                   float second, bool both, u64 policy)
 {
     u8 *at = element_of(v, r, column);
-    if (v.dtype == DTYPE_F32) {
-        if (v.flag) {
+    const u32 word = pack_pair(v.dtype, first, second);
+    if (v.flag) {
+        if (v.dtype == DTYPE_F32)
             store_two_words(at, flag_bits(first), flag_bits(second), policy);
-        } else {
-            ((float *)at)[0] = first;
-            if (both)
-                ((float *)at)[1] = second;
-        }
-    } else {
-        u32 word = pack_pair(v.dtype, first, second);
-        if (v.flag) {
+        else
             store_word(at, word, policy);
-        } else {
-            ((u16 *)at)[0] = (u16)word;
-            if (both)
-                ((u16 *)at)[1] = (u16)(word >> 16);
-        }
+    } else if (v.dtype == DTYPE_F32) {
+        ((float *)at)[0] = first;
+        if (both)
+            ((float *)at)[1] = second;
+        delay();
+    } else {
+        ((u16 *)at)[0] = (u16)word;
+        if (both)
+            ((u16 *)at)[1] = (u16)(word >> 16);
+        delay();
     }
 }
 
@@ -143,7 +166,7 @@ static __device__ __forceinline__ int fetch_threads(const view &v, int n)
 static __device__ __forceinline__ void fetch_row(const machine &m, const view &v, int index, int r,
                                                  int column, int n, float *to, int base, u64 policy)
 {
-    int thread = (m.tid + THREADS - base % THREADS) % THREADS;
+    int thread = (thread_of(m) + THREADS - base % THREADS) % THREADS;
     if (!v.flag) {
         for (int i = thread; i < n; i += THREADS)
             to[i] = load_element(v, r, column + i);

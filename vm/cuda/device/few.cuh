@@ -9,7 +9,7 @@
 #ifndef MGL_DEVICE_FEW_CUH
 #define MGL_DEVICE_FEW_CUH
 
-#include "vm/cuda/device/linear.cuh"
+#include "vm/cuda/device/several.cuh"
 
 enum {
     HELD = 32, /* blocks of a run whose activations stay in registers */
@@ -24,9 +24,11 @@ template <int KB> struct way {
     /* every warp that has blocks has as many */
     static constexpr bool FULL = P.of_last == RUN;
     static constexpr bool HOLD = RUN <= HELD;
+    /* blocks at once: what is held takes the registers of a long run */
+    static constexpr int AT_ONCE = HOLD && RUN > SPAN ? SPAN / 2 : SPAN;
     /* a run in parts of about the same size, none more than half a ring */
     static constexpr int MOST =
-        RING_BLOCKS / 2 / MGL_WARPS < SPAN ? RING_BLOCKS / 2 / MGL_WARPS : SPAN;
+        RING_BLOCKS / 2 / MGL_WARPS < AT_ONCE ? RING_BLOCKS / 2 / MGL_WARPS : AT_ONCE;
     static constexpr int PARTS = MOST < 1 ? RUN : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + PARTS - 1) / PARTS;
     /* row groups at once, where their blocks are few */
@@ -34,74 +36,152 @@ template <int KB> struct way {
                                       ? BROAD
                                   : FULL && RUN * 2 <= SPAN && KB * 2 <= RING_BLOCKS / 2 ? 2
                                                                                          : 1;
-    /* 16-byte words of the input that a lane fetches */
-    static constexpr int CHUNKS = (RUN * 4 + 31) / 32;
 };
 
 /* ---- the input -------------------------------------------------------------------------------- */
 
-/* This warp's run of the only row: polls all of a lane's words until they are written, and stages them;
- * the sum of their squares, of this lane. WIDE: the input is f32. The norm's weights are on their way before the
- * first look, and while that is on its own, meanwhile() does what needs no input. */
-template <int KB, bool WIDE, class MEANWHILE>
-static __device__ __forceinline__ float gather_few(machine &m, const input &in,
-                                                   const MEANWHILE &meanwhile)
+/* Whether every input has whole blocks only: then no lane is past a row's end. */
+enum {
+    WHOLE_BLOCKS = MGL_HIDDEN % BLOCK_COLUMNS == 0 && MGL_WIDE % BLOCK_COLUMNS == 0 &&
+                   MGL_FFN % BLOCK_COLUMNS == 0
+};
+
+/* Looks at a lane's words until all are written: those that are not are asked for again, all at once. */
+template <int N>
+static __device__ __forceinline__ void poll_few(const machine &m, uint4 *words, const u8 *from,
+                                                u64 policy)
 {
-    constexpr int N = way<KB>::CHUNKS, RUN = way<KB>::RUN, BYTES = WIDE ? 32 : 16;
-    const int first = m.warp * RUN * 4 + m.lane, end = min((m.warp + 1) * RUN * 4, in.columns / 8);
-    const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * BYTES;
-    const u64 policy = keep_policy();
-    uint4 raw[N], more[WIDE ? N : 1];
-    constexpr bool NORM = KB == blocks_of(MGL_HIDDEN); /* may have one */
-    float4 g[NORM ? 2 * N : 2];
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        const bool real = first + 32 * i < end;
-        const int at = NORM ? 2 * i : 0;
-        g[at] = g[at + 1] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (NORM && in.g && real) {
-            g[at] = ((const float4 *)in.g)[(first + 32 * i) * 2];
-            g[at + 1] = ((const float4 *)in.g)[(first + 32 * i) * 2 + 1];
-        }
-        raw[i] = more[WIDE ? i : 0] = make_uint4(0, 0, 0, 0);
-        if (real)
-            raw[i] = load_words(from + 32 * i * BYTES, policy);
-        if (WIDE && real)
-            more[WIDE ? i : 0] = load_words(from + 32 * i * BYTES + 16, policy);
-    }
-    meanwhile();
     u64 since = 0;
     for (u32 n = 1;; n++) {
         bool missing = false;
 #pragma unroll
         for (int i = 0; i < N; i++)
-            missing = missing || !is_written(raw[i]) || (WIDE && !is_written(more[WIDE ? i : 0]));
-        if (!missing)
-            break;
+            missing = missing || !is_written(words[i]);
+        if (!__any_sync(0xFFFFFFFFu, missing))
+            break; /* all lanes at once: what follows is not to be gone through twice */
 #pragma unroll
         for (int i = 0; i < N; i++)
-            if (!is_written(raw[i]))
-                raw[i] = load_words(from + 32 * i * BYTES, policy);
-#pragma unroll
-        for (int i = 0; i < (WIDE ? N : 0); i++)
-            if (!is_written(more[i]))
-                more[i] = load_words(from + 32 * i * BYTES + 16, policy);
-        if (n % POLLS == 0 && !(since = look_at_clock(m.launch, since, MGL_REPORT_FLAG,
-                                                      task_of(m)->task, m.epoch, 0, 1, 0)))
-            break;
+            if (!is_written(words[i]))
+                words[i] = load_words(from + i * 512, policy);
+        if (n % POLLS == 0) {
+            since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0);
+            if (__any_sync(0xFFFFFFFFu, since == 0))
+                break;
+        }
     }
+}
+
+/* This warp's run of the only row, in f32: a lane has every 32nd word of four columns, so that a look of the
+ * warp takes whole sectors. Polls all of a lane's words until they are written, and stages them. The norm's
+ * weights are on their way before the first look, and while that is on its own, meanwhile() does what needs
+ * no input. The sum of squares, of this lane: as if a lane had all eight columns of every 32nd chunk, and
+ * then warp_sum: even lanes begin, odd ones go on; words j and j + 1 are the chunks of lanes 16 apart. */
+template <int KB, class MEANWHILE>
+static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
+                                                    const MEANWHILE &meanwhile)
+{
+    constexpr int RUN = way<KB>::RUN, N = (RUN * 8 + 31) / 32;
+    constexpr bool NORM = KB == blocks_of(MGL_HIDDEN); /* may have one */
+    constexpr bool WHOLE = WHOLE_BLOCKS && way<KB>::FULL && RUN * 8 % 32 == 0;
+    const int first = m.warp * RUN * 8 + m.lane, end = min((m.warp + 1) * RUN * 8, in.columns / 4);
+    const int blocks_end = min((m.warp + 1) * RUN, KB) * 8;
+    const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * 16;
+    const u64 policy = keep_policy();
+    uint4 words[N];
+    float4 g[NORM ? N : 1];
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        const bool real = WHOLE || first + 32 * j < end;
+        if (NORM) {
+            g[NORM ? j : 0] = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+            if (in.g && real)
+                g[NORM ? j : 0] = ((const float4 *)in.g)[first + 32 * j];
+        }
+        words[j] = make_uint4(0, 0, 0, 0);
+        if (real)
+            words[j] = load_words(from + j * 512, policy);
+    }
+    meanwhile();
+    poll_few<N>(m, words, from, policy);
+    const bool odd = m.lane & 1;
+    float squares[2] = {};
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        float v[4];
+        format<DTYPE_F32>::unpack(words[j], v);
+        if (NORM) {
+            const float4 weight = g[NORM ? j : 0];
+            const float factor[4] = {weight.x, weight.y, weight.z, weight.w};
+            float sum = squares[j & 1];
+            if (j >= 2)
+                sum = __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+            for (int half = 0; half < 2; half++) {
+                float added = sum;
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    added = fmaf(v[k], v[k], added);
+                sum = half == 0 ? __shfl_xor_sync(0xFFFFFFFFu, added, 1) : added;
+            }
+            squares[j & 1] = sum;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                v[k] *= factor[k];
+        }
+        const u32 high[2] = {pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3])};
+        float rest[8];
+        unpack_half(make_uint4(high[0], high[1], 0, 0), rest);
+        const u32 low[2] = {pack_pair(MGL_WEIGHT, v[0] - rest[0], v[1] - rest[1]),
+                            pack_pair(MGL_WEIGHT, v[2] - rest[2], v[3] - rest[3])};
+        /* in a chunk, the even pairs and then the odd ones */
+        u32 *to = (u32 *)stage_memory() + (first + 32 * j) / 2 * 4 + odd;
+        if (WHOLE || first + 32 * j < blocks_end) {
+            to[0] = high[0];
+            to[2] = high[1];
+            to = (u32 *)((u8 *)to + in.row_bytes);
+            to[0] = low[0];
+            to[2] = low[1];
+        }
+    }
+    return odd ? squares[0] + squares[1] : 0.0f;
+}
+
+/* The same in 16 bits, a chunk of eight columns a lane. */
+template <int KB, class MEANWHILE>
+static __device__ __forceinline__ float gather_narrow(machine &m, const input &in,
+                                                      const MEANWHILE &meanwhile)
+{
+    constexpr int RUN = way<KB>::RUN, N = (RUN * 4 + 31) / 32;
+    constexpr bool NORM = KB == blocks_of(MGL_HIDDEN);
+    constexpr bool WHOLE = WHOLE_BLOCKS && way<KB>::FULL && RUN * 4 % 32 == 0;
+    const int first = m.warp * RUN * 4 + m.lane, end = min((m.warp + 1) * RUN * 4, in.columns / 8);
+    const int blocks_end = min((m.warp + 1) * RUN, KB) * 4;
+    const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * 16;
+    const u64 policy = keep_policy();
+    uint4 words[N];
+    weights g[NORM ? N : 1] = {};
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const bool real = WHOLE || first + 32 * i < end;
+        if (NORM && in.g && real)
+            g[NORM ? i : 0] = {((const float4 *)in.g)[(first + 32 * i) * 2],
+                               ((const float4 *)in.g)[(first + 32 * i) * 2 + 1]};
+        words[i] = make_uint4(0, 0, 0, 0);
+        if (real)
+            words[i] = load_words(from + i * 512, policy);
+    }
+    meanwhile();
+    poll_few<N>(m, words, from, policy);
     float squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        if (first + 32 * i >= min((m.warp + 1) * RUN, KB) * 4)
-            break;
-        weights factor = {g[NORM ? 2 * i : 0], g[NORM ? 2 * i + 1 : 1]};
-        chunk c =
-            chunk_of(NORM && in.g, in.low, WIDE, raw[i], more[WIDE ? i : 0], factor, &squares);
+        const chunk c = chunk_of(NORM && in.g, in.low, false, words[i], make_uint4(0, 0, 0, 0),
+                                 g[NORM ? i : 0], &squares);
         uint4 *to = (uint4 *)stage_memory() + first + 32 * i;
-        *to = c.high;
-        if (in.low)
-            *(uint4 *)((u8 *)to + in.row_bytes) = c.low;
+        if (WHOLE || first + 32 * i < blocks_end) {
+            *to = c.high;
+            if (in.low)
+                *(uint4 *)((u8 *)to + in.row_bytes) = c.low;
+        }
     }
     return squares;
 }
@@ -110,8 +190,16 @@ template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_row_few(machine &m, const input &in,
                                                        const MEANWHILE &meanwhile)
 {
-    return in.x.dtype == DTYPE_F32 ? gather_few<KB, true>(m, in, meanwhile)
-                                   : gather_few<KB, false>(m, in, meanwhile);
+    return in.x.dtype == DTYPE_F32 ? gather_wide<KB>(m, in, meanwhile)
+                                   : gather_narrow<KB>(m, in, meanwhile);
+}
+
+/* Leaves this warp's squares of an early input, and says so. */
+static __device__ __forceinline__ void tell_squares(const machine &m, float squares)
+{
+    leave_squares(m, 0, squares);
+    if (m.lane == 0)
+        barrier_arrive(&own().squares_full);
 }
 
 /* ---- products --------------------------------------------------------------------------------- */
@@ -120,11 +208,12 @@ static __device__ __forceinline__ float gather_row_few(machine &m, const input &
 struct stand {
     u32 at; /* bytes from the ring's start to this lane's part of the next row group, < the ring's */
     u32 block;  /* of the epoch's tape: the next row group's first */
+    u32 slot;   /* of the ring: that of page m.freed */
+    u32 seen;   /* pages below have landed: the watcher's word, as it was */
     u32 place;  /* floats from a slot's start to where this lane leaves its sum of row group 0 */
     u32 stride; /* and from one row group to the next */
+    int left;   /* row groups that are in the slot at hand */
     bool low, leaves;
-    bool owes;      /* the only row's sum of squares, of this lane, is still to be left */
-    float squares;  /* beside the first products, which take as long */
     const uint2 *x; /* this lane's part of the staged run */
 };
 
@@ -140,14 +229,45 @@ static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
     return m.base + (block + PAGE_BLOCKS - 1) / PAGE_BLOCKS;
 }
 
-/* Adds blocks [FROM, FROM + N) of the runs of G row groups; they have landed, and st.at is at the first. */
+/* Whether all pages below `end` have landed, as the watcher's word has it: what every lane has read. */
+static __device__ __forceinline__ bool has_landed(stand &st, u32 end)
+{
+    if (__all_sync(0xFFFFFFFFu, (int)(end - st.seen) <= 0))
+        return true;
+    st.seen = load_shared_acquire(&own().landed);
+    return __all_sync(0xFFFFFFFFu, (int)(end - st.seen) <= 0);
+}
+
+/* The same, waiting for it. */
+static __device__ __forceinline__ void wait_landed(machine &m, stand &st, u32 end)
+{
+    if (has_landed(st, end))
+        return;
+    m.known = max(m.known, m.freed); /* what is let go of has landed */
+    ring_wait(m, end);
+}
+
+/* This warp needs no page below `page` any more; there are no more of them than the ring has, and they have
+ * landed. */
+static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
+{
+    const u32 pages = page - m.freed;
+    __syncwarp();
+    for (u32 i = m.lane; i < pages; i += 32) {
+        barrier_arrive(&own().empty[min(st.slot + i, st.slot + i - MGL_RING)]);
+        if (MGL_RING <= 32)
+            break;
+    }
+    st.slot = min(st.slot + pages, st.slot + pages - MGL_RING);
+    m.freed = page;
+}
+
+/* Blocks [FROM, FROM + N) of the runs of G row groups; they have landed, and st.at is at the first. */
 template <int KB, int G, int FROM, int N>
-static __device__ __forceinline__ void add_blocks(const stand &st, const uint2 *held, int blocks,
-                                                  sums *s)
+static __device__ __forceinline__ void load_blocks(const stand &st, int blocks, uint4 (*w)[N])
 {
     constexpr places P = way<KB>::P;
     constexpr int START = place_of(P, 0, FROM);
-    uint4 w[G][N];
 #pragma unroll
     for (int u = 0; u < G; u++)
 #pragma unroll
@@ -157,6 +277,13 @@ static __device__ __forceinline__ void add_blocks(const stand &st, const uint2 *
                     *(const uint4 *)(ring_memory() +
                                      wrapped(st.at + (u * KB + place_of(P, 0, FROM + i) - START) *
                                                          BLOCK_BYTES));
+}
+
+/* Adds them. */
+template <int KB, int G, int FROM, int N>
+static __device__ __forceinline__ void add_blocks(const stand &st, const uint2 *held, int blocks,
+                                                  const uint4 (*w)[N], sums *s)
+{
 #pragma unroll
     for (int i = 0; i < N; i++)
 #pragma unroll
@@ -166,8 +293,14 @@ static __device__ __forceinline__ void add_blocks(const stand &st, const uint2 *
                     way<KB>::HOLD ? held[way<KB>::HOLD ? FROM + i : 0] : st.x[(FROM + i) * 8]);
 }
 
-/* The parts of a run, one after the other, each once it has landed; its pages are let go of behind it, but
- * for one that the next part begins on. */
+/* Whether the slot at hand is empty: asked before there is something to leave. */
+static __device__ __forceinline__ bool has_room(const machine &m)
+{
+    return barrier_tested(&own().slot_empty[m.slot % SLOTS], (m.slot / SLOTS + 1) & 1);
+}
+
+/* The parts of a run, one after the other, each once it has landed. Its pages are let go of as soon as they
+ * are in registers, but for one that the next part begins on. */
 template <int KB, int PART = 0>
 static __device__ __forceinline__ void add_parts(machine &m, stand &st, const uint2 *held,
                                                  int blocks, sums *s)
@@ -175,58 +308,47 @@ static __device__ __forceinline__ void add_parts(machine &m, stand &st, const ui
     typedef way<KB> W;
     constexpr int FROM = PART * W::EACH, N = W::RUN - FROM < W::EACH ? W::RUN - FROM : W::EACH;
     constexpr int END = FROM + N == W::RUN ? KB : place_of(W::P, 0, FROM + N);
-    ring_wait(m, page_above(m, st.block + END));
-    add_blocks<KB, 1, FROM, N>(st, held, blocks, s);
+    wait_landed(m, st, page_above(m, st.block + END));
+    uint4 w[1][N] = {};
+    load_blocks<KB, 1, FROM, N>(st, blocks, w);
+    st.seen = load_shared_acquire(&own().landed);
     st.at = wrapped(st.at + (END - place_of(W::P, 0, FROM)) * BLOCK_BYTES);
-    ring_free(m, m.base + (st.block + END) / PAGE_BLOCKS);
+    let_go(m, st, m.base + (st.block + END) / PAGE_BLOCKS);
+    add_blocks<KB, 1, FROM, N>(st, held, blocks, w, s);
     if constexpr (FROM + N < W::RUN)
         add_parts<KB, PART + 1>(m, st, held, blocks, s);
 }
 
-/* Leaves the sums of G row groups, the first of them number g of the segment. */
+/* Leaves the sums of G row groups in the slot at hand, which is empty if `room`, and passes that on when
+ * `each` are in it, or these are the `last`. */
 template <int G>
-static __device__ __forceinline__ void leave_sums(machine &m, stand &st, const sums *s, int g,
-                                                  int each, bool last)
+static __device__ __forceinline__ void leave_sums(machine &m, stand &st, const sums *s, int each,
+                                                  bool room, bool last)
 {
-    if (st.owes)
-        leave_squares(m, 0, st.squares);
-    st.owes = false;
     float total[G];
 #pragma unroll
     for (int u = 0; u < G; u++) {
         total[u] = (s[u].c[0][0] + s[u].c[1][0]) + (s[u].c[0][3] + s[u].c[1][3]);
-        if (st.low)
-            total[u] += __shfl_xor_sync(0xFFFFFFFFu, total[u], 1);
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, total[u], 1);
+        total[u] = st.low ? total[u] + other : total[u];
     }
-    const u32 slot = m.slot % SLOTS, use = m.slot / SLOTS, in_slot = g & (each - 1);
-    if (in_slot == 0)
-        while (use > 0 && !barrier_passed(&own().slot_empty[slot], (use - 1) & 1))
+    const u32 slot = m.slot % SLOTS, parity = (m.slot / SLOTS + 1) & 1;
+    float *to = own().partial + slot * SLOT + st.place + st.left * st.stride;
+    if (!room)
+        while (!barrier_passed(&own().slot_empty[slot], parity))
             ; /* the epilogue has a clock in each of its waits */
-    float *to = own().partial + slot * SLOT + st.place + in_slot * st.stride;
     if (st.leaves) {
 #pragma unroll
         for (int u = 0; u < G; u++)
             to[u * st.stride] = total[u];
     }
-    if (in_slot + G == each || last) {
-        __syncwarp();
-        if (m.lane == 0)
-            barrier_arrive(&own().slot_full[slot]);
-        m.slot++;
-    }
-}
-
-/* G row groups at once: they have landed. */
-template <int KB, int G>
-static __device__ __forceinline__ void sum_groups(machine &m, stand &st, const uint2 *held, int g,
-                                                  int each, bool last)
-{
-    sums s[G] = {};
-    add_blocks<KB, G, 0, way<KB>::RUN>(st, held, way<KB>::RUN, s);
-    st.block += G * KB;
-    st.at = wrapped(st.at + G * KB * BLOCK_BYTES);
-    ring_free(m, m.base + st.block / PAGE_BLOCKS);
-    leave_sums<G>(m, st, s, g, each, last);
+    st.left += G;
+    const bool full = st.left == each || last;
+    __syncwarp();
+    if (full && m.lane == 0)
+        barrier_arrive(&own().slot_full[slot]);
+    m.slot += full;
+    st.left = full ? 0 : st.left;
 }
 
 /* The row groups of one segment, as many at once as have landed. */
@@ -235,21 +357,29 @@ static __device__ __forceinline__ void sum_few(machine &m, stand &st, const uint
                                                int groups, int each)
 {
     typedef way<KB> W;
-    for (int g = 0; g < groups;) {
-        const int room = min(groups - g, each - (g & (each - 1)));
-        if (W::GROUPS > 1 && room >= W::GROUPS) {
-            ring_see(m, page_above(m, st.block + W::GROUPS * KB));
-            if ((int)(page_above(m, st.block + W::GROUPS * KB) - m.known) <= 0) {
-                sum_groups<KB, W::GROUPS>(m, st, held, g, each, g + W::GROUPS == groups);
-                g += W::GROUPS;
-                continue;
-            }
+    constexpr int G = W::GROUPS;
+    while (groups > 0) {
+        if (G > 1 && min(groups, each - st.left) >= G &&
+            has_landed(st, page_above(m, st.block + G * KB))) {
+            uint4 w[G][W::RUN];
+            load_blocks<KB, G, 0, W::RUN>(st, W::RUN, w);
+            st.seen = load_shared_acquire(&own().landed);
+            st.block += G * KB;
+            st.at = wrapped(st.at + G * KB * BLOCK_BYTES);
+            let_go(m, st, m.base + st.block / PAGE_BLOCKS);
+            const bool room = has_room(m);
+            sums s[G] = {};
+            add_blocks<KB, G, 0, W::RUN>(st, held, W::RUN, w, s);
+            groups -= G;
+            leave_sums<G>(m, st, s, each, room, groups == 0);
+            continue;
         }
         sums s[1] = {};
         add_parts<KB>(m, st, held, blocks, s);
+        const bool room = has_room(m);
         st.block += KB;
-        leave_sums<1>(m, st, s, g, each, g + 1 == groups);
-        g++;
+        groups--;
+        leave_sums<1>(m, st, s, each, room, groups == 0);
     }
 }
 
@@ -277,8 +407,9 @@ static __device__ __forceinline__ stand begin_task(const machine &m, const input
     st.leaves = result < count && !(in.low && (m.lane & 1));
     st.stride = GROUP_ROWS * slot_rows(count);
     st.place = m.warp * each * st.stride + result * GROUP_ROWS + (m.lane >> 2);
-    st.owes = in.g != nullptr;
-    st.squares = 0.0f;
+    st.left = 0;
+    st.slot = m.freed % MGL_RING;
+    st.seen = load_shared_acquire(&own().landed);
     return st;
 }
 
@@ -293,14 +424,12 @@ template <int KB> static __device__ __forceinline__ void consume_few(machine &m,
     const auto meanwhile = [&] {
         st = begin_task<KB>(m, in);
         groups = segment(m, 0).groups;
-        ring_see(m, page_above(m, st.block + W::GROUPS * KB));
     };
+    float squares = 0.0f;
     if (in.count == 1) {
-        const float squares = gather_row_few<KB>(m, in, meanwhile);
-        st.squares = squares; /* which meanwhile() sets as well */
+        squares = gather_row_few<KB>(m, in, meanwhile);
     } else {
         meanwhile();
-        st.owes = false;
         gather_run(m, in);
     }
     __syncwarp();
@@ -310,7 +439,9 @@ template <int KB> static __device__ __forceinline__ void consume_few(machine &m,
         for (int b = 0; b < W::RUN; b++)
             held[W::HOLD ? b : 0] = st.x[(W::FULL || b < blocks ? b : 0) * 8];
     }
-    input_is_there(m);
+    if (in.early)
+        tell_squares(m, squares);
+    input_is_there(m, in);
     for (int i = 0;; groups = segment(m, i).groups) {
         sum_few<KB>(m, st, held, blocks, groups, each);
         if (++i == in.segments)
@@ -324,8 +455,12 @@ static __device__ __forceinline__ void consume_few_or_pass(machine &m, const inp
 {
     if (m.warp < way<KB>::P.warps)
         return consume_few<KB>(m, in);
-    for (int j = 0; j < in.count && in.g; j++)
-        leave_squares(m, j, 0.0f);
+    if (in.early) {
+        tell_squares(m, 0.0f);
+    } else {
+        for (int j = 0; j < in.count && in.g; j++)
+            leave_squares(m, j, 0.0f);
+    }
     for (int i = 0; i < in.segments; i++)
         pass_groups(m, in, segment(m, i));
 }
@@ -338,7 +473,9 @@ static __device__ __forceinline__ void consume_linear(machine &m)
                   FFN = blocks_of(MGL_FFN);
     const input in = own().in[m.which];
     own().end[m.warp] = m.base + in.end;
-    if (!MAY_BE_FEW || !in.few) {
+    if (is_several(in)) {
+        m = consume_several(m);
+    } else if (!MAY_BE_FEW || !in.few) {
         gather(m, in);
         m = sum_all(m);
     } else if (in.kblocks == HIDDEN) {

@@ -45,9 +45,11 @@ static __device__ __noinline__ u32 attend_short_apart(machine m)
     return attend_short(m);
 }
 
-/* Several rows: those that warps do by themselves, then what is left. */
+/* One row in one pass; of several those that warps do by themselves, then what is left. */
 static __device__ __forceinline__ void consume_attend(const machine &m)
 {
+    if (is_single_pass(m))
+        return attend_single_apart(m);
     u32 rows = SHORT && rows_of(m) > 1 ? attend_short_apart(m) : ~0u;
     if (rows)
         attend_apart(m, rows);
@@ -85,7 +87,7 @@ static __device__ __forceinline__ void consume_task(machine &m, int op)
 #if MGL_TRACE
     m.starved = 0;
     consume_op(m, op);
-    if (m.tid == 0) {
+    if (thread_of(m) == 0) {
         own().starved = m.starved;
         own().products = time_ns();
     }
@@ -99,6 +101,7 @@ static __device__ __forceinline__ void consume_task(machine &m, int op)
 static __device__ __forceinline__ void consume(machine &m)
 {
     for (;;) {
+        know_thread(m);
         const u32 turn = own().turns[m.warp];
         while (!barrier_passed(&own().go, turn & 1))
             ; /* the epilogue has a clock in each of its waits */
@@ -120,7 +123,7 @@ static __device__ __forceinline__ void consume(machine &m)
 /* Starts fetching a record; a lane's part lands with fetch_wait. */
 static __device__ __forceinline__ void fetch(const machine &m, uint4 *to, u32 offset, u32 bytes)
 {
-    const u8 *from = (const u8 *)m.launch->records + offset;
+    const u8 *from = (const u8 *)own().launch.records + offset;
     for (u32 i = m.lane * 16; i < bytes; i += 32 * 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to) + i),
                      "l"(from + i)
@@ -154,13 +157,12 @@ static __device__ __forceinline__ void wait_counters(const machine &m)
         (const mgl_device_wait *)((const u8 *)task_of(m) + task_of(m)->wait_at);
     for (int i = m.lane; i < task_of(m)->waits; i += 32) {
         const u32 *at =
-            (const u32 *)m.launch->counters + (size_t)waits[i].counter * MGL_COUNTER_WORDS;
+            (const u32 *)own().launch.counters + (size_t)waits[i].counter * MGL_COUNTER_WORDS;
         u32 wanted = m.epoch * waits[i].per_epoch + waits[i].threshold, seen;
         u64 since = 0;
         for (u32 n = 1; (seen = load_acquire(at)) < wanted; n++)
-            if (n % POLLS == 0 &&
-                !(since = look_at_clock(m.launch, since, MGL_REPORT_WAIT, task_of(m)->task, m.epoch,
-                                        waits[i].counter, wanted, seen)))
+            if (n % POLLS == 0 && !(since = look_at_clock(since, MGL_REPORT_WAIT, task_of(m)->task,
+                                                          m.epoch, waits[i].counter, wanted, seen)))
                 break;
     }
     __syncwarp();
@@ -175,7 +177,7 @@ static __device__ __forceinline__ void signal(const machine &m)
         return;
     fence_gpu();
     for (int i = 0; i < task_of(m)->signals; i++)
-        add_relaxed((u32 *)m.launch->counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
+        add_relaxed((u32 *)own().launch.counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
 }
 
 /* Tells the host what sample has chosen: behind the signal, whose fence would else wait for the host's
@@ -187,8 +189,8 @@ static __device__ __forceinline__ void tell(const machine &m)
     for (int r = 0; r < rows_of(m); r++) {
         if (own().told[r].token == 0)
             continue;
-        store_system((int *)m.launch->stream + own().told[r].at, own().told[r].token);
-        store_system((int *)m.launch->host + MGL_HOST_SAMPLED, r + 1);
+        store_system((int *)own().launch.stream + own().told[r].at, own().told[r].token);
+        store_system((int *)own().launch.host + MGL_HOST_SAMPLED, r + 1);
     }
 }
 
@@ -203,6 +205,11 @@ static __device__ __forceinline__ void clear(const machine &m, u64 history)
         const mgl_device_clear &c = clears[i];
         int rows = (int)(history >> 8 * (c.sets - 1) & 255), words = (int)c.bytes / 16;
         u8 *to = (u8 *)c.at + set_of(m.epoch + 1, c.sets) * c.set_bytes;
+        if (c.outer == 1 && rows == 1) { /* decoding: no divisions */
+            for (int e = m.lane; e < words; e += 32)
+                store_four_words(to + e * 16, 0xFFFFFFFFu, policy);
+            continue;
+        }
         for (int e = m.lane; e < (int)c.outer * rows * words; e += 32)
             store_four_words(to + e / words / rows * c.outer_bytes +
                                  (size_t)(e / words % rows) * c.row_bytes + e % words * 16,
@@ -282,15 +289,16 @@ static __device__ __forceinline__ void wait_body(const machine &m, u32 *bodies)
     ++*bodies;
 }
 
-/* Prepares the task behind the one at hand, which the consumers are at, if it is a product or attention of
- * this epoch, and what that needs in shared memory is not in use. */
+/* Prepares the task behind the one at hand, which the consumers are at, if it is a product, attention or a merge
+ * of this epoch, and what that needs in shared memory is not in use. */
 static __device__ __forceinline__ void prepare_next(machine m, progress &p)
 {
     const int op = task_of(m)->op;
     const bool plain = task_of(m)->signals == 0;
     m.record = next_record(m.record);
     m.which ^= 1;
-    p.ready = has_tape(task_of(m)->op) || (is_attention(task_of(m)->op) && !is_attention(op));
+    p.ready = has_tape(task_of(m)->op) || task_of(m)->op == OP_MERGE ||
+              (is_attention(task_of(m)->op) && !is_attention(op));
     p.quick = p.ready && plain && task_of(m)->waits == 0;
     if (p.ready && is_first_lane())
         prepare_turn(m, p);
@@ -349,10 +357,10 @@ static __device__ __forceinline__ void see_event(mgl_device_event &seen)
 static __device__ void leave_event(const machine &m, const mgl_device_event &seen, u32 begin,
                                    u32 counted)
 {
-    if (m.launch->trace == 0)
+    if (own().launch.trace == 0)
         return;
-    mgl_device_event *to = (mgl_device_event *)m.launch->trace +
-                           (size_t)(m.epoch % m.launch->trace_epochs) * m.launch->tasks +
+    mgl_device_event *to = (mgl_device_event *)own().launch.trace +
+                           (size_t)(m.epoch % own().launch.trace_epochs) * own().launch.tasks +
                            task_of(m)->task;
     *to = seen;
     to->epoch = m.epoch + 1;
@@ -400,7 +408,7 @@ static __device__ __forceinline__ void work(machine &m, progress &p)
 }
 
 /* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. */
-static __device__ __forceinline__ void direct(machine &m, const mgl_device_queue &queue)
+static __device__ __forceinline__ void direct(machine &m, const mgl_device_queue queue)
 {
     progress p = {};
     fetch(m, own().record[0], queue.first, queue.first_bytes);
@@ -452,21 +460,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     megalith(const __grid_constant__ mgl_device_launch launch)
 {
     machine m = {};
-    m.launch = &launch;
-    m.tid = threadIdx.x;
-    m.warp = m.tid / 32;
-    m.lane = m.tid % 32;
+    know_thread(m);
     const mgl_device_queue &queue = ((const mgl_device_queue *)launch.queues)[blockIdx.x];
-    if (m.tid == 0) {
+    if (thread_of(m) == 0) {
+        own().launch = launch;
         copy_init();
         own().pending = own().leave = own().dead = own().stop = 0;
         own().landed = own().lost = 0;
+        own().early = own().demanded = 0;
         for (int w = 0; w < MGL_WARPS; w++)
             own().turns[w] = 0;
+        delay_init();
     }
     __syncthreads();
     if (m.warp == LOADER)
         load_tape(m, queue);
+    else if (m.warp == WATCHER)
+        watch_ring(m);
     else if (m.warp == EPILOGUE)
         direct(m, queue);
     else

@@ -18,8 +18,8 @@
  * Inputs that 16 bits do not hold (normalised ones, and f32 exchange) are split into two parts, x = high +
  * low, each rounded to 16 bits: 16 bits of mantissa and more. The low parts take two more columns: so
  * 4 rows share an MMA's 8 columns, or 2 with low parts.
- * So few rows go the short way (device/few.cuh), others sum_any. A sum is made in the same order either
- * way, of even blocks of the run and of odd ones.
+ * So few rows go the short way (device/few.cuh), up to 8 that of several (device/several.cuh), others
+ * sum_any. A sum is made in the same order whichever way, of even blocks of the run and of odd ones.
  * f32 weights: one fused multiply-add a product.
  *
  * Each warp leaves its sums of some row groups in a slot (warp, row group, row, 8), and the epilogue adds
@@ -49,11 +49,10 @@ static __device__ __forceinline__ int slot_rows(int count)
     return count <= 1 ? 1 : count <= 2 ? 2 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
 }
 
-/* Row groups of a slot: 1, 2 or 4. */
+/* Row groups of a slot: 1, 2 or 4, whose columns of one row are as many as a warp has lanes. */
 static __device__ __forceinline__ int slot_groups(int count)
 {
     const int fit = SLOT / (MGL_WARPS * GROUP_ROWS) / slot_rows(count);
-    static_assert(CHUNK == 4 * GROUP_ROWS, "a chunk is what a slot's row groups make at most");
     return fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
 }
 
@@ -111,6 +110,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.low = low;
     in.staged = staged;
     in.few = few;
+    in.early = few && count == 1 && has_norm;
     in.segments = task_of(m)->segments;
     in.end = segment(m, in.segments - 1).end;
 }
@@ -288,8 +288,7 @@ static __device__ __forceinline__ void poll_all(const machine &m, const u8 *cons
         for (int i = 0; i < AHEAD; i++)
             missing = missing || !is_written(w.raw[i]) || !is_written(w.more[i]);
         if (n % POLLS == 0 && missing &&
-            !(since = look_at_clock(m.launch, since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0,
-                                    1, 0)))
+            !(since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0)))
             break;
     }
 }
@@ -371,9 +370,10 @@ static __device__ __forceinline__ void gather_flagged(const machine &m, const in
 }
 
 /* This warp's share of the input is staged. */
-static __device__ __forceinline__ void input_is_there(const machine &m)
+static __device__ __forceinline__ void input_is_there(const machine &m, const input &in)
 {
-    if (m.tid == 0) {
+    if (thread_of(m) == 0) {
+        own().demanded = m.base + in.end;
         own().pending = 0;
 #if MGL_TRACE
         own().input = time_ns();
@@ -402,7 +402,7 @@ static __device__ __forceinline__ void gather_run(const machine &m, const input 
 static __device__ __forceinline__ void gather(const machine &m, const input &in)
 {
     gather_run(m, in);
-    input_is_there(m);
+    input_is_there(m, in);
     __syncwarp();
 }
 
@@ -713,7 +713,7 @@ static __device__ __noinline__ machine sum_all(machine m)
 /* No rows to work on: the tape goes by. */
 static __device__ __forceinline__ void skip_linear(machine &m)
 {
-    if (m.tid == 0)
+    if (thread_of(m) == 0)
         own().pending = 0;
     ring_done(m, m.base + own().in[m.which].end);
 }

@@ -1,10 +1,11 @@
 /*
- * The machine that one block is. Its warps have three roles:
+ * The machine that one block is. Its warps have four roles:
  *
  *   consumers   W warps: inputs, products with the weights, attention, sampling
  *   epilogue    one warp: goes through the queue's tasks; waits for counters, lets the consumers start
  *               (`go`), adds up what they leave in the slots, writes outputs, signals
  *   loader      one warp: streams the queue's tape into a ring of pages in shared memory
+ *   watcher     one warp: sees what has landed there, and says so
  *
  * In a product each consumer warp has a run of the columns, reads that share of the input and leaves
  * partial sums of 8 weight rows at a time in a slot; the epilogue takes them from there. No barrier of
@@ -29,7 +30,8 @@
  * Constants that the host defines: MGL_ROWS, MGL_SEQUENCES, MGL_CAPACITY, MGL_HIDDEN, MGL_WIDE (columns of
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PENDING, MGL_PREFETCH (pages),
- * MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_TRACE (1: tasks leave events).
+ * MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_TRACE (1: tasks leave events),
+ * MGL_DELAYS (1: random delays, see device/delay.cuh).
  */
 #ifndef MGL_DEVICE_MACHINE_CUH
 #define MGL_DEVICE_MACHINE_CUH
@@ -55,10 +57,11 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 
 enum {
-    THREADS = MGL_WARPS * 32,     /* consumers */
-    BLOCK_THREADS = THREADS + 64, /* the epilogue and the loader stand behind them */
-    EPILOGUE = MGL_WARPS,         /* warp number */
+    THREADS = MGL_WARPS * 32,                       /* consumers */
+    BLOCK_THREADS = THREADS + MGL_OTHER_WARPS * 32, /* the other roles stand behind them */
+    EPILOGUE = MGL_WARPS,                           /* warp number */
     LOADER = MGL_WARPS + 1,
+    WATCHER = MGL_WARPS + 2,
     BLOCK_BYTES = 512,
     PAGE_BLOCKS = MGL_PAGE / BLOCK_BYTES,
     PARTIALS = MGL_PARTIAL_BYTES / 4,
@@ -69,7 +72,6 @@ enum {
                                 : 16, /* rows that there is machine code for */
     SLOTS = MGL_WARPS * GROUP_ROWS * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
     SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
-    CHUNK = 32,              /* output columns that are written at once, at most */
     RECORDS = 3 /* the one before (its clears) or after the next, the one at hand, the next one */
 };
 static_assert(MGL_WARPS * GROUP_ROWS * MOST_ROWS <= SLOT, "a slot must have room for a row group");
@@ -97,6 +99,7 @@ struct alignas(16) input {
     bool low;      /* split into high and low parts */
     bool staged;   /* in the stage, normalised and rounded */
     bool few;      /* the short way: sum_few for all segments */
+    bool early;    /* one row of the short way with a norm: its squares come before its sums */
 };
 
 /* Keys or values of one kv head: (sequences, positions, head_dim). */
@@ -134,29 +137,29 @@ struct news {
 
 /* Shared memory of a block: this in MGL_SHARED bytes, then the stage, then the ring. */
 struct shared {
-    u64 full[MGL_RING];     /* mbarriers: the page of the slot has landed */
+    mgl_device_launch
+        launch;         /* the kernel's argument: as a pointer in each thread it would be spilled */
+    u64 full[MGL_RING]; /* mbarriers: the page of the slot has landed */
     u64 empty[MGL_RING];    /* no consumer warp needs it any more */
     u64 slot_full[SLOTS];   /* every consumer warp has left its partial sums */
     u64 slot_empty[SLOTS];  /* the epilogue has taken them */
     u64 go;                 /* the next task that has consumers may start */
     u64 body;               /* every consumer warp is done with a task that has no slots */
-    volatile int pending;   /* an edge is waited for: fewer bytes in flight */
+    u64 squares_full;       /* every consumer warp has left its `sums` of an early input */
+    volatile u32 pending;   /* an edge is waited for: fewer bytes in flight */
+    volatile u32 demanded;  /* pages below are the task's at hand, which has its input */
     volatile int leave;     /* the epilogue's decision, at `go` */
     volatile int dead;      /* a wait gave up: what the task makes is worth nothing */
     volatile int stop;      /* tells the loader to go */
     volatile int lost;      /* the loader has given up: no page will land any more */
-    volatile u32 landed;    /* pages, all below have: the loader's word */
+    volatile u32 landed;    /* pages, all below have: the watcher's word */
     volatile u32 turns[16]; /* (warp) tasks so far */
     volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
     start task[2];          /* of even and of odd turns: the one at hand and the next */
     alignas(16) float partial[PARTIALS];
     uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
-    alignas(16) float out[MGL_ROWS * CHUNK]; /* the epilogue's: output columns of a chunk */
-    float held[MGL_ROWS * GROUP_ROWS];       /* the first of two interleaved tensors */
-    float sums[MGL_ROWS * MGL_WARPS];        /* sums of squares (row, warp) */
-    float scale[MGL_ROWS];                   /* 1 / RMS */
-    float best_value[MGL_ROWS];              /* of head */
-    int best_id[MGL_ROWS];
+    float sums[MGL_ROWS * MGL_WARPS]; /* sums of squares (row, warp) */
+    u32 early;                        /* inputs so far; the epilogue's */
     int control[MGL_CONTROL_WORDS];
     int table[MGL_ROWS * MGL_TABLE_WORDS];
     /* the task at hand, made ready by the epilogue: what a thread would otherwise keep in registers, or
@@ -168,6 +171,10 @@ struct shared {
     int wanted_count;
 #if MGL_TRACE
     volatile u32 input, products, starved, ahead; /* of consumer warp 0 in the task at hand */
+#endif
+#if MGL_DELAYS
+    u32 delay_seed;
+    volatile u32 delays[BLOCK_THREADS / 32]; /* (warp) calls of delay() so far */
 #endif
 };
 
@@ -191,10 +198,11 @@ static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
     return block_memory + MGL_SHARED + MGL_STAGE;
 }
 
+#include "vm/cuda/device/delay.cuh"
+
 /* Threads of one block, in their own words. Passed by value where a function is not inlined, so that it
  * stays in registers. */
 struct machine {
-    const mgl_device_launch *launch;
     u32 record; /* of the task at hand: number in own().record */
     u32 epoch;
     u32 base;  /* page at which the tape of this epoch starts, counted over all epochs */
@@ -205,8 +213,23 @@ struct machine {
     u32 starved; /* ns, of the task at hand */
 #endif
     u32 slot; /* slots used so far, over all tasks: which one, and which phase of it */
-    int tid, warp, lane;
+    int warp, lane;
 };
+
+/* Asks anew who this thread is: a value that lived through all tasks would be kept in local memory. */
+static __device__ __forceinline__ void know_thread(machine &m)
+{
+    u32 thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    m.warp = (int)(thread / 32);
+    m.lane = (int)(thread % 32);
+}
+
+/* Its number in the block; for consumers, among them. */
+static __device__ __forceinline__ int thread_of(const machine &m)
+{
+    return m.warp * 32 + m.lane;
+}
 
 /* Whether this is lane 0, asked anew each time: as a value that lives long the compiler keeps it in local
  * memory, which takes ten times as long as asking. */
@@ -227,6 +250,7 @@ static __device__ __forceinline__ void consumer_barrier()
 static __device__ __forceinline__ u32 load_acquire(const u32 *at)
 {
     u32 value;
+    delay();
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
     return value;
 }
@@ -234,12 +258,14 @@ static __device__ __forceinline__ u32 load_acquire(const u32 *at)
 /* With a relaxed add behind it: a release of all that the block did before its last barrier. */
 static __device__ __forceinline__ void fence_gpu()
 {
+    delay();
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 static __device__ __forceinline__ void add_relaxed(u32 *at)
 {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(at) : "memory");
+    delay();
 }
 
 static __device__ __forceinline__ u32 load_relaxed(const u32 *at)
@@ -260,6 +286,7 @@ static __device__ __forceinline__ int load_system(const int *at)
 static __device__ __forceinline__ void store_system(int *at, int value)
 {
     asm volatile("st.relaxed.sys.global.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+    delay();
 }
 
 static __device__ __forceinline__ u64 clock_ns()
@@ -278,27 +305,26 @@ static __device__ __forceinline__ u32 time_ns()
 /* ---- the watchdog ----------------------------------------------------------------------------- */
 
 /* Whether somebody's watchdog has spoken. */
-static __device__ bool is_stopped(const mgl_device_launch *launch)
+static __device__ bool is_stopped()
 {
-    return load_relaxed((const u32 *)launch->stopped) != 0;
+    return load_relaxed((const u32 *)own().launch.stopped) != 0;
 }
 
 /* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look; the
  * result is what to hand in next time, or 0 when the wait has to give up, because it is past its deadline
  * or because another one is; then the queue's report says what it waited for. */
-static __device__ __forceinline__ u64 look_at_clock(const mgl_device_launch *launch, u64 since,
-                                                    int kind, int task, u32 epoch, u32 which,
-                                                    u32 wanted, u32 seen)
+static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int task, u32 epoch,
+                                                    u32 which, u32 wanted, u32 seen)
 {
-    int *report = (int *)launch->reports + blockIdx.x * MGL_REPORT_WORDS;
+    int *report = (int *)own().launch.reports + blockIdx.x * MGL_REPORT_WORDS;
     u64 now = clock_ns();
     if (since == 0)
         since = now;
-    if (!is_stopped(launch)) {
-        if (now - since < launch->deadline_ns)
+    if (!is_stopped()) {
+        if (now - since < own().launch.deadline_ns)
             return since;
-        if (atomicCAS((u32 *)launch->stopped, 0u, 1u) == 0)
-            store_system((int *)launch->host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
+        if (atomicCAS((u32 *)own().launch.stopped, 0u, 1u) == 0)
+            store_system((int *)own().launch.host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
     }
     store_system(report + MGL_REPORT_TASK, task);
     store_system(report + MGL_REPORT_COUNTER, (int)which);

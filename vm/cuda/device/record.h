@@ -15,6 +15,7 @@
 enum {
     MGL_RECORD_BYTES = 1024,   /* the longest record: what shared memory keeps for one */
     MGL_COUNTER_WORDS = 32,    /* u32s from one counter to the next: a line of 128 bytes each */
+    MGL_OTHER_WARPS = 3,       /* of a block, beside its consumers: see device/machine.cuh */
     MGL_PARTIAL_BYTES = 16384, /* shared memory for partial sums: see device/machine.cuh */
     MGL_CUDA_MAX_WARPS = 16,   /* consumer warps of a block */
     MGL_CUDA_MAX_SETS = 8,     /* of a flagged buffer */
@@ -126,6 +127,7 @@ typedef struct mgl_device_launch {
     unsigned long long deadline_ns; /* of one wait */
     unsigned long long trace;       /* mgl_device_event (trace_epochs, tasks), 0: none */
     unsigned trace_epochs, tasks;   /* epoch e has row e mod trace_epochs */
+    unsigned delay_seed, unused;    /* of device/delay.cuh */
 } mgl_device_launch;
 
 #endif

@@ -28,7 +28,7 @@ static __device__ __forceinline__ void ring_sleep(machine &m)
     m.known++;
 }
 
-/* Looks what has landed, if that is not all below `end`: the loader's word tells of all pages at once. The
+/* Looks what has landed, if that is not all below `end`: the watcher's word tells of all pages at once. The
  * lanes may see different words: what all have seen counts. */
 static __device__ __forceinline__ void ring_see(machine &m, u32 end)
 {
@@ -36,7 +36,7 @@ static __device__ __forceinline__ void ring_see(machine &m, u32 end)
         m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
 }
 
-/* Waits until all pages below `end` have landed. Where the loader's word is late, the pages' own barriers
+/* Waits until all pages below `end` have landed. Where the watcher's word is late, the pages' own barriers
  * tell. */
 static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
 {

@@ -1,0 +1,146 @@
+#!/bin/sh
+# All that is shown of the machine on a GPU, each part by itself under a time limit and recorded (record.sh) in
+# FOLDER/h200-PART.json. Compiles nothing but kernels.
+#
+#     tests/tools/evidence.sh COMMIT BIN FOLDER [PART...]      BIN: a build tree, or the bundle of gpu_bundle.sh
+#     tests/tools/evidence.sh                                  lists the parts, in order, with their limits
+#
+# Without parts all are run; those that have been recorded with exit 0 are left out unless they are named.
+#
+#   MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
+#   CONFIG  a ScheduleConfig for all of them
+#   SAMPLES of each bench row (21)
+#   COUNTS  of the soak of the 1B model (--launches 1000 --tokens 16 --long 100000 --delays 20)
+#   CACHE   of kernels ($MODELS/kernels): a part that is timed should find its kernel there, see `kernels`
+#
+# The exit code is the number of parts that failed.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+
+#     part             limit shape batch context
+rows="bench-1b            90 llama-1b 1 0
+bench-1b-8k         90 llama-1b 1 8192
+bench-1b-32k        90 llama-1b 1 32768
+bench-1b-batch8     90 llama-1b 8 0
+bench-3b            90 llama-3b 1 0
+bench-3b-8k         90 llama-3b 1 8192
+bench-8b           120 llama-8b 1 0
+bench-8b-8k        120 llama-8b 1 8192
+bench-8b-32k       120 llama-8b 1 32768
+bench-smollm2       60 smollm2-135m 1 0"
+others="kernels           240
+bench-1b-cp-async  120
+curves             400
+slices             200
+sanitize           370
+soak-1b            330
+soak-smollm2       150
+load               180"
+if [ $# -lt 3 ]; then
+    printf '%s\n%s\n' "$others" "$rows"
+    exit 1
+fi
+commit=$1 bin=$(cd "$2" && pwd) folder=$3
+shift 3
+models=${MODELS:-/tmp/megalith-evidence}
+export MEGALITH_CACHE="${CACHE:-$models/kernels}"
+export LD_LIBRARY_PATH="$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+config=${CONFIG:+--config $CONFIG}
+mkdir -p "$folder" "$models"
+
+program() { # program NAME: where it is
+    for place in "$bin" "$bin/tests/tools" "$bin/bin"; do
+        [ -f "$place/$1" ] && [ -x "$place/$1" ] && echo "$place/$1" && return
+    done
+    echo "evidence.sh: there is no $1 in $bin" >&2
+    echo "$1"
+}
+megalith=$(program megalith) soak=$(program soak)
+tools=$(dirname "$soak")
+
+limit_of() {
+    printf '%s\n%s\n' "$others" "$rows" | awk -v part="$1" '$1 == part { print $2 }'
+}
+
+# record PART PROGRAM ARGUMENT...
+record() {
+    part=$1
+    shift
+    "$here/record.sh" "$commit" "$folder/h200-$part.json" timeout "$(limit_of "$part")" "$@"
+}
+
+# write_model NAME FLAG...: once
+write_model() {
+    [ -f "$models/$1/done" ] && return
+    name=$1
+    shift
+    "$tools/write_random_model" "$models/$name" --dtype bf16 --tied "$@" && touch "$models/$name/done"
+}
+
+write_1b() {
+    write_model 1b --hidden 2048 --layers 16 --heads 32 --kv-heads 8 --head-dim 64 --ffn 8192 \
+        --vocab 128256 --rope llama3 --max-positions 8192
+}
+
+# The kernels of all rows and curves, by as many processes as there are processors; not recorded.
+warm() {
+    {
+        echo "$rows" | awk '{ print $3 ":" $4 ":" $5 }'
+        for hidden in 512 1024 4096; do echo "llama-1b:1:0:$hidden"; done
+        for context in 1024 4096 16384 65536; do echo "llama-1b:1:$context"; done
+        for batch in 2 4 16; do echo "llama-1b:$batch:0"; done
+    } | timeout "$(limit_of kernels)" xargs -n 1 -P "$(nproc)" "$tools/warm_kernels" $config &&
+        "$tools/warm_kernels" $config --arch compute_80 llama-1b:1:0
+}
+
+load() {
+    write_1b && "$megalith" compile "$models/1b" --target live $config -o "$models/1b.mega" >&2 &&
+        record load "$tools/bench_load" "$megalith" "$models/1b" "$models/1b.mega" 5
+}
+
+bench_row() { # bench_row PART SHAPE BATCH CONTEXT FLAG...
+    row=$1 shape=$2 batch=$3 context=$4
+    shift 4
+    record "$row" "$megalith" bench --shape "$shape" --batch "$batch" --context "$context" \
+        --samples "${SAMPLES:-21}" $config --json "$@"
+}
+
+run_part() {
+    case $1 in
+    kernels) warm ;;
+    curves) CURVE_SECONDS=75 record curves "$here/curves.sh" "$megalith" llama-1b --samples 7 $config ;;
+    slices) record slices "$here/slices.sh" "$tools" $config ;;
+    sanitize) record sanitize "$here/sanitize.sh" "$tools" ;;
+    soak-1b)
+        write_1b && record soak-1b "$soak" "$models/1b" $config \
+            ${COUNTS:---launches 1000 --tokens 16 --long 100000 --delays 20}
+        ;;
+    soak-smollm2)
+        write_model smollm2 --hidden 576 --layers 30 --heads 9 --kv-heads 3 --head-dim 64 --ffn 1536 \
+            --vocab 49152 --max-positions 8192 &&
+            record soak-smollm2 "$soak" "$models/smollm2" $config --launches 200 --tokens 16 \
+                --long 20000 --delays 20
+        ;;
+    load) load ;;
+    bench-1b-cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
+    *) bench_row "$1" $(echo "$rows" | awk -v part="$1" '$1 == part { print $3, $4, $5 }') ;;
+    esac
+}
+
+named=$#
+[ $named -gt 0 ] || set -- $(printf '%s\n%s\n' "$others" "$rows" | awk '{ print $1 }')
+failed=0
+for part in "$@"; do
+    if [ -z "$(limit_of "$part")" ]; then
+        echo "evidence.sh: there is no part $part" >&2
+        failed=$((failed + 1))
+        continue
+    fi
+    [ $named -gt 0 ] || ! grep -q '^ "exit":0,' "$folder/h200-$part.json" 2>/dev/null || continue
+    start=$(date +%s)
+    run_part "$part"
+    code=$?
+    [ $code -eq 0 ] || failed=$((failed + 1))
+    echo "== $part: exit $code, $(($(date +%s) - start)) s" >&2
+done
+exit $failed

@@ -1,0 +1,48 @@
+#!/bin/sh
+# compute-sanitizer's memcheck and synccheck on the kernel, by both of its copy paths: generating and scoring
+# with a small model of two layers (soak). One JSON object on standard output, for record.sh:
+#
+#     tests/tools/sanitize.sh TOOLS [SECONDS]      the folder of write_random_model and soak; a limit for each
+#
+# racecheck is left out: it does not follow bulk copies and the mbarriers that they complete, so that every page
+# of the ring would be a hazard to it. The orders of shared memory are the emulator's part (tests/emulator).
+# The exit code is 0 when all was clean, and 4 without compute-sanitizer.
+set -u
+tools=$1 seconds=${2:-90}
+PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+if ! command -v compute-sanitizer >/dev/null; then
+    echo "sanitize.sh: there is no compute-sanitizer on the PATH" >&2
+    printf '{"schema":"megalith.sanitize/1","checks":null}\n'
+    exit 4
+fi
+"$tools/write_random_model" "$scratch/model" --hidden 256 --heads 8 --kv-heads 2 --head-dim 64 \
+    --ffn 512 --vocab 1000 || exit 2
+failed=0 comma=""
+check() { # check TOOL ARCH
+    start=$(date +%s)
+    timeout "$seconds" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
+        --log-file "$scratch/log" "$tools/soak" "$scratch/model" --launches 1 --tokens 4 --long 0 \
+        --delays 0 ${2:+--arch "$2"} >"$scratch/soak" 2>"$scratch/errors"
+    code=$?
+    summary=$(grep -h 'ERROR SUMMARY' "$scratch/log" 2>/dev/null | sed 's/=* *//; s/[\\"]//g' | tail -1)
+    soak=$(cat "$scratch/soak")
+    [ $code -eq 0 ] || {
+        failed=$code
+        tail -n 40 "$scratch/log" "$scratch/errors" >&2
+    }
+    printf '%s\n  {"tool":"%s","arch":"%s","exit":%d,"clean":%s,"summary":"%s","seconds":%d,"soak":%s}' \
+        "$comma" "$1" "${2:-live}" $code "$([ $code -eq 0 ] && echo true || echo false)" "$summary" \
+        $(($(date +%s) - start)) "${soak:-null}"
+    comma=,
+    rm -f "$scratch/log"
+}
+printf '{"schema":"megalith.sanitize/1","version":"%s","checks":[' \
+    "$(compute-sanitizer --version | tail -1 | sed 's/[\\"]//g')"
+check memcheck ""
+check synccheck ""
+check memcheck compute_80
+check synccheck compute_80
+printf '\n]}\n'
+exit $failed

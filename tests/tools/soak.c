@@ -1,0 +1,394 @@
+/*
+ * Whether a GPU does the same again and again, and never stops. On one checkpoint:
+ *
+ *   launches   the same prompt so many times, each once generated and once scored: the tokens, the logits
+ *              behind the last of them and the log-probabilities of all positions are the same bits
+ *   long       so many tokens, drawn at temperature 1, in launches as long as the cache has positions, each
+ *              beginning with the last token of the one before: none is ended by the watchdog
+ *   delays     the same as `launches` by a kernel with random delays (vm/cuda/device/delay.cuh), each launch
+ *              with a seed of its own: the bits of the kernel without
+ *
+ *     soak MODEL [--dtype bf16] [--launches 1000] [--tokens 32] [--long 100000] [--capacity 4096]
+ *                [--delays 20] [--device 0] [--arch compute_80] [--config F]
+ *
+ * 0 leaves a part out. Prints one JSON object, a failed run too; the exit code is 1 when anything differs, and
+ * the error's own where a launch failed.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "importer/checkpoint.h"
+#include "schedule/schedule.h"
+#include "vm/cuda/cuda.h"
+#include "vm/vm.h"
+
+enum { PROMPT = 16, DEADLINE_MS = 10000 };
+
+struct options {
+    const char *model;
+    const char *config; /* of a ScheduleConfig, NULL: the default */
+    const char *arch;   /* to compile for, NULL: the device's */
+    mgl_dtype dtype;
+    int launches, tokens, long_tokens, capacity, delays, device;
+};
+
+/* What launches of one prompt make. */
+struct answer {
+    int32_t *tokens; /* (PROMPT + tokens) the prompt, and the reply */
+    float *logits;   /* (vocab) behind the reply */
+    float *scores;   /* (PROMPT + tokens) */
+};
+
+/* A part that compares. */
+struct comparison {
+    int generated, scored;            /* launches */
+    int tokens_differ, logits_differ; /* of the generated */
+    int scores_differ;                /* of the scored */
+    int changes;   /* launches of both kinds that did not make what those before them did */
+    uint64_t last; /* fingerprint of what those made; 0: there are none */
+    double seconds;
+};
+
+struct soak {
+    struct options options;
+    mgl_checkpoint *checkpoint;
+    mgl_target target;
+    mgl_program *program;
+    mgl_vm *vm;
+    struct answer wanted, seen;
+    struct comparison launches, delays;
+    int long_tokens, long_launches; /* done */
+    double long_seconds;
+    mgl_vm_facts facts; /* of the first machine */
+};
+
+/* ---- machines and memory ---------------------------------------------------------------------- */
+
+static mgl_status lower(struct soak *s, mgl_error *err)
+{
+    const struct options *o = &s->options;
+    mgl_schedule_config config;
+    mgl_lower_options options = {.dtype = o->dtype, .capacity = o->capacity, .sequences = 1};
+    int most = s->checkpoint->graph->max_positions;
+    if (options.capacity > most)
+        options.capacity = most;
+    if (options.capacity < PROMPT + o->tokens + 1)
+        return mgl_fail(err, MGL_USAGE, "--capacity", "%d positions have no room for %d tokens",
+                        options.capacity, PROMPT + o->tokens);
+    mgl_schedule_config_default(&config);
+    mgl_status status = o->config ? mgl_schedule_config_read(o->config, &config, err) : MGL_OK;
+    return status ? status
+                  : mgl_schedule_lower(s->checkpoint->graph, &s->target, &options, &config,
+                                       &s->program, err);
+}
+
+/* In place of the machine that there is. `delay_seed`: see vm/vm.h. */
+static mgl_status open_vm(struct soak *s, uint32_t delay_seed, mgl_error *err)
+{
+    mgl_vm_options options = {.kind = MGL_VM_CUDA,
+                              .device = s->options.device,
+                              .arch = s->options.arch,
+                              .deadline_ms = DEADLINE_MS,
+                              .delay_seed = delay_seed};
+    mgl_vm_close(s->vm);
+    s->vm = NULL;
+    return mgl_vm_open(s->program, s->checkpoint->graph, &options, &s->vm, err);
+}
+
+static mgl_status open_answer(const struct soak *s, struct answer *a, mgl_error *err)
+{
+    size_t positions = (size_t)(PROMPT + s->options.tokens);
+    size_t vocab = (size_t)s->checkpoint->graph->geometry.vocab;
+    a->tokens = mgl_alloc_zero(positions, sizeof *a->tokens);
+    a->logits = mgl_alloc_zero(vocab, sizeof *a->logits);
+    a->scores = mgl_alloc_zero(positions, sizeof *a->scores);
+    if (!a->tokens || !a->logits || !a->scores)
+        return mgl_fail_memory(err, vocab * sizeof *a->logits);
+    srand(1);
+    for (int i = 0; i < PROMPT; i++)
+        a->tokens[i] = rand() % (int32_t)vocab;
+    return MGL_OK;
+}
+
+static void clear_answer(struct answer *a)
+{
+    mgl_free(a->tokens);
+    mgl_free(a->logits);
+    mgl_free(a->scores);
+}
+
+static mgl_status open_soak(struct soak *s, mgl_error *err)
+{
+    mgl_status status = mgl_import(s->options.model, &s->checkpoint, err);
+    if (!status)
+        status = mgl_cuda_live_target(s->options.device, &s->target, err);
+    if (!status)
+        status = lower(s, err);
+    if (!status)
+        status = open_answer(s, &s->wanted, err);
+    if (!status)
+        status = open_answer(s, &s->seen, err);
+    return status;
+}
+
+static void close_soak(struct soak *s)
+{
+    mgl_vm_close(s->vm);
+    mgl_program_free(s->program);
+    mgl_checkpoint_close(s->checkpoint);
+    clear_answer(&s->wanted);
+    clear_answer(&s->seen);
+}
+
+/* ---- fingerprints ----------------------------------------------------------------------------- */
+
+static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count) /* FNV-1a */
+{
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211ull;
+    return hash;
+}
+
+static uint64_t fingerprint(const struct soak *s, const struct answer *a)
+{
+    size_t positions = (size_t)(PROMPT + s->options.tokens);
+    uint64_t hash = add_bytes(14695981039346656037ull, a->tokens, positions * sizeof *a->tokens);
+    hash = add_bytes(hash, a->logits,
+                     (size_t)s->checkpoint->graph->geometry.vocab * sizeof *a->logits);
+    return add_bytes(hash, a->scores, positions * sizeof *a->scores);
+}
+
+/* ---- launches --------------------------------------------------------------------------------- */
+
+static mgl_status launch(struct soak *s, const mgl_vm_sequence *sequence, mgl_vm_report *report,
+                         mgl_error *err)
+{
+    mgl_vm_request request = {.sequences = sequence, .count = 1};
+    mgl_status status = mgl_vm_run(s->vm, &request, report, err);
+    int wanted = sequence->mode == MGL_VM_SCORE ? 0 : sequence->max_new;
+    if (!status && report->produced[0] != wanted)
+        status = mgl_fail(err, MGL_GATE, "launch", "%d tokens were made in place of %d",
+                          (int)report->produced[0], wanted);
+    return status;
+}
+
+/* Tokens and logits of a greedy reply to the prompt in *to. */
+static mgl_status generate(struct soak *s, struct answer *to, mgl_error *err)
+{
+    mgl_vm_report report;
+    int tokens = s->options.tokens;
+    mgl_vm_sequence sequence = {.prompt = to->tokens, .prompt_count = PROMPT, .max_new = tokens};
+    mgl_status status = launch(s, &sequence, &report, err);
+    if (status)
+        return status;
+    memcpy(to->tokens + PROMPT, report.output[0], (size_t)tokens * sizeof *to->tokens);
+    return mgl_vm_get_logits(s->vm, to->logits, err);
+}
+
+/* What each token of prompt and first reply had as log-probability. */
+static mgl_status score(struct soak *s, struct answer *to, mgl_error *err)
+{
+    mgl_vm_report report;
+    int count = PROMPT + s->options.tokens;
+    mgl_vm_sequence sequence = {
+        .mode = MGL_VM_SCORE, .prompt = s->wanted.tokens, .prompt_count = count, .max_new = 1};
+    mgl_status status = launch(s, &sequence, &report, err);
+    if (!status)
+        memcpy(to->scores, report.score[0], (size_t)count * sizeof *to->scores);
+    return status;
+}
+
+/* One launch of each kind, compared with the first ones. */
+static mgl_status compare(struct soak *s, struct comparison *c, mgl_error *err)
+{
+    size_t positions = (size_t)(PROMPT + s->options.tokens);
+    size_t vocab = (size_t)s->checkpoint->graph->geometry.vocab;
+    mgl_status status = generate(s, &s->seen, err);
+    if (status)
+        return status;
+    c->generated++;
+    c->tokens_differ += memcmp(s->seen.tokens, s->wanted.tokens, positions * sizeof(int32_t)) != 0;
+    c->logits_differ += memcmp(s->seen.logits, s->wanted.logits, vocab * sizeof(float)) != 0;
+    status = score(s, &s->seen, err);
+    if (status)
+        return status;
+    c->scored++;
+    c->scores_differ += memcmp(s->seen.scores, s->wanted.scores, positions * sizeof(float)) != 0;
+    uint64_t made = fingerprint(s, &s->seen);
+    c->changes += c->last != 0 && made != c->last;
+    c->last = made;
+    return MGL_OK;
+}
+
+static mgl_status compare_all(struct soak *s, const char *what, int count, struct comparison *c,
+                              mgl_error *err)
+{
+    double start = mgl_clock_s();
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < count && !status; i++)
+        status = compare(s, c, err);
+    c->seconds = mgl_clock_s() - start;
+    fprintf(stderr, "soak: %s: %d generated and %d scored, %d, %d and %d differ, %.1f s\n", what,
+            c->generated, c->scored, c->tokens_differ, c->logits_differ, c->scores_differ,
+            c->seconds);
+    return status;
+}
+
+/* ---- the parts -------------------------------------------------------------------------------- */
+
+/* The first launches, which all others are compared with. */
+static mgl_status begin(struct soak *s, mgl_error *err)
+{
+    mgl_status status = open_vm(s, 0, err);
+    if (status)
+        return status;
+    mgl_vm_get_facts(s->vm, &s->facts);
+    status = generate(s, &s->wanted, err);
+    return status ? status : score(s, &s->wanted, err);
+}
+
+static mgl_status run_long(struct soak *s, mgl_error *err)
+{
+    double start = mgl_clock_s();
+    int32_t last = s->wanted.tokens[0];
+    mgl_status status = MGL_OK;
+    while (!status && s->long_tokens < s->options.long_tokens) {
+        mgl_vm_report report;
+        int left = s->options.long_tokens - s->long_tokens, room = s->program->limits.capacity - 1;
+        mgl_vm_sequence sequence = {.prompt = &last,
+                                    .prompt_count = 1,
+                                    .max_new = left < room ? left : room,
+                                    .temperature = 1.0f,
+                                    .seed = (uint64_t)s->long_launches};
+        status = launch(s, &sequence, &report, err);
+        if (status)
+            break;
+        last = report.output[0][report.produced[0] - 1];
+        s->long_tokens += report.produced[0];
+        s->long_launches++;
+    }
+    s->long_seconds = mgl_clock_s() - start;
+    fprintf(stderr, "soak: long: %d tokens in %d launches, %.1f s\n", s->long_tokens,
+            s->long_launches, s->long_seconds);
+    return status;
+}
+
+static mgl_status run_delays(struct soak *s, mgl_error *err)
+{
+    mgl_status status = s->options.delays > 0 ? open_vm(s, 1, err) : MGL_OK;
+    return status ? status : compare_all(s, "with delays", s->options.delays, &s->delays, err);
+}
+
+static mgl_status run(struct soak *s, mgl_error *err)
+{
+    mgl_status status = open_soak(s, err);
+    if (!status)
+        status = begin(s, err);
+    if (!status)
+        status = compare_all(s, "launches", s->options.launches, &s->launches, err);
+    if (!status)
+        status = run_long(s, err);
+    return status ? status : run_delays(s, err);
+}
+
+/* ---- output ----------------------------------------------------------------------------------- */
+
+static void print_comparison(const char *name, const struct comparison *c)
+{
+    printf("\"%s\":{\"generated\":%d,\"scored\":%d,\"tokens_differ\":%d,\"logits_differ\":%d,"
+           "\"scores_differ\":%d,\"changes\":%d,\"seconds\":%.2f},",
+           name, c->generated, c->scored, c->tokens_differ, c->logits_differ, c->scores_differ,
+           c->changes, c->seconds);
+}
+
+/* The fingerprint is of the first answer: runs of other processes can be compared by it. */
+static void print(const struct soak *s, mgl_status status)
+{
+    const struct options *o = &s->options;
+    printf("{\"schema\":\"megalith.soak/1\",\"device\":\"%s\",\"dtype\":\"%s\",\"arch\":\"%s\","
+           "\"prompt\":%d,\"tokens\":%d,\"capacity\":%d,",
+           s->facts.device, mgl_dtype_name(o->dtype), o->arch ? o->arch : s->target.arch, PROMPT,
+           o->tokens, s->program ? s->program->limits.capacity : 0);
+    print_comparison("launches", &s->launches);
+    print_comparison("delays", &s->delays);
+    printf("\"long\":{\"tokens\":%d,\"launches\":%d,\"us_per_token\":%.2f,\"seconds\":%.2f},",
+           s->long_tokens, s->long_launches,
+           s->long_tokens > 0 ? 1e6 * s->long_seconds / s->long_tokens : 0.0, s->long_seconds);
+    printf("\"fingerprint\":\"%016" PRIx64
+           "\",\"registers\":%d,\"spill_bytes\":%d,\"status\":%d}\n",
+           s->vm ? fingerprint(s, &s->wanted) : 0, s->facts.registers, s->facts.spill_bytes,
+           (int)status);
+}
+
+/* ---- the command line ------------------------------------------------------------------------- */
+
+static bool read_count(const char *text, int *to)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    *to = (int)value;
+    return end != text && *end == 0 && value >= 0 && value <= 1 << 28;
+}
+
+/* Whether the flag is one that takes this value. */
+static bool read_flag(struct options *o, const char *flag, const char *value)
+{
+    const struct {
+        const char *flag;
+        int *to;
+    } counts[] = {{"--launches", &o->launches}, {"--tokens", &o->tokens},
+                  {"--long", &o->long_tokens},  {"--capacity", &o->capacity},
+                  {"--delays", &o->delays},     {"--device", &o->device}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (!strcmp(flag, counts[i].flag))
+            return read_count(value, counts[i].to);
+    if (!strcmp(flag, "--arch"))
+        return (o->arch = value)[0] != 0;
+    if (!strcmp(flag, "--config"))
+        return (o->config = value)[0] != 0;
+    return !strcmp(flag, "--dtype") && mgl_dtype_parse(value, &o->dtype);
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+    *o = (struct options){.dtype = MGL_BF16,
+                          .launches = 1000,
+                          .tokens = 32,
+                          .long_tokens = 100000,
+                          .capacity = 4096,
+                          .delays = 20};
+    for (int i = 1; i < argc; i++)
+        if (argv[i][0] != '-' && !o->model)
+            o->model = argv[i];
+        else if (i + 1 < argc && read_flag(o, argv[i], argv[i + 1]))
+            i++;
+        else
+            return fprintf(stderr, "soak: what is %s?\n", argv[i]), false;
+    if (!o->model || o->tokens < 1)
+        return fprintf(stderr, "usage: soak MODEL [flags]; --tokens is at least 1\n"), false;
+    return true;
+}
+
+static bool is_same(const struct comparison *c)
+{
+    return c->tokens_differ + c->logits_differ + c->scores_differ == 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct soak s = {0};
+    mgl_error err = {0};
+    if (!parse(argc, argv, &s.options))
+        return 1;
+    mgl_status status = run(&s, &err);
+    if (status)
+        fprintf(stderr, "soak: %s%s%s\n", err.where, err.where[0] ? ": " : "", err.message);
+    print(&s, status);
+    bool same = is_same(&s.launches) && is_same(&s.delays);
+    close_soak(&s);
+    return status ? (int)status : same ? 0 : 1;
+}
