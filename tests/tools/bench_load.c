@@ -86,6 +86,8 @@ static void execute(const bench *b, const way *w, int out)
     }
     if (dup2(out, STDOUT_FILENO) < 0 || setenv("MEGALITH_CACHE", b->cache, 1))
         _exit(127);
+    if (w->cold && setenv("CUDA_CACHE_DISABLE", "1", 1)) /* NVRTC keeps what it made, too */
+        _exit(127);
     execv(b->megalith, (char **)(uintptr_t)arguments);
     _exit(127);
 }

@@ -32,17 +32,31 @@ for script in record evidence curves slices sanitize; do
 done
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
-# Runs the GPU tests; the exit code is the number of those that failed.
+# Runs the GPU tests beside each other, the longest in parts; the exit code is the number of those that failed.
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
 export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no
-failed=0
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+start() { # start NAME [PART]
+    log="$logs/$1${2:+-${2%/*}}"
+    env ${2:+MGL_TEST_PART="$2"} timeout "${MGL_TEST_TIMEOUT:-240}" "$here/bin/$1" cuda >"$log" 2>&1
+    echo $? >"$log.code"
+}
 for test in "$here"/bin/test_*; do
-    echo "== $(basename "$test")"
-    timeout "${MGL_TEST_TIMEOUT:-240}" "$test" cuda
-    code=$?
-    [ $code -eq 0 ] || [ $code -eq 77 ] || failed=$((failed + 1))
-    echo "== $(basename "$test"): exit $code"
+    case $test in
+    */test_cuda_run) for part in 1 2 3 4 5 6; do start test_cuda_run $part/6 & done ;;
+    *) start "$(basename "$test")" & ;;
+    esac
+done
+wait
+failed=0
+for file in "$logs"/*.code; do
+    code=$(cat "$file")
+    [ "$code" -eq 0 ] || [ "$code" -eq 77 ] || failed=$((failed + 1))
+    echo "== $(basename "$file" .code)"
+    cat "${file%.code}"
+    echo "== $(basename "$file" .code): exit $code"
 done
 exit $failed
 RUN
