@@ -169,7 +169,7 @@ static __device__ __forceinline__ void store_mean(const view &y, int r, int colu
 #pragma unroll
     for (int j = 0; j < 4; j++)
         mean[j] = all.value[j] * inverse;
-    if (y.flag && y.dtype == DTYPE_F32 && left >= 4)
+    if (HEAD_DIM % 4 == 0 && y.flag && y.dtype == DTYPE_F32 && left >= 4)
         return store_four_floats(element_of(y, r, column), mean, policy);
 #pragma unroll
     for (int j = 0; j < 4; j += 2)

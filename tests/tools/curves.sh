@@ -14,7 +14,7 @@ failed=0 comma=""
 points() { # points OVER LIST FLAG...
     over=$1 list=$2 name=bench code=0
     shift 2
-    result=$(timeout "${CURVE_SECONDS:-120}" \
+    result=$(timeout --foreground "${CURVE_SECONDS:-120}" \
         "$megalith" bench --shape "$shape" "--$over" "$list" --json "$@") || {
         code=$? name=error
         failed=$code

@@ -10,7 +10,10 @@ set -u
 commit=$1 out=$2
 shift 2
 samples=$(mktemp) result=$(mktemp)
-trap 'rm -f "$samples" "$result"' EXIT
+sampler=""
+trap 'kill $sampler 2>/dev/null; rm -f "$samples" "$result"' EXIT
+trap 'exit 143' TERM HUP
+trap 'exit 130' INT
 query() { nvidia-smi --id=0 --format=csv,noheader,nounits --query-gpu="$1"; }
 (while :; do
     query clocks.sm,clocks.mem,clocks_event_reasons.active
@@ -19,7 +22,11 @@ done) >"$samples" 2>/dev/null &
 sampler=$!
 "$@" >"$result"
 code=$?
-tail -n 1 "$result" | grep -q '}$' || echo null >"$result"
+count() { tr -cd "$1" <"$result" | wc -c; }
+if ! tail -n 1 "$result" | grep -q '}$' || [ "$(count '{')" -ne "$(count '}')" ] ||
+    [ "$(count '[')" -ne "$(count ']')" ]; then
+    echo null >"$result"
+fi
 kill "$sampler" 2>/dev/null
 wait "$sampler" 2>/dev/null
 quantile() { # quantile COLUMN SHARE

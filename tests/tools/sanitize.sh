@@ -12,6 +12,8 @@ tools=$1 seconds=${2:-90}
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 143' TERM HUP
+trap 'exit 130' INT
 if ! command -v compute-sanitizer >/dev/null; then
     echo "sanitize.sh: there is no compute-sanitizer on the PATH" >&2
     printf '{"schema":"megalith.sanitize/1","checks":null}\n'
@@ -22,7 +24,7 @@ fi
 failed=0 comma=""
 check() { # check TOOL ARCH
     start=$(date +%s)
-    timeout "$seconds" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
+    timeout --foreground "$seconds" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
         --log-file "$scratch/log" "$tools/soak" "$scratch/model" --launches 1 --tokens 4 --long 0 \
         --delays 0 ${2:+--arch "$2"} >"$scratch/soak" 2>"$scratch/errors"
     code=$?

@@ -13,6 +13,8 @@ tools=$1
 shift
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 143' TERM HUP
+trap 'exit 130' INT
 slice() { # slice SHAPE HIDDEN HEADS KV_HEADS HEAD_DIM FFN VOCAB FLAG... -- FLAG...
     shape=$1
     model=$scratch/$shape

@@ -38,11 +38,11 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
 static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 {
     const mgl_exec *exec = &program->exec;
-    if (exec->warps < 1 || exec->warps > MGL_CUDA_MAX_WARPS || exec->ring_pages < 1 ||
+    if (exec->warps < 1 || exec->warps > MGL_CUDA_MAX_WARPS || exec->ring_pages < 2 ||
         exec->ring_pages > MGL_CUDA_MAX_PAGES || exec->page_bytes < MGL_BLOCK_BYTES ||
         exec->page_bytes % MGL_BLOCK_BYTES || exec->stage_bytes < 0 || exec->stage_bytes % 128)
         return mgl_fail(err, MGL_BAD_INPUT, "exec",
-                        "the CUDA machine takes 1 to %d warps, 1 to %d pages of a multiple of %d "
+                        "the CUDA machine takes 1 to %d warps, 2 to %d pages of a multiple of %d "
                         "bytes, and a stage of a multiple of 128 bytes",
                         MGL_CUDA_MAX_WARPS, MGL_CUDA_MAX_PAGES, MGL_BLOCK_BYTES);
     const mgl_limits *limits = &program->limits;

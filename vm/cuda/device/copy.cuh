@@ -282,7 +282,8 @@ static __device__ __forceinline__ bool is_lost(machine m, stream &t)
     const u64 now = clock_ns();
     if (t.since == 0)
         t.since = now;
-    if (now - t.since < LOST_DEADLINES * own().launch.deadline_ns || all_say(own().pending != 0))
+    if (!all_say(now - t.since >= LOST_DEADLINES * own().launch.deadline_ns) ||
+        all_say(own().pending != 0))
         return false;
     const start task = own().task[(own().turns[0] + 1) & 1]; /* the turn before the next */
     m.record = task.record;
