@@ -203,9 +203,10 @@ static __device__ __forceinline__ void prefetch_page(int lane, const u8 *from)
 #endif
 
 enum {
-    LOST_POLLS = 4096,  /* of the ring between looks at the clock */
-    STOP_POLLS = 16,    /* and between looks whether the block leaves */
-    LOST_DEADLINES = 4, /* that a ring may stand still while no edge is waited for */
+    LOST_POLLS = 4096,      /* of the ring between looks at the clock */
+    STOP_POLLS = 16,        /* and between looks whether the block leaves */
+    LOST_DEADLINES = 4,     /* that a ring may stand still while no edge is waited for, */
+    PENDING_DEADLINES = 16, /* and while one is, which has a clock of its own */
     SLOT_NS = MGL_PREFETCH > 0 ? 250 : 1000, /* that the loader sleeps while the ring is full */
     PREFETCH_CYCLES = MGL_PAGE / 16 /* of the SM from one page that L2 is asked for to the next */
 };
@@ -280,10 +281,10 @@ static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 static __device__ __forceinline__ bool is_lost(machine m, stream &t)
 {
     const u64 now = clock_ns();
+    const u64 deadlines = own().pending ? PENDING_DEADLINES : LOST_DEADLINES;
     if (t.since == 0)
         t.since = now;
-    if (!all_say(now - t.since >= LOST_DEADLINES * own().launch.deadline_ns) ||
-        all_say(own().pending != 0))
+    if (!all_say(now - t.since >= deadlines * own().launch.deadline_ns))
         return false;
     const start task = own().task[(own().turns[0] + 1) & 1]; /* the turn before the next */
     m.record = task.record;
