@@ -50,20 +50,19 @@ int64_t mgl_step_groups(const mgl_geometry *m, mgl_step step)
     return 0;
 }
 
-/* Weights in each row of a step's groups, over all layers. */
-static int64_t row_weights(const mgl_geometry *m, mgl_step step)
+/* Columns of a step's rows; gate's and up's together. */
+static int64_t step_columns(const mgl_geometry *m, mgl_step step)
 {
     switch (step) {
     case MGL_STEP_QKV:
-        return (int64_t)m->layers * m->hidden;
-    case MGL_STEP_O:
-        return (int64_t)m->layers * m->heads * m->head_dim;
-    case MGL_STEP_DOWN:
-        return (int64_t)m->layers * m->ffn;
-    case MGL_STEP_GATE_UP:
-        return (int64_t)m->layers * 2 * m->hidden;
     case MGL_STEP_HEAD:
         return m->hidden;
+    case MGL_STEP_O:
+        return (int64_t)m->heads * m->head_dim;
+    case MGL_STEP_DOWN:
+        return m->ffn;
+    case MGL_STEP_GATE_UP:
+        return 2 * (int64_t)m->hidden;
     case MGL_STEP_ATTEND:
     case MGL_STEP_COUNT:
         break;
@@ -71,16 +70,26 @@ static int64_t row_weights(const mgl_geometry *m, mgl_step step)
     return 0;
 }
 
+/* How often a step comes in an epoch. */
+static int64_t step_times(const mgl_geometry *m, mgl_step step)
+{
+    return step == MGL_STEP_HEAD ? 1 : m->layers;
+}
+
 /* ---- queues --------------------------------------------------------------------------------- */
 
-/* What an epoch takes on n queues, in weights: the largest share of each step, as if all queues that
- * have one had as much. */
-static int64_t epoch_cost(const mgl_geometry *m, int n)
+/* What an epoch takes on n queues, in weights that the memory delivers meanwhile: the largest share of each step,
+ * as if all queues that have one had as much. A row group takes a queue some time however few its columns are; and
+ * queues that attend beside the rest, while the others wait for them, are late with the next step. */
+static int64_t epoch_cost(const mgl_geometry *m, int n, int all)
 {
-    int64_t cost = 0;
+    enum { LEAST_WEIGHTS = 800000 /* 0.35 us */, LATE_WEIGHTS = 3000000 /* 1.3 us */ };
+    int64_t cost = all - n < m->kv_heads ? (int64_t)m->layers * LATE_WEIGHTS : 0;
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int64_t groups = mgl_step_groups(m, (mgl_step)i), busy = groups < n ? groups : n;
-        cost += (groups + n - 1) / n * busy * row_weights(m, (mgl_step)i);
+        int64_t weights = MGL_ROW_GROUP * step_columns(m, (mgl_step)i) * busy;
+        cost += (groups + n - 1) / n * step_times(m, (mgl_step)i) *
+                (weights > LEAST_WEIGHTS ? weights : LEAST_WEIGHTS);
     }
     return cost;
 }
@@ -90,7 +99,7 @@ static int choose_queues(const mgl_geometry *m, int all)
 {
     int best = all;
     for (int n = all - 1; n > all * 3 / 4 && n > 0; n--)
-        if (epoch_cost(m, n) < epoch_cost(m, best))
+        if (epoch_cost(m, n, all) < epoch_cost(m, best, all))
             best = n;
     return best;
 }
@@ -169,6 +178,24 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
     return MGL_OK;
 }
 
+/* Attention that needs no more queues than the other steps leave gets those: the others wait for it, and are then
+ * all as early. */
+static void place_attention(const mgl_geometry *m, const mgl_target *target,
+                            const mgl_schedule_config *config, mgl_choices *out)
+{
+    int used = 0;
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        int end = out->queues[i].first + out->queues[i].count;
+        if (i != MGL_STEP_ATTEND && end > used)
+            used = end;
+    }
+    if (out->splits > 1 || config->queues[MGL_STEP_ATTEND].first > 0 ||
+        config->queues[MGL_STEP_ATTEND].count > 0 || target->queues - used < m->kv_heads)
+        return;
+    out->queues[MGL_STEP_ATTEND].first = used;
+    out->queues[MGL_STEP_ATTEND].count = (int)m->kv_heads;
+}
+
 /* ---- the rest ------------------------------------------------------------------------------- */
 
 /* Splits of attention. One queue a kv head costs an edge less, so it is taken as long as the keys and
@@ -212,9 +239,9 @@ static struct staged staged_input(const mgl_geometry *m, mgl_dtype dtype, int na
  * the blocks that registers have no room for, and the norm's weights. 0: it is not theirs. */
 static int64_t several_bytes(const struct staged *in, int warps)
 {
-    enum { BLOCK_COLUMNS = 32, HELD_PARTS = 16 };
+    enum { BLOCK_COLUMNS = 32, HELD_SPLIT = 8, HELD_WHOLE = 18 };
     int64_t blocks = in->columns / BLOCK_COLUMNS, run = (blocks + warps - 1) / warps;
-    int64_t more = run - HELD_PARTS / in->parts;
+    int64_t more = run - (in->parts == 2 ? HELD_SPLIT : HELD_WHOLE);
     if (in->columns % BLOCK_COLUMNS || run == 0 || blocks % run || in->wide != (in->parts == 2))
         return 0;
     return blocks / run *
@@ -222,16 +249,18 @@ static int64_t several_bytes(const struct staged *in, int warps)
             (in->wide ? run * BLOCK_COLUMNS * 4 : 0));
 }
 
-/* Bytes of the stage that `rows` rows of an input need, so that fewer of them find room as well. */
+/* Bytes of the stage that `rows` rows of an input need, so that fewer of them find room as well: as rows, or
+ * from 3 on by the way of several. */
 static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps, int rows)
 {
-    enum { SEVERAL_ROWS = 8, MMA_COLUMNS = 4 };
+    enum { SEVERAL_ROWS = 8, FEW_ROWS = 2 };
     int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
-    int few = MMA_COLUMNS / in->parts;
-    if (dtype == MGL_F32 || rows <= few || rows > SEVERAL_ROWS || !several_bytes(in, warps))
-        return rows * row;
     int64_t several = several_bytes(in, warps);
-    return several > few * row ? several : few * row;
+    if (dtype == MGL_F32 || rows <= FEW_ROWS || rows > SEVERAL_ROWS || several == 0)
+        return rows * row;
+    if (several < FEW_ROWS * row)
+        several = FEW_ROWS * row;
+    return several < rows * row ? several : rows * row;
 }
 
 /* With flags as many rows as have room in the stage. */
@@ -335,6 +364,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->splits = config->splits;
     if (out->splits == 0)
         out->splits = choose_splits(&graph->geometry, options, out->queues[MGL_STEP_ATTEND].count);
+    place_attention(&graph->geometry, target, config, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
                             out->flags);
     out->rows = config->rows;

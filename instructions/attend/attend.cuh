@@ -6,5 +6,5 @@ static __device__ __forceinline__ void prepare_attend(const machine &m)
     attention &a = prepare_attention(m, 3, 4, 5);
     prepare_now(m, a);
     a.y = view_of(m, operand(m, 6));
-    prefetch_early(m);
+    announce_past(m);
 }

@@ -5,5 +5,5 @@ static __device__ __forceinline__ void prepare_attend_past(const machine &m)
 {
     attention &a = prepare_attention(m, 1, 2, 3);
     prepare_part(m, a, 4);
-    prefetch_early(m);
+    announce_past(m);
 }

@@ -7,5 +7,5 @@ static __device__ __forceinline__ void prepare_attend_tail(const machine &m)
     attention &a = prepare_attention(m, 3, 4, 5);
     prepare_now(m, a);
     prepare_part(m, a, 6);
-    prefetch_early(m);
+    announce_past(m);
 }

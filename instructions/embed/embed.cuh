@@ -1,4 +1,4 @@
-/* embed, by the epilogue: a slice of each row's embedding. Operands embedding; y, copy. */
+/* embed, by the director: a slice of each row's embedding. Operands embedding; y, copy. */
 #include "vm/cuda/device/exchange.cuh"
 
 /* pairs that a lane asks for before it stores one: they are far away */

@@ -1,4 +1,4 @@
-/* enter, by the epilogue: the block's copy of control and row table. What it finds there decides
+/* enter, by the director: the block's copy of control and row table. What it finds there decides
  * whether the block goes on. */
 #include "vm/cuda/device/machine.cuh"
 

@@ -70,7 +70,7 @@ static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
     for (int k = 0; k < LOOKS; k++)
         kept[k] = nothing_yet();
     finish_rows(
-        m, count, operand(m, 0).count[1], [](const pair &) { return make_float2(0.0f, 0.0f); },
+        m, count, operand(m, 0).count[1], [](int, const pair &) { return make_float2(0.0f, 0.0f); },
         [&](int look, const pair &p, float scale, float2 sums, float2) {
             keep_pair(logits, p, sums.x * scale, sums.y * scale, kept[look]);
         });
@@ -89,9 +89,11 @@ static __device__ __forceinline__ void finish_head_row(machine &m)
     const mgl_device_operand logits = operand(m, 2);
     best kept = nothing_yet();
     finish_row(
-        m, operand(m, 0).count[1], [](float scale, float value, int) { return value * scale; },
-        [&](int, int column, float first, float second, bool both) {
-            keep_pair(logits, {0, column, true, both}, first, second, kept);
+        m, operand(m, 0).count[1], [](int) { return 0.0f; },
+        [](float scale, float value, float) { return value * scale; },
+        [&](int column, float first, float second, bool mine, bool both) {
+            if (mine)
+                keep_pair(logits, {0, column, true, both}, first, second, kept);
         });
     kept = best_of_lanes<32>(kept);
     if (m.lane == 0)

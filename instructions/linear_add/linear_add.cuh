@@ -8,13 +8,13 @@ static __device__ __forceinline__ void prepare_linear_add(const machine &m)
 }
 
 /* Several rows: the residual is asked for before the sums are there. */
-static __device__ __forceinline__ void finish_add_rows(machine &m, int count, const view &b,
-                                                       const view &y, const view &copy, bool copies)
+static __device__ __forceinline__ void finish_add_any(machine &m, int count, const view &b,
+                                                      const view &y, const view &copy, bool copies)
 {
     const u64 policy = keep_policy();
     finish_rows(
         m, count, 0,
-        [&](const pair &p) {
+        [&](int, const pair &p) {
             return make_float2(load_element(b, p.row, p.column),
                                p.both ? load_element(b, p.row, p.column + 1) : 0.0f);
         },
@@ -26,24 +26,39 @@ static __device__ __forceinline__ void finish_add_rows(machine &m, int count, co
         });
 }
 
-/* One row: each lane has the residual of its column of the first chunk before its sum is there. */
+/* The same of f32, with a flagged copy: the residual stream of decoding. */
+static __device__ __forceinline__ void finish_add_rows(machine &m, int count, const view &b,
+                                                       const view &y, const view &copy, bool copies)
+{
+    const u64 policy = keep_policy();
+    if (!copies || !has_pairs<DTYPE_F32>(b, false) || !has_pairs<DTYPE_F32>(y, false) ||
+        !has_pairs<DTYPE_F32>(copy, true))
+        return finish_add_any(m, count, b, y, copy, copies);
+    const auto before = pair_rows_of<DTYPE_F32>(m, b, count);
+    const auto sum = pair_rows_of<DTYPE_F32>(m, y, count);
+    const auto told = pair_rows_of<DTYPE_F32>(m, copy, count);
+    finish_rows(
+        m, count, 0,
+        [&](int look, const pair &p) { return *(const float2 *)pair_at(before, look, p); },
+        [&](int look, const pair &p, float, float2 sums, float2 asked) {
+            const float2 total = make_float2(sums.x + asked.x, sums.y + asked.y);
+            store_flagged(told, look, p, total.x, total.y, policy);
+            *(float2 *)pair_at(sum, look, p) = total;
+        });
+}
+
+/* One row: each lane has the residual of its column before the sum is there. */
 static __device__ __forceinline__ void finish_add_row(machine &m, const view &b, const view &y,
                                                       const view &copy, bool copies, int width)
 {
+    const row_output first_to = row_output_of(copy), then_to = row_output_of(y);
     const u64 policy = keep_policy();
-    const int lane = m.lane;
-    const float ahead = lane < width ? load_element(b, 0, lane) : 0.0f;
     finish_row(
-        m, 0,
-        [&](float, float value, int column) {
-            return column == lane   ? ahead + value
-                   : column < width ? load_element(b, 0, column) + value
-                                    : 0.0f;
-        },
-        [&](int, int column, float first, float second, bool both) {
-            if (copies) /* first: others wait for it */
-                store_pair(copy, 0, column, first, second, both, policy);
-            store_pair(y, 0, column, first, second, both, policy);
+        m, 0, [&](int column) { return column < width ? load_element(b, 0, column) : 0.0f; },
+        [&](float, float value, float before) { return before + value; },
+        [&](int column, float first, float second, bool mine, bool both) {
+            store_output(first_to, column, first, second, mine && copies, both, policy);
+            store_output(then_to, column, first, second, mine, both, policy);
         });
 }
 

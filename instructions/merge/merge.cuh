@@ -188,6 +188,8 @@ static __device__ __forceinline__ void consume_merge(machine &m)
     bool written = true;
     u64 since = 0;
     int r = 0;
+    if (!part.flag)
+        wait_go(m);
     for (int unit = m.warp;; unit += MGL_WARPS) {
         for (; unit >= units; unit -= units)
             r++;
@@ -203,6 +205,7 @@ static __device__ __forceinline__ void consume_merge(machine &m)
         written =
             merge_splits(m, place, part.flag, part.count[0], max(left, 1), all, policy, &since) &&
             written;
+        wait_go(m);
         if (m.lane < MERGE_LANES && left > 0)
             store_mean(y, r, head * HEAD_DIM + d, left, all, policy);
     }

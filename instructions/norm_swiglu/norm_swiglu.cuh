@@ -13,20 +13,38 @@ static __device__ __forceinline__ float gated(float scale, float gate, float up)
     return __fdividef(gate, 1.0f + expf(-gate)) * (up * scale);
 }
 
+/* Several rows: to flagged words of the weights' dtype, or any output. */
+static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count, const view &y)
+{
+    const u64 policy = keep_policy();
+    const int columns = operand(m, 0).count[1];
+    if (has_pairs<MGL_WEIGHT>(y, true)) {
+        const auto to = pair_rows_of<MGL_WEIGHT>(m, y, count);
+        return finish_pair_rows(m, count, columns,
+                                [&](int look, const pair &p, float scale, float2 gate, float2 up) {
+                                    store_flagged(to, look, p, gated(scale, gate.x, up.x),
+                                                  gated(scale, gate.y, up.y), policy);
+                                });
+    }
+    finish_pair_rows(m, count, columns,
+                     [&](int, const pair &p, float scale, float2 gate, float2 up) {
+                         store_pair(y, p.row, p.column, gated(scale, gate.x, up.x),
+                                    gated(scale, gate.y, up.y), p.both, policy);
+                     });
+}
+
 static __device__ __forceinline__ void finish_norm_swiglu(machine &m)
 {
     const view y = view_of(m, operand(m, 2));
     int count = rows_of(m);
     u64 policy = keep_policy();
     if (has_rows(count))
-        return finish_pair_rows(m, count, operand(m, 0).count[1],
-                                [&](const pair &p, float scale, float2 gate, float2 up) {
-                                    store_pair(y, p.row, p.column, gated(scale, gate.x, up.x),
-                                               gated(scale, gate.y, up.y), p.both, policy);
-                                });
-    if (count == 1)
-        finish_pair_row(m, operand(m, 0).count[1], gated,
-                        [&](int r, int column, float first, float second, bool both) {
-                            store_pair(y, r, column, first, second, both, policy);
-                        });
+        return finish_swiglu_rows(m, count, y);
+    if (count != 1)
+        return;
+    const row_output to = row_output_of(y);
+    finish_pair_row(m, operand(m, 0).count[1], gated,
+                    [&](int column, float first, float second, bool mine, bool both) {
+                        store_output(to, column, first, second, mine, both, policy);
+                    });
 }

@@ -636,6 +636,41 @@ START_TEST(flags_take_queues_that_divide_the_rows)
 }
 END_TEST
 
+/* Queues that attend and have a tape as well, and those that attend alone. */
+static void count_attending(const mgl_program *p, int *beside, int *alone)
+{
+    *beside = *alone = 0;
+    for (int q = 0; q < p->queue_count; q++) {
+        bool attends = false;
+        for (int i = 0; i < p->queues[q].tasks.count; i++)
+            attends |= p->tasks[p->queues[q].tasks.first + i].op == MGL_OP_ATTEND;
+        *beside += attends && p->queues[q].tape_bytes > 0;
+        *alone += attends && p->queues[q].tape_bytes == 0;
+    }
+}
+
+/* Attention gets queues of its own where that is worth more than their share of the rows. */
+START_TEST(few_heads_have_queues_of_their_own)
+{
+    static const shape latent = {{576, 30, 9, 3, 64, 1536, 49152, 1e-5F}, true};
+    static const struct {
+        const shape *shape;
+        int named, beside, alone; /* named: the first queue of attention, by config */
+    } cases[] = {{&latent, 0, 0, 3}, {&latent, 7, 3, 0}, {&billion, 0, 8, 0}};
+    int beside, alone;
+    mgl_graph *graph = graph_of(cases[_i].shape);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.queues[MGL_STEP_ATTEND].first = cases[_i].named;
+    mgl_program *p = lowered(graph, 132, &config, 64);
+    count_attending(p, &beside, &alone);
+    ck_assert_int_eq(beside, cases[_i].beside);
+    ck_assert_int_eq(alone, cases[_i].alone);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 static mgl_dtype dtype_of(const mgl_program *p, const char *buffer)
 {
     for (int i = 0; i < p->buffer_count; i++)
@@ -682,12 +717,12 @@ START_TEST(with_flags_the_ring_takes_what_is_there)
 END_TEST
 
 /* exchange, sequences; rows, bytes of the stage: the ffn's values of a row of the 1B model take 16 KB, but
- * 3 to 8 rows have half of them in registers. */
+ * 4 to 8 rows have 18 of 32 parts of them in registers. */
 static const struct {
     int exchange, sequences, rows, stage_bytes;
 } rooms[] = {
     {MGL_EXCHANGE_FLAGS, 1, 1, 16384},       {MGL_EXCHANGE_FLAGS, 3, 3, 3 * 16384},
-    {MGL_EXCHANGE_FLAGS, 5, 8, 4 * 16384},   {MGL_EXCHANGE_FLAGS, 8, 8, 4 * 16384},
+    {MGL_EXCHANGE_FLAGS, 5, 8, 14 * 4096},   {MGL_EXCHANGE_FLAGS, 8, 8, 14 * 4096},
     {MGL_EXCHANGE_FLAGS, 16, 16, 8 * 16384}, {MGL_EXCHANGE_COUNTERS, 1, 16, 49152},
 };
 
@@ -989,6 +1024,7 @@ int main(void)
     tcase_add_loop_test(cases, any_shape_with_flags, 0, 200);
     tcase_add_test(cases, sample_waits_for_queues_without_a_head);
     tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
+    tcase_add_loop_test(cases, few_heads_have_queues_of_their_own, 0, 3);
     tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
     tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
     tcase_add_loop_test(cases, with_flags_rows_have_room_in_the_stage, 0,

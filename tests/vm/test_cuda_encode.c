@@ -92,6 +92,84 @@ START_TEST(the_last_segment_ends_behind_the_padding)
 }
 END_TEST
 
+/* Behind one another on the tape and of whole row groups, q, k and v are one matrix for the kernel. */
+START_TEST(segments_that_follow_one_another_are_one)
+{
+    mgl_error err;
+    mgl_cuda_tables tables;
+    uint64_t tapes[1] = {0};
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 1});
+    uint64_t *buffers = mgl_alloc_zero((size_t)program->buffer_count, sizeof *buffers);
+    const mgl_task *task = &program->tasks[program->queues[0].tasks.first];
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes}, &tables, &err), err);
+    const unsigned char *at = tables.records + tables.queues[0].first;
+    for (; task->op != MGL_OP_NORM_LINEAR; task++)
+        at = tables.records + ((const mgl_record *)(const void *)at)->next;
+    const mgl_record *record = (const mgl_record *)(const void *)at;
+    const mgl_device_segment *segment =
+        (const mgl_device_segment *)(const void *)(at + record->segment_at);
+    ck_assert_int_eq(task->segments.count, 3);
+    ck_assert_int_eq(record->segments, 1);
+    ck_assert_int_eq(segment->rows, 64 + 32 + 32);
+    ck_assert_int_eq(segment->groups, (64 + 32 + 32) / MGL_ROW_GROUP);
+    mgl_cuda_tables_clear(&tables);
+    mgl_free(buffers);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* ---- plain programs ---------------------------------------------------------------------------- */
+
+static mgl_program *decoding_program(mgl_dtype dtype, int rows, int exchange)
+{
+    mgl_graph *graph = random_graph(&small_model, 64, true, dtype, 5);
+    mgl_program *program = fixture_program(
+        graph, &(fixture_options){
+                   .queues = 2, .dtype = dtype, .rows = rows, .splits = 2, .exchange = exchange});
+    mgl_graph_free(graph);
+    return program;
+}
+
+START_TEST(one_row_by_flags_is_plain)
+{
+    static const struct {
+        mgl_dtype dtype;
+        int rows, exchange;
+        bool plain;
+    } cases[] = {{MGL_BF16, 1, MGL_EXCHANGE_FLAGS, true},
+                 {MGL_F16, 1, MGL_EXCHANGE_FLAGS, true},
+                 {MGL_BF16, 2, MGL_EXCHANGE_FLAGS, false},
+                 {MGL_BF16, 1, MGL_EXCHANGE_COUNTERS, false},
+                 {MGL_F32, 1, MGL_EXCHANGE_FLAGS, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mgl_program *program = decoding_program(cases[i].dtype, cases[i].rows, cases[i].exchange);
+        ck_assert_msg(mgl_cuda_is_plain(program) == cases[i].plain, "case %zu", i);
+        mgl_program_free(program);
+    }
+}
+END_TEST
+
+/* Every input counts: that of a product, and attention's. */
+START_TEST(a_plain_program_has_flags_throughout)
+{
+    static const mgl_op ops[] = {MGL_OP_NORM_LINEAR, MGL_OP_LINEAR_ADD, MGL_OP_HEAD,
+                                 MGL_OP_ATTEND_TAIL, MGL_OP_ATTEND_PAST};
+    mgl_program *program = decoding_program(MGL_BF16, 1, MGL_EXCHANGE_FLAGS);
+    for (int i = 0, task; i < (int)(sizeof ops / sizeof *ops); i++) {
+        for (task = 0; program->tasks[task].op != ops[i]; task++)
+            ck_assert_int_lt(task, program->task_count - 1);
+        mgl_region *first = &program->regions[program->tasks[task].in.first];
+        first->flag = false;
+        ck_assert_msg(!mgl_cuda_is_plain(program), "op %d", (int)ops[i]);
+        first->flag = true;
+    }
+    ck_assert(mgl_cuda_is_plain(program));
+    mgl_program_free(program);
+}
+END_TEST
+
 /* ---- clears --------------------------------------------------------------------------------- */
 
 enum { BASE_SHIFT = 32 }; /* buffer i stands at (i + 1) << BASE_SHIFT */
@@ -212,6 +290,9 @@ int main(void)
     tcase_add_test(tests, a_record_is_as_long_as_shared_memory_has_room);
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
+    tcase_add_test(tests, segments_that_follow_one_another_are_one);
+    tcase_add_test(tests, one_row_by_flags_is_plain);
+    tcase_add_test(tests, a_plain_program_has_flags_throughout);
     tcase_add_loop_test(tests, records_reset_what_clears_name, 0,
                         sizeof clear_shapes / sizeof *clear_shapes);
     tcase_add_test(tests, a_clear_of_broken_runs_is_refused);

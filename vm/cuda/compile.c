@@ -12,6 +12,7 @@
 #include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
+#include "vm/cuda/encode.h"
 #include "vm/cuda/sources.h"
 
 enum { MOST_OPTIONS = 32, OPTION_BYTES = 64, MOST_SOURCES = 64 };
@@ -85,6 +86,7 @@ static void options_of(const mgl_program *program, const char *arch, unsigned ex
     define(o, "WARPS", (uint32_t)program->exec.warps);
     define(o, "STAGE", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", MGL_SHARED_RESERVED);
+    define(o, "PLAIN", mgl_cuda_is_plain(program));
     define(o, "TRACE", (extras & MGL_CUDA_TRACE) != 0);
     define(o, "DELAYS", (extras & MGL_CUDA_DELAYS) != 0);
 }

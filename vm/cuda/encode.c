@@ -309,20 +309,54 @@ static uint32_t end_page(const mgl_program *program, const mgl_queue *queue, int
     return (uint32_t)((s->offset + mgl_segment_bytes(program, s)) / page);
 }
 
-static void add_segment(struct encoder *e, const mgl_queue *queue, int segment)
+static mgl_device_segment device_segment(const mgl_program *program, const mgl_queue *queue,
+                                         int segment)
 {
-    const mgl_segment *s = &e->program->segments[segment];
+    const mgl_segment *s = &program->segments[segment];
     int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
-    int columns = mgl_block_columns(e->program->dtype);
-    mgl_device_segment *to = append(e, sizeof *to);
-    if (!to)
-        return;
-    to->block = (uint32_t)(s->offset / MGL_BLOCK_BYTES);
-    to->kblocks = (int)((s->col_hi - s->col_lo + columns - 1) / columns);
-    to->groups = (int)((mgl_segment_rows(s) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP) * tensors;
-    to->rows = (int)mgl_segment_rows(s);
-    to->columns = (int)(s->col_hi - s->col_lo);
-    to->end = end_page(e->program, queue, segment);
+    int columns = mgl_block_columns(program->dtype);
+    return (mgl_device_segment){
+        .block = (uint32_t)(s->offset / MGL_BLOCK_BYTES),
+        .kblocks = (int)((s->col_hi - s->col_lo + columns - 1) / columns),
+        .groups = (int)((mgl_segment_rows(s) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP) * tensors,
+        .rows = (int)mgl_segment_rows(s),
+        .columns = (int)(s->col_hi - s->col_lo),
+        .end = end_page(program, queue, segment),
+    };
+}
+
+/* Whether two segments of a task follow one another on the tape, row group by row group: then their rows are as
+ * those of one. */
+static bool continues(const mgl_program *program, const mgl_segment *first,
+                      const mgl_segment *second)
+{
+    return first->layout == MGL_LAYOUT_G8 && second->layout == MGL_LAYOUT_G8 &&
+           mgl_segment_rows(first) % MGL_ROW_GROUP == 0 &&
+           first->offset + mgl_segment_bytes(program, first) == second->offset;
+}
+
+/* A task's segments, those that follow one another as one; how many that are. */
+static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_task *task)
+{
+    const mgl_segment *s = &e->program->segments[task->segments.first];
+    int count = 0;
+    mgl_device_segment part = {0};
+    for (int i = 0; i < task->segments.count; i++) {
+        const mgl_device_segment next = device_segment(e->program, queue, task->segments.first + i);
+        if (i == 0 || !continues(e->program, &s[i - 1], &s[i])) {
+            part = next;
+            count++;
+        } else {
+            part.groups += next.groups;
+            part.rows += next.rows;
+            part.end = next.end;
+            e->length -= sizeof part;
+        }
+        mgl_device_segment *to = append(e, sizeof *to);
+        if (to)
+            *to = part;
+    }
+    return count;
 }
 
 static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
@@ -393,7 +427,6 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
     r->op = (int)task->op;
     r->task = index;
     r->outputs = task->out.count;
-    r->segments = task->segments.count;
     r->waits = task->waits.count;
     r->signals = task->signals.count;
     for (int i = 0; i < task->in.count; i++)
@@ -401,15 +434,16 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
     for (int i = 0; i < task->out.count && task->op != MGL_OP_CLEAR; i++)
         add_operand(e, &e->program->regions[task->out.first + i]);
     size_t segments = e->length - at;
-    for (int i = 0; i < task->segments.count; i++)
-        add_segment(e, queue, task->segments.first + i);
+    const int parts = add_segments(e, queue, task);
     add_edges(e, task, at);
     while (e->length % 16 && !e->failed)
         append(e, 1);
     add_clears(e, index, at);
     if (e->failed)
         return 0;
-    ((mgl_record *)(e->records + at))->segment_at = (uint32_t)segments;
+    r = (mgl_record *)(e->records + at);
+    r->segment_at = (uint32_t)segments;
+    r->segments = parts;
     return (uint32_t)(e->length - at);
 }
 

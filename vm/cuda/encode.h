@@ -23,6 +23,9 @@ typedef struct mgl_cuda_tables {
  * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 
+/* Whether the program decodes one row by flags alone, so that the kernel may be compiled with MGL_PLAIN. */
+bool mgl_cuda_is_plain(const mgl_program *program);
+
 /* Encodes a program that mgl_cuda_check_program accepts. */
 mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,
                            mgl_cuda_tables *out, mgl_error *err);

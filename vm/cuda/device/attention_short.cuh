@@ -105,15 +105,15 @@ static __device__ __forceinline__ const float *rope_row(int r)
 }
 
 /* Brings the row's cosines and sines near, so that they need no registers while q is waited for. */
-static __device__ __forceinline__ void touch_rope(const machine &m, int r)
+static __device__ __forceinline__ void touch_rope(const machine &m, const float *row)
 {
     uint4 unused;
-    load_vector(&unused, (const u8 *)(rope_row(r) + m.lane % (HEAD_DIM / 4) * 4));
+    load_vector(&unused, (const u8 *)(row + m.lane % (HEAD_DIM / 4) * 4));
 }
 
-static __device__ __forceinline__ lane_rope load_rope(const tile_lane &l, int r, int c)
+static __device__ __forceinline__ lane_rope load_rope(const tile_lane &l, const float *row, int c)
 {
-    const float *at = rope_row(r) + c * 32 + l.d_key;
+    const float *at = row + c * 32 + l.d_key;
     lane_rope rope;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -203,11 +203,13 @@ static __device__ __forceinline__ void await_octets(const machine &m, key_octets
                                                     own_octets &own_row, u64 policy, int &missed)
 {
     const attention &a = own().att;
+    const bool no_query = !QUERY || !a.q.flag;
+    const bool no_key = !a.now || !a.k_new.flag, no_value = !a.now || !a.v_new.flag;
     u64 since = 0;
     for (u32 n = 1; !missed; n++) {
-        bool query = !QUERY || !a.q.flag || look_again(q, policy);
-        bool key = !a.now || !a.k_new.flag || look_again(own_row.k, policy);
-        bool value = !a.now || !a.v_new.flag || look_again(own_row.v, policy);
+        bool query = no_query || look_again(q, policy);
+        bool key = no_key || look_again(own_row.k, policy);
+        bool value = no_value || look_again(own_row.v, policy);
         if (query && key && value)
             break;
         if (is_late(m, n, &since))
@@ -295,7 +297,8 @@ static __device__ __forceinline__ float score_batches(const machine &m, const sh
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++)
             add_products(b.keys, c, q[c], sums);
-        load_keys(s.l, from + BATCH, s.stored, b.keys);
+        if (from + BATCH < s.count)
+            load_keys(s.l, from + BATCH, s.stored, b.keys);
         scores_of(sums, s.count - from - s.l.key, scores);
         top = head_max(lane_max(top, scores));
 #pragma unroll
@@ -317,38 +320,40 @@ static __device__ __forceinline__ void add_result(const tile_result &part, float
     }
 }
 
-/* The result of the batch's values. */
-static __device__ __forceinline__ tile_result weigh_batch(float (*scores)[2], tile_batch &b)
+/* The result of the batch from position `from` on, whose values are asked for. */
+static __device__ __forceinline__ tile_result weigh_batch(const machine &m, const short_pass &s,
+                                                          int from, const own_words &own_row,
+                                                          tile_batch &b)
 {
+    float scores[TILES][2];
     tile_state state = empty_state();
+    if (own().att.now)
+        take_value(s.l, own_row, s.stored - from, b);
+#pragma unroll
+    for (int t = 0; t < TILES; t++) {
+        float2 two = *(const float2 *)left_scores(m, from / BATCH)[t];
+        scores[t][0] = two.x;
+        scores[t][1] = two.y;
+    }
     raise_state(state, head_max(lane_max(-INFINITY, scores)));
     add_values(state, scores, b.values);
     return result_of(state);
 }
 
-/* The result of all batches, `top` being the largest score. The values of the first are asked for; those of the
+/* The result of all batches, `top` being the largest score; of none the neutral element. The values of the first are asked for; those of the
  * next are while a batch is worked on. */
 static __device__ __forceinline__ tile_result add_batches(const machine &m, const short_pass &s,
                                                           float top, const own_words &own_row,
                                                           tile_batch &b)
 {
+    if (s.count > 0 && s.count <= BATCH)
+        return weigh_batch(m, s, 0, own_row, b);
     tile_result total = result_of(empty_state());
     tile_vectors next;
 #pragma unroll 1
     for (int from = 0; from < s.count; from += BATCH) {
-        float scores[TILES][2];
         load_values(s.l, from + BATCH, s.stored, next);
-        if (own().att.now)
-            take_value(s.l, own_row, s.stored - from, b);
-#pragma unroll
-        for (int t = 0; t < TILES; t++) {
-            float2 two = *(const float2 *)left_scores(m, from / BATCH)[t];
-            scores[t][0] = two.x;
-            scores[t][1] = two.y;
-        }
-        const tile_result part = weigh_batch(scores, b);
-        if (s.count <= BATCH)
-            return part;
+        const tile_result part = weigh_batch(m, s, from, own_row, b);
         add_result(part, power_of_2(part.max - top), total);
 #pragma unroll
         for (int i = 0; i < VALUES; i++)
@@ -395,7 +400,8 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
         load_own(s.l, s.row, raw, policy);
     if (EARLY_KEYS)
         load_keys(s.l, 0, s.stored, b.keys);
-    touch_rope(m, s.row);
+    const float *rotation = rope_row(s.row);
+    touch_rope(m, rotation);
     touch_batch(m, s);
     prefetch_rest(m, s);
     await_octets<true>(m, query, raw, policy, missed);
@@ -405,7 +411,7 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
 #endif
 #pragma unroll
     for (int c = 0; c < PAIRS; c++) {
-        const lane_rope rope = load_rope(s.l, s.row, c);
+        const lane_rope rope = load_rope(s.l, rotation, c);
         make_query(m, s.heads, query, rope, c, q);
         make_key(raw, rope, c, own_row);
     }
@@ -414,8 +420,15 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
         load_keys(s.l, 0, s.stored, b.keys);
 }
 
-/* `appended`: the row's key and value are in the cache already. */
-static __device__ __forceinline__ void attend_short_pass(const machine &m, int item, bool appended,
+/* What is so of all passes of a task, as bits: registers are scarce. */
+enum {
+    IS_PLAIN = 1,   /* results go where plain_output_of has it */
+    IS_APPENDED = 2 /* the rows' keys and values are in the cache already */
+};
+
+/* The row's own key and value go to the cache while values are on their way: before the next epoch nobody waits
+ * for them. */
+static __device__ __forceinline__ void attend_short_pass(const machine &m, int item, int known,
                                                          int &missed)
 {
     const short_pass s = short_pass_at(m, item);
@@ -423,11 +436,15 @@ static __device__ __forceinline__ void attend_short_pass(const machine &m, int i
     own_words own_row;
     tile_batch b;
     begin_short(m, s, q, own_row, b, missed);
-    if (own().att.now && s.head == 0 && !appended)
-        append_own(s.l, s.stored, own_row);
     const float top = score_batches(m, s, q, own_row, b);
     load_values(s.l, 0, s.stored, b.values);
-    store_alone(m, pass_at(item), add_batches(m, s, top, own_row, b), keep_policy());
+    if (own().att.now && s.head == 0 && !(known & IS_APPENDED))
+        append_own(s.l, s.stored, own_row);
+    const tile_result result = add_batches(m, s, top, own_row, b);
+    if (known & IS_PLAIN)
+        store_plain(plain_output_of(m, pass_at(item)), m.lane, result, keep_policy());
+    else
+        store_alone(m, pass_at(item), result, keep_policy());
 }
 
 /* ---- all rows --------------------------------------------------------------------------------- */
@@ -456,11 +473,12 @@ static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, i
         own_octets raw;
         own_words own_row;
         load_own(s.l, r, raw, policy);
-        touch_rope(m, r);
+        const float *rotation = rope_row(r);
+        touch_rope(m, rotation);
         await_octets<false>(m, none, raw, policy, missed);
 #pragma unroll
         for (int c = 0; c < PAIRS; c++)
-            make_key(raw, load_rope(s.l, r, c), c, own_row);
+            make_key(raw, load_rope(s.l, rotation, c), c, own_row);
         make_value(raw, own_row);
         append_own(s.l, s.stored, own_row);
     }
@@ -478,12 +496,13 @@ static __device__ __forceinline__ u32 attend_short(const machine &m)
     const positions at = positions_of(m, r);
     const u32 rows = rows_that(m, at.end - at.lo <= SHORT_BATCHES * BATCH);
     const bool prompts = a.now && rows_that(m, at.hi < at.last);
+    const int known = (is_plain(m) ? IS_PLAIN : 0) | (prompts ? IS_APPENDED : 0);
     int missed = 0;
     if (prompts)
         append_rows(m, rows, missed);
     for (int item = m.warp; item < rows_of(m) * PASSES; item += MGL_WARPS)
         if (rows >> item / PASSES & 1)
-            attend_short_pass(m, item, prompts, missed);
+            attend_short_pass(m, item, known, missed);
     report_missed(m, missed);
     if (rows != all)
         consumer_barrier(); /* the others use the same shared memory */

@@ -11,10 +11,12 @@
  *
  * The block works on one row after the other. Threads fetch four and four elements of q, k or v that are
  * rotated together, and leave them in shared memory as operands. Warp w takes positions [B w, B w + B),
- * [B (w + W), ...) from the first one on, B being BATCH, two batches at a time: the keys of both are in
+ * [B (w + W), ...) from the first one on, B being BATCH, two batches at a time (a wave): the keys of both are in
  * registers before the queries are there, or, where the warp has only one, its keys and values, since none of
- * them depends on this epoch; whatever has been used makes room for what comes next, which L2 was asked for. What
- * the warps have is merged in shared memory; where one batch is all, its warp writes the result.
+ * them depends on this epoch; whatever has been used makes room for what comes next, which the loader has asked L2
+ * for. Where a wave is all, the first batch's values are there before the queries as well: the registers that a
+ * loop over waves needs hold them. What the warps have is merged in shared memory; where one batch is all, its warp
+ * writes the result.
  *
  * That is for a single row whose q, k, v and result are flagged f32 (`PLAIN`), which is what decoding does: all that
  * such a task need not ask is left out of the way from the queries to the result. Of several rows, or others, a
@@ -182,10 +184,10 @@ static __device__ __forceinline__ void score_wave(const machine &m, const tile_p
         return;
     }
     score_tiles(m, p, v.first, BATCH, first);
+    load_values(w.l, 0, BATCH, v.first);
     if (own_number<PLAIN>(w) < BATCH)
         add_own_key(w.l, p.row, own_number<PLAIN>(w), v.last);
     score_tiles(m, p, v.last, w.left - STRIDE - w.l.key, last);
-    load_values(w.l, 0, BATCH, v.first);
     load_values(w.l, STRIDE, w.stored, v.last);
     tops[0] = head_max(lane_max(-INFINITY, first));
     tops[1] = head_max(lane_max(-INFINITY, last));
@@ -198,6 +200,7 @@ static __device__ __forceinline__ void attend_batches(const machine &m, const ti
                                                       tile_share w, tile_wave &v, tile_state &s)
 {
     constexpr int LENGTH = wave<PLAIN>::LENGTH;
+    u32 runs = 1;
     for (; w.left > 0; advance<PLAIN>(w)) {
         float first[TILES][2], last[TILES][2], tops[2];
         score_wave<PLAIN>(m, p, w, v, first, last, tops);
@@ -214,9 +217,75 @@ static __device__ __forceinline__ void attend_batches(const machine &m, const ti
         if (w.left > LENGTH) {
             if (PLAIN)
                 load_last<PLAIN>(w, LENGTH, v);
-            prefetch_wave<PLAIN>(m, w, 2);
+            if (PLAIN)
+                tell_used(m, runs += 2);
+            if (wave<PLAIN>::WARPS_ASK)
+                prefetch_wave<PLAIN>(m, w, 2);
         }
     }
+}
+
+/* ---- one wave --------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ tile_state empty_state()
+{
+    tile_state s;
+    s.max = -INFINITY;
+    s.sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 4 * SUMS; i++)
+        s.sums[i / 4][i % 4] = 0.0f;
+    return s;
+}
+
+/* Adds a batch's values, where `number` is the row's own position in it, or none of its. */
+static __device__ __forceinline__ void add_batch(const tile_pass &p, const tile_share &w,
+                                                 int number, tile_vectors &values,
+                                                 float (*scores)[2], tile_state &s)
+{
+    if (number < BATCH)
+        add_own_value(w.l, p.row, number, values);
+    add_values(s, scores, values);
+}
+
+/* A warp's only batch: keys and values are at hand. */
+static __device__ __forceinline__ tile_state attend_batch(const machine &m, const tile_pass &p,
+                                                          const tile_share &w, tile_one &v)
+{
+    const int number = own_number<true>(w);
+    tile_state s = empty_state();
+    float scores[TILES][2];
+    if (number < BATCH)
+        add_own_key(w.l, p.row, number, v.first);
+    score_tiles(m, p, v.first, w.left - w.l.key, scores);
+    s.max = head_max(lane_max(-INFINITY, scores));
+    add_batch(p, w, number, v.values, scores, s);
+    return s;
+}
+
+/* A warp's only wave: all but the second batch's values is at hand, which come while the first is worked on. */
+static __device__ __forceinline__ tile_state attend_one(const machine &m, const tile_pass &p,
+                                                        const tile_share &w, tile_one &v)
+{
+    const int number = own_number<true>(w);
+    tile_state s = empty_state();
+    float first[TILES][2], last[TILES][2];
+    tile_vectors values;
+    if (w.left <= 0)
+        return s;
+    if (!has_second<true>(w))
+        return attend_batch(m, p, w, v);
+    score_tiles(m, p, v.first, BATCH, first);
+    load_values(w.l, STRIDE, w.stored, values);
+    if (number < BATCH)
+        add_own_key(w.l, p.row, number, v.last);
+    score_tiles(m, p, v.last, w.left - STRIDE - w.l.key, last);
+    s.max = head_max(lane_max(-INFINITY, first));
+    const float top = head_max(lane_max(-INFINITY, last));
+    add_batch(p, w, BATCH, v.values, first, s);
+    raise_state(s, fmaxf(s.max, top));
+    add_batch(p, w, number, values, last, s);
+    return s;
 }
 
 /* ---- results ---------------------------------------------------------------------------------- */
@@ -430,17 +499,6 @@ static __device__ __forceinline__ void store_folded_plain(const machine &m, cons
 
 /* ---- all rows --------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ tile_state empty_state()
-{
-    tile_state s;
-    s.max = -INFINITY;
-    s.sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < 4 * SUMS; i++)
-        s.sums[i / 4][i % 4] = 0.0f;
-    return s;
-}
-
 /* What the warps have of a pass, `active` of them, to where it goes. */
 template <bool PLAIN>
 static __device__ __forceinline__ void finish_pass(const machine &m, const tile_pass &p,
@@ -474,37 +532,73 @@ static __device__ __forceinline__ bool is_plain(const machine &m)
     return plain && a.y.flag && a.y.dtype == DTYPE_F32;
 }
 
+/* Warps that have some of so many positions. */
+static __device__ __forceinline__ int active_warps(int count)
+{
+    return min((count + BATCH - 1) / BATCH, MGL_WARPS);
+}
+
+/* Asks anew who this thread is and what it does, as consume() has: values that lived through a pass would be kept in
+ * local memory, which keys and values drive out of L1. */
+static __device__ __forceinline__ void know_anew(machine &m)
+{
+    know_thread(m);
+    const start task = own().task[(own().turns[m.warp] + 1) & 1]; /* the turn before the next */
+    m.record = task.record;
+    m.epoch = task.epoch;
+}
+
+/* Positions of a task of one row, likewise. */
+static __device__ __forceinline__ int own_count()
+{
+    return (int)(own().past_bytes / ROW_BYTES) + own().att.now;
+}
+
 /* One pass. What does not depend on this epoch is asked for first; where the result goes, only at the end: kept
  * through the pass, it would cost registers that the products' loop needs. False when a wait gave up. */
-template <bool PLAIN>
-static __device__ __forceinline__ bool attend_pass_tiles(const machine &m, const tile_pass &p,
-                                                         u64 policy)
+template <bool PLAIN, bool ONE>
+static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_pass &p, u64 policy)
 {
     positions at = positions_of(m, p.row);
     if (own().att.now && at.hi < at.last) {
         consumer_barrier(); /* behind which the cache has the sequence's rows before this one */
         at.hi = at.last;
     }
-    const int active = min((at.end - at.lo + BATCH - 1) / BATCH, MGL_WARPS);
+    const int count = at.end - at.lo;
     quad quads[ROUNDS];
     tile_wave v;
+    tile_one one;
     plain_output to = {};
     load_quads<PLAIN>(m, p, quads, policy);
-    const tile_share w = share_of(m, p, at);
-    begin_tiles<PLAIN>(m, w, v);
+    tile_share w = share_of(m, p, at);
+    if (ONE)
+        begin_one(m, w, one);
+    else
+        begin_tiles<PLAIN>(m, w, v);
     bool written = await_quads<PLAIN>(m, p, quads, policy);
+    if (PLAIN)
+        wait_go(m);
     leave_quads<PLAIN>(m, p, quads);
     consumer_barrier();
+    know_thread(m);
+    place_lane(m, w.l);
 #if MGL_TRACE
     if (thread_of(m) == 0)
         own().input = time_ns();
 #endif
-    tile_state s = empty_state();
-    attend_batches<PLAIN>(m, p, w, v, s);
+    tile_state s;
+    if (ONE) {
+        s = attend_one(m, p, w, one);
+    } else {
+        s = empty_state();
+        attend_batches<PLAIN>(m, p, w, v, s);
+    }
     tile_result result = result_of(s);
+    know_anew(m);
+    policy = keep_policy();
     if (PLAIN)
         to = plain_output_of(m, p);
-    finish_pass<PLAIN>(m, p, to, active, result, policy);
+    finish_pass<PLAIN>(m, p, to, active_warps(PLAIN ? own_count() : count), result, policy);
     append_quads(m, p);
     return written;
 }
@@ -524,21 +618,37 @@ static __device__ __forceinline__ bool is_single_pass(const machine &m)
     return TILED && PASSES == 1 && rows_of(m) == 1 && is_plain(m);
 }
 
-/* Such a task. Out of line, since its registers are not those of the loop over passes. */
-static __device__ __noinline__ void attend_single_apart(machine m)
+/* Such a task. Out of line, since its registers are not those of the loop over passes; nor are those of one wave
+ * those of several. */
+static __device__ __noinline__ void attend_one_apart(machine m)
 {
-    if (TILED && !attend_pass_tiles<true>(m, pass_at(0), keep_policy()))
+    if (TILED && !attend_pass_tiles<true, true>(m, pass_at(0), keep_policy()))
         report_missing(m);
+}
+
+static __device__ __noinline__ void attend_waves_apart(machine m)
+{
+    if (TILED && !attend_pass_tiles<true, false>(m, pass_at(0), keep_policy()))
+        report_missing(m);
+}
+
+static __device__ __forceinline__ void attend_single_apart(const machine &m)
+{
+    if (own_count() <= wave<true>::LENGTH)
+        attend_one_apart(m);
+    else
+        attend_waves_apart(m);
 }
 
 /* The rows of the mask, with all heads of the q region. */
 static __device__ __forceinline__ void attend_tiles(const machine &m, u32 rows)
 {
     const u64 policy = keep_policy();
+    machine now = m;
     bool written = true;
     for (int item = 0; item < rows_of(m) * PASSES; item++)
         if (rows >> item / PASSES & 1)
-            written = attend_pass_tiles<false>(m, pass_at(item), policy) && written;
+            written = attend_pass_tiles<false, false>(now, pass_at(item), policy) && written;
     if (!written)
         report_missing(m);
 }

@@ -373,14 +373,19 @@ struct tile_lane {
     int d_key, d_value; /* their first dimension */
 };
 
-static __device__ __forceinline__ tile_lane lane_of(const machine &m, int sequence)
+static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l)
 {
-    const attention &a = own().att;
-    tile_lane l;
     l.key = m.lane / 4;
     l.value = m.lane % 4 * 2;
     l.d_key = m.lane % 4 * 8;
     l.d_value = m.lane / 4 * 8;
+}
+
+static __device__ __forceinline__ tile_lane lane_of(const machine &m, int sequence)
+{
+    const attention &a = own().att;
+    tile_lane l;
+    place_lane(m, l);
     l.keys = a.k.at + (cache_index(a.k, sequence, l.key) + l.d_key) * 2;
     l.values = a.v.at + (cache_index(a.v, sequence, l.value) + l.d_value) * 2;
     return l;
@@ -502,37 +507,51 @@ static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int byte
 #endif
 }
 
-/* Values, then keys of a task with one row into L2, EARLY_BYTES of them at the most, when the task is made ready:
- * while the queue waits for the input of the one before, its memory has nothing better to do. What is still missing
- * when the task begins is asked for then. One lane. */
-enum { EARLY_BYTES = 65536 };
-static __device__ __forceinline__ void prefetch_early(const machine &m)
-{
-    if (!TILED || !MGL_BULK_COPY || rows_of(m) != 1)
-        return;
-    const attention &a = own().att;
-    const positions at = positions_of(m, 0);
-    const int sequence = own().table[MGL_TABLE_SEQUENCE], count = at.hi - at.lo;
-    const int values = min(count, EARLY_BYTES / ROW_BYTES);
-    const int keys = min(count, EARLY_BYTES / ROW_BYTES - values);
-    if (values > 0)
-        prefetch_vectors(a.v.at + cache_index(a.v, sequence, at.lo) * 2, values * ROW_BYTES);
-    if (keys > 0)
-        prefetch_vectors(a.k.at + cache_index(a.k, sequence, at.lo) * 2, keys * ROW_BYTES);
-}
-
 /* What a warp has at hand of two batches: their keys, and then their values in the same places; of one batch,
  * where that is all, keys and values. */
 struct tile_wave {
     tile_vectors first, last;
 };
 
+/* The same, and the first one's values beside them. */
+struct tile_one {
+    tile_vectors first, last, values;
+};
+
 enum { STRIDE = MGL_WARPS * BATCH }; /* from a warp's batch to its next one */
 
-/* From a wave to the next one: two batches, or one. */
+/* From a wave to the next one: two batches, or one. Where the loader asks L2 for keys and values, warps need not. */
 template <bool PLAIN> struct wave {
-    enum { LENGTH = PLAIN ? 2 * STRIDE : STRIDE };
+    enum { LENGTH = PLAIN ? 2 * STRIDE : STRIDE, WARPS_ASK = !(PLAIN && MGL_BULK_COPY) };
 };
+
+enum { MOST_ANNOUNCED = 1 << 20 }; /* positions: their bytes are a u32 */
+
+/* Tells the loader what a task of one row has of earlier positions, when the task is made ready: while the queue waits
+ * for the input of the one before, its memory has nothing better to do. One lane. */
+static __device__ __forceinline__ void announce_past(const machine &m)
+{
+    if (!TILED || rows_of(m) != 1)
+        return;
+    const attention &a = own().att;
+    const positions at = positions_of(m, 0);
+    const int sequence = own().table[MGL_TABLE_SEQUENCE];
+    const u32 number = own().past_number;
+    store_shared_release(&own().past_number, number + 1);
+    own().past_keys = (u64)(a.k.at + cache_index(a.k, sequence, at.lo) * 2);
+    own().past_values = (u64)(a.v.at + cache_index(a.v, sequence, at.lo) * 2);
+    own().past_bytes = (u32)min(at.hi - at.lo, MOST_ANNOUNCED) * ROW_BYTES;
+    own().past_run = wave<true>::LENGTH * ROW_BYTES;
+    own().past_used = 0;
+    store_shared_release(&own().past_number, number + 2);
+}
+
+/* Tells the loader how many runs of keys and values the warps have asked for themselves. */
+static __device__ __forceinline__ void tell_used(const machine &m, u32 runs)
+{
+    if (MGL_BULK_COPY && thread_of(m) == 0)
+        own().past_used = runs;
+}
 
 /* Where a warp stands. */
 struct tile_share {
@@ -599,6 +618,17 @@ static __device__ __forceinline__ void load_last(const tile_share &w, int from, 
         load_values(w.l, from, w.stored, v.last);
 }
 
+/* The warp's only wave, but for the values of its second batch. */
+static __device__ __forceinline__ void begin_one(const machine &m, const tile_share &w, tile_one &v)
+{
+    load_keys(w.l, 0, w.stored, v.first);
+    load_values(w.l, 0, w.stored, v.values);
+    load_keys(w.l, STRIDE, w.stored, v.last);
+    tell_used(m, 1);
+    if (wave<true>::WARPS_ASK && has_second<true>(w))
+        prefetch_positions(m, w, w.l.values, STRIDE, BATCH);
+}
+
 /* The warp's first wave; L2 is asked for what registers have no room for. */
 template <bool PLAIN>
 static __device__ __forceinline__ void begin_tiles(const machine &m, const tile_share &w,
@@ -607,12 +637,13 @@ static __device__ __forceinline__ void begin_tiles(const machine &m, const tile_
     load_keys(w.l, 0, w.stored, v.first);
     if (PLAIN)
         load_last<PLAIN>(w, 0, v);
-    else
-        prefetch_positions(m, w, w.l.values, 0, BATCH);
-    if (has_second<PLAIN>(w)) {
-        prefetch_positions(m, w, w.l.values, 0, BATCH);
+    if (PLAIN)
+        tell_used(m, 1);
+    if (!wave<PLAIN>::WARPS_ASK)
+        return;
+    prefetch_positions(m, w, w.l.values, 0, BATCH);
+    if (has_second<PLAIN>(w))
         prefetch_positions(m, w, w.l.values, STRIDE, BATCH);
-    }
     if (w.left > wave<PLAIN>::LENGTH)
         prefetch_wave<PLAIN>(m, w, 1);
 }

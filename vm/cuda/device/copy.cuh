@@ -15,7 +15,8 @@
  * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
  * MGL_FLIGHT pages on their way, some more where the task at hand has its input and needs them, and
  * MGL_PENDING while the queue waits for an edge. While the ring is full it asks the next MGL_PREFETCH pages
- * into L2. A warp of its own, the watcher, sees what lands: the
+ * into L2, and before them the keys and values of earlier positions that the next attention, or the one at hand,
+ * will read: piece by piece, in the order of their use. A warp of its own, the watcher, sees what lands: the
  * loader has to be faster than the stream where what waited for an edge catches up.
  */
 #ifndef MGL_DEVICE_COPY_CUH
@@ -61,6 +62,8 @@ static __device__ void copy_init()
         barrier_init(&own().slot_full[i], MGL_WARPS);
         barrier_init(&own().slot_empty[i], 1);
     }
+    barrier_init(&own().known[0], 1);
+    barrier_init(&own().known[1], 1);
     barrier_init(&own().go, 1);
     barrier_init(&own().body, MGL_WARPS);
     barrier_init(&own().squares_full, MGL_WARPS);
@@ -121,6 +124,14 @@ static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
     delay();
 }
 
+/* Waits for the turn's start: the one before has ended, and stage, sums and slots are this one's. */
+static __device__ __forceinline__ void wait_go(const machine &m)
+{
+    while (!barrier_passed(&own().go, m.which))
+        ; /* the director has a clock in each of its waits, and so have the consumers */
+    __syncwarp();
+}
+
 /* A word of shared memory that one role writes and others read. */
 static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
 {
@@ -170,10 +181,16 @@ static __device__ __forceinline__ void copy_page(int, void *to, const u8 *from, 
                  : "memory");
 }
 
+/* Asks for a multiple of 16 bytes into L2. */
+static __device__ __forceinline__ void prefetch_bytes(u64 from, u32 bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"((const u8 *)from), "r"(bytes)
+                 : "memory");
+}
+
 static __device__ __forceinline__ void prefetch_page(int, const u8 *from)
 {
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(MGL_PAGE)
-                 : "memory");
+    prefetch_bytes((u64)from, MGL_PAGE);
 }
 
 #else
@@ -208,7 +225,14 @@ enum {
     LOST_DEADLINES = 4,     /* that a ring may stand still while no edge is waited for, */
     PENDING_DEADLINES = 16, /* and while one is, which has a clock of its own */
     SLOT_NS = MGL_PREFETCH > 0 ? 250 : 1000, /* that the loader sleeps while the ring is full */
-    PREFETCH_CYCLES = MGL_PAGE / 16 /* of the SM from one page that L2 is asked for to the next */
+    PREFETCH_RATE = 16 /* bytes in a cycle of the SM that L2 is asked for: less than the stream's */
+};
+
+/* Keys and values. */
+enum {
+    AHEAD_BYTES = 262144, /* that L2 is asked for before attention's warps ask, at the most, */
+    AHEAD_PIECE = 4096,   /* and at once */
+    AHEAD_NS = 50         /* that the loader sleeps meanwhile */
 };
 
 /* Pages on their way that the task at hand needs. Fewer than the ring has, as all such limits are: or the
@@ -233,16 +257,30 @@ static __device__ __forceinline__ void advance(turn &t)
     }
 }
 
+/* What the loader knows of an attention's keys and values. They are asked for run by run: the keys of the first
+ * positions, their values, the keys of the next ones, ... */
+struct past_stream {
+    u64 keys, values; /* where they are, */
+    u32 bytes;        /* of each, */
+    u32 run_bytes;    /* of a run */
+    u32 number;       /* own().past_number of all that */
+    u32 run;          /* the one at hand, */
+    u32 begin;        /* where its bytes are; nothing is left from `bytes` on */
+    u32 at;           /* the next to ask for */
+};
+
 /* Where the loader stands. */
 struct stream {
     const u8 *tape;
     u32 pages;             /* of the tape */
     turn next;             /* to ask for, */
     u32 at;                /* and its number on the tape */
-    u32 fetched, fetch_at; /* the next to ask into L2, */
-    u32 fetch_time;        /* and when the last was */
-    u32 polls;             /* in vain, for the next page, */
-    u64 since;             /* and since when, once that was asked */
+    u32 fetched, fetch_at; /* the next to ask into L2 */
+    u32 fetch_time;        /* when L2 was asked last, */
+    u32 fetch_bytes;       /* and for how much */
+    past_stream past;
+    u32 polls; /* in vain, for the next page, */
+    u64 since; /* and since when, once that was asked */
 };
 
 static __device__ __forceinline__ u32 next_on_tape(const stream &t, u32 at)
@@ -256,12 +294,23 @@ static __device__ __forceinline__ bool all_say(bool value)
     return MGL_BULK_COPY ? value : __all_sync(0xFFFFFFFFu, value);
 }
 
-/* Asks the page behind those that L2 was asked for, when the ring is full: not faster than the stream could
- * deliver, or what is exchanged would wait behind it. */
+/* Whether L2 may be asked for more: not faster than the stream could deliver (of its bytes, one in `share`), or
+ * what is exchanged would wait behind it. */
+static __device__ __forceinline__ bool may_fetch(const stream &t, u32 share)
+{
+    return all_say(cycles() - t.fetch_time >= t.fetch_bytes / PREFETCH_RATE * share);
+}
+
+static __device__ __forceinline__ void note_fetch(stream &t, u32 bytes)
+{
+    t.fetch_time = cycles();
+    t.fetch_bytes = bytes;
+}
+
+/* Asks the page behind those that L2 was asked for, when the ring is full. */
 static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 {
-    const u32 now = cycles();
-    if (!all_say(now - t.fetch_time >= PREFETCH_CYCLES))
+    if (!may_fetch(t, 1))
         return;
     if (t.fetched < t.next.page) {
         t.fetched = t.next.page;
@@ -272,8 +321,69 @@ static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
     prefetch_page(m.lane, t.tape + (size_t)t.fetch_at * MGL_PAGE);
     t.fetched++;
     t.fetch_at = next_on_tape(t, t.fetch_at);
-    t.fetch_time = now;
+    note_fetch(t, MGL_PAGE);
 }
+
+#if MGL_BULK_COPY
+
+/* Takes what the block has of the next attention; if that changes meanwhile, another time. */
+static __device__ __forceinline__ void see_past(past_stream &past)
+{
+    const u32 number = load_shared_acquire(&own().past_number);
+    if (number == past.number || number % 2 != 0)
+        return;
+    const past_stream seen = {
+        own().past_keys, own().past_values, own().past_bytes, own().past_run, number, 0, 0, 0};
+    if (load_shared_acquire(&own().past_number) == number)
+        past = seen;
+}
+
+static __device__ __forceinline__ void next_run(past_stream &past)
+{
+    if (past.run % 2 != 0)
+        past.begin += past.run_bytes;
+    past.run++;
+    past.at = past.begin;
+}
+
+/* Asks for the next piece of the run at hand. */
+static __device__ __forceinline__ void ask_piece(stream &t)
+{
+    past_stream &past = t.past;
+    const u32 end = min(past.begin + past.run_bytes, past.bytes);
+    const u32 bytes = min((u32)AHEAD_PIECE, end - past.at);
+    prefetch_bytes((past.run % 2 ? past.values : past.keys) + past.at, bytes);
+    note_fetch(t, bytes);
+    past.at += bytes;
+    if (past.at == end)
+        next_run(past);
+}
+
+/* Asks for keys and values, where it is time, unless that is far enough ahead; false: there is nothing to ask for. */
+static __device__ __forceinline__ bool ask_ahead(stream &t, u32 share)
+{
+    past_stream &past = t.past;
+    see_past(past);
+    if (past.begin >= past.bytes)
+        return false;
+    const u32 used = load_shared_acquire(&own().past_used);
+    if ((int)(past.run - used) < 0)
+        next_run(past);
+    else if ((past.run - used) * past.run_bytes >= AHEAD_BYTES)
+        return false;
+    else if (may_fetch(t, share))
+        ask_piece(t);
+    return true;
+}
+
+#else
+
+static __device__ __forceinline__ bool ask_ahead(stream &, u32)
+{
+    return false;
+}
+
+#endif
 
 /* The clock of all waits for pages and slots, the consumers' too: whether nothing has moved for so long
  * that none of the waits with a deadline, one after the other, can be to blame. Then the ring's own
@@ -303,12 +413,33 @@ static __device__ __forceinline__ bool is_needed(const machine &m, stream &t)
     return t.polls % LOST_POLLS != 0 || !all_say(is_lost(m, t));
 }
 
-/* Pages that may be on their way when `page` is asked for: more of those that the task at hand needs. */
-static __device__ __forceinline__ u32 most_in_flight(u32 page)
+/* Whether the task at hand, which has its input, needs the page. */
+static __device__ __forceinline__ bool is_urgent(u32 page)
 {
-    if ((int)(page - load_shared_acquire(&own().demanded)) < 0)
+    return (int)(page - load_shared_acquire(&own().demanded)) < 0;
+}
+
+/* Pages that may be on their way when one is asked for. */
+static __device__ __forceinline__ u32 most_in_flight(bool urgent)
+{
+    if (urgent)
         return URGENT_PAGES;
     return load_shared_acquire(&own().pending) ? MGL_PENDING : MGL_FLIGHT;
+}
+
+/* Waits until the next page's slot is free; false: the block is leaving. */
+static __device__ __forceinline__ bool wait_for_slot(const machine &m, stream &t)
+{
+    int ns = SLOT_NS;
+    while (!all_say(barrier_passed(&own().empty[t.next.slot], t.next.parity ^ 1, ns))) {
+        const bool asks = ask_ahead(t, 1);
+        ns = asks ? AHEAD_NS : SLOT_NS;
+        if (MGL_PREFETCH > 0 && !asks)
+            prefetch(m, t);
+        if (!is_needed(m, t))
+            return false;
+    }
+    return true;
 }
 
 /* Waits until the next page may be asked for; false: the block is leaving. */
@@ -316,16 +447,26 @@ static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
 {
     t.polls = 0;
     t.since = 0;
-    while (!all_say(barrier_passed(&own().empty[t.next.slot], t.next.parity ^ 1, SLOT_NS))) {
-        if (MGL_PREFETCH > 0)
-            prefetch(m, t);
+    if (!wait_for_slot(m, t))
+        return false;
+    for (;;) {
+        const bool urgent = is_urgent(t.next.page);
+        if (all_say(t.next.page - load_shared_acquire(&own().landed) < most_in_flight(urgent)))
+            return true;
+        if (!urgent)
+            ask_ahead(t, 2); /* the other half is for the pages */
         if (!is_needed(m, t))
             return false;
     }
-    while (!all_say(t.next.page - load_shared_acquire(&own().landed) < most_in_flight(t.next.page)))
-        if (!is_needed(m, t))
-            return false;
-    return true;
+}
+
+/* A queue without a tape may still attend. */
+static __device__ __forceinline__ void ask_alone(stream &t)
+{
+    while (!load_shared_acquire((const volatile u32 *)&own().stop)) {
+        ask_ahead(t, 1);
+        asm volatile("nanosleep.u32 %0;" ::"r"((u32)AHEAD_NS) : "memory");
+    }
 }
 
 /* The loader warp: streams the tape round and round until the block leaves, then waits for the
@@ -334,8 +475,10 @@ static __device__ void load_tape(machine &m, const mgl_device_queue &queue)
 {
     u64 policy = copy_policy();
     stream t = {(const u8 *)queue.tape, queue.pages};
-    if (t.pages == 0 || (MGL_BULK_COPY && m.lane != 0))
+    if (MGL_BULK_COPY && m.lane != 0)
         return;
+    if (t.pages == 0)
+        return ask_alone(t);
     for (; loader_wait(m, t); advance(t.next)) {
         copy_page(m.lane, ring_memory() + t.next.slot * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
                   &own().full[t.next.slot], policy);

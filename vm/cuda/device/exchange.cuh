@@ -31,16 +31,6 @@ static __device__ __forceinline__ uint4 load_words(const void *at, u64 policy)
     return v;
 }
 
-static __device__ __forceinline__ uint2 load_two_words(const void *at, u64 policy)
-{
-    uint2 v;
-    asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"
-                 : "=r"(v.x), "=r"(v.y)
-                 : "l"(at), "l"(policy)
-                 : "memory");
-    return v;
-}
-
 static __device__ __forceinline__ void store_word(void *at, u32 word, u64 policy)
 {
     asm volatile("st.relaxed.gpu.global.L2::cache_hint.u32 [%0], %1, %2;" ::"l"(at), "r"(word),

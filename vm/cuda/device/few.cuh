@@ -103,6 +103,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
     }
     meanwhile();
     poll_few<N>(m, words, from, policy);
+    wait_go(m);
     const bool odd = m.lane & 1;
     float squares[2] = {};
 #pragma unroll
@@ -171,6 +172,7 @@ static __device__ __forceinline__ float gather_narrow(machine &m, const input &i
     }
     meanwhile();
     poll_few<N>(m, words, from, policy);
+    wait_go(m);
     float squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -426,7 +428,7 @@ template <int KB> static __device__ __forceinline__ void consume_few(machine &m,
         groups = segment(m, 0).groups;
     };
     float squares = 0.0f;
-    if (in.count == 1) {
+    if (MGL_PLAIN || in.count == 1) {
         squares = gather_row_few<KB>(m, in, meanwhile);
     } else {
         meanwhile();
@@ -455,6 +457,8 @@ static __device__ __forceinline__ void consume_few_or_pass(machine &m, const inp
 {
     if (m.warp < way<KB>::P.warps)
         return consume_few<KB>(m, in);
+    if (in.flows)
+        wait_go(m);
     if (in.early) {
         tell_squares(m, 0.0f);
     } else {
@@ -473,9 +477,9 @@ static __device__ __forceinline__ void consume_linear(machine &m)
                   FFN = blocks_of(MGL_FFN);
     const input in = own().in[m.which];
     own().end[m.warp] = m.base + in.end;
-    if (is_several(in)) {
+    if (!MGL_PLAIN && is_several(in)) {
         m = consume_several(m);
-    } else if (!MAY_BE_FEW || !in.few) {
+    } else if (!MGL_PLAIN && (!MAY_BE_FEW || !in.few)) {
         gather(m, in);
         m = sum_all(m);
     } else if (in.kblocks == HIDDEN) {

@@ -67,27 +67,68 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
     return scale_of(0, columns);
 }
 
-/* The epilogue of a linear task of one row, two columns at a time: ready(scale, value, column) makes a sum an
- * output, store(0, column, first, second, both) writes column `column` and, if `both`, the next. `columns`:
- * the norm's width, 0 without one. */
-template <class READY, class STORE>
-static __device__ __forceinline__ void finish_row(machine &m, int columns, const READY &ready,
-                                                  const STORE &store)
+/* Where the outputs of one row go, two columns at a time: known before there is haste, so that behind the last
+ * sum there are no branches. */
+struct row_output {
+    u8 *at;                 /* column 0 */
+    int size;               /* of an element, in bytes */
+    bool flag, wide, brain; /* flagged; f32; bf16 */
+};
+
+static __device__ __forceinline__ row_output row_output_of(const view &v)
+{
+    const bool wide = v.dtype == DTYPE_F32;
+    return {v.at, wide ? 4 : 2, v.flag, wide, v.dtype == DTYPE_BF16};
+}
+
+/* Writes columns `column` and, if `both`, the next, where `mine`. A flagged region has both. */
+static __device__ __forceinline__ void store_output(const row_output &to, int column, float first,
+                                                    float second, bool mine, bool both, u64 policy)
+{
+    u8 *at = to.at + column * to.size;
+    const u32 bits[2] = {flag_bits(first), flag_bits(second)};
+    const u32 brain = pack_pair(DTYPE_BF16, first, second);
+    const u32 word = to.brain ? brain : pack_pair(DTYPE_F16, first, second);
+    const bool plain = mine && !to.flag;
+    if (mine && to.flag && to.wide)
+        store_two_words(at, bits[0], bits[1], policy);
+    if (mine && to.flag && !to.wide)
+        store_word(at, word, policy);
+    if (plain && to.wide)
+        ((float *)at)[0] = first;
+    if (plain && to.wide && both)
+        ((float *)at)[1] = second;
+    if (plain && !to.wide)
+        ((u16 *)at)[0] = (u16)word;
+    if (plain && !to.wide && both)
+        ((u16 *)at)[1] = (u16)(word >> 16);
+    delay();
+}
+
+/* The epilogue of a linear task of one row, two columns at a time: ask(column) is called before a sum is waited
+ * for; ready(scale, value, asked) makes it an output; store(column, first, second, mine, both) writes column
+ * `column` and, if `both`, the next, in those lanes where `mine`. `columns`: the norm's width, 0 without one. */
+template <class ASK, class READY, class STORE>
+static __device__ __forceinline__ void finish_row(machine &m, int columns, const ASK &ask,
+                                                  const READY &ready, const STORE &store)
 {
     const int each = slot_groups(1), segments = task_of(m)->segments;
-    const float scale = only_scale(m, columns);
+    const bool even = (m.lane & 1) == 0;
     int column = m.lane;
+    float asked = ask(column);
+    const float scale = only_scale(m, columns);
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups, rows = segment(m, i).rows;
         for (int g = 0; g < groups; g += each) {
             const int n = min(each, groups - g) * GROUP_ROWS, left = rows - g * GROUP_ROWS;
-            const float *slot = wait_slot(m);
-            const float total = total_of(slot, min(m.lane, n - 1), each * GROUP_ROWS);
-            const float first = ready(scale, total, column + g * GROUP_ROWS);
+            const int here = column + g * GROUP_ROWS, in_slot = min(m.lane, n - 1);
+            const bool mine = even && m.lane < min(left, n), both = m.lane + 1 < left;
+            const float total = total_of(wait_slot(m), in_slot, each * GROUP_ROWS);
+            const float first = ready(scale, total, asked);
             const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
-            if ((m.lane & 1) == 0 && m.lane < min(left, n))
-                store(0, column + g * GROUP_ROWS, first, second, m.lane + 1 < left);
+            store(here, first, second, mine, both);
             free_slot(m);
+            asked = ask(g + each < groups ? here + each * GROUP_ROWS : column + rows);
         }
         column += rows;
     }
@@ -99,17 +140,17 @@ static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, 
                                                        const STORE &store)
 {
     const int each = slot_groups(1), groups = segment(m, 0).groups, rows = segment(m, 0).rows;
-    const int mine = m.lane / (2 * GROUP_ROWS) * GROUP_ROWS + m.lane % GROUP_ROWS;
-    const bool has = m.lane / GROUP_ROWS % 2 == 0;
+    const int column = m.lane / (2 * GROUP_ROWS) * GROUP_ROWS + m.lane % GROUP_ROWS;
+    const bool even = (m.lane & 1) == 0 && m.lane / GROUP_ROWS % 2 == 0;
     const float scale = only_scale(m, columns);
     for (int g = 0; g < groups; g += each) {
-        const int n = min(each, groups - g) * GROUP_ROWS, from = g / 2 * GROUP_ROWS;
-        const float *slot = wait_slot(m);
-        float value = total_of(slot, min(m.lane, n - 1), each * GROUP_ROWS);
-        float first = ready(scale, value, __shfl_xor_sync(0xFFFFFFFFu, value, GROUP_ROWS));
-        float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
-        if (has && (m.lane & 1) == 0 && m.lane < n && from + mine < rows)
-            store(0, from + mine, first, second, from + mine + 1 < rows);
+        const int n = min(each, groups - g) * GROUP_ROWS, here = column + g / 2 * GROUP_ROWS;
+        const bool mine = even && m.lane < n && here < rows;
+        const float value = total_of(wait_slot(m), min(m.lane, n - 1), each * GROUP_ROWS);
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, value, GROUP_ROWS);
+        const float first = ready(scale, value, other);
+        const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
+        store(here, first, second, mine, here + 1 < rows);
         free_slot(m);
     }
 }

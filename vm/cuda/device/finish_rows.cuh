@@ -2,6 +2,10 @@
  * The epilogue's part of a product of several rows. A lane has a row and two neighbouring columns of each row
  * group: 8 rows are one look, 16 are two. From slot to memory everything stays in the lane's registers, four
  * lanes write a row's 8 columns together, and nothing is divided by a number that is not a constant.
+ *
+ * Between the last slot and its outputs the next queues wait. What a region is made of is asked once, before
+ * the first slot: the regions of decoding have a way of their own (pair_rows), on which there is
+ * no branch.
  */
 #ifndef MGL_DEVICE_FINISH_ROWS_CUH
 #define MGL_DEVICE_FINISH_ROWS_CUH
@@ -11,7 +15,8 @@
 enum {
     LANES_OF_ROW = GROUP_ROWS / 2,
     LOOK_ROWS = 32 / LANES_OF_ROW,
-    LOOKS = (MOST_ROWS + LOOK_ROWS - 1) / LOOK_ROWS
+    LOOKS = (MOST_ROWS + LOOK_ROWS - 1) / LOOK_ROWS,
+    SLOT_HAS_TWO = SLOT / (MGL_WARPS * GROUP_ROWS) / MOST_ROWS >= 2 /* row groups, of any rows */
 };
 
 /* Whether a task of `count` rows is one of several. */
@@ -60,24 +65,47 @@ static __device__ __forceinline__ float2 totals_of(const float *from, int stride
                        (part[0].y + part[1].y) + (part[2].y + part[3].y));
 }
 
-/* This lane's sums of row group g of a segment of `groups`. Waits for the slot if it is the first in it, and
- * lets go of it behind the last. `columns`: the norm's width, 0 without one. */
-static __device__ __forceinline__ void read_group(machine &m, reader &r, int count, int columns,
-                                                  int g, int groups, float2 *sums)
+/* The scales, which are known once the first slot is there. `columns`: the norm's width, 0 without one. */
+static __device__ __forceinline__ void read_scales(reader &r, int count, int columns)
 {
-    const int in_slot = g & (r.each - 1);
-    if (in_slot == 0)
-        r.slot = wait_slot(m);
     if (!r.begun && columns > 0) {
 #pragma unroll
         for (int k = 0; k < LOOKS; k++)
             r.scale[k] = scale_of(min(r.row[k], count - 1), columns);
     }
     r.begun = true;
+}
+
+/* This lane's sums of the row group that stands at `number` of the slot at hand. */
+static __device__ __forceinline__ void read_sums(const reader &r, int number, float2 *sums)
+{
 #pragma unroll
     for (int k = 0; k < LOOKS; k++)
-        sums[k] = totals_of(r.slot + in_slot * r.stride + r.at[k], r.warp_stride);
-    if (in_slot + 1 == r.each || g + 1 == groups)
+        sums[k] = totals_of(r.slot + number * r.stride + r.at[k], r.warp_stride);
+}
+
+/* This lane's sums of row groups g and g + 1 of a segment of `groups`; of the last alone twice. Waits for the
+ * slot if the first is the first in it. */
+static __device__ __forceinline__ void read_groups(machine &m, reader &r, int count, int columns,
+                                                   int g, int groups, float2 *sums)
+{
+    const int number = g & (r.each - 1);
+    if (number == 0)
+        r.slot = wait_slot(m);
+    read_scales(r, count, columns);
+    read_sums(r, number, sums);
+    if (!SLOT_HAS_TWO && r.each == 1 && g + 1 < groups) {
+        free_slot(m);
+        r.slot = wait_slot(m);
+        return read_sums(r, 0, sums + LOOKS);
+    }
+    read_sums(r, g + 1 < groups ? number + 1 : number, sums + LOOKS);
+}
+
+/* Lets go of the slot behind the last row groups of it. */
+static __device__ __forceinline__ void leave_groups(machine &m, const reader &r, int g, int groups)
+{
+    if (((g + 2) & (r.each - 1)) == 0 || g + 2 >= groups)
         free_slot(m);
 }
 
@@ -97,7 +125,50 @@ static __device__ __forceinline__ pair pair_of(const machine &m, int count, int 
     return {row, first + column, row < count && column < columns, column + 1 < columns};
 }
 
-/* The epilogue of a linear task of several rows, two row groups at a time. ask(pair) is called before a pair's
+/* A region of DTYPE whose pairs are loaded and stored at once: where this lane's rows begin. Rows past the last
+ * are the last one, which may be read. */
+template <int DTYPE> struct pair_rows {
+    u8 *at[LOOKS];
+};
+
+/* Whether a region is one of DTYPE with whole pairs. A flagged one is a multiple of 16 bytes. */
+template <int DTYPE> static __device__ __forceinline__ bool has_pairs(const view &v, bool flag)
+{
+    const size_t bytes = format<DTYPE>::SIZE * 2;
+    return v.dtype == DTYPE && v.flag == flag &&
+           (((size_t)v.at | (size_t)v.stride) & (bytes - 1)) == 0;
+}
+
+template <int DTYPE>
+static __device__ __forceinline__ pair_rows<DTYPE> pair_rows_of(const machine &m, const view &v,
+                                                                int count)
+{
+    pair_rows<DTYPE> rows;
+#pragma unroll
+    for (int k = 0; k < LOOKS; k++)
+        rows.at[k] = v.at + min(k * LOOK_ROWS + m.lane / LANES_OF_ROW, count - 1) * v.stride;
+    return rows;
+}
+
+template <int DTYPE>
+static __device__ __forceinline__ u8 *pair_at(const pair_rows<DTYPE> &rows, int look, const pair &p)
+{
+    return rows.at[look] + p.column * format<DTYPE>::SIZE;
+}
+
+/* Writes a pair of a flagged region. */
+template <int DTYPE>
+static __device__ __forceinline__ void store_flagged(const pair_rows<DTYPE> &rows, int look,
+                                                     const pair &p, float first, float second,
+                                                     u64 policy)
+{
+    if (DTYPE == DTYPE_F32)
+        store_two_words(pair_at(rows, look, p), flag_bits(first), flag_bits(second), policy);
+    else
+        store_word(pair_at(rows, look, p), pack_pair(DTYPE, first, second), policy);
+}
+
+/* The epilogue of a linear task of several rows, two row groups at a time. ask(look, pair) is called before a pair's
  * sums are waited for; store(look, pair, scale, sums, asked) takes what it gave. */
 template <class ASK, class STORE>
 static __device__ __forceinline__ void finish_rows(machine &m, int count, int columns,
@@ -114,21 +185,20 @@ static __device__ __forceinline__ void finish_rows(machine &m, int count, int co
 #pragma unroll
             for (int u = 0; u < 2 * LOOKS; u++) {
                 p[u] = pair_of(m, count, u % LOOKS, g + u / LOOKS, first, rows);
-                asked[u] = p[u].real ? ask(p[u]) : make_float2(0.0f, 0.0f);
+                asked[u] = p[u].real ? ask(u % LOOKS, p[u]) : make_float2(0.0f, 0.0f);
             }
-            read_group(m, r, count, columns, g, groups, sums);
-            if (g + 1 < groups)
-                read_group(m, r, count, columns, g + 1, groups, sums + LOOKS);
+            read_groups(m, r, count, columns, g, groups, sums);
 #pragma unroll
             for (int u = 0; u < 2 * LOOKS; u++)
                 if (p[u].real)
                     store(u % LOOKS, p[u], r.scale[u % LOOKS], sums[u], asked[u]);
+            leave_groups(m, r, g, groups);
         }
         first += rows;
     }
 }
 
-/* The same of a task with two tensors whose row groups stand in turn: store(pair, scale, first, second). */
+/* The same of a task with two tensors whose row groups stand in turn: store(look, pair, scale, first, second). */
 template <class STORE>
 static __device__ __forceinline__ void finish_pair_rows(machine &m, int count, int columns,
                                                         const STORE &store)
@@ -136,15 +206,15 @@ static __device__ __forceinline__ void finish_pair_rows(machine &m, int count, i
     reader r = begin_reading(m, count);
     const int groups = segment(m, 0).groups, rows = segment(m, 0).rows;
     for (int g = 0; g < groups; g += 2) {
-        float2 first[LOOKS], second[LOOKS];
-        read_group(m, r, count, columns, g, groups, first);
-        read_group(m, r, count, columns, g + 1, groups, second);
+        float2 sums[2 * LOOKS];
+        read_groups(m, r, count, columns, g, groups, sums);
 #pragma unroll
         for (int k = 0; k < LOOKS; k++) {
             const pair p = pair_of(m, count, k, g / 2, 0, rows);
             if (p.real)
-                store(p, r.scale[k], first[k], second[k]);
+                store(k, p, r.scale[k], sums[k], sums[LOOKS + k]);
         }
+        leave_groups(m, r, g, groups);
     }
 }
 

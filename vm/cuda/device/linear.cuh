@@ -59,8 +59,7 @@ static __device__ __forceinline__ int slot_groups(int count)
 /* Whether a task may go the short way at all: the ring has room for it, and no page is without a block of
  * a warp that has blocks. */
 enum {
-    MAY_BE_FEW = MGL_WEIGHT != DTYPE_F32 && MGL_RING * PAGE_BLOCKS >= 4 * MGL_WARPS &&
-                 PAGE_BLOCKS >= MGL_WARPS
+    MAY_BE_FEW = MGL_WEIGHT != DTYPE_F32 && MGL_RING_GOES_FEW(MGL_RING, PAGE_BLOCKS, (int)MGL_WARPS)
 };
 
 /* Rows whose activations are an MMA's B operand. */
@@ -83,7 +82,7 @@ static __device__ __forceinline__ constexpr int blocks_of(int columns)
 }
 
 /* Makes own().in[m.which] from operand 0 and, if has_norm, the norm's weight, operand 1; all rows, or those that
- * `map` names. One lane of the epilogue. */
+ * `map` names. One lane of the director. */
 static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
                                                      const int *map)
 {
@@ -96,9 +95,9 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_STAGE)
         row_bytes += 64;
     bool staged = parts * row_bytes <= MGL_STAGE;
-    bool few = MAY_BE_FEW && x.flag && staged && count > 0 && count <= mma_rows(low) &&
-               (kblocks == blocks_of(MGL_HIDDEN) || kblocks == blocks_of(MGL_WIDE) ||
-                kblocks == blocks_of(MGL_FFN));
+    const mgl_few_shape shape = {blocks_of(MGL_HIDDEN), blocks_of(MGL_WIDE), blocks_of(MGL_FFN),
+                                 MGL_STAGE};
+    bool few = MAY_BE_FEW && mgl_goes_few(&shape, x.flag, count, low, kblocks);
     in.x = view_of(m, x);
     in.g = has_norm ? (const float *)operand(m, 1).at : nullptr;
     in.map = map;
@@ -110,7 +109,8 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.low = low;
     in.staged = staged;
     in.few = few;
-    in.early = few && count == 1 && has_norm;
+    in.flows = few && count == 1;
+    in.early = in.flows && has_norm;
     in.segments = task_of(m)->segments;
     in.end = segment(m, in.segments - 1).end;
 }

@@ -1,9 +1,10 @@
 /*
- * The machine that one block is. Its warps have four roles:
+ * The machine that one block is. Its warps have five roles:
  *
  *   consumers   W warps: inputs, products with the weights, attention, sampling
- *   epilogue    one warp: goes through the queue's tasks; waits for counters, lets the consumers start
- *               (`go`), adds up what they leave in the slots, writes outputs, signals
+ *   director    one warp: goes through the queue's tasks; waits for counters, prepares what the others need to
+ *               know of a task, signals
+ *   epilogue    one warp: lets the consumers start (`go`), adds up what they leave in the slots, writes outputs
  *   loader      one warp: streams the queue's tape into a ring of pages in shared memory
  *   watcher     one warp: sees what has landed there, and says so
  *
@@ -15,14 +16,14 @@
  * written, so a queue's tasks follow one another, whoever executes them.
  *
  * Memory model. Counters: a task's stores, then the mbarrier by which its warps report to the
- * epilogue, then the epilogue's gpu fence and add (a release); a waiting epilogue polls with
- * ld.acquire.gpu, then `go`. So everything before a signal is visible to every thread of a task that
- * waited for it. Flags: words of all ones are not written yet; they are stored and polled with relaxed
+ * epilogue, then its word to the director (a release), then the director's gpu fence and add (a release); a
+ * waiting director polls with ld.acquire.gpu, then its word to the epilogue, then `go`. So everything before a
+ * signal is visible to every thread of a task that waited for it. Flags: words of all ones are not written yet; they are stored and polled with relaxed
  * accesses at gpu scope, each word tells for itself, and nothing else is concluded from it.
  * All loads of data are plain or relaxed ones: never non-coherent ones (no __ldg, no __restrict__ on
  * what a task of this epoch writes), because the acquire does not reach those.
  *
- * Leaving. A block leaves whole, between two tasks, by the epilogue's decision. A wait that gives up
+ * Leaving. A block leaves whole, between two tasks, by the director's decision. A wait that gives up
  * (the watchdog, here or elsewhere) sets `dead`; the task then runs on, on whatever is in memory,
  * through all its barriers, touches no address that it would not have touched anyway, and nothing is
  * signalled.
@@ -30,7 +31,8 @@
  * Constants that the host defines: MGL_ROWS, MGL_SEQUENCES, MGL_CAPACITY, MGL_HIDDEN, MGL_WIDE (columns of
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PENDING, MGL_PREFETCH (pages),
- * MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_TRACE (1: tasks leave events),
+ * MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1: one row, and every product
+ * and attention of the kind that decoding by flags has: see vm/cuda/plain.c), MGL_TRACE (1: tasks leave events),
  * MGL_DELAYS (1: random delays, see device/delay.cuh).
  */
 #ifndef MGL_DEVICE_MACHINE_CUH
@@ -39,6 +41,7 @@
 #define MGL_STEP_FN    static __device__
 #define MGL_SAMPLER_FN static __device__
 #define MGL_PHILOX_FN  static __device__
+#define MGL_WAYS_FN    static __device__
 #define MGL_FLOAT_BITS __float_as_uint
 #define MGL_BITS_FLOAT __uint_as_float
 
@@ -46,6 +49,7 @@
 #include "instructions/sample/sampler.h"
 #include "schedule/step.h"
 #include "vm/cuda/device/record.h"
+#include "vm/cuda/device/ways.h"
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7F800000)
@@ -62,6 +66,7 @@ enum {
     EPILOGUE = MGL_WARPS,                           /* warp number */
     LOADER = MGL_WARPS + 1,
     WATCHER = MGL_WARPS + 2,
+    DIRECTOR = MGL_WARPS + 3,
     BLOCK_BYTES = 512,
     PAGE_BLOCKS = MGL_PAGE / BLOCK_BYTES,
     PARTIALS = MGL_PARTIAL_BYTES / 4,
@@ -72,7 +77,8 @@ enum {
                                 : 16, /* rows that there is machine code for */
     SLOTS = MGL_WARPS * GROUP_ROWS * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
     SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
-    RECORDS = 3 /* the one before (its clears) or after the next, the one at hand, the next one */
+    RECORDS =
+        4 /* the one before (its clears) or the furthest ahead, the one at hand, the next two */
 };
 static_assert(MGL_WARPS * GROUP_ROWS * MOST_ROWS <= SLOT, "a slot must have room for a row group");
 
@@ -99,7 +105,9 @@ struct alignas(16) input {
     bool low;      /* split into high and low parts */
     bool staged;   /* in the stage, normalised and rounded */
     bool few;      /* the short way: sum_few for all segments */
-    bool early;    /* one row of the short way with a norm: its squares come before its sums */
+    bool
+        flows; /* one row of the short way: it is read before `go` already, since its words tell for themselves */
+    bool early; /* and with a norm: its squares come before its sums */
 };
 
 /* Keys or values of one kv head: (sequences, positions, head_dim). */
@@ -123,8 +131,7 @@ struct attention {
 
 /* What `go` starts. */
 struct alignas(16) start {
-    u16 record; /* of the task */
-    u16 which;  /* of `in` it has */
+    u32 record; /* of the task */
     int op;
     u32 epoch, base;
 };
@@ -143,12 +150,15 @@ struct shared {
     u64 empty[MGL_RING];    /* no consumer warp needs it any more */
     u64 slot_full[SLOTS];   /* every consumer warp has left its partial sums */
     u64 slot_empty[SLOTS];  /* the epilogue has taken them */
-    u64 go;                 /* the next task that has consumers may start */
+    u64 known[2];           /* the next turn, even or odd, is prepared */
+    u64 go;                 /* and it may start */
     u64 body;               /* every consumer warp is done with a task that has no slots */
     u64 squares_full;       /* every consumer warp has left its `sums` of an early input */
     volatile u32 pending;   /* an edge is waited for: fewer bytes in flight */
     volatile u32 demanded;  /* pages below are the task's at hand, which has its input */
-    volatile int leave;     /* the epilogue's decision, at `go` */
+    volatile u32 prepared;  /* turns that may begin: the director's word */
+    volatile u32 finished;  /* and that have ended: the epilogue's */
+    volatile int leave;     /* the director's decision, at `go` */
     volatile int dead;      /* a wait gave up: what the task makes is worth nothing */
     volatile int stop;      /* tells the loader to go */
     volatile int lost;      /* the loader has given up: no page will land any more */
@@ -162,15 +172,25 @@ struct shared {
     u32 early;                        /* inputs so far; the epilogue's */
     int control[MGL_CONTROL_WORDS];
     int table[MGL_ROWS * MGL_TABLE_WORDS];
-    /* the task at hand, made ready by the epilogue: what a thread would otherwise keep in registers, or
+    /* the task at hand, made ready by the director: what a thread would otherwise keep in registers, or
      * worse, in local memory, whose loads go to L2 here */
     input in[2];
     attention att;
-    news told[MGL_ROWS];  /* by sample, of each row; the epilogue passes it on */
+
+    /* what the next attention of one row, or the one at hand, has of earlier positions, for the loader (copy.cuh) */
+    volatile u64 past_keys, past_values; /* where they are, */
+    volatile u32 past_bytes;             /* so many bytes of each, */
+    volatile u32 past_run;               /* of which its warps want so many at a time */
+    volatile u32 past_number;            /* of what stands here; odd while that is written */
+    volatile u32 past_used;              /* runs that its warps have asked for themselves */
+
+    news told[MGL_ROWS];  /* by sample, of each row; the director passes it on */
     int wanted[MGL_ROWS]; /* rows that want logits, in order */
     int wanted_count;
 #if MGL_TRACE
     volatile u32 input, products, starved, ahead; /* of consumer warp 0 in the task at hand */
+    volatile u32 ended;                           /* when the task before did */
+    mgl_device_event seen[3]; /* of even and of odd turns, and of a task without consumers */
 #endif
 #if MGL_DELAYS
     u32 delay_seed;

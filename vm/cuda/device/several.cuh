@@ -1,17 +1,24 @@
 /*
- * Products of 16-bit weights for 3 to 8 rows (5 to 8 without low parts) of flagged input: what a batch
- * decodes with. The same sums in the same order as sum_any makes (device/linear.cuh); what differs is how the
- * input gets to the tensor cores.
+ * Products of 16-bit weights for 3 to 8 rows of flagged input that do not go the short way (which 4 rows do
+ * without low parts, if the stage has room): what a batch decodes with. The same sums in the same order as
+ * sum_any makes (device/linear.cuh); what differs is how the input gets to the tensor cores.
  *
- * Of a block of 32 columns an MMA's B operand has in lane l, with n = l / 4 and q = l % 4, the even words (n even)
- * or the odd ones (n odd) of 16 bytes q of row n / 2; a second MMA has rows 4 to 7, and two more the low parts.
- * So lane l asks memory for half of its 16 bytes of rows n / 2 and n / 2 + 4, converts it, and has one word
- * exchanged with lane l ^ 4: then it holds its part of the operands, and nobody else ever needs it. The blocks of a
- * run that registers have room for stay there; those of longer runs stand in the stage, each lane's in its own
- * places, 16 bytes of each lane side by side: no row of the input stands there as a row.
+ * Of a block of 32 columns an MMA's B operand has in lane l, with n = l / 4 and q = l % 4, two words of the four
+ * that 16 bytes q of a row are in 16 bits: words 0 and 2, whose products are rows 0 to 7 of the sums, or words 1
+ * and 3, whose are rows 8 to 15.
+ *   16-bit input  lane l asks memory for 16 bytes q of row n. One MMA has words 0 and 2 of all 8 rows, another
+ *                 words 1 and 3: each lane has the operands of its own.
+ *   f32 input     lane l asks for half of 16 bytes q (the first, n even, or the second: whole sectors of memory)
+ *                 of rows n / 2 and n / 2 + 4, converts them, and has one word exchanged with lane l ^ 4: then it
+ *                 has words 0 and 2 (n even) or 1 and 3. One MMA has rows 0 to 3, another rows 4 to 7, and two
+ *                 more the low parts.
+ * Nobody else ever needs a lane's part of the operands. The blocks of a run that registers have room for stay
+ * there; those of longer runs stand in the stage, each lane's in its own places, 16 bytes of each lane side by
+ * side: no row of the input stands there as a row.
  *
  * Before a warp asks for all that, it waits for half of one row: the others are written at about the same
- * time, and 8 rows' words asked for again and again would fill the ways to L2.
+ * time, and 8 rows' words asked for again and again would fill the ways to L2. Two parts of the run are on
+ * their way at once: while one is converted, the next one comes.
  */
 #ifndef MGL_DEVICE_SEVERAL_CUH
 #define MGL_DEVICE_SEVERAL_CUH
@@ -20,7 +27,9 @@
 
 enum {
     SEVERAL_ROWS = 8,
-    SEVERAL_WORDS = 64, /* registers of a lane for input */
+    SEVERAL_LEAST = 3,
+    SEVERAL_WORDS = 64, /* registers of a lane for input, as it comes and as it stays */
+    SEVERAL_MORE = 2, /* blocks of 16-bit input that find room as well: its sums are half as many */
     SEVERAL_BLOCKS = 8, /* of a warp that are loaded at once, at most */
     ENOUGH_LANES = 16,  /* whose words of one row are there when all rows are asked for */
     MAY_BE_SEVERAL = MAY_BE_FEW && MGL_ROWS > 2
@@ -31,10 +40,15 @@ template <int KB, bool LOW> struct course {
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
     static constexpr places P = places_of(KB);
     static constexpr int PARTS = LOW ? 2 : 1; /* 16 bytes each, of a lane and block */
-    /* blocks whose input is asked for at once, and as many stay in registers: the last ones of the run */
+    static constexpr int KEEPS = LOW ? 0 : SEVERAL_MORE;
+    /* blocks whose input is on its way at once */
     static constexpr int ASKED = SEVERAL_WORDS / (4 * PARTS);
-    static constexpr int HELD = RUN < ASKED ? RUN : ASKED;
+    /* and whose stays in registers: the last ones of the run (schedule/choose.c knows how many) */
+    static constexpr int HELD = RUN < ASKED + KEEPS ? RUN : ASKED + KEEPS;
     static constexpr int STAGED = RUN - HELD; /* the others */
+    /* blocks that are waited for and converted in one turn: all turns but the first have as many */
+    static constexpr int TURN = ASKED / 2;
+    static constexpr int TURNS = (RUN + TURN - 1) / TURN;
     static constexpr int FACTORS =
         LOW ? RUN * BLOCK_COLUMNS * 4 : 0; /* bytes: the norm's weights */
     static constexpr int BYTES =
@@ -43,6 +57,13 @@ template <int KB, bool LOW> struct course {
     static constexpr int MOST = FIT < SEVERAL_BLOCKS ? FIT : SEVERAL_BLOCKS;
     static constexpr int STEPS = MOST < 1 ? 1 : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + STEPS - 1) / STEPS;
+
+    /* The first block of a turn; of number TURNS the end. */
+    static constexpr int from(int turn)
+    {
+        return turn <= 0 ? 0 : turn >= TURNS ? RUN : RUN - (TURNS - turn) * TURN;
+    }
+
     /* every warp that has blocks has as many */
     static constexpr bool FITS = MAY_BE_SEVERAL && P.of_last == RUN && BYTES * P.warps <= MGL_STAGE;
 };
@@ -51,33 +72,44 @@ template <int KB, bool LOW> struct course {
 
 /* This lane's part of the input. */
 struct lane_rows {
-    const u8 *at[2];     /* rows n / 2 and n / 2 + 4: of block 0 of the run */
+    const u8 *at[2];     /* its bytes of block 0 of the run: of one row, or (f32) of two */
     bool odd;            /* n is */
     float squares[2][8]; /* of the two rows: sums of each eighth block so far, in odd lanes */
 };
 
-/* 16 bytes of f32 or 8 of 16-bit values. */
-template <bool WIDE> struct quarter {
-    u32 word[WIDE ? 4 : 2];
+/* What a lane asks memory for of a block. */
+template <bool WIDE> struct piece {
+    enum {
+        COUNT = WIDE ? 2 : 1,
+        BYTES = WIDE ? 128 : 64 /* from one block to the next */
+    };
+    uint4 words[COUNT];
 };
 
-static __device__ __forceinline__ void load_quarter(const u8 *at, u64 policy, quarter<true> &to)
+template <bool WIDE>
+static __device__ __forceinline__ void load_piece(const lane_rows &x, int b, u64 policy,
+                                                  piece<WIDE> &to)
 {
-    const uint4 v = load_words(at, policy);
-    to = {v.x, v.y, v.z, v.w};
-}
-
-static __device__ __forceinline__ void load_quarter(const u8 *at, u64 policy, quarter<false> &to)
-{
-    const uint2 v = load_two_words(at, policy);
-    to = {v.x, v.y};
+#pragma unroll
+    for (int h = 0; h < piece<WIDE>::COUNT; h++)
+        to.words[h] = load_words(x.at[h] + b * piece<WIDE>::BYTES, policy);
 }
 
 /* The largest word: all ones if one of them is. Asked of many words, this takes no branches. */
-template <bool WIDE> static __device__ __forceinline__ u32 largest(const quarter<WIDE> &q)
+static __device__ __forceinline__ u32 largest(uint4 v)
 {
-    const u32 first = max(q.word[0], q.word[1]);
-    return WIDE ? max(first, max(q.word[WIDE ? 2 : 0], q.word[WIDE ? 3 : 1])) : first;
+    return max(max(v.x, v.y), max(v.z, v.w));
+}
+
+template <int N, bool WIDE> static __device__ __forceinline__ u32 largest(const piece<WIDE> *p)
+{
+    u32 most = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+#pragma unroll
+        for (int h = 0; h < piece<WIDE>::COUNT; h++)
+            most = max(most, largest(p[i].words[h]));
+    return most;
 }
 
 /* Whether this warp's wait for flagged words is in vain: all lanes say the same. */
@@ -104,7 +136,7 @@ static __device__ __forceinline__ void wait_row(const machine &m, const input &i
                 w[i] = load_words(at + 32 * 16 * i, policy);
 #pragma unroll
         for (int i = 0; i < N; i++)
-            most = max(most, max(max(w[i].x, w[i].y), max(w[i].z, w[i].w)));
+            most = max(most, largest(w[i]));
         if (__popc(__ballot_sync(0xFFFFFFFFu, most != 0xFFFFFFFFu)) >= ENOUGH_LANES)
             return;
         if (n % POLLS == 0 && all_give_up(m, since))
@@ -112,26 +144,33 @@ static __device__ __forceinline__ void wait_row(const machine &m, const input &i
     }
 }
 
-/* Looks again for all that is missing, until it is there. The words of block i and row h are at
- * x.at[h] + (first + i) * BYTES. */
+/* Asks again for what is missing of N blocks, the first of them number `from`. */
 template <int N, bool WIDE>
-static __device__ __forceinline__ void poll_blocks(const machine &m, const lane_rows &x, int first,
-                                                   quarter<WIDE> (*raw)[2])
+static __device__ __forceinline__ void ask_again(const lane_rows &x, int from, u64 policy,
+                                                 piece<WIDE> *p)
 {
-    constexpr int BYTES = WIDE ? 128 : 64;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+#pragma unroll
+        for (int h = 0; h < piece<WIDE>::COUNT; h++)
+            if (largest(p[i].words[h]) == 0xFFFFFFFFu)
+                p[i].words[h] = load_words(x.at[h] + (from + i) * piece<WIDE>::BYTES, policy);
+}
+
+/* Waits until all blocks of turn T are there; what is missing of the next turn's is asked for again as well. */
+template <int KB, bool LOW, int T>
+static __device__ __forceinline__ void await_turn(const machine &m, const lane_rows &x,
+                                                  piece<LOW> *now, piece<LOW> *next)
+{
+    typedef course<KB, LOW> C;
+    constexpr int FROM = C::from(T), MIDDLE = C::from(T + 1), END = C::from(T + 2);
     const u64 policy = keep_policy();
     u64 since = 0;
     for (u32 n = 1;; n++) {
-        u32 most = 0;
-#pragma unroll
-        for (int i = 0; i < 2 * N; i++)
-            most = max(most, largest(raw[i / 2][i % 2]));
-        if (__all_sync(0xFFFFFFFFu, most != 0xFFFFFFFFu))
+        if (__all_sync(0xFFFFFFFFu, largest<MIDDLE - FROM>(now) != 0xFFFFFFFFu))
             return;
-#pragma unroll
-        for (int i = 0; i < 2 * N; i++)
-            if (largest(raw[i / 2][i % 2]) == 0xFFFFFFFFu)
-                load_quarter(x.at[i % 2] + (first + i / 2) * BYTES, policy, raw[i / 2][i % 2]);
+        ask_again<MIDDLE - FROM>(x, FROM, policy, now);
+        ask_again<END - MIDDLE>(x, MIDDLE, policy, next);
         if (n % POLLS == 0 && all_give_up(m, since))
             return;
     }
@@ -187,14 +226,13 @@ static __device__ __forceinline__ uint4 of_both_rows(const uint2 *v)
  * norm's weights, if there is one. */
 template <bool NORM>
 static __device__ __forceinline__ void make_operands(lane_rows &x, int b, const float4 &g,
-                                                     const quarter<true> *raw, uint4 *to)
+                                                     const piece<true> &raw, uint4 *to)
 {
     uint2 high[2], low[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         float v[4];
-        format<DTYPE_F32>::unpack(
-            make_uint4(raw[h].word[0], raw[h].word[1], raw[h].word[2], raw[h].word[3]), v);
+        format<DTYPE_F32>::unpack(raw.words[h], v);
         if (NORM) {
             x.squares[h][b % 8] = add_squares(b < 8, x.squares[h][b % 8], v);
             v[0] *= g.x;
@@ -210,15 +248,12 @@ static __device__ __forceinline__ void make_operands(lane_rows &x, int b, const 
     to[1] = of_both_rows(low);
 }
 
+/* The same of 16 bits: the words of the first MMA first. */
 template <bool NORM>
-static __device__ __forceinline__ void make_operands(lane_rows &x, int, const float4 &,
-                                                     const quarter<false> *raw, uint4 *to)
+static __device__ __forceinline__ void make_operands(lane_rows &, int, const float4 &,
+                                                     const piece<false> &raw, uint4 *to)
 {
-    uint2 words[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-        words[h] = exchanged(x.odd, make_uint2(raw[h].word[0], raw[h].word[1]));
-    to[0] = of_both_rows(words);
+    to[0] = turned(raw.words[0]);
 }
 
 /* A warp's part of the stage. */
@@ -269,47 +304,64 @@ static __device__ __forceinline__ void stage_factors(const machine &m, const fac
     __syncwarp();
 }
 
-/* Makes this lane's operands of N blocks, the first of them number FROM: to `held` if HOLDS, or to the stage. */
-template <class COURSE, bool NORM, bool HOLDS, int FROM, int N, bool WIDE>
+/* Makes this lane's operands of N blocks, the first of them number FROM: the last blocks of the run go to `held`,
+ * the others to the stage. */
+template <class COURSE, bool NORM, int FROM, int N, bool WIDE>
 static __device__ __forceinline__ void convert_blocks(const machine &m, lane_rows &x,
-                                                      const quarter<WIDE> (*raw)[2], uint4 *held)
+                                                      const piece<WIDE> *raw, uint4 *held)
 {
     constexpr int PARTS = COURSE::PARTS;
     const float4 *g = factors_of<COURSE>(m) + FROM * 8 + (m.lane & 3) * 2 + (m.lane >> 2 & 1);
 #pragma unroll
     for (int i = 0; i < N; i++) {
+        const int b = FROM + i;
         uint4 made[PARTS];
-        make_operands<NORM>(x, FROM + i, NORM ? g[i * 8] : float4(), raw[i], made);
+        make_operands<NORM>(x, b, NORM ? g[i * 8] : float4(), raw[i], made);
 #pragma unroll
         for (int k = 0; k < PARTS; k++)
-            if (HOLDS)
-                held[i * PARTS + k] = made[k];
+            if (b >= COURSE::STAGED)
+                held[(b < COURSE::STAGED ? 0 : b - COURSE::STAGED) * PARTS + k] = made[k];
             else
-                *staged_operand<COURSE>(m, FROM + i, k) = made[k];
+                *staged_operand<COURSE>(m, b, k) = made[k];
     }
 }
 
-/* Blocks FROM and on of this warp's run: the last ones to `held`, the others to the stage. */
-template <int KB, bool LOW, int FROM = 0>
-static __device__ __forceinline__ void gather_blocks(const machine &m, lane_rows &x, bool norm,
-                                                     uint4 *held)
+/* Asks for the blocks of turn T. */
+template <int KB, bool LOW, int T>
+static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<LOW> *to)
+{
+    constexpr int FROM = course<KB, LOW>::from(T), END = course<KB, LOW>::from(T + 1);
+    const u64 policy = keep_policy();
+#pragma unroll
+    for (int i = 0; i < END - FROM; i++)
+        load_piece(x, FROM + i, policy, to[i]);
+}
+
+/* Turn T and those behind it; T and the next are on their way. */
+template <int KB, bool LOW, bool NORM, int T = 0>
+static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows &x, piece<LOW> *now,
+                                                    piece<LOW> *next, uint4 *held)
 {
     typedef course<KB, LOW> C;
-    constexpr bool HOLDS = FROM == C::STAGED;
-    constexpr int REST = HOLDS ? C::HELD : C::STAGED - FROM, BYTES = LOW ? 128 : 64;
-    constexpr int N = REST < C::ASKED ? REST : C::ASKED;
-    const u64 policy = keep_policy();
-    quarter<LOW> raw[N][2];
-#pragma unroll
-    for (int i = 0; i < 2 * N; i++)
-        load_quarter(x.at[i % 2] + (FROM + i / 2) * BYTES, policy, raw[i / 2][i % 2]);
-    poll_blocks<N, LOW>(m, x, FROM, raw);
-    if (LOW && norm)
-        convert_blocks<C, LOW, HOLDS, FROM, N>(m, x, raw, held);
-    else
-        convert_blocks<C, false, HOLDS, FROM, N>(m, x, raw, held);
-    if constexpr (!HOLDS)
-        gather_blocks<KB, LOW, FROM + N>(m, x, norm, held);
+    constexpr int FROM = C::from(T), N = C::from(T + 1) - FROM;
+    await_turn<KB, LOW, T>(m, x, now, next);
+    convert_blocks<C, NORM, FROM, N>(m, x, now, held);
+    ask_turn<KB, LOW, T + 2>(x, now);
+    if constexpr (T + 1 < C::TURNS)
+        gather_turns<KB, LOW, NORM, T + 1>(m, x, next, now, held);
+}
+
+/* All turns. The norm's weights go to the stage while the first are on their way. */
+template <int KB, bool LOW, bool NORM>
+static __device__ __forceinline__ void gather_blocks(const machine &m, lane_rows &x,
+                                                     const factors<course<KB, LOW>> &f, uint4 *held)
+{
+    piece<LOW> first[course<KB, LOW>::TURN], second[course<KB, LOW>::TURN];
+    ask_turn<KB, LOW, 0>(x, first);
+    ask_turn<KB, LOW, 1>(x, second);
+    if (NORM)
+        stage_factors(m, f);
+    gather_turns<KB, LOW, NORM>(m, x, first, second, held);
 }
 
 /* Leaves this warp's sums of squares: added up over its 16 bytes as warp_sum adds those of few rows. */
@@ -328,30 +380,40 @@ static __device__ __forceinline__ void leave_all_squares(const machine &m, const
     }
 }
 
-/* This warp's run of all rows. Rows past the last repeat it. */
+/* Where this lane's bytes of the run begin. Rows past the last repeat it. */
+template <int KB, bool LOW>
+static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const input &in)
+{
+    const int n = m.lane >> 2, odd = n & 1, quarter = (m.lane & 3) * 8;
+    const int column = m.warp * course<KB, LOW>::RUN * BLOCK_COLUMNS + quarter;
+    lane_rows x = {};
+    x.odd = odd != 0;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int row = min(LOW ? n / 2 + 4 * h : n, in.count - 1);
+        x.at[h] =
+            in.x.at + mapped(in, row) * in.x.stride + (LOW ? (column + odd * 4) * 4 : column * 2);
+    }
+    return x;
+}
+
+/* This warp's run of all rows. */
 template <int KB, bool LOW>
 static __device__ __forceinline__ void gather_several(const machine &m, const input &in,
                                                       uint4 *held)
 {
-    typedef course<KB, LOW> C;
-    constexpr int SIZE = LOW ? 4 : 2;
-    const int odd = m.lane >> 2 & 1;
-    const int column = m.warp * C::RUN * BLOCK_COLUMNS + (m.lane & 3) * 8 + odd * 4;
-    factors<C> f;
-    lane_rows x = {};
+    factors<course<KB, LOW>> f;
     ask_factors(m, in, f);
-    x.odd = odd != 0;
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-        x.at[h] = in.x.at + mapped(in, min(m.lane / 8 + 4 * h, in.count - 1)) * in.x.stride +
-                  column * SIZE;
-    wait_row<KB, LOW>(m, in, in.count - 1);
-    stage_factors(m, f);
+    lane_rows x = lane_rows_of<KB, LOW>(m, in);
     const bool norm =
         __any_sync(0xFFFFFFFFu, in.g != nullptr); /* as the compiler knows it: of all */
-    gather_blocks<KB, LOW>(m, x, norm, held);
-    if (LOW && norm)
+    wait_row<KB, LOW>(m, in, in.count - 1);
+    if (LOW && norm) {
+        gather_blocks<KB, LOW, LOW>(m, x, f, held);
         leave_all_squares(m, x, in.count);
+    } else {
+        gather_blocks<KB, LOW, false>(m, x, f, held);
+    }
 }
 
 /* ---- products --------------------------------------------------------------------------------- */
@@ -362,6 +424,7 @@ struct position {
     u32 at;     /* bytes from the ring's start to this lane's part of the warp's next block */
     int each;   /* row groups of a slot */
     int left;   /* that are in the slot at hand */
+    u32 seen;   /* pages below have landed: the watcher's word, as it was */
     int stride; /* floats from one row group to the next */
     int place;  /* floats from a slot's start to where this lane leaves its sum of the first row */
     bool leaves[2]; /* there are rows of its two sums */
@@ -373,6 +436,16 @@ static __device__ __forceinline__ u32 within_ring(u32 at)
     return min(at, at - bytes); /* unsigned: the difference is huge where there is none */
 }
 
+/* Waits until all pages below `end` have landed, most often by what was seen while the blocks before them were
+ * worked on. */
+static __device__ __forceinline__ void await_pages(machine &m, const position &p, u32 end)
+{
+    if (__all_sync(0xFFFFFFFFu, (int)(end - p.seen) <= 0))
+        return;
+    m.known = (int)(m.freed - m.known) > 0 ? m.freed : m.known; /* what is let go of has landed */
+    ring_wait(m, end);
+}
+
 /* Adds blocks FROM and on of the runs, each step of them once it has landed; its pages are let go of as soon as
  * they are in registers. */
 template <int KB, bool LOW, int FROM = 0>
@@ -382,11 +455,12 @@ static __device__ __forceinline__ void add_several(machine &m, position &p, cons
     typedef course<KB, LOW> C;
     constexpr int N = C::RUN - FROM < C::EACH ? C::RUN - FROM : C::EACH;
     constexpr int BLOCKS = N * C::P.warps, END = FROM * C::P.warps + BLOCKS;
-    ring_wait(m, m.base + (p.block + END + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
+    await_pages(m, p, m.base + (p.block + END + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
     uint4 w[N];
 #pragma unroll
     for (int i = 0; i < N; i++)
         w[i] = *(const uint4 *)(ring_memory() + within_ring(p.at + i * C::P.warps * BLOCK_BYTES));
+    p.seen = load_shared_acquire(&own().landed);
     p.at = within_ring(p.at + BLOCKS * BLOCK_BYTES);
     ring_free(m, m.base + (p.block + END) / PAGE_BLOCKS);
 #pragma unroll
@@ -404,9 +478,25 @@ static __device__ __forceinline__ void add_several(machine &m, position &p, cons
         add_several<KB, LOW, FROM + N>(m, p, held, s);
 }
 
-static __device__ __forceinline__ float total_of(const sums &s)
+/* The sums of a lane's rows: q and q + 4 of f32 input, 2 q and 2 q + 1 of 16 bits. */
+template <bool LOW> static __device__ __forceinline__ int row_of_sums(const machine &m, int h)
 {
-    return (s.c[0][0] + s.c[1][0]) + (s.c[0][3] + s.c[1][3]);
+    const int quarter = m.lane & 3;
+    return LOW ? quarter + 4 * h : 2 * quarter + h;
+}
+
+/* The sum of words 0 and 2, which is column `even` of an MMA's in this lane, and that of words 1 and 3. */
+static __device__ __forceinline__ float total_of(const sums &first, int even, const sums &second,
+                                                 int odd)
+{
+    return (first.c[0][even] + first.c[1][even]) + (second.c[0][odd] + second.c[1][odd]);
+}
+
+template <bool LOW> static __device__ __forceinline__ float total_of(const sums *s, int h)
+{
+    if (LOW)
+        return total_of(s[h], 0, s[h], 3) + total_of(s[LOW ? 2 + h : h], 0, s[LOW ? 2 + h : h], 3);
+    return total_of(s[0], h, s[1], 2 + h);
 }
 
 /* Leaves the sums of a row group in the slot at hand, and passes that on when it is full, or they are the
@@ -420,14 +510,14 @@ static __device__ __forceinline__ void leave_several(machine &m, position &p, co
     float total[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        total[h] = LOW ? total_of(s[h]) + total_of(s[LOW ? 2 + h : h]) : total_of(s[h]);
+        total[h] = total_of<LOW>(s, h);
     if (p.left == 0)
         while (use > 0 && !barrier_passed(&own().slot_empty[slot], (use - 1) & 1))
             ; /* the epilogue has a clock in each of its waits */
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (p.leaves[h])
-            to[h * 4 * GROUP_ROWS] = total[h];
+            to[h * (LOW ? 4 : 1) * GROUP_ROWS] = total[h];
     if (++p.left < p.each && !last)
         return;
     __syncwarp();
@@ -437,14 +527,16 @@ static __device__ __forceinline__ void leave_several(machine &m, position &p, co
     p.left = 0;
 }
 
+template <bool LOW>
 static __device__ __forceinline__ position begin_several(const machine &m, int count)
 {
     position p = {};
     p.each = slot_groups(count);
     p.stride = GROUP_ROWS * slot_rows(count);
-    p.place = m.warp * p.each * p.stride + (m.lane & 3) * GROUP_ROWS + (m.lane >> 2);
-    p.leaves[0] = (m.lane & 3) < count;
-    p.leaves[1] = (m.lane & 3) + 4 < count;
+    p.place = m.warp * p.each * p.stride + row_of_sums<LOW>(m, 0) * GROUP_ROWS + (m.lane >> 2);
+    p.leaves[0] = row_of_sums<LOW>(m, 0) < count;
+    p.leaves[1] = row_of_sums<LOW>(m, 1) < count;
+    p.seen = m.freed;
     return p;
 }
 
@@ -453,12 +545,11 @@ template <int KB, bool LOW> static __device__ __noinline__ machine sum_several(m
 {
     typedef course<KB, LOW> C;
     const input &in = own().in[m.which];
-    const int segments = in.segments;
     uint4 held[C::HELD * C::PARTS];
     gather_several<KB, LOW>(m, in, held);
-    position p = begin_several(m, in.count);
+    const int segments = in.segments;
+    position p = begin_several<LOW>(m, in.count);
     input_is_there(m, in);
-    m.known = (int)(m.freed - m.known) > 0 ? m.freed : m.known; /* what is let go of has landed */
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups;
         p.block = segment(m, i).block;
@@ -501,8 +592,8 @@ enum {
 /* Whether a task is one of several rows. */
 static __device__ __forceinline__ bool is_several(const input &in)
 {
-    return MAY_BE_SEVERAL && in.x.flag && in.vector && in.columns % BLOCK_COLUMNS == 0 &&
-           in.count > mma_rows(in.low) && in.count <= SEVERAL_ROWS &&
+    return MAY_BE_SEVERAL && in.x.flag && in.vector && in.columns % BLOCK_COLUMNS == 0 && !in.few &&
+           in.count >= SEVERAL_LEAST && in.count <= SEVERAL_ROWS &&
            (fits<HIDDEN_BLOCKS, true>(in) || fits<WIDE_BLOCKS, true>(in) ||
             fits<WIDE_BLOCKS, false>(in) || fits<FFN_BLOCKS, false>(in));
 }

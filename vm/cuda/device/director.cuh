@@ -1,0 +1,360 @@
+/*
+ * The director: a warp that goes through the queue's tasks ahead of those that do them. It fetches their
+ * records, waits for their counters, makes known to consumers and epilogue what they have to do, does alone what
+ * needs no consumers, and, once a task has ended, signals and resets what the `clear` behind it names.
+ *
+ * Tasks that need consumers are turns, numbered from 0. The director says with `prepared` how many may begin, the
+ * epilogue with `finished` how many have ended. Turn t has task[t % 2] and in[t % 2]: it is prepared when turn
+ * t - 2 has ended, and begins when turn t - 1 has. So what stands between two turns is one look at a word, and
+ * all that is known beforehand is done while the turn before is at work.
+ *
+ * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this epoch writes
+ * there, and into the next epoch the director itself enters: so the turn behind need not wait for it, and all
+ * that is signalled later on comes after.
+ */
+#ifndef MGL_DEVICE_DIRECTOR_CUH
+#define MGL_DEVICE_DIRECTOR_CUH
+
+/* ---- records ---------------------------------------------------------------------------------- */
+
+/* Starts fetching a record; a lane's part lands with fetch_wait. */
+static __device__ __forceinline__ void fetch(const machine &m, uint4 *to, u32 offset, u32 bytes)
+{
+    const u8 *from = (const u8 *)own().launch.records + offset;
+    for (u32 i = m.lane * 16; i < bytes; i += 32 * 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to) + i),
+                     "l"(from + i)
+                     : "memory");
+}
+
+static __device__ __forceinline__ u32 next_record(u32 record)
+{
+    return record + 1 == RECORDS ? 0 : record + 1;
+}
+
+/* This thread's fetches (cp.async) have landed, and so those of the warp. */
+static __device__ __forceinline__ void fetch_wait()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncwarp();
+}
+
+/* The records of the first tasks, as many as there is room for. */
+static __device__ __forceinline__ void fetch_first(machine m, const mgl_device_queue &queue)
+{
+    fetch(m, own().record[0], queue.first, queue.first_bytes);
+    fetch_wait();
+    for (; m.record + 1 < RECORDS; m.record++) {
+        fetch(m, own().record[m.record + 1], task_of(m)->next, task_of(m)->next_bytes);
+        fetch_wait();
+    }
+}
+
+/* The record that is furthest ahead, to where that of the task before the one at hand was. */
+static __device__ __forceinline__ void fetch_ahead(machine m)
+{
+    const u32 before = m.record == 0 ? RECORDS - 1 : m.record - 1;
+    m.record = before == 0 ? RECORDS - 1 : before - 1;
+    fetch(m, own().record[before], task_of(m)->next, task_of(m)->next_bytes);
+}
+
+/* ---- edges ------------------------------------------------------------------------------------ */
+
+/* Waits for the task's counters: one lane each. */
+static __device__ __forceinline__ void wait_counters(const machine &m)
+{
+    const mgl_device_wait *waits =
+        (const mgl_device_wait *)((const u8 *)task_of(m) + task_of(m)->wait_at);
+    for (int i = m.lane; i < task_of(m)->waits; i += 32) {
+        const u32 *at =
+            (const u32 *)own().launch.counters + (size_t)waits[i].counter * MGL_COUNTER_WORDS;
+        u32 wanted = m.epoch * waits[i].per_epoch + waits[i].threshold, seen;
+        u64 since = 0;
+        for (u32 n = 1; (seen = load_acquire(at)) < wanted; n++)
+            if (n % POLLS == 0 && !(since = look_at_clock(since, MGL_REPORT_WAIT, task_of(m)->task,
+                                                          m.epoch, waits[i].counter, wanted, seen)))
+                break;
+    }
+    __syncwarp();
+}
+
+/* All stores of the block so far come before every signal. */
+static __device__ __forceinline__ void signal(const machine &m)
+{
+    const u32 *signals = (const u32 *)((const u8 *)task_of(m) + task_of(m)->signal_at);
+    __syncwarp();
+    if (!is_first_lane() || task_of(m)->signals == 0)
+        return;
+    fence_gpu();
+    for (int i = 0; i < task_of(m)->signals; i++)
+        add_relaxed((u32 *)own().launch.counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
+}
+
+/* Tells the host what sample has chosen: behind the signal, whose fence would else wait for the host's
+ * memory. */
+static __device__ __forceinline__ void tell(const machine &m)
+{
+    if (task_of(m)->op != OP_SAMPLE || !is_first_lane())
+        return;
+    for (int r = 0; r < rows_of(m); r++) {
+        if (own().told[r].token == 0)
+            continue;
+        store_system((int *)own().launch.stream + own().told[r].at, own().told[r].token);
+        store_system((int *)own().launch.host + MGL_HOST_SAMPLED, r + 1);
+    }
+}
+
+/* Rows of a region that the epoch that last used the next one's set wrote. `history`: rows of this epoch and of
+ * those before, a byte each, the newest lowest. */
+static __device__ __forceinline__ int rows_to_clear(const mgl_device_clear &c, u64 history)
+{
+    return (int)(history >> 8 * (c.sets - 1) & 255);
+}
+
+/* Where what a clear resets begins, in the set that the next epoch uses. */
+static __device__ __forceinline__ u8 *place_to_clear(const machine &m, const mgl_device_clear &c)
+{
+    return (u8 *)c.at + set_of(m.epoch + 1, c.sets) * c.set_bytes;
+}
+
+/* One clear, by all lanes. */
+static __device__ __forceinline__ void clear_rows(const machine &m, const mgl_device_clear &c,
+                                                  int rows, u64 policy)
+{
+    const int words = (int)c.bytes / 16;
+    u8 *to = place_to_clear(m, c);
+    for (int e = m.lane; e < (int)c.outer * rows * words; e += 32)
+        store_four_words(to + e / words / rows * c.outer_bytes +
+                             (size_t)(e / words % rows) * c.row_bytes + e % words * 16,
+                         0xFFFFFFFFu, policy);
+}
+
+/* Resets words to "not written" in the set that the next epoch uses: all rows that the epoch that used it last
+ * wrote. One run of bytes each, as in decoding, four at a time. */
+static __device__ __forceinline__ void clear(const machine &m, u64 history)
+{
+    enum { LANES = 8 };
+    const mgl_device_clear *clears =
+        (const mgl_device_clear *)((const u8 *)task_of(m) + task_of(m)->clear_at);
+    const int count = task_of(m)->clears;
+    const u64 policy = keep_policy();
+    bool runs = true;
+    for (int i = m.lane / LANES; i < count; i += 32 / LANES) {
+        const mgl_device_clear &c = clears[i];
+        const bool run = c.outer == 1 && rows_to_clear(c, history) == 1;
+        u8 *to = place_to_clear(m, c);
+        for (int e = m.lane % LANES * 16; run && e < (int)c.bytes; e += LANES * 16)
+            store_four_words(to + e, 0xFFFFFFFFu, policy);
+        runs = runs && run;
+    }
+    if (__all_sync(0xFFFFFFFFu, runs))
+        return;
+    for (int i = 0; i < count; i++) {
+        const int rows = rows_to_clear(clears[i], history);
+        if (clears[i].outer != 1 || rows != 1)
+            clear_rows(m, clears[i], rows, policy);
+    }
+}
+
+/* ---- turns ------------------------------------------------------------------------------------ */
+
+/* What the consumers need to know of the task. One lane. */
+static __device__ __forceinline__ void prepare(const machine &m)
+{
+    switch (task_of(m)->op) {
+    case OP_NORM_LINEAR:
+        return prepare_norm_linear(m);
+    case OP_NORM_SWIGLU:
+        return prepare_norm_swiglu(m);
+    case OP_LINEAR_ADD:
+        return prepare_linear_add(m);
+    case OP_HEAD:
+        return prepare_head(m);
+    case OP_ATTEND:
+        return prepare_attend(m);
+    case OP_ATTEND_TAIL:
+        return prepare_attend_tail(m);
+    case OP_ATTEND_PAST:
+        return prepare_attend_past(m);
+    }
+}
+
+/* Tasks without consumers. What a clear resets stands in its record, as for any task. */
+static __device__ __forceinline__ bool is_alone(int op)
+{
+    return op == OP_ENTER || op == OP_EMBED || op == OP_CLEAR;
+}
+
+/* Where the director stands. */
+struct progress {
+    u32 turns;     /* that may begin */
+    u64 history;   /* rows of this epoch and of those before, a byte each, the newest lowest */
+    bool prepared; /* the task at hand is, as the next turn, */
+    bool begun;    /* or it is one of `turns` */
+};
+
+/* Makes the task known as the next turn. */
+static __device__ __forceinline__ void prepare_turn(machine &m, progress &p)
+{
+    m.which = p.turns & 1;
+    if (is_first_lane()) {
+        prepare(m);
+        own().task[m.which] = {m.record, task_of(m)->op, m.epoch, m.base};
+    }
+    p.prepared = true;
+}
+
+/* Lets it begin, as soon as the turn before has ended. */
+static __device__ __forceinline__ void permit_turn(progress &p)
+{
+    __syncwarp();
+    if (is_first_lane()) {
+        store_shared_release(&own().prepared, p.turns + 1);
+        barrier_arrive(&own().known[p.turns & 1]);
+    }
+    p.turns++;
+    p.begun = true;
+}
+
+/* Prepares the task while the one before is at work, if it is a product, attention or a merge of this epoch, and
+ * what that needs in shared memory is not in use. Without counters it may begin. */
+static __device__ __forceinline__ void prepare_ahead(machine &m, progress &p, int before)
+{
+    const int op = task_of(m)->op;
+    p.prepared = p.begun = false;
+    if (before == OP_ENTER ||
+        !(has_tape(op) || op == OP_MERGE || (is_attention(op) && !is_attention(before))))
+        return;
+    prepare_turn(m, p);
+    if (task_of(m)->waits == 0)
+        permit_turn(p);
+}
+
+/* Waits until so many turns have ended. */
+static __device__ __forceinline__ void wait_finished(u32 turns)
+{
+    while ((int)(turns - load_shared_acquire(&own().finished)) > 0)
+        ; /* the consumers have a clock in each of their waits */
+    __syncwarp();
+}
+
+/* Whether no wait of the block has given up: asked of the whole warp, since a consumer may set `dead` between two
+ * lanes' looks. */
+static __device__ __forceinline__ bool is_alive()
+{
+    return __all_sync(0xFFFFFFFFu, !own().dead);
+}
+
+#if MGL_TRACE
+/* Leaves the event of a task that has ended. */
+static __device__ void leave_event(const machine &m, const mgl_device_event &seen)
+{
+    if (own().launch.trace == 0)
+        return;
+    mgl_device_event *to = (mgl_device_event *)own().launch.trace +
+                           (size_t)(m.epoch % own().launch.trace_epochs) * own().launch.tasks +
+                           task_of(m)->task;
+    *to = seen;
+    to->epoch = m.epoch + 1;
+}
+#endif
+
+/* What needs no consumers; all turns have ended. */
+static __device__ __forceinline__ void do_alone(machine &m)
+{
+#if MGL_TRACE
+    const u32 go = time_ns();
+#endif
+    if (task_of(m)->op == OP_ENTER)
+        op_enter(m);
+    else if (task_of(m)->op == OP_EMBED)
+        op_embed(m);
+#if MGL_TRACE
+    if (is_first_lane()) {
+        mgl_device_event seen = {};
+        seen.begin = own().ended;
+        seen.go = go;
+        seen.end = own().ended = time_ns();
+        own().seen[2] = seen;
+    }
+#endif
+}
+
+/* Begins the task at hand, if it has not; false: a wait has given up. */
+static __device__ __forceinline__ bool begin(machine &m, progress &p)
+{
+    if (p.begun)
+        return true;
+    wait_counters(m);
+    if (!is_alive())
+        return false;
+    if (is_alone(task_of(m)->op)) {
+        do_alone(m);
+        return true;
+    }
+    if (!p.prepared)
+        prepare_turn(m, p);
+    permit_turn(p);
+    return true;
+}
+
+/* Waits for the end of a task, which is that of so many turns, and does what is due then. Clears behind the
+ * signals: those are waited for. False: the block leaves. */
+static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32 turns)
+{
+    const int op = task_of(m)->op;
+    wait_finished(turns);
+    if (!is_alive() || (op == OP_ENTER && !own().control[MGL_CONTROL_GO]))
+        return false;
+#if MGL_TRACE
+    if (is_first_lane())
+        leave_event(m, own().seen[is_alone(op) ? 2 : (turns - 1) & 1]);
+#endif
+    if (op == OP_ENTER)
+        p.history = p.history << 8 | (u64)rows_of(m);
+    if (op == OP_CLEAR)
+        clear(m, p.history);
+    signal(m);
+    tell(m);
+    if (op != OP_CLEAR && task_of(m)->clears > 0)
+        clear(m, p.history);
+    __syncwarp(); /* the record is overwritten soon */
+    return true;
+}
+
+static __device__ __forceinline__ void turn_to_next(machine &m, const mgl_device_queue &queue)
+{
+    if (task_of(m)->next == queue.first) {
+        m.epoch++;
+        m.base += queue.pages;
+    }
+    m.record = next_record(m.record);
+}
+
+/* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. What may begin is
+ * done to its end. */
+static __device__ __forceinline__ void direct(machine &m, const mgl_device_queue queue)
+{
+    progress p = {};
+    fetch_first(m, queue);
+    for (bool on = begin(m, p); on;) {
+        const machine before = m;
+        const u32 turns = p.turns;
+        turn_to_next(m, queue);
+        prepare_ahead(m, p, task_of(before)->op);
+        on = settle(before, p, turns);
+        fetch_wait(); /* of the record that was furthest ahead */
+        fetch_ahead(m);
+        on = on && begin(m, p);
+    }
+    wait_finished(p.turns);
+    fetch_wait();
+    if (is_first_lane()) {
+        own().leave = 1;
+        own().stop = 1;
+        store_shared_release(&own().prepared, p.turns + 1);
+        barrier_arrive(&own().known[p.turns & 1]);
+    }
+}
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Which way a product goes: asked by the kernel, task by task, and by the host, which leaves out of the kernel
+ * what no task of the program needs. Plain C that NVRTC compiles too.
+ */
+#ifndef MGL_VM_CUDA_WAYS_H
+#define MGL_VM_CUDA_WAYS_H
+
+#ifndef MGL_WAYS_FN
+#define MGL_WAYS_FN static inline
+#endif
+
+/* What the short way is compiled for. */
+typedef struct mgl_few_shape {
+    int hidden, wide, ffn; /* k blocks of its inputs */
+    int stage;             /* bytes */
+} mgl_few_shape;
+
+/* Whether a product of 16-bit weights with `rows` rows of kblocks k blocks goes the short way (few.cuh): flagged
+ * input, of which one MMA has all rows, and the stage too. `low`: split into two parts. */
+MGL_WAYS_FN int mgl_goes_few(const mgl_few_shape *shape, int flag, int rows, int low, int kblocks)
+{
+    const int parts = rows * (low ? 2 : 1);
+    return flag && rows > 0 && parts <= 4 && parts * kblocks * 64 <= shape->stage &&
+           (kblocks == shape->hidden || kblocks == shape->wide || kblocks == shape->ffn);
+}
+
+/* Whether a ring and its consumer warps can go it at all: the ring has room for it, and no page is without a
+ * block of a warp that has blocks. */
+#define MGL_RING_GOES_FEW(ring_pages, page_blocks, warps)                                          \
+    ((ring_pages) * (page_blocks) >= 4 * (warps) && (page_blocks) >= (warps))
+
+#endif
