@@ -78,13 +78,30 @@ static int64_t step_times(const mgl_geometry *m, mgl_step step)
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
+/* Whether what the sequences may have of keys and values is so little that one queue a kv head goes through it. */
+static bool is_little(const mgl_geometry *m, const mgl_lower_options *options)
+{
+    int64_t position = 2 * m->head_dim * (int64_t)mgl_dtype_size(options->dtype);
+    return position * options->capacity * options->sequences <= WHOLE_KV_BYTES;
+}
+
+/* Whether attention may have queues of its own: it takes one a kv head, and the config names none. */
+static bool may_stand_apart(const mgl_geometry *m, const mgl_lower_options *options,
+                            const mgl_schedule_config *config)
+{
+    return config->queues[MGL_STEP_ATTEND].first == 0 &&
+           config->queues[MGL_STEP_ATTEND].count == 0 &&
+           (config->splits == 0 ? is_little(m, options) : config->splits == 1);
+}
+
 /* What an epoch takes on n queues, in weights that the memory delivers meanwhile: the largest share of each step,
  * as if all queues that have one had as much. A row group takes a queue some time however few its columns are; and
- * queues that attend beside the rest, while the others wait for them, are late with the next step. */
-static int64_t epoch_cost(const mgl_geometry *m, int n, int all)
+ * where attention could have queues of its own (`apart`), those that do it beside the rest, while the others wait
+ * for them, are late with the next step. */
+static int64_t epoch_cost(const mgl_geometry *m, int n, int all, bool apart)
 {
     enum { LEAST_WEIGHTS = 800000 /* 0.35 us */, LATE_WEIGHTS = 3000000 /* 1.3 us */ };
-    int64_t cost = all - n < m->kv_heads ? (int64_t)m->layers * LATE_WEIGHTS : 0;
+    int64_t cost = apart && all - n < m->kv_heads ? (int64_t)m->layers * LATE_WEIGHTS : 0;
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int64_t groups = mgl_step_groups(m, (mgl_step)i), busy = groups < n ? groups : n;
         int64_t weights = MGL_ROW_GROUP * step_columns(m, (mgl_step)i) * busy;
@@ -95,11 +112,11 @@ static int64_t epoch_cost(const mgl_geometry *m, int n, int all)
 }
 
 /* The cheapest number of queues above three quarters of all; of equals the largest. */
-static int choose_queues(const mgl_geometry *m, int all)
+static int choose_queues(const mgl_geometry *m, int all, bool apart)
 {
     int best = all;
     for (int n = all - 1; n > all * 3 / 4 && n > 0; n--)
-        if (epoch_cost(m, n, all) < epoch_cost(m, best, all))
+        if (epoch_cost(m, n, all, apart) < epoch_cost(m, best, all, apart))
             best = n;
     return best;
 }
@@ -161,13 +178,16 @@ static bool is_gpu(const mgl_target *target)
 }
 
 /* Flags or counters, and the queues that go with them. */
-static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *target, mgl_dtype dtype,
+static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *target,
+                                  const mgl_lower_options *options,
                                   const mgl_schedule_config *config, mgl_choices *out,
                                   mgl_error *err)
 {
     const mgl_geometry *m = &graph->geometry;
+    const mgl_dtype dtype = options->dtype;
     bool automatic = config->exchange == 0, asked = config->exchange == MGL_EXCHANGE_FLAGS;
-    deal_queues(target, config, choose_queues(m, target->queues), out);
+    deal_queues(target, config,
+                choose_queues(m, target->queues, may_stand_apart(m, options, config)), out);
     if (asked || (automatic && is_gpu(target) && dtype != MGL_F32)) {
         mgl_status status = check_flags(m, dtype, out, asked ? err : NULL);
         out->flags = !status;
@@ -180,8 +200,7 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
 
 /* Attention that needs no more queues than the other steps leave gets those: the others wait for it, and are then
  * all as early. */
-static void place_attention(const mgl_geometry *m, const mgl_target *target,
-                            const mgl_schedule_config *config, mgl_choices *out)
+static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
     int used = 0;
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
@@ -189,8 +208,7 @@ static void place_attention(const mgl_geometry *m, const mgl_target *target,
         if (i != MGL_STEP_ATTEND && end > used)
             used = end;
     }
-    if (out->splits > 1 || config->queues[MGL_STEP_ATTEND].first > 0 ||
-        config->queues[MGL_STEP_ATTEND].count > 0 || target->queues - used < m->kv_heads)
+    if (target->queues - used < m->kv_heads)
         return;
     out->queues[MGL_STEP_ATTEND].first = used;
     out->queues[MGL_STEP_ATTEND].count = (int)m->kv_heads;
@@ -202,10 +220,9 @@ static void place_attention(const mgl_geometry *m, const mgl_target *target,
  * values that the sequences may have are few; beyond that, as many as the queues can run at once. */
 static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int queues)
 {
-    int64_t position = 2 * m->head_dim * (int64_t)mgl_dtype_size(options->dtype);
     int splits = queues / m->kv_heads;
     int worth = (options->capacity + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
-    if (position * options->capacity * options->sequences <= WHOLE_KV_BYTES)
+    if (is_little(m, options))
         return 1;
     if (splits > worth)
         splits = worth;
@@ -357,14 +374,15 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     memset(out, 0, sizeof *out);
     mgl_status status = check_config(graph, target, options, config, err);
     if (!status)
-        status = choose_exchange(graph, target, options->dtype, config, out, err);
+        status = choose_exchange(graph, target, options, config, out, err);
     if (status)
         return status;
     out->narrow = config->narrow;
     out->splits = config->splits;
     if (out->splits == 0)
         out->splits = choose_splits(&graph->geometry, options, out->queues[MGL_STEP_ATTEND].count);
-    place_attention(&graph->geometry, target, config, out);
+    if (may_stand_apart(&graph->geometry, options, config))
+        place_attention(&graph->geometry, target, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
                             out->flags);
     out->rows = config->rows;

@@ -2,10 +2,11 @@
  * The CUDA machine in the emulator: the kernel's own sources against the CPU machine, with the checks and
  * tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
  *
- *     test_emulator GROUP [--seed N] [--case N]
+ *     test_emulator GROUP [--seed N] [--case N] [--count N]
  *
- * A group is `shapes` or `replies`. Another seed is another order of everything that has none: of warps, of the
- * copies that land. What fails can be repeated with the seed and the number of the case.
+ * A group is `shapes`, `replies` or `configs`, of which there is no end: --count says how many. Another seed is
+ * another order of everything that has none: of warps, of the copies that land. What fails can be repeated with
+ * the seed and the number of the case.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -372,38 +373,128 @@ START_TEST(replies_are_as_on_a_gpu)
 }
 END_TEST
 
+/* ---- configs ---------------------------------------------------------------------------------- */
+
+enum { SHARED_BYTES = 227 * 1024, FEW_CONFIGS = 4 /* by default */ };
+
+static const mgl_geometry tailed = {456, 1, 6, 2, 72, 1000, 210, 1e-5f};
+static const mgl_geometry wide_ffn = {256, 1, 4, 2, 64, 2080, 150, 1e-5f};
+static const mgl_geometry *const geometries[] = {
+    &even_model, &uneven_model, &even_heads, &idle_warps,  &grouped_heads, &large_group,
+    &long_heads, &tailed,       &wide_ffn,   &small_model, &multi_query,   &narrow_heads};
+
+static uint64_t drawn; /* the state of xorshift64 (Marsaglia 2003) */
+
+static int draw(int end)
+{
+    drawn ^= drawn << 13;
+    drawn ^= drawn >> 7;
+    drawn ^= drawn << 17;
+    return (int)(drawn % (uint64_t)end);
+}
+
+#define DRAW_OF(list) list[draw((int)(sizeof list / sizeof *list))]
+
+/* What is streamed how: any that a block's shared memory has room for. */
+static void draw_stream(device_options *o)
+{
+    static const int pages[] = {2048, 2560, 4096, 8192, 8704, 16384, 32768, 65536};
+    static const int rings[] = {2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 33, 40, 63, 64};
+    static const int warps[] = {1, 2, 3, 4, 5, 7, 8, 8, 12, 15, 16};
+    static const int stages[] = {8192, 32768, 49152, 65536, 98304};
+    static const int bytes[] = {2048, 4096, 32768, 65536, 1048576};
+    o->warps = DRAW_OF(warps);
+    do {
+        o->page_bytes = DRAW_OF(pages);
+        o->ring_pages = DRAW_OF(rings);
+        o->stage_bytes = DRAW_OF(stages);
+    } while (o->page_bytes * o->ring_pages + o->stage_bytes + MGL_SHARED_RESERVED > SHARED_BYTES);
+    o->flight_bytes = DRAW_OF(bytes);
+    o->pending_bytes = DRAW_OF(bytes);
+    o->prefetch_bytes = DRAW_OF(bytes);
+}
+
+static device_options draw_options(void)
+{
+    device_options o = {0};
+    draw_stream(&o);
+    o.dtype = draw(6) == 0 ? MGL_F32 : draw(4) == 0 ? MGL_F16 : MGL_BF16;
+    o.exchange = draw(4) == 0 ? MGL_EXCHANGE_COUNTERS : MGL_EXCHANGE_FLAGS;
+    o.narrow = draw(4);
+    o.queues = 2 + draw(7);
+    o.splits = 1 + draw(4);
+    o.rows = draw(3) == 0 ? 1 : 1 + draw(draw(2) ? 8 : 16);
+    o.arch = draw(8) == 0 ? "compute_80" : NULL;
+    return o;
+}
+
+/* Any shape with any config, decoding and prompts, or ragged sequences. */
+START_TEST(any_config_gives_the_same)
+{
+    drawn = ((uint64_t)_i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    for (int i = 0; i < 10; i++)
+        draw(2); /* what is near in number is not in what follows */
+    const int which = draw((int)(sizeof geometries / sizeof *geometries));
+    const device_options o = draw_options();
+    printf("config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
+           "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, rows %d%s\n",
+           _i, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
+           o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.narrow, o.queues,
+           o.splits, o.rows, o.arch ? ", by cp.async" : "");
+    fflush(stdout);
+    emu_seed(first_seed + (uint64_t)_i);
+    if (o.rows >= 6 && draw(2))
+        check_ragged(geometries[which], &o, 9);
+    else
+        check_logits(geometries[which], &o, _i, 19, 5);
+}
+END_TEST
+
 /* ---- the command line ------------------------------------------------------------------------- */
 
 static int complain(const char *name)
 {
-    fprintf(stderr, "usage: %s shapes|replies [--seed N] [--case N]\n", name);
+    fprintf(stderr, "usage: %s shapes|replies|configs [--seed N] [--case N] [--count N]\n", name);
     return 2;
+}
+
+/* Adds the group's cases, or only one of them; false: there is no such group. */
+static bool add_group(TCase *tests, const char *group, int only, int count)
+{
+    const int shape_count = (int)(sizeof shapes / sizeof *shapes);
+    const int reply_count = (int)(sizeof replies / sizeof *replies);
+    const int first = only >= 0 ? only : 0, end = only + 1;
+    if (!strcmp(group, "shapes"))
+        tcase_add_loop_test(tests, logits_are_the_cpus, first, end > 0 ? end : shape_count);
+    else if (!strcmp(group, "replies"))
+        tcase_add_loop_test(tests, replies_are_as_on_a_gpu, first, end > 0 ? end : reply_count);
+    else if (!strcmp(group, "configs"))
+        tcase_add_loop_test(tests, any_config_gives_the_same, first, first + count);
+    else
+        return false;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    int only = -1;
+    int only = -1, count = -1;
+    if (argc % 2)
+        return complain(argv[0]);
     for (int i = 2; i + 1 < argc; i += 2)
         if (!strcmp(argv[i], "--seed"))
             first_seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--case"))
             only = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--count"))
+            count = atoi(argv[i + 1]);
         else
             return complain(argv[0]);
-    bool is_reply = argc > 1 && !strcmp(argv[1], "replies");
-    if (argc % 2 || (!is_reply && strcmp(argv[1], "shapes") != 0))
+    TCase *tests = tcase_create(argv[1]);
+    if (!add_group(tests, argv[1], only, count > 0 ? count : only >= 0 ? 1 : FEW_CONFIGS))
         return complain(argv[0]);
     if (!emu_install("emulator"))
         return SKIP;
     /* kernels are kept beside the test, not among the user's */
     setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/tests/emulator/kernels", 1);
-    TCase *tests = tcase_create(argv[1]);
-    int count =
-        is_reply ? (int)(sizeof replies / sizeof *replies) : (int)(sizeof shapes / sizeof *shapes);
-    int first = only >= 0 ? only : 0, end = only >= 0 ? only + 1 : count;
-    if (is_reply)
-        tcase_add_loop_test(tests, replies_are_as_on_a_gpu, first, end);
-    else
-        tcase_add_loop_test(tests, logits_are_the_cpus, first, end);
     return fixture_main("emulator", tests);
 }

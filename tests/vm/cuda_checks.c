@@ -356,12 +356,10 @@ void check_deadlock(const char *counter, double most_s)
     mgl_graph_free(graph);
 }
 
-void check_missing_words(double most_s)
+static void check_missing(const device_options *options, double most_s)
 {
-    device_options options = {
-        .dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6, .exchange = MGL_EXCHANGE_FLAGS};
-    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
-    mgl_program *bad = device_program(graph, &options);
+    mgl_graph *graph = random_graph(&small_model, 128, true, options->dtype, 4);
+    mgl_program *bad = device_program(graph, options);
     int32_t prompt[3];
     fill_prompt(prompt, 3, graph->geometry.vocab, 1);
     int task = bad->task_count - 1;
@@ -373,6 +371,17 @@ void check_missing_words(double most_s)
     mgl_vm_close(vm);
     mgl_program_free(bad);
     mgl_graph_free(graph);
+}
+
+/* Of several rows, and of one, whose words are looked for before the task's turn has begun. */
+void check_missing_words(double most_s)
+{
+    device_options options = {
+        .dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6, .exchange = MGL_EXCHANGE_FLAGS};
+    check_missing(&options, most_s);
+    options.dtype = MGL_BF16;
+    options.rows = 1;
+    check_missing(&options, most_s);
 }
 
 void check_lost_page(double most_s)

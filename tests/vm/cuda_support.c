@@ -42,7 +42,10 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
                  {o->page_bytes, &config.page_bytes},
                  {o->ring_pages, &config.ring_pages},
                  {o->warps, &config.warps},
-                 {o->stage_bytes, &config.stage_bytes}};
+                 {o->stage_bytes, &config.stage_bytes},
+                 {o->flight_bytes, &config.flight_bytes},
+                 {o->pending_bytes, &config.pending_bytes},
+                 {o->prefetch_bytes, &config.prefetch_bytes}};
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         if (knobs[i].from)
             *knobs[i].to = knobs[i].from;

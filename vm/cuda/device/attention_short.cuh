@@ -340,8 +340,8 @@ static __device__ __forceinline__ tile_result weigh_batch(const machine &m, cons
     return result_of(state);
 }
 
-/* The result of all batches, `top` being the largest score; of none the neutral element. The values of the first are asked for; those of the
- * next are while a batch is worked on. */
+/* The result of all batches, `top` being the largest score; of none the neutral element. The values of the first
+ * are asked for; those of the next are while a batch is worked on. */
 static __device__ __forceinline__ tile_result add_batches(const machine &m, const short_pass &s,
                                                           float top, const own_words &own_row,
                                                           tile_batch &b)

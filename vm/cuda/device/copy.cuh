@@ -241,6 +241,7 @@ enum {
     MORE_FLIGHT = MGL_FLIGHT + MGL_FLIGHT / 2,
     URGENT_PAGES = MORE_FLIGHT < MGL_RING ? MORE_FLIGHT : MGL_RING - 1
 };
+static_assert(MGL_PENDING > 0, "what the task at hand needs may be behind what is throttled");
 static_assert(MGL_FLIGHT < MGL_RING && MGL_PENDING < MGL_RING, "the watcher needs a page of room");
 
 /* A page (counted over all epochs), its slot, and the parity of a barrier's phase that is its. */

@@ -5,8 +5,8 @@
  *
  * Tasks that need consumers are turns, numbered from 0. The director says with `prepared` how many may begin, the
  * epilogue with `finished` how many have ended. Turn t has task[t % 2] and in[t % 2]: it is prepared when turn
- * t - 2 has ended, and begins when turn t - 1 has. So what stands between two turns is one look at a word, and
- * all that is known beforehand is done while the turn before is at work.
+ * t - 2 has ended, and begins when turn t - 1 has, but for the reading of flagged words. So what stands between
+ * two turns is one look at a word, and all that is known beforehand is done while the turn before is at work.
  *
  * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this epoch writes
  * there, and into the next epoch the director itself enters: so the turn behind need not wait for it, and all

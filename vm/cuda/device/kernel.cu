@@ -2,7 +2,8 @@
  * The kernel: one block a queue, all resident at once (a cooperative launch), from the first token
  * of a reply to its last. Roles of the warps: device/machine.cuh.
  *
- * A task: the director waits for its counters and prepares it; the epilogue opens `go`; consumers and epilogue
+ * A task: the director waits for its counters, prepares it, and makes it known; the epilogue, done with the one
+ * before, opens `go`; consumers and epilogue
  * do it together, or the consumers alone; the director signals, and resets what the `clear` behind it names.
  */
 #include "vm/cuda/device/few.cuh"
@@ -113,8 +114,8 @@ static __device__ __forceinline__ void consume_task(machine &m, int op)
 #endif
 }
 
-/* Task after task, as the director prepares and the epilogue opens them. Which turn it is stands in shared memory: as a value that
- * lives through all tasks it would be kept in local memory, which is ten times as far. */
+/* Task after task, as the director prepares and the epilogue opens them. Which turn it is stands in shared memory:
+ * as a value that lives through all tasks it would be kept in local memory, which is ten times as far. */
 static __device__ __forceinline__ void consume(machine &m)
 {
     for (;;) {
@@ -243,7 +244,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().pending = own().leave = own().dead = own().stop = 0;
         own().landed = own().lost = 0;
         own().early = own().demanded = 0;
-        own().prepared = own().finished = 0;
+        own().prepared = own().finished = own().reported = 0;
+        own().task[0] = own().task[1] = {};
 #if MGL_TRACE
         own().ended = time_ns();
 #endif

@@ -3,8 +3,9 @@
  *
  *   consumers   W warps: inputs, products with the weights, attention, sampling
  *   director    one warp: goes through the queue's tasks; waits for counters, prepares what the others need to
- *               know of a task, signals
- *   epilogue    one warp: lets the consumers start (`go`), adds up what they leave in the slots, writes outputs
+ *               know of a task and lets them begin (`known`), signals
+ *   epilogue    one warp: adds up what the consumers leave in the slots, writes outputs, and says when a task
+ *               has ended (`go` for the next)
  *   loader      one warp: streams the queue's tape into a ring of pages in shared memory
  *   watcher     one warp: sees what has landed there, and says so
  *
@@ -12,14 +13,16 @@
  * partial sums of 8 weight rows at a time in a slot; the epilogue takes them from there. No barrier of
  * the block stands in that path: slots, ring and `go` are mbarriers.
  *
- * Queue order. The epilogue starts a task (`go`) when it is done with the one before, outputs
- * written, so a queue's tasks follow one another, whoever executes them.
+ * Queue order. A task leaves nothing, in memory or in what its block shares, before the one before it has ended
+ * (`go`), outputs written: so a queue's tasks follow one another, whoever executes them. Flagged words alone are
+ * read earlier, as soon as the task is known: they tell for themselves.
  *
  * Memory model. Counters: a task's stores, then the mbarrier by which its warps report to the
  * epilogue, then its word to the director (a release), then the director's gpu fence and add (a release); a
  * waiting director polls with ld.acquire.gpu, then its word to the epilogue, then `go`. So everything before a
- * signal is visible to every thread of a task that waited for it. Flags: words of all ones are not written yet; they are stored and polled with relaxed
- * accesses at gpu scope, each word tells for itself, and nothing else is concluded from it.
+ * signal is visible to every thread of a task that waited for it. Flags: words of all ones are not written yet;
+ * they are stored and polled with relaxed accesses at gpu scope, each word tells for itself, and nothing else is
+ * concluded from it.
  * All loads of data are plain or relaxed ones: never non-coherent ones (no __ldg, no __restrict__ on
  * what a task of this epoch writes), because the acquire does not reach those.
  *
@@ -129,7 +132,7 @@ struct attention {
     int part;          /* number of the operand, where the output is the split's partial; else 0 */
 };
 
-/* What `go` starts. */
+/* A turn, as the director makes it known. */
 struct alignas(16) start {
     u32 record; /* of the task */
     int op;
@@ -150,20 +153,21 @@ struct shared {
     u64 empty[MGL_RING];    /* no consumer warp needs it any more */
     u64 slot_full[SLOTS];   /* every consumer warp has left its partial sums */
     u64 slot_empty[SLOTS];  /* the epilogue has taken them */
-    u64 known[2];           /* the next turn, even or odd, is prepared */
-    u64 go;                 /* and it may start */
+    u64 known[2];           /* the next turn, even or odd, may begin */
+    u64 go;                 /* and the one before it has ended */
     u64 body;               /* every consumer warp is done with a task that has no slots */
     u64 squares_full;       /* every consumer warp has left its `sums` of an early input */
     volatile u32 pending;   /* an edge is waited for: fewer bytes in flight */
     volatile u32 demanded;  /* pages below are the task's at hand, which has its input */
     volatile u32 prepared;  /* turns that may begin: the director's word */
     volatile u32 finished;  /* and that have ended: the epilogue's */
-    volatile int leave;     /* the director's decision, at `go` */
+    volatile int leave;     /* the director's decision, at `known` */
     volatile int dead;      /* a wait gave up: what the task makes is worth nothing */
+    u32 reported;           /* the block's report says why */
     volatile int stop;      /* tells the loader to go */
     volatile int lost;      /* the loader has given up: no page will land any more */
     volatile u32 landed;    /* pages, all below have: the watcher's word */
-    volatile u32 turns[16]; /* (warp) tasks so far */
+    volatile u32 turns[16]; /* (warp) turns so far */
     volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
     start task[2];          /* of even and of odd turns: the one at hand and the next */
     alignas(16) float partial[PARTIALS];
@@ -330,6 +334,17 @@ static __device__ bool is_stopped()
     return load_relaxed((const u32 *)own().launch.stopped) != 0;
 }
 
+/* Whether a wait that gives up says why: the block's first to do so, but not one of a turn that has not begun,
+ * since the one before has a wait of its own. From then on what the task makes is worth nothing. */
+static __device__ __forceinline__ bool is_to_report()
+{
+    const u32 warp = threadIdx.x / 32;
+    own().dead = 1;
+    if (warp < MGL_WARPS && (int)(own().turns[warp] - 1 - own().finished) > 0)
+        return false;
+    return atomicCAS(&own().reported, 0u, 1u) == 0;
+}
+
 /* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look; the
  * result is what to hand in next time, or 0 when the wait has to give up, because it is past its deadline
  * or because another one is; then the queue's report says what it waited for. */
@@ -346,13 +361,14 @@ static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int tas
         if (atomicCAS((u32 *)own().launch.stopped, 0u, 1u) == 0)
             store_system((int *)own().launch.host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
     }
+    if (!is_to_report())
+        return 0;
     store_system(report + MGL_REPORT_TASK, task);
     store_system(report + MGL_REPORT_COUNTER, (int)which);
     store_system(report + MGL_REPORT_WANTED, (int)wanted);
     store_system(report + MGL_REPORT_SEEN, (int)seen);
     store_system(report + MGL_REPORT_EPOCH, (int)epoch);
     store_system(report + MGL_REPORT_KIND, kind);
-    own().dead = 1;
     return 0; /* the host reads when the kernel has ended */
 }
 
