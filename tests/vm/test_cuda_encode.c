@@ -151,6 +151,21 @@ START_TEST(one_row_by_flags_is_plain)
 }
 END_TEST
 
+/* Two columns go out as one word, or as two that stand side by side. */
+START_TEST(flagged_pairs_need_even_segments)
+{
+    mgl_error err;
+    mgl_program *program = decoding_program(MGL_BF16, 1, MGL_EXCHANGE_FLAGS);
+    const mgl_task *task = program->tasks;
+    ok(mgl_cuda_check_program(program, &err), err);
+    while (task->op != MGL_OP_NORM_LINEAR || task->segments.count < 2)
+        task++;
+    program->segments[task->segments.first].row_hi--;
+    refused(program, "odd number of rows");
+    mgl_program_free(program);
+}
+END_TEST
+
 /* Every input counts: that of a product, and attention's. */
 START_TEST(a_plain_program_has_flags_throughout)
 {
@@ -291,6 +306,7 @@ int main(void)
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
     tcase_add_test(tests, segments_that_follow_one_another_are_one);
+    tcase_add_test(tests, flagged_pairs_need_even_segments);
     tcase_add_test(tests, one_row_by_flags_is_plain);
     tcase_add_test(tests, a_plain_program_has_flags_throughout);
     tcase_add_loop_test(tests, records_reset_what_clears_name, 0,

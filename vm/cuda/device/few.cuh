@@ -219,13 +219,6 @@ struct stand {
     const uint2 *x; /* this lane's part of the staged run */
 };
 
-enum { RING_BYTES = MGL_RING * MGL_PAGE };
-
-static __device__ __forceinline__ u32 wrapped(u32 at)
-{
-    return min(at, at - RING_BYTES); /* unsigned: the difference is huge where there is none */
-}
-
 static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
 {
     return m.base + (block + PAGE_BLOCKS - 1) / PAGE_BLOCKS;
@@ -275,10 +268,10 @@ static __device__ __forceinline__ void load_blocks(const stand &st, int blocks, 
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (way<KB>::FULL || FROM + i < blocks)
-                w[u][i] =
-                    *(const uint4 *)(ring_memory() +
-                                     wrapped(st.at + (u * KB + place_of(P, 0, FROM + i) - START) *
-                                                         BLOCK_BYTES));
+                w[u][i] = *(
+                    const uint4 *)(ring_memory() +
+                                   within_ring(st.at + (u * KB + place_of(P, 0, FROM + i) - START) *
+                                                           BLOCK_BYTES));
 }
 
 /* Adds them. */
@@ -314,7 +307,7 @@ static __device__ __forceinline__ void add_parts(machine &m, stand &st, const ui
     uint4 w[1][N] = {};
     load_blocks<KB, 1, FROM, N>(st, blocks, w);
     st.seen = load_shared_acquire(&own().landed);
-    st.at = wrapped(st.at + (END - place_of(W::P, 0, FROM)) * BLOCK_BYTES);
+    st.at = within_ring(st.at + (END - place_of(W::P, 0, FROM)) * BLOCK_BYTES);
     let_go(m, st, m.base + (st.block + END) / PAGE_BLOCKS);
     add_blocks<KB, 1, FROM, N>(st, held, blocks, w, s);
     if constexpr (FROM + N < W::RUN)
@@ -367,7 +360,7 @@ static __device__ __forceinline__ void sum_few(machine &m, stand &st, const uint
             load_blocks<KB, G, 0, W::RUN>(st, W::RUN, w);
             st.seen = load_shared_acquire(&own().landed);
             st.block += G * KB;
-            st.at = wrapped(st.at + G * KB * BLOCK_BYTES);
+            st.at = within_ring(st.at + G * KB * BLOCK_BYTES);
             let_go(m, st, m.base + st.block / PAGE_BLOCKS);
             const bool room = has_room(m);
             sums s[G] = {};

@@ -74,6 +74,13 @@ static __device__ __forceinline__ u32 ring_spot(const machine &m, u32 block)
     return (m.base % MGL_RING * PAGE_BLOCKS + block) % RING_BLOCKS;
 }
 
+/* Bytes from the ring's start, at most one ring too many. */
+static __device__ __forceinline__ u32 within_ring(u32 at)
+{
+    const u32 bytes = MGL_RING * MGL_PAGE;
+    return min(at, at - bytes); /* unsigned: the difference is huge where there is none */
+}
+
 static __device__ __forceinline__ uint4 load_block(u32 spot, int lane)
 {
     return ((const uint4 *)(ring_memory() + spot * BLOCK_BYTES))[lane];

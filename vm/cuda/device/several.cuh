@@ -430,12 +430,6 @@ struct position {
     bool leaves[2]; /* there are rows of its two sums */
 };
 
-static __device__ __forceinline__ u32 within_ring(u32 at)
-{
-    const u32 bytes = MGL_RING * MGL_PAGE;
-    return min(at, at - bytes); /* unsigned: the difference is huge where there is none */
-}
-
 /* Waits until all pages below `end` have landed, most often by what was seen while the blocks before them were
  * worked on. */
 static __device__ __forceinline__ void await_pages(machine &m, const position &p, u32 end)
