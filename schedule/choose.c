@@ -22,7 +22,10 @@ enum {
         256 * 1024,       /* of a kv head: up to here one queue reads faster than many merge */
     SPLIT_POSITIONS = 32, /* fewer earlier positions than this are not worth a split */
     MOST_AUTO_SPLITS = 32,
-    GRANULE_BYTES = 16 /* what a flag region begins and ends on */
+    GRANULE_BYTES = 16, /* what a flag region begins and ends on */
+    SLOT_GROUPS =
+        4, /* row groups that a queue adds up at once, of one row (vm/cuda/device/finish.cuh) */
+    OWN_WEIGHTS = 80000 /* of a layer, which a queue's ring has room for */
 };
 
 int64_t mgl_row_groups(int64_t rows)
@@ -131,6 +134,119 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
         out->queues[i].first = first;
         out->queues[i].count = count ? count : rest < most ? rest : most;
     }
+}
+
+/* ---- queues of their own -------------------------------------------------------------------- */
+
+/* Who does what, where no queue does all: those of the residual stream (o and down), of gate and up, and of q, k and
+ * v. The numbers of slots that each of them fills in a step, and so their number. */
+struct roles {
+    int slots[3];
+    int64_t queues[3];
+};
+
+static const mgl_step first_of_role[] = {MGL_STEP_O, MGL_STEP_GATE_UP, MGL_STEP_QKV};
+
+/* Row groups of a step as queues have them: gate's and up's apart. */
+static int64_t role_groups(const mgl_geometry *m, int role)
+{
+    return mgl_step_groups(m, first_of_role[role]) *
+           (first_of_role[role] == MGL_STEP_GATE_UP ? 2 : 1);
+}
+
+/* Weights of a layer that the queue of a role has which has most. */
+static int64_t role_weights(const mgl_geometry *m, int role, int64_t queues)
+{
+    int64_t each = (role_groups(m, role) + queues - 1) / queues;
+    int64_t columns =
+        first_of_role[role] == MGL_STEP_O ? step_columns(m, MGL_STEP_O) + m->ffn : m->hidden;
+    return each * MGL_ROW_GROUP * columns;
+}
+
+/* The queues that fill so many slots each; false: one of them has more of a layer than its ring has room for. */
+static bool count_roles(const mgl_geometry *m, struct roles *roles)
+{
+    for (int i = 0; i < 3; i++) {
+        int64_t full = SLOT_GROUPS * roles->slots[i];
+        roles->queues[i] = (role_groups(m, i) + full - 1) / full;
+        if (role_weights(m, i, roles->queues[i]) > OWN_WEIGHTS)
+            return false;
+    }
+    return true;
+}
+
+/* Slots that are filled one after the other in a layer: o's and down's, gate's and up's, qkv's. */
+static int slots_of(const struct roles *roles)
+{
+    return 2 * roles->slots[0] + roles->slots[1] + roles->slots[2];
+}
+
+static int64_t queues_of(const struct roles *roles)
+{
+    return roles->queues[0] + roles->queues[1] + roles->queues[2];
+}
+
+/* The roles with the fewest slots that find room in `most` queues; of equals those with the most queues. False:
+ * there are none. */
+static bool choose_roles(const mgl_geometry *m, int64_t most, struct roles *out)
+{
+    enum { MOST_SLOTS = 4 };
+    bool found = false;
+    for (int i = 0; i < MOST_SLOTS * MOST_SLOTS * MOST_SLOTS; i++) {
+        struct roles roles = {
+            {1 + i / MOST_SLOTS / MOST_SLOTS, 1 + i / MOST_SLOTS % MOST_SLOTS, 1 + i % MOST_SLOTS},
+            {0}};
+        if (!count_roles(m, &roles) || queues_of(&roles) > most)
+            continue;
+        if (!found || slots_of(&roles) < slots_of(out) ||
+            (slots_of(&roles) == slots_of(out) && queues_of(&roles) > queues_of(out)))
+            *out = roles;
+        found = true;
+    }
+    return found;
+}
+
+/* The slots of a layer whose steps all have the queues of `choices`. */
+static int shared_slots(const mgl_geometry *m, const mgl_choices *choices)
+{
+    int slots = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t queues = choices->queues[first_of_role[i]].count;
+        int64_t each = (role_groups(m, i) + queues - 1) / queues;
+        slots += (int)((each + SLOT_GROUPS - 1) / SLOT_GROUPS) * (i == 0 ? 2 : 1);
+    }
+    return slots;
+}
+
+/* Whether the config leaves open which queues do the products of a layer. */
+static bool are_open(const mgl_schedule_config *config)
+{
+    for (int i = 0; i < MGL_STEP_COUNT; i++)
+        if (i != MGL_STEP_HEAD && (config->queues[i].first != 0 || config->queues[i].count != 0))
+            return false;
+    return true;
+}
+
+/* Of a small model, whose layers are read faster than their edges are passed, no queue does all, if that takes hardly
+ * more slots: what has one kind of step to do is ready for it when its input comes, and has its instructions at hand.
+ * Attention has queues of its own as well (place_attention). */
+static void give_roles(const mgl_geometry *m, const mgl_target *target,
+                       const mgl_lower_options *options, const mgl_schedule_config *config,
+                       mgl_choices *out)
+{
+    struct roles roles = {{0}, {0}};
+    if (!out->flags || options->sequences > 1 || !are_open(config) ||
+        !may_stand_apart(m, options, config) ||
+        !choose_roles(m, target->queues - m->kv_heads, &roles) ||
+        slots_of(&roles) > shared_slots(m, out) + 1)
+        return;
+    const int ends[] = {(int)roles.queues[0], (int)(roles.queues[0] + roles.queues[1])};
+    out->queues[MGL_STEP_O].first = out->queues[MGL_STEP_DOWN].first = 0;
+    out->queues[MGL_STEP_O].count = out->queues[MGL_STEP_DOWN].count = ends[0];
+    out->queues[MGL_STEP_GATE_UP].first = ends[0];
+    out->queues[MGL_STEP_GATE_UP].count = (int)roles.queues[1];
+    out->queues[MGL_STEP_QKV].first = ends[1];
+    out->queues[MGL_STEP_QKV].count = (int)roles.queues[2];
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -381,6 +497,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->splits = config->splits;
     if (out->splits == 0)
         out->splits = choose_splits(&graph->geometry, options, out->queues[MGL_STEP_ATTEND].count);
+    give_roles(&graph->geometry, target, options, config, out);
     if (may_stand_apart(&graph->geometry, options, config))
         place_attention(&graph->geometry, target, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
