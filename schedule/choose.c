@@ -138,87 +138,80 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
 
 /* ---- queues of their own -------------------------------------------------------------------- */
 
-/* Who does what, where no queue does all: those of the residual stream (o and down), of gate and up, and of q, k and
- * v. The numbers of slots that each of them fills in a step, and so their number. */
+/* Who does what, where no queue does all: some have o and down, which the residual stream stays with, the others gate
+ * and up, and qkv those of them that fill so many slots. */
 struct roles {
-    int slots[3];
-    int64_t queues[3];
+    int64_t residual, ffn, qkv; /* queues */
+    int slots;                  /* that are filled one after the other in a layer */
 };
 
-static const mgl_step first_of_role[] = {MGL_STEP_O, MGL_STEP_GATE_UP, MGL_STEP_QKV};
-
-/* Row groups of a step as queues have them: gate's and up's apart. */
-static int64_t role_groups(const mgl_geometry *m, int role)
+/* Row groups of gate and up. */
+static int64_t ffn_groups(const mgl_geometry *m)
 {
-    return mgl_step_groups(m, first_of_role[role]) *
-           (first_of_role[role] == MGL_STEP_GATE_UP ? 2 : 1);
+    return 2 * mgl_step_groups(m, MGL_STEP_GATE_UP);
 }
 
-/* Weights of a layer that the queue of a role has which has most. */
-static int64_t role_weights(const mgl_geometry *m, int role, int64_t queues)
+/* Queues that have `slots` full slots of so many row groups. */
+static int64_t full_queues(int64_t groups, int slots)
 {
-    int64_t each = (role_groups(m, role) + queues - 1) / queues;
-    int64_t columns =
-        first_of_role[role] == MGL_STEP_O ? step_columns(m, MGL_STEP_O) + m->ffn : m->hidden;
-    return each * MGL_ROW_GROUP * columns;
+    return (groups + SLOT_GROUPS * slots - 1) / (SLOT_GROUPS * slots);
 }
 
-/* The queues that fill so many slots each; false: one of them has more of a layer than its ring has room for. */
-static bool count_roles(const mgl_geometry *m, struct roles *roles)
+/* Slots that the queue of n fills that has most of the row groups. */
+static int slots_of(int64_t groups, int64_t n)
 {
-    for (int i = 0; i < 3; i++) {
-        int64_t full = SLOT_GROUPS * roles->slots[i];
-        roles->queues[i] = (role_groups(m, i) + full - 1) / full;
-        if (role_weights(m, i, roles->queues[i]) > OWN_WEIGHTS)
-            return false;
-    }
-    return true;
+    return (int)full_queues((groups + n - 1) / n, 1);
 }
 
-/* Slots that are filled one after the other in a layer: o's and down's, gate's and up's, qkv's. */
-static int slots_of(const struct roles *roles)
+/* Whether what the queues of each role have of a layer has room in their rings. */
+static bool fit_rings(const mgl_geometry *m, const struct roles *roles)
 {
-    return 2 * roles->slots[0] + roles->slots[1] + roles->slots[2];
+    int64_t residual = mgl_step_groups(m, MGL_STEP_O) * (step_columns(m, MGL_STEP_O) + m->ffn);
+    int64_t ffn = ffn_groups(m) * m->hidden, qkv = mgl_step_groups(m, MGL_STEP_QKV) * m->hidden;
+    return residual * MGL_ROW_GROUP <= OWN_WEIGHTS * roles->residual &&
+           (ffn / roles->ffn + qkv / roles->qkv) * MGL_ROW_GROUP <= OWN_WEIGHTS;
 }
 
-static int64_t queues_of(const struct roles *roles)
+/* The roles with so many full slots each. */
+static struct roles roles_of(const mgl_geometry *m, int residual, int ffn)
 {
-    return roles->queues[0] + roles->queues[1] + roles->queues[2];
+    int64_t qkv = mgl_step_groups(m, MGL_STEP_QKV);
+    struct roles roles = {full_queues(mgl_step_groups(m, MGL_STEP_O), residual),
+                          full_queues(ffn_groups(m), ffn), 0, 2 * residual + ffn};
+    int slots = 1;
+    while (full_queues(qkv, slots) > roles.ffn)
+        slots++;
+    roles.qkv = full_queues(qkv, slots);
+    roles.slots += slots;
+    return roles;
 }
 
-/* The roles with the fewest slots that find room in `most` queues; of equals those with the most queues. False:
+/* The roles with the fewest slots that find room in `most` queues; of equals those with the most queues. No slots:
  * there are none. */
-static bool choose_roles(const mgl_geometry *m, int64_t most, struct roles *out)
+static struct roles choose_roles(const mgl_geometry *m, int64_t most)
 {
     enum { MOST_SLOTS = 4 };
-    bool found = false;
-    for (int i = 0; i < MOST_SLOTS * MOST_SLOTS * MOST_SLOTS; i++) {
-        struct roles roles = {
-            {1 + i / MOST_SLOTS / MOST_SLOTS, 1 + i / MOST_SLOTS % MOST_SLOTS, 1 + i % MOST_SLOTS},
-            {0}};
-        if (!count_roles(m, &roles) || queues_of(&roles) > most)
-            continue;
-        if (!found || slots_of(&roles) < slots_of(out) ||
-            (slots_of(&roles) == slots_of(out) && queues_of(&roles) > queues_of(out)))
-            *out = roles;
-        found = true;
+    struct roles best = {0, 0, 0, 0};
+    for (int i = 0; i < MOST_SLOTS * MOST_SLOTS; i++) {
+        struct roles roles = roles_of(m, 1 + i / MOST_SLOTS, 1 + i % MOST_SLOTS);
+        bool better =
+            best.slots == 0 || roles.slots < best.slots ||
+            (roles.slots == best.slots && roles.residual + roles.ffn > best.residual + best.ffn);
+        if (better && roles.residual + roles.ffn <= most && fit_rings(m, &roles))
+            best = roles;
     }
-    return found;
+    return best;
 }
 
-/* The slots of a layer whose steps all have the queues of `choices`. */
+/* The slots of a layer where every step has the queues of `choices`. */
 static int shared_slots(const mgl_geometry *m, const mgl_choices *choices)
 {
-    int slots = 0;
-    for (int i = 0; i < 3; i++) {
-        int64_t queues = choices->queues[first_of_role[i]].count;
-        int64_t each = (role_groups(m, i) + queues - 1) / queues;
-        slots += (int)((each + SLOT_GROUPS - 1) / SLOT_GROUPS) * (i == 0 ? 2 : 1);
-    }
-    return slots;
+    return slots_of(mgl_step_groups(m, MGL_STEP_QKV), choices->queues[MGL_STEP_QKV].count) +
+           slots_of(mgl_step_groups(m, MGL_STEP_O), choices->queues[MGL_STEP_O].count) * 2 +
+           slots_of(ffn_groups(m), choices->queues[MGL_STEP_GATE_UP].count);
 }
 
-/* Whether the config leaves open which queues do the products of a layer. */
+/* Whether the config leaves open which queues do the steps of a layer. */
 static bool are_open(const mgl_schedule_config *config)
 {
     for (int i = 0; i < MGL_STEP_COUNT; i++)
@@ -227,26 +220,29 @@ static bool are_open(const mgl_schedule_config *config)
     return true;
 }
 
-/* Of a small model, whose layers are read faster than their edges are passed, no queue does all, if that takes hardly
- * more slots: what has one kind of step to do is ready for it when its input comes, and has its instructions at hand.
- * Attention has queues of its own as well (place_attention). */
+static void give(mgl_choices *out, mgl_step step, int64_t first, int64_t count)
+{
+    out->queues[step].first = (int)first;
+    out->queues[step].count = (int)count;
+}
+
+/* Of a small model, whose layers are read faster than their edges are passed, no queue does all, if that takes no
+ * more slots: who has less to do is ready when its input comes, and has its instructions at hand. Attention has queues
+ * of its own as well (place_attention). */
 static void give_roles(const mgl_geometry *m, const mgl_target *target,
                        const mgl_lower_options *options, const mgl_schedule_config *config,
                        mgl_choices *out)
 {
-    struct roles roles = {{0}, {0}};
     if (!out->flags || options->sequences > 1 || !are_open(config) ||
-        !may_stand_apart(m, options, config) ||
-        !choose_roles(m, target->queues - m->kv_heads, &roles) ||
-        slots_of(&roles) > shared_slots(m, out) + 1)
+        !may_stand_apart(m, options, config))
         return;
-    const int ends[] = {(int)roles.queues[0], (int)(roles.queues[0] + roles.queues[1])};
-    out->queues[MGL_STEP_O].first = out->queues[MGL_STEP_DOWN].first = 0;
-    out->queues[MGL_STEP_O].count = out->queues[MGL_STEP_DOWN].count = ends[0];
-    out->queues[MGL_STEP_GATE_UP].first = ends[0];
-    out->queues[MGL_STEP_GATE_UP].count = (int)roles.queues[1];
-    out->queues[MGL_STEP_QKV].first = ends[1];
-    out->queues[MGL_STEP_QKV].count = (int)roles.queues[2];
+    const struct roles roles = choose_roles(m, target->queues - m->kv_heads);
+    if (roles.slots == 0 || roles.slots > shared_slots(m, out))
+        return;
+    give(out, MGL_STEP_O, 0, roles.residual);
+    give(out, MGL_STEP_DOWN, 0, roles.residual);
+    give(out, MGL_STEP_GATE_UP, roles.residual, roles.ffn);
+    give(out, MGL_STEP_QKV, roles.residual, roles.qkv);
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -314,20 +310,27 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
     return MGL_OK;
 }
 
-/* Attention that needs no more queues than the other steps leave gets those: the others wait for it, and are then
- * all as early. */
+/* The first queue behind those of all other steps. */
+static int end_of_others(const mgl_choices *choices)
+{
+    int end = 0;
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        int this_end = choices->queues[i].first + choices->queues[i].count;
+        if (i != MGL_STEP_ATTEND && this_end > end)
+            end = this_end;
+    }
+    return end;
+}
+
+/* Attention that needs no more queues than the other steps leave gets those: the others wait for it, and are then all
+ * as early. Else it gets the last of theirs. */
 static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
-    int used = 0;
-    for (int i = 0; i < MGL_STEP_COUNT; i++) {
-        int end = out->queues[i].first + out->queues[i].count;
-        if (i != MGL_STEP_ATTEND && end > used)
-            used = end;
-    }
-    if (target->queues - used < m->kv_heads)
-        return;
-    out->queues[MGL_STEP_ATTEND].first = used;
-    out->queues[MGL_STEP_ATTEND].count = (int)m->kv_heads;
+    const int used = end_of_others(out), heads = (int)m->kv_heads;
+    if (target->queues - used >= heads)
+        give(out, MGL_STEP_ATTEND, used, heads);
+    else if (used >= heads)
+        give(out, MGL_STEP_ATTEND, used - heads, heads);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */

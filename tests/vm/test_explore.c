@@ -138,8 +138,8 @@ START_TEST(finds_an_unwritten_cache)
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 24);
     mgl_program *program = tiny_program(graph, 3, 1);
     /* layer 1 writes the cache of layer 0 and reads its own */
-    mgl_task *first = task_of(program, 0, MGL_OP_ATTEND, 0);
-    mgl_task *second = task_of(program, 0, MGL_OP_ATTEND, 1);
+    mgl_task *first = task_of(program, 2, MGL_OP_ATTEND, 0);
+    mgl_task *second = task_of(program, 2, MGL_OP_ATTEND, 1);
     for (int i = 1; i <= 2; i++)
         program->regions[second->out.first + i].buffer =
             program->regions[first->out.first + i].buffer;
@@ -363,8 +363,8 @@ START_TEST(finds_a_reader_before_its_writer)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 40);
     mgl_program *program = flag_program(graph, 2, 1);
-    mgl_task *attend = task_of(program, 0, MGL_OP_ATTEND, 0), copy = *attend;
-    mgl_task *o = task_of(program, 0, MGL_OP_LINEAR_ADD, 0);
+    mgl_task *attend = task_of(program, 1, MGL_OP_ATTEND, 0), copy = *attend;
+    mgl_task *o = task_of(program, 1, MGL_OP_LINEAR_ADD, 0);
     *attend = *o;
     *o = copy;
     check_found(program, graph, MGL_FOUND_STUCK, "waits for words of l0.att");
