@@ -4,7 +4,7 @@
  * Queues that divide the rows. All queues draw from one memory, so a step takes as long as the
  * largest share times the queues that have one; 128 of 132 queues that all have the same are faster
  * than 132 of which some have a row group more. With flags one number of queues is chosen for all
- * steps, since the residual stays with its owner.
+ * steps, since the residual stays with its owner; where layers are small, queues have roles instead.
  */
 #include "schedule/choose.h"
 
@@ -24,8 +24,7 @@ enum {
     MOST_AUTO_SPLITS = 32,
     GRANULE_BYTES = 16, /* what a flag region begins and ends on */
     SLOT_GROUPS =
-        4, /* row groups that a queue adds up at once, of one row (vm/cuda/device/finish.cuh) */
-    OWN_WEIGHTS = 80000 /* of a layer, which a queue's ring has room for */
+        4 /* row groups of one row in a slot of sums: slot_groups, vm/cuda/device/linear.cuh */
 };
 
 int64_t mgl_row_groups(int64_t rows)
@@ -138,77 +137,122 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
 
 /* ---- queues of their own -------------------------------------------------------------------- */
 
-/* Who does what, where no queue does all: some have o and down, which the residual stream stays with, the others gate
- * and up, and qkv those of them that fill so many slots. */
+/*
+ * Roles. Where all queues do all steps of a layer, a queue is ready for a step only some time after it
+ * has ended the one before, and if layers are small that is when its input comes. So some have o and
+ * down, which the residual stream stays with, the others gate and up, and some of those qkv; attention
+ * has queues of its own as well. A queue of a role has few steps, but more row groups of each. What that
+ * costs are the slots of sums that the kernel's epilogue goes through one after the other, SLOT_GROUPS
+ * row groups of a tensor each: so a role's queues are as many as fill theirs.
+ */
 struct roles {
     int64_t residual, ffn, qkv; /* queues */
     int slots;                  /* that are filled one after the other in a layer */
 };
 
-/* Row groups of gate and up. */
-static int64_t ffn_groups(const mgl_geometry *m)
+/* Row groups of the tensors of a step, one after the other on the tape; gate's and up's, in turn, are one. */
+static int step_tensors(const mgl_geometry *m, mgl_step step, int64_t groups[3])
 {
-    return 2 * mgl_step_groups(m, MGL_STEP_GATE_UP);
+    int64_t kv = mgl_row_groups((int64_t)m->kv_heads * m->head_dim);
+    groups[0] = mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
+    groups[1] = groups[2] = kv;
+    if (step != MGL_STEP_QKV)
+        return 1;
+    groups[0] -= 2 * kv;
+    return 3;
 }
 
-/* Queues that have `slots` full slots of so many row groups. */
-static int64_t full_queues(int64_t groups, int slots)
+static int64_t step_total(const mgl_geometry *m, mgl_step step)
 {
-    return (groups + SLOT_GROUPS * slots - 1) / (SLOT_GROUPS * slots);
+    return mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
 }
 
-/* Slots that the queue of n fills that has most of the row groups. */
-static int slots_of(int64_t groups, int64_t n)
+/* Queues that have `slots` full slots of a step each. */
+static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
 {
-    return (int)full_queues((groups + n - 1) / n, 1);
+    return (step_total(m, step) + SLOT_GROUPS * slots - 1) / (SLOT_GROUPS * slots);
 }
 
-/* Whether what the queues of each role have of a layer has room in their rings. */
-static bool fit_rings(const mgl_geometry *m, const struct roles *roles)
+/* Slots of a step for the queue that has row groups [from, to). */
+static int share_slots(const mgl_geometry *m, mgl_step step, int64_t from, int64_t to)
 {
-    int64_t residual = mgl_step_groups(m, MGL_STEP_O) * (step_columns(m, MGL_STEP_O) + m->ffn);
-    int64_t ffn = ffn_groups(m) * m->hidden, qkv = mgl_step_groups(m, MGL_STEP_QKV) * m->hidden;
-    return residual * MGL_ROW_GROUP <= OWN_WEIGHTS * roles->residual &&
-           (ffn / roles->ffn + qkv / roles->qkv) * MGL_ROW_GROUP <= OWN_WEIGHTS;
+    int64_t groups[3], begin = 0;
+    int slots = 0;
+    for (int i = 0, count = step_tensors(m, step, groups); i < count; begin += groups[i++]) {
+        int64_t first = from > begin ? from : begin, end = begin + groups[i];
+        int64_t here = (to < end ? to : end) - first;
+        slots += here > 0 ? (int)((here + SLOT_GROUPS - 1) / SLOT_GROUPS) : 0;
+    }
+    return slots;
 }
 
-/* The roles with so many full slots each. */
+/* The same for that of n queues that has most of them (schedule/lower.c deals the row groups so). */
+static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
+{
+    int64_t unit = step == MGL_STEP_GATE_UP ? 2 : 1, groups = mgl_step_groups(m, step);
+    int most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int slots = share_slots(m, step, groups * i / n * unit, groups * (i + 1) / n * unit);
+        most = slots > most ? slots : most;
+    }
+    return most;
+}
+
+/* Slots of a layer, with so many queues for o and down, gate and up, and qkv. */
+static int layer_slots(const mgl_geometry *m, int64_t residual, int64_t ffn, int64_t qkv)
+{
+    return 2 * step_slots(m, MGL_STEP_O, residual) + step_slots(m, MGL_STEP_GATE_UP, ffn) +
+           step_slots(m, MGL_STEP_QKV, qkv);
+}
+
+/* Weights of a step that the queue of n has which has most. */
+static int64_t most_weights(const mgl_geometry *m, mgl_step step, int64_t n)
+{
+    return (mgl_step_groups(m, step) + n - 1) / n * MGL_ROW_GROUP * step_columns(m, step);
+}
+
+/* Whether what a queue has of a layer finds room in its ring, of so many weights: then it has landed when
+ * its input comes. */
+static bool fit_ring(const mgl_geometry *m, const struct roles *roles, int64_t ring)
+{
+    int64_t residual = most_weights(m, MGL_STEP_O, roles->residual) +
+                       most_weights(m, MGL_STEP_DOWN, roles->residual);
+    int64_t ffn =
+        most_weights(m, MGL_STEP_GATE_UP, roles->ffn) + most_weights(m, MGL_STEP_QKV, roles->qkv);
+    return residual <= ring && ffn <= ring;
+}
+
+/* The roles whose queues have so many full slots of o, and of gate and up; qkv has as few as that role has
+ * queues for. */
 static struct roles roles_of(const mgl_geometry *m, int residual, int ffn)
 {
-    int64_t qkv = mgl_step_groups(m, MGL_STEP_QKV);
-    struct roles roles = {full_queues(mgl_step_groups(m, MGL_STEP_O), residual),
-                          full_queues(ffn_groups(m), ffn), 0, 2 * residual + ffn};
+    struct roles roles = {full_queues(m, MGL_STEP_O, residual),
+                          full_queues(m, MGL_STEP_GATE_UP, ffn), 0, 0};
     int slots = 1;
-    while (full_queues(qkv, slots) > roles.ffn)
+    while (full_queues(m, MGL_STEP_QKV, slots) > roles.ffn)
         slots++;
-    roles.qkv = full_queues(qkv, slots);
-    roles.slots += slots;
+    roles.qkv = full_queues(m, MGL_STEP_QKV, slots);
     return roles;
 }
 
-/* The roles with the fewest slots that find room in `most` queues; of equals those with the most queues. No slots:
- * there are none. */
-static struct roles choose_roles(const mgl_geometry *m, int64_t most)
+/* The roles with the fewest slots that find room in `most` queues and in rings of so many weights; of
+ * equals those with the most queues. No slots: there are none. */
+static struct roles choose_roles(const mgl_geometry *m, int64_t most, int64_t ring)
 {
-    enum { MOST_SLOTS = 4 };
+    enum { MOST_SLOTS = 4 }; /* of a step; with more of them a layer is not small */
     struct roles best = {0, 0, 0, 0};
-    for (int i = 0; i < MOST_SLOTS * MOST_SLOTS; i++) {
-        struct roles roles = roles_of(m, 1 + i / MOST_SLOTS, 1 + i % MOST_SLOTS);
-        bool better =
-            best.slots == 0 || roles.slots < best.slots ||
-            (roles.slots == best.slots && roles.residual + roles.ffn > best.residual + best.ffn);
-        if (better && roles.residual + roles.ffn <= most && fit_rings(m, &roles))
-            best = roles;
-    }
+    for (int residual = 1; residual <= MOST_SLOTS; residual++)
+        for (int ffn = 1; ffn <= MOST_SLOTS; ffn++) {
+            struct roles roles = roles_of(m, residual, ffn);
+            int64_t queues = roles.residual + roles.ffn;
+            if (queues > most || !fit_ring(m, &roles, ring))
+                continue;
+            roles.slots = layer_slots(m, roles.residual, roles.ffn, roles.qkv);
+            if (best.slots == 0 || roles.slots < best.slots ||
+                (roles.slots == best.slots && queues > best.residual + best.ffn))
+                best = roles;
+        }
     return best;
-}
-
-/* The slots of a layer where every step has the queues of `choices`. */
-static int shared_slots(const mgl_geometry *m, const mgl_choices *choices)
-{
-    return slots_of(mgl_step_groups(m, MGL_STEP_QKV), choices->queues[MGL_STEP_QKV].count) +
-           slots_of(mgl_step_groups(m, MGL_STEP_O), choices->queues[MGL_STEP_O].count) * 2 +
-           slots_of(ffn_groups(m), choices->queues[MGL_STEP_GATE_UP].count);
 }
 
 /* Whether the config leaves open which queues do the steps of a layer. */
@@ -226,23 +270,51 @@ static void give(mgl_choices *out, mgl_step step, int64_t first, int64_t count)
     out->queues[step].count = (int)count;
 }
 
-/* Of a small model, whose layers are read faster than their edges are passed, no queue does all, if that takes no
- * more slots: who has less to do is ready when its input comes, and has its instructions at hand. Attention has queues
- * of its own as well (place_attention). */
+/* Gives queues roles where that takes no more slots, with flags and for one sequence. */
 static void give_roles(const mgl_geometry *m, const mgl_target *target,
                        const mgl_lower_options *options, const mgl_schedule_config *config,
                        mgl_choices *out)
 {
-    if (!out->flags || options->sequences > 1 || !are_open(config) ||
-        !may_stand_apart(m, options, config))
+    int64_t ring = (int64_t)out->exec.ring_pages * out->exec.page_bytes;
+    if (!out->flags || options->sequences > 1 || !are_open(config))
         return;
-    const struct roles roles = choose_roles(m, target->queues - m->kv_heads);
-    if (roles.slots == 0 || roles.slots > shared_slots(m, out))
+    const struct roles roles = choose_roles(m, target->queues - m->kv_heads,
+                                            ring / (int64_t)mgl_dtype_size(options->dtype));
+    const int shared =
+        layer_slots(m, out->queues[MGL_STEP_O].count, out->queues[MGL_STEP_GATE_UP].count,
+                    out->queues[MGL_STEP_QKV].count);
+    if (roles.slots == 0 || roles.slots > shared)
         return;
     give(out, MGL_STEP_O, 0, roles.residual);
     give(out, MGL_STEP_DOWN, 0, roles.residual);
     give(out, MGL_STEP_GATE_UP, roles.residual, roles.ffn);
     give(out, MGL_STEP_QKV, roles.residual, roles.qkv);
+}
+
+/* The first queue behind those of a layer's products, and behind those of the `head` too. */
+static int end_of_products(const mgl_choices *choices, bool head)
+{
+    int end = 0;
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        int this_end = choices->queues[i].first + choices->queues[i].count;
+        if (i != MGL_STEP_ATTEND && (head || i != MGL_STEP_HEAD) && this_end > end)
+            end = this_end;
+    }
+    return end;
+}
+
+/* Attention that needs no more queues than the others leave gets those: they wait for it, and are then all
+ * as early. Else it gets the last queues: of all, if so many have no product of a layer, or of those that
+ * have. With fewer queues than heads it stays where it is. */
+static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
+{
+    const int heads = (int)m->kv_heads, used = end_of_products(out, true);
+    if (target->queues - used >= heads)
+        give(out, MGL_STEP_ATTEND, used, heads);
+    else if (target->queues - end_of_products(out, false) >= heads)
+        give(out, MGL_STEP_ATTEND, target->queues - heads, heads);
+    else if (used >= heads)
+        give(out, MGL_STEP_ATTEND, used - heads, heads);
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -308,29 +380,6 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
     }
     deal_queues(target, config, target->queues, out);
     return MGL_OK;
-}
-
-/* The first queue behind those of all other steps. */
-static int end_of_others(const mgl_choices *choices)
-{
-    int end = 0;
-    for (int i = 0; i < MGL_STEP_COUNT; i++) {
-        int this_end = choices->queues[i].first + choices->queues[i].count;
-        if (i != MGL_STEP_ATTEND && this_end > end)
-            end = this_end;
-    }
-    return end;
-}
-
-/* Attention that needs no more queues than the other steps leave gets those: the others wait for it, and are then all
- * as early. Else it gets the last of theirs. */
-static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
-{
-    const int used = end_of_others(out), heads = (int)m->kv_heads;
-    if (target->queues - used >= heads)
-        give(out, MGL_STEP_ATTEND, used, heads);
-    else if (used >= heads)
-        give(out, MGL_STEP_ATTEND, used - heads, heads);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
@@ -500,11 +549,12 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->splits = config->splits;
     if (out->splits == 0)
         out->splits = choose_splits(&graph->geometry, options, out->queues[MGL_STEP_ATTEND].count);
-    give_roles(&graph->geometry, target, options, config, out);
-    if (may_stand_apart(&graph->geometry, options, config))
-        place_attention(&graph->geometry, target, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
                             out->flags);
+    if (may_stand_apart(&graph->geometry, options, config)) {
+        give_roles(&graph->geometry, target, options, config, out);
+        place_attention(&graph->geometry, target, out);
+    }
     out->rows = config->rows;
     if (out->rows == 0)
         out->rows = choose_rows(&graph->geometry, options, config->narrow, out);

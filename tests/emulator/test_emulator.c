@@ -380,8 +380,9 @@ enum { SHARED_BYTES = 227 * 1024, FEW_CONFIGS = 4 /* by default */ };
 static const mgl_geometry tailed = {456, 1, 6, 2, 72, 1000, 210, 1e-5f};
 static const mgl_geometry wide_ffn = {256, 1, 4, 2, 64, 2080, 150, 1e-5f};
 static const mgl_geometry *const geometries[] = {
-    &even_model, &uneven_model, &even_heads, &idle_warps,  &grouped_heads, &large_group,
-    &long_heads, &tailed,       &wide_ffn,   &small_model, &multi_query,   &narrow_heads};
+    &even_model,  &uneven_model, &even_heads, &idle_warps, &grouped_heads,
+    &large_group, &long_heads,   &tailed,     &wide_ffn,   &small_model,
+    &multi_query, &narrow_heads, &tiny_model};
 
 static uint64_t drawn; /* the state of xorshift64 (Marsaglia 2003) */
 
@@ -421,8 +422,8 @@ static device_options draw_options(void)
     o.dtype = draw(6) == 0 ? MGL_F32 : draw(4) == 0 ? MGL_F16 : MGL_BF16;
     o.exchange = draw(4) == 0 ? MGL_EXCHANGE_COUNTERS : MGL_EXCHANGE_FLAGS;
     o.narrow = draw(4);
-    o.queues = 2 + draw(7);
-    o.splits = 1 + draw(4);
+    o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* so many may have roles */
+    o.splits = o.queues > 8 ? 1 : 1 + draw(4);
     o.rows = draw(3) == 0 ? 1 : 1 + draw(draw(2) ? 8 : 16);
     o.arch = draw(8) == 0 ? "compute_80" : NULL;
     return o;

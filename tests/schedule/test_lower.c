@@ -678,22 +678,24 @@ START_TEST(few_heads_have_queues_of_their_own)
 END_TEST
 
 /* What a queue's tasks are of: the residual stream, gate and up, qkv, attention. */
+enum { RESIDUAL = 1, FFN = 2, QKV = 4, ATTENTION = 8 };
+
 static unsigned kinds_of(const mgl_program *p, int queue)
 {
     unsigned kinds = 0;
     for (int i = 0; i < p->queues[queue].tasks.count; i++)
         switch (p->tasks[p->queues[queue].tasks.first + i].op) {
         case MGL_OP_LINEAR_ADD:
-            kinds |= 1;
+            kinds |= RESIDUAL;
             break;
         case MGL_OP_NORM_SWIGLU:
-            kinds |= 2;
+            kinds |= FFN;
             break;
         case MGL_OP_NORM_LINEAR:
-            kinds |= 4;
+            kinds |= QKV;
             break;
         case MGL_OP_ATTEND:
-            kinds |= 8;
+            kinds |= ATTENTION;
             break;
         default:
             break;
@@ -714,11 +716,12 @@ START_TEST(small_layers_have_queues_of_each_role)
                  {&latent, 1, 256, 0, {18, 66, 30, 3}},
                  {&latent, 1, 132, 120, {0}},
                  {&latent, 2, 132, 0, {0}},
-                 {&latent, 1, 66, 0, {0}},
+                 {&latent, 1, 66, 0, {18, 2, 30, 3}},
+                 {&latent, 1, 16, 0, {0}},
                  {&billion, 1, 132, 0, {0}}};
     mgl_graph *graph = graph_of(cases[_i].shape);
     mgl_schedule_config config = preset();
-    static const unsigned roles[4] = {1, 2, 2 | 4, 8};
+    static const unsigned roles[4] = {RESIDUAL, FFN, FFN | QKV, ATTENTION};
     int of_each[4] = {0};
     config.exchange = MGL_EXCHANGE_FLAGS;
     config.queues[MGL_STEP_QKV].count = cases[_i].named;
@@ -1089,7 +1092,7 @@ int main(void)
     tcase_add_test(cases, sample_waits_for_queues_without_a_head);
     tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
     tcase_add_loop_test(cases, few_heads_have_queues_of_their_own, 0, 3);
-    tcase_add_loop_test(cases, small_layers_have_queues_of_each_role, 0, 6);
+    tcase_add_loop_test(cases, small_layers_have_queues_of_each_role, 0, 7);
     tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
     tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
     tcase_add_loop_test(cases, with_flags_rows_have_room_in_the_stage, 0,

@@ -1,5 +1,7 @@
 /* What lowering emits is accepted, for every shape of model and number of queues; and losing memory
  * at any point of a check is an error, not a verdict. */
+#include <stdio.h>
+
 #include "support.h"
 
 static const struct {
@@ -56,6 +58,48 @@ START_TEST(lowered_with_flags_is_accepted)
                 ck_assert_int_ge(flagged, 5 * program->geometry.layers + 1);
                 expect_accepted(program, graph, splits);
             }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Whether a queue has gate and up, but nothing of the residual stream. */
+static bool has_roles(const mgl_program *p)
+{
+    for (int q = 0; q < p->queue_count; q++) {
+        bool ffn = false, residual = false;
+        for (int i = 0; i < p->queues[q].tasks.count; i++) {
+            mgl_op op = p->tasks[p->queues[q].tasks.first + i].op;
+            ffn |= op == MGL_OP_NORM_SWIGLU;
+            residual |= op == MGL_OP_LINEAR_ADD;
+        }
+        if (ffn && !residual)
+            return true;
+    }
+    return false;
+}
+
+/* With roles (schedule/choose.c), which take one sequence. */
+START_TEST(roles_are_accepted)
+{
+    mgl_graph *graph = make_graph(&models[_i].geometry, models[_i].tied, MGL_F32);
+    mgl_error err = {0};
+    int found = 0;
+    for (int queues = 1; queues <= 64; queues++) {
+        char name[32];
+        mgl_target target;
+        mgl_schedule_config config;
+        mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 1};
+        mgl_program *program = NULL;
+        snprintf(name, sizeof name, "sm_90a:%d", queues);
+        ck_assert_int_eq(mgl_target_parse(name, &target, &err), MGL_OK);
+        mgl_schedule_config_default(&config);
+        config.exchange = MGL_EXCHANGE_FLAGS;
+        ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &program, &err),
+                         MGL_OK);
+        found += has_roles(program);
+        expect_accepted(program, graph, 1);
+    }
+    ck_assert_int_gt(found, 0);
     mgl_graph_free(graph);
 }
 END_TEST
@@ -180,6 +224,7 @@ int main(void)
     tcase_set_timeout(cases, 100);
     tcase_add_loop_test(cases, lowered_is_accepted, 0, MODELS);
     tcase_add_loop_test(cases, lowered_with_flags_is_accepted, 0, MODELS - 1);
+    tcase_add_loop_test(cases, roles_are_accepted, 0, MODELS - 1);
     tcase_add_test(cases, spread_steps_are_accepted);
     tcase_add_test(cases, meaning_needs_a_graph);
     tcase_add_test(cases, another_model_is_refused);
