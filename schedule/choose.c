@@ -23,8 +23,7 @@ enum {
     SPLIT_POSITIONS = 32, /* fewer earlier positions than this are not worth a split */
     MOST_AUTO_SPLITS = 32,
     GRANULE_BYTES = 16, /* what a flag region begins and ends on */
-    SLOT_GROUPS =
-        4 /* row groups of one row in a slot of sums: slot_groups, vm/cuda/device/linear.cuh */
+    SLOT_GROUPS = 4     /* of one row, in a slot of sums (vm/cuda/device/linear.cuh: slot_groups) */
 };
 
 int64_t mgl_row_groups(int64_t rows)
@@ -150,21 +149,22 @@ struct roles {
     int slots;                  /* that are filled one after the other in a layer */
 };
 
-/* Row groups of the tensors of a step, one after the other on the tape; gate's and up's, in turn, are one. */
+/* Row groups of a step; gate's and up's apart. */
+static int64_t step_total(const mgl_geometry *m, mgl_step step)
+{
+    return mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
+}
+
+/* The same of its tensors, which stand one after the other on the tape; gate and up, in turn, are one. */
 static int step_tensors(const mgl_geometry *m, mgl_step step, int64_t groups[3])
 {
     int64_t kv = mgl_row_groups((int64_t)m->kv_heads * m->head_dim);
-    groups[0] = mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
+    groups[0] = step_total(m, step);
     groups[1] = groups[2] = kv;
     if (step != MGL_STEP_QKV)
         return 1;
     groups[0] -= 2 * kv;
     return 3;
-}
-
-static int64_t step_total(const mgl_geometry *m, mgl_step step)
-{
-    return mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
 }
 
 /* Queues that have `slots` full slots of a step each. */

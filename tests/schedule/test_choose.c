@@ -1,0 +1,340 @@
+/*
+ * What lowering chooses where the config leaves it open, and that it does not where it is named: queues and
+ * their roles, flags or counters, rows, stage and ring.
+ */
+#include "lowering.h"
+
+static const shape three_billion = {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5F}, true};
+static const shape eight_billion = {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5F}, false};
+
+/* A model whose layers are small. */
+static const shape latent = {{576, 30, 9, 3, 64, 1536, 49152, 1e-5F}, true};
+
+/* 128 of 132 queues have equal shares of all matrices of these models. */
+START_TEST(flags_take_queues_that_divide_the_rows)
+{
+    static const shape *const large[] = {&billion, &three_billion, &eight_billion};
+    mgl_graph *graph = graph_of(large[_i]);
+    mgl_schedule_config config = preset();
+    for (config.exchange = 1; config.exchange <= 2; config.exchange++) {
+        mgl_program *p = lowered(graph, 132, &config, 4096);
+        int busy = 0;
+        for (int q = 0; q < p->queue_count; q++)
+            busy += p->queues[q].tape_bytes > 0;
+        ck_assert_int_eq(busy, config.exchange == MGL_EXCHANGE_FLAGS ? 128 : 132);
+        mgl_program_free(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Who attends: the first queue, how many that have a tape as well, and how many that do nothing else. */
+struct attending {
+    int first, beside, alone;
+};
+
+static struct attending who_attends(const mgl_program *p)
+{
+    struct attending found = {-1, 0, 0};
+    for (int q = 0; q < p->queue_count; q++) {
+        bool attends = false;
+        for (int i = 0; i < p->queues[q].tasks.count; i++)
+            attends |= p->tasks[p->queues[q].tasks.first + i].op == MGL_OP_ATTEND;
+        if (attends && found.first < 0)
+            found.first = q;
+        found.beside += attends && p->queues[q].tape_bytes > 0;
+        found.alone += attends && p->queues[q].tape_bytes == 0;
+    }
+    return found;
+}
+
+/* Attention gets queues of its own where that is worth more than their share of the rows, the last ones where the
+ * head has those of its own, or else the last of those that have all. */
+START_TEST(few_heads_have_queues_of_their_own)
+{
+    static const struct {
+        const shape *shape;
+        int attend,
+            head; /* by config: the first queue of attention, and how many queues the head has */
+        struct attending wanted;
+    } cases[] = {{&latent, 0, 0, {121, 0, 3}},
+                 {&latent, 0, 131, {129, 2, 1}},
+                 {&latent, 7, 0, {7, 3, 0}},
+                 {&billion, 0, 0, {120, 8, 0}}};
+    mgl_graph *graph = graph_of(cases[_i].shape);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.queues[MGL_STEP_ATTEND].first = cases[_i].attend;
+    config.queues[MGL_STEP_HEAD].count = cases[_i].head;
+    mgl_program *p = lowered(graph, 132, &config, 64);
+    const struct attending found = who_attends(p);
+    ck_assert_mem_eq(&found, &cases[_i].wanted, sizeof found);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* What a queue's tasks are of: the residual stream, gate and up, qkv, attention. */
+enum { RESIDUAL = 1, FFN = 2, QKV = 4, ATTENTION = 8 };
+
+static unsigned kinds_of(const mgl_program *p, int queue)
+{
+    unsigned kinds = 0;
+    for (int i = 0; i < p->queues[queue].tasks.count; i++)
+        switch (p->tasks[p->queues[queue].tasks.first + i].op) {
+        case MGL_OP_LINEAR_ADD:
+            kinds |= RESIDUAL;
+            break;
+        case MGL_OP_NORM_SWIGLU:
+            kinds |= FFN;
+            break;
+        case MGL_OP_NORM_LINEAR:
+            kinds |= QKV;
+            break;
+        case MGL_OP_ATTEND:
+            kinds |= ATTENTION;
+            break;
+        default:
+            break;
+        }
+    return kinds;
+}
+
+/* Where layers are small, no queue does all: some have the residual stream, the others gate and up, and some of those
+ * qkv. Of a batch, with many keys and values, a small ring, few queues, or where the config names queues, all do all. */
+START_TEST(small_layers_have_queues_of_each_role)
+{
+    static const unsigned roles[4] = {RESIDUAL, FFN, FFN | QKV, ATTENTION};
+    static const struct {
+        const shape *shape;
+        int sequences, capacity, queues;
+        int qkv, ring;  /* by config: queues of qkv, pages of the ring */
+        int of_each[4]; /* queues of each role */
+    } cases[] = {{&latent, 1, 64, 132, 0, 0, {18, 66, 30, 3}},
+                 {&latent, 1, 64, 256, 0, 0, {18, 66, 30, 3}},
+                 {&latent, 1, 64, 66, 0, 0, {18, 2, 30, 3}},
+                 {&latent, 1, 64, 132, 120, 0, {0}},
+                 {&latent, 1, 64, 132, 0, 8, {0}}, /* 131,072 bytes; o and down have 135,168 */
+                 {&latent, 1, 4096, 132, 0, 0, {0}},
+                 {&latent, 2, 64, 132, 0, 0, {0}},
+                 {&latent, 1, 64, 16, 0, 0, {0}},
+                 {&billion, 1, 64, 132, 0, 0, {0}}};
+    mgl_graph *graph = graph_of(cases[_i].shape);
+    mgl_schedule_config config = preset();
+    int of_each[4] = {0};
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.queues[MGL_STEP_QKV].count = cases[_i].qkv;
+    config.ring_pages = cases[_i].ring;
+    mgl_program *p =
+        lowered_for(cases[_i].sequences, graph, cases[_i].queues, &config, cases[_i].capacity);
+    for (int q = 0; q < p->queue_count; q++)
+        for (int role = 0; role < 4; role++)
+            of_each[role] += kinds_of(p, q) == roles[role];
+    if (cases[_i].of_each[0] > 0)
+        ck_assert_mem_eq(of_each, cases[_i].of_each, sizeof of_each);
+    else
+        ck_assert_int_eq(of_each[0], 0);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+static mgl_dtype dtype_of(const mgl_program *p, const char *buffer)
+{
+    for (int i = 0; i < p->buffer_count; i++)
+        if (!strcmp(p->buffers[i].name, buffer))
+            return p->buffers[i].dtype;
+    ck_abort_msg("there is no buffer %s", buffer);
+}
+
+/* Each level of `narrow` exchanges one thing more in 16 bits; q, k and v stay f32. */
+START_TEST(narrow_says_what_is_exchanged_in_16_bits)
+{
+    static const char *const from_level[][2] = {{"l0.h", NULL}, {"l0.att", NULL}, {"l0.x", "l0.y"}};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.narrow = _i;
+    mgl_program *p = lowered(graph, 4, &config, 32);
+    for (int level = 1; level <= 3; level++)
+        for (int k = 0; k < 2 && from_level[level - 1][k]; k++)
+            ck_assert_int_eq(dtype_of(p, from_level[level - 1][k]),
+                             config.narrow >= level ? MGL_BF16 : MGL_F32);
+    ck_assert_int_eq(dtype_of(p, "x"), config.narrow >= 3 ? MGL_BF16 : MGL_F32);
+    ck_assert_int_eq(dtype_of(p, "l0.qkv"), MGL_F32);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(with_flags_the_ring_takes_what_is_there)
+{
+    /* bytes of a page, pages with counters and with flags of (227 - 24 - 16) KB */
+    static const int wanted[][3] = {{16384, 8, 11}, {8192, 8, 23}, {2048, 8, 64}};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    for (int i = 0; i < 3; i++)
+        for (config.exchange = 1; config.exchange <= 2; config.exchange++) {
+            config.page_bytes = wanted[i][0];
+            mgl_program *p = lowered(graph, 4, &config, 32);
+            ck_assert_int_eq(p->exec.ring_pages, wanted[i][config.exchange]);
+            mgl_program_free(p);
+        }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* exchange, sequences; rows, bytes of the stage: the ffn's values of a row of the 1B model take 16 KB, but
+ * 4 to 8 rows have 18 of 32 parts of them in registers. */
+static const struct {
+    int exchange, sequences, rows, stage_bytes;
+} rooms[] = {
+    {MGL_EXCHANGE_FLAGS, 1, 1, 16384},       {MGL_EXCHANGE_FLAGS, 3, 3, 3 * 16384},
+    {MGL_EXCHANGE_FLAGS, 5, 8, 14 * 4096},   {MGL_EXCHANGE_FLAGS, 8, 8, 14 * 4096},
+    {MGL_EXCHANGE_FLAGS, 16, 16, 8 * 16384}, {MGL_EXCHANGE_COUNTERS, 1, 16, 49152},
+};
+
+START_TEST(with_flags_rows_have_room_in_the_stage)
+{
+    mgl_graph *graph = graph_of(&billion);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("sm_90a:132");
+    mgl_lower_options options = {MGL_BF16, 1024, rooms[_i].sequences};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.exchange = rooms[_i].exchange;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    ck_assert_int_eq(p->limits.rows, rooms[_i].rows);
+    ck_assert_int_eq(p->exec.stage_bytes, rooms[_i].stage_bytes);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* What is exchanged, by default: target, dtype, hidden, first queue of o. */
+static const struct {
+    const char *target;
+    mgl_dtype dtype;
+    int hidden, first;
+    bool flags;
+} automatic[] = {
+    {"sm_90a:4", MGL_BF16, 64, 0, true},  {"sm_80:4", MGL_F16, 64, 0, true},
+    {"sm_90a:4", MGL_F32, 64, 0, false},  {"cpu:4", MGL_BF16, 64, 0, false},
+    {"sm_90a:4", MGL_BF16, 68, 0, false}, {"sm_90a:4", MGL_BF16, 64, 1, false},
+    {"sm_120a:1", MGL_BF16, 64, 0, true},
+};
+
+START_TEST(flags_where_they_can_be)
+{
+    shape s = even;
+    s.geometry.hidden = automatic[_i].hidden;
+    mgl_graph *graph = graph_of(&s);
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.queues[MGL_STEP_O].first = automatic[_i].first;
+    mgl_target target = target_of(automatic[_i].target);
+    mgl_lower_options options = {automatic[_i].dtype, 32, 1};
+    mgl_program *p = NULL;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
+    ck_assert_int_eq(has_flags(p), automatic[_i].flags);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A shape in bf16, the first queue of `o`, and what the message says. */
+static const struct {
+    mgl_geometry geometry;
+    int first;
+    const char *says;
+} no_flags[] = {
+    {{68, 1, 4, 2, 16, 96, 41, 1e-5F}, 0, "flags need hidden to be a multiple of 8 in bf16, and "},
+    {{64, 1, 4, 2, 16, 92, 41, 1e-5F}, 0, "ffn to be a multiple of 8 in bf16, and it is 92"},
+    {{64, 1, 1, 1, 12, 96, 41, 1e-5F}, 0, "heads / kv_heads * head_dim to be a multiple of 8 in"},
+    {{64, 1, 4, 1, 6, 96, 41, 1e-5F}, 0, "flags need head_dim to be a multiple of 4"},
+    {{64, 1, 4, 2, 16, 96, 41, 1e-5F}, 1, "need the same queues, not [1, 4) and [0, 4)"},
+};
+
+START_TEST(flags_that_can_not_be_are_refused)
+{
+    shape s = {no_flags[_i].geometry, true};
+    mgl_graph *graph = graph_of(&s);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("sm_90a:4");
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 32, .sequences = 1};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.queues[MGL_STEP_O].first = no_flags[_i].first;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, &err),
+                     MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "exchange");
+    ck_assert_msg(strstr(err.message, no_flags[_i].says) != NULL, "%s", err.message);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(what_the_settings_choose)
+{
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    config.rows = 5;
+    config.page_bytes = 4096;
+    config.ring_pages = 9;
+    config.warps = 3;
+    config.stage_bytes = 8192;
+    mgl_program *p = lowered(graph, 3, &config, 32);
+    ck_assert_int_eq(p->limits.rows, 5);
+    ck_assert_int_eq(p->limits.sequences, 2);
+    ck_assert_int_eq(p->limits.capacity, 32);
+    ck_assert_int_eq(p->exec.page_bytes, 4096);
+    ck_assert_int_eq(p->exec.ring_pages, 9);
+    ck_assert_int_eq(p->exec.warps, 3);
+    ck_assert_int_eq(p->exec.stage_bytes, 8192);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* What the config leaves open fits into the shared memory of every architecture. */
+START_TEST(the_default_ring_fits_every_target)
+{
+    static const char *const names[] = {"cpu:1",      "sm_80:108",   "sm_86:84",   "sm_89:128",
+                                        "sm_90a:132", "sm_100a:148", "sm_120a:170"};
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of(names[_i]);
+    mgl_lower_options options = {.dtype = MGL_F32, .capacity = 32, .sequences = 1};
+    mgl_program *p = NULL;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
+    int64_t bytes = (int64_t)p->exec.page_bytes * p->exec.ring_pages + p->exec.stage_bytes;
+    ck_assert_int_ge(p->exec.ring_pages, 2);
+    ck_assert_int_gt(p->exec.stage_bytes, 0);
+    if (target.shared_bytes)
+        ck_assert_int_le(bytes + MGL_SHARED_RESERVED, target.shared_bytes);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("schedule choose");
+    TCase *cases = tcase_create("choose");
+    tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
+    tcase_add_loop_test(cases, few_heads_have_queues_of_their_own, 0, 4);
+    tcase_add_loop_test(cases, small_layers_have_queues_of_each_role, 0, 9);
+    tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
+    tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
+    tcase_add_loop_test(cases, with_flags_rows_have_room_in_the_stage, 0,
+                        (int)(sizeof rooms / sizeof *rooms));
+    tcase_add_loop_test(cases, flags_where_they_can_be, 0,
+                        (int)(sizeof automatic / sizeof *automatic));
+    tcase_add_loop_test(cases, flags_that_can_not_be_are_refused, 0,
+                        (int)(sizeof no_flags / sizeof *no_flags));
+    tcase_add_test(cases, what_the_settings_choose);
+    tcase_add_loop_test(cases, the_default_ring_fits_every_target, 0, 7);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}
