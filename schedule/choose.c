@@ -142,7 +142,7 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
  * down, which the residual stream stays with, the others gate and up, and some of those qkv; attention
  * has queues of its own as well. A queue of a role has few steps, but more row groups of each. What that
  * costs are the slots of sums that the kernel's epilogue goes through one after the other, SLOT_GROUPS
- * row groups of a tensor each: so a role's queues are as many as fill theirs.
+ * row groups each: so a role's queues are as many as fill theirs.
  */
 struct roles {
     int64_t residual, ffn, qkv; /* queues */
@@ -155,47 +155,18 @@ static int64_t step_total(const mgl_geometry *m, mgl_step step)
     return mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
 }
 
-/* The same of its tensors, which stand one after the other on the tape; gate and up, in turn, are one. */
-static int step_tensors(const mgl_geometry *m, mgl_step step, int64_t groups[3])
-{
-    int64_t kv = mgl_row_groups((int64_t)m->kv_heads * m->head_dim);
-    groups[0] = step_total(m, step);
-    groups[1] = groups[2] = kv;
-    if (step != MGL_STEP_QKV)
-        return 1;
-    groups[0] -= 2 * kv;
-    return 3;
-}
-
 /* Queues that have `slots` full slots of a step each. */
 static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
 {
     return (step_total(m, step) + SLOT_GROUPS * slots - 1) / (SLOT_GROUPS * slots);
 }
 
-/* Slots of a step for the queue that has row groups [from, to). */
-static int share_slots(const mgl_geometry *m, mgl_step step, int64_t from, int64_t to)
-{
-    int64_t groups[3], begin = 0;
-    int slots = 0;
-    for (int i = 0, count = step_tensors(m, step, groups); i < count; begin += groups[i++]) {
-        int64_t first = from > begin ? from : begin, end = begin + groups[i];
-        int64_t here = (to < end ? to : end) - first;
-        slots += here > 0 ? (int)((here + SLOT_GROUPS - 1) / SLOT_GROUPS) : 0;
-    }
-    return slots;
-}
-
-/* The same for that of n queues that has most of them (schedule/lower.c deals the row groups so). */
+/* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow one another on its
+ * tape share them (vm/cuda/encode.c). */
 static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
 {
-    int64_t unit = step == MGL_STEP_GATE_UP ? 2 : 1, groups = mgl_step_groups(m, step);
-    int most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int slots = share_slots(m, step, groups * i / n * unit, groups * (i + 1) / n * unit);
-        most = slots > most ? slots : most;
-    }
-    return most;
+    int64_t dealt = mgl_step_groups(m, step), each = step_total(m, step) / dealt;
+    return (int)(((dealt + n - 1) / n * each + SLOT_GROUPS - 1) / SLOT_GROUPS);
 }
 
 /* Slots of a layer, with so many queues for o and down, gate and up, and qkv. */

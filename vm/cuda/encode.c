@@ -89,9 +89,8 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
         if (s->layout != mgl_op_get(task->op)->layout)
             return "a segment has not the op's layout";
         if (out->flag && i + 1 < task->segments.count && mgl_segment_rows(s) % 2)
-            return "a segment before the last has an odd number of rows, which flagged pairs of "
-                   "columns "
-                   "do not allow";
+            return "a segment before the last has an odd number of rows; flagged columns go in "
+                   "pairs";
         rows += mgl_segment_rows(s);
     }
     return rows == width(out, 1) ? NULL : "the segments' rows are not the output's columns";
