@@ -565,20 +565,41 @@ static void emit_attend(struct lowering *w, int queue, int layer)
             emit_attend_task(w, layer, i / splits, i % splits);
 }
 
+/* Heads that one task merges, no more than a kv head has, though they may be of two: as many as its warps merge at
+ * once, MERGE_DIMS dimensions each, so that no warp is left with a second one while o waits. Where that would cut a
+ * granule of flags, as many as a kv head has. */
+static int merged_heads(const struct lowering *w)
+{
+    enum { MERGE_DIMS = 32, GRANULE_BYTES = 16 };
+    const mgl_geometry *m = &w->program->geometry;
+    int granule = GRANULE_BYTES / (int)mgl_dtype_size(narrowed(w, NARROW_ATTENTION));
+    int heads = w->choices.exec.warps / ((m->head_dim + MERGE_DIMS - 1) / MERGE_DIMS);
+    int group = m->heads / m->kv_heads;
+    heads = heads < 1 ? 1 : heads < group ? heads : group;
+    return w->choices.flags && heads * m->head_dim % granule ? group : heads;
+}
+
+/* Merges of a layer; 0: attention is whole. */
+static int merges(const struct lowering *w)
+{
+    int heads = merged_heads(w);
+    return w->choices.splits > 1 ? (w->program->geometry.heads + heads - 1) / heads : 0;
+}
+
 static void emit_merge(struct lowering *w, int queue, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
-    int group = m->heads / m->kv_heads;
-    int64_t width = (int64_t)group * m->head_dim;
     const struct layer *l = &w->layers[layer];
-    for (int head = 0; w->choices.splits > 1 && head < m->kv_heads; head++) {
-        if (!has_task(w, queue, head, m->kv_heads))
+    for (int i = 0, count = merges(w); i < count; i++) {
+        int64_t first = (int64_t)i * merged_heads(w);
+        int64_t end = min64(first + merged_heads(w), m->heads);
+        if (!has_task(w, queue, i, count))
             continue;
         mgl_region part = whole(w, l->act.part);
-        part.ranges[2] = fixed((int64_t)head * group, (int64_t)(head + 1) * group);
+        part.ranges[2] = fixed(first, end);
         task(w, MGL_OP_MERGE);
         in(w, part);
-        out(w, columns(w, l->act.att, head * width, (head + 1) * width));
+        out(w, columns(w, l->act.att, first * m->head_dim, end * m->head_dim));
         wait_for(w, l->attend_done, (int64_t)m->kv_heads * w->choices.splits);
         signal_to(w, l->merge_done);
     }
@@ -610,7 +631,8 @@ static void emit_linear_add(struct lowering *w, int queue, int layer, mgl_step s
     if (down)
         wait_for(w, l->gate_up_done, tasks_of(w, MGL_STEP_GATE_UP));
     else
-        wait_for(w, w->choices.splits > 1 ? l->merge_done : l->attend_done, m->kv_heads);
+        wait_for(w, w->choices.splits > 1 ? l->merge_done : l->attend_done,
+                 w->choices.splits > 1 ? merges(w) : m->kv_heads);
     signal_to(w, down ? l->down_done : l->o_done);
 }
 
@@ -669,8 +691,8 @@ static bool is_idle(const struct lowering *w, int queue)
     for (int64_t i = 0; i < attends; i++)
         if (has_task(w, queue, i, attends))
             return false;
-    for (int64_t i = 0; splits > 1 && i < kv_heads; i++)
-        if (has_task(w, queue, i, kv_heads))
+    for (int i = 0, count = merges(w); i < count; i++)
+        if (has_task(w, queue, i, count))
             return false;
     return true;
 }

@@ -192,6 +192,16 @@ static int count_of(const mgl_program *p, mgl_op op)
     return n;
 }
 
+/* Merges of a layer: of as many heads as the warps merge at once, 32 dimensions each, and of no more than a
+ * kv head has. */
+static int merges_of(const mgl_program *p)
+{
+    const mgl_geometry *m = &p->geometry;
+    int heads = p->exec.warps / ((m->head_dim + 31) / 32), group = m->heads / m->kv_heads;
+    heads = heads < 1 ? 1 : heads < group ? heads : group;
+    return (m->heads + heads - 1) / heads;
+}
+
 /* Each queue opens with enter; sample stands once, as the last task of queue 0; attention has one
  * task a (layer, kv head, split). */
 static void check_tasks(const mgl_program *p, int splits)
@@ -206,7 +216,7 @@ static void check_tasks(const mgl_program *p, int splits)
     ck_assert_int_eq(count_of(p, MGL_OP_ATTEND), splits == 1 ? heads : 0);
     ck_assert_int_eq(count_of(p, MGL_OP_ATTEND_TAIL), splits > 1 ? heads : 0);
     ck_assert_int_eq(count_of(p, MGL_OP_ATTEND_PAST), heads * (splits - 1));
-    ck_assert_int_eq(count_of(p, MGL_OP_MERGE), splits > 1 ? heads : 0);
+    ck_assert_int_eq(count_of(p, MGL_OP_MERGE), splits > 1 ? p->geometry.layers * merges_of(p) : 0);
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -415,6 +425,77 @@ START_TEST(attention_is_dealt_evenly)
     }
     mgl_program_free(p);
     mgl_graph_free(graph);
+}
+END_TEST
+
+/* Merges of a layer, the heads of the largest, and how many of them are of two kv heads. */
+struct merging {
+    int merges, heads, crossing;
+};
+
+/* Adds a merge: its partials and its outputs are those of the same heads. */
+static void add_merge(const mgl_program *p, const mgl_task *task, unsigned char *seen,
+                      struct merging *found)
+{
+    const mgl_range *heads = &p->regions[task->in.first].ranges[2];
+    const mgl_range *columns = &p->regions[task->out.first].ranges[1];
+    int group = p->geometry.heads / p->geometry.kv_heads;
+    int lo = (int)heads->lo, hi = (int)heads->hi;
+    NEED(lo >= 0 && lo < hi && hi <= p->geometry.heads);
+    NEED(columns->lo == heads->lo * p->geometry.head_dim);
+    NEED(columns->hi == heads->hi * p->geometry.head_dim);
+    for (int h = lo; h < hi; h++)
+        seen[h]++;
+    found->merges++;
+    found->heads = hi - lo > found->heads ? hi - lo : found->heads;
+    found->crossing += lo / group != (hi - 1) / group;
+}
+
+/* Of a program of one layer that is split: every head is merged once. */
+static struct merging merging_of(const mgl_program *p)
+{
+    unsigned char seen[64] = {0};
+    struct merging found = {0};
+    NEED(p->geometry.layers == 1 && p->geometry.heads <= 64);
+    for (int i = 0; i < p->task_count; i++)
+        if (p->tasks[i].op == MGL_OP_MERGE)
+            add_merge(p, &p->tasks[i], seen, &found);
+    for (int h = 0; h < p->geometry.heads; h++)
+        NEED(found.merges == 0 || seen[h] == 1);
+    return found;
+}
+
+/* Heads as models of eight, three and one billion weights have them. 12 warps merge three heads, which 32 is no
+ * multiple of. 8 warps merge one of 132 dimensions, which in bf16 (narrow 2) would end within a
+ * granule: all of a kv head are merged. */
+START_TEST(merges_have_as_many_heads_as_warps_merge_at_once)
+{
+    static const struct {
+        mgl_geometry geometry;
+        int warps, splits, narrow;
+        struct merging wanted;
+    } cases[] = {{{4096, 1, 32, 8, 128, 64, 41, 1e-5F}, 8, 4, 1, {16, 2, 0}},
+                 {{4096, 1, 32, 8, 128, 64, 41, 1e-5F}, 8, 1, 1, {0, 0, 0}},
+                 {{4096, 1, 32, 8, 128, 64, 41, 1e-5F}, 4, 4, 1, {32, 1, 0}},
+                 {{4096, 1, 32, 8, 128, 64, 41, 1e-5F}, 12, 4, 1, {11, 3, 5}},
+                 {{3072, 1, 24, 8, 128, 64, 41, 1e-5F}, 8, 4, 1, {12, 2, 4}},
+                 {{2048, 1, 32, 8, 64, 64, 41, 1e-5F}, 8, 4, 1, {8, 4, 0}},
+                 {{264, 1, 4, 2, 132, 64, 41, 1e-5F}, 8, 4, 2, {2, 2, 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const shape s = {cases[i].geometry, true};
+        mgl_graph *graph = graph_of(&s);
+        mgl_schedule_config config = preset();
+        config.exchange = MGL_EXCHANGE_FLAGS;
+        config.narrow = cases[i].narrow;
+        config.warps = cases[i].warps;
+        config.splits = cases[i].splits;
+        mgl_program *p = lowered(graph, 132, &config, 4096);
+        const struct merging found = merging_of(p);
+        ck_assert_mem_eq(&found, &cases[i].wanted, sizeof found);
+        check_flags(p);
+        mgl_program_free(p);
+        mgl_graph_free(graph);
+    }
 }
 END_TEST
 
@@ -728,6 +809,7 @@ int main(void)
     tcase_add_loop_test(cases, text_round_trips, 0, 7);
     tcase_add_loop_test(cases, splits_are_dealt_out, 0, 4);
     tcase_add_test(cases, attention_is_dealt_evenly);
+    tcase_add_test(cases, merges_have_as_many_heads_as_warps_merge_at_once);
     tcase_add_test(cases, automatic_splits_stay_in_range);
     tcase_add_test(cases, few_positions_are_not_split);
     tcase_add_test(cases, the_config_names_the_queues);
