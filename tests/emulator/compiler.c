@@ -46,6 +46,7 @@ static const char *const flags[] = {"-x",
                                     "-O1",
                                     "-g1",
                                     "-w",
+                                    "-fpermissive", /* traced: a member called as its type */
                                     "-fmax-errors=3",
                                     "-fPIC",
                                     "-shared",

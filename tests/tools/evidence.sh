@@ -9,7 +9,7 @@
 #
 #   MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
 #   CONFIG  a ScheduleConfig for all of them
-#   SAMPLES of each bench row (21)
+#   SAMPLES of each bench row and of trace-overhead (21)
 #   COUNTS  of the soak of the 1B model (--launches 1000 --tokens 16 --long 100000 --delays 20)
 #   CACHE   of kernels ($MODELS/kernels): a part that is timed should find its kernel there, see `kernels`
 #
@@ -35,6 +35,9 @@ slices             200
 sanitize           370
 soak-1b            330
 soak-smollm2       150
+gate-1b            120
+trace-overhead      90
+prefill             90
 load               180"
 if [ $# -lt 3 ]; then
     printf '%s\n%s\n' "$others" "$rows"
@@ -90,7 +93,8 @@ warm() {
         for context in 1024 4096 16384 65536; do echo "llama-1b:1:$context"; done
         for batch in 2 4 16; do echo "llama-1b:$batch:0"; done
     } | timeout "$(limit_of kernels)" xargs -n 1 -P "$(nproc)" "$tools/warm_kernels" $config &&
-        "$tools/warm_kernels" $config --arch compute_80 llama-1b:1:0
+        "$tools/warm_kernels" $config --arch compute_80 llama-1b:1:0 &&
+        "$tools/warm_kernels" $config --trace llama-1b:1:0
 }
 
 load() {
@@ -121,6 +125,15 @@ run_part() {
             record soak-smollm2 "$soak" "$models/smollm2" $config --launches 200 --tokens 16 \
                 --long 20000 --delays 20
         ;;
+    gate-1b)
+        write_1b && record gate-1b "$tools/compare_vms" "$models/1b" --dtype bf16 --gate 5e-3 \
+            --tokens 32 --launches 3 $config
+        ;;
+    trace-overhead)
+        write_1b && record trace-overhead "$tools/trace_overhead" "$models/1b" --dtype bf16 \
+            --limit 1.03 --samples "${SAMPLES:-21}" $config
+        ;;
+    prefill) record prefill "$tools/bench_prefill" llama-1b $config ;;
     load) load ;;
     bench-1b-cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
     *) bench_row "$1" $(echo "$rows" | awk -v part="$1" '$1 == part { print $3, $4, $5 }') ;;

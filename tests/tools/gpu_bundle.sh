@@ -13,6 +13,7 @@ for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_ru
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run \
     "$build"/tests/model/test_shapes \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
+    "$build"/tests/tools/bench_prefill "$build"/tests/tools/trace_overhead \
     "$build"/tests/tools/warm_kernels \
     "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue

@@ -19,3 +19,17 @@ expect 124 null timeout 1 sh -c 'printf "{\"rows\":[\n {\"a\":{}}"; exec sleep 9
 [ "$("$tools/evidence.sh" | grep -c '^bench-')" -eq 11 ]
 if "$tools/evidence.sh" abc "$tools" "$scratch" no-such-part 2>"$scratch/errors"; then exit 1; fi
 grep -q 'there is no part no-such-part' "$scratch/errors"
+mkdir -p "$scratch/bin" "$scratch/models/1b"
+touch "$scratch/models/1b/done"
+for tool in megalith soak compare_vms trace_overhead bench_prefill; do
+    printf '#!/bin/sh\necho "{\\"tool\\":\\"%s\\"}"\n' $tool >"$scratch/bin/$tool"
+    chmod +x "$scratch/bin/$tool"
+done
+part() { # part NAME TOOL: it is recorded, under a limit
+    MODELS=$scratch/models "$tools/evidence.sh" abc "$scratch/bin" "$scratch/results" "$1" 2>"$scratch/errors"
+    grep -q "\"command\":\"timeout [0-9]* $2 " "$scratch/results/h200-$1.json"
+    grep -qxF " \"result\":{\"tool\":\"$2\"}}" "$scratch/results/h200-$1.json"
+}
+part gate-1b compare_vms
+part trace-overhead trace_overhead
+part prefill bench_prefill

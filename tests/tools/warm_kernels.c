@@ -2,7 +2,8 @@
  * Compiles the kernels that `megalith bench` will want into the cache of kernels, so that what is measured on
  * a GPU does not wait for the compiler: here without a device, or there by all processors at once.
  *
- *     warm_kernels [--arch sm_90a] [--queues 132] [--tokens 32] [--config F] SHAPE:BATCH:CONTEXT[:HIDDEN]...
+ *     warm_kernels [--arch sm_90a] [--queues 132] [--tokens 32] [--config F] [--trace]
+ *                  SHAPE:BATCH:CONTEXT[:HIDDEN]...
  *     printf '%s\n' llama-1b:1:0 llama-1b:1:8192 | xargs -n 1 -P 16 warm_kernels
  */
 #include <stdio.h>
@@ -16,6 +17,7 @@
 struct options {
     const char *arch, *config; /* config NULL: the default */
     int queues, tokens;
+    unsigned extras; /* MGL_CUDA_... */
 };
 
 /* A row of the benchmark. */
@@ -76,7 +78,7 @@ static mgl_status warm(const struct options *o, const char *text, mgl_error *err
         return mgl_fail(err, MGL_USAGE, text, "is no SHAPE:BATCH:CONTEXT");
     mgl_status status = lower(o, &row, &program, err);
     if (!status)
-        status = mgl_cuda_compile(program, o->arch, 0, &image, err);
+        status = mgl_cuda_compile(program, o->arch, o->extras, &image, err);
     if (!status)
         fprintf(stderr, "warm_kernels: %s for %s: %.1f s%s%s\n", text, o->arch, image.compile_s,
                 image.cached ? ", was there" : "", image.cache_note);
@@ -99,6 +101,8 @@ int main(int argc, char **argv)
             i++;
         else if (!strcmp(argv[i], "--tokens") && (o.tokens = atoi(value)) > 0)
             i++;
+        else if (!strcmp(argv[i], "--trace"))
+            o.extras = MGL_CUDA_TRACE;
         else if (warm(&o, argv[i], &err))
             return fail(&err);
     }
