@@ -216,7 +216,7 @@ static mgl_status make_layer(mgl_baseline *b, int layer, mgl_error *err)
     for (int value = 0; value < 2 && !status; value++)
         status =
             mgl_bench_fill_cache(b->device, value ? l->values : l->keys, b->of->graph, layer, value,
-                                 b->of->sequences, b->of->capacity, b->of->context, err);
+                                 false, b->of->sequences, b->of->capacity, b->of->context, err);
     return status;
 }
 

@@ -92,10 +92,10 @@ mgl_status mgl_bench_fill_rows(const mgl_bench_device *device, mgl_address to,
                                const mgl_synthetic_rule *rule, long long count, bool wide,
                                mgl_error *err);
 /* Fills the first `positions` of a layer's cached keys or values (sequences, kv_heads, capacity,
- * head_dim). */
+ * head_dim); `swizzled`: as mgl_vm_places has it. */
 mgl_status mgl_bench_fill_cache(const mgl_bench_device *device, mgl_address to,
-                                const mgl_graph *graph, int layer, bool value, int sequences,
-                                int capacity, int positions, mgl_error *err);
+                                const mgl_graph *graph, int layer, bool value, bool swizzled,
+                                int sequences, int capacity, int positions, mgl_error *err);
 
 /* Uploads a rope table of `positions` rows: the machine's own, from vm/pack.c. */
 mgl_status mgl_bench_make_rope(const mgl_bench_device *device, const mgl_program *program,

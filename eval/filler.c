@@ -89,7 +89,7 @@ static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, in
 
 /* A layer's cached keys or values. Lowering calls them k<layer> and v<layer>. */
 static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, int buffer,
-                             mgl_address to, mgl_error *err)
+                             const mgl_vm_places *places, mgl_error *err)
 {
     const mgl_buffer *b = &program->buffers[buffer];
     const mgl_geometry *m = &program->geometry;
@@ -101,9 +101,9 @@ static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, in
         return mgl_fail(err, MGL_BAD_INPUT, b->name,
                         "only a bf16 cache (sequences, kv_heads, capacity, head_dim) of a layer is "
                         "made on the device");
-    return mgl_bench_fill_cache(f->device, to, f->graph, (int)layer, b->name[0] == 'v',
-                                program->limits.sequences, program->limits.capacity, f->positions,
-                                err);
+    return mgl_bench_fill_cache(f->device, places->buffers[buffer], f->graph, (int)layer,
+                                b->name[0] == 'v', places->swizzled, program->limits.sequences,
+                                program->limits.capacity, f->positions, err);
 }
 
 mgl_status mgl_filler_run(void *user, const mgl_program *program, const mgl_vm_places *places,
@@ -121,7 +121,7 @@ mgl_status mgl_filler_run(void *user, const mgl_program *program, const mgl_vm_p
         if (space == MGL_SPACE_CONST)
             status = fill_const(f, program, i, places->buffers[i], err);
         else if (space == MGL_SPACE_KV)
-            status = fill_cache(f, program, i, places->buffers[i], err);
+            status = fill_cache(f, program, i, places, err);
     }
     return status ? status : mgl_bench_wait(f->device, err);
 }

@@ -19,7 +19,9 @@ enum {
     MOST_STAGE_BYTES = 131072,
     LEAST_RING_PAGES = 4, /* beside a large stage */
     WHOLE_KV_BYTES =
-        256 * 1024,       /* of a kv head: up to here one queue reads faster than many merge */
+        256 * 1024, /* of a kv head: up to here one queue reads faster than many merge */
+    SPLIT_PENDING_BYTES =
+        49152, /* on their way while an edge is waited for: keys and values are among them */
     SPLIT_POSITIONS = 32, /* fewer earlier positions than this are not worth a split */
     MOST_AUTO_SPLITS = 32,
     GRANULE_BYTES = 16, /* what a flag region begins and ends on */
@@ -262,30 +264,27 @@ static void give_roles(const mgl_geometry *m, const mgl_target *target,
     give(out, MGL_STEP_QKV, roles.residual, roles.qkv);
 }
 
-/* The first queue behind those of a layer's products, and behind those of the `head` too. */
-static int end_of_products(const mgl_choices *choices, bool head)
+/* The first queue behind those of all products. */
+static int end_of_products(const mgl_choices *choices)
 {
     int end = 0;
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int this_end = choices->queues[i].first + choices->queues[i].count;
-        if (i != MGL_STEP_ATTEND && (head || i != MGL_STEP_HEAD) && this_end > end)
+        if (i != MGL_STEP_ATTEND && this_end > end)
             end = this_end;
     }
     return end;
 }
 
-/* Attention that needs no more queues than the others leave gets those: they wait for it, and are then all
- * as early. Else it gets the last queues: of all, if so many have no product of a layer, or of those that
- * have. With fewer queues than heads it stays where it is. */
+/* Attention that needs no more queues than the others leave gets the first of those: they wait for it, and are then
+ * all as early. Else it gets the last queues, of which some may be left as well. With fewer queues than heads it stays where it is. */
 static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
-    const int heads = (int)m->kv_heads, used = end_of_products(out, true);
+    const int heads = (int)m->kv_heads, used = end_of_products(out);
     if (target->queues - used >= heads)
         give(out, MGL_STEP_ATTEND, used, heads);
-    else if (target->queues - end_of_products(out, false) >= heads)
+    else if (target->queues >= heads)
         give(out, MGL_STEP_ATTEND, target->queues - heads, heads);
-    else if (used >= heads)
-        give(out, MGL_STEP_ATTEND, used - heads, heads);
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -450,7 +449,8 @@ static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_
 
 /* The stream's shape: what the config leaves open is fitted to the target's shared memory. */
 static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
-                            const mgl_schedule_config *config, int sequences, bool flags)
+                            const mgl_schedule_config *config, int sequences, int splits,
+                            bool flags)
 {
     mgl_exec exec = {config->page_bytes,    config->ring_pages,   config->warps,
                      config->stage_bytes,   config->flight_bytes, config->pending_bytes,
@@ -473,6 +473,8 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
         if (exec.ring_pages < 2)
             exec.ring_pages = 2;
     }
+    if (exec.pending_bytes == 0)
+        exec.pending_bytes = flags && splits > 1 ? SPLIT_PENDING_BYTES : MGL_PENDING_BYTES;
     return exec;
 }
 
@@ -521,7 +523,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     if (out->splits == 0)
         out->splits = choose_splits(&graph->geometry, options, out->queues[MGL_STEP_ATTEND].count);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
-                            out->flags);
+                            out->splits, out->flags);
     if (may_stand_apart(&graph->geometry, options, config)) {
         give_roles(&graph->geometry, target, options, config, out);
         place_attention(&graph->geometry, target, out);

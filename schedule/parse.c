@@ -156,13 +156,13 @@ static bool read_model(parser *p)
            mgl_scan_float(p->scan, "a number for `eps`", &g->eps) && mgl_scan_line_end(p->scan);
 }
 
-/* The second half of exec, which may be left out: then as in a default ScheduleConfig. */
+/* The second half of exec, which may be left out: then as in a default ScheduleConfig, without splits. */
 static bool read_stream(parser *p, mgl_exec *exec)
 {
     mgl_schedule_config preset;
     mgl_schedule_config_default(&preset);
     exec->flight_bytes = preset.flight_bytes;
-    exec->pending_bytes = preset.pending_bytes;
+    exec->pending_bytes = MGL_PENDING_BYTES;
     exec->prefetch_bytes = preset.prefetch_bytes;
     return mgl_scan_at_line_end(p->scan) || (read_field(p, "flight", &exec->flight_bytes) &&
                                              read_field(p, "pending", &exec->pending_bytes) &&

@@ -164,6 +164,8 @@ typedef struct mgl_limits {
     int capacity;  /* positions of a sequence */
 } mgl_limits;
 
+enum { MGL_PENDING_BYTES = 32768 }; /* of a program's text that leaves it out */
+
 /* How the CUDA VM streams; no meaning on the CPU. */
 typedef struct mgl_exec {
     int page_bytes; /* of the ring; a multiple of MGL_BLOCK_BYTES */

@@ -26,6 +26,8 @@ typedef struct mgl_block_fill_cache {
     mgl_synthetic_rule rule;
     int sequences, kv_heads, capacity;
     int positions; /* the first so many of each are filled */
+    int value;     /* 1: values; 0: keys */
+    int swizzled;  /* 1: chunks stand as mgl_past_chunk has them */
 } mgl_block_fill_cache;
 
 /* ---- the stream ------------------------------------------------------------------------------- */

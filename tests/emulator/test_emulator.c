@@ -25,6 +25,7 @@ static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
 static const mgl_geometry idle_warps = {576, 1, 9, 3, 64, 1536, 120, 1e-5f};
 static const mgl_geometry grouped_heads = {128, 1, 6, 2, 64, 128, 75, 1e-5f};
 static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
+static const mgl_geometry paged_heads = {384, 2, 4, 2, 96, 512, 300, 1e-5f};
 static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
@@ -274,6 +275,35 @@ static void waves_of_splits(void)
                  3, 60, 10);
 }
 
+/* Keys and values through the ring, on several pages of it each: more than it has. */
+static void past_in_the_ring(void)
+{
+    check_logits(&even_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 2,
+                                   .warps = 2,
+                                   .rows = 1,
+                                   .page_bytes = 8192,
+                                   .ring_pages = 3},
+                 4, 84, 6);
+}
+
+/* Two attentions of a queue between the same two products, in two layers, and a queue without products. */
+static void past_of_two_heads_in_the_ring(void)
+{
+    check_logits(&paged_heads,
+                 &(device_options){.dtype = MGL_F16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 2,
+                                   .warps = 1,
+                                   .rows = 1,
+                                   .page_bytes = 6144},
+                 5, 84, 6);
+}
+
 /* As many rows as a product takes by the way of several, and fewer: the same bits. */
 static void batch_of_several_rows(void)
 {
@@ -364,7 +394,9 @@ static void (*const replies[])(void) = {first_tokens,
                                         waves,
                                         waves_of_long_heads,
                                         waves_of_splits,
-                                        batch_of_waves};
+                                        batch_of_waves,
+                                        past_in_the_ring,
+                                        past_of_two_heads_in_the_ring};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

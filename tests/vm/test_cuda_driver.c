@@ -910,7 +910,7 @@ START_TEST(records_are_the_tasks)
     for (int i = 0; i < program->buffer_count; i++)
         buffers[i] = (uint64_t)(i + 1) << 32;
     ok(mgl_cuda_check_program(program, &err), err);
-    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes}, &tables, &err), err);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_device_queue *queue = &tables.queues[q];
         unsigned at = queue->first, bytes = queue->first_bytes;

@@ -68,7 +68,7 @@ START_TEST(the_last_segment_ends_behind_the_padding)
     mgl_queue *queue = &program->queues[0];
     queue->tape_bytes += 3 * (int64_t)program->exec.page_bytes;
     queue->tape_pad += 3 * (int64_t)program->exec.page_bytes;
-    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes}, &tables, &err), err);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
     const unsigned char *at = tables.records + tables.queues[0].first;
     unsigned before = 0, end = 0;
     for (unsigned i = 0; i < tables.queues[0].tasks; i++) {
@@ -102,7 +102,7 @@ START_TEST(segments_that_follow_one_another_are_one)
     mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 1});
     uint64_t *buffers = mgl_alloc_zero((size_t)program->buffer_count, sizeof *buffers);
     const mgl_task *task = &program->tasks[program->queues[0].tasks.first];
-    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes}, &tables, &err), err);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
     const unsigned char *at = tables.records + tables.queues[0].first;
     for (; task->op != MGL_OP_NORM_LINEAR; task++)
         at = tables.records + ((const mgl_record *)(const void *)at)->next;
@@ -252,7 +252,7 @@ START_TEST(records_reset_what_clears_name)
     for (int i = 0; i < program->buffer_count; i++)
         buffers[i] = (uint64_t)(i + 1) << BASE_SHIFT;
     ok(mgl_cuda_check_program(program, &err), err);
-    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes}, &tables, &err), err);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
     char **wanted = make_maps(program), **reset = make_maps(program);
     for (int t = 0; t < program->task_count; t++)
         for (int i = 0; program->tasks[t].op == MGL_OP_CLEAR && i < program->tasks[t].out.count;

@@ -87,6 +87,7 @@ static void options_of(const mgl_program *program, const char *arch, unsigned ex
     define(o, "STAGE", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", MGL_SHARED_RESERVED);
     define(o, "PLAIN", mgl_cuda_is_plain(program));
+    define(o, "PAST", mgl_cuda_streams_past(program, arch));
     define(o, "TRACE", (extras & MGL_CUDA_TRACE) != 0);
     define(o, "DELAYS", (extras & MGL_CUDA_DELAYS) != 0);
 }

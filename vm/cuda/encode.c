@@ -216,8 +216,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
             return "it resets a region that is not one run of bytes a row, or is too large";
     if (info->layout != MGL_LAYOUT_NONE)
         return check_linear(program, task);
-    if (task->op == MGL_OP_ATTEND || task->op == MGL_OP_ATTEND_TAIL ||
-        task->op == MGL_OP_ATTEND_PAST)
+    if (mgl_cuda_is_attention(task->op))
         return check_attention(program, task);
     return NULL;
 }
@@ -296,25 +295,50 @@ static void add_operand(struct encoder *e, const mgl_region *region)
         b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED ? (int)region->ranges[1].lo : 0;
 }
 
-/* The page at which the queue's tape goes on behind the segment: the end, behind the last one. */
-static uint32_t end_page(const mgl_program *program, const mgl_queue *queue, int segment)
+/* The last task of the queue that has a tape, or its first. */
+static const mgl_task *last_product(const mgl_program *program, const mgl_queue *queue)
 {
     const mgl_task *last = &program->tasks[queue->tasks.first];
-    const mgl_segment *s = &program->segments[segment];
-    int64_t page = program->exec.page_bytes;
     for (int i = 0; i < queue->tasks.count; i++) {
         const mgl_task *task = &program->tasks[queue->tasks.first + i];
         if (task->segments.count > 0)
             last = task;
     }
-    if (segment == last->segments.first + last->segments.count - 1)
-        return (uint32_t)(queue->tape_bytes / page);
-    return (uint32_t)((s->offset + mgl_segment_bytes(program, s)) / page);
+    return last;
 }
 
-static mgl_device_segment device_segment(const mgl_program *program, const mgl_queue *queue,
-                                         int segment)
+/* Whether an attention stands behind a task, before the next one that has a tape. */
+static bool attends_next(const mgl_program *program, const mgl_queue *queue, const mgl_task *task)
 {
+    const mgl_task *end = &program->tasks[queue->tasks.first] + queue->tasks.count;
+    for (task++; task < end && task->segments.count == 0; task++)
+        if (mgl_cuda_is_attention(task->op))
+            return true;
+    return false;
+}
+
+/* The page at which the queue's tape goes on behind the last of a task's segments that it may let go of: the end,
+ * behind the last task; behind the page of which an attention has the rest come once more; else the page that the
+ * next task begins on. */
+static uint32_t end_page(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
+                         int segment)
+{
+    const mgl_program *program = e->program;
+    const mgl_segment *s = &program->segments[segment];
+    const int64_t page = program->exec.page_bytes;
+    const bool last = segment == task->segments.first + task->segments.count - 1;
+    int64_t end = s->offset + mgl_segment_bytes(program, s);
+    if (last && task == last_product(program, queue))
+        end = queue->tape_bytes;
+    else if (last && e->addresses->past && attends_next(program, queue, task))
+        end += page - 1;
+    return (uint32_t)(end / page);
+}
+
+static mgl_device_segment device_segment(const struct encoder *e, const mgl_queue *queue,
+                                         const mgl_task *task, int segment)
+{
+    const mgl_program *program = e->program;
     const mgl_segment *s = &program->segments[segment];
     int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
     int columns = mgl_block_columns(program->dtype);
@@ -324,7 +348,7 @@ static mgl_device_segment device_segment(const mgl_program *program, const mgl_q
         .groups = (int)((mgl_segment_rows(s) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP) * tensors,
         .rows = (int)mgl_segment_rows(s),
         .columns = (int)(s->col_hi - s->col_lo),
-        .end = end_page(program, queue, segment),
+        .end = end_page(e, queue, task, segment),
     };
 }
 
@@ -345,7 +369,7 @@ static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_tas
     int count = 0;
     mgl_device_segment part = {0};
     for (int i = 0; i < task->segments.count; i++) {
-        const mgl_device_segment next = device_segment(e->program, queue, task->segments.first + i);
+        const mgl_device_segment next = device_segment(e, queue, task, task->segments.first + i);
         if (i == 0 || !continues(e->program, &s[i - 1], &s[i])) {
             part = next;
             count++;
@@ -419,8 +443,73 @@ static void add_clears(struct encoder *e, int index, size_t record)
     r->clear_at = (uint32_t)at;
 }
 
-/* One task behind the others; its record's length. */
-static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
+/* The byte of the queue's tape behind a task, if `at` is the one before it. */
+static int64_t tape_behind(const mgl_program *program, const mgl_queue *queue, const mgl_task *task,
+                           int64_t at)
+{
+    const mgl_segment *last = &program->segments[task->segments.first + task->segments.count - 1];
+    if (task->segments.count == 0)
+        return at;
+    return task == last_product(program, queue) ? queue->tape_bytes
+                                                : last->offset + mgl_segment_bytes(program, last);
+}
+
+/* Where an attention stands, at byte `at` of the tape, among the pages. What the page there has behind it comes once
+ * more (device/copy.cuh), unless another attention stands there as well. */
+static void place_past(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
+                       int64_t at, mgl_record *r)
+{
+    const int64_t page = e->program->exec.page_bytes;
+    r->past_page = (uint32_t)((at + page - 1) / page);
+    r->past_again = at % page != 0 && !attends_next(e->program, queue, task);
+}
+
+/* Address of position 0 of a task's keys or values: of operand `in`. */
+static uint64_t past_address(const struct encoder *e, const mgl_task *task, int in)
+{
+    const mgl_region *region = &e->program->regions[task->in.first + in];
+    const mgl_buffer *b = &e->program->buffers[region->buffer];
+    int64_t element = 0;
+    for (int i = 0; i < b->rank; i++) {
+        const mgl_range *range = &region->ranges[i];
+        element = element * b->extents[i].count + (range->kind == MGL_RANGE_FIXED ? range->lo : 0);
+    }
+    return e->addresses->buffers[region->buffer] + (uint64_t)element * mgl_dtype_size(b->dtype);
+}
+
+static mgl_device_past device_past(const struct encoder *e, const mgl_task *task, int64_t tape_at)
+{
+    const int keys = task->op == MGL_OP_ATTEND_PAST ? 2 : 4;
+    const mgl_region *part = &e->program->regions[task->out.first];
+    mgl_device_past past = {.keys = past_address(e, task, keys),
+                            .values = past_address(e, task, keys + 1),
+                            .stop = (uint32_t)(tape_at / MGL_BLOCK_BYTES),
+                            .splits = 1};
+    if (task->op != MGL_OP_ATTEND) {
+        past.split = (uint32_t)part->ranges[0].lo;
+        past.splits = (uint32_t)e->program->buffers[part->buffer].extents[0].count;
+    }
+    return past;
+}
+
+/* The queue's attentions, behind its records. */
+static void add_past(struct encoder *e, const mgl_queue *queue, mgl_device_queue *out)
+{
+    int64_t tape_at = 0;
+    out->past_at = (uint32_t)e->length;
+    for (int i = queue->tasks.first; i < queue->tasks.first + queue->tasks.count; i++) {
+        const mgl_task *task = &e->program->tasks[i];
+        mgl_device_past *to = mgl_cuda_is_attention(task->op) ? append(e, sizeof *to) : NULL;
+        if (to) {
+            *to = device_past(e, task, tape_at);
+            out->past_count++;
+        }
+        tape_at = tape_behind(e->program, queue, task, tape_at);
+    }
+}
+
+/* One task behind the others, at byte `tape_at` of the tape; its record's length. */
+static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, int64_t tape_at)
 {
     const mgl_task *task = &e->program->tasks[index];
     size_t at = e->length;
@@ -432,6 +521,8 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index)
     r->outputs = task->out.count;
     r->waits = task->waits.count;
     r->signals = task->signals.count;
+    if (mgl_cuda_is_attention(task->op))
+        place_past(e, queue, task, tape_at, r);
     for (int i = 0; i < task->in.count; i++)
         add_operand(e, &e->program->regions[task->in.first + i]);
     for (int i = 0; i < task->out.count && task->op != MGL_OP_CLEAR; i++)
@@ -454,6 +545,7 @@ static void add_queue(struct encoder *e, int index, mgl_device_queue *out)
 {
     const mgl_program *program = e->program;
     const mgl_queue *queue = &program->queues[index];
+    int64_t tape_at = 0;
     *out = (mgl_device_queue){.tape = e->addresses->tapes[index],
                               .pages = (uint32_t)(queue->tape_bytes / program->exec.page_bytes),
                               .first = (uint32_t)e->length,
@@ -462,7 +554,8 @@ static void add_queue(struct encoder *e, int index, mgl_device_queue *out)
         size_t at = e->length;
         if (!has_record(program, queue->tasks.first + i))
             continue;
-        uint32_t bytes = add_task(e, queue, queue->tasks.first + i);
+        uint32_t bytes = add_task(e, queue, queue->tasks.first + i, tape_at);
+        tape_at = tape_behind(program, queue, &program->tasks[queue->tasks.first + i], tape_at);
         if (i == 0) {
             out->first_bytes = bytes;
         } else if (!e->failed) {
@@ -477,6 +570,8 @@ static void add_queue(struct encoder *e, int index, mgl_device_queue *out)
     mgl_record *last = (mgl_record *)(e->records + e->before);
     last->next = out->first;
     last->next_bytes = out->first_bytes;
+    if (e->addresses->past)
+        add_past(e, queue, out);
 }
 
 mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,

@@ -9,6 +9,7 @@
 typedef struct mgl_cuda_addresses {
     const uint64_t *buffers; /* (buffer_count) */
     const uint64_t *tapes;   /* (queue_count) */
+    bool past;               /* mgl_cuda_streams_past */
 } mgl_cuda_addresses;
 
 /* Release with mgl_cuda_tables_clear. */
@@ -23,8 +24,21 @@ typedef struct mgl_cuda_tables {
  * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 
+static inline bool mgl_cuda_is_attention(mgl_op op)
+{
+    return op == MGL_OP_ATTEND || op == MGL_OP_ATTEND_TAIL || op == MGL_OP_ATTEND_PAST;
+}
+
 /* Whether the program decodes one row by flags alone, so that the kernel may be compiled with MGL_PLAIN. */
 bool mgl_cuda_is_plain(const mgl_program *program);
+
+/* Whether attention has its keys and values from the ring (MGL_PAST), on an architecture ("sm_90a", "compute_80") with
+ * bulk copies: a plain program whose attention has splits of more positions than registers have room for, whose pages
+ * have room for what a warp attends to at once, and have numbers of 32 bits. */
+bool mgl_cuda_streams_past(const mgl_program *program, const char *arch);
+
+/* Whether the chunks of a position stand in the cache as mgl_past_chunk (device/ways.h) has them. */
+bool mgl_cuda_swizzles_past(const mgl_program *program, const char *arch);
 
 /* Encodes a program that mgl_cuda_check_program accepts. */
 mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,

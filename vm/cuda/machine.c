@@ -326,15 +326,15 @@ static mgl_status upload(mgl_cuda_vm *vm, mgl_cu_address to, const void *from, s
 /* Encodes with the addresses that there are: the length does not depend on them. */
 static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *err)
 {
-    mgl_cuda_addresses addresses = {vm->buffers, vm->tapes};
+    mgl_cuda_addresses addresses = {vm->buffers, vm->tapes, vm->past};
     return mgl_cuda_encode(vm->vm.program, &addresses, tables, err);
 }
 
 /* The weights that the options have, or have made on the device, or else those of the graph. */
-static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
+static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph, const char *arch,
                                 const mgl_vm_options *options, mgl_error *err)
 {
-    mgl_vm_places places = {vm->tapes, vm->buffers};
+    mgl_vm_places places = {vm->tapes, vm->buffers, mgl_cuda_swizzles_past(vm->vm.program, arch)};
     mgl_weights *packed = NULL;
     double start = mgl_clock_s();
     mgl_status status = MGL_OK;
@@ -439,7 +439,7 @@ static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const char 
 {
     making kernel;
     start_kernel(vm, arch, options, &kernel);
-    mgl_status status = write_weights(vm, graph, options, err);
+    mgl_status status = write_weights(vm, graph, arch, options, err);
     return finish_kernel(vm, &kernel, status, err);
 }
 
@@ -460,11 +460,13 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
         status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
+    const char *arch = options->arch ? options->arch : live.arch;
+    vm->past = mgl_cuda_streams_past(vm->vm.program, arch);
     status = allocate_pinned(vm, err);
     if (!status)
         status = prepare_device(vm, err);
     if (!status)
-        status = write_all(vm, graph, options->arch ? options->arch : live.arch, options, err);
+        status = write_all(vm, graph, arch, options, err);
     mgl_cuda_leave(vm);
     return status;
 }

@@ -1,11 +1,19 @@
 /*
  * Programs that decode one row by flags alone: of the kernel's ways, they need one for products and one for
- * attention. The others are left out, which takes the compiler half as long.
+ * attention. The others are left out, which takes the compiler half as long. Where attention has splits, its keys
+ * and values come through the ring then.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "vm/cuda/device/ways.h"
 #include "vm/cuda/encode.h"
 
-enum { BLOCK_COLUMNS = 32, MOST_HEADS = 4 /* of a kv head, in one pass */ };
+enum {
+    BLOCK_COLUMNS = 32,
+    MOST_HEADS = 4,        /* of a kv head, in one pass */
+    FIRST_BULK_COPIES = 90 /* sm_90 */
+};
 
 static bool is_flagged(const mgl_program *program, const mgl_region *region)
 {
@@ -48,8 +56,7 @@ static bool is_plain_task(const mgl_program *program, const mgl_task *task)
 {
     if (mgl_op_get(task->op)->layout != MGL_LAYOUT_NONE)
         return is_plain_product(program, task);
-    if (task->op == MGL_OP_ATTEND || task->op == MGL_OP_ATTEND_TAIL ||
-        task->op == MGL_OP_ATTEND_PAST)
+    if (mgl_cuda_is_attention(task->op))
         return is_plain_attention(program, task);
     return true;
 }
@@ -66,4 +73,71 @@ bool mgl_cuda_is_plain(const mgl_program *program)
         if (!is_plain_task(program, &program->tasks[i]))
             return false;
     return true;
+}
+
+/* The most earlier positions that a split has; 0: attention has none. */
+static int64_t largest_split(const mgl_program *program)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (task->op != MGL_OP_ATTEND_PAST)
+            continue;
+        const mgl_region *part = &program->regions[task->out.first];
+        int64_t splits = program->buffers[part->buffer].extents[0].count;
+        int64_t positions = (program->limits.capacity + splits - 1) / splits;
+        largest = positions > largest ? positions : largest;
+    }
+    return largest;
+}
+
+static bool attends_whole(const mgl_program *program)
+{
+    for (int i = 0; i < program->task_count; i++)
+        if (program->tasks[i].op == MGL_OP_ATTEND)
+            return true;
+    return false;
+}
+
+/* The most attentions that a queue has. */
+static int most_attentions(const mgl_program *program)
+{
+    int most = 0;
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_run *tasks = &program->queues[q].tasks;
+        int count = 0;
+        for (int i = tasks->first; i < tasks->first + tasks->count; i++)
+            count += mgl_cuda_is_attention(program->tasks[i].op);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* The most pages of the ring in an epoch, where a page has the keys or values of `run` positions. */
+static int64_t most_pages(const mgl_program *program, int64_t run)
+{
+    int64_t most = 0,
+            split = attends_whole(program) ? program->limits.capacity : largest_split(program);
+    for (int q = 0; q < program->queue_count; q++) {
+        int64_t pages = program->queues[q].tape_bytes / program->exec.page_bytes;
+        most = pages > most ? pages : most;
+    }
+    return most + most_attentions(program) * (2 * ((split + run - 1) / run) + 1);
+}
+
+bool mgl_cuda_streams_past(const mgl_program *program, const char *arch)
+{
+    const char *number = strchr(arch, '_');
+    const int head_dim = program->geometry.head_dim, warps = program->exec.warps;
+    if (!number || atoi(number + 1) < FIRST_BULK_COPIES || !mgl_cuda_is_plain(program) ||
+        largest_split(program) <= MGL_PAST_NEAR(head_dim, warps))
+        return false;
+    const int64_t run = MGL_PAST_RUN(head_dim, program->exec.page_bytes);
+    return run > 0 && run / MGL_PAST_SPAN(head_dim) <= warps &&
+           most_pages(program, run) * (program->limits.capacity + 2) < UINT32_MAX;
+}
+
+bool mgl_cuda_swizzles_past(const mgl_program *program, const char *arch)
+{
+    return MGL_PAST_SWIZZLED(program->geometry.head_dim) && mgl_cuda_streams_past(program, arch);
 }

@@ -176,6 +176,8 @@ static inline void ptx_fence_mbarrier_init_release_cluster() {}
 
 static inline void ptx_fence_proxy_async_shared__cta() {}
 
+static inline void ptx_fence_proxy_async_global() {}
+
 static inline void ptx_bar_sync(int barrier, int threads)
 {
     emu_bar_sync(barrier, threads);

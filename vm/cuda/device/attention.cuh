@@ -13,6 +13,7 @@
 #define MGL_DEVICE_ATTENTION_CUH
 
 #include "vm/cuda/device/attention_lanes.cuh"
+#include "vm/cuda/device/attention_ring.cuh"
 #include "vm/cuda/device/attention_short.cuh"
 
 /* The rows of the mask, all heads of the q region; of scalar products, all rows. */

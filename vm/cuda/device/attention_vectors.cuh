@@ -32,7 +32,8 @@ enum {
     FOLD = 4, /* batches whose results are merged at once, at least */
     /* the stage, which nothing else uses here, has room for what all warps leave */
     STAGED = MGL_STAGE >= MGL_WARPS * SUMS * 256,
-    LEAVES = STAGED ? MGL_WARPS : FOLD /* warps that leave results at once */
+    LEAVES = STAGED ? MGL_WARPS : FOLD,            /* warps that leave results at once */
+    SWIZZLED = PAST && MGL_PAST_SWIZZLED(HEAD_DIM) /* the chunks of a position in the cache */
 };
 
 /* What a row keeps in shared memory, beside own().partial's other parts: see the functions below. */
@@ -307,7 +308,9 @@ static __device__ __forceinline__ void append_quad(int r, int which, int d)
 {
     const cache_view &cache = which ? own().att.v : own().att.k;
     const int *row = own().table + r * MGL_TABLE_WORDS;
-    long long at = cache_index(cache, row[MGL_TABLE_SEQUENCE], row[MGL_TABLE_POSITION]) + d;
+    const int position = row[MGL_TABLE_POSITION];
+    const int chunk = SWIZZLED ? mgl_past_chunk(which, position, d / 8) : d / 8;
+    long long at = cache_index(cache, row[MGL_TABLE_SEQUENCE], position) + chunk * 8 + d % 8;
     *(uint2 *)(cache.at + at * 2) = *(const uint2 *)(own_vector(r, which) + d / 2);
 }
 
@@ -371,6 +374,9 @@ struct tile_lane {
     const u8 *keys, *values;
     int key, value;     /* their position in the batch */
     int d_key, d_value; /* their first dimension */
+    int key_turn; /* bytes by which an even chunk of keys stands behind its place, an odd one before it, */
+    int value_turn
+        [2]; /* and a chunk of values behind its, of even positions and of odd ones: 0, if not SWIZZLED */
 };
 
 static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l)
@@ -379,6 +385,15 @@ static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l
     l.value = m.lane % 4 * 2;
     l.d_key = m.lane % 4 * 8;
     l.d_value = m.lane / 4 * 8;
+}
+
+/* Where its chunks stand, `first` being position 0 in the cache: a position eight further has them alike. */
+static __device__ __forceinline__ void turn_lane(tile_lane &l, int first)
+{
+    const int chunk = l.d_value / 8, position = first + l.value;
+    l.key_turn = SWIZZLED ? mgl_past_chunk(0, first + l.key, 0) * 16 : 0;
+    l.value_turn[0] = SWIZZLED ? (mgl_past_chunk(1, position, chunk) - chunk) * 16 : 0;
+    l.value_turn[1] = SWIZZLED ? (mgl_past_chunk(1, position + 1, chunk) - chunk) * 16 : 0;
 }
 
 static __device__ __forceinline__ tile_lane lane_of(const machine &m, int sequence)
@@ -411,6 +426,17 @@ static __device__ __forceinline__ constexpr tile_vector value_vector(int i)
     return {c, position, position * ROW_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
 }
 
+/* Where they are in memory, in a cache that may be swizzled. */
+static __device__ __forceinline__ int key_place(const tile_lane &l, const tile_vector &v)
+{
+    return v.offset + (!SWIZZLED ? 0 : v.chunk % 2 ? -l.key_turn : l.key_turn);
+}
+
+static __device__ __forceinline__ int value_place(const tile_lane &l, const tile_vector &v)
+{
+    return v.offset + (!SWIZZLED ? 0 : l.value_turn[v.position % 2]);
+}
+
 /* The number of the key or value with number `which` of chunk c of tile t. */
 static __device__ __forceinline__ constexpr int key_number(int t, int which, int c)
 {
@@ -438,7 +464,7 @@ static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, i
     if (KEY_CHUNKS * 32 == HEAD_DIM && from + BATCH <= end) {
 #pragma unroll
         for (int i = 0; i < KEYS; i++)
-            load_vector(&b.at[i], at + key_vector(i).offset);
+            load_vector(&b.at[i], at + key_place(l, key_vector(i)));
         return;
     }
 #pragma unroll
@@ -446,7 +472,7 @@ static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, i
         const tile_vector v = key_vector(i);
         b.at[i] = make_uint4(0, 0, 0, 0);
         if (v.position < left && (v.whole || 32 * v.chunk + l.d_key < HEAD_DIM))
-            load_vector(&b.at[i], at + v.offset);
+            load_vector(&b.at[i], at + key_place(l, v));
     }
 }
 
@@ -458,7 +484,7 @@ static __device__ __forceinline__ void load_values(const tile_lane &l, int from,
     if (VALUE_CHUNKS * 64 == HEAD_DIM && from + BATCH <= end) {
 #pragma unroll
         for (int i = 0; i < VALUES; i++)
-            load_vector(&b.at[i], at + value_vector(i).offset);
+            load_vector(&b.at[i], at + value_place(l, value_vector(i)));
         return;
     }
 #pragma unroll
@@ -466,7 +492,7 @@ static __device__ __forceinline__ void load_values(const tile_lane &l, int from,
         const tile_vector v = value_vector(i);
         b.at[i] = make_uint4(0, 0, 0, 0);
         if (v.position < left && (v.whole || 64 * v.chunk + l.d_value < HEAD_DIM))
-            load_vector(&b.at[i], at + v.offset);
+            load_vector(&b.at[i], at + value_place(l, v));
     }
 }
 
@@ -519,6 +545,7 @@ struct tile_one {
 };
 
 enum { STRIDE = MGL_WARPS * BATCH }; /* from a warp's batch to its next one */
+static_assert(!PAST || (PAST_SPAN == 2 * BATCH && PAST_NEAR < STRIDE), "copy.cuh counts them too");
 
 /* From a wave to the next one: two batches, or one. Where the loader asks L2 for keys and values, warps need not. */
 template <bool PLAIN> struct wave {
@@ -528,7 +555,8 @@ template <bool PLAIN> struct wave {
 enum { MOST_ANNOUNCED = 1 << 20 }; /* positions: their bytes are a u32 */
 
 /* Tells the loader what a task of one row has of earlier positions, when the task is made ready: while the queue waits
- * for the input of the one before, its memory has nothing better to do. One lane. */
+ * for the input of the one before, its memory has nothing better to do. With PAST the loader knows, and the director
+ * is told what it does. One lane. */
 static __device__ __forceinline__ void announce_past(const machine &m)
 {
     if (!TILED || rows_of(m) != 1)
@@ -536,6 +564,11 @@ static __device__ __forceinline__ void announce_past(const machine &m)
     const attention &a = own().att;
     const positions at = positions_of(m, 0);
     const int sequence = own().table[MGL_TABLE_SEQUENCE];
+    if (PAST) {
+        own().past_bytes = (u32)(at.hi - at.lo) * ROW_BYTES;
+        own().past_shift = past_pages((u32)(at.hi - at.lo)) + task_of(m)->past_again;
+        return;
+    }
     const u32 number = own().past_number;
     store_shared_release(&own().past_number, number + 1);
     own().past_keys = (u64)(a.k.at + cache_index(a.k, sequence, at.lo) * 2);
@@ -568,6 +601,7 @@ static __device__ __forceinline__ tile_share share_of(const machine &m, const ti
                     at.end - from, at.hi - from};
     w.l.keys += (long long)from * ROW_BYTES;
     w.l.values += (long long)from * ROW_BYTES;
+    turn_lane(w.l, at.lo);
     return w;
 }
 

@@ -16,7 +16,15 @@
  * MGL_FLIGHT pages on their way, some more where the task at hand has its input and needs them, and
  * MGL_PENDING while the queue waits for an edge. While the ring is full it asks the next MGL_PREFETCH pages
  * into L2, and before them the keys and values of earlier positions that the next attention, or the one at hand,
- * will read: piece by piece, in the order of their use. A warp of its own, the watcher, sees what lands: the
+ * will read: piece by piece, in the order of their use.
+ *
+ * With MGL_PAST those come through the ring as well, where the attention stands on the tape: a page of keys, then
+ * the same positions' values, and so on; how many there are, the director announces. They are pages of the ring like
+ * others, so what is behind them comes later by as many, which the director adds to an epoch's first page (`base`). If
+ * the attention stands within a page of the tape, only what is before it comes then, and the rest of that page, in
+ * its place, as a page of its own behind the values.
+ *
+ * A warp of its own, the watcher, sees what lands: the
  * loader has to be faster than the stream where what waited for an edge catches up.
  */
 #ifndef MGL_DEVICE_COPY_CUH
@@ -167,18 +175,24 @@ static __device__ u64 copy_policy()
     return policy;
 }
 
-/* Starts the copy of one page; by one thread. */
-static __device__ __forceinline__ void copy_page(int, void *to, const u8 *from, u64 *full,
-                                                 u64 policy)
+/* Starts the copy of a page, or of a part of one; by one thread. */
+static __device__ __forceinline__ void copy_bytes(void *to, const u8 *from, u32 bytes, u64 *full,
+                                                  u64 policy)
 {
     asm volatile(
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
-        "r"(MGL_PAGE)
+        "r"(bytes)
         : "memory");
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
                  " [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
-                 "l"(from), "r"(MGL_PAGE), "r"(shared_address(full)), "l"(policy)
+                 "l"(from), "r"(bytes), "r"(shared_address(full)), "l"(policy)
                  : "memory");
+}
+
+static __device__ __forceinline__ void copy_page(int, void *to, const u8 *from, u64 *full,
+                                                 u64 policy)
+{
+    copy_bytes(to, from, MGL_PAGE, full, policy);
 }
 
 /* Asks for a multiple of 16 bytes into L2. */
@@ -228,6 +242,24 @@ enum {
     PREFETCH_RATE = 16 /* bytes in a cycle of the SM that L2 is asked for: less than the stream's */
 };
 
+/* Keys and values in the ring. */
+enum {
+    PAST = MGL_PAST,                         /* only where there are bulk copies */
+    PAST_SPAN = MGL_PAST_SPAN(MGL_HEAD_DIM), /* positions that a warp attends to at once, */
+    PAST_RUN =
+        MGL_PAST_RUN(MGL_HEAD_DIM, MGL_PAGE), /* that a page has the keys, or the values, of, */
+    PAST_NEAR =
+        MGL_PAST_NEAR(MGL_HEAD_DIM, MGL_WARPS), /* and up to which registers have room for them */
+    PAST_ROW = MGL_HEAD_DIM * 2                 /* bytes of a position */
+};
+static_assert(!PAST || PAST_RUN > 0, "a page has no room for what a warp attends to at once");
+
+/* Pages of the ring for an attention to so many earlier positions: of keys and of values in turn. */
+static __device__ __forceinline__ u32 past_pages(u32 stored)
+{
+    return stored <= PAST_NEAR ? 0 : 2 * ((stored + PAST_RUN - 1) / max((int)PAST_RUN, 1));
+}
+
 /* Keys and values. */
 enum {
     AHEAD_BYTES = 262144, /* that L2 is asked for before attention's warps ask, at the most, */
@@ -270,16 +302,35 @@ struct past_stream {
     u32 at;           /* the next to ask for */
 };
 
+/* PAST: the loader among the attentions of its queue. */
+struct ring_stream {
+    u32 from;  /* block of the page of the tape at hand from which on it is to come */
+    u32 epoch; /* of the attention that is next, */
+    u32 stop;  /* its number, */
+    mgl_device_past next,
+        behind; /* and what it is, and the one behind it; their `stop` is ~0 where there is none */
+    const mgl_device_past *stops; /* all of the queue's, so many */
+    u32 stop_count;
+    bool begun;              /* it is known what is to be copied for it: */
+    const u8 *keys, *values; /* from where, */
+    u32 pages, bytes;        /* so many pages, and so many bytes of each, */
+    u32 copied,
+        asked;  /* of which so many pages are in the ring or on their way, or L2 was asked for */
+    u32 fenced; /* epochs whose cache the copies may read */
+};
+
 /* Where the loader stands. */
 struct stream {
     const u8 *tape;
-    u32 pages;             /* of the tape */
-    turn next;             /* to ask for, */
-    u32 at;                /* and its number on the tape */
-    u32 fetched, fetch_at; /* the next to ask into L2 */
-    u32 fetch_time;        /* when L2 was asked last, */
-    u32 fetch_bytes;       /* and for how much */
+    u32 pages; /* of the tape */
+    turn next; /* to ask for, */
+    u32 at;    /* and its number on the tape */
+    u32 fetched,
+        fetch_at;    /* pages of the tape from there on that L2 was asked for, and the next one */
+    u32 fetch_time;  /* when L2 was asked last, */
+    u32 fetch_bytes; /* and for how much */
     past_stream past;
+    ring_stream ring;
     u32 polls; /* in vain, for the next page, */
     u64 since; /* and since when, once that was asked */
 };
@@ -313,11 +364,9 @@ static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 {
     if (!may_fetch(t, 1))
         return;
-    if (t.fetched < t.next.page) {
-        t.fetched = t.next.page;
+    if (t.fetched == 0)
         t.fetch_at = t.at;
-    }
-    if (t.fetched >= t.next.page + MGL_PREFETCH)
+    if (t.fetched >= MGL_PREFETCH || t.fetch_at >= t.pages)
         return;
     prefetch_page(m.lane, t.tape + (size_t)t.fetch_at * MGL_PAGE);
     t.fetched++;
@@ -325,7 +374,59 @@ static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
     note_fetch(t, MGL_PAGE);
 }
 
-#if MGL_BULK_COPY
+#if MGL_PAST
+
+/* Takes what the next attention has of earlier positions, if the epoch has begun. */
+static __device__ __forceinline__ bool see_past(ring_stream &r)
+{
+    if (r.begun || r.stop >= r.stop_count)
+        return r.begun;
+    if ((int)(load_shared_acquire(&own().entered) - r.epoch) <= 0)
+        return false;
+    if (r.fenced != r.epoch + 1) /* what the copies read was written by stores */
+        asm volatile("fence.proxy.async.global;" ::: "memory");
+    r.fenced = r.epoch + 1;
+    const u32 first = own().past_first, splits = r.next.splits;
+    const u32 lo = first * r.next.split / splits, hi = first * (r.next.split + 1) / splits;
+    r.keys = (const u8 *)r.next.keys + (size_t)lo * PAST_ROW;
+    r.values = (const u8 *)r.next.values + (size_t)lo * PAST_ROW;
+    r.bytes = (hi - lo) * PAST_ROW;
+    r.pages = past_pages(hi - lo);
+    r.copied = r.asked = 0;
+    r.begun = true;
+    return true;
+}
+
+/* Where a page of its keys or values is, and how many bytes of it there are. */
+static __device__ __forceinline__ const u8 *run_at(const ring_stream &r, u32 page, u32 *bytes)
+{
+    const u32 begin = page / 2 * (PAST_RUN * PAST_ROW);
+    *bytes = min((u32)PAST_RUN * PAST_ROW, r.bytes - begin);
+    return (page % 2 ? r.values : r.keys) + begin;
+}
+
+/* Asks L2 for those keys and values that the ring has no room for yet, where it is time, unless that is far enough
+ * ahead; false: there is nothing to ask for. */
+static __device__ __forceinline__ bool ask_ahead(stream &t, u32 share)
+{
+    ring_stream &r = t.ring;
+    /* what is on the tape before comes first */
+    if (r.next.stop - t.at * PAGE_BLOCKS >= (t.fetched + 1) * PAGE_BLOCKS || !see_past(r))
+        return false;
+    r.asked = max(r.asked, r.copied);
+    if (r.asked >= r.pages || (r.asked - r.copied) * MGL_PAGE >= AHEAD_BYTES)
+        return false;
+    if (may_fetch(t, share)) {
+        u32 bytes;
+        const u8 *from = run_at(r, r.asked, &bytes);
+        prefetch_bytes((u64)from, bytes);
+        note_fetch(t, bytes);
+        r.asked++;
+    }
+    return true;
+}
+
+#elif MGL_BULK_COPY
 
 /* Takes what the block has of the next attention; if that changes meanwhile, another time. */
 static __device__ __forceinline__ void see_past(past_stream &past)
@@ -461,6 +562,126 @@ static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
     }
 }
 
+/* ---- keys and values in the ring --------------------------------------------------------------- */
+
+#if MGL_PAST
+
+static __device__ __forceinline__ mgl_device_past stop_number(const ring_stream &r, u32 number)
+{
+    if (number < r.stop_count)
+        return r.stops[number];
+    mgl_device_past none = {};
+    none.stop = ~0u;
+    return none;
+}
+
+static __device__ __forceinline__ void begin_stops(ring_stream &r)
+{
+    r.stop = 0;
+    r.next = stop_number(r, 0);
+    r.behind = stop_number(r, 1);
+}
+
+/* At the end of the tape, and behind the last attention: to the next epoch. */
+static __device__ __forceinline__ void end_epoch(stream &t)
+{
+    if (t.at < t.pages || t.ring.stop < t.ring.stop_count)
+        return;
+    t.at = 0;
+    t.ring.epoch++;
+    begin_stops(t.ring);
+}
+
+/* Passes the attention at hand. The one behind it has been asked for long ago. */
+static __device__ __forceinline__ void pass_attention(stream &t)
+{
+    ring_stream &r = t.ring;
+    r.stop++;
+    r.begun = false;
+    r.next = r.behind;
+    r.behind = stop_number(r, r.stop + 1);
+    end_epoch(t);
+}
+
+/* Copies of the tape a page up to its end, or up to where an attention stands. */
+static __device__ __forceinline__ void copy_piece(stream &t, u64 policy)
+{
+    const u32 stop = t.ring.next.stop - t.at * PAGE_BLOCKS; /* huge, if that is on another page */
+    const u32 end = min(stop, (u32)PAGE_BLOCKS), skipped = t.ring.from * BLOCK_BYTES;
+    copy_bytes(ring_memory() + t.next.slot * MGL_PAGE + skipped,
+               t.tape + (size_t)t.at * MGL_PAGE + skipped, (end - t.ring.from) * BLOCK_BYTES,
+               &own().full[t.next.slot], policy);
+    t.ring.from = end % PAGE_BLOCKS;
+    if (end < PAGE_BLOCKS)
+        return;
+    t.at++;
+    t.fetched = max(t.fetched, 1u) - 1;
+    end_epoch(t);
+}
+
+/* Copies the next page of keys or values. */
+static __device__ __forceinline__ void copy_run(stream &t, u64 policy)
+{
+    u32 bytes;
+    const u8 *from = run_at(t.ring, t.ring.copied, &bytes);
+    copy_bytes(ring_memory() + t.next.slot * MGL_PAGE, from, bytes, &own().full[t.next.slot],
+               policy);
+    t.ring.copied++;
+}
+
+/* Waits until the epoch of the attention at hand has begun; false: the block is leaving. */
+static __device__ __forceinline__ bool wait_for_past(const machine &m, stream &t)
+{
+    t.polls = 0;
+    t.since = 0;
+    while (!see_past(t.ring)) {
+        if (MGL_PREFETCH > 0)
+            prefetch(m, t);
+        if (!is_needed(m, t))
+            return false;
+        asm volatile("nanosleep.u32 %0;" ::"r"((u32)AHEAD_NS) : "memory");
+    }
+    return true;
+}
+
+/* The tape round and round, and in between the keys and values of attentions, until the block leaves. */
+static __device__ __forceinline__ void load_all(const machine &m, stream &t, u64 policy)
+{
+    begin_stops(t.ring);
+    for (;;) {
+        const bool stands = t.at * PAGE_BLOCKS + t.ring.from == t.ring.next.stop;
+        if (stands && !wait_for_past(m, t))
+            return;
+        if (stands && t.ring.copied == t.ring.pages) {
+            pass_attention(t);
+            continue;
+        }
+        if (!loader_wait(m, t))
+            return;
+        if (stands)
+            copy_run(t, policy);
+        else
+            copy_piece(t, policy);
+        advance(t.next);
+    }
+}
+
+#else
+
+static __device__ __forceinline__ void load_all(const machine &m, stream &t, u64 policy)
+{
+    for (; loader_wait(m, t); advance(t.next)) {
+        copy_page(m.lane, ring_memory() + t.next.slot * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
+                  &own().full[t.next.slot], policy);
+        t.at = next_on_tape(t, t.at);
+        t.fetched = max(t.fetched, 1u) - 1;
+    }
+}
+
+#endif
+
+/* ---- the loader and the watcher ---------------------------------------------------------------- */
+
 /* A queue without a tape may still attend. */
 static __device__ __forceinline__ void ask_alone(stream &t)
 {
@@ -478,13 +699,13 @@ static __device__ void load_tape(machine &m, const mgl_device_queue &queue)
     stream t = {(const u8 *)queue.tape, queue.pages};
     if (MGL_BULK_COPY && m.lane != 0)
         return;
-    if (t.pages == 0)
-        return ask_alone(t);
-    for (; loader_wait(m, t); advance(t.next)) {
-        copy_page(m.lane, ring_memory() + t.next.slot * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
-                  &own().full[t.next.slot], policy);
-        t.at = next_on_tape(t, t.at);
+    if (PAST) {
+        t.ring.stops = (const mgl_device_past *)((const u8 *)own().launch.records + queue.past_at);
+        t.ring.stop_count = queue.past_count;
     }
+    if (t.pages == 0 && t.ring.stop_count == 0)
+        return ask_alone(t);
+    load_all(m, t, policy);
     for (u32 page = own().landed; page < t.next.page; page++)
         while (!barrier_passed(&own().full[page % MGL_RING], parity_of(page)))
             ;

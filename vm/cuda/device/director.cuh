@@ -259,16 +259,28 @@ static __device__ void leave_event(const machine &m, const mgl_device_event &see
 }
 #endif
 
+/* Tells the loader where the epoch's row stands: what is in the cache before it may be read. */
+static __device__ __forceinline__ void announce_epoch(const machine &m)
+{
+    __syncwarp();
+    if (!PAST || !is_first_lane() || !own().control[MGL_CONTROL_GO])
+        return;
+    own().past_first = (u32)own().table[MGL_TABLE_POSITION];
+    store_shared_release(&own().entered, m.epoch + 1);
+}
+
 /* What needs no consumers; all turns have ended. */
 static __device__ __forceinline__ void do_alone(machine &m)
 {
 #if MGL_TRACE
     const u32 go = time_ns();
 #endif
-    if (task_of(m)->op == OP_ENTER)
+    if (task_of(m)->op == OP_ENTER) {
         op_enter(m);
-    else if (task_of(m)->op == OP_EMBED)
+        announce_epoch(m);
+    } else if (task_of(m)->op == OP_EMBED) {
         op_embed(m);
+    }
 #if MGL_TRACE
     if (is_first_lane()) {
         mgl_device_event seen = {};
@@ -324,6 +336,8 @@ static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32
 
 static __device__ __forceinline__ void turn_to_next(machine &m, const mgl_device_queue &queue)
 {
+    if (PAST && is_attention(task_of(m)->op))
+        m.base += own().past_shift;
     if (task_of(m)->next == queue.first) {
         m.epoch++;
         m.base += queue.pages;

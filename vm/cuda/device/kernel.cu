@@ -60,8 +60,10 @@ static __device__ __noinline__ u32 attend_short_apart(machine m)
 
 /* One row in one pass, which waits for `go` itself; of several those that warps do by themselves, then what is
  * left. */
-static __device__ __forceinline__ void consume_attend(const machine &m)
+static __device__ __forceinline__ void consume_attend(machine &m)
 {
+    if (PAST)
+        return consume_ring(m);
     if (MGL_PLAIN ? rows_of(m) == 1 : is_single_pass(m))
         return attend_single_apart(m);
     wait_go(m);
@@ -250,6 +252,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().ended = time_ns();
 #endif
         own().past_number = own().past_used = 0;
+        own().entered = 0;
         for (int w = 0; w < MGL_WARPS; w++)
             own().turns[w] = 0;
         delay_init();

@@ -35,7 +35,8 @@
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PENDING, MGL_PREFETCH (pages),
  * MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1: one row, and every product
- * and attention of the kind that decoding by flags has: see vm/cuda/plain.c), MGL_TRACE (1: tasks leave events),
+ * and attention of the kind that decoding by flags has: see vm/cuda/plain.c), MGL_PAST (1: such attention has its keys
+ * and values from the ring, where there are bulk copies), MGL_TRACE (1: tasks leave events),
  * MGL_DELAYS (1: random delays, see device/delay.cuh).
  */
 #ifndef MGL_DEVICE_MACHINE_CUH
@@ -185,8 +186,11 @@ struct shared {
     volatile u64 past_keys, past_values; /* where they are, */
     volatile u32 past_bytes;             /* so many bytes of each, */
     volatile u32 past_run;               /* of which its warps want so many at a time */
-    volatile u32 past_number;            /* of what stands here; odd while that is written */
-    volatile u32 past_used;              /* runs that its warps have asked for themselves */
+    volatile u32 past_shift;  /* PAST: pages by which what is behind it on the tape comes later */
+    volatile u32 entered;     /* PAST: epochs so far, */
+    volatile u32 past_first;  /* and the position of the last one's row */
+    volatile u32 past_number; /* of what stands here; odd while that is written */
+    volatile u32 past_used;   /* runs that its warps have asked for themselves */
 
     news told[MGL_ROWS];  /* by sample, of each row; the director passes it on */
     int wanted[MGL_ROWS]; /* rows that want logits, in order */

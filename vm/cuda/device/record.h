@@ -72,7 +72,10 @@ typedef struct mgl_record {
     int outputs;         /* operands that are outputs: the optional ones may be missing */
     int segments, waits, signals, clears;
     unsigned segment_at, wait_at, signal_at, clear_at; /* byte offsets in the record */
-    int unused[3];
+    unsigned
+        past_page; /* of attention: the page of the tape before which its keys and values come */
+    unsigned past_again; /* 1: then the page before that once more; see device/copy.cuh */
+    int unused;
 } mgl_record;
 
 typedef struct mgl_device_queue {
@@ -81,7 +84,17 @@ typedef struct mgl_device_queue {
     unsigned first;          /* byte offset of its first record */
     unsigned first_bytes;
     unsigned tasks;
+    unsigned past_count; /* its attentions: mgl_device_past, */
+    unsigned past_at;    /* at this byte offset among the records */
 } mgl_device_queue;
+
+/* An attention of a queue, as the loader knows it (MGL_PAST). */
+typedef struct mgl_device_past {
+    unsigned long long keys, values; /* of its kv head, position 0 */
+    unsigned stop;                   /* the block of the tape before which it stands */
+    unsigned split, splits;          /* its share of the earlier positions */
+    unsigned unused;
+} mgl_device_past;
 
 /* Words between host and kernel while it runs (pinned). */
 enum {

@@ -29,4 +29,22 @@ MGL_WAYS_FN int mgl_goes_few(const mgl_few_shape *shape, int flag, int rows, int
 #define MGL_RING_GOES_FEW(ring_pages, page_blocks, warps)                                          \
     ((ring_pages) * (page_blocks) >= 4 * (warps) && (page_blocks) >= (warps))
 
+/* Positions that a warp attends to at once where keys and values come through the ring, and of how many a page has the
+ * keys, or the values: 0 where it has no room for so many. */
+#define MGL_PAST_SPAN(head_dim) ((head_dim) <= 64 ? 64 : 32)
+#define MGL_PAST_RUN(head_dim, page_bytes)                                                         \
+    ((page_bytes) / (2 * (head_dim)*MGL_PAST_SPAN(head_dim)) * MGL_PAST_SPAN(head_dim))
+
+/* So many earlier positions, or fewer, are in registers before the queries are there: a warp's only batch. */
+#define MGL_PAST_NEAR(head_dim, warps) ((warps)*MGL_PAST_SPAN(head_dim) / 2 - 1)
+
+/* In that case, where chunk `chunk` of a position's keys or values, 16 bytes, stands among the position's chunks in
+ * the cache, if there are whole eights of them: so that eight lanes that read together, as they do from shared memory,
+ * read from all banks. Keys are read of two positions that follow one another, values of every second of eight. */
+#define MGL_PAST_SWIZZLED(head_dim) ((head_dim) % 64 == 0)
+MGL_WAYS_FN int mgl_past_chunk(int value, int position, int chunk)
+{
+    return chunk ^ (value ? (position >> 1 & 3) << 1 : (position & 1) << 2);
+}
+
 #endif
