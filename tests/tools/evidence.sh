@@ -10,7 +10,7 @@
 #   MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
 #   CONFIG  a ScheduleConfig for all of them
 #   SAMPLES of each bench row and of trace-overhead (21)
-#   COUNTS  of the soak of the 1B model (--launches 1000 --tokens 16 --long 100000 --delays 20)
+#   COUNTS  of the soak of the 1B model (--launches 1000 --tokens 16 --long 100000 --delays 20 --capacity 8192)
 #   CACHE   of kernels ($MODELS/kernels): a part that is timed should find its kernel there, see `kernels`
 #
 # The exit code is the number of parts that failed.
@@ -117,7 +117,7 @@ run_part() {
     sanitize) record sanitize "$here/sanitize.sh" "$tools" ;;
     soak-1b)
         write_1b && record soak-1b "$soak" "$models/1b" $config \
-            ${COUNTS:---launches 1000 --tokens 16 --long 100000 --delays 20}
+            ${COUNTS:---launches 1000 --tokens 16 --long 100000 --delays 20 --capacity 8192}
         ;;
     soak-smollm2)
         write_model smollm2 --hidden 576 --layers 30 --heads 9 --kv-heads 3 --head-dim 64 --ffn 1536 \

@@ -47,6 +47,9 @@ static const struct shape {
     {&wide_groups, {.dtype = MGL_F16, .queues = 3, .warps = 2, .rows = 3}},
     {&odd_groups, {.dtype = MGL_BF16, .queues = 4, .warps = 4, .splits = 2}},
     {&odd_groups, {.dtype = MGL_F32, .queues = 4, .warps = 3}},
+    /* keys and values through the ring */
+    {&wide_groups,
+     {.dtype = MGL_BF16, .queues = 3, .rows = 1, .splits = 2, .warps = 1, .page_bytes = 8192}},
 };
 
 enum { NEW = 24 };
@@ -185,17 +188,19 @@ START_TEST(an_end_token_ends_a_reply)
 }
 END_TEST
 
-/* Random delays before waits and behind stores: with flags, counters, tensor cores and cp.async. */
+/* Random delays before waits and behind stores: with flags, counters, tensor cores and cp.async, keys
+ * and values through the ring. */
 START_TEST(delays_change_nothing)
 {
     static const device_options options[] = {
         {.dtype = MGL_BF16},
         {.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 2},
         {.dtype = MGL_BF16, .rows = 8, .splits = 3},
-        {.dtype = MGL_F16, .arch = "compute_80"}};
+        {.dtype = MGL_F16, .arch = "compute_80"},
+        {.dtype = MGL_BF16, .rows = 1, .splits = 2, .warps = 1, .page_bytes = 8192}};
     static const mgl_geometry *const models[] = {&grouped_heads, &small_model, &long_heads,
-                                                 &grouped_heads};
-    check_delays(models[_i], &options[_i], 20, 40);
+                                                 &grouped_heads, &wide_groups};
+    check_delays(models[_i], &options[_i], 20, 50);
 }
 END_TEST
 
@@ -270,7 +275,7 @@ int main(void)
     add(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
     add(tests, sampling_is_the_cpus, 1);
     add(tests, ragged_sequences_are_as_alone, 4);
-    add(tests, delays_change_nothing, 4);
+    add(tests, delays_change_nothing, 5);
     add(tests, an_end_token_ends_a_reply, 1);
     add(tests, a_reply_can_be_ended, 1);
     add(tests, a_deadlock_is_reported, 5);
