@@ -10,9 +10,10 @@
  * chosen; for the same reason it goes on into the next epoch's tape, and the epoch does not end
  * before the ring is full again.
  *
- * A task starts when the one before it on its queue has ended and its gates (gates.h) have opened: an
- * edge's time after the last of the tasks that it waits for. It takes page after page, as they land;
- * attention goes through its share of the cache at a queue's own pace, from the same memory.
+ * A task starts when the one before it on its queue has ended, and the queue has turned to it meanwhile, and its gates
+ * (gates.h) have opened: an edge's time after the last of the tasks that it waits for. It takes page after page, as
+ * they land; attention goes through its share of the cache at a queue's own pace, from the same memory. Decoding one
+ * row, splits of more keys than registers have room for are pages of the tape, as for the machine.
  *
  * An edge stands behind a share of the most that may be in flight meanwhile, not of what is: else a
  * task that takes longer could find the memory idle at its end, and the token be done sooner for it.
@@ -30,7 +31,8 @@
 enum {
     PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
     LEAST_CHUNK = 16384,
-    MOST_CHUNKS = 64 /* of the cache, a task */
+    MOST_CHUNKS = 64,    /* of the cache, a task */
+    REGISTER_KEYS = 4096 /* bytes of keys for which a warp has registers */
 };
 
 /* What a task is to do, and what became of it. */
@@ -40,6 +42,7 @@ struct job {
     int64_t from, to;                  /* bytes of the tape */
     double byte_us;                    /* of products */
     double cache_bytes;
+    bool on_tape;                      /* they are [from, to) of it */
     int waits;                         /* gates that are not open */
     double ready;                      /* when the last of them opened */
     int last;                          /* the task behind that, -1: none */
@@ -148,10 +151,23 @@ static double cache_bytes(const struct play *s, const mgl_task *task)
     return share * s->load->batch * position;
 }
 
+/* Whether an attention's keys and values come on the tape: decoding one row by flags, in splits that are not small. */
+static bool is_on_tape(const struct play *s, const mgl_task *task, double bytes)
+{
+    const mgl_program *p = s->program;
+    return p->limits.rows == 1 && task->op != MGL_OP_ATTEND && p->regions[task->out.first].flag &&
+           bytes / 2 >= (double)p->exec.warps * REGISTER_KEYS;
+}
+
 static void plan_attention(const struct play *s, const mgl_task *task, struct job *job)
 {
     const mgl_costs *c = s->costs;
     job->cache_bytes = cache_bytes(s, task);
+    if (is_on_tape(s, task, job->cache_bytes)) {
+        job->to = (int64_t)job->cache_bytes;
+        job->byte_us = 1e-3 / c->cache;
+        job->on_tape = true;
+    }
     if (job->cache_bytes > 0 || task->op != MGL_OP_ATTEND_PAST)
         job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (s->load->batch - 1);
 }
@@ -197,6 +213,26 @@ static void plan_job(const struct play *s, const mgl_task *task, struct job *job
         plan_product(s, task, job);
 }
 
+/* Makes room on a queue's tape for the keys and values that come on it. */
+static void plan_tape(struct play *s, int queue)
+{
+    const mgl_queue *q = &s->program->queues[queue];
+    int64_t at = 0, more = 0;
+    for (int t = q->tasks.first; t < q->tasks.first + q->tasks.count; t++) {
+        struct job *job = &s->jobs[t];
+        if (job->on_tape) {
+            job->from = at + more;
+            more += job->to;
+            job->to += job->from;
+        } else if (s->program->tasks[t].segments.count > 0) {
+            at = job->to;
+            job->from += more;
+            job->to += more;
+        }
+    }
+    s->lines[queue].last = s->ring + (q->tape_bytes + more) / s->page_bytes;
+}
+
 static void plan(struct play *s)
 {
     const mgl_program *p = s->program;
@@ -207,6 +243,8 @@ static void plan(struct play *s)
         plan_job(s, &p->tasks[t], &s->jobs[t]);
         s->jobs[t].waits = s->gates.waits[t];
     }
+    for (int q = 0; q < p->queue_count; q++)
+        plan_tape(s, q);
     for (size_t g = 0; g < s->gates.count; g++) {
         s->gate_left[g] = s->gates.gates[g].needs;
         s->gate_last[g] = -1;
@@ -336,16 +374,19 @@ static void start_task(struct play *s, int queue)
 {
     struct line *line = &s->lines[queue];
     struct job *job = &s->jobs[line->task];
+    const double turned = line->clock + s->costs->turn;
     line->started = true;
     line->woken = line->idle = line->clock;
     if (job->ready > line->clock)
         line->clock = line->woken = job->ready;
     job->start = line->clock;
+    if (line->woken < turned)
+        pass(line, job, MGL_COST_TASK, turned - line->woken);
     for (int i = 0; i < MGL_COST_PART_COUNT; i++)
         pass(line, job, (mgl_cost_part)i, job->fixed[i]);
-    line->cache_left = job->cache_bytes;
+    line->cache_left = job->on_tape ? 0 : job->cache_bytes;
     line->cache_landed = 0;
-    if (job->cache_bytes <= 0)
+    if (line->cache_left <= 0)
         return;
     line->cache_chunk = fmax(LEAST_CHUNK, job->cache_bytes / MOST_CHUNKS);
     push_event(s, line->clock, queue * KINDS + CACHE);
@@ -363,7 +404,8 @@ static bool take_pages(struct play *s, struct line *line, struct job *job)
         int64_t from = at > job->from ? at : job->from;
         bool whole = at + s->page_bytes <= job->to;
         int64_t to = whole ? at + s->page_bytes : job->to;
-        pass(line, job, MGL_COST_PRODUCTS, (double)(to - from) * job->byte_us);
+        pass(line, job, job->on_tape ? MGL_COST_CACHE : MGL_COST_PRODUCTS,
+             (double)(to - from) * job->byte_us);
         if (!whole)
             return true; /* the next task has a part of it */
         line->freed[slot] = line->clock;
@@ -374,7 +416,7 @@ static bool take_pages(struct play *s, struct line *line, struct job *job)
 /* Goes through the cache at the queue's own pace, or as it lands; false while it is being asked for. */
 static bool take_cache(const struct play *s, struct line *line, struct job *job)
 {
-    if (job->cache_bytes <= 0)
+    if (job->cache_bytes <= 0 || job->on_tape)
         return true;
     if (line->cache_left > 0)
         return false;
@@ -459,7 +501,6 @@ static void set_up_queue(struct play *s, int queue)
     line->task = q->tasks.first;
     line->end = q->tasks.first + q->tasks.count;
     line->asked = s->ring;
-    line->last = s->ring + q->tape_bytes / s->page_bytes;
     line->landed = s->slots + (size_t)queue * 2 * (size_t)s->ring;
     line->freed = line->landed + s->ring;
     s->busy_us +=
@@ -565,7 +606,8 @@ static void sum_bytes(const struct play *s, mgl_cost *out)
         double bytes[MGL_STEP_COUNT + 1] = {0};
         for (int i = 0; i < p->queues[q].tasks.count; i++) {
             const struct job *job = &s->jobs[p->queues[q].tasks.first + i];
-            bytes[job->step] += (double)(job->to - job->from) + job->cache_bytes;
+            bytes[job->step] +=
+                job->on_tape ? job->cache_bytes : (double)(job->to - job->from) + job->cache_bytes;
             out->cache_bytes += job->cache_bytes;
         }
         for (int i = 0; i <= MGL_STEP_COUNT; i++) {

@@ -184,6 +184,45 @@ START_TEST(with_flags_the_ring_takes_what_is_there)
 }
 END_TEST
 
+/* exchange, splits and bytes by config; bytes on their way while an edge is waited for. */
+static const struct {
+    int exchange, splits, asked, pending_bytes;
+} waiting[] = {
+    {MGL_EXCHANGE_FLAGS, 2, 0, 49152},     {MGL_EXCHANGE_FLAGS, 1, 0, 32768},
+    {MGL_EXCHANGE_COUNTERS, 2, 0, 32768},  {MGL_EXCHANGE_COUNTERS, 1, 0, 32768},
+    {MGL_EXCHANGE_FLAGS, 2, 4096, 4096},   {MGL_EXCHANGE_FLAGS, 2, 32768, 32768},
+    {MGL_EXCHANGE_FLAGS, 1, 49152, 49152}, {MGL_EXCHANGE_COUNTERS, 2, 65536, 65536},
+};
+
+START_TEST(splits_have_more_on_its_way_while_an_edge_is_waited_for)
+{
+    mgl_graph *graph = graph_of(&even);
+    mgl_schedule_config config = preset();
+    config.exchange = waiting[_i].exchange;
+    config.splits = waiting[_i].splits;
+    config.pending_bytes = waiting[_i].asked;
+    mgl_program *p = lowered(graph, 4, &config, 32);
+    ck_assert_int_eq(p->exec.pending_bytes, waiting[_i].pending_bytes);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* The splits that lowering chooses count: of 4,096 positions there are some, of 64 none. */
+START_TEST(splits_that_are_chosen_have_more_on_its_way_too)
+{
+    mgl_graph *graph = graph_of(&billion);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    for (int capacity = 64; capacity <= 4096; capacity += 4032) {
+        mgl_program *p = lowered_for(1, graph, 132, &config, capacity);
+        ck_assert_int_eq(p->exec.pending_bytes, capacity == 64 ? 32768 : 49152);
+        mgl_program_free(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* exchange, sequences; rows, bytes of the stage: the ffn's values of a row of the 1B model take 16 KB, but
  * 4 to 8 rows have 18 of 32 parts of them in registers. */
 static const struct {
@@ -327,6 +366,9 @@ int main(void)
     tcase_add_loop_test(cases, small_layers_have_queues_of_each_role, 0, 9);
     tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
     tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
+    tcase_add_loop_test(cases, splits_have_more_on_its_way_while_an_edge_is_waited_for, 0,
+                        (int)(sizeof waiting / sizeof *waiting));
+    tcase_add_test(cases, splits_that_are_chosen_have_more_on_its_way_too);
     tcase_add_loop_test(cases, with_flags_rows_have_room_in_the_stage, 0,
                         (int)(sizeof rooms / sizeof *rooms));
     tcase_add_loop_test(cases, flags_where_they_can_be, 0,

@@ -25,6 +25,7 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .counter = 1.4,
                                  .backlog = 0.5,
                                  .task = 0.3,
+                                 .turn = 0.5,
                                  .input = 0.03,
                                  .page = 0.12,
                                  .group = 0.02,
@@ -48,7 +49,8 @@ static mgl_program *lowered_with(const mgl_geometry *geometry, const char *arch,
     mgl_error err = {0};
     snprintf(name, sizeof name, "%s:%d", arch, queues);
     ck_assert_int_eq(mgl_target_parse(name, &target, &err), MGL_OK);
-    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = CAPACITY, .sequences = SEQUENCES};
+    mgl_lower_options options = {
+        .dtype = MGL_BF16, .capacity = CAPACITY, .sequences = config->rows == 1 ? 1 : SEQUENCES};
     mgl_status status =
         mgl_graph_build_llama(geometry, CAPACITY, true, MGL_BF16, inv_freq, &graph, &err);
     if (!status)
@@ -229,6 +231,33 @@ START_TEST(a_few_more_positions_take_no_less)
         ck_assert_msg(us >= before, "%g positions: %g us, fewer: %g", context, us, before);
         before = us;
     }
+    mgl_program_free(program);
+}
+END_TEST
+
+/* Of one row, long splits come on the tape: their bytes count once, wait for room in the ring, and are gone through at
+ * the cache's pace; short ones do not. */
+START_TEST(long_splits_of_one_row_are_on_the_tape)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.rows = 1;
+    mgl_program *program = lowered_with(&billion, "sm_90a", 132, &config);
+    mgl_costs slow = device;
+    slow.cache /= 3;
+    double before = 0;
+    for (double context = 8192; context < CAPACITY; context *= 1.2) {
+        mgl_cost cost = cost_of(program, &device, 1, context);
+        double bytes = 2.0 * billion.head_dim * 2 * billion.kv_heads * billion.layers * context;
+        ck_assert_double_eq_tol(cost.cache_bytes, bytes, 1);
+        ck_assert_double_ge(cost.us, cost.floor_us);
+        ck_assert_double_gt(cost.us, before);
+        ck_assert_double_gt(cost.parts[MGL_COST_CACHE], 0);
+        ck_assert_double_gt(cost_of(program, &slow, 1, context).us, cost.us);
+        before = cost.us;
+    }
+    ck_assert_double_lt(cost_of(program, &device, 1, 1024).us,
+                        cost_of(program, &device, 1, 8192).us);
     mgl_program_free(program);
 }
 END_TEST
@@ -550,6 +579,7 @@ static void add_tests(TCase *cases)
     tcase_add_test(cases, more_bytes_take_longer);
     tcase_add_test(cases, more_positions_take_longer);
     tcase_add_loop_test(cases, a_few_more_positions_take_no_less, 0, 2);
+    tcase_add_test(cases, long_splits_of_one_row_are_on_the_tape);
     tcase_add_test(cases, more_sequences_take_longer);
     tcase_add_test(cases, a_launch_is_shared_by_its_tokens);
     tcase_add_test(cases, more_queues_take_less);

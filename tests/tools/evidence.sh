@@ -29,7 +29,7 @@ bench-8b-8k        120 llama-8b 1 8192
 bench-8b-32k       120 llama-8b 1 32768
 bench-smollm2       60 smollm2-135m 1 0"
 others="kernels           240
-bench-1b-cp-async  120
+cp-async           120
 curves             400
 slices             200
 sanitize           370
@@ -135,7 +135,7 @@ run_part() {
         ;;
     prefill) record prefill "$tools/bench_prefill" llama-1b $config ;;
     load) load ;;
-    bench-1b-cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
+    cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
     *) bench_row "$1" $(echo "$rows" | awk -v part="$1" '$1 == part { print $3, $4, $5 }') ;;
     esac
 }

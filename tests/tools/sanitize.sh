@@ -1,6 +1,6 @@
 #!/bin/sh
-# compute-sanitizer's memcheck and synccheck on the kernel, by both of its copy paths: generating and scoring
-# with a small model of two layers (soak). One JSON object on standard output, for record.sh:
+# compute-sanitizer's memcheck and synccheck on the kernel, by both of its copy paths, and with keys and values in the
+# ring: generating and scoring with a small model of two layers (soak). One JSON object on standard output, for record.sh:
 #
 #     tests/tools/sanitize.sh TOOLS [SECONDS]      the folder of write_random_model and soak; a limit for each
 #
@@ -22,11 +22,14 @@ fi
 "$tools/write_random_model" "$scratch/model" --hidden 256 --heads 8 --kv-heads 2 --head-dim 64 \
     --ffn 512 --vocab 1000 || exit 2
 failed=0 comma=""
-check() { # check TOOL ARCH
+echo '{"schema":"megalith.config/1","rows":1,"splits":2,"warps":4}' >"$scratch/ring.json"
+check() { # check TOOL ARCH [FLAG...]: flags for soak
+    tool=$1 arch=$2
+    shift 2
     start=$(date +%s)
-    timeout --foreground "$seconds" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
+    timeout --foreground "$seconds" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
         --log-file "$scratch/log" "$tools/soak" "$scratch/model" --launches 1 --tokens 4 --long 0 \
-        --delays 0 ${2:+--arch "$2"} >"$scratch/soak" 2>"$scratch/errors"
+        --delays 0 ${arch:+--arch "$arch"} "$@" >"$scratch/soak" 2>"$scratch/errors"
     code=$?
     summary=$(grep -h 'ERROR SUMMARY' "$scratch/log" 2>/dev/null | sed 's/=* *//; s/[\\"]//g' | tail -1)
     soak=$(cat "$scratch/soak")
@@ -35,7 +38,7 @@ check() { # check TOOL ARCH
         tail -n 40 "$scratch/log" "$scratch/errors" >&2
     }
     printf '%s\n  {"tool":"%s","arch":"%s","exit":%d,"clean":%s,"summary":"%s","seconds":%d,"soak":%s}' \
-        "$comma" "$1" "${2:-live}" $code "$([ $code -eq 0 ] && echo true || echo false)" "$summary" \
+        "$comma" "$tool" "${arch:-live}" $code "$([ $code -eq 0 ] && echo true || echo false)" "$summary" \
         $(($(date +%s) - start)) "${soak:-null}"
     comma=,
     rm -f "$scratch/log"
@@ -46,5 +49,7 @@ check memcheck ""
 check synccheck ""
 check memcheck compute_80
 check synccheck compute_80
+check memcheck "" --config "$scratch/ring.json" --long 400
+check synccheck "" --config "$scratch/ring.json" --long 400
 printf '\n]}\n'
 exit $failed

@@ -16,7 +16,7 @@ expect 0 '{"a":1}' echo '{"a":1}'
 expect 3 null sh -c 'exit 3'
 expect 124 null timeout 1 sh -c 'printf "{\"rows\":["; exec sleep 9'
 expect 124 null timeout 1 sh -c 'printf "{\"rows\":[\n {\"a\":{}}"; exec sleep 9'
-[ "$("$tools/evidence.sh" | grep -c '^bench-')" -eq 11 ]
+[ "$("$tools/evidence.sh" | grep -c '^bench-')" -eq 10 ]
 if "$tools/evidence.sh" abc "$tools" "$scratch" no-such-part 2>"$scratch/errors"; then exit 1; fi
 grep -q 'there is no part no-such-part' "$scratch/errors"
 mkdir -p "$scratch/bin" "$scratch/models/1b"

@@ -447,9 +447,9 @@ static void add_clears(struct encoder *e, int index, size_t record)
 static int64_t tape_behind(const mgl_program *program, const mgl_queue *queue, const mgl_task *task,
                            int64_t at)
 {
-    const mgl_segment *last = &program->segments[task->segments.first + task->segments.count - 1];
     if (task->segments.count == 0)
         return at;
+    const mgl_segment *last = &program->segments[task->segments.first + task->segments.count - 1];
     return task == last_product(program, queue) ? queue->tape_bytes
                                                 : last->offset + mgl_segment_bytes(program, last);
 }

@@ -129,8 +129,8 @@ bool mgl_cuda_streams_past(const mgl_program *program, const char *arch)
 {
     const char *number = strchr(arch, '_');
     const int head_dim = program->geometry.head_dim, warps = program->exec.warps;
-    if (!number || atoi(number + 1) < FIRST_BULK_COPIES || !mgl_cuda_is_plain(program) ||
-        largest_split(program) <= MGL_PAST_NEAR(head_dim, warps))
+    if (!number || strtol(number + 1, NULL, 10) < FIRST_BULK_COPIES ||
+        !mgl_cuda_is_plain(program) || largest_split(program) <= MGL_PAST_NEAR(head_dim, warps))
         return false;
     const int64_t run = MGL_PAST_RUN(head_dim, program->exec.page_bytes);
     return run > 0 && run / MGL_PAST_SPAN(head_dim) <= warps &&
