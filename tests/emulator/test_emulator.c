@@ -290,13 +290,28 @@ static void past_in_the_ring(void)
                  4, 84, 6);
 }
 
-/* Two attentions of a queue between the same two products, in two layers, and a queue without products. */
+/* Two attentions of a queue between the same two products, in two layers. */
 static void past_of_two_heads_in_the_ring(void)
 {
     check_logits(&paged_heads,
                  &(device_options){.dtype = MGL_F16,
                                    .exchange = MGL_EXCHANGE_FLAGS,
                                    .queues = 3,
+                                   .splits = 2,
+                                   .warps = 1,
+                                   .rows = 1,
+                                   .page_bytes = 6144},
+                 5, 84, 6);
+}
+
+/* Queues that have nothing but attention. */
+static void past_of_queues_without_products(void)
+{
+    check_logits(&paged_heads,
+                 &(device_options){.dtype = MGL_F16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 4,
+                                   .products = 2,
                                    .splits = 2,
                                    .warps = 1,
                                    .rows = 1,
@@ -396,7 +411,8 @@ static void (*const replies[])(void) = {first_tokens,
                                         waves_of_splits,
                                         batch_of_waves,
                                         past_in_the_ring,
-                                        past_of_two_heads_in_the_ring};
+                                        past_of_two_heads_in_the_ring,
+                                        past_of_queues_without_products};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

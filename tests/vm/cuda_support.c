@@ -49,6 +49,10 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         if (knobs[i].from)
             *knobs[i].to = knobs[i].from;
+    for (int i = 0; i < MGL_STEP_COUNT && o->products; i++) {
+        config.queues[i].first = i == MGL_STEP_ATTEND ? o->products : 0;
+        config.queues[i].count = i == MGL_STEP_ATTEND ? o->queues - o->products : o->products;
+    }
     ok(mgl_schedule_lower(graph, target, &options, &config, &program, &err), err);
     return program;
 }

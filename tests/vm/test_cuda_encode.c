@@ -57,6 +57,24 @@ START_TEST(pages_of_all_epochs_are_counted_in_32_bits)
 }
 END_TEST
 
+/* Its kernel takes all positions behind its split for the row's own ones. */
+START_TEST(the_last_split_appends)
+{
+    mgl_error err;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2, .splits = 3});
+    ok(mgl_cuda_check_program(program, &err), err);
+    for (int i = 0; i < program->task_count; i++) {
+        mgl_range *split = &program->regions[program->tasks[i].out.first].ranges[0];
+        if (program->tasks[i].op == MGL_OP_ATTEND_TAIL)
+            *split = (mgl_range){.kind = MGL_RANGE_FIXED, .lo = 0, .hi = 1};
+    }
+    refused(program, "not the last one");
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* The kernel must pass over padding, however many pages it is, with the last segment. */
 START_TEST(the_last_segment_ends_behind_the_padding)
 {
@@ -304,6 +322,7 @@ int main(void)
     TCase *tests = tcase_create("cuda encode");
     tcase_add_test(tests, a_record_is_as_long_as_shared_memory_has_room);
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
+    tcase_add_test(tests, the_last_split_appends);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
     tcase_add_test(tests, segments_that_follow_one_another_are_one);
     tcase_add_test(tests, flagged_pairs_need_even_segments);

@@ -103,6 +103,10 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
     const mgl_region *in = &program->regions[task->in.first];
     if (m->head_dim % 2 || m->head_dim > 256)
         return "it takes head_dim even and at most 256";
+    const mgl_region *part = &program->regions[task->out.first];
+    if (task->op == MGL_OP_ATTEND_TAIL &&
+        part->ranges[0].hi != program->buffers[part->buffer].extents[0].count)
+        return "the split that appends is not the last one";
     return width(in, 1) == group ? NULL : "q is not the heads of one kv head";
 }
 

@@ -386,7 +386,7 @@ static __device__ __forceinline__ bool see_past(ring_stream &r)
     if (r.fenced != r.epoch + 1) /* what the copies read was written by stores */
         asm volatile("fence.proxy.async.global;" ::: "memory");
     r.fenced = r.epoch + 1;
-    const u32 first = own().past_first, splits = r.next.splits;
+    const u32 first = own().past_first + r.epoch, splits = r.next.splits;
     const u32 lo = first * r.next.split / splits, hi = first * (r.next.split + 1) / splits;
     r.keys = (const u8 *)r.next.keys + (size_t)lo * PAST_ROW;
     r.values = (const u8 *)r.next.values + (size_t)lo * PAST_ROW;

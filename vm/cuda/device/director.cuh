@@ -259,13 +259,14 @@ static __device__ void leave_event(const machine &m, const mgl_device_event &see
 }
 #endif
 
-/* Tells the loader where the epoch's row stands: what is in the cache before it may be read. */
+/* Tells the loader that an epoch has begun: what is in the cache before its row may be read. Where that stands is the
+ * same word in each epoch, since the loader may look at it when another one has begun. */
 static __device__ __forceinline__ void announce_epoch(const machine &m)
 {
     __syncwarp();
     if (!PAST || !is_first_lane() || !own().control[MGL_CONTROL_GO])
         return;
-    own().past_first = (u32)own().table[MGL_TABLE_POSITION];
+    own().past_first = (u32)own().table[MGL_TABLE_POSITION] - m.epoch;
     store_shared_release(&own().entered, m.epoch + 1);
 }
 

@@ -188,7 +188,7 @@ struct shared {
     volatile u32 past_run;               /* of which its warps want so many at a time */
     volatile u32 past_shift;  /* PAST: pages by which what is behind it on the tape comes later */
     volatile u32 entered;     /* PAST: epochs so far, */
-    volatile u32 past_first;  /* and the position of the last one's row */
+    volatile u32 past_first;  /* and the position of the launch's first row */
     volatile u32 past_number; /* of what stands here; odd while that is written */
     volatile u32 past_used;   /* runs that its warps have asked for themselves */
 
