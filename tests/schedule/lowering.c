@@ -8,7 +8,7 @@ const shape billion = {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5F}, true};
 
 mgl_graph *graph_of(const shape *s)
 {
-    static const float inv_freq[64] = {1};
+    static const float inv_freq[128] = {1};
     mgl_graph *graph = NULL;
     mgl_error err = {0};
     mgl_status status =
