@@ -14,6 +14,8 @@
 
 #include "cuda_checks.h"
 #include "tests/emulator/emulator.h"
+#include "vm/cuda/device/ways.h"
+#include "vm/cuda/encode.h"
 
 static uint64_t first_seed = 1;
 
@@ -25,7 +27,8 @@ static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
 static const mgl_geometry idle_warps = {576, 1, 9, 3, 64, 1536, 120, 1e-5f};
 static const mgl_geometry grouped_heads = {128, 1, 6, 2, 64, 128, 75, 1e-5f};
 static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
-static const mgl_geometry paged_heads = {384, 2, 4, 2, 96, 512, 300, 1e-5f};
+static const mgl_geometry paged_heads = {256, 2, 4, 2, 96, 256, 120, 1e-5f};
+static const mgl_geometry wide_groups = {256, 1, 8, 2, 128, 256, 120, 1e-5f};
 static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
@@ -275,48 +278,63 @@ static void waves_of_splits(void)
                  3, 60, 10);
 }
 
+/* Logits of a program whose keys and values come through the ring once there are 2 NEAR of them, with two splits. */
+static void check_past(const mgl_geometry *geometry, const device_options *options, int seed)
+{
+    enum { PROMPT = 70, MORE = 4 };
+    device_options wanted = *options;
+    wanted.capacity = CHECK_CAPACITY;
+    mgl_graph *graph = random_graph(geometry, 128, true, options->dtype, 11);
+    mgl_program *program = device_program(graph, &wanted);
+    ck_assert(mgl_cuda_streams_past(program, "sm_90a"));
+    ck_assert_int_gt(PROMPT, 2 * MGL_PAST_NEAR(geometry->head_dim, options->warps));
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+    check_logits(geometry, options, seed, PROMPT, MORE);
+}
+
 /* Keys and values through the ring, on several pages of it each: more than it has. */
 static void past_in_the_ring(void)
 {
-    check_logits(&even_heads,
-                 &(device_options){.dtype = MGL_BF16,
-                                   .exchange = MGL_EXCHANGE_FLAGS,
-                                   .queues = 3,
-                                   .splits = 2,
-                                   .warps = 2,
-                                   .rows = 1,
-                                   .page_bytes = 8192,
-                                   .ring_pages = 3},
-                 4, 84, 6);
+    check_past(&wide_groups,
+               &(device_options){.dtype = MGL_BF16,
+                                 .exchange = MGL_EXCHANGE_FLAGS,
+                                 .queues = 3,
+                                 .splits = 2,
+                                 .warps = 2,
+                                 .rows = 1,
+                                 .page_bytes = 8192,
+                                 .ring_pages = 3},
+               4);
 }
 
 /* Two attentions of a queue between the same two products, in two layers. */
 static void past_of_two_heads_in_the_ring(void)
 {
-    check_logits(&paged_heads,
-                 &(device_options){.dtype = MGL_F16,
-                                   .exchange = MGL_EXCHANGE_FLAGS,
-                                   .queues = 3,
-                                   .splits = 2,
-                                   .warps = 1,
-                                   .rows = 1,
-                                   .page_bytes = 6144},
-                 5, 84, 6);
+    check_past(&paged_heads,
+               &(device_options){.dtype = MGL_F16,
+                                 .exchange = MGL_EXCHANGE_FLAGS,
+                                 .queues = 3,
+                                 .splits = 2,
+                                 .warps = 1,
+                                 .rows = 1,
+                                 .page_bytes = 6144},
+               5);
 }
 
 /* Queues that have nothing but attention. */
 static void past_of_queues_without_products(void)
 {
-    check_logits(&paged_heads,
-                 &(device_options){.dtype = MGL_F16,
-                                   .exchange = MGL_EXCHANGE_FLAGS,
-                                   .queues = 4,
-                                   .products = 2,
-                                   .splits = 2,
-                                   .warps = 1,
-                                   .rows = 1,
-                                   .page_bytes = 6144},
-                 5, 84, 6);
+    check_past(&paged_heads,
+               &(device_options){.dtype = MGL_F16,
+                                 .exchange = MGL_EXCHANGE_FLAGS,
+                                 .queues = 4,
+                                 .products = 2,
+                                 .splits = 2,
+                                 .warps = 1,
+                                 .rows = 1,
+                                 .page_bytes = 6144},
+               5);
 }
 
 /* As many rows as a product takes by the way of several, and fewer: the same bits. */
