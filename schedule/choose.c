@@ -277,7 +277,8 @@ static int end_of_products(const mgl_choices *choices)
 }
 
 /* Attention that needs no more queues than the others leave gets the first of those: they wait for it, and are then
- * all as early. Else it gets the last queues, of which some may be left as well. With fewer queues than heads it stays where it is. */
+ * all as early. Else it gets the last queues, of which some may be left as well. With fewer queues than heads it stays
+ * where it is. */
 static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
     const int heads = (int)m->kv_heads, used = end_of_products(out);

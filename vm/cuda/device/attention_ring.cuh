@@ -4,7 +4,8 @@
  * What has landed while the queries were waited for, a ring full, is then read faster than memory could deliver it.
  *
  * Warp w takes positions [S w, S w + S), [S (w + W), ...), S being PAST_SPAN: two batches, whose keys are on one page
- * and whose values are on the next. It goes through all pages in order, like the warps of a product.
+ * and whose values are on the next. It looks at those pages alone, and lets go of them for the warps that do not: behind
+ * the last one it waits until all have landed, and goes page by page again, like the warps of a product.
  */
 #ifndef MGL_DEVICE_ATTENTION_RING_CUH
 #define MGL_DEVICE_ATTENTION_RING_CUH

@@ -10,7 +10,7 @@
  *
  * Page p has slot p % MGL_RING. Every consumer warp arrives on the slot's `empty` barrier once for every
  * page of the tape, after the page has landed: so no warp is a phase ahead of another, and the loader
- * fills the slot when the phase is complete.
+ * fills the slot when the phase is complete. Of a page of keys or values those warps arrive that read it, for all.
  *
  * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
  * MGL_FLIGHT pages on their way, some more where the task at hand has its input and needs them, and
@@ -19,13 +19,12 @@
  * will read: piece by piece, in the order of their use.
  *
  * With MGL_PAST those come through the ring as well, where the attention stands on the tape: a page of keys, then
- * the same positions' values, and so on; how many there are, the director announces. They are pages of the ring like
- * others, so what is behind them comes later by as many, which the director adds to an epoch's first page (`base`). If
- * the attention stands within a page of the tape, only what is before it comes then, and the rest of that page, in
- * its place, as a page of its own behind the values.
+ * the same positions' values, and so on; how many there are follows from the epoch's position, which the director
+ * announces. They are pages of the ring like others, so what is behind them comes later by as many, which the director
+ * adds to an epoch's first page (`base`). If the attention stands within a page of the tape, only what is before it
+ * comes then, and the rest of that page, in its place, as a page of its own behind the values.
  *
- * A warp of its own, the watcher, sees what lands: the
- * loader has to be faster than the stream where what waited for an edge catches up.
+ * A warp of its own, the watcher, sees what lands: the loader has to be faster than the stream where what waited for an edge catches up.
  */
 #ifndef MGL_DEVICE_COPY_CUH
 #define MGL_DEVICE_COPY_CUH
