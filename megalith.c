@@ -41,6 +41,38 @@ const char *mgl_version(void)
     return MGL_VERSION;
 }
 
+/* ---- ending early ---------------------------------------------------------------------------- */
+
+struct mgl_cancel {
+    atomic_int set; /* what the machines read */
+};
+
+mgl_status mgl_cancel_new(mgl_cancel **out, mgl_error *err)
+{
+    *out = mgl_alloc_zero(1, sizeof **out);
+    return *out ? MGL_OK : mgl_fail_memory(err, sizeof **out);
+}
+
+void mgl_cancel_free(mgl_cancel *cancel)
+{
+    mgl_free(cancel);
+}
+
+void mgl_cancel_set(mgl_cancel *cancel)
+{
+    atomic_store(&cancel->set, 1);
+}
+
+void mgl_cancel_reset(mgl_cancel *cancel)
+{
+    atomic_store(&cancel->set, 0);
+}
+
+bool mgl_cancel_is_set(const mgl_cancel *cancel)
+{
+    return atomic_load(&cancel->set);
+}
+
 /* ---- which machine, which program ------------------------------------------------------------ */
 
 static mgl_status use_cpu(mgl_machine *out, mgl_error *err)

@@ -99,6 +99,31 @@ MGL_API mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **
                                           size_t *length, mgl_error *err);
 MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 
+/* ---- ending early ---------------------------------------------------------------------------- */
+
+/* A switch that the caller owns. Whatever was given one, opening, compiling or a reply, ends soon
+ * after it is set, and stays refused until it is reset: a switch that is set before a call begins is
+ * not lost. One switch may serve many models. */
+typedef struct mgl_cancel mgl_cancel;
+MGL_API mgl_status mgl_cancel_new(mgl_cancel **out,
+                                  mgl_error *err); /* release with mgl_cancel_free */
+MGL_API void mgl_cancel_free(mgl_cancel *cancel);  /* NULL is fine */
+MGL_API void mgl_cancel_set(mgl_cancel *cancel);   /* from any thread and from a signal handler */
+MGL_API void mgl_cancel_reset(mgl_cancel *cancel);
+MGL_API bool mgl_cancel_is_set(const mgl_cancel *cancel);
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* What takes its time. */
+typedef enum mgl_stage {
+    MGL_STAGE_WEIGHTS, /* packed, uploaded or written; counted in bytes */
+    MGL_STAGE_KERNEL,  /* compiled; total is 0: nobody knows how long it takes */
+    MGL_STAGE_PROMPT   /* read; counted in tokens */
+} mgl_stage;
+
+/* Called now and then on the calling thread, and with done == total when a stage ends. */
+typedef void mgl_stage_fn(void *user, mgl_stage stage, uint64_t done, uint64_t total);
+
 /* ---- model ---------------------------------------------------------------------------------- */
 
 typedef struct mgl_model mgl_model;
@@ -107,16 +132,20 @@ enum { MGL_MAX_BATCH = 16 }; /* replies of one launch */
 
 /* How to open a model; zero means the default of each field. Strings are not kept. */
 typedef struct mgl_open_options {
-    const char *device;   /* "auto" (default), "cpu", "cuda" or "cuda:1" */
-    const char *dtype;    /* "auto" (the file's on a GPU, f32 on a CPU), "f32", "bf16", "f16" */
-    const char *config;   /* path of a ScheduleConfig, or NULL */
-    const char *schedule; /* path of a schedule text that replaces the lowered one, or NULL; it
+    const char *device;     /* "auto" (default), "cpu", "cuda" or "cuda:1" */
+    const char *dtype;      /* "auto" (the file's on a GPU, f32 on a CPU), "f32", "bf16", "f16" */
+    const char *config;     /* path of a ScheduleConfig, or NULL */
+    const char *schedule;   /* path of a schedule text that replaces the lowered one, or NULL; it
                              states dtype and capacity: these and config can not be given then */
-    int32_t capacity;     /* KV positions a sequence; 0: min(wanted, max_position_embeddings) */
-    int32_t wanted;       /* positions that the longest reply would fill; 0: 4,096 */
-    int32_t deadline_ms;  /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */
-    int32_t sequences;    /* replies that one launch can make, each with its own KV cache: up to
+    int32_t capacity;       /* KV positions a sequence; 0: min(wanted, max_position_embeddings) */
+    int32_t wanted;         /* positions that the longest reply would fill; 0: 4,096 */
+    int32_t deadline_ms;    /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */
+    int32_t sequences;      /* replies that one launch can make, each with its own KV cache: up to
                              MGL_MAX_BATCH; 0: 1. A schedule states it: more is refused */
+    mgl_cancel *cancel;     /* ends opening (MGL_INTERRUPTED) and the model's replies; or NULL. Must
+                             outlive the model */
+    mgl_stage_fn *on_stage; /* of opening and of prompts; may be NULL */
+    void *stage_user;       /* for on_stage */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */

@@ -60,6 +60,10 @@ typedef struct mgl_vm_options {
     const mgl_vm_kernel *kernels;      /* (kernel_count) CUDA: in place of compiling, where one of
                                           them fits */
     int kernel_count;
+
+    const atomic_int *abort; /* set by anybody: opening ends with MGL_INTERRUPTED; may be NULL */
+    mgl_stage_fn *on_stage;  /* of opening; may be NULL */
+    void *stage_user;
 } mgl_vm_options;
 
 typedef enum mgl_vm_mode { MGL_VM_GENERATE, MGL_VM_SCORE } mgl_vm_mode;
