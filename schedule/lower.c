@@ -125,11 +125,33 @@ static int declare_tensor(struct lowering *w, const char *name, int tensor, mgl_
     return mgl_program_add_tensor(w->program, name, t->name, dtype, t->rank, t->rows, t->cols);
 }
 
+/* The format of a matrix: the program's dtype; but in f32 on a CPU, whose products widen exactly
+ * whatever they read, the checkpoint's. */
+static mgl_dtype format_of(const struct lowering *w, int tensor)
+{
+    bool keeps = w->program->dtype == MGL_F32 && !strcmp(w->program->target.arch, "cpu");
+    return keeps && tensor >= 0 ? w->graph->tensors[tensor].dtype : w->program->dtype;
+}
+
 static int declare_layer_tensor(struct lowering *w, int layer, const char *name, int node)
 {
     char full[64];
+    int tensor = tensor_of(w->graph, node);
     snprintf(full, sizeof full, "l%d.%s", layer, name);
-    return declare_tensor(w, full, tensor_of(w->graph, node), w->program->dtype);
+    return declare_tensor(w, full, tensor, format_of(w, tensor));
+}
+
+/* gate and up, which share a segment and so a format. */
+static void declare_pair(struct lowering *w, int layer, const mgl_node *swiglu)
+{
+    struct layer *l = &w->layers[layer];
+    l->gate = declare_layer_tensor(w, layer, "gate", swiglu->in[0]);
+    l->up = declare_layer_tensor(w, layer, "up", swiglu->in[1]);
+    if (l->gate < 0 || l->up < 0)
+        return;
+    mgl_program_tensor *gate = &w->program->tensors[l->gate], *up = &w->program->tensors[l->up];
+    if (gate->dtype != up->dtype)
+        gate->dtype = up->dtype = w->program->dtype;
 }
 
 /* Declares a buffer; `extents` may hold the negative symbols below instead of numbers. */
@@ -200,8 +222,7 @@ static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
     l->v = declare_layer_tensor(w, layer, "v", attention->in[2]);
     l->o = declare_layer_tensor(w, layer, "o", n->o);
     l->ffn_g = declare_layer_norm(w, layer, "ffn", n->ffn_norm);
-    l->gate = declare_layer_tensor(w, layer, "gate", swiglu->in[0]);
-    l->up = declare_layer_tensor(w, layer, "up", swiglu->in[1]);
+    declare_pair(w, layer, swiglu);
     l->down = declare_layer_tensor(w, layer, "down", n->down);
     snprintf(name, sizeof name, "k%d", layer);
     l->k_cache = DECLARE(w, name, KV, cache, SEQUENCES, m->kv_heads, CAPACITY, m->head_dim);
@@ -218,10 +239,11 @@ static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
 static void declare_constants(struct lowering *w, int embed_node)
 {
     const mgl_geometry *m = &w->program->geometry;
-    int embed = declare_tensor(w, "embed", tensor_of(w->graph, embed_node), w->program->dtype);
+    int table = tensor_of(w->graph, embed_node);
+    int embed = declare_tensor(w, "embed", table, format_of(w, table));
     mgl_buffer embedding = {.name = "embedding",
                             .space = MGL_SPACE_CONST,
-                            .dtype = w->program->dtype,
+                            .dtype = format_of(w, table),
                             .rank = 2,
                             .extents = {{MGL_FIXED, m->vocab}, {MGL_FIXED, m->hidden}},
                             .source = MGL_SOURCE_TENSOR,
@@ -341,7 +363,8 @@ static void declare_all(struct lowering *w)
     int norm = consumer(graph, MGL_NODE_NORM, x), head = consumer(graph, MGL_NODE_LINEAR, norm);
     w->g = declare_norm(w, "norm", "g", norm);
     int shared = head >= 0 && tensor_of(graph, head) == tensor_of(graph, embed);
-    w->head = shared ? 0 : declare_tensor(w, "head", tensor_of(graph, head), w->program->dtype);
+    int table = tensor_of(graph, head);
+    w->head = shared ? 0 : declare_tensor(w, "head", table, format_of(w, table));
     declare_activations(w);
     declare_io(w);
     w->head_done = mgl_program_add_counter(w->program, "head");

@@ -186,6 +186,12 @@ int mgl_program_add_signal(mgl_program *program, int counter)
     return index;
 }
 
+bool mgl_program_takes_format(const mgl_program *program, mgl_dtype format)
+{
+    bool widens = program->dtype == MGL_F32 && !strcmp(program->target.arch, "cpu");
+    return format == program->dtype || (widens && format != MGL_I32);
+}
+
 static bool equal_tensors(const mgl_program_tensor *a, const mgl_program_tensor *b)
 {
     return !strcmp(a->name, b->name) && !strcmp(a->checkpoint, b->checkpoint) &&

@@ -81,7 +81,7 @@ typedef struct mgl_buffer {
 typedef struct mgl_program_tensor {
     const char *name;       /* in the text */
     const char *checkpoint; /* in the checkpoint */
-    mgl_dtype dtype;        /* as packed; the program's */
+    mgl_dtype dtype;        /* its format: as packed */
     int64_t rows, cols;     /* rank 1: rows = 1 */
     int rank;
     int line;
@@ -182,7 +182,9 @@ typedef struct mgl_program {
     mgl_geometry geometry;
     mgl_limits limits;
     mgl_exec exec;
-    mgl_dtype dtype;    /* of the weights on the tapes and of the embedding */
+    mgl_dtype
+        dtype; /* what is computed with, and what queues exchange beside f32. Matrices have it as
+                           their format, but in f32 on a CPU, where each has a format of its own */
     mgl_dtype kv_dtype; /* of the KV buffers */
     mgl_program_tensor *tensors;
     mgl_buffer *buffers;
@@ -217,6 +219,9 @@ int mgl_program_add_wait(mgl_program *program, int counter, int64_t threshold);
 int mgl_program_add_signal(mgl_program *program, int counter);
 bool mgl_program_failed(const mgl_program *program);
 
+/* Whether a matrix of this format, on a tape or gathered, can stand in the program. */
+bool mgl_program_takes_format(const mgl_program *program, mgl_dtype format);
+
 /* The same in every field, names by their letters, floats bit for bit; the lines of the text, which
  * are no part of what a program is, do not count. */
 bool mgl_program_equal(const mgl_program *a, const mgl_program *b);
@@ -229,7 +234,7 @@ enum { MGL_MAX_OPERANDS = 12 };
 typedef enum mgl_operand_dtype {
     MGL_OPERAND_F32,
     MGL_OPERAND_I32,
-    MGL_OPERAND_WEIGHT,  /* program.dtype */
+    MGL_OPERAND_WEIGHT,  /* a matrix's format: mgl_program_takes_format */
     MGL_OPERAND_CACHE,   /* program.kv_dtype */
     MGL_OPERAND_EXCHANGE /* f32 or program.dtype, as the buffer was declared */
 } mgl_operand_dtype;

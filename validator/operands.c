@@ -15,7 +15,8 @@
 
 /* ---- one operand ---- */
 
-/* The dtype that an operand must have; of EXCHANGE the one beside f32. */
+/* The dtype that an operand must have; of EXCHANGE the one beside f32, of WEIGHT the first of those
+ * that the program takes. */
 static mgl_dtype wanted_dtype(const mgl_program *p, mgl_operand_dtype dtype)
 {
     switch (dtype) {
@@ -110,7 +111,8 @@ static bool type_fits(const mgl_program *p, const mgl_operand *operand, const mg
 {
     return buffer->space == operand->space &&
            (buffer->dtype == wanted_dtype(p, operand->dtype) ||
-            (operand->dtype == MGL_OPERAND_EXCHANGE && buffer->dtype == MGL_F32));
+            (operand->dtype == MGL_OPERAND_EXCHANGE && buffer->dtype == MGL_F32) ||
+            (operand->dtype == MGL_OPERAND_WEIGHT && mgl_program_takes_format(p, buffer->dtype)));
 }
 
 /* The letter of a dimension: "*" stands for as many as there are. */
@@ -173,13 +175,21 @@ static void check_segments(mgl_check *check, int t)
         for (int j = 0; j < 2; j++) {
             int index = j ? s->tensor2 : s->tensor;
             const mgl_program_tensor *tensor = index < 0 ? NULL : &p->tensors[index];
-            if (tensor && (tensor->rank != 2 || tensor->dtype != p->dtype))
+            if (tensor && (tensor->rank != 2 || !mgl_program_takes_format(p, tensor->dtype)))
                 mgl_check_report(check, 105, t, 0,
                                  "%s: tensor %.64s is rank %d %s; a tape holds matrices of the "
-                                 "types line's %s",
+                                 "types line's %s, or in f32 on a CPU of any format",
                                  mgl_check_task(check, t, name), tensor->name, tensor->rank,
                                  mgl_dtype_name(tensor->dtype), mgl_dtype_name(p->dtype));
         }
+        if (s->tensor2 >= 0 && p->tensors[s->tensor].dtype != p->tensors[s->tensor2].dtype)
+            mgl_check_report(
+                check, 105, t, 0,
+                "%s: tensors %.64s and %.64s share a segment, so they need one format, "
+                "and they are %s and %s",
+                mgl_check_task(check, t, name), p->tensors[s->tensor].name,
+                p->tensors[s->tensor2].name, mgl_dtype_name(p->tensors[s->tensor].dtype),
+                mgl_dtype_name(p->tensors[s->tensor2].dtype));
     }
 }
 

@@ -52,6 +52,11 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "the CUDA machine takes 1 to %d rows, no more sequences than rows, and at "
                         "most %d queues",
                         MGL_MAX_ROWS, MGL_MAX_QUEUES);
+    for (int i = 0; i < program->segment_count; i++)
+        if (program->tensors[program->segments[i].tensor].dtype != program->dtype)
+            return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
+                            "the CUDA machine takes matrices of one format, which is the program's "
+                            "dtype; lower the model for the GPU");
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_queue *queue = &program->queues[q];
         if (queue->tasks.count < 1 || program->tasks[queue->tasks.first].op != MGL_OP_ENTER)
