@@ -23,6 +23,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    PAGE = 4096,             /* of memory; where pages are larger, madvise refuses parts of them */
+    RELEASED_BYTES = 1 << 16 /* reads of so many are of weights, which are read once */
+};
+
 struct mgl_map {
     char *path;        /* owned: for messages */
     const char *bytes; /* (size), NULL for an empty file */
@@ -198,20 +203,41 @@ static void install_handler(void)
     sigaction(SIGBUS, &action, NULL);
 }
 
-/* False when the pages were gone. Its own function, so that no variable lives across the jump. */
-static __attribute__((noinline)) bool copy_guarded(void *to, const char *from, size_t length)
+/* The jump comes back into this function, in which no variable lives across it. */
+__attribute__((noinline)) bool mgl_map_guard(mgl_guarded_fn *work, void *user)
 {
     sigjmp_buf here;
     if (sigsetjmp(here, 0)) {
         guard = NULL;
         return false;
     }
-    guard = &here; /* the fences keep the compiler from moving the copy out of the guard */
+    guard = &here; /* the fences keep the compiler from moving the work out of the guard */
     atomic_signal_fence(memory_order_seq_cst);
-    memcpy(to, from, length);
+    work(user);
     atomic_signal_fence(memory_order_seq_cst);
     guard = NULL;
     return true;
+}
+
+struct copy {
+    void *to;
+    const char *from;
+    size_t length;
+};
+
+static void copy_bytes(void *user)
+{
+    const struct copy *c = user;
+    memcpy(c->to, c->from, c->length);
+}
+
+/* Gives the pages of a range that was read back to the system, which still has them in its cache. */
+static void release_pages(const char *from, size_t length)
+{
+    uintptr_t start = ((uintptr_t)from + PAGE - 1) / PAGE * PAGE;
+    uintptr_t end = ((uintptr_t)from + length) / PAGE * PAGE;
+    if (end > start)
+        madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
 static mgl_status map_descriptor(mgl_map *map, const char *path, mgl_error *err)
@@ -274,10 +300,27 @@ size_t mgl_map_size(const mgl_map *map)
     return map->size;
 }
 
+const void *mgl_map_bytes(const mgl_map *map)
+{
+    return map->bytes;
+}
+
+mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err)
+{
+    struct stat facts;
+    if (fstat(map->descriptor, &facts))
+        return mgl_fail_errno(err, map->path, "its size can not be read");
+    if (facts.st_size < 0 || (size_t)facts.st_size < end)
+        return mgl_fail(err, MGL_BAD_INPUT, map->path,
+                        "the file shrank from %zu to %lld bytes while it was in use; restore it "
+                        "and start again",
+                        map->size, (long long)facts.st_size);
+    return MGL_OK;
+}
+
 mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err)
 {
     size_t end;
-    struct stat facts;
     if (!mgl_add(offset, length, &end) || end > map->size)
         return mgl_fail(err, MGL_BAD_INPUT, map->path,
                         "%zu bytes at offset %zu are outside the file of %zu bytes", length, offset,
@@ -286,14 +329,12 @@ mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *
         return MGL_OK;
     if (denied())
         return mgl_fail_errno(err, map->path, "can not be read");
-    bool copied = copy_guarded(to, map->bytes + offset, length);
-    if (fstat(map->descriptor, &facts))
-        return mgl_fail_errno(err, map->path, "its size can not be read");
-    if (facts.st_size < 0 || (size_t)facts.st_size < end)
-        return mgl_fail(err, MGL_BAD_INPUT, map->path,
-                        "the file shrank from %zu to %lld bytes while it was in use; restore it "
-                        "and start again",
-                        map->size, (long long)facts.st_size);
+    bool copied = mgl_map_guard(copy_bytes, &(struct copy){to, map->bytes + offset, length});
+    mgl_status status = mgl_map_check(map, end, err);
+    if (status)
+        return status;
+    if (length >= RELEASED_BYTES)
+        release_pages(map->bytes + offset, length);
     if (!copied)
         return mgl_fail(err, MGL_SYSTEM, map->path,
                         "the disk could not deliver %zu bytes at offset %zu", length, offset);

@@ -26,6 +26,16 @@ size_t mgl_map_size(const mgl_map *map);
  * when the file has shrunk meanwhile (SIGBUS is caught for the calling thread). Thread safe. */
 mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err);
 
+/* The bytes themselves, for those who read them in place: under mgl_map_guard alone, and asking
+ * mgl_map_check behind it, since a page that holds the new end of a file that shrank reads as zeros. */
+const void *mgl_map_bytes(const mgl_map *map);
+/* Runs `work`. False when it touched a page of a map that is gone; `work` then did not come to its
+ * end. Of any thread. */
+typedef void mgl_guarded_fn(void *user);
+bool mgl_map_guard(mgl_guarded_fn *work, void *user);
+/* MGL_BAD_INPUT when the file has fewer than `end` bytes by now. */
+mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err);
+
 /* A large file that is written whole or not at all: in a file beside `path`, which takes the place
  * of what stood there when it is finished. What stands there and is no regular file is refused. */
 typedef struct mgl_output mgl_output;

@@ -24,11 +24,17 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-int mgl_parallel_threads(void)
+int mgl_parallel_processors(void)
 {
     cpu_set_t set;
     int count = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-    return count < 1 ? 1 : count < MGL_MAX_THREADS ? count : MGL_MAX_THREADS;
+    return count < 1 ? 1 : count;
+}
+
+int mgl_parallel_threads(void)
+{
+    int count = mgl_parallel_processors();
+    return count < MGL_MAX_THREADS ? count : MGL_MAX_THREADS;
 }
 
 static void keep_failure(job *j, mgl_status status, const mgl_error *error)

@@ -14,7 +14,9 @@ enum { MGL_MAX_THREADS = 16 };
  * worker 0 is the thread that called mgl_parallel. */
 typedef mgl_status mgl_parallel_fn(void *user, int worker, size_t item, mgl_error *err);
 
-/* Processors that this process may use, at most MGL_MAX_THREADS. */
+/* Processors that this process may use. */
+int mgl_parallel_processors(void);
+/* As many threads for mgl_parallel: at most MGL_MAX_THREADS. */
 int mgl_parallel_threads(void);
 
 /* Does items 0 to count - 1 on at most `threads` threads (fewer where the system gives none), and

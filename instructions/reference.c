@@ -24,8 +24,7 @@ size_t mgl_reference_scratch(const mgl_program *program)
     widest = widest > heads ? widest : heads;
     /* a normed row for each row and a weight row; or a head's q, k and sums, and its scores */
     size_t linear = (MGL_MAX_ROWS + 1) * widest;
-    size_t attention =
-        4 + 4 * (size_t)m->head_dim + (size_t)program->limits.capacity + MGL_MAX_ROWS;
+    size_t attention = mgl_attention_scratch(program);
     return linear > attention ? linear : attention;
 }
 

@@ -21,14 +21,21 @@ typedef struct mgl_epoch_rows {
     int32_t table[MGL_MAX_ROWS * MGL_TABLE_WORDS];
 } mgl_epoch_rows;
 
+/* What attention computes with: the plain loops, or a machine's own of the same meaning. */
+typedef struct mgl_arithmetic {
+    float (*dot)(const float *a, const float *b, int64_t n);               /* sum of a[i] b[i] */
+    void (*add_scaled)(float *to, float scale, const float *v, int64_t n); /* to[i] += scale v[i] */
+} mgl_arithmetic;
+
 typedef struct mgl_call {
     const mgl_program *program;
     const mgl_task *task;
     void *const *buffers; /* (buffer_count) */
     const void *tape;     /* of the task's queue */
     mgl_epoch_rows *epoch;
-    float *scratch; /* mgl_reference_scratch(program) floats */
-    bool abort;     /* the host asks to stop: read by sample alone */
+    float *scratch;                   /* mgl_reference_scratch(program) floats */
+    bool abort;                       /* the host asks to stop: read by sample alone */
+    const mgl_arithmetic *arithmetic; /* NULL: the plain loops */
 } mgl_call;
 
 typedef void mgl_op_fn(const mgl_call *call);
@@ -136,24 +143,16 @@ static inline const int32_t *mgl_call_table(const mgl_call *call, int r)
     return call->epoch->table + r * MGL_TABLE_WORDS;
 }
 
-/* Attention over one kv head, shared by the three attention ops
- * (instructions/attend/attention.c). */
-typedef struct mgl_attention {
-    const mgl_region *q, *rope, *k_cache, *v_cache; /* caches: any range of positions */
-    int split, splits;                              /* the share of the earlier positions */
-    bool tail;                                      /* this epoch's rows as well */
-} mgl_attention;
+/* ---- attention (instructions/attend/attention.c) ----------------------------------------------- */
 
-/* Rotates and appends this epoch's k, and appends its v. */
-void mgl_attention_append(const mgl_call *call, const mgl_region *k, const mgl_region *v,
-                          const mgl_region *rope, const mgl_region *k_now, const mgl_region *v_now);
+/* The three attention ops are three steps: what the task appends to the cache; then a head of a row
+ * after the other, each of which needs nothing of the others and mgl_attention_scratch floats. */
+void mgl_attention_append(const mgl_call *call);
+int mgl_attention_items(const mgl_call *call); /* rows x heads of the task */
+void mgl_attention_item(const mgl_call *call, int item);
+size_t mgl_attention_scratch(const mgl_program *program);
 
-/* Attention of row r and head `head` (0-based in the q region): *max of the scores, *total of
- * exp(score - max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros.
- * `sum` may be the first head_dim + 4 floats of the scratch, which attention leaves to its callers.
- * k and v count as they are stored in the cache, those of this epoch's rows too: a prompt gives the
- * same values however it is cut into epochs. */
-void mgl_attention_row(const mgl_call *call, const mgl_attention *a, int r, int head, float *sum,
-                       float *max, float *total);
+/* All of an attention task. */
+void mgl_attention_all(const mgl_call *call);
 
 #endif

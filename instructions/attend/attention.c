@@ -23,9 +23,40 @@ static const float *rope_at(const mgl_call *call, const mgl_region *rope, int64_
            p * mgl_buffer_stride(mgl_call_buffer(call, rope), 0);
 }
 
-void mgl_attention_append(const mgl_call *call, const mgl_region *k, const mgl_region *v,
-                          const mgl_region *rope, const mgl_region *k_now, const mgl_region *v_now)
+/* What one of the three ops attends to. */
+struct attention {
+    const mgl_region *q, *rope, *k_cache, *v_cache; /* caches: any range of positions */
+    const mgl_region *to;                           /* y, or part */
+    int split, splits;                              /* the share of the earlier positions */
+    bool tail;                                      /* this epoch's rows as well */
+};
+
+/* Operands by their places in ops.def. */
+static struct attention attention_of(const mgl_call *call)
 {
+    bool past = call->task->op == MGL_OP_ATTEND_PAST;
+    struct attention a = {.q = mgl_call_in(call, 0),
+                          .rope = mgl_call_in(call, past ? 1 : 3),
+                          .k_cache = past ? mgl_call_in(call, 2) : mgl_call_out(call, 1),
+                          .v_cache = past ? mgl_call_in(call, 3) : mgl_call_out(call, 2),
+                          .to = mgl_call_out(call, 0),
+                          .splits = 1,
+                          .tail = !past};
+    if (call->task->op != MGL_OP_ATTEND) {
+        a.split = (int)a.to->ranges[0].lo;
+        a.splits = (int)mgl_call_buffer(call, a.to)->extents[0].count;
+    }
+    return a;
+}
+
+/* Rotates and appends this epoch's k, and appends its v. */
+void mgl_attention_append(const mgl_call *call)
+{
+    if (call->task->op == MGL_OP_ATTEND_PAST)
+        return;
+    const mgl_region *k = mgl_call_in(call, 1), *v = mgl_call_in(call, 2);
+    const mgl_region *rope = mgl_call_in(call, 3);
+    const mgl_region *k_now = mgl_call_out(call, 1), *v_now = mgl_call_out(call, 2);
     int d = (int)mgl_region_width(k, 1);
     mgl_dtype dtype = mgl_call_buffer(call, k_now)->dtype;
     for (int r = 0; r < call->epoch->rows; r++) {
@@ -51,9 +82,22 @@ static const float *cached(const mgl_call *call, const mgl_region *region, int s
     return to;
 }
 
-void mgl_attention_row(const mgl_call *call, const mgl_attention *a, int r, int head, float *sum,
+static void add_scaled(float *to, float scale, const float *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += scale * v[i];
+}
+
+/* Attention of row r and head `head` (0-based in the q region): *max of the scores, *total of
+ * exp(score - max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros.
+ * `sum` may be the first head_dim + 4 floats of the scratch. k and v count as they are stored in the
+ * cache, those of this epoch's rows too: a prompt gives the same values however it is cut into
+ * epochs. */
+static void attend_row(const mgl_call *call, const struct attention *a, int r, int head, float *sum,
                        float *max, float *total)
 {
+    static const mgl_arithmetic plain = {mgl_dot, add_scaled};
+    const mgl_arithmetic *with = call->arithmetic ? call->arithmetic : &plain;
     int d = (int)mgl_call_buffer(call, a->k_cache)->extents[3].count;
     const int32_t *row = mgl_call_table(call, r);
     int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
@@ -71,15 +115,71 @@ void mgl_attention_row(const mgl_call *call, const mgl_attention *a, int r, int 
     memset(sum, 0, (size_t)d * sizeof *sum);
     for (int64_t i = 0; i < n; i++) {
         int64_t at = i < early ? lo + i : first + i - early;
-        scores[i] = mgl_dot(q, cached(call, a->k_cache, s, at, d, room), d) * scale;
+        scores[i] = with->dot(q, cached(call, a->k_cache, s, at, d, room), d) * scale;
         *max = scores[i] > *max ? scores[i] : *max;
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t at = i < early ? lo + i : first + i - early;
         float weight = expf(scores[i] - *max);
-        const float *v = cached(call, a->v_cache, s, at, d, room);
-        for (int j = 0; j < d; j++)
-            sum[j] += weight * v[j];
+        with->add_scaled(sum, weight, cached(call, a->v_cache, s, at, d, room), d);
         *total += weight;
     }
+}
+
+static int heads_of(const mgl_call *call, const struct attention *a)
+{
+    return (int)(mgl_region_width(a->q, 1) / mgl_call_buffer(call, a->k_cache)->extents[3].count);
+}
+
+int mgl_attention_items(const mgl_call *call)
+{
+    struct attention a = attention_of(call);
+    return call->epoch->rows * heads_of(call, &a);
+}
+
+/* The mean, where the task has all positions. */
+static void store_mean(const mgl_call *call, const struct attention *a, int r, int h)
+{
+    int64_t d = mgl_call_buffer(call, a->k_cache)->extents[3].count;
+    float *mean = call->scratch, max, total; /* (head_dim) */
+    attend_row(call, a, r, h, mean, &max, &total);
+    for (int64_t i = 0; i < d; i++)
+        mean[i] /= total;
+    mgl_call_store(call, a->to, r, h * d, d, mean);
+}
+
+/* part[split, r, h, :]. */
+static void store_partial(const mgl_call *call, const struct attention *a, int r, int h)
+{
+    const mgl_buffer *buffer = mgl_call_buffer(call, a->to);
+    int64_t d = mgl_call_buffer(call, a->k_cache)->extents[3].count;
+    float *partial = call->scratch; /* (head_dim + 4), of which the buffer may have two less */
+    float *to = (float *)mgl_call_at(call, a->to) + r * mgl_buffer_stride(buffer, 1) +
+                h * mgl_buffer_stride(buffer, 2);
+    attend_row(call, a, r, h, partial, &partial[d], &partial[d + 1]);
+    partial[d + 2] = partial[d + 3] = 0.0f;
+    mgl_publish(to, MGL_F32, partial, buffer->extents[3].count);
+}
+
+void mgl_attention_item(const mgl_call *call, int item)
+{
+    struct attention a = attention_of(call);
+    int heads = heads_of(call, &a), r = item / heads, h = item % heads;
+    if (call->task->op == MGL_OP_ATTEND)
+        store_mean(call, &a, r, h);
+    else
+        store_partial(call, &a, r, h);
+}
+
+size_t mgl_attention_scratch(const mgl_program *program)
+{
+    return 4 + 4 * (size_t)program->geometry.head_dim + (size_t)program->limits.capacity +
+           MGL_MAX_ROWS;
+}
+
+void mgl_attention_all(const mgl_call *call)
+{
+    mgl_attention_append(call);
+    for (int i = 0; i < mgl_attention_items(call); i++)
+        mgl_attention_item(call, i);
 }
