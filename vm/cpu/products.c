@@ -1,0 +1,113 @@
+/*
+ * The choice of a set, and the plain one: what the others are tested against. It unpacks a row group
+ * to f32 and takes mgl_dot.
+ */
+#include "vm/cpu/products.h"
+
+#include <string.h>
+
+#include "instructions/reference.h"
+#include "vm/cpu/products_sets.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* ---- plain C -------------------------------------------------------------------------------- */
+
+enum { ROW_BYTES = MGL_BLOCK_BYTES / MGL_ROW_GROUP }; /* of a row in a block */
+
+/* The 8 rows of a group, one after the other. */
+static void unpack_group(const mgl_matrix *w, int64_t group, float *to)
+{
+    const char *from = w->tape + (size_t)group * w->group_stride;
+    int64_t columns = mgl_block_columns(w->format), width = w->blocks * columns;
+    for (int b = 0; b < w->blocks; b++) {
+        const char *block = from + (int64_t)(w->place ? w->place[b] : b) * MGL_BLOCK_BYTES;
+        for (int i = 0; i < MGL_ROW_GROUP; i++)
+            mgl_convert(to + i * width + b * columns, MGL_F32, block + (ptrdiff_t)i * ROW_BYTES,
+                        w->format, (size_t)columns);
+    }
+}
+
+static void multiply_plain(const mgl_matrix *w, int64_t group_lo, int64_t group_hi, int64_t outputs,
+                           const float *x, int64_t x_stride, int rows, float *to, int64_t to_stride,
+                           float *scratch)
+{
+    int64_t width = (int64_t)w->blocks * mgl_block_columns(w->format);
+    for (int64_t group = group_lo; group < group_hi; group++) {
+        int64_t first = group * MGL_ROW_GROUP;
+        unpack_group(w, group, scratch);
+        for (int64_t i = 0; i < MGL_ROW_GROUP && first + i < outputs; i++)
+            for (int64_t r = 0; r < rows; r++)
+                to[r * to_stride + first + i] =
+                    mgl_dot(x + r * x_stride, scratch + i * width, width);
+    }
+}
+
+static void add_scaled_plain(float *to, float scale, const float *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += scale * v[i];
+}
+
+static const mgl_products plain = {"plain", multiply_plain, mgl_dot, add_scaled_plain};
+
+/* ---- the choice ----------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+/* The compiler's test includes that the system saves the registers; not all compilers' know F16C. */
+static bool can_avx2(void)
+{
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static bool can_avx512(void)
+{
+    return can_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#elif defined(__aarch64__)
+static bool can_neon(void)
+{
+    return true; /* a part of the architecture */
+}
+#endif
+
+static const struct {
+    const mgl_products *set;
+    bool (*can)(void);
+} sets[] = {
+#define MGL_X(name) {&mgl_products_##name, can_##name},
+    MGL_PRODUCTS_SETS(MGL_X)
+#undef MGL_X
+        {&plain, NULL}};
+
+enum { SET_COUNT = sizeof sets / sizeof *sets };
+
+mgl_products mgl_products_get(void)
+{
+    int i = 0;
+    while (sets[i].can && !sets[i].can())
+        i++;
+    return *sets[i].set;
+}
+
+bool mgl_products_find(const char *name, mgl_products *out)
+{
+    for (int i = 0; i < SET_COUNT; i++)
+        if (!strcmp(sets[i].set->name, name) && (!sets[i].can || sets[i].can()))
+            return *out = *sets[i].set, true;
+    return false;
+}
+
+/* The plain set unpacks a group; the others a run of its columns, beside the partial sums. */
+size_t mgl_products_scratch(int blocks, mgl_dtype format)
+{
+    size_t group = (size_t)blocks * (size_t)mgl_block_columns(format) * MGL_ROW_GROUP;
+    size_t run = MGL_ROW_GROUP * (MGL_PRODUCTS_RUN + MGL_PRODUCTS_ROWS * MGL_PRODUCTS_SUMS) +
+                 ROW_BYTES / sizeof(float); /* which is aligned */
+    return group > run ? group : run;
+}

@@ -1,0 +1,53 @@
+/* The products for AVX2 with FMA and F16C: two vectors are the 16 partial sums. */
+#include "vm/cpu/products_x86.h"
+
+typedef __m256 vector;
+
+/* With several rows 12 sums, 3 rows and a weight of 16 registers; for one row 8 sums, since fewer
+ * would wait for each other. */
+#define TILE_WEIGHTS(rows) ((rows) == 1 ? 8 : 4)
+
+static inline vector zero(void)
+{
+    return _mm256_setzero_ps();
+}
+
+static inline vector spread(float value)
+{
+    return _mm256_set1_ps(value);
+}
+
+static inline vector load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+
+static inline void store(float *to, vector v)
+{
+    _mm256_storeu_ps(to, v);
+}
+
+static inline vector add_product(vector a, vector b, vector c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+static inline vector load_bf16(const void *from)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+static inline vector load_f16(const void *from)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128(from));
+}
+
+static inline float add_one(const vector *sums)
+{
+    return add_8(_mm256_add_ps(sums[0], sums[1]));
+}
+
+#include "vm/cpu/products_vector.h"
+
+const mgl_products mgl_products_avx2 = {"avx2", multiply, dot, add_scaled};

@@ -1,0 +1,52 @@
+/* The products for AVX-512 (F, BW, DQ, VL): a vector is all 16 partial sums. The dot product of bf16
+ * that some CPUs have is not used, since it would round the activations. */
+#include "vm/cpu/products_x86.h"
+
+typedef __m512 vector;
+
+#define TILE_WEIGHTS(rows) (8) /* 24 sums, 3 rows and a weight of 32 registers */
+
+static inline vector zero(void)
+{
+    return _mm512_setzero_ps();
+}
+
+static inline vector spread(float value)
+{
+    return _mm512_set1_ps(value);
+}
+
+static inline vector load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+
+static inline void store(float *to, vector v)
+{
+    _mm512_storeu_ps(to, v);
+}
+
+static inline vector add_product(vector a, vector b, vector c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+static inline vector load_bf16(const void *from)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+static inline vector load_f16(const void *from)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256(from));
+}
+
+static inline float add_one(const vector *sums)
+{
+    return add_8(_mm256_add_ps(_mm512_castps512_ps256(*sums), _mm512_extractf32x8_ps(*sums, 1)));
+}
+
+#include "vm/cpu/products_vector.h"
+
+const mgl_products mgl_products_avx512 = {"avx512", multiply, dot, add_scaled};
