@@ -15,6 +15,10 @@ char *mgl_strdup(const char *text);
 char *mgl_strndup(const char *text, size_t length);
 void mgl_free(void *memory); /* NULL is fine */
 
+/* Bytes that the system can still give: memory that is free or can be freed, and swap, within what
+ * the process's control group may have; 0 where nobody tells. */
+size_t mgl_memory_available(void);
+
 /* Makes room for one element more in an array that doubles: *items has *capacity elements of
  * `size` bytes, of which `count` are in use. False when memory ran out; nothing is lost. */
 bool mgl_grow(void **items, size_t *capacity, size_t count, size_t size);

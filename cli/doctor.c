@@ -2,12 +2,12 @@
 #include "cli/cli.h"
 #include "cli/json_out.h"
 
-#include "vm/cpu/blas.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "vm/cpu/products.h"
 #include "vm/cuda/cuda.h"
 
 #include <cjson/cJSON.h>
-#include <string.h>
-#include <unistd.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -19,18 +19,15 @@ MGL_CLI_OPTIONS(DOCTOR_OPTIONS)
 /* The libraries that the program stands on. */
 typedef struct libraries {
     char pcre2[64];
-    const char *cjson, *utf8proc, *blas;
-    bool fast; /* a BLAS was found */
+    const char *cjson, *utf8proc;
 } libraries;
 
 static libraries find_libraries(void)
 {
-    libraries found = {
-        .cjson = cJSON_Version(), .utf8proc = utf8proc_version(), .blas = mgl_blas_get().name};
+    libraries found = {.cjson = cJSON_Version(), .utf8proc = utf8proc_version()};
     int length = pcre2_config(PCRE2_CONFIG_VERSION, NULL);
     if (length > 0 && (size_t)length < sizeof found.pcre2)
         pcre2_config(PCRE2_CONFIG_VERSION, found.pcre2);
-    found.fast = strcmp(found.blas, mgl_blas_plain().name) != 0;
     return found;
 }
 
@@ -64,13 +61,11 @@ static void print_gpu(const mgl_cuda_probe *probe)
 static void print_text(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_cli_printf("%-10s%-9sMegalith %s\n", "version", "ok", mgl_version());
-    mgl_cli_printf("%-10s%-9s%ld cores\n", "cpu", "ok", sysconf(_SC_NPROCESSORS_ONLN));
+    mgl_cli_printf("%-10s%-9s%d cores, %s, %.1f GB of memory to be had\n", "cpu", "ok",
+                   mgl_parallel_processors(), mgl_products_get().name,
+                   (double)mgl_memory_available() * 1e-9);
     mgl_cli_printf("%-10s%-9scJSON %s, PCRE2 %s, utf8proc %s\n", "libraries", "ok", found->cjson,
                    found->pcre2, found->utf8proc);
-    print_line("OpenBLAS", found->fast,
-               found->fast ? found->blas
-                           : "the CPU computes in plain C, several times slower; install "
-                             "libopenblas0 (Debian, Ubuntu)");
     print_gpu(probe);
 }
 
@@ -117,12 +112,13 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.doctor/1");
     mgl_json_out_string(&out, "version", mgl_version());
-    mgl_json_out_int(&out, "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    mgl_json_out_int(&out, "cores", mgl_parallel_processors());
+    mgl_json_out_string(&out, "instructions", mgl_products_get().name);
+    mgl_json_out_int(&out, "memory_available_bytes", (int64_t)mgl_memory_available());
     mgl_json_out_object(&out, "libraries");
     mgl_json_out_string(&out, "cjson", found->cjson);
     mgl_json_out_string(&out, "pcre2", found->pcre2);
     mgl_json_out_string(&out, "utf8proc", found->utf8proc);
-    mgl_json_out_string(&out, "openblas", found->fast ? found->blas : NULL);
     mgl_json_out_close_object(&out);
     put_driver(&out, probe);
     put_devices(&out, probe);

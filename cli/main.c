@@ -96,8 +96,6 @@ int main(int argc, char **argv)
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a failed write says more than a signal */
     signal(SIGXFSZ, SIG_IGN);
-    setenv("OPENBLAS_NUM_THREADS", "1",
-           0); /* it starts its threads when it is opened; we use one */
     if (argc < 2) {
         mgl_fail(&err, MGL_USAGE, NULL, "a verb is missing; 'megalith --help' lists them");
         return report(NULL, MGL_USAGE, false, &err);

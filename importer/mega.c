@@ -307,6 +307,16 @@ mgl_status mgl_mega_read_part(const mgl_mega *mega, const mgl_mega_section *sect
     return mgl_map_read(mega->map, (size_t)(section->offset + offset), length, to, err);
 }
 
+const void *mgl_mega_bytes(const mgl_mega *mega, const mgl_mega_section *section, uint64_t offset)
+{
+    return (const char *)mgl_map_bytes(mega->map) + section->offset + offset;
+}
+
+mgl_status mgl_mega_check(const mgl_mega *mega, mgl_error *err)
+{
+    return mgl_map_check(mega->map, mgl_map_size(mega->map), err);
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 struct mgl_mega_writer {

@@ -88,6 +88,11 @@ mgl_status mgl_mega_read(const mgl_mega *mega, const char *name, char **out, siz
 mgl_status mgl_mega_read_part(const mgl_mega *mega, const mgl_mega_section *section,
                               uint64_t offset, size_t length, void *to, mgl_error *err);
 
+/* Bytes of a section in the map, from `offset` on, to be read under mgl_map_guard; and whether the
+ * file still has all its bytes. */
+const void *mgl_mega_bytes(const mgl_mega *mega, const mgl_mega_section *section, uint64_t offset);
+mgl_status mgl_mega_check(const mgl_mega *mega, mgl_error *err);
+
 /* MGL_BAD_INPUT: what is wrong with a section. */
 mgl_status mgl_mega_fail(const mgl_mega *mega, const char *section, const char *what,
                          mgl_error *err);

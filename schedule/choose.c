@@ -457,8 +457,6 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
                      config->stage_bytes,   config->flight_bytes, config->pending_bytes,
                      config->prefetch_bytes};
     int64_t shared = target->shared_bytes;
-    if (!is_gpu(target)) /* a row group's blocks in order, as one reader wants them */
-        exec.warps = 1;
     if (exec.stage_bytes == 0 && flags) {
         int64_t most = shared == 0 ? WIDE_STAGE_BYTES
                                    : shared - MGL_SHARED_RESERVED -

@@ -857,6 +857,8 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     program->geometry = graph->geometry;
     program->limits = (mgl_limits){w.choices.rows, options->sequences, options->capacity};
     program->exec = w.choices.exec;
+    if (!strcmp(target->arch, "cpu")) /* a row group's blocks in order, as one reader wants them */
+        program->exec.warps = 1;
     program->dtype = program->kv_dtype = options->dtype;
     w.program = program;
     w.layers = mgl_alloc_zero((size_t)graph->geometry.layers, sizeof *w.layers);

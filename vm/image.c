@@ -29,12 +29,12 @@ static uint64_t get_number(const unsigned char *from)
 
 /* Where each part stands in the section of weights: (parts + 1), the last is the section's end. NULL
  * when memory ran out. */
-static uint64_t *place_parts(const mgl_program *program)
+static uint64_t *place_parts(const mgl_program *program, const size_t *sizes)
 {
     int parts = mgl_weights_parts(program);
     uint64_t *places = mgl_alloc_zero((size_t)parts + 1, sizeof *places);
     for (int i = 0; places && i < parts; i++) {
-        uint64_t end = places[i] + mgl_weights_bytes(program, i);
+        uint64_t end = places[i] + sizes[i];
         places[i + 1] = (end + MGL_MEGA_PAGE - 1) / MGL_MEGA_PAGE * MGL_MEGA_PAGE;
     }
     return places;
@@ -109,7 +109,7 @@ static mgl_status write_weights(writing *w, mgl_error *err)
     mgl_status status = mgl_weights_pack(program, w->content->graph, &w->weights, err);
     if (status)
         return status;
-    w->places = place_parts(program);
+    w->places = place_parts(program, w->weights->sizes);
     status = w->places ? mgl_mega_reserve(w->writer, MGL_MEGA_WEIGHTS, w->places[parts], err)
                        : mgl_fail_memory(err, (size_t)parts * sizeof *w->places);
     return status ? status : write_pieces(w, err);
@@ -241,18 +241,29 @@ static mgl_status make_read(const mgl_weights *weights, size_t piece, void *to, 
     return status;
 }
 
+static const void *find_part(const mgl_weights *weights, int part)
+{
+    const reading *r = weights->source;
+    return mgl_mega_bytes(r->file, r->section, r->places[part]);
+}
+
+static mgl_status check_file(const mgl_weights *weights, mgl_error *err)
+{
+    return mgl_mega_check(((const reading *)weights->source)->file, err);
+}
+
 /* The next of the pieces, which cover part after part without a gap. False: they do not, or memory
  * ran out, which *failed tells. */
 static bool take_piece(mgl_weights *weights, int *part, size_t *offset, uint64_t bytes,
                        bool *failed)
 {
-    const mgl_program *program = weights->program;
-    while (*part < mgl_weights_parts(program) && *offset == mgl_weights_bytes(program, *part)) {
+    const int parts = mgl_weights_parts(weights->program);
+    while (*part < parts && *offset == weights->sizes[*part]) {
         ++*part;
         *offset = 0;
     }
-    if (*part == mgl_weights_parts(program) || bytes == 0 || bytes > MGL_LARGEST_PIECE ||
-        bytes > mgl_weights_bytes(program, *part) - *offset)
+    if (*part == parts || bytes == 0 || bytes > MGL_LARGEST_PIECE ||
+        bytes > weights->sizes[*part] - *offset)
         return false;
     *failed = !mgl_weights_add(weights, *part, *offset, (size_t)bytes);
     *offset += (size_t)bytes;
@@ -260,10 +271,10 @@ static bool take_piece(mgl_weights *weights, int *part, size_t *offset, uint64_t
 }
 
 /* Whether parts from `part` on have no bytes but the first `offset` of it. */
-static bool is_end(const mgl_program *program, int part, size_t offset)
+static bool is_end(const mgl_weights *weights, int part, size_t offset)
 {
-    for (; part < mgl_weights_parts(program); part++, offset = 0)
-        if (mgl_weights_bytes(program, part) != offset)
+    for (; part < mgl_weights_parts(weights->program); part++, offset = 0)
+        if (weights->sizes[part] != offset)
             return false;
     return true;
 }
@@ -293,7 +304,7 @@ static mgl_status read_pieces(mgl_weights *weights, const unsigned char *bytes, 
                        ? mgl_fail_memory(err, sizeof(mgl_piece))
                        : mgl_mega_fail(r->file, MGL_MEGA_PIECES, "does not fit the schedule", err);
     }
-    if (!is_end(weights->program, part, offset))
+    if (!is_end(weights, part, offset))
         return mgl_mega_fail(r->file, MGL_MEGA_PIECES, "does not fit the schedule", err);
     return MGL_OK;
 }
@@ -307,7 +318,8 @@ static mgl_status read_weights(mgl_image *image, mgl_error *err)
     int parts = mgl_weights_parts(image->program);
     r->file = image->file;
     r->section = mgl_mega_find(image->file, MGL_MEGA_WEIGHTS);
-    r->places = place_parts(image->program);
+    image->weights->sizes = mgl_weights_sizes(image->program);
+    r->places = image->weights->sizes ? place_parts(image->program, image->weights->sizes) : NULL;
     if (!r->places)
         return mgl_fail_memory(err, (size_t)parts * sizeof *r->places);
     if (!r->section || r->section->bytes != r->places[parts])
@@ -328,8 +340,12 @@ static mgl_status open_weights(mgl_image *image, mgl_error *err)
         mgl_free(r);
         return mgl_fail_memory(err, sizeof *image->weights);
     }
-    *image->weights = (mgl_weights){
-        .program = image->program, .make = make_read, .source = r, .close = close_reading};
+    *image->weights = (mgl_weights){.program = image->program,
+                                    .make = make_read,
+                                    .find = find_part,
+                                    .check = check_file,
+                                    .source = r,
+                                    .close = close_reading};
     return read_weights(image, err);
 }
 

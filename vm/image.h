@@ -10,8 +10,9 @@
  *     weights         the parts of weights.h, each from the next multiple of 4,096 on; what is
  *                     between them is never read
  *
- * Whatever is small is checked when it is read; each piece of the weights is checked on its way to
- * where it is used, so that a damaged model never runs, and loading it costs one pass.
+ * Whatever is small is checked when it is read. A GPU's machine checks each piece of the weights on
+ * its way to the device. A CPU's uses the tapes where they are mapped, and checks them when it is
+ * asked to (mgl_vm_options.verify): looking at every byte first would cost a pass over the file.
  */
 #ifndef MGL_VM_IMAGE_H
 #define MGL_VM_IMAGE_H
@@ -20,7 +21,7 @@
 
 /* Changes whenever the same program and checkpoint would be packed to other bytes: files of another
  * layout are refused. */
-enum { MGL_TAPE_LAYOUT = 1 };
+enum { MGL_TAPE_LAYOUT = 2 };
 
 /* A file of the model that is taken over as it is. */
 typedef struct mgl_image_file {

@@ -111,6 +111,42 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
     }
 }
 
+/* The first of n numbers that is infinite or none at all; n: all are finite. */
+static size_t find_not_finite(const void *from, mgl_dtype dtype, size_t n)
+{
+    const uint16_t exponent = dtype == MGL_F16 ? 0x7C00 : 0x7F80;
+    const uint16_t *halves = from;
+    const uint32_t *words = from;
+    bool found = false;
+    for (size_t i = 0; i < n && dtype != MGL_F32; i++)
+        found |= (halves[i] & exponent) == exponent;
+    for (size_t i = 0; i < n && dtype == MGL_F32; i++)
+        found |= (words[i] & 0x7F800000) == 0x7F800000;
+    for (size_t i = 0; i < n && found; i++)
+        if (dtype == MGL_F32 ? (words[i] & 0x7F800000) == 0x7F800000
+                             : (halves[i] & exponent) == exponent)
+            return i;
+    return n;
+}
+
+/* Weights of which a reply could only be nonsense are refused here, where all pass through. */
+static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, const void *raw,
+                               const void *packed, int64_t row, int64_t count, mgl_error *err)
+{
+    size_t n = (size_t)(count * t->cols), at = find_not_finite(packed, t->dtype, n);
+    if (at == n)
+        return MGL_OK;
+    bool overflow = stored != t->dtype && find_not_finite(raw, stored, n) > at;
+    return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint,
+                    overflow
+                        ? "row %lld, column %lld holds a number that is too large for %s; take "
+                          "another dtype"
+                        : "row %lld, column %lld is not a finite number (%s): the checkpoint is "
+                          "damaged; get it anew",
+                    (long long)(row + (int64_t)at / t->cols), (long long)((int64_t)at % t->cols),
+                    mgl_dtype_name(overflow ? t->dtype : stored));
+}
+
 /* Rows of a tensor, `count` at most those of the stage, in its packed dtype: in the stage. */
 static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, int tensor,
                             int source, int64_t row, int64_t count, const struct stage *stage,
@@ -122,7 +158,7 @@ static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, 
     *out = stored == t->dtype ? stage->raw : stage->converted;
     if (!status && stored != t->dtype)
         mgl_convert(stage->converted, t->dtype, stage->raw, stored, (size_t)(count * t->cols));
-    return status;
+    return status ? status : check_finite(t, stored, stage->raw, *out, row, count, err);
 }
 
 /* Packs `count` rows, in the packed dtype, into row groups that stand `stride` bytes apart. */

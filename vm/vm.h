@@ -44,6 +44,8 @@ typedef struct mgl_vm_options {
     int device;          /* ordinal of the GPU */
     int deadline_ms;     /* watchdog; 0: 2,000 */
     bool plain;          /* CPU: plain C kernels over the packed bytes rather than the fast path */
+    int threads;         /* CPU: that compute; 0: one a processor that the process may use */
+    bool verify;         /* CPU: look at the checksums of mapped weights, which it uses in place */
     const char *arch;    /* CUDA: compile for this architecture instead of the live device's
                             ("compute_80": PTX, which runs the cp.async path); NULL: live */
     int trace_epochs;    /* CUDA: keep the events of so many epochs, the last ones; 0: no trace */
@@ -56,7 +58,8 @@ typedef struct mgl_vm_options {
     void *fill_user;
 
     const struct mgl_weights *weights; /* packed before, in place of packing the graph's; or NULL.
-                                          Needed while the machine is opened */
+                                          The CUDA machine needs them while it is opened; the CPU's
+                                          uses those that are mapped in place: they must outlive it */
     const mgl_vm_kernel *kernels;      /* (kernel_count) CUDA: in place of compiling, where one of
                                           them fits */
     int kernel_count;
@@ -92,7 +95,8 @@ typedef struct mgl_vm_request {
     int count;
     mgl_vm_token_fn *on_token; /* may be NULL */
     void *user;
-    const atomic_int *abort; /* set by anybody: end at the next sample; may be NULL */
+    const atomic_int *abort; /* set by anybody: end at the next sample, on the CPU at once; may be
+                                NULL */
 } mgl_vm_request;
 
 /* What came out. Arrays belong to the VM, until its next run. */
@@ -117,6 +121,8 @@ typedef struct mgl_vm_facts {
     double compile_s; /* of that, what was waited for when the weights were there */
     size_t tape_bytes, const_bytes, kv_bytes; /* all queues */
     int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
+    const char *instructions;                 /* CPU: "avx512", "avx2", "neon", "plain"; static */
+    int threads;                              /* CPU: that compute */
 } mgl_vm_facts;
 
 /* What mgl_vm_open does first: MGL_REJECTED with the first diagnostic of the validator. */

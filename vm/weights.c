@@ -11,12 +11,63 @@ int mgl_weights_parts(const mgl_program *program)
     return program->queue_count + program->buffer_count;
 }
 
-size_t mgl_weights_bytes(const mgl_program *program, int part)
+bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment,
+                          const mgl_buffer *table)
 {
-    if (part < program->queue_count)
-        return (size_t)program->queues[part].tape_bytes;
-    const mgl_buffer *buffer = &program->buffers[part - program->queue_count];
-    return buffer->space == MGL_SPACE_CONST ? mgl_buffer_bytes(buffer) : 0;
+    return table->source == MGL_SOURCE_TENSOR && segment->tensor == table->tensor &&
+           segment->layout == MGL_LAYOUT_G8 && segment->col_lo == 0 &&
+           segment->col_hi == program->tensors[table->tensor].cols &&
+           table->dtype == program->tensors[table->tensor].dtype;
+}
+
+/* Whether every row of a table stands on a tape. `groups` has room for all its row groups. */
+static bool is_on_tapes(const mgl_program *program, const mgl_buffer *table, bool *groups)
+{
+    int64_t rows = program->tensors[table->tensor].rows;
+    int64_t count = (rows + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+    memset(groups, 0, (size_t)count);
+    for (int i = 0; i < program->segment_count; i++) {
+        const mgl_segment *s = &program->segments[i];
+        if (mgl_weights_has_rows(program, s, table) && s->row_hi <= rows)
+            for (int64_t row = s->row_lo; row < s->row_hi; row += MGL_ROW_GROUP)
+                groups[row / MGL_ROW_GROUP] = true;
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (!groups[i])
+            return false;
+    return true;
+}
+
+/* On a CPU, the tables that the tapes have. False when memory ran out. */
+static bool leave_out_tables(const mgl_program *program, size_t *sizes)
+{
+    bool good = true;
+    for (int b = 0; b < program->buffer_count && good; b++) {
+        const mgl_buffer *table = &program->buffers[b];
+        if (table->source != MGL_SOURCE_TENSOR || program->tensors[table->tensor].rank != 2)
+            continue;
+        size_t groups = (size_t)program->tensors[table->tensor].rows / MGL_ROW_GROUP + 1;
+        bool *seen = mgl_alloc(groups);
+        good = seen != NULL;
+        if (good && is_on_tapes(program, table, seen))
+            sizes[program->queue_count + b] = 0;
+        mgl_free(seen);
+    }
+    return good;
+}
+
+size_t *mgl_weights_sizes(const mgl_program *program)
+{
+    size_t *sizes = mgl_alloc_zero((size_t)mgl_weights_parts(program) + 1, sizeof *sizes);
+    for (int q = 0; sizes && q < program->queue_count; q++)
+        sizes[q] = (size_t)program->queues[q].tape_bytes;
+    for (int b = 0; sizes && b < program->buffer_count; b++)
+        if (program->buffers[b].space == MGL_SPACE_CONST)
+            sizes[program->queue_count + b] = mgl_buffer_bytes(&program->buffers[b]);
+    if (!sizes || strcmp(program->target.arch, "cpu") != 0 || leave_out_tables(program, sizes))
+        return sizes;
+    mgl_free(sizes);
+    return NULL;
 }
 
 void mgl_weights_close(mgl_weights *weights)
@@ -26,6 +77,7 @@ void mgl_weights_close(mgl_weights *weights)
     if (weights->close && weights->source)
         weights->close(weights->source);
     mgl_free(weights->source);
+    mgl_free(weights->sizes);
     mgl_free(weights->pieces);
     mgl_free(weights);
 }
@@ -150,7 +202,7 @@ static bool cut_tape(mgl_weights *weights, int queue)
 static bool cut_const(mgl_weights *weights, int buffer)
 {
     int part = weights->program->queue_count + buffer;
-    size_t bytes = mgl_weights_bytes(weights->program, part);
+    size_t bytes = weights->sizes[part];
     int64_t rows = mgl_pack_const_rows(weights->program, buffer);
     if (bytes == 0 || rows < 1)
         return true;
@@ -188,7 +240,8 @@ mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, 
     p->graph = graph;
     *weights =
         (mgl_weights){.program = program, .make = make_packed, .source = p, .close = close_packing};
-    if (!cut_all(weights)) {
+    weights->sizes = mgl_weights_sizes(program);
+    if (!weights->sizes || !cut_all(weights)) {
         mgl_weights_close(weights);
         return mgl_fail_memory(err, sizeof(mgl_piece));
     }
@@ -200,16 +253,30 @@ mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, 
 
 typedef struct target {
     const mgl_weights *weights;
+    mgl_weights_watch *watch;
     size_t first; /* piece of the part */
     char *to;
+    char *rooms[MGL_MAX_THREADS]; /* in place of `to`: owned */
 } target;
+
+mgl_status mgl_weights_step(mgl_weights_watch *watch, int worker, size_t bytes, mgl_error *err)
+{
+    uint64_t done = atomic_fetch_add(&watch->done, bytes) + bytes;
+    if (worker == 0 && watch->on_stage)
+        watch->on_stage(watch->user, MGL_STAGE_WEIGHTS, done, watch->total);
+    if (watch->abort && atomic_load(watch->abort))
+        return mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "interrupted while loading");
+    return MGL_OK;
+}
 
 static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *err)
 {
     const target *t = user;
     size_t piece = t->first + item;
-    (void)worker;
-    return t->weights->make(t->weights, piece, t->to + t->weights->pieces[piece].offset, err);
+    const mgl_piece *at = &t->weights->pieces[piece];
+    void *to = t->to ? t->to + at->offset : t->rooms[worker];
+    mgl_status status = t->weights->make(t->weights, piece, to, err);
+    return status || !t->watch ? status : mgl_weights_step(t->watch, worker, at->bytes, err);
 }
 
 /* The first piece of a part or of a later one. */
@@ -226,9 +293,24 @@ static size_t find_part(const mgl_weights *weights, int part)
     return low;
 }
 
-mgl_status mgl_weights_write(const mgl_weights *weights, int part, void *to, mgl_error *err)
+mgl_status mgl_weights_write(const mgl_weights *weights, int part, void *to,
+                             mgl_weights_watch *watch, mgl_error *err)
 {
-    target t = {weights, find_part(weights, part), to};
+    target t = {.weights = weights, .watch = watch, .first = find_part(weights, part), .to = to};
     size_t count = find_part(weights, part + 1) - t.first;
     return mgl_parallel(mgl_parallel_threads(), count, write_piece, &t, err);
+}
+
+mgl_status mgl_weights_verify(const mgl_weights *weights, mgl_weights_watch *watch, mgl_error *err)
+{
+    target t = {.weights = weights, .watch = watch};
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < mgl_parallel_threads() && !status; i++)
+        if (!(t.rooms[i] = mgl_alloc(weights->largest + 1)))
+            status = mgl_fail_memory(err, weights->largest);
+    if (!status)
+        status = mgl_parallel(mgl_parallel_threads(), weights->count, write_piece, &t, err);
+    for (int i = 0; i < MGL_MAX_THREADS; i++)
+        mgl_free(t.rooms[i]);
+    return status;
 }

@@ -23,18 +23,36 @@ typedef struct mgl_weights mgl_weights;
 
 struct mgl_weights {
     const mgl_program *program;
+    size_t *sizes;     /* owned (parts) bytes of each */
     mgl_piece *pieces; /* owned (count) */
     size_t count, capacity;
     size_t largest; /* bytes of the largest piece */
     /* Writes the bytes of a piece. Thread safe. */
     mgl_status (*make)(const mgl_weights *weights, size_t piece, void *to, mgl_error *err);
+    /* Of weights that are a map (NULL: they are none): the bytes of a part, unchecked, to be read
+     * under mgl_map_guard; and whether the file still has all of them. */
+    const void *(*find)(const mgl_weights *weights, int part);
+    mgl_status (*check)(const mgl_weights *weights, mgl_error *err);
     void *source; /* for `make`, owned: released by mgl_free, after `close` if there is one */
     void (*close)(void *source);
 };
 
-/* The number of parts of a program, and their bytes. */
+/* Who watches pieces being made: zero-initialise, and name what there is. */
+typedef struct mgl_weights_watch {
+    const atomic_int *abort; /* set by anybody: MGL_INTERRUPTED; may be NULL */
+    mgl_stage_fn *on_stage;  /* of MGL_STAGE_WEIGHTS, on worker 0's thread; may be NULL */
+    void *user;
+    uint64_t total;     /* bytes that will be made */
+    atomic_ullong done; /* of these */
+} mgl_weights_watch;
+/* `worker` has made `bytes` bytes more. MGL_INTERRUPTED: it is to stop. */
+mgl_status mgl_weights_step(mgl_weights_watch *watch, int worker, size_t bytes, mgl_error *err);
+
+/* The number of parts of a program, and their bytes. On a CPU a gathered table that all stands on
+ * the tapes too has none: it is gathered from there. */
 int mgl_weights_parts(const mgl_program *program);
-size_t mgl_weights_bytes(const mgl_program *program, int part);
+/* (parts); NULL when memory ran out. Release with mgl_free. */
+size_t *mgl_weights_sizes(const mgl_program *program);
 
 /* The weights of a graph. Program and graph must outlive them; release with mgl_weights_close. */
 mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, mgl_weights **out,
@@ -45,7 +63,14 @@ void mgl_weights_close(mgl_weights *weights); /* NULL is fine */
  * False when memory ran out. */
 bool mgl_weights_add(mgl_weights *weights, int part, size_t offset, size_t bytes);
 
-/* Writes all bytes of a part, with several threads. */
-mgl_status mgl_weights_write(const mgl_weights *weights, int part, void *to, mgl_error *err);
+/* Writes all bytes of a part, with several threads. `watch` may be NULL. */
+mgl_status mgl_weights_write(const mgl_weights *weights, int part, void *to,
+                             mgl_weights_watch *watch, mgl_error *err);
+/* Makes every piece once and lets it go: its checksum is looked at on the way. `watch` may be NULL. */
+mgl_status mgl_weights_verify(const mgl_weights *weights, mgl_weights_watch *watch, mgl_error *err);
+
+/* Whether a segment holds rows of the table that a const buffer is, whole. */
+bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment,
+                          const mgl_buffer *table);
 
 #endif

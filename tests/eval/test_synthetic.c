@@ -318,7 +318,7 @@ START_TEST(other_dtypes_are_not_made)
     mgl_error err;
     mgl_synthetic_segment block;
     mgl_graph *graph = open_graph(&small, 3);
-    mgl_program *program = lower(graph, 1, MGL_F32);
+    mgl_program *program = lower(graph, 1, MGL_F16);
     ck_assert_int_eq(mgl_filler_describe(program, graph, &program->segments[0], &block, &err),
                      MGL_BAD_INPUT);
     mgl_program_free(program);

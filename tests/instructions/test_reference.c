@@ -72,7 +72,9 @@ static void open_bench(struct bench *b, const mgl_geometry *geometry, mgl_dtype 
     b->graph = random_graph(geometry, 64, false, dtype, 31);
     b->program = fixture_program(b->graph, &options);
     b->tolerance = rounding[exchange == MGL_EXCHANGE_FLAGS ? dtype : MGL_F32];
-    ok(mgl_machine_open(&b->machine, b->program, b->graph, NULL, plain, &err), err);
+    ok(mgl_machine_open(&b->machine, b->program, b->graph,
+                        &(mgl_machine_options){.plain = plain, .threads = 2}, &err),
+       err);
     random_state = 1;
     fill(b);
 }
@@ -432,7 +434,7 @@ static void execute(struct bench *b, int q, int task, mgl_epoch_rows *rows)
                      .tape = m->tapes[q],
                      .epoch = rows,
                      .scratch = m->scratch};
-    if (m->plain || !mgl_fast_execute(m, task, &call))
+    if (m->plain || !mgl_fast_execute(m, &call))
         mgl_reference_op(call.task->op)(&call);
 }
 

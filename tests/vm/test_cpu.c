@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "schedule/step.h"
-#include "vm/cpu/blas.h"
 
 enum { NEW = 24 };
 static const int32_t prompt[] = {3,  1, 40, 7,  7,  22, 9, 13, 30, 2,
@@ -62,30 +61,6 @@ START_TEST(prompt_chunks_agree)
     for (int rows = 2; rows <= 16; rows++)
         check_same(graph, &(fixture_options){.rows = rows, .queues = 2}, rows % 2, wanted);
     mgl_graph_free(graph);
-}
-END_TEST
-
-/* OpenBLAS and plain C: the same products, with any number of rows, strides and odd sizes. */
-START_TEST(blas_agrees_with_plain)
-{
-    enum { INPUTS = 133, OUTPUTS = 37, ROWS = 16 };
-    static float x[ROWS * 150], w[OUTPUTS * INPUTS], found[ROWS * 40], wanted[ROWS * 40];
-    mgl_blas blas = mgl_blas_get(), plain = mgl_blas_plain();
-    printf("the fast path multiplies with %s\n", blas.name);
-    for (int i = 0; i < ROWS * 150; i++)
-        x[i] = sinf((float)i);
-    for (int i = 0; i < OUTPUTS * INPUTS; i++)
-        w[i] = cosf((float)(3 * i));
-    for (int rows = 1; rows <= ROWS; rows++) {
-        for (int add = 0; add < 2; add++) {
-            for (int i = 0; i < ROWS * 40; i++)
-                found[i] = wanted[i] = (float)i;
-            blas.matmul(x, 150, w, found, 40, rows, INPUTS, OUTPUTS, add);
-            plain.matmul(x, 150, w, wanted, 40, rows, INPUTS, OUTPUTS, add);
-            for (int i = 0; i < ROWS * 40; i++)
-                ck_assert_float_eq_tol(found[i], wanted[i], 1e-4f);
-        }
-    }
 }
 END_TEST
 
@@ -721,7 +696,6 @@ int main(void)
     tcase_add_loop_test(tests, queues_and_paths_agree, 0, 3);
     tcase_add_test(tests, splits_agree);
     tcase_add_test(tests, prompt_chunks_agree);
-    tcase_add_test(tests, blas_agrees_with_plain);
     tcase_add_loop_test(tests, fast_path_has_the_plain_logits, 0, 3);
     tcase_add_loop_test(tests, ragged_batch_equals_each_alone, 0, 3);
     tcase_add_test(tests, scores_are_the_log_probabilities);

@@ -1,6 +1,7 @@
 /*
- * The CPU VM: runs any program on one thread, round and round over the queues, each until a wait of
- * its next task is not met or a word that it reads is not written. It obeys waits and flags and
+ * The CPU VM: runs any program, one task at a time, round and round over the queues, each until a
+ * wait of its next task is not met or a word that it reads is not written. What is large in a task is
+ * shared by all threads. It obeys waits and flags and
  * assumes no order beyond them, so it runs whatever the validator accepts, and comes to a halt,
  * with an error that says where, on what can not go on.
  */
@@ -73,27 +74,45 @@ static void deliver(struct run *run)
     }
 }
 
-/* Runs queue q until it has to wait or leaves; false when it goes beyond the last epoch. */
-static bool run_queue(struct run *run, int q, int most_epochs, bool *progress)
+static bool is_aborted(const struct run *run)
+{
+    const atomic_int *abort = run->request->abort;
+    return run->stop || run->cpu->machine.end == MGL_POOL_ABORTED || (abort && atomic_load(abort));
+}
+
+/* After a sample: what was computed from weights that are there is handed out. */
+static mgl_status end_epoch(struct run *run, const mgl_epoch_rows *epoch, mgl_error *err)
+{
+    mgl_status status = mgl_machine_check(&run->cpu->machine, err);
+    run->epochs++;
+    if (status)
+        return status;
+    keep_logits(run->cpu, epoch);
+    deliver(run);
+    return MGL_OK;
+}
+
+/* Runs queue q until it has to wait, leaves or is aborted. */
+static mgl_status run_queue(struct run *run, int q, int most_epochs, bool *progress, mgl_error *err)
 {
     mgl_machine *m = &run->cpu->machine;
     const mgl_cpu_queue *queue = &m->queues[q];
-    while (!queue->left && !mgl_machine_blocked(m, q) && !mgl_machine_unwritten(m, q)) {
+    mgl_status status = MGL_OK;
+    while (!status && !is_aborted(run) && !queue->left && !mgl_machine_blocked(m, q) &&
+           !mgl_machine_unwritten(m, q)) {
         if (queue->epoch > most_epochs)
-            return false;
+            return mgl_fail(err, MGL_WATCHDOG, NULL,
+                            "queue %d began epoch %d; this request ends after %d at most", q,
+                            queue->epoch, most_epochs);
         mgl_op op = m->program->tasks[mgl_machine_task(m, q)].op;
-        const atomic_int *abort = run->request->abort;
-        bool stop = run->stop || (abort && *abort);
-        mgl_machine_execute(m, q, stop);
+        mgl_machine_execute(m, q, false);
         *progress = true;
         if (op == MGL_OP_SAMPLE)
-            run->epochs++;
-        if (op == MGL_OP_SAMPLE && !stop) {
-            keep_logits(run->cpu, &queue->rows);
-            deliver(run);
-        }
+            status = end_epoch(run, &queue->rows, err);
+        else if (m->end == MGL_POOL_LOST)
+            status = mgl_machine_check(m, err);
     }
-    return true;
+    return status;
 }
 
 static bool all_left(const mgl_machine *m)
@@ -107,17 +126,24 @@ static bool all_left(const mgl_machine *m)
 static mgl_status run_queues(struct run *run, int most_epochs, mgl_error *err)
 {
     mgl_machine *m = &run->cpu->machine;
-    while (!all_left(m)) {
+    mgl_status status = MGL_OK;
+    while (!status && !all_left(m) && !is_aborted(run)) {
         bool progress = false;
-        for (int q = 0; q < m->program->queue_count; q++)
-            if (!run_queue(run, q, most_epochs, &progress))
-                return mgl_fail(err, MGL_WATCHDOG, NULL,
-                                "queue %d began epoch %d; this request ends after %d at most", q,
-                                m->queues[q].epoch, most_epochs);
-        if (!progress)
-            return mgl_machine_stuck(m, err);
+        for (int q = 0; q < m->program->queue_count && !status; q++)
+            status = run_queue(run, q, most_epochs, &progress, err);
+        if (!status && !progress && !is_aborted(run))
+            status = mgl_machine_stuck(m, err);
     }
-    return MGL_OK;
+    return status;
+}
+
+/* The sequences that an abort ended: `sample`, which would have said so, did not run any more. */
+static void end_sequences(const struct run *run)
+{
+    const mgl_machine *m = &run->cpu->machine;
+    int32_t *sequences = mgl_machine_words(m, m->io.sequence);
+    for (int s = 0; s < run->request->count; s++)
+        mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, is_aborted(run));
 }
 
 static void fill_report(const struct run *run, mgl_vm_report *out)
@@ -153,8 +179,10 @@ static mgl_status run_cpu(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_repo
     mgl_status status = mgl_machine_start(&cpu->machine, request, &most_epochs, err);
     if (!status)
         status = run_queues(&run, most_epochs, err);
-    if (!status)
+    if (!status) {
+        end_sequences(&run);
         fill_report(&run, out);
+    }
     return status;
 }
 
@@ -171,8 +199,9 @@ static void get_facts_cpu(const mgl_vm *vm, mgl_vm_facts *out)
 {
     const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
     memset(out, 0, sizeof *out);
-    snprintf(out->device, sizeof out->device, "cpu (%s)",
-             cpu->machine.plain ? "reference" : cpu->machine.blas.name);
+    snprintf(out->device, sizeof out->device, "cpu");
+    out->instructions = cpu->machine.plain ? "plain" : cpu->machine.products.name;
+    out->threads = cpu->machine.plain ? 1 : mgl_pool_threads(cpu->machine.pool);
     out->pack_s = cpu->pack_s;
     out->tape_bytes = cpu->machine.tape_bytes;
     out->const_bytes = cpu->machine.const_bytes;
@@ -187,6 +216,13 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
     if (!cpu)
         return mgl_fail_memory(err, sizeof *cpu);
     size_t vocab = (size_t)program->geometry.vocab;
+    const mgl_machine_options how = {.weights = options->weights,
+                                     .plain = options->plain,
+                                     .verify = options->verify,
+                                     .threads = options->threads,
+                                     .abort = options->abort,
+                                     .on_stage = options->on_stage,
+                                     .stage_user = options->stage_user};
     cpu->logits = mgl_alloc_zero(vocab, sizeof *cpu->logits);
     cpu->vm = (mgl_vm){.program = program,
                        .close = close_cpu,
@@ -195,8 +231,7 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                        .get_facts = get_facts_cpu};
     mgl_status status = cpu->logits ? MGL_OK : mgl_fail_memory(err, vocab * sizeof *cpu->logits);
     if (!status)
-        status =
-            mgl_machine_open(&cpu->machine, program, graph, options->weights, options->plain, err);
+        status = mgl_machine_open(&cpu->machine, program, graph, &how, err);
     if (status) {
         close_cpu(&cpu->vm);
         return status;

@@ -303,7 +303,8 @@ static bool check_result(struct explorer *x, bool first)
 static mgl_status open_explorer(struct explorer *x, const mgl_program *program,
                                 const mgl_graph *graph, mgl_error *err)
 {
-    mgl_status status = mgl_machine_open(&x->machine, program, graph, NULL, x->options->plain, err);
+    const mgl_machine_options how = {.plain = x->options->plain, .threads = 1};
+    mgl_status status = mgl_machine_open(&x->machine, program, graph, &how, err);
     if (!status)
         status = mgl_shadow_open(&x->machine, &x->shadow, err);
     if (!status)

@@ -1,123 +1,294 @@
 /*
- * The fast path: the four ops that stream weights, over segments that were unpacked to row-major
- * f32 once, as one matrix product a task. All else is the reference.
+ * The fast path: the ops that stream weights, attention and the gathered embedding, by all threads of
+ * the pool, with the vector instructions of this processor. All else is the reference.
  *
- * It changes the order of the sums against the reference and nothing else; the tests hold both
- * together.
+ * A product's work is cut at row groups, attention's at heads of rows. Each output is computed by
+ * one thread in one order, so that neither the number of threads nor the cuts show in a bit. Against
+ * the reference the order of the sums is the same; products are fused with their additions.
  */
 #include "instructions/head/head.h"
-#include "instructions/linear.h"
 #include "vm/cpu/machine.h"
 
-/* Rows of a task's segments, and its inputs; one segment's columns are all segments'. */
-static int outputs_of(const mgl_call *call)
+#include <string.h>
+
+enum {
+    MOST_SEGMENTS = 3,        /* of a task */
+    BLOCK_MULTIPLE = 32,      /* columns: whole blocks of any format */
+    ITEM_BYTES = 64 << 10,    /* of the tape, that a thread takes at once */
+    SINGLE_BYTES = 128 << 10, /* of a task that is not worth a second thread */
+};
+
+/* Shares items among the threads; how that ended stays in the machine, unless it is DONE. */
+static void share(mgl_machine *m, size_t count, mgl_pool_fn *work, void *user)
 {
-    const mgl_run *run = &call->task->segments;
-    int64_t rows = 0;
-    for (int s = run->first; s < run->first + run->count; s++)
-        rows += mgl_segment_rows(&call->program->segments[s]);
-    return (int)rows;
+    mgl_pool_end end = mgl_pool_run(m->pool, count, m->abort, work, user);
+    if (end != MGL_POOL_DONE)
+        m->end = end;
 }
 
-static const mgl_segment *first_segment(const mgl_call *call)
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* A product of a task, shared by the threads. */
+struct product {
+    const mgl_machine *machine;
+    const mgl_run *run; /* of segments */
+    const float *x;     /* (rows, x_stride) zeros behind the inputs */
+    int64_t x_stride, to_stride;
+    int rows;
+    float *to;    /* (rows, to_stride): the segments' rows one after the other */
+    float *to2;   /* of a second tensor; NULL: gate is not multiplied by anything */
+    int64_t step; /* row groups of an item */
+    int64_t items[MOST_SEGMENTS + 1];   /* first item of each segment; their number */
+    int64_t columns[MOST_SEGMENTS + 1]; /* first output column of each segment; their number */
+};
+
+static int64_t round_up(int64_t n, int64_t unit)
 {
-    return &call->program->segments[call->task->segments.first];
+    return (n + unit - 1) / unit * unit;
 }
 
-static int inputs_of(const mgl_call *call)
+static const mgl_segment *segment_at(const mgl_call *call, int i)
 {
-    return (int)(first_segment(call)->col_hi - first_segment(call)->col_lo);
+    return &call->program->segments[call->task->segments.first + i];
 }
 
-/* x normed into scratch (rows, hidden); the first input column of the product. */
-static const float *normed(const mgl_call *call)
+/* One part of the outputs, and what becomes of it at once. */
+static void multiply_item(void *user, int worker, size_t number)
 {
-    mgl_reference_norm(call, mgl_call_in(call, 0), mgl_call_in(call, 1), call->scratch);
-    return call->scratch + first_segment(call)->col_lo;
+    const struct product *p = user;
+    const mgl_machine *m = p->machine;
+    int64_t item = (int64_t)number;
+    int s = 0;
+    while (item >= p->items[s + 1])
+        s++;
+    const mgl_cpu_segment *segment = &m->segments[p->run->first + s];
+    float *lane = m->lanes + (size_t)worker * m->lane;
+    int64_t outputs = p->columns[s + 1] - p->columns[s], lo = (item - p->items[s]) * p->step;
+    int64_t hi = lo + p->step, groups = (outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+    float *to = p->to + p->columns[s], *to2 = p->to2;
+    hi = hi < groups ? hi : groups;
+    m->products.multiply(&segment->matrix[0], lo, hi, outputs, p->x, p->x_stride, p->rows, to,
+                         p->to_stride, lane);
+    if (!to2)
+        return;
+    m->products.multiply(&segment->matrix[1], lo, hi, outputs, p->x, p->x_stride, p->rows, to2,
+                         p->to_stride, lane);
+    int64_t end = hi * MGL_ROW_GROUP < outputs ? hi * MGL_ROW_GROUP : outputs;
+    for (int r = 0; r < p->rows; r++)
+        for (int64_t i = lo * MGL_ROW_GROUP; i < end; i++)
+            to[r * p->to_stride + i] =
+                mgl_swiglu(to[r * p->to_stride + i], to2[r * p->to_stride + i]);
 }
 
-/* Where a task's products go: into scratch, behind its rows of inputs. */
-static float *products(const mgl_call *call)
+/* x times all segments of the task, to `to`, and for g8x2 silu(x W^T) * (x W2^T). */
+static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64_t x_stride,
+                     int rows, float *to, int64_t to_stride, float *to2)
 {
-    return call->scratch + MGL_MAX_ROWS * mgl_region_width(mgl_call_in(call, 0), 1);
-}
-
-/* The first n of each `stride` products are the columns of an output. */
-static void store_rows(const mgl_call *call, const mgl_region *to, int n, int stride)
-{
-    for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_store(call, to, r, 0, n, products(call) + (int64_t)r * stride);
-}
-
-static void norm_linear(const mgl_call *call, const float *w, mgl_matmul_fn *matmul)
-{
-    int outputs = outputs_of(call);
-    matmul(normed(call), (int)mgl_region_width(mgl_call_in(call, 0), 1), w, products(call), outputs,
-           call->epoch->rows, inputs_of(call), outputs, false);
-    store_rows(call, mgl_call_out(call, 0), outputs, outputs);
-}
-
-static void linear_add(const mgl_call *call, const float *w, mgl_matmul_fn *matmul)
-{
-    const mgl_region *a = mgl_call_in(call, 0), *copy = mgl_call_optional(call, 1);
-    int outputs = outputs_of(call), width = (int)mgl_region_width(a, 1);
-    mgl_reference_load(call, a, call->scratch);
-    for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_load(call, mgl_call_in(call, 1), r, 0, outputs,
-                      products(call) + (int64_t)r * outputs);
-    matmul(call->scratch + first_segment(call)->col_lo, width, w, products(call), outputs,
-           call->epoch->rows, inputs_of(call), outputs, true);
-    store_rows(call, mgl_call_out(call, 0), outputs, outputs);
-    if (copy)
-        store_rows(call, copy, outputs, outputs);
-}
-
-/* gate and up lie one after the other in w: one product; the values take the place of gate's. */
-static void norm_swiglu(const mgl_call *call, const float *w, mgl_matmul_fn *matmul)
-{
-    int rows = call->epoch->rows, outputs = outputs_of(call);
-    float *both = products(call); /* (rows, 2 outputs) */
-    matmul(normed(call), (int)mgl_region_width(mgl_call_in(call, 0), 1), w, both, 2 * outputs, rows,
-           inputs_of(call), 2 * outputs, false);
-    for (int r = 0; r < rows; r++) {
-        float *gate = both + (int64_t)r * 2 * outputs;
-        for (int i = 0; i < outputs; i++)
-            gate[i] = mgl_swiglu(gate[i], gate[outputs + i]);
+    struct product p = {.machine = m,
+                        .run = &call->task->segments,
+                        .x = x,
+                        .x_stride = x_stride,
+                        .to_stride = to_stride,
+                        .rows = rows,
+                        .to = to,
+                        .to2 = to2};
+    const mgl_matrix *first = &m->segments[p.run->first].matrix[0];
+    int64_t bytes = 0;
+    for (int s = 0; s < p.run->count; s++)
+        bytes += mgl_segment_bytes(call->program, segment_at(call, s));
+    p.step = bytes * rows <= SINGLE_BYTES ? INT32_MAX : ITEM_BYTES / (int64_t)first->group_stride;
+    p.step = p.step > 0 ? p.step : 1;
+    for (int s = 0; s < p.run->count; s++) {
+        int64_t outputs = mgl_segment_rows(segment_at(call, s));
+        int64_t groups = (outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+        p.columns[s + 1] = p.columns[s] + outputs;
+        p.items[s + 1] = p.items[s] + (groups + p.step - 1) / p.step;
     }
-    store_rows(call, mgl_call_out(call, 0), outputs, 2 * outputs);
+    share(m, (size_t)p.items[p.run->count], multiply_item, &p);
+}
+
+/* Rows of a task's segments, which are its output columns. */
+static int64_t outputs_of(const mgl_call *call)
+{
+    int64_t rows = 0;
+    for (int s = 0; s < call->task->segments.count; s++)
+        rows += mgl_segment_rows(segment_at(call, s));
+    return rows;
+}
+
+/* The task's input as the products take it, normed by g unless that is NULL: the columns of its
+ * segments, zeros behind them, in scratch. */
+static const float *load_inputs(const mgl_call *call, const mgl_region *x, const mgl_region *g,
+                                int64_t *stride)
+{
+    const mgl_segment *segment = segment_at(call, 0);
+    int64_t width = mgl_region_width(x, 1), count = segment->col_hi - segment->col_lo;
+    *stride = round_up(width, BLOCK_MULTIPLE);
+    for (int r = 0; r < call->epoch->rows; r++) {
+        float *row = call->scratch + r * *stride;
+        mgl_call_load(call, x, r, 0, width, row);
+        if (g)
+            mgl_rms_norm(row, row, mgl_call_at(call, g), width, call->program->geometry.eps);
+        if (segment->col_lo > 0)
+            memmove(row, row + segment->col_lo, (size_t)count * sizeof *row);
+        memset(row + count, 0, (size_t)(*stride - count) * sizeof *row);
+    }
+    return call->scratch;
+}
+
+/* Where a task's products go: into scratch, behind its inputs. */
+static float *results(const mgl_call *call, int64_t stride)
+{
+    return call->scratch + MGL_MAX_ROWS * stride;
+}
+
+static void store_rows(const mgl_call *call, const mgl_region *to, const float *from, int64_t n)
+{
+    for (int r = 0; r < call->epoch->rows; r++)
+        mgl_call_store(call, to, r, 0, n, from + r * n);
+}
+
+static void norm_linear(mgl_machine *m, const mgl_call *call)
+{
+    int64_t stride, outputs = outputs_of(call);
+    const float *x = load_inputs(call, mgl_call_in(call, 0), mgl_call_in(call, 1), &stride);
+    float *y = results(call, stride);
+    multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
+    store_rows(call, mgl_call_out(call, 0), y, outputs);
+}
+
+static void linear_add(mgl_machine *m, const mgl_call *call)
+{
+    const mgl_region *copy = mgl_call_optional(call, 1);
+    int64_t stride, outputs = outputs_of(call);
+    const float *x = load_inputs(call, mgl_call_in(call, 0), NULL, &stride);
+    float *y = results(call, stride), *b = y + MGL_MAX_ROWS * outputs; /* (outputs) */
+    multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
+    for (int r = 0; r < call->epoch->rows; r++) {
+        mgl_call_load(call, mgl_call_in(call, 1), r, 0, outputs, b);
+        for (int64_t i = 0; i < outputs; i++)
+            y[r * outputs + i] += b[i];
+    }
+    store_rows(call, mgl_call_out(call, 0), y, outputs);
+    if (copy)
+        store_rows(call, copy, y, outputs);
+}
+
+static void norm_swiglu(mgl_machine *m, const mgl_call *call)
+{
+    int64_t stride, outputs = outputs_of(call);
+    const float *x = load_inputs(call, mgl_call_in(call, 0), mgl_call_in(call, 1), &stride);
+    float *y = results(call, stride), *up = y + MGL_MAX_ROWS * outputs;
+    multiply(m, call, x, stride, call->epoch->rows, y, outputs, up);
+    store_rows(call, mgl_call_out(call, 0), y, outputs);
 }
 
 /* One product for each run of rows that want logits. */
-static void head(const mgl_call *call, const float *w, mgl_matmul_fn *matmul)
+static void head(mgl_machine *m, const mgl_call *call)
 {
     const mgl_region *y = mgl_call_out(call, 0);
-    int width = (int)mgl_region_width(mgl_call_in(call, 0), 1), rows = call->epoch->rows, end;
-    int stride = (int)mgl_buffer_stride(mgl_call_buffer(call, y), 0);
-    const float *x = normed(call);
+    int rows = call->epoch->rows, end;
+    int64_t stride, to_stride = mgl_buffer_stride(mgl_call_buffer(call, y), 0);
+    const float *x = load_inputs(call, mgl_call_in(call, 0), mgl_call_in(call, 1), &stride);
     for (int r = 0; r < rows; r = end + 1) {
         for (end = r; end < rows && mgl_head_wants(call, end);)
             end++;
         if (end > r)
-            matmul(x + (int64_t)r * width, width, w, mgl_call_row(call, y, r), stride, end - r,
-                   inputs_of(call), outputs_of(call), false);
+            multiply(m, call, x + r * stride, stride, end - r, mgl_call_row(call, y, r), to_stride,
+                     NULL);
         for (; r < end; r++)
             mgl_head_best(call, r);
     }
 }
 
-bool mgl_fast_execute(const mgl_machine *machine, int task, const mgl_call *call)
+/* ---- attention ------------------------------------------------------------------------------ */
+
+struct task {
+    const mgl_machine *machine;
+    const mgl_call *call;
+};
+
+static void attend_item(void *user, int worker, size_t item)
 {
-    const float *w = machine->weights[task];
-    mgl_matmul_fn *matmul = machine->blas.matmul;
+    const struct task *a = user;
+    mgl_call call = *a->call;
+    call.scratch = a->machine->lanes + (size_t)worker * a->machine->lane;
+    mgl_attention_item(&call, (int)item);
+}
+
+static void attend(mgl_machine *m, const mgl_call *call)
+{
+    mgl_call vectors = *call;
+    vectors.arithmetic = &m->arithmetic;
+    struct task a = {m, &vectors};
+    mgl_attention_append(call);
+    share(m, (size_t)mgl_attention_items(call), attend_item, &a);
+}
+
+/* ---- the embedding -------------------------------------------------------------------------- */
+
+/* A row of a table from the tapes; zeros where they do not have it. */
+static void gather_row(const mgl_machine *m, const mgl_buffer *table, int64_t row, float *to)
+{
+    const mgl_program *p = m->program;
+    for (int i = 0; i < p->segment_count; i++) {
+        const mgl_segment *s = &p->segments[i];
+        if (row < s->row_lo || row >= s->row_hi || !mgl_weights_has_rows(p, s, table))
+            continue;
+        mgl_unpack_row(p, s, m->tapes[m->segments[i].queue], 0, row - s->row_lo, to);
+        return;
+    }
+    memset(to, 0, (size_t)table->extents[1].count * sizeof *to);
+}
+
+static void gather(const mgl_machine *m, const mgl_call *call)
+{
+    const mgl_region *from = mgl_call_in(call, 0), *copy = mgl_call_optional(call, 1);
+    int64_t lo = from->ranges[1].lo, width = mgl_region_width(from, 1);
+    for (int r = 0; r < call->epoch->rows; r++) {
+        gather_row(m, mgl_call_buffer(call, from), mgl_call_table(call, r)[MGL_TABLE_TOKEN],
+                   call->scratch);
+        mgl_call_store(call, mgl_call_out(call, 0), r, 0, width, call->scratch + lo);
+        if (copy)
+            mgl_call_store(call, copy, r, 0, width, call->scratch + lo);
+    }
+}
+
+/* In the pool for its guard: the table may be mapped. */
+static void embed_item(void *user, int worker, size_t item)
+{
+    const struct task *a = user;
+    (void)worker;
+    (void)item;
+    if (a->machine->buffers[mgl_call_in(a->call, 0)->buffer])
+        mgl_reference_EMBED(a->call);
+    else
+        gather(a->machine, a->call);
+}
+
+static void embed(mgl_machine *m, const mgl_call *call)
+{
+    struct task a = {m, call};
+    share(m, 1, embed_item, &a);
+}
+
+bool mgl_fast_execute(mgl_machine *m, const mgl_call *call)
+{
     switch (call->task->op) {
+    case MGL_OP_EMBED:
+        return embed(m, call), true;
     case MGL_OP_NORM_LINEAR:
-        return norm_linear(call, w, matmul), true;
+        return norm_linear(m, call), true;
     case MGL_OP_LINEAR_ADD:
-        return linear_add(call, w, matmul), true;
+        return linear_add(m, call), true;
     case MGL_OP_NORM_SWIGLU:
-        return norm_swiglu(call, w, matmul), true;
+        return norm_swiglu(m, call), true;
     case MGL_OP_HEAD:
-        return head(call, w, matmul), true;
+        return head(m, call), true;
+    case MGL_OP_ATTEND:
+    case MGL_OP_ATTEND_PAST:
+    case MGL_OP_ATTEND_TAIL:
+        return attend(m, call), true;
     default:
         return false;
     }
@@ -133,6 +304,19 @@ size_t mgl_fast_scratch(const mgl_program *program)
     const mgl_geometry *m = &program->geometry;
     size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn, d = (size_t)m->head_dim;
     size_t inputs = larger(larger(hidden, ffn), (size_t)m->heads * d);
-    size_t outputs = larger(larger(hidden, 2 * ffn), (size_t)(m->heads + 2 * m->kv_heads) * d);
-    return MGL_MAX_ROWS * (inputs + outputs);
+    size_t outputs = larger(larger(2 * hidden, 2 * ffn), (size_t)(m->heads + 2 * m->kv_heads) * d);
+    return MGL_MAX_ROWS * (inputs + BLOCK_MULTIPLE + outputs);
+}
+
+size_t mgl_fast_lane(const mgl_program *program)
+{
+    size_t most = mgl_attention_scratch(program);
+    for (int i = 0; i < program->segment_count; i++) {
+        const mgl_segment *s = &program->segments[i];
+        mgl_dtype format = program->tensors[s->tensor].dtype;
+        int64_t columns = mgl_block_columns(format);
+        int64_t blocks = (s->col_hi - s->col_lo + columns - 1) / columns;
+        most = larger(most, mgl_products_scratch((int)blocks, format));
+    }
+    return (most + 15) / 16 * 16; /* whole cache lines */
 }

@@ -1,19 +1,25 @@
 /*
  * Loading a program into host memory, and executing one task of it.
  *
- * Buffers are one allocation each. A queue's tape is packed as the program says; the reference
- * reads it task by task, while the fast path unpacks each task's segments to f32 at once and lets
- * the tape go, so that at most one queue's tape is in memory with it.
+ * A part of the weights, a tape or a table, is written once into memory of its own, or stays where a
+ * compiled file is mapped. What is small and const is always written: the reference reads it without
+ * a guard.
  */
 #include "vm/cpu/machine.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/memory.h"
 #include "schedule/schedule.h"
 
-enum { ALIGNMENT = 64 };
+enum {
+    ALIGNMENT = 64,        /* of a cache line, and of what vector instructions load at once */
+    LARGE_PAGE = 2 << 20,  /* of the processor's memory management */
+    MOST_SEGMENTS = 3,     /* of a task */
+    MAPPED_BYTES = 1 << 20 /* of a const buffer that is worth leaving in its file */
+};
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
@@ -23,6 +29,9 @@ static mgl_status check_supported(const mgl_program *program, mgl_error *err)
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         const mgl_segment *s = &program->segments[task->segments.first];
+        if (task->segments.count > MOST_SEGMENTS)
+            return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,
+                            "a task has at most %d segments", MOST_SEGMENTS);
         for (int j = 1; j < task->segments.count; j++)
             if (s[j].col_lo != s->col_lo || s[j].col_hi != s->col_hi)
                 return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,
@@ -31,141 +40,294 @@ static mgl_status check_supported(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-static mgl_status open_buffers(mgl_machine *m, const mgl_weights *weights, mgl_error *err)
+/* Memory for weights: where the system has large pages, few of them cover it. */
+static void *alloc_weights(size_t bytes)
 {
-    for (int i = 0; i < m->program->buffer_count; i++) {
-        const mgl_buffer *b = &m->program->buffers[i];
-        size_t bytes = mgl_buffer_bytes(b) * (size_t)b->sets;
-        /* the cache is large and touched as it fills; the rest is aligned for BLAS */
-        if (b->space == MGL_SPACE_KV)
-            m->buffers[i] = mgl_alloc_zero(bytes, 1);
-        else
-            m->buffers[i] = mgl_alloc_aligned(ALIGNMENT, bytes);
-        if (!m->buffers[i])
-            return mgl_fail_memory(err, bytes);
-        if (b->space == MGL_SPACE_KV)
-            m->kv_bytes += bytes;
-        if (b->space == MGL_SPACE_CONST) {
-            m->const_bytes += bytes;
-            mgl_status status =
-                mgl_weights_write(weights, m->program->queue_count + i, m->buffers[i], err);
-            if (status)
-                return status;
-        } else if (b->space != MGL_SPACE_KV) {
-            memset(m->buffers[i], 0, bytes);
-        }
-    }
-    return MGL_OK;
+    bool large = bytes >= 2 * (size_t)LARGE_PAGE;
+    void *memory = mgl_alloc_aligned(large ? LARGE_PAGE : ALIGNMENT, bytes);
+    if (memory && large)
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
 }
 
-/* Unpacks the segments of a task, one after the other, to f32. */
-static mgl_status unpack_task(mgl_machine *m, int task, const void *tape, mgl_error *err)
+/* The bytes of a part of the weights: in place, or written into memory of its own. */
+static mgl_status open_part(mgl_machine *m, const mgl_weights *weights, int part, bool in_place,
+                            mgl_weights_watch *watch, const void **out, mgl_error *err)
+{
+    size_t bytes = weights->sizes[part];
+    if (in_place && weights->find) {
+        m->mapped = weights;
+        *out = weights->find(weights, part);
+        return MGL_OK;
+    }
+    *out = m->memory[part] = alloc_weights(bytes);
+    if (!*out)
+        return mgl_fail_memory(err, bytes);
+    return mgl_weights_write(weights, part, m->memory[part], watch, err);
+}
+
+/* A table that stands on the tapes alone, for the reference. */
+static mgl_status unpack_table(mgl_machine *m, int buffer, mgl_error *err)
 {
     const mgl_program *p = m->program;
-    const mgl_run *run = &p->tasks[task].segments;
-    size_t elements = 0;
-    for (int s = run->first; s < run->first + run->count; s++) {
-        const mgl_segment *segment = &p->segments[s];
-        elements += (size_t)(mgl_segment_rows(segment) * (segment->col_hi - segment->col_lo)) *
-                    (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1);
+    const mgl_buffer *table = &p->buffers[buffer];
+    size_t width = (size_t)table->extents[1].count, size = mgl_dtype_size(table->dtype);
+    float *row = mgl_alloc(width * sizeof *row);
+    char *to = m->buffers[buffer] = m->memory[p->queue_count + buffer] =
+        mgl_alloc_aligned(ALIGNMENT, mgl_buffer_bytes(table));
+    if (!row || !to) {
+        mgl_free(row);
+        return mgl_fail_memory(err, mgl_buffer_bytes(table));
     }
-    if (elements == 0)
-        return MGL_OK;
-    float *to = m->weights[task] = mgl_alloc_aligned(ALIGNMENT, elements * sizeof *to);
-    if (!to)
-        return mgl_fail_memory(err, elements * sizeof *to);
-    for (int s = run->first; s < run->first + run->count; s++) {
-        const mgl_segment *segment = &p->segments[s];
-        for (int which = 0; which < (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1); which++) {
-            mgl_unpack_segment(p, segment, tape, which, to);
-            to += mgl_segment_rows(segment) * (segment->col_hi - segment->col_lo);
+    for (int t = 0; t < p->task_count; t++) {
+        const mgl_run *run = &p->tasks[t].segments;
+        for (int s = run->first; s < run->first + run->count; s++) {
+            const mgl_segment *segment = &p->segments[s];
+            for (int64_t i = segment->row_lo;
+                 i < segment->row_hi && mgl_weights_has_rows(p, segment, table); i++) {
+                mgl_unpack_row(p, segment, m->tapes[m->queue_of[t]], 0, i - segment->row_lo, row);
+                mgl_convert(to + (size_t)i * width * size, table->dtype, row, MGL_F32, width);
+            }
         }
     }
+    mgl_free(row);
     return MGL_OK;
 }
 
-/* Writes a queue's tape; unless plain, unpacks it at once and lets it go. */
-static mgl_status open_queue(mgl_machine *m, const mgl_weights *weights, int q, mgl_error *err)
+static mgl_status open_const(mgl_machine *m, const mgl_weights *weights, int buffer,
+                             mgl_weights_watch *watch, mgl_error *err)
 {
-    const mgl_queue *queue = &m->program->queues[q];
-    size_t bytes = (size_t)queue->tape_bytes;
-    void *tape = mgl_alloc_aligned(ALIGNMENT, bytes);
-    if (!tape)
+    int part = m->program->queue_count + buffer;
+    size_t bytes = weights->sizes[part];
+    const void *at;
+    if (bytes == 0)
+        return m->plain ? unpack_table(m, buffer, err) : MGL_OK;
+    mgl_status status =
+        open_part(m, weights, part, !m->plain && bytes >= MAPPED_BYTES, watch, &at, err);
+    m->buffers[buffer] = (void *)(uintptr_t)at; /* const: no op writes it */
+    m->const_bytes += bytes;
+    return status;
+}
+
+/* Activations, io and the cache, which is touched as it fills. */
+static mgl_status open_buffer(mgl_machine *m, int buffer, mgl_error *err)
+{
+    const mgl_buffer *b = &m->program->buffers[buffer];
+    size_t bytes = mgl_buffer_bytes(b) * (size_t)b->sets;
+    if (b->space == MGL_SPACE_KV)
+        m->buffers[buffer] = mgl_alloc_zero(bytes, 1);
+    else
+        m->buffers[buffer] = mgl_alloc_aligned(ALIGNMENT, bytes);
+    if (!m->buffers[buffer])
         return mgl_fail_memory(err, bytes);
-    m->tapes[q] = tape;
-    m->tape_bytes += bytes;
-    mgl_status status = mgl_weights_write(weights, q, tape, err);
-    for (int i = 0; i < queue->tasks.count; i++) {
-        m->queue_of[queue->tasks.first + i] = q;
-        if (!status && !m->plain)
-            status = unpack_task(m, queue->tasks.first + i, tape, err);
+    m->memory[m->program->queue_count + buffer] = m->buffers[buffer];
+    if (b->space == MGL_SPACE_KV)
+        m->kv_bytes += bytes;
+    else
+        memset(m->buffers[buffer], 0, bytes);
+    return MGL_OK;
+}
+
+static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_watch *watch,
+                       mgl_error *err)
+{
+    const mgl_program *p = m->program;
+    mgl_status status = MGL_OK;
+    for (int i = 0; !status && i < p->buffer_count; i++)
+        if (p->buffers[i].space != MGL_SPACE_CONST)
+            status = open_buffer(m, i, err);
+    for (int q = 0; !status && q < p->queue_count; q++) {
+        status = open_part(m, weights, q, !m->plain, watch, &m->tapes[q], err);
+        m->tape_bytes += (size_t)p->queues[q].tape_bytes;
     }
-    if (!m->plain) {
-        mgl_free(tape);
-        m->tapes[q] = NULL;
+    for (int i = 0; !status && i < p->buffer_count; i++)
+        if (p->buffers[i].space == MGL_SPACE_CONST)
+            status = open_const(m, weights, i, watch, err);
+    return status;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* Bytes that loading will take: what is not mapped, with the whole cache. */
+static size_t needed_bytes(const mgl_machine *m, const mgl_weights *weights)
+{
+    const mgl_program *p = m->program;
+    size_t bytes = 0;
+    for (int i = 0; i < p->buffer_count; i++)
+        if (p->buffers[i].space != MGL_SPACE_CONST)
+            bytes += mgl_buffer_bytes(&p->buffers[i]) * (size_t)p->buffers[i].sets;
+    for (int part = 0; part < mgl_weights_parts(p); part++)
+        if (m->plain || !weights->find || weights->sizes[part] < MAPPED_BYTES)
+            bytes += weights->sizes[part];
+    return bytes;
+}
+
+/* Before the system has to end somebody for lack of it. */
+static mgl_status check_memory(const mgl_machine *m, const mgl_weights *weights, mgl_error *err)
+{
+    size_t needed = needed_bytes(m, weights), available = mgl_memory_available();
+    if (available == 0 || needed <= available)
+        return MGL_OK;
+    return mgl_fail(err, MGL_NO_MEMORY, NULL,
+                    "%.1f GB of memory are needed, and the system has %.1f GB to give; %s",
+                    (double)needed * 1e-9, (double)available * 1e-9,
+                    weights->find ? "take a smaller capacity"
+                                  : "compile the model (megalith compile MODEL --target cpu:1 -o "
+                                    "F.mega): such a file is used where it is");
+}
+
+/* ---- segments ------------------------------------------------------------------------------- */
+
+/* Where the k blocks of a row group stand, when they are not in order; NULL: memory ran out. */
+static int32_t *place_blocks(int blocks, int warps)
+{
+    int32_t *places = mgl_alloc((size_t)blocks * sizeof *places);
+    for (int b = 0; places && b < blocks; b++)
+        places[b] = (int32_t)mgl_block_place(blocks, warps, b);
+    return places;
+}
+
+static mgl_status open_segment(mgl_machine *m, int index, int q, mgl_error *err)
+{
+    const mgl_program *p = m->program;
+    const mgl_segment *s = &p->segments[index];
+    mgl_dtype format = p->tensors[s->tensor].dtype;
+    int columns = mgl_block_columns(format), tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
+    int blocks = (int)((s->col_hi - s->col_lo + columns - 1) / columns);
+    size_t group = (size_t)blocks * MGL_BLOCK_BYTES;
+    if (p->exec.warps > 1 && !(m->places[index] = place_blocks(blocks, p->exec.warps)))
+        return mgl_fail_memory(err, (size_t)blocks * sizeof **m->places);
+    m->segments[index].queue = q;
+    for (int which = 0; which < tensors; which++)
+        m->segments[index].matrix[which] =
+            (mgl_matrix){.tape = (const char *)m->tapes[q] + s->offset + (size_t)which * group,
+                         .group_stride = group * (size_t)tensors,
+                         .place = m->places[index],
+                         .blocks = blocks,
+                         .format = format};
+    return MGL_OK;
+}
+
+static mgl_status open_segments(mgl_machine *m, mgl_error *err)
+{
+    const mgl_program *p = m->program;
+    mgl_status status = MGL_OK;
+    m->segments = mgl_alloc_zero((size_t)p->segment_count + 1, sizeof *m->segments);
+    m->places = mgl_alloc_zero((size_t)p->segment_count + 1, sizeof *m->places);
+    if (!m->segments || !m->places)
+        return mgl_fail_memory(err, (size_t)p->segment_count * sizeof *m->segments);
+    for (int t = 0; t < p->task_count && !status; t++) {
+        const mgl_run *run = &p->tasks[t].segments;
+        for (int s = run->first; s < run->first + run->count && !status; s++)
+            status = open_segment(m, s, m->queue_of[t], err);
     }
     return status;
 }
 
-static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_error *err)
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* Threads, and what each of them works in. */
+static mgl_status open_threads(mgl_machine *m, int threads, mgl_error *err)
 {
-    mgl_status status = open_buffers(m, weights, err);
-    for (int q = 0; !status && q < m->program->queue_count; q++)
-        status = open_queue(m, weights, q, err);
+    const mgl_program *p = m->program;
+    size_t reference = mgl_reference_scratch(p), fast = m->plain ? 0 : mgl_fast_scratch(p);
+    m->scratch =
+        mgl_alloc_aligned(ALIGNMENT, (reference > fast ? reference : fast) * sizeof *m->scratch);
+    if (!m->scratch)
+        return mgl_fail_memory(err, (reference > fast ? reference : fast) * sizeof *m->scratch);
+    if (m->plain)
+        return MGL_OK;
+    m->products = mgl_products_get();
+    m->arithmetic = (mgl_arithmetic){m->products.dot, m->products.add_scaled};
+    m->lane = mgl_fast_lane(p);
+    mgl_status status = mgl_pool_open(threads, &m->pool, err);
+    if (status)
+        return status;
+    size_t lanes = (size_t)mgl_pool_threads(m->pool) * m->lane * sizeof *m->lanes;
+    m->lanes = mgl_alloc_aligned(ALIGNMENT, lanes);
+    return m->lanes ? MGL_OK : mgl_fail_memory(err, lanes);
+}
+
+static mgl_status open_state(mgl_machine *m, mgl_error *err)
+{
+    const mgl_program *p = m->program;
+    m->memory = mgl_alloc_zero((size_t)mgl_weights_parts(p), sizeof *m->memory);
+    m->buffers = mgl_alloc_zero((size_t)p->buffer_count, sizeof *m->buffers);
+    m->tapes = mgl_alloc_zero((size_t)p->queue_count, sizeof *m->tapes);
+    m->queue_of = mgl_alloc_zero((size_t)p->task_count, sizeof *m->queue_of);
+    m->counters = mgl_alloc_zero((size_t)p->counter_count, sizeof *m->counters);
+    m->producers = mgl_alloc_zero((size_t)p->counter_count, sizeof *m->producers);
+    m->queues = mgl_alloc_zero((size_t)p->queue_count, sizeof *m->queues);
+    if (!m->memory || !m->buffers || !m->tapes || !m->queue_of || !m->counters || !m->producers ||
+        !m->queues)
+        return mgl_fail_memory(err, 0);
+    for (int i = 0; i < p->signal_count; i++)
+        m->producers[p->signals[i]]++;
+    for (int q = 0; q < p->queue_count; q++)
+        for (int i = 0; i < p->queues[q].tasks.count; i++)
+            m->queue_of[p->queues[q].tasks.first + i] = q;
+    return MGL_OK;
+}
+
+/* Everything that needs the weights. */
+static mgl_status open_weights(mgl_machine *m, const mgl_weights *weights,
+                               const mgl_machine_options *options, mgl_error *err)
+{
+    mgl_weights_watch watch = {
+        .abort = options->abort, .on_stage = options->on_stage, .user = options->stage_user};
+    bool verify = options->verify && weights->find && !m->plain;
+    for (int part = 0; part < mgl_weights_parts(m->program); part++)
+        if (verify || m->plain || !weights->find || weights->sizes[part] < MAPPED_BYTES)
+            watch.total += weights->sizes[part];
+    mgl_status status = check_memory(m, weights, err);
+    if (!status && verify)
+        status = mgl_weights_verify(weights, &watch, err);
+    if (!status)
+        status = load(m, weights, &watch, err);
+    if (!status && watch.on_stage)
+        watch.on_stage(watch.user, MGL_STAGE_WEIGHTS, watch.total, watch.total);
     return status;
 }
 
 mgl_status mgl_machine_open(mgl_machine *m, const mgl_program *program, const mgl_graph *graph,
-                            const mgl_weights *weights, bool plain, mgl_error *err)
+                            const mgl_machine_options *options, mgl_error *err)
 {
     mgl_weights *packed = NULL;
     m->program = program;
-    m->plain = plain;
-    m->blas = plain ? mgl_blas_plain() : mgl_blas_get();
+    m->plain = options->plain;
     mgl_status status = check_supported(program, err);
     if (!status)
         status = mgl_vm_find_io(program, &m->io, err);
-    if (status)
-        return status;
-    size_t reference = mgl_reference_scratch(program), fast = mgl_fast_scratch(program);
-    m->buffers = mgl_alloc_zero((size_t)program->buffer_count, sizeof *m->buffers);
-    m->tapes = mgl_alloc_zero((size_t)program->queue_count, sizeof *m->tapes);
-    m->weights = mgl_alloc_zero((size_t)program->task_count, sizeof *m->weights);
-    m->queue_of = mgl_alloc_zero((size_t)program->task_count, sizeof *m->queue_of);
-    m->counters = mgl_alloc_zero((size_t)program->counter_count, sizeof *m->counters);
-    m->producers = mgl_alloc_zero((size_t)program->counter_count, sizeof *m->producers);
-    m->queues = mgl_alloc_zero((size_t)program->queue_count, sizeof *m->queues);
-    m->scratch =
-        mgl_alloc_aligned(ALIGNMENT, (reference > fast ? reference : fast) * sizeof *m->scratch);
-    if (!m->buffers || !m->tapes || !m->weights || !m->queue_of || !m->counters || !m->producers ||
-        !m->queues || !m->scratch)
-        return mgl_fail_memory(err, 0);
-    for (int i = 0; i < program->signal_count; i++)
-        m->producers[program->signals[i]]++;
-    if (!weights)
+    if (!status)
+        status = open_state(m, err);
+    if (!status && !options->weights)
         status = mgl_weights_pack(program, graph, &packed, err);
     if (!status)
-        status = load(m, weights ? weights : packed, err);
+        status = open_weights(m, options->weights ? options->weights : packed, options, err);
     mgl_weights_close(packed);
-    return status;
+    if (!status && !m->plain)
+        status = open_segments(m, err);
+    return status ? status : open_threads(m, options->threads, err);
 }
 
 void mgl_machine_close(mgl_machine *m)
 {
-    for (int i = 0; m->buffers && i < m->program->buffer_count; i++)
-        mgl_free(m->buffers[i]);
-    for (int i = 0; m->tapes && i < m->program->queue_count; i++)
-        mgl_free(m->tapes[i]);
-    for (int i = 0; m->weights && i < m->program->task_count; i++)
-        mgl_free(m->weights[i]);
+    mgl_pool_close(m->pool);
+    for (int i = 0; m->memory && i < mgl_weights_parts(m->program); i++)
+        mgl_free(m->memory[i]);
+    for (int i = 0; m->places && i < m->program->segment_count; i++)
+        mgl_free(m->places[i]);
+    mgl_free(m->memory);
     mgl_free(m->buffers);
     mgl_free(m->tapes);
-    mgl_free(m->weights);
+    mgl_free(m->segments);
+    mgl_free(m->places);
     mgl_free(m->queue_of);
     mgl_free(m->counters);
     mgl_free(m->producers);
     mgl_free(m->queues);
     mgl_free(m->scratch);
+    mgl_free(m->lanes);
     memset(m, 0, sizeof *m);
 }
 
@@ -186,6 +348,8 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
         if (p->buffers[i].sets > 1) /* no word is written */
             memset(m->buffers[i], 0xFF,
                    mgl_buffer_bytes(&p->buffers[i]) * (size_t)p->buffers[i].sets);
+    m->abort = request->abort;
+    m->end = MGL_POOL_DONE;
     memset(m->counters, 0, (size_t)p->counter_count * sizeof *m->counters);
     memset(m->queues, 0, (size_t)p->queue_count * sizeof *m->queues);
     /* an epoch moves every running sequence on by a position at least */
@@ -241,7 +405,7 @@ void mgl_machine_execute(mgl_machine *m, int q, bool abort)
     const mgl_task *task = &p->tasks[index];
     mgl_call call = call_of(m, q);
     call.abort = abort;
-    if (m->plain || !mgl_fast_execute(m, index, &call))
+    if (m->plain || !mgl_fast_execute(m, &call))
         mgl_reference_op(task->op)(&call);
     if (task->op == MGL_OP_ENTER && !queue->rows.go) {
         queue->left = true;
@@ -253,6 +417,15 @@ void mgl_machine_execute(mgl_machine *m, int q, bool abort)
         queue->next = 0;
         queue->epoch++;
     }
+}
+
+mgl_status mgl_machine_check(const mgl_machine *m, mgl_error *err)
+{
+    mgl_status status = m->mapped ? m->mapped->check(m->mapped, err) : MGL_OK;
+    if (!status && m->end == MGL_POOL_LOST)
+        status = mgl_fail(err, MGL_SYSTEM, NULL,
+                          "the disk could not deliver the weights; look at the system's log");
+    return status;
 }
 
 /* What queue q waits for: a counter, or the words of a flag region. False when it does not. */

@@ -1,13 +1,16 @@
 /*
- * The machine state that the CPU VM and explore share: buffers, tapes or unpacked weights,
- * counters, and how one task is executed. How tasks are ordered is the business of whoever steps
- * it.
+ * The machine state that the CPU VM and explore share: buffers, tapes, counters, and how one task is
+ * executed. How tasks are ordered is the business of whoever steps it.
+ *
+ * A tape is used as it is packed, in memory of its own or where a compiled model is mapped. A table
+ * that all stands on the tapes, as a tied embedding does, is gathered from there.
  */
 #ifndef MGL_VM_CPU_MACHINE_H
 #define MGL_VM_CPU_MACHINE_H
 
 #include "instructions/reference.h"
-#include "vm/cpu/blas.h"
+#include "vm/cpu/pool.h"
+#include "vm/cpu/products.h"
 #include "vm/vm.h"
 #include "vm/weights.h"
 
@@ -19,26 +22,52 @@ typedef struct mgl_cpu_queue {
     mgl_epoch_rows rows;
 } mgl_cpu_queue;
 
+/* A segment of a tape as the products take it. */
+typedef struct mgl_cpu_segment {
+    mgl_matrix matrix[2]; /* the second of g8x2 */
+    int queue;
+} mgl_cpu_segment;
+
 typedef struct mgl_machine {
     const mgl_program *program;
     mgl_vm_io io;
-    mgl_blas blas;
-    bool plain;            /* reference ops over the packed bytes */
-    void **buffers;        /* (buffer_count) */
-    void **tapes;          /* (queue_count) packed; all NULL unless plain */
-    float **weights;       /* (task_count) row-major f32 of a task's segments, unless plain */
-    int *queue_of;         /* (task_count) */
-    uint32_t *counters;    /* (counter_count) */
-    uint32_t *producers;   /* (counter_count) signals of an epoch: P */
-    mgl_cpu_queue *queues; /* (queue_count) */
-    float *scratch;
+    bool plain; /* reference ops over the packed bytes, on one thread */
+    mgl_pool *pool;
+    mgl_products products;
+    mgl_arithmetic arithmetic; /* of the products' set */
+    const mgl_weights *mapped; /* weights that are used where they are; NULL: all are in `memory` */
+    void **memory;             /* (parts of the weights) owned; NULL for what is mapped */
+    void **buffers;            /* (buffer_count); NULL: a table that is gathered from the tapes */
+    const void **tapes;        /* (queue_count) packed */
+    mgl_cpu_segment *segments; /* (segment_count); NULL when plain */
+    int32_t **places;          /* (segment_count) owned; NULL where blocks stand in order */
+    int *queue_of;             /* (task_count) */
+    uint32_t *counters;        /* (counter_count) */
+    uint32_t *producers;       /* (counter_count) signals of an epoch: P */
+    mgl_cpu_queue *queues;     /* (queue_count) */
+    float *scratch;            /* of a task */
+    float *lanes;              /* (threads, lane) scratch of each thread */
+    size_t lane;               /* floats */
+    const atomic_int *abort;   /* of the run at hand; may be NULL */
+    mgl_pool_end end; /* of the run at hand: what it computes counts as long as it is DONE */
     size_t tape_bytes, const_bytes, kv_bytes;
 } mgl_machine;
 
-/* Loads the program with `weights`, or, where that is NULL, with those of the graph. Zero-initialise;
- * release with mgl_machine_close, after a failure too. */
+typedef struct mgl_machine_options {
+    const mgl_weights
+        *weights; /* packed before; NULL: the graph's are packed. Those that are mapped
+                                   are used in place: they must outlive the machine */
+    bool plain;
+    bool verify; /* look at the checksums of mapped weights first */
+    int threads; /* 0: one a processor */
+    const atomic_int *abort;
+    mgl_stage_fn *on_stage;
+    void *stage_user;
+} mgl_machine_options;
+
+/* Loads the program. Zero-initialise; release with mgl_machine_close, after a failure too. */
 mgl_status mgl_machine_open(mgl_machine *machine, const mgl_program *program,
-                            const mgl_graph *graph, const mgl_weights *weights, bool plain,
+                            const mgl_graph *graph, const mgl_machine_options *options,
                             mgl_error *err);
 void mgl_machine_close(mgl_machine *machine);
 
@@ -65,14 +94,19 @@ uint32_t mgl_machine_wanted(const mgl_machine *machine, int q, const mgl_wait *w
 /* Executes the next task of a queue, signals, and steps the queue on. */
 void mgl_machine_execute(mgl_machine *machine, int q, bool abort);
 
+/* MGL_BAD_INPUT when the file behind mapped weights has lost bytes. To be asked before anything that
+ * was computed from them is handed out. */
+mgl_status mgl_machine_check(const mgl_machine *machine, mgl_error *err);
+
 /* MGL_WATCHDOG: queue, task, counter, wanted and seen of the first queue that waits. */
 mgl_status mgl_machine_stuck(const mgl_machine *machine, mgl_error *err);
 
-/* The fast path (fast.c): the ops over unpacked weights; false for ops that it leaves to the
- * reference. */
-bool mgl_fast_execute(const mgl_machine *machine, int task, const mgl_call *call);
-/* Floats of scratch that it needs. */
+/* The fast path (fast.c): the ops over the tapes, by all threads; false for ops that it leaves to
+ * the reference. */
+bool mgl_fast_execute(mgl_machine *machine, const mgl_call *call);
+/* Floats of scratch that a task needs, and each thread. */
 size_t mgl_fast_scratch(const mgl_program *program);
+size_t mgl_fast_lane(const mgl_program *program);
 
 static inline int32_t *mgl_machine_words(const mgl_machine *machine, int buffer)
 {

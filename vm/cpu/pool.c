@@ -42,7 +42,7 @@ struct mgl_pool {
     atomic_int sleepers;              /* threads that have to be woken */
     atomic_bool leave;
     _Alignas(64) atomic_size_t next; /* item that nobody has taken */
-    atomic_bool lost;                /* pages of a map were gone */
+    atomic_int end;                  /* mgl_pool_end */
 
     pthread_mutex_t lock; /* for `awake` */
     pthread_cond_t awake; /* there is a new run, or nothing more to come */
@@ -60,8 +60,12 @@ static void take_items(void *user)
     mgl_pool *p = share->pool;
     for (;;) {
         size_t item = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
-        if (item >= p->items || (p->abort && atomic_load_explicit(p->abort, memory_order_relaxed)))
+        if (item >= p->items)
             return;
+        if (p->abort && atomic_load_explicit(p->abort, memory_order_relaxed)) {
+            atomic_store(&p->end, MGL_POOL_ABORTED);
+            return;
+        }
         p->work(p->user, share->worker, item);
     }
 }
@@ -71,7 +75,7 @@ static void do_share(mgl_pool *p, int worker)
     struct share share = {p, worker};
     if (mgl_map_guard(take_items, &share))
         return;
-    atomic_store(&p->lost, true);
+    atomic_store(&p->end, MGL_POOL_LOST);
     atomic_store(&p->next, p->items); /* the others leave off too */
 }
 
@@ -153,7 +157,8 @@ static void await_end(mgl_pool *p)
     }
 }
 
-bool mgl_pool_run(mgl_pool *p, size_t count, const atomic_int *abort, mgl_pool_fn *work, void *user)
+mgl_pool_end mgl_pool_run(mgl_pool *p, size_t count, const atomic_int *abort, mgl_pool_fn *work,
+                          void *user)
 {
     bool shared = count > 1 && p->count > 0;
     p->work = work;
@@ -161,13 +166,13 @@ bool mgl_pool_run(mgl_pool *p, size_t count, const atomic_int *abort, mgl_pool_f
     p->items = count;
     p->abort = abort;
     atomic_store_explicit(&p->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&p->lost, false, memory_order_relaxed);
+    atomic_store_explicit(&p->end, MGL_POOL_DONE, memory_order_relaxed);
     if (shared)
         announce(p);
     do_share(p, 0);
     if (shared)
         await_end(p);
-    return !atomic_load(&p->lost);
+    return (mgl_pool_end)atomic_load(&p->end);
 }
 
 int mgl_pool_threads(const mgl_pool *p)

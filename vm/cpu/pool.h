@@ -29,10 +29,15 @@ mgl_status mgl_pool_open(int threads, mgl_pool **out, mgl_error *err);
 void mgl_pool_close(mgl_pool *pool); /* NULL is fine */
 int mgl_pool_threads(const mgl_pool *pool);
 
-/* Does items 0 to count - 1 and returns when all are done. Items are left out from the moment that
- * *abort (may be NULL) is set. False when an item touched pages of a map that are gone
- * (mgl_map_guard): the other items are done or left out. Of one caller at a time. */
-bool mgl_pool_run(mgl_pool *pool, size_t count, const atomic_int *abort, mgl_pool_fn *work,
-                  void *user);
+/* How a run ended. */
+typedef enum mgl_pool_end {
+    MGL_POOL_DONE,    /* all items are done */
+    MGL_POOL_ABORTED, /* *abort was set: some are left out */
+    MGL_POOL_LOST     /* an item touched pages of a map that are gone (mgl_map_guard) */
+} mgl_pool_end;
+
+/* Does items 0 to count - 1, until somebody sets *abort (may be NULL). Of one caller at a time. */
+mgl_pool_end mgl_pool_run(mgl_pool *pool, size_t count, const atomic_int *abort, mgl_pool_fn *work,
+                          void *user);
 
 #endif
