@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "importer/checkpoint.h"
 #include "importer/mega.h"
@@ -184,10 +185,20 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
 mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options, const char *to,
                              mgl_compile_report *out, mgl_error *err)
 {
-    static const mgl_compile_options defaults;
-    compilation c = {.options = options ? options : &defaults};
-    *out = (mgl_compile_report){0};
-    mgl_status status = compile(&c, path, to, out, err);
+    mgl_compile_options known = {0};
+    mgl_compile_report report = {0};
+    compilation c = {.options = &known};
+    if (!path || !to)
+        return mgl_fail_null(err, __func__, path ? "to" : "path");
+    mgl_status status =
+        options ? mgl_sized_read(&known, sizeof known, options, "mgl_compile_options", err)
+                : MGL_OK;
+    if (!status && out)
+        status = mgl_sized_check(out, sizeof out->size, "mgl_compile_report", err);
+    if (!status)
+        status = compile(&c, path, to, &report, err);
+    if (!status && out)
+        mgl_sized_write(out, &report, sizeof report);
     for (int i = 0; i < MODEL_FILES; i++)
         mgl_free(c.texts[i]);
     mgl_cuda_image_clear(&c.image);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "importer/checkpoint.h"
 #include "importer/mega.h"
 #include "schedule/step.h"
@@ -49,6 +50,8 @@ struct mgl_cancel {
 
 mgl_status mgl_cancel_new(mgl_cancel **out, mgl_error *err)
 {
+    if (!out)
+        return mgl_fail_null(err, __func__, "out");
     *out = mgl_alloc_zero(1, sizeof **out);
     return *out ? MGL_OK : mgl_fail_memory(err, sizeof **out);
 }
@@ -60,17 +63,19 @@ void mgl_cancel_free(mgl_cancel *cancel)
 
 void mgl_cancel_set(mgl_cancel *cancel)
 {
-    atomic_store(&cancel->set, 1);
+    if (cancel)
+        atomic_store(&cancel->set, 1);
 }
 
 void mgl_cancel_reset(mgl_cancel *cancel)
 {
-    atomic_store(&cancel->set, 0);
+    if (cancel)
+        atomic_store(&cancel->set, 0);
 }
 
 bool mgl_cancel_is_set(const mgl_cancel *cancel)
 {
-    return atomic_load(&cancel->set);
+    return cancel && atomic_load(&cancel->set);
 }
 
 /* ---- which machine, which program ------------------------------------------------------------ */
@@ -167,6 +172,7 @@ static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_reques
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_schedule_config config;
     mgl_lower_options options = {.sequences = request->sequences ? request->sequences : 1};
     mgl_schedule_config_default(&config);
@@ -339,17 +345,24 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
 mgl_status mgl_model_open(const char *path, const mgl_open_options *options, mgl_model **out,
                           mgl_error *err)
 {
-    static const mgl_open_options defaults;
+    mgl_open_options known = {0};
+    if (out)
+        *out = NULL;
+    if (!path || !out)
+        return mgl_fail_null(err, __func__, path ? "out" : "path");
+    mgl_status status =
+        options ? mgl_sized_read(&known, sizeof known, options, "mgl_open_options", err) : MGL_OK;
+    if (status)
+        return status;
     mgl_model *model = mgl_alloc_zero(1, sizeof *model);
     if (!model)
         return mgl_fail_memory(err, sizeof *model);
-    mgl_status status = open_model(model, path, options ? options : &defaults, err);
-    if (status) {
+    status = open_model(model, path, &known, err);
+    if (status)
         mgl_model_close(model);
-        return status;
-    }
-    *out = model;
-    return MGL_OK;
+    else
+        *out = model;
+    return status;
 }
 
 void mgl_model_close(mgl_model *model)
@@ -363,11 +376,11 @@ void mgl_model_close(mgl_model *model)
     mgl_free(model);
 }
 
-void mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out)
+static mgl_model_facts gather_facts(const mgl_model *model)
 {
     mgl_vm_facts vm;
     mgl_vm_get_facts(model->vm, &vm);
-    *out = (mgl_model_facts){.device = model->device,
+    return (mgl_model_facts){.device = model->device,
                              .dtype = mgl_dtype_name(model->program->dtype),
                              .vocab = model->program->geometry.vocab,
                              .max_positions = model->checkpoint->graph->max_positions,
@@ -383,9 +396,22 @@ void mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out)
                              .weight_bytes = vm.tape_bytes + vm.const_bytes};
 }
 
+mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out, mgl_error *err)
+{
+    if (!model || !out)
+        return mgl_fail_null(err, __func__, model ? "out" : "model");
+    mgl_status status = mgl_sized_check(out, sizeof out->size, "mgl_model_facts", err);
+    if (status)
+        return status;
+    mgl_model_facts facts = gather_facts(model);
+    mgl_sized_write(out, &facts, sizeof facts);
+    return MGL_OK;
+}
+
 void mgl_model_cancel(mgl_model *model)
 {
-    model->abort = 1;
+    if (model)
+        model->abort = 1;
 }
 
 /* ---- a reply --------------------------------------------------------------------------------- */
@@ -396,7 +422,7 @@ static mgl_status check_ids(const mgl_model *model, const char *where, const int
     int32_t vocab = model->program->geometry.vocab;
     size_t capacity = (size_t)model->program->limits.capacity;
     if (!ids && count > 0)
-        return mgl_fail(err, MGL_USAGE, where, "NULL where %zu tokens are expected", count);
+        return mgl_fail(err, MGL_USAGE, where, "is NULL where %zu tokens are expected", count);
     if (count < least)
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "%zu tokens are too few: at least %zu are needed", count, least);
@@ -443,21 +469,58 @@ static void name_request(size_t index, size_t count, mgl_error *err)
              what);
 }
 
+static mgl_status check_count(const mgl_model *model, size_t count, mgl_error *err)
+{
+    size_t most = (size_t)model->program->limits.sequences;
+    if (count >= 1 && count <= most)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "requests",
+                    "%zu of them; this model was opened for %s%zu in a launch", count,
+                    most > 1 ? "1 to " : "", most);
+}
+
+/* Element `index` of an array of structs whose first states the size of all. */
+static void *element_of(const void *array, size_t index)
+{
+    size_t size;
+    memcpy(&size, array, sizeof size);
+    return (char *)array + index * size;
+}
+
+/* The sizes of an array of structs, `least` bytes of each of which are needed. */
+static mgl_status check_sizes(const void *array, size_t count, size_t least, const char *name,
+                              mgl_error *err)
+{
+    mgl_status status = mgl_sized_check(array, least, name, err);
+    for (size_t i = 1; i < count && !status; i++)
+        if (memcmp(array, element_of(array, i), sizeof(size_t)) != 0)
+            status = mgl_fail(err, MGL_USAGE, name,
+                              "the field size of element %zu is not that of the first; set all of "
+                              "an array to sizeof(%s)",
+                              i, name);
+    return status;
+}
+
+/* The requests (count) of the caller as structs of this library. */
+static mgl_status read_requests(const mgl_request *requests, size_t count, mgl_request *out,
+                                mgl_error *err)
+{
+    mgl_status status = check_sizes(requests, count, sizeof requests->size, "mgl_request", err);
+    for (size_t i = 0; i < count && !status; i++)
+        status = mgl_sized_read(&out[i], sizeof *out, element_of(requests, i), "mgl_request", err);
+    return status;
+}
+
 static mgl_status check_batch(const mgl_model *model, const mgl_request *requests, size_t count,
                               mgl_error *err)
 {
-    int most = model->program->limits.sequences;
-    if (count < 1 || count > (size_t)most)
-        return mgl_fail(err, MGL_USAGE, "requests",
-                        "%zu of them; this model was opened for 1 to %d in a launch", count, most);
-    for (size_t i = 0; i < count; i++) {
-        mgl_status status = check_request(model, &requests[i], err);
-        if (status) {
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        status = check_request(model, &requests[i], err);
+        if (status)
             name_request(i, count, err);
-            return status;
-        }
     }
-    return MGL_OK;
+    return status;
 }
 
 static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *request)
@@ -526,16 +589,22 @@ static mgl_status take_sequence(const mgl_vm_report *report, int sequence, mgl_r
 static mgl_status take_report(const batch *b, const mgl_vm_report *report, mgl_result *out,
                               size_t count, mgl_error *err)
 {
+    mgl_result results[MGL_MAX_BATCH];
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < count; i++)
-        out[i] = (mgl_result){.stop = MGL_STOP_LENGTH,
-                              .launches = report->launches,
-                              .prefill_s = report->prefill_s,
-                              .decode_s = report->decode_s};
+        results[i] = (mgl_result){.size = sizeof results[i],
+                                  .stop = MGL_STOP_LENGTH,
+                                  .launches = report->launches,
+                                  .prefill_s = report->prefill_s,
+                                  .decode_s = report->decode_s};
     for (int s = 0; s < b->count && !status; s++)
-        status = take_sequence(report, s, &out[b->reply[s]], err);
-    for (size_t i = 0; i < count && status; i++)
-        mgl_result_clear(&out[i]);
+        status = take_sequence(report, s, &results[b->reply[s]], err);
+    for (size_t i = 0; i < count; i++) {
+        if (status)
+            mgl_result_clear(&results[i]);
+        else
+            mgl_sized_write(element_of(out, i), &results[i], sizeof results[i]);
+    }
     return status;
 }
 
@@ -543,20 +612,29 @@ mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *request
                                     mgl_batch_token_fn *on_token, void *user, mgl_result *out,
                                     mgl_error *err)
 {
+    mgl_request known[MGL_MAX_BATCH];
+    if (!model || !requests || !out)
+        return mgl_fail_null(err, __func__, !model ? "model" : !requests ? "requests" : "out");
     model->abort = 0;
-    mgl_status status = check_batch(model, requests, count, err);
+    mgl_status status = check_count(model, count, err);
+    if (!status)
+        status = read_requests(requests, count, known, err);
+    if (!status)
+        status = check_sizes(out, count, offsetof(mgl_result, stop), "mgl_result", err);
+    if (!status)
+        status = check_batch(model, known, count, err);
     if (status)
         return status;
     mgl_vm_report report = {0};
     batch b = {.on_token = on_token, .user = user};
-    gather_sequences(model, requests, count, &b);
+    gather_sequences(model, known, count, &b);
     mgl_vm_request run = {.sequences = b.sequences,
                           .count = b.count,
                           .on_token = pass_token,
                           .user = &b,
                           .abort = &model->abort};
     for (size_t i = 0; i < count; i++)
-        mgl_result_clear(&out[i]);
+        mgl_result_clear(element_of(out, i));
     if (b.count > 0)
         status = mgl_vm_run(model->vm, &run, &report, err);
     return status ? status : take_report(&b, &report, out, count, err);
@@ -579,18 +657,27 @@ mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request, mgl_
                               void *user, mgl_result *out, mgl_error *err)
 {
     listener to = {on_token, user};
+    if (!model || !request || !out)
+        return mgl_fail_null(err, __func__, !model ? "model" : !request ? "request" : "out");
     return mgl_model_generate_batch(model, request, 1, pass_to_listener, &to, out, err);
 }
 
 void mgl_result_clear(mgl_result *result)
 {
-    mgl_ids_clear(&result->output);
-    *result = (mgl_result){0};
+    static const mgl_result cleared;
+    if (!result)
+        return;
+    if (result->size >= offsetof(mgl_result, stop))
+        mgl_ids_clear(&result->output);
+    if (result->size)
+        mgl_sized_write(result, &cleared, sizeof cleared);
 }
 
 mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, float *logprob,
                            mgl_error *err)
 {
+    if (!model || !logprob)
+        return mgl_fail_null(err, __func__, model ? "logprob" : "model");
     mgl_status status = check_ids(model, "text", ids, count, 1, err);
     if (status)
         return status;
@@ -609,5 +696,7 @@ mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, f
 
 mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, mgl_error *err)
 {
+    if (!model || !logits)
+        return mgl_fail_null(err, __func__, model ? "logits" : "model");
     return mgl_vm_get_logits(model->vm, logits, err);
 }

@@ -39,6 +39,12 @@ mgl_status mgl_fail_memory(mgl_error *err, size_t bytes)
                     bytes);
 }
 
+mgl_status mgl_fail_null(mgl_error *err, const char *function, const char *argument)
+{
+    return mgl_fail(err, MGL_USAGE, function, "the argument \"%s\" is NULL and must not be",
+                    argument);
+}
+
 mgl_status mgl_fail_errno(mgl_error *err, const char *where, const char *what)
 {
     return mgl_fail(err, MGL_SYSTEM, where, "%s: %s", what, strerror(errno));

@@ -13,6 +13,9 @@ mgl_status mgl_fail(mgl_error *err, mgl_status code, const char *where, const ch
 /* MGL_NO_MEMORY, in words. */
 mgl_status mgl_fail_memory(mgl_error *err, size_t bytes);
 
+/* MGL_USAGE: `function` of the public header was given NULL for `argument`. */
+mgl_status mgl_fail_null(mgl_error *err, const char *function, const char *argument);
+
 /* MGL_SYSTEM with errno's text: "<what>: <strerror>". */
 mgl_status mgl_fail_errno(mgl_error *err, const char *where, const char *what);
 

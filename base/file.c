@@ -140,6 +140,7 @@ static mgl_status read_all(int descriptor, const char *path, size_t cap, char **
 static mgl_status read_opened(int descriptor, const char *path, size_t cap, char **out,
                               size_t *length, mgl_error *err)
 {
+    *out = NULL;
     if (descriptor < 0)
         return fail_path(err, path, "can not be opened");
     if (cap > SIZE_MAX / 4)
@@ -157,6 +158,7 @@ mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *lengt
 mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
                                  mgl_error *err)
 {
+    *out = NULL;
     struct stat facts;
     int descriptor = open_file(path, O_NONBLOCK);
     if (descriptor >= 0 && !fstat(descriptor, &facts) && !S_ISREG(facts.st_mode)) {
@@ -260,6 +262,7 @@ static mgl_status map_descriptor(mgl_map *map, const char *path, mgl_error *err)
 
 mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err)
 {
+    *out = NULL;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install_handler);
     mgl_map *map = mgl_alloc_zero(1, sizeof *map);
@@ -383,6 +386,7 @@ static mgl_status create_beside(mgl_output *output, mgl_error *err)
 
 mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err)
 {
+    *out = NULL;
     static const char suffix[] = ".XXXXXX";
     size_t length = strlen(path);
     mgl_output *output = mgl_alloc_zero(1, sizeof *output);

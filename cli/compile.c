@@ -86,7 +86,8 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
 {
     const struct options *o = options;
     double last = mgl_clock_s();
-    mgl_compile_options how = {.target = o->target.value,
+    mgl_compile_options how = {.size = sizeof how,
+                               .target = o->target.value,
                                .dtype = o->dtype.value,
                                .config = o->config.value,
                                .schedule = o->schedule.value,
@@ -94,7 +95,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .sequences = (int32_t)o->sequences.value,
                                .on_progress = show_progress,
                                .user = &last};
-    mgl_compile_report report;
+    mgl_compile_report report = {.size = sizeof report};
     if (!o->output.given)
         return mgl_fail(err, MGL_USAGE, "-o", "is needed: the file to write");
     catch_interrupt();

@@ -79,7 +79,8 @@ static bool show_progress(void *user, size_t done, size_t count)
 static mgl_status score(const struct options *o, const char *path, const corpus *c,
                         mgl_eval_result *out, mgl_error *err)
 {
-    mgl_open_options open = {.device = o->device.value,
+    mgl_open_options open = {.size = sizeof open,
+                             .device = o->device.value,
                              .dtype = o->dtype.value,
                              .config = o->config.value,
                              .schedule = o->schedule.value,

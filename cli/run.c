@@ -199,7 +199,8 @@ static bool on_token(void *user, size_t reply, int32_t token)
 static mgl_request make_request(const session *s, const mgl_cli_prompt *prompt)
 {
     const mgl_cli_reply_options *o = &prompt->reply;
-    return (mgl_request){.prompt = prompt->ids.ids,
+    return (mgl_request){.size = sizeof(mgl_request),
+                         .prompt = prompt->ids.ids,
                          .prompt_count = prompt->ids.count,
                          .max_tokens = o->max_tokens.given ? (int32_t)o->max_tokens.value
                                                            : DEFAULT_MAX_TOKENS,
@@ -223,7 +224,8 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
         size_t length = requests[i].prompt_count + (size_t)requests[i].max_tokens;
         wanted = length > wanted ? length : wanted;
     }
-    mgl_open_options open = {.device = o->device.value,
+    mgl_open_options open = {.size = sizeof open,
+                             .device = o->device.value,
                              .dtype = o->dtype.value,
                              .config = o->config.value,
                              .schedule = o->schedule.value,
@@ -245,6 +247,8 @@ static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err
 {
     mgl_status status = MGL_OK;
     s->first = true;
+    for (size_t i = 0; i < s->prompts.count; i++)
+        s->results[i].size = sizeof s->results[i];
     atomic_store(&running, s->model);
     if (interrupted) {
         for (size_t i = 0; i < s->prompts.count; i++)
@@ -411,14 +415,16 @@ static void put_launch(mgl_json_out *out, const session *s, const mgl_model_fact
 /* The first reply stands in the object itself as well, where a reader of one reply looks for it. */
 static mgl_status print_json(const session *s, mgl_error *err)
 {
-    mgl_model_facts facts;
+    mgl_model_facts facts = {.size = sizeof facts};
     mgl_json_out out = {0};
-    mgl_model_get_facts(s->model, &facts);
+    mgl_status status = mgl_model_get_facts(s->model, &facts, err);
+    if (status)
+        return status;
     mgl_json_out_begin(&out, "megalith.run/1");
     mgl_json_out_string(&out, "model", s->name);
     mgl_json_out_string(&out, "device", facts.device);
     mgl_json_out_string(&out, "dtype", facts.dtype);
-    mgl_status status = put_reply(&out, s, 0, err);
+    status = put_reply(&out, s, 0, err);
     if (!status)
         status = put_outputs(&out, s, err);
     if (status) {

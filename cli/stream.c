@@ -117,6 +117,7 @@ mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length
 
 mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err)
 {
+    *out = NULL;
     mgl_text text = {0};
     char block[65536];
     ssize_t n;

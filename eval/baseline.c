@@ -472,6 +472,7 @@ static mgl_status open_baseline(mgl_baseline *b, mgl_error *err)
 mgl_status mgl_baseline_open(const mgl_bench_device *device, const mgl_bench_case *of,
                              mgl_baseline **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_status status = mgl_baseline_check(&of->graph->geometry, err);
     if (status)
         return status;

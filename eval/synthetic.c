@@ -195,6 +195,7 @@ static mgl_status read_synthetic(const mgl_graph *graph, int tensor, int64_t row
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
                               mgl_error *err)
 {
+    *out = NULL;
     size_t half = (size_t)config->geometry.head_dim / 2;
     float *frequencies = mgl_alloc_zero(half, sizeof *frequencies);
     uint64_t *reader = mgl_alloc(sizeof *reader);

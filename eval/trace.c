@@ -486,6 +486,7 @@ static mgl_status fill(mgl_trace *trace, const mgl_device_event *events, int epo
 mgl_status mgl_trace_new(const mgl_program *program, const mgl_device_event *events, int epochs,
                          mgl_trace **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_trace *trace = mgl_alloc_zero(1, sizeof *trace);
     if (!trace)
         return mgl_fail_memory(err, sizeof *trace);
@@ -500,6 +501,7 @@ mgl_status mgl_trace_new(const mgl_program *program, const mgl_device_event *eve
 
 mgl_status mgl_trace_take(mgl_vm *vm, int epochs, mgl_trace **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_device_event *events = NULL;
     mgl_status status = mgl_cuda_get_trace(vm, &events, err);
     if (!status)

@@ -10,14 +10,15 @@ enum { COUNT = 2 };
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 ? argv[1] : ".";
-    mgl_open_options options = {.capacity = 256, .sequences = COUNT};
-    mgl_request requests[COUNT] = {{.max_tokens = 64},
-                                   {.max_tokens = 32, .temperature = 0.8F, .seed = 7}};
+    mgl_open_options options = {.size = sizeof options, .capacity = 256, .sequences = COUNT};
+    mgl_request requests[COUNT] = {
+        {.size = sizeof(mgl_request), .max_tokens = 64},
+        {.size = sizeof(mgl_request), .max_tokens = 32, .temperature = 0.8F, .seed = 7}};
     mgl_error err = {0};
     mgl_tokenizer *tokenizer = NULL;
     mgl_model *model = NULL;
     mgl_ids prompts[COUNT] = {0};
-    mgl_result results[COUNT] = {0};
+    mgl_result results[COUNT] = {{.size = sizeof(mgl_result)}, {.size = sizeof(mgl_result)}};
     mgl_status status = mgl_tokenizer_open(folder, &tokenizer, &err);
     for (int i = 0; i < COUNT && !status; i++) {
         const char *text = argc > 2 + i ? argv[2 + i] : "Once";
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
         mgl_text_free(text);
     }
     if (status)
-        fprintf(stderr, "%s: %s\n", err.where, err.message);
+        fprintf(stderr, "%s%s%s\n", err.where, err.where[0] ? ": " : "", err.message);
     for (int i = 0; i < COUNT; i++) {
         mgl_result_clear(&results[i]);
         mgl_ids_clear(&prompts[i]);

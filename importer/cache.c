@@ -108,6 +108,7 @@ static mgl_status find_in_cache(const char *model, const char *slash, mgl_text *
 
 mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
 {
+    *out = NULL;
     struct stat facts;
     mgl_text path = {0};
     const char *slash = find_slash(model);
@@ -130,6 +131,7 @@ mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
 
 mgl_status mgl_model_find(const char *model, char **out, mgl_error *err)
 {
+    *out = NULL;
     char *path;
     mgl_status status = mgl_model_resolve_path(model, &path, err);
     if (status)

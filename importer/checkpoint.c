@@ -438,6 +438,7 @@ static mgl_status read_model(mgl_checkpoint *checkpoint, mgl_error *err)
 
 mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_checkpoint *checkpoint = mgl_alloc_zero(1, sizeof *checkpoint);
     if (!checkpoint)
         return mgl_fail_memory(err, sizeof *checkpoint);
@@ -454,6 +455,7 @@ mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_erro
 
 mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_checkpoint *checkpoint;
     mgl_status status = mgl_checkpoint_open(model, &checkpoint, err);
     if (status)

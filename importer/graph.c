@@ -145,6 +145,7 @@ mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_posit
                                  mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
                                  mgl_error *err)
 {
+    *out = NULL;
     size_t layers = (size_t)geometry->layers, half = (size_t)geometry->head_dim / 2;
     mgl_graph *graph = mgl_alloc_zero(1, sizeof *graph);
     if (!graph)

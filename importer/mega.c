@@ -229,6 +229,7 @@ static mgl_status read_header(mgl_mega *mega, mgl_error *err)
 
 mgl_status mgl_mega_open(const char *path, mgl_mega **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_mega *mega = mgl_alloc_zero(1, sizeof *mega);
     if (!mega)
         return mgl_fail_memory(err, sizeof *mega);
@@ -279,6 +280,7 @@ static bool has_hash(const mgl_mega_section *section, const char *bytes)
 mgl_status mgl_mega_read(const mgl_mega *mega, const char *name, char **out, size_t *length,
                          mgl_error *err)
 {
+    *out = NULL;
     const mgl_mega_section *section = mgl_mega_find(mega, name);
     if (!section)
         return mgl_mega_fail(mega, name, "is missing", err);
@@ -327,6 +329,7 @@ struct mgl_mega_writer {
 
 mgl_status mgl_mega_create(const char *path, mgl_mega_writer **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_mega_writer *writer = mgl_alloc_zero(1, sizeof *writer);
     if (!writer)
         return mgl_fail_memory(err, sizeof *writer);

@@ -435,6 +435,7 @@ static mgl_status open_either(mgl_safetensors *files, const char *folder, const 
 
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err)
 {
+    *out = NULL;
     char *single = NULL, *index = NULL;
     mgl_safetensors *files = mgl_alloc_zero(1, sizeof *files);
     if (!files)
@@ -457,6 +458,7 @@ mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_e
 mgl_status mgl_safetensors_list(const char *header, size_t length, size_t data_bytes,
                                 const char *file, mgl_safetensors **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_safetensors *files = mgl_alloc_zero(1, sizeof *files);
     if (!files)
         return mgl_fail_memory(err, sizeof *files);

@@ -2,22 +2,46 @@
  * Megalith: a reply of a Llama-family language model from one kernel launch.
  *
  *     mgl_error err;
- *     mgl_tokenizer *tok;
- *     mgl_model *model;
+ *     mgl_tokenizer *tok = NULL;
+ *     mgl_model *model = NULL;
  *     mgl_ids prompt = {0};
- *     mgl_result result = {0};
- *     if (mgl_tokenizer_open("tales-5m", &tok, &err) ||
- *         mgl_tokenizer_encode(tok, "Once there was", 14, true, &prompt, &err) ||
- *         mgl_model_open("tales-5m", &(mgl_open_options){.capacity = 256}, &model, &err) ||
- *         mgl_model_generate(model, &(mgl_request){.prompt = prompt.ids, .prompt_count = prompt.count,
- *                            .max_tokens = 64}, NULL, NULL, &result, &err))
- *         fprintf(stderr, "%s\n", err.message);
+ *     mgl_open_options options = {.size = sizeof options, .capacity = 256};
+ *     mgl_request request = {.size = sizeof request, .max_tokens = 64};
+ *     mgl_result result = {.size = sizeof result};
+ *     mgl_status status = mgl_tokenizer_open("tales-5m", &tok, &err);
+ *     if (!status)
+ *         status = mgl_tokenizer_encode(tok, "Once there was", 14, true, &prompt, &err);
+ *     request.prompt = prompt.ids;
+ *     request.prompt_count = prompt.count;
+ *     if (!status)
+ *         status = mgl_model_open("tales-5m", &options, &model, &err);
+ *     if (!status)
+ *         status = mgl_model_generate(model, &request, NULL, NULL, &result, &err);
+ *     if (status)
+ *         fprintf(stderr, "%s: %s\n", err.where, err.message);
+ *     mgl_result_clear(&result);
+ *     mgl_model_close(model);
+ *     mgl_ids_clear(&prompt);
+ *     mgl_tokenizer_close(tok);
  *
  * Ownership: whatever a function hands out through a pointer to a pointer, or into a mgl_ids or
- * mgl_result, belongs to the caller and is released by the function that the comment names.
- * Nothing here exits, prints or reads the environment, but for what a comment states.
- * Threads: one object is used by one thread at a time, different objects by different threads at
- * will. mgl_model_cancel alone may be called from any thread and from a signal handler.
+ * mgl_result, belongs to the caller and is released by the function that the comment names. A
+ * function that fails sets such a pointer to NULL. Nothing here exits, prints or reads the
+ * environment, but for what a comment states.
+ *
+ * NULL: an argument that must not be NULL and is, an object or a place for what is handed out, is
+ * MGL_USAGE; functions without a status do nothing then. Comments say what may be NULL; `err` may.
+ *
+ * Structs with a field `size`: set it to the sizeof of the struct, and the rest to zero but for what
+ * you want otherwise. It tells the library which version of the struct a program was built with:
+ * one of an older header leaves the fields it does not know at their defaults, one of a newer header
+ * is refused (MGL_USAGE) where it sets a field that the library does not know. A size of 0 is
+ * MGL_USAGE. mgl_error and mgl_ids never change and have no size.
+ *
+ * Threads: different objects are used by different threads at will. A tokenizer is not changed by
+ * encoding or decoding: any number of threads may use one at a time. A detokenizer and a model are
+ * used by one thread at a time, and a tokenizer outlives its detokenizers. mgl_model_cancel and
+ * mgl_cancel_set alone may be called from any thread and from a signal handler.
  */
 #ifndef MEGALITH_H
 #define MEGALITH_H
@@ -63,7 +87,7 @@ typedef struct mgl_ids {
     int32_t *ids; /* (count) */
     size_t count;
 } mgl_ids;
-MGL_API void mgl_ids_clear(mgl_ids *ids);
+MGL_API void mgl_ids_clear(mgl_ids *ids); /* NULL is fine */
 
 /* The version of the library, "major.minor.patch". Static storage. */
 MGL_API const char *mgl_version(void);
@@ -73,7 +97,8 @@ MGL_API const char *mgl_version(void);
 typedef struct mgl_tokenizer mgl_tokenizer;
 typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
 
-/* Opens `path`: a folder with tokenizer.json, such a file, or a compiled model. Release with mgl_tokenizer_close. */
+/* Opens `path`: a folder with tokenizer.json, such a file, or a compiled model. Release with
+ * mgl_tokenizer_close. */
 MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err);
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
@@ -132,6 +157,7 @@ enum { MGL_MAX_BATCH = 16 }; /* replies of one launch */
 
 /* How to open a model; zero means the default of each field. Strings are not kept. */
 typedef struct mgl_open_options {
+    size_t size;            /* sizeof(mgl_open_options) */
     const char *device;     /* "auto" (default), "cpu", "cuda" or "cuda:1" */
     const char *dtype;      /* "auto" (the file's on a GPU, f32 on a CPU), "f32", "bf16", "f16" */
     const char *config;     /* path of a ScheduleConfig, or NULL */
@@ -150,6 +176,7 @@ typedef struct mgl_open_options {
 
 /* What was opened. Strings belong to the model. */
 typedef struct mgl_model_facts {
+    size_t size;        /* sizeof(mgl_model_facts): set it before the call */
     const char *device; /* "cpu" or the GPU's name */
     const char *dtype;  /* "f32", "bf16", "f16" */
     int32_t vocab, max_positions, capacity, queues;
@@ -164,7 +191,8 @@ typedef struct mgl_model_facts {
 } mgl_model_facts;
 
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,
- * or org/name in the local Hugging Face cache, found by HF_HUB_CACHE, HF_HOME or ~/.cache). A
+ * or org/name in the local Hugging Face cache, found by HF_HUB_CACHE, HF_HOME or ~/.cache).
+ * `options` may be NULL for the defaults. Release *out with mgl_model_close. A
  * compiled model is not lowered any more: a config or schedule, and a dtype or capacity other than
  * its own, are MGL_USAGE.
  * A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else ~/.cache/megalith.
@@ -172,11 +200,13 @@ typedef struct mgl_model_facts {
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
                                   mgl_model **out, mgl_error *err);
 MGL_API void mgl_model_close(mgl_model *model); /* NULL is fine */
-MGL_API void mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out);
+MGL_API mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out,
+                                       mgl_error *err);
 
 /* One reply. temperature 0 is greedy; otherwise temperature, then top-k (0: off), then top-p
  * (0 or 1: off); ties go to the lowest id; the same seed gives the same tokens on a device. */
 typedef struct mgl_request {
+    size_t size;           /* sizeof(mgl_request) */
     const int32_t *prompt; /* (prompt_count), at least one token */
     size_t prompt_count;
     int32_t max_tokens; /* at least 1; new tokens end at the capacity at the latest */
@@ -190,8 +220,10 @@ typedef struct mgl_request {
 
 typedef enum mgl_stop { MGL_STOP_EOS, MGL_STOP_LENGTH, MGL_STOP_INTERRUPTED } mgl_stop;
 
-/* Zero-initialise; release with mgl_result_clear. Times in seconds. */
+/* Zero but for the size; release with mgl_result_clear, which leaves the size. A result may be used
+ * again: what it holds is released then. Times in seconds. */
 typedef struct mgl_result {
+    size_t size;    /* sizeof(mgl_result): set it before the call */
     mgl_ids output; /* new tokens only, the end token included */
     mgl_stop stop;
     int32_t launches; /* kernel launches of this reply, 1 by design; on the CPU: runs of the VM.
@@ -199,13 +231,13 @@ typedef struct mgl_result {
     double prefill_s; /* to the first token; of a batch: of any reply */
     double decode_s;  /* from the first token to the last; of a batch: of all replies */
 } mgl_result;
-MGL_API void mgl_result_clear(mgl_result *result);
+MGL_API void mgl_result_clear(mgl_result *result); /* NULL is fine */
 
 /* Called once a token, in order, on the calling thread of mgl_model_generate while the reply is
  * being made. Returns false to stop the reply. */
 typedef bool mgl_token_fn(void *user, int32_t token);
 
-/* Generates one reply in one launch. Interrupted: MGL_OK with stop MGL_STOP_INTERRUPTED and the
+/* Generates one reply in one launch. `on_token` may be NULL. Interrupted: MGL_OK with stop MGL_STOP_INTERRUPTED and the
  * tokens so far. A prompt longer than the capacity is MGL_BAD_INPUT. */
 MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request,
                                       mgl_token_fn *on_token, void *user, mgl_result *out,
@@ -216,8 +248,8 @@ typedef bool mgl_batch_token_fn(void *user, size_t reply, int32_t token);
 
 /* Generates `count` replies in one launch, 1 to mgl_open_options.sequences of them. Each has its own
  * prompt, length, end and sampling, and the draws of its seed are those of the same request alone.
- * out (count): zero-initialise each, and release each with mgl_result_clear. A request that is
- * refused refuses the batch; err->where then begins with "requests[i]: ". Interrupted: MGL_OK, with
+ * requests (count) and out (count): all of an array have the size of its first, which is also the
+ * distance from one to the next. A request that is refused refuses the batch; err->where then begins with "requests[i]: ". Interrupted: MGL_OK, with
  * MGL_STOP_INTERRUPTED for those replies that had not ended. */
 MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *requests,
                                             size_t count, mgl_batch_token_fn *on_token, void *user,
@@ -242,6 +274,7 @@ typedef bool mgl_progress_fn(void *user, uint64_t done, uint64_t total);
 
 /* How to compile a model; zero means the default of each field. Strings are not kept. */
 typedef struct mgl_compile_options {
+    size_t size;          /* sizeof(mgl_compile_options) */
     const char *target;   /* "sm_90a:132" (architecture and queues), "cpu:1"; NULL or "live":
                                      the device that mgl_model_open would take */
     const char *dtype;    /* as in mgl_open_options, "auto" by the target */
@@ -255,6 +288,7 @@ typedef struct mgl_compile_options {
 
 /* What was compiled. */
 typedef struct mgl_compile_report {
+    size_t size;       /* sizeof(mgl_compile_report): set it before the call */
     char target[32];   /* "sm_90a:132" */
     const char *dtype; /* static storage */
     int32_t capacity;  /* KV positions */
@@ -269,7 +303,8 @@ typedef struct mgl_compile_report {
 /* Writes what mgl_model_open makes of the checkpoint at `path` into the file `to`, which can then be
  * opened in its place: program, packed weights, tokenizer and, where NVRTC is there, the kernel. The
  * file stands there whole or not at all. A schedule that the validator refuses is MGL_REJECTED;
- * MGL_INTERRUPTED when on_progress asked to stop. */
+ * MGL_INTERRUPTED when on_progress asked to stop. `options` may be NULL for the defaults, `out` where
+ * the report is not wanted. */
 MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
                                      const char *to, mgl_compile_report *out, mgl_error *err);
 

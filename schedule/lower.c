@@ -846,6 +846,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_options *options, const mgl_schedule_config *config,
                               mgl_program **out_program, mgl_error *err)
 {
+    *out_program = NULL;
     mgl_program *program;
     struct lowering w = {.graph = graph, .err = err, .idle = -1, .done = -1};
     mgl_status status = mgl_schedule_choose(graph, target, options, config, &w.choices, err);

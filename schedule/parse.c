@@ -584,6 +584,7 @@ static bool read_program(parser *p)
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
                               mgl_error *err)
 {
+    *out = NULL;
     if (length > MAX_TEXT)
         return mgl_fail(err, MGL_BAD_INPUT, file,
                         "the schedule text has %zu bytes; at most %d are read", length, MAX_TEXT);
@@ -607,6 +608,7 @@ mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file,
 
 mgl_status mgl_schedule_read(const char *path, mgl_program **out, mgl_error *err)
 {
+    *out = NULL;
     char *text;
     size_t length;
     mgl_status status = mgl_file_read(path, MAX_TEXT, &text, &length, err);

@@ -17,6 +17,7 @@ struct mgl_program_store {
 
 mgl_status mgl_program_new(mgl_program **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_program *program = mgl_alloc_zero(1, sizeof *program);
     struct mgl_program_store *store = mgl_alloc_zero(1, sizeof *store);
     if (!program || !store) {

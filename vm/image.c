@@ -400,6 +400,7 @@ static mgl_status read_schedule(mgl_image *image, const char *path, mgl_error *e
 
 mgl_status mgl_image_open(const char *path, mgl_image **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_image *image = mgl_alloc_zero(1, sizeof *image);
     if (!image)
         return mgl_fail_memory(err, sizeof *image);

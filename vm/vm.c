@@ -40,6 +40,7 @@ mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_
 mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
 {
+    *out = NULL;
     double start = mgl_clock_s();
     mgl_status status = options->unchecked ? MGL_OK : mgl_vm_check(program, graph, err);
     double check_s = mgl_clock_s() - start;

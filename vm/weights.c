@@ -230,6 +230,7 @@ static bool cut_all(mgl_weights *weights)
 mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, mgl_weights **out,
                             mgl_error *err)
 {
+    *out = NULL;
     mgl_weights *weights = mgl_alloc_zero(1, sizeof *weights);
     packing *p = mgl_alloc_zero(1, sizeof *p);
     if (!weights || !p) {

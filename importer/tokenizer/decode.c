@@ -416,6 +416,7 @@ static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *te
 
 mgl_status mgl_decoding_open(const mgl_decoder *decoder, mgl_decoding **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_decoding *decoding = mgl_alloc_zero(1, sizeof *decoding);
     if (decoding) {
         decoding->decoder = decoder;

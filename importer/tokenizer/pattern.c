@@ -56,6 +56,7 @@ void mgl_pattern_free(mgl_pattern *pattern)
 
 mgl_status mgl_pattern_literal(const char *text, mgl_pattern **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_pattern *pattern = mgl_alloc_zero(1, sizeof *pattern);
     if (pattern)
         pattern->needle = mgl_strdup(text);
@@ -95,6 +96,7 @@ static mgl_status compile(mgl_pattern *pattern, const char *pcre, const char *sh
 static mgl_status make_regex(const char *pcre, const char *shown, const char *file,
                              mgl_pattern **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_pattern *pattern = mgl_alloc_zero(1, sizeof *pattern);
     if (!pattern)
         return mgl_fail_memory(err, sizeof *pattern);
@@ -130,6 +132,7 @@ mgl_status mgl_pattern_pcre(const char *pcre, const char *file, mgl_pattern **ou
 
 mgl_status mgl_pattern_regex(const char *onig, const char *file, mgl_pattern **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_text pcre = {0};
     mgl_status status = mgl_onig_translate(onig, file, &pcre, err);
     if (!status)

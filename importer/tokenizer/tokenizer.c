@@ -83,6 +83,7 @@ static mgl_status from_json(const mgl_json *json, mgl_tokenizer **out, mgl_error
 mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file,
                                mgl_tokenizer **out, mgl_error *err)
 {
+    *out = NULL;
     mgl_json json = {0};
     mgl_status status = mgl_json_parse(text, length, MGL_TOKENIZER_CAP, file, &json, err);
     if (!status)
@@ -95,6 +96,7 @@ mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file
  * of in the local cache. Release *out with mgl_free. */
 static mgl_status find_file(const char *path, char **out, mgl_error *err)
 {
+    *out = NULL;
     struct stat facts;
     char *folder;
     mgl_text file = {0};
@@ -140,6 +142,10 @@ mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *
 {
     mgl_json json = {0};
     char *file;
+    if (out)
+        *out = NULL;
+    if (!path || !out)
+        return mgl_fail_null(err, __func__, path ? "out" : "path");
     if (mgl_mega_stands(path))
         return open_compiled(path, out, err);
     mgl_status status = find_file(path, &file, err);
@@ -236,13 +242,15 @@ static mgl_status fill_template(const mgl_id_list *template, const mgl_id_list *
 mgl_status mgl_tokenizer_encode(const mgl_tokenizer *constant, const char *text, size_t length,
                                 bool special, mgl_ids *out, mgl_error *err)
 {
+    if (!constant || (!text && length) || !out)
+        return mgl_fail_null(err, __func__, !constant ? "tokenizer" : out ? "text" : "out");
     /* Constant to the caller; inside are scratch and a cache, used by one thread at a time. */
     mgl_tokenizer *tokenizer = (mgl_tokenizer *)constant;
-    encoding e = {.tokenizer = tokenizer, .text = text, .ids = &tokenizer->ids};
+    encoding e = {.tokenizer = tokenizer, .text = text ? text : "", .ids = &tokenizer->ids};
     tokenizer->ids.count = 0;
-    if (mgl_utf8_valid(text, length) != length) {
+    if (mgl_utf8_valid(e.text, length) != length) {
         tokenizer->repaired.length = 0;
-        mgl_utf8_repair(text, length, &tokenizer->repaired);
+        mgl_utf8_repair(e.text, length, &tokenizer->repaired);
         if (tokenizer->repaired.failed) {
             mgl_text_clear(&tokenizer->repaired);
             return mgl_fail_memory(err, length);
@@ -259,6 +267,8 @@ mgl_status mgl_tokenizer_encode(const mgl_tokenizer *constant, const char *text,
 
 void mgl_ids_clear(mgl_ids *ids)
 {
+    if (!ids)
+        return;
     mgl_free(ids->ids);
     *ids = (mgl_ids){0};
 }
@@ -303,6 +313,10 @@ static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
 mgl_status mgl_detokenizer_open(const mgl_tokenizer *tokenizer, bool skip_special,
                                 mgl_detokenizer **out, mgl_error *err)
 {
+    if (out)
+        *out = NULL;
+    if (!tokenizer || !out)
+        return mgl_fail_null(err, __func__, tokenizer ? "out" : "tokenizer");
     mgl_detokenizer *stream = mgl_alloc_zero(1, sizeof *stream);
     if (!stream)
         return mgl_fail_memory(err, sizeof *stream);
@@ -335,6 +349,8 @@ static void hand_out(const mgl_detokenizer *stream, const char **text, size_t *l
 mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char **text,
                                 size_t *length, mgl_error *err)
 {
+    if (!stream || !text)
+        return mgl_fail_null(err, __func__, stream ? "text" : "stream");
     stream->text.length = 0;
     mgl_status status = decode_id(stream, id, err);
     if (!status)
@@ -345,6 +361,8 @@ mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char 
 mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **text, size_t *length,
                                   mgl_error *err)
 {
+    if (!stream || !text)
+        return mgl_fail_null(err, __func__, stream ? "text" : "stream");
     stream->text.length = 0;
     mgl_status status = mgl_decoding_finish(stream->decoding, &stream->text, err);
     if (!status)
@@ -356,6 +374,10 @@ mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const int32_t *i
                                 bool skip_special, char **out, size_t *length, mgl_error *err)
 {
     mgl_detokenizer *stream;
+    if (out)
+        *out = NULL;
+    if (!tokenizer || !out || (!ids && count))
+        return mgl_fail_null(err, __func__, !tokenizer ? "tokenizer" : out ? "ids" : "out");
     mgl_status status = mgl_detokenizer_open(tokenizer, skip_special, &stream, err);
     if (status)
         return status;

@@ -21,10 +21,24 @@ static const char *model_path(const char *name)
 
 static const int32_t prompt[] = {909, 452, 449, 268, 259, 804, 637, 453};
 static const mgl_request requests[COUNT] = {
-    {.prompt = prompt, .prompt_count = 8, .max_tokens = 30},
-    {.prompt = prompt, .prompt_count = 2, .max_tokens = 20, .temperature = 1.1F, .seed = 7},
-    {.prompt = prompt, .prompt_count = 5, .max_tokens = 3, .top_k = 9, .temperature = 0.8F},
-    {.prompt = prompt, .prompt_count = 3, .max_tokens = 1000, .ignore_eos = true},
+    {.size = sizeof(mgl_request), .prompt = prompt, .prompt_count = 8, .max_tokens = 30},
+    {.size = sizeof(mgl_request),
+     .prompt = prompt,
+     .prompt_count = 2,
+     .max_tokens = 20,
+     .temperature = 1.1F,
+     .seed = 7},
+    {.size = sizeof(mgl_request),
+     .prompt = prompt,
+     .prompt_count = 5,
+     .max_tokens = 3,
+     .top_k = 9,
+     .temperature = 0.8F},
+    {.size = sizeof(mgl_request),
+     .prompt = prompt,
+     .prompt_count = 3,
+     .max_tokens = 1000,
+     .ignore_eos = true},
 };
 static mgl_error err;
 static mgl_model *model;
@@ -33,7 +47,8 @@ static mgl_result results[MGL_MAX_BATCH], alone;
 static mgl_model *open_model(int32_t sequences)
 {
     mgl_model *opened = NULL;
-    mgl_open_options options = {.device = "cpu", .capacity = CAPACITY, .sequences = sequences};
+    mgl_open_options options = {
+        .size = sizeof options, .device = "cpu", .capacity = CAPACITY, .sequences = sequences};
     ck_assert_msg(mgl_model_open(model_path("tales-5m"), &options, &opened, &err) == MGL_OK,
                   "%s: %s", err.where, err.message);
     return opened;
@@ -41,6 +56,9 @@ static mgl_model *open_model(int32_t sequences)
 
 static void set_up(void)
 {
+    for (size_t i = 0; i < MGL_MAX_BATCH; i++)
+        results[i].size = sizeof results[i];
+    alone.size = sizeof alone;
     err = (mgl_error){0};
     model = open_model(COUNT);
 }
@@ -94,7 +112,8 @@ START_TEST(one_ends_early)
     mgl_request batch[COUNT];
     memcpy(batch, requests, sizeof batch);
     mgl_model_close(model);
-    mgl_open_options options = {.device = "cpu", .capacity = 120, .sequences = COUNT};
+    mgl_open_options options = {
+        .size = sizeof options, .device = "cpu", .capacity = 120, .sequences = COUNT};
     ck_assert_int_eq(mgl_model_open(model_path("tales-5m"), &options, &model, &err), MGL_OK);
     batch[0].max_tokens = 100;
     ck_assert_int_eq(generate(batch, COUNT), MGL_OK);
@@ -112,7 +131,9 @@ START_TEST(one_prompt_fills_the_cache)
     for (int i = 0; i < CAPACITY; i++)
         full[i] = 452;
     mgl_request batch[] = {
-        requests[1], {.prompt = full, .prompt_count = CAPACITY, .max_tokens = 5}, requests[2]};
+        requests[1],
+        {.size = sizeof(mgl_request), .prompt = full, .prompt_count = CAPACITY, .max_tokens = 5},
+        requests[2]};
     ck_assert_int_eq(generate(batch, 3), MGL_OK);
     ck_assert_uint_eq(results[1].output.count, 0);
     ck_assert_int_eq(results[1].stop, MGL_STOP_LENGTH);
@@ -123,8 +144,9 @@ END_TEST
 START_TEST(all_prompts_fill_the_cache)
 {
     static int32_t full[CAPACITY];
-    mgl_request batch[] = {{.prompt = full, .prompt_count = CAPACITY, .max_tokens = 5},
-                           {.prompt = full, .prompt_count = CAPACITY, .max_tokens = 5}};
+    mgl_request batch[] = {
+        {.size = sizeof(mgl_request), .prompt = full, .prompt_count = CAPACITY, .max_tokens = 5},
+        {.size = sizeof(mgl_request), .prompt = full, .prompt_count = CAPACITY, .max_tokens = 5}};
     ck_assert_int_eq(generate(batch, 2), MGL_OK);
     ck_assert_int_eq(results[1].stop, MGL_STOP_LENGTH);
     ck_assert_int_eq(results[1].launches, 0);
@@ -228,7 +250,8 @@ START_TEST(opens_for_1_to_16)
 {
     static const int32_t sequences[] = {-1, MGL_MAX_BATCH + 1};
     mgl_model *none = NULL;
-    mgl_open_options options = {.device = "cpu", .sequences = sequences[_i]};
+    mgl_open_options options = {
+        .size = sizeof options, .device = "cpu", .sequences = sequences[_i]};
     ck_assert_int_eq(mgl_model_open(model_path("tales-5m"), &options, &none, &err), MGL_USAGE);
     ck_assert_str_eq(err.where, "sequences");
 }

@@ -22,13 +22,14 @@ static const char *model_path(const char *name)
 }
 
 static const int32_t prompt[] = {909, 452, 449, 268, 259, 804, 637, 453};
-static const mgl_request story = {.prompt = prompt, .prompt_count = 8, .max_tokens = 20};
+static const mgl_request story = {
+    .size = sizeof story, .prompt = prompt, .prompt_count = 8, .max_tokens = 20};
 static mgl_error err;
 
 static mgl_model *open_model(const char *name, int32_t capacity)
 {
     mgl_model *model = NULL;
-    mgl_open_options options = {.device = "cpu", .capacity = capacity};
+    mgl_open_options options = {.size = sizeof options, .device = "cpu", .capacity = capacity};
     ck_assert_msg(mgl_model_open(model_path(name), &options, &model, &err) == MGL_OK, "%s: %s",
                   err.where, err.message);
     return model;
@@ -45,7 +46,7 @@ static bool count_token(void *user, int32_t token)
 START_TEST(many_replies_of_one_model)
 {
     mgl_model *model = open_model("tales-5m", 64);
-    mgl_result first = {0}, again = {0};
+    mgl_result first = {.size = sizeof first}, again = {.size = sizeof again};
     int counted = 0;
     ck_assert_int_eq(mgl_model_generate(model, &story, count_token, &counted, &first, &err),
                      MGL_OK);
@@ -67,8 +68,8 @@ END_TEST
 START_TEST(tells_its_facts)
 {
     mgl_model *model = open_model("tales-5m", 0);
-    mgl_model_facts facts;
-    mgl_model_get_facts(model, &facts);
+    mgl_model_facts facts = {.size = sizeof facts};
+    ck_assert_int_eq(mgl_model_get_facts(model, &facts, &err), MGL_OK);
     ck_assert_int_eq(facts.vocab, 913);
     ck_assert_int_eq(facts.max_positions, 1024);
     ck_assert_int_eq(facts.capacity, 1024); /* 4,096, but no more than there are */
@@ -76,9 +77,9 @@ START_TEST(tells_its_facts)
     ck_assert_str_eq(facts.dtype, "f32");
     ck_assert_double_gt(facts.load_s, 0);
     mgl_model_close(model);
-    mgl_open_options options = {.device = "cpu", .wanted = 77};
+    mgl_open_options options = {.size = sizeof options, .device = "cpu", .wanted = 77};
     ck_assert_int_eq(mgl_model_open(model_path("tales-5m"), &options, &model, &err), MGL_OK);
-    mgl_model_get_facts(model, &facts);
+    ck_assert_int_eq(mgl_model_get_facts(model, &facts, &err), MGL_OK);
     ck_assert_int_eq(facts.capacity, 77);
     mgl_model_close(model);
 }
@@ -94,7 +95,7 @@ static bool stop_at_third(void *user, int32_t token)
 START_TEST(callback_stops_the_reply)
 {
     mgl_model *model = open_model("llama3-rope", 64);
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     int count = 0;
     ck_assert_int_eq(mgl_model_generate(model, &story, stop_at_third, &count, &result, &err),
                      MGL_OK);
@@ -127,7 +128,7 @@ static mgl_model *open_with_generation(const char *name, const char *generation)
     ck_assert_ptr_nonnull(file);
     fputs(generation, file);
     fclose(file);
-    mgl_open_options options = {.device = "cpu", .capacity = 64};
+    mgl_open_options options = {.size = sizeof options, .device = "cpu", .capacity = 64};
     ck_assert_msg(mgl_model_open(folder, &options, &model, &err) == MGL_OK, "%s: %s", err.where,
                   err.message);
     unlink(to);
@@ -147,7 +148,7 @@ START_TEST(samples_with_the_values_of_the_checkpoint)
         "{\"do_sample\":true,\"temperature\":9.0,\"top_k\":1}",
         "{\"do_sample\":true,\"temperature\":9.0,\"top_k\":0,\"top_p\":0.000001}",
         "{\"do_sample\":true,\"temperature\":0.0001,\"top_k\":0}"};
-    mgl_result greedy = {0}, sampled = {0};
+    mgl_result greedy = {.size = sizeof greedy}, sampled = {.size = sizeof sampled};
     mgl_request request = story;
     request.ignore_eos = true;
     mgl_model *model = open_with_generation("llama3-rope", generations[_i]);
@@ -174,7 +175,7 @@ START_TEST(cancelled_from_another_thread)
 {
     mgl_model *model = open_model("tales-5m", 1024);
     mgl_request request = story;
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     pthread_t thread;
     request.max_tokens = 1000;
     request.ignore_eos = true;
@@ -197,30 +198,72 @@ typedef struct refusal {
 
 static const int32_t beyond[] = {909, 913}, negative[] = {909, -1};
 static const refusal refusals[] = {
-    {{.prompt = prompt, .prompt_count = 0, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
-    {{.prompt = beyond, .prompt_count = 2, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
-    {{.prompt = negative, .prompt_count = 2, .max_tokens = 1}, MGL_BAD_INPUT, "prompt"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 0}, MGL_USAGE, "max_tokens"},
-    {{.prompt = NULL, .prompt_count = 8, .max_tokens = 1}, MGL_USAGE, "prompt"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = -1}, MGL_USAGE, "max_tokens"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .temperature = -1},
+    {{.size = sizeof(mgl_request), .prompt = prompt, .prompt_count = 0, .max_tokens = 1},
+     MGL_BAD_INPUT,
+     "prompt"},
+    {{.size = sizeof(mgl_request), .prompt = beyond, .prompt_count = 2, .max_tokens = 1},
+     MGL_BAD_INPUT,
+     "prompt"},
+    {{.size = sizeof(mgl_request), .prompt = negative, .prompt_count = 2, .max_tokens = 1},
+     MGL_BAD_INPUT,
+     "prompt"},
+    {{.size = sizeof(mgl_request), .prompt = prompt, .prompt_count = 8, .max_tokens = 0},
+     MGL_USAGE,
+     "max_tokens"},
+    {{.size = sizeof(mgl_request), .prompt = NULL, .prompt_count = 8, .max_tokens = 1},
+     MGL_USAGE,
+     "prompt"},
+    {{.size = sizeof(mgl_request), .prompt = prompt, .prompt_count = 8, .max_tokens = -1},
+     MGL_USAGE,
+     "max_tokens"},
+    {{.size = sizeof(mgl_request),
+      .prompt = prompt,
+      .prompt_count = 8,
+      .max_tokens = 1,
+      .temperature = -1},
      MGL_USAGE,
      "temperature"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .temperature = (float)NAN},
+    {{.size = sizeof(mgl_request),
+      .prompt = prompt,
+      .prompt_count = 8,
+      .max_tokens = 1,
+      .temperature = (float)NAN},
      MGL_USAGE,
      "temperature"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .temperature = (float)INFINITY},
+    {{.size = sizeof(mgl_request),
+      .prompt = prompt,
+      .prompt_count = 8,
+      .max_tokens = 1,
+      .temperature = (float)INFINITY},
      MGL_USAGE,
      "temperature"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .top_k = -1}, MGL_USAGE, "top_k"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .top_p = 1.5F}, MGL_USAGE, "top_p"},
-    {{.prompt = prompt, .prompt_count = 8, .max_tokens = 1, .top_p = -0.1F}, MGL_USAGE, "top_p"},
+    {{.size = sizeof(mgl_request),
+      .prompt = prompt,
+      .prompt_count = 8,
+      .max_tokens = 1,
+      .top_k = -1},
+     MGL_USAGE,
+     "top_k"},
+    {{.size = sizeof(mgl_request),
+      .prompt = prompt,
+      .prompt_count = 8,
+      .max_tokens = 1,
+      .top_p = 1.5F},
+     MGL_USAGE,
+     "top_p"},
+    {{.size = sizeof(mgl_request),
+      .prompt = prompt,
+      .prompt_count = 8,
+      .max_tokens = 1,
+      .top_p = -0.1F},
+     MGL_USAGE,
+     "top_p"},
 };
 
 START_TEST(refuses)
 {
     mgl_model *model = open_model("llama3-rope", 7);
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         err = (mgl_error){0};
         ck_assert_int_eq(mgl_model_generate(model, &refusals[i].request, NULL, NULL, &result, &err),
@@ -237,7 +280,7 @@ END_TEST
 START_TEST(prompt_that_fills_the_cache)
 {
     mgl_model *model = open_model("llama3-rope", 8);
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
     ck_assert_int_eq(result.stop, MGL_STOP_LENGTH);
     ck_assert_uint_eq(result.output.count, 0);
@@ -251,7 +294,7 @@ START_TEST(logits_of_the_last_token)
 {
     mgl_model *model = open_model("tales-5m", 64);
     static float logits[913];
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
     ck_assert_int_eq(mgl_model_get_logits(model, logits, &err), MGL_OK);
     int best = 0;
@@ -269,7 +312,7 @@ START_TEST(scores)
 {
     mgl_model *model = open_model("tales-5m", 64);
     float first[8] = {1}, again[8] = {1}, one = 1;
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     ck_assert_int_eq(mgl_model_score(model, prompt, 8, first, &err), MGL_OK);
     ck_assert_float_eq(first[0], 0);
     for (int i = 1; i < 8; i++)
@@ -314,11 +357,11 @@ START_TEST(opening_refuses)
         mgl_open_options options;
         mgl_status status;
     } cases[] = {
-        {{.device = "tpu"}, MGL_USAGE},
-        {{.device = "cuda:1234"}, MGL_USAGE},
-        {{.device = "cpu", .dtype = "f64"}, MGL_USAGE},
-        {{.device = "cpu", .capacity = -1}, MGL_USAGE},
-        {{.device = "cpu", .capacity = 1 << 20}, MGL_BAD_INPUT},
+        {{.size = sizeof(mgl_open_options), .device = "tpu"}, MGL_USAGE},
+        {{.size = sizeof(mgl_open_options), .device = "cuda:1234"}, MGL_USAGE},
+        {{.size = sizeof(mgl_open_options), .device = "cpu", .dtype = "f64"}, MGL_USAGE},
+        {{.size = sizeof(mgl_open_options), .device = "cpu", .capacity = -1}, MGL_USAGE},
+        {{.size = sizeof(mgl_open_options), .device = "cpu", .capacity = 1 << 20}, MGL_BAD_INPUT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_int_eq(mgl_model_open(model_path("llama3-rope"), &cases[i].options, &model, &err),
@@ -335,9 +378,9 @@ END_TEST
 static mgl_status live(bool *opened)
 {
     mgl_model *model = NULL;
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     float logprob[8];
-    mgl_open_options options = {.device = "cpu", .capacity = 16};
+    mgl_open_options options = {.size = sizeof options, .device = "cpu", .capacity = 16};
     mgl_request request = story;
     request.max_tokens = 2;
     mgl_status status = mgl_model_open(model_path("llama3-rope"), &options, &model, &err);
@@ -384,11 +427,12 @@ static bool stop_at_once(void *user, uint64_t done, uint64_t total)
 START_TEST(compiles)
 {
     char folder[] = "/tmp/megalith-model-XXXXXX", path[64];
-    mgl_compile_options options = {.target = "cpu:2", .dtype = "bf16", .capacity = 64};
-    mgl_compile_report report;
+    mgl_compile_options options = {
+        .size = sizeof options, .target = "cpu:2", .dtype = "bf16", .capacity = 64};
+    mgl_compile_report report = {.size = sizeof report};
     mgl_model *model;
-    mgl_model_facts facts;
-    mgl_result result = {0};
+    mgl_model_facts facts = {.size = sizeof facts};
+    mgl_result result = {.size = sizeof result};
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/m.mega", folder);
     ck_assert_int_eq(mgl_model_compile(model_path("tales-5m"), &options, path, &report, &err),
@@ -396,7 +440,7 @@ START_TEST(compiles)
     ck_assert_str_eq(report.target, "cpu:2");
     ck_assert(!report.kernel && !report.note[0]);
     ck_assert_int_eq(mgl_model_open(path, NULL, &model, &err), MGL_OK);
-    mgl_model_get_facts(model, &facts);
+    ck_assert_int_eq(mgl_model_get_facts(model, &facts, &err), MGL_OK);
     ck_assert_str_eq(facts.device, "cpu");
     ck_assert_str_eq(facts.dtype, "bf16");
     ck_assert_int_eq(facts.queues, 2);

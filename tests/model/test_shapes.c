@@ -61,17 +61,23 @@ static void check_shape(const mgl_json *json, const cJSON *shape, const char *fo
     float logprob[MOST];
     double nll = 0.0, wanted_nll;
     mgl_model *model;
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     ok(mgl_json_get_string(json, shape, "model", true, &options, &err));
     ok(mgl_json_get_double(json, shape, "nll", true, &wanted_nll, &err));
     int count = read_ids(json, shape, "prompt_ids", prompt);
     int answer = read_ids(json, shape, "output_ids", wanted);
     write_model(folder, options);
     ok(mgl_model_open(folder,
-                      &(mgl_open_options){.device = device, .dtype = "f32", .capacity = 2 * MOST},
+                      &(mgl_open_options){.size = sizeof(mgl_open_options),
+                                          .device = device,
+                                          .dtype = "f32",
+                                          .capacity = 2 * MOST},
                       &model, &err));
-    mgl_request request = {
-        .prompt = prompt, .prompt_count = (size_t)count, .max_tokens = answer, .ignore_eos = true};
+    mgl_request request = {.size = sizeof request,
+                           .prompt = prompt,
+                           .prompt_count = (size_t)count,
+                           .max_tokens = answer,
+                           .ignore_eos = true};
     ok(mgl_model_generate(model, &request, NULL, NULL, &result, &err));
     ck_assert_uint_eq(result.output.count, (size_t)answer);
     for (int i = 0; i < answer; i++)
@@ -126,7 +132,10 @@ START_TEST(weights_that_are_no_numbers)
     fseek(file, -(long)sizeof largest, SEEK_END);
     ck_assert_uint_eq(fwrite(largest, 1, sizeof largest, file), sizeof largest);
     fclose(file);
-    ok(mgl_model_open(folder, &(mgl_open_options){.device = device, .capacity = 64}, &model, &err));
+    ok(mgl_model_open(
+        folder,
+        &(mgl_open_options){.size = sizeof(mgl_open_options), .device = device, .capacity = 64},
+        &model, &err));
     mgl_status status = mgl_eval_score(model, &(mgl_ids){ids, 4}, 1, NULL, NULL, &result, &err);
     ck_assert_int_eq(status, MGL_BAD_INPUT);
     ck_assert_msg(strstr(err.message, "text 0") && strstr(err.message, "not a number"), "%s",

@@ -175,6 +175,7 @@ static bool make_planes(mgl_shadow *shadow)
 
 mgl_status mgl_shadow_open(const mgl_machine *machine, mgl_shadow **out, mgl_error *err)
 {
+    *out = NULL;
     const mgl_program *p = machine->program;
     size_t queues = (size_t)p->queue_count;
     mgl_shadow *shadow = mgl_alloc_zero(1, sizeof *shadow);

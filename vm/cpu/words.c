@@ -76,6 +76,7 @@ static bool open_sheets(mgl_words *words)
 mgl_status mgl_words_open(const mgl_machine *machine, const mgl_shadow *shadow, mgl_words **out,
                           mgl_error *err)
 {
+    *out = NULL;
     const mgl_program *p = machine->program;
     mgl_words *words = mgl_alloc_zero(1, sizeof *words);
     if (!words)
