@@ -103,7 +103,9 @@ MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
 /* Encodes `length` bytes of UTF-8 (invalid bytes become U+FFFD, as Hugging Face's own reader
- * does). `special` adds the tokenizer's own special tokens (its post-processor). */
+ * does). `special` adds the tokenizer's own special tokens (its post-processor). A tokenizer of which
+ * a step makes more than 64 KiB and 32 times the bytes of the text is MGL_BAD_INPUT; so in decoding.
+ * It keeps 2 MB for each of the threads that ever encoded at the same time. */
 MGL_API mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text,
                                         size_t length, bool special, mgl_ids *out, mgl_error *err);
 

@@ -128,20 +128,20 @@ static const mgl_added_token *longest_at(const mgl_added_set *set, const char *t
 }
 
 /* Whether a match has no word character on either side. */
-static mgl_status stands_alone(const mgl_added *added, const char *text, size_t length, size_t at,
-                               size_t to, bool *alone, mgl_error *err)
+static mgl_status stands_alone(const mgl_added *added, mgl_matcher *matcher, const char *text,
+                               size_t length, size_t at, size_t to, bool *alone, mgl_error *err)
 {
     bool word = false;
     mgl_status status = MGL_OK;
     *alone = true;
     if (at > 0) {
         size_t last = mgl_utf8_last(text, at);
-        status = mgl_pattern_at_start(added->word, text + last, at - last, &word, err);
+        status = mgl_pattern_at_start(added->word, matcher, text + last, at - last, &word, err);
         *alone = !word;
     }
     if (!status && to < length) {
         size_t size = mgl_utf8_size(text[to]);
-        status = mgl_pattern_at_start(added->word, text + to, size, &word, err);
+        status = mgl_pattern_at_start(added->word, matcher, text + to, size, &word, err);
         *alone &= !word;
     }
     return status;
@@ -172,8 +172,9 @@ static size_t spaces_behind(const char *text, size_t length, size_t at)
     return at;
 }
 
-mgl_status mgl_added_search(const mgl_added *added, const mgl_added_set *set, const char *text,
-                            size_t length, mgl_added_fn *take, void *user, mgl_error *err)
+mgl_status mgl_added_search(const mgl_added *added, const mgl_added_set *set, mgl_matcher *matcher,
+                            const char *text, size_t length, mgl_added_fn *take, void *user,
+                            mgl_error *err)
 {
     size_t done = 0, next;
     mgl_status status = MGL_OK;
@@ -188,7 +189,7 @@ mgl_status mgl_added_search(const mgl_added *added, const mgl_added_set *set, co
         size_t start = at, stop = next = at + token->searched_length;
         bool alone = true;
         if (token->single_word)
-            status = stands_alone(added, text, length, start, stop, &alone, err);
+            status = stands_alone(added, matcher, text, length, start, stop, &alone, err);
         if (status || !alone)
             continue;
         if (token->lstrip)

@@ -47,8 +47,9 @@ mgl_status mgl_added_finish(mgl_added *added, const char *file, mgl_error *err);
 typedef mgl_status mgl_added_fn(void *user, const mgl_added_token *token, size_t at, size_t to,
                                 mgl_error *err);
 
-mgl_status mgl_added_search(const mgl_added *added, const mgl_added_set *set, const char *text,
-                            size_t length, mgl_added_fn *take, void *user, mgl_error *err);
+mgl_status mgl_added_search(const mgl_added *added, const mgl_added_set *set, mgl_matcher *matcher,
+                            const char *text, size_t length, mgl_added_fn *take, void *user,
+                            mgl_error *err);
 
 void mgl_added_clear(mgl_added *added);
 

@@ -139,10 +139,7 @@ bool mgl_bpe_finish(mgl_bpe *bpe)
 {
     char text[8];
     bpe->direct = mgl_alloc(MGL_BPE_DIRECT * sizeof *bpe->direct);
-    bpe->cache = mgl_alloc_zero((size_t)1 << CACHE_BITS, sizeof *bpe->cache);
-    bpe->ranks = mgl_alloc(SHORT_WORD * sizeof *bpe->ranks);
-    bpe->heap = mgl_alloc_zero(1, sizeof *bpe->heap);
-    if (!bpe->direct || !bpe->cache || !bpe->ranks || !bpe->heap)
+    if (!bpe->direct)
         return false;
     for (uint32_t c = 0; c < MGL_BPE_DIRECT; c++)
         bpe->direct[c] = mgl_vocab_find(&bpe->vocab, text, mgl_utf8_put(c, text));
@@ -153,18 +150,31 @@ bool mgl_bpe_finish(mgl_bpe *bpe)
     return true;
 }
 
+bool mgl_bpe_workspace_open(mgl_bpe_workspace *workspace)
+{
+    workspace->cache = mgl_alloc_zero((size_t)1 << CACHE_BITS, sizeof *workspace->cache);
+    workspace->ranks = mgl_alloc(SHORT_WORD * sizeof *workspace->ranks);
+    workspace->heap = mgl_alloc_zero(1, sizeof *workspace->heap);
+    return workspace->cache && workspace->ranks && workspace->heap;
+}
+
+void mgl_bpe_workspace_clear(mgl_bpe_workspace *workspace)
+{
+    if (workspace->heap) {
+        mgl_free(workspace->heap->items);
+        mgl_free(workspace->heap->next);
+        mgl_free(workspace->heap->previous);
+    }
+    mgl_free(workspace->heap);
+    mgl_free(workspace->ranks);
+    mgl_free(workspace->symbols.ids);
+    mgl_text_clear(&workspace->mapped);
+    mgl_free(workspace->cache);
+    *workspace = (mgl_bpe_workspace){0};
+}
+
 void mgl_bpe_clear(mgl_bpe *bpe)
 {
-    if (bpe->heap) {
-        mgl_free(bpe->heap->items);
-        mgl_free(bpe->heap->next);
-        mgl_free(bpe->heap->previous);
-    }
-    mgl_free(bpe->heap);
-    mgl_free(bpe->ranks);
-    mgl_free(bpe->symbols.ids);
-    mgl_text_clear(&bpe->mapped);
-    mgl_free(bpe->cache);
     mgl_free(bpe->direct);
     mgl_free(bpe->merges);
     mgl_vocab_clear(&bpe->vocab);
@@ -181,7 +191,8 @@ static int32_t character_id(const mgl_bpe *bpe, uint32_t character, const char *
 }
 
 /* The byte tokens of a character, if all of them exist. *done says whether. */
-static bool append_fallback(mgl_bpe *bpe, const char *text, size_t size, bool *done)
+static bool append_fallback(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *text, size_t size,
+                            bool *done)
 {
     *done = false;
     for (size_t i = 0; i < size; i++) {
@@ -189,7 +200,7 @@ static bool append_fallback(mgl_bpe *bpe, const char *text, size_t size, bool *d
             return true;
     }
     for (size_t i = 0; i < size; i++) {
-        if (!append_id(&bpe->symbols, bpe->fallback[(unsigned char)text[i]]))
+        if (!append_id(&w->symbols, bpe->fallback[(unsigned char)text[i]]))
             return false;
     }
     *done = true;
@@ -197,19 +208,19 @@ static bool append_fallback(mgl_bpe *bpe, const char *text, size_t size, bool *d
 }
 
 /* What one character adds to the symbols. *pending: an unknown token is waiting to be added. */
-static mgl_status append_character(mgl_bpe *bpe, uint32_t character, const char *text, size_t size,
-                                   bool *pending, mgl_error *err)
+static mgl_status append_character(const mgl_bpe *bpe, mgl_bpe_workspace *w, uint32_t character,
+                                   const char *text, size_t size, bool *pending, mgl_error *err)
 {
     int32_t id = character_id(bpe, character, text, size);
     bool done = false, room = true;
     if (id >= 0) {
         if (*pending)
-            room = append_id(&bpe->symbols, bpe->unknown);
+            room = append_id(&w->symbols, bpe->unknown);
         *pending = false;
-        return room && append_id(&bpe->symbols, id) ? MGL_OK : mgl_fail_memory(err, sizeof id);
+        return room && append_id(&w->symbols, id) ? MGL_OK : mgl_fail_memory(err, sizeof id);
     }
     if (bpe->byte_fallback)
-        room = append_fallback(bpe, text, size, &done);
+        room = append_fallback(bpe, w, text, size, &done);
     if (!room)
         return mgl_fail_memory(err, size * sizeof id);
     if (done || bpe->unknown == MGL_BPE_NO_UNKNOWN)
@@ -220,17 +231,18 @@ static mgl_status append_character(mgl_bpe *bpe, uint32_t character, const char 
             "the text has the character U+%04X, which has no token, and model.unk_token "
             "is not in the vocabulary",
             (unsigned)character);
-    if (*pending && !bpe->fuse_unk && !append_id(&bpe->symbols, bpe->unknown))
+    if (*pending && !bpe->fuse_unk && !append_id(&w->symbols, bpe->unknown))
         return mgl_fail_memory(err, sizeof id);
     *pending = true;
     return MGL_OK;
 }
 
-/* Fills bpe->symbols with the characters of a word. */
-static mgl_status read_symbols(mgl_bpe *bpe, const char *word, size_t length, mgl_error *err)
+/* Fills w->symbols with the characters of a word. */
+static mgl_status read_symbols(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *word,
+                               size_t length, mgl_error *err)
 {
     bool pending = false;
-    bpe->symbols.count = 0;
+    w->symbols.count = 0;
     for (size_t at = 0; at < length;) {
         uint32_t character;
         char mapped[4];
@@ -244,11 +256,11 @@ static mgl_status read_symbols(mgl_bpe *bpe, const char *word, size_t length, mg
             size = mgl_utf8_next(word + at, &character);
             at += size;
         }
-        mgl_status status = append_character(bpe, character, text, size, &pending, err);
+        mgl_status status = append_character(bpe, w, character, text, size, &pending, err);
         if (status)
             return status;
     }
-    if (pending && !append_id(&bpe->symbols, bpe->unknown))
+    if (pending && !append_id(&w->symbols, bpe->unknown))
         return mgl_fail_memory(err, sizeof(int32_t));
     return MGL_OK;
 }
@@ -262,9 +274,9 @@ static uint32_t pair_rank(const mgl_bpe *bpe, int32_t left, int32_t right)
 }
 
 /* Merges `count` symbols in place; returns how many are left. */
-static size_t merge_short(mgl_bpe *bpe, int32_t *symbols, size_t count)
+static size_t merge_short(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbols, size_t count)
 {
-    uint32_t *ranks = bpe->ranks; /* (count - 1) of each symbol with its right neighbour */
+    uint32_t *ranks = w->ranks; /* (count - 1) of each symbol with its right neighbour */
     for (size_t i = 0; i + 1 < count; i++)
         ranks[i] = pair_rank(bpe, symbols[i], symbols[i + 1]);
     while (count > 1) {
@@ -322,10 +334,11 @@ static heap_item heap_pop(mgl_bpe_heap *heap)
     return top;
 }
 
-static bool push_pair(mgl_bpe *bpe, const int32_t *symbols, uint32_t left, uint32_t right)
+static bool push_pair(const mgl_bpe *bpe, mgl_bpe_workspace *w, const int32_t *symbols,
+                      uint32_t left, uint32_t right)
 {
     const mgl_bpe_merge *merge = find_merge(bpe, symbols[left], symbols[right]);
-    return !merge || heap_push(bpe->heap, merge->rank, left, merge->id);
+    return !merge || heap_push(w->heap, merge->rank, left, merge->id);
 }
 
 /* Room for the links of `count` symbols, linked in order. */
@@ -349,9 +362,9 @@ static bool link_symbols(mgl_bpe_heap *heap, size_t count)
 }
 
 /* Does one merge if it still stands; a symbol that was merged into its left neighbour is -1. */
-static bool apply_merge(mgl_bpe *bpe, int32_t *symbols, heap_item item)
+static bool apply_merge(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbols, heap_item item)
 {
-    mgl_bpe_heap *heap = bpe->heap;
+    mgl_bpe_heap *heap = w->heap;
     uint32_t left = (uint32_t)item.order, right = heap->next[left];
     if (symbols[left] < 0 || right == NO_LINK)
         return true;
@@ -364,23 +377,23 @@ static bool apply_merge(mgl_bpe *bpe, int32_t *symbols, heap_item item)
     if (behind != NO_LINK)
         heap->previous[behind] = left;
     return (heap->previous[left] == NO_LINK ||
-            push_pair(bpe, symbols, heap->previous[left], left)) &&
-           (behind == NO_LINK || push_pair(bpe, symbols, left, behind));
+            push_pair(bpe, w, symbols, heap->previous[left], left)) &&
+           (behind == NO_LINK || push_pair(bpe, w, symbols, left, behind));
 }
 
 /* As merge_short, for any length in n log n. False when memory ran out. */
-static bool merge_long(mgl_bpe *bpe, int32_t *symbols, size_t *count)
+static bool merge_long(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbols, size_t *count)
 {
-    mgl_bpe_heap *heap = bpe->heap;
+    mgl_bpe_heap *heap = w->heap;
     size_t left = 0;
     if (!link_symbols(heap, *count))
         return false;
     for (size_t i = 0; i + 1 < *count; i++) {
-        if (!push_pair(bpe, symbols, (uint32_t)i, (uint32_t)i + 1))
+        if (!push_pair(bpe, w, symbols, (uint32_t)i, (uint32_t)i + 1))
             return false;
     }
     while (heap->count) {
-        if (!apply_merge(bpe, symbols, heap_pop(heap)))
+        if (!apply_merge(bpe, w, symbols, heap_pop(heap)))
             return false;
     }
     for (size_t i = 0; i < *count; i++) {
@@ -391,17 +404,18 @@ static bool merge_long(mgl_bpe *bpe, int32_t *symbols, size_t *count)
     return true;
 }
 
-/* Merges bpe->symbols and appends them. */
-static mgl_status merge_symbols(mgl_bpe *bpe, mgl_id_list *out, mgl_error *err)
+/* Merges w->symbols and appends them. */
+static mgl_status merge_symbols(const mgl_bpe *bpe, mgl_bpe_workspace *w, mgl_id_list *out,
+                                mgl_error *err)
 {
-    int32_t *symbols = bpe->symbols.ids;
-    size_t count = bpe->symbols.count;
+    int32_t *symbols = w->symbols.ids;
+    size_t count = w->symbols.count;
     if (count >= NO_LINK)
         return mgl_fail(err, MGL_BAD_INPUT, bpe->file,
                         "a word of %zu characters is more than the tokenizer can take", count);
     if (count <= SHORT_WORD)
-        count = merge_short(bpe, symbols, count);
-    else if (!merge_long(bpe, symbols, &count))
+        count = merge_short(bpe, w, symbols, count);
+    else if (!merge_long(bpe, w, symbols, &count))
         return mgl_fail_memory(err, count * sizeof(heap_item));
     if (!mgl_id_list_reserve(out, count))
         return mgl_fail_memory(err, count * sizeof *symbols);
@@ -414,8 +428,8 @@ static mgl_status merge_symbols(mgl_bpe *bpe, mgl_id_list *out, mgl_error *err)
 /* ---- words ---------------------------------------------------------------------------------- */
 
 /* *id of the whole piece where the model prefers it to merges; -1 when there is none. */
-static mgl_status whole_piece(mgl_bpe *bpe, const char *piece, size_t length, int32_t *id,
-                              mgl_error *err)
+static mgl_status whole_piece(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *piece,
+                              size_t length, int32_t *id, mgl_error *err)
 {
     *id = -1;
     if (!bpe->ignore_merges || length > bpe->vocab.longest)
@@ -424,28 +438,28 @@ static mgl_status whole_piece(mgl_bpe *bpe, const char *piece, size_t length, in
         *id = mgl_vocab_find(&bpe->vocab, piece, length);
         return MGL_OK;
     }
-    bpe->mapped.length = 0;
-    mgl_byte_level_map(piece, length, &bpe->mapped);
-    if (bpe->mapped.failed) {
-        mgl_text_clear(&bpe->mapped);
+    w->mapped.length = 0;
+    mgl_byte_level_map(piece, length, &w->mapped);
+    if (w->mapped.failed) {
+        mgl_text_clear(&w->mapped);
         return mgl_fail_memory(err, 2 * length);
     }
-    *id = mgl_vocab_find(&bpe->vocab, bpe->mapped.bytes, bpe->mapped.length);
+    *id = mgl_vocab_find(&bpe->vocab, w->mapped.bytes, w->mapped.length);
     return MGL_OK;
 }
 
-static mgl_status encode_word(mgl_bpe *bpe, const char *word, size_t length, mgl_id_list *out,
-                              mgl_error *err)
+static mgl_status encode_word(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *word,
+                              size_t length, mgl_id_list *out, mgl_error *err)
 {
-    mgl_status status = read_symbols(bpe, word, length, err);
-    return status ? status : merge_symbols(bpe, out, err);
+    mgl_status status = read_symbols(bpe, w, word, length, err);
+    return status ? status : merge_symbols(bpe, w, out, err);
 }
 
 /* A word through the cache; `whole` when it is the whole piece. */
-static mgl_status encode_cached(mgl_bpe *bpe, const char *word, size_t length, bool whole,
-                                mgl_id_list *out, mgl_error *err)
+static mgl_status encode_cached(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *word,
+                                size_t length, bool whole, mgl_id_list *out, mgl_error *err)
 {
-    mgl_bpe_word *entry = &bpe->cache[mgl_hash_bytes(word, length) >> (64 - CACHE_BITS)];
+    mgl_bpe_word *entry = &w->cache[mgl_hash_bytes(word, length) >> (64 - CACHE_BITS)];
     if (entry->length == length && !memcmp(entry->key, word, length)) {
         if (!mgl_id_list_reserve(out, CACHE_IDS))
             return mgl_fail_memory(err, CACHE_IDS * sizeof *out->ids);
@@ -455,9 +469,9 @@ static mgl_status encode_cached(mgl_bpe *bpe, const char *word, size_t length, b
     }
     size_t before = out->count;
     int32_t id = -1;
-    mgl_status status = whole ? whole_piece(bpe, word, length, &id, err) : MGL_OK;
+    mgl_status status = whole ? whole_piece(bpe, w, word, length, &id, err) : MGL_OK;
     if (!status && id < 0)
-        status = encode_word(bpe, word, length, out, err);
+        status = encode_word(bpe, w, word, length, out, err);
     else if (!status && !append_id(out, id))
         status = mgl_fail_memory(err, sizeof id);
     if (status || out->count - before > CACHE_IDS)
@@ -487,27 +501,27 @@ static size_t independent_part(const mgl_bpe *bpe, const char *text, size_t leng
     return length;
 }
 
-mgl_status mgl_bpe_encode(mgl_bpe *bpe, const char *piece, size_t length, mgl_id_list *out,
-                          mgl_error *err)
+mgl_status mgl_bpe_encode(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *piece,
+                          size_t length, mgl_id_list *out, mgl_error *err)
 {
     if (!length)
         return MGL_OK;
     if (length <= CACHE_KEY)
-        return encode_cached(bpe, piece, length, true, out, err);
+        return encode_cached(bpe, w, piece, length, true, out, err);
     int32_t id;
-    mgl_status status = whole_piece(bpe, piece, length, &id, err);
+    mgl_status status = whole_piece(bpe, w, piece, length, &id, err);
     if (status)
         return status;
     if (id >= 0)
         return append_id(out, id) ? MGL_OK : mgl_fail_memory(err, sizeof id);
     if (bpe->byte_level)
-        return encode_word(bpe, piece, length, out, err);
+        return encode_word(bpe, w, piece, length, out, err);
     while (length) {
         size_t part = independent_part(bpe, piece, length);
         /* Where whole pieces come before merges, the cache holds whole pieces alone. */
         status = part <= CACHE_KEY && !bpe->ignore_merges
-                     ? encode_cached(bpe, piece, part, false, out, err)
-                     : encode_word(bpe, piece, part, out, err);
+                     ? encode_cached(bpe, w, piece, part, false, out, err)
+                     : encode_word(bpe, w, piece, part, out, err);
         if (status)
             return status;
         piece += part;

@@ -35,7 +35,16 @@ typedef struct mgl_bpe_merge {
 } mgl_bpe_merge;
 
 typedef struct mgl_bpe_word mgl_bpe_word; /* a cache entry */
-typedef struct mgl_bpe_heap mgl_bpe_heap; /* scratch of long words */
+typedef struct mgl_bpe_heap mgl_bpe_heap; /* of long words */
+
+/* What encoding writes: one for each thread that encodes. */
+typedef struct mgl_bpe_workspace {
+    mgl_bpe_word *cache; /* direct-mapped: words seen before */
+    mgl_id_list symbols; /* the word being merged */
+    uint32_t *ranks;     /* of short words */
+    mgl_bpe_heap *heap;
+    mgl_text mapped; /* a piece in GPT-2's alphabet */
+} mgl_bpe_workspace;
 
 #define MGL_BPE_NO_UNKNOWN (-1) /* the model names no unknown token */
 #define MGL_BPE_UNKNOWN_MISSING                                                                    \
@@ -53,11 +62,6 @@ typedef struct mgl_bpe {
     int32_t fallback[256];                         /* ids of <0x00>..<0xFF>, -1 where missing */
     int32_t *direct;                               /* (MGL_BPE_DIRECT) ids of characters, or -1 */
     uint64_t joins[(1 << MGL_BPE_JOIN_BITS) / 64]; /* hashed pairs of characters that merges join */
-    mgl_bpe_word *cache;                           /* direct-mapped */
-    mgl_id_list symbols;                           /* scratch: the word being merged */
-    uint32_t *ranks;                               /* scratch of short words */
-    mgl_bpe_heap *heap;                            /* scratch of long words */
-    mgl_text mapped;                               /* scratch: a piece in GPT-2's alphabet */
     const char *file;                              /* for messages; not owned */
 } mgl_bpe;
 
@@ -70,9 +74,14 @@ void mgl_bpe_add_merge(mgl_bpe *bpe, int32_t left, int32_t right, uint32_t rank,
 /* After the last merge: makes the tables. False when memory ran out. */
 bool mgl_bpe_finish(mgl_bpe *bpe);
 
-/* Appends the ids of one piece (valid UTF-8; the raw text also where byte_level is set). */
-mgl_status mgl_bpe_encode(mgl_bpe *bpe, const char *piece, size_t length, mgl_id_list *out,
-                          mgl_error *err);
+/* Fills a zeroed workspace; to be cleared also when memory ran out, which is false. */
+bool mgl_bpe_workspace_open(mgl_bpe_workspace *workspace);
+void mgl_bpe_workspace_clear(mgl_bpe_workspace *workspace);
+
+/* Appends the ids of one piece (valid UTF-8; the raw text also where byte_level is set). A
+ * workspace serves one BPE. */
+mgl_status mgl_bpe_encode(const mgl_bpe *bpe, mgl_bpe_workspace *workspace, const char *piece,
+                          size_t length, mgl_id_list *out, mgl_error *err);
 
 void mgl_bpe_clear(mgl_bpe *bpe);
 

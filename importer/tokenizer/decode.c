@@ -24,9 +24,11 @@ typedef struct stage_state {
 
 struct mgl_decoding {
     const mgl_decoder *decoder;
-    stage_state *states; /* (count) */
-    size_t count;        /* stages; closing does not need the decoder any more */
-    mgl_text *out;       /* where the last stage writes */
+    stage_state *states;  /* (count) */
+    size_t count;         /* stages; closing does not need the decoder any more */
+    mgl_matcher *matcher; /* NULL where no stage searches */
+    mgl_growth growth;    /* of the stages */
+    mgl_text *out;        /* where the last stage writes */
     mgl_error *err;
 };
 
@@ -242,7 +244,7 @@ static mgl_status hand_replaced(mgl_decoding *d, size_t index, stage_state *stat
     size_t done = 0, content = strlen(stage->content);
     mgl_status status = MGL_OK;
     for (bool found = held->length > 0; found && !status;) {
-        status = mgl_pattern_next(stage->pattern, &scan, &found, d->err);
+        status = mgl_pattern_next(stage->pattern, d->matcher, &scan, &found, d->err);
         if (status || !found)
             break;
         status = tell_text(d, index + 1, held->bytes + done, scan.start - done);
@@ -387,6 +389,10 @@ static mgl_status on_strip(mgl_decoding *d, size_t index, stage_state *state, ev
 
 static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *text, size_t length)
 {
+    mgl_status status =
+        mgl_growth_take(&d->growth, index, length, "decoder", d->decoder->file, d->err);
+    if (status)
+        return status;
     if (index == d->decoder->count) {
         if (what == TEXT)
             mgl_text_append(d->out, text, length);
@@ -414,6 +420,14 @@ static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *te
 
 /* ---- a decode ------------------------------------------------------------------------------- */
 
+static bool searches(const mgl_decoder *decoder)
+{
+    bool any = false;
+    for (size_t i = 0; i < decoder->count; i++)
+        any |= decoder->stages[i].pattern != NULL;
+    return any;
+}
+
 mgl_status mgl_decoding_open(const mgl_decoder *decoder, mgl_decoding **out, mgl_error *err)
 {
     *out = NULL;
@@ -423,10 +437,16 @@ mgl_status mgl_decoding_open(const mgl_decoder *decoder, mgl_decoding **out, mgl
         decoding->count = decoder->count;
         decoding->states = mgl_alloc_zero(decoder->count, sizeof *decoding->states);
     }
-    if (!decoding || !decoding->states) {
-        mgl_free(decoding);
-        return mgl_fail_memory(err, decoder->count * sizeof *decoding->states);
+    mgl_status status = decoding && decoding->states
+                            ? mgl_growth_open(&decoding->growth, decoder->count + 1, err)
+                            : mgl_fail_memory(err, decoder->count * sizeof *decoding->states);
+    if (!status && searches(decoder))
+        status = mgl_matcher_new(&decoding->matcher, err);
+    if (status) {
+        mgl_decoding_close(decoding);
+        return status;
     }
+    mgl_growth_begin(&decoding->growth);
     *out = decoding;
     return MGL_OK;
 }
@@ -436,6 +456,7 @@ mgl_status mgl_decoding_token(mgl_decoding *decoding, const char *token, size_t 
 {
     decoding->out = out;
     decoding->err = err;
+    mgl_growth_add(&decoding->growth, length + 1); /* a space before it, at least */
     mgl_status status = tell_token(decoding, 0, token, length);
     return !status && out->failed ? mgl_fail_memory(err, length) : status;
 }
@@ -452,10 +473,12 @@ void mgl_decoding_close(mgl_decoding *decoding)
 {
     if (!decoding)
         return;
-    for (size_t i = 0; i < decoding->count; i++) {
+    for (size_t i = 0; i < decoding->count && decoding->states; i++) {
         mgl_text_clear(&decoding->states[i].held);
         mgl_text_clear(&decoding->states[i].run);
     }
     mgl_free(decoding->states);
+    mgl_matcher_free(decoding->matcher);
+    mgl_growth_clear(&decoding->growth);
     mgl_free(decoding);
 }

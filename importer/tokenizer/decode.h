@@ -9,6 +9,7 @@
 #ifndef MGL_TOKENIZER_DECODE_H
 #define MGL_TOKENIZER_DECODE_H
 
+#include "importer/tokenizer/growth.h"
 #include "importer/tokenizer/pattern.h"
 
 typedef enum mgl_decode_kind {
@@ -34,6 +35,7 @@ typedef struct mgl_decode_stage {
 typedef struct mgl_decoder {
     mgl_decode_stage *stages; /* (count) */
     size_t count, capacity;
+    const char *file; /* for messages; not owned */
 } mgl_decoder;
 
 /* Appends a stage and takes over what it owns, also when memory runs out. */

@@ -198,6 +198,7 @@ mgl_status mgl_tokenizer_load_normalizer(mgl_tokenizer *tokenizer, const mgl_jso
                                          const cJSON *value, mgl_error *err)
 {
     loader l = {tokenizer, json, "normalizer", 0, 0, err};
+    tokenizer->normalizer.file = tokenizer->file;
     return value ? read_component(&l, value, normalizers) : MGL_OK;
 }
 
@@ -362,6 +363,7 @@ mgl_status mgl_tokenizer_load_splitter(mgl_tokenizer *tokenizer, const mgl_json 
     loader l = {tokenizer, json, "pre-tokenizer", 0, 0, err};
     mgl_status status = value ? read_component(&l, value, splitters) : MGL_OK;
     mgl_splitter *splitter = &tokenizer->splitter;
+    splitter->file = tokenizer->file;
     if (status || !splitter->count)
         return status;
     mgl_split_step *last = &splitter->steps[splitter->count - 1];
@@ -474,6 +476,7 @@ mgl_status mgl_tokenizer_load_decoder(mgl_tokenizer *tokenizer, const mgl_json *
                                       const cJSON *value, mgl_error *err)
 {
     loader l = {tokenizer, json, "decoder", 0, 0, err};
+    tokenizer->decoder.file = tokenizer->file;
     if (!value)
         return add_decoder(&l, (mgl_decode_stage){.kind = MGL_DECODE_JOIN});
     return read_component(&l, value, decoders);

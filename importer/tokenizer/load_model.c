@@ -245,14 +245,15 @@ static mgl_status read_added(const mgl_json *json, const cJSON *item, mgl_added_
 }
 
 /* What the token is searched for as, and decoded to. */
-static mgl_status set_texts(mgl_tokenizer *tokenizer, mgl_added_token *token, const char *content,
-                            mgl_error *err)
+static mgl_status set_texts(const mgl_tokenizer *tokenizer, mgl_workspace *w,
+                            mgl_added_token *token, const char *content, mgl_error *err)
 {
     const char *searched = content;
     size_t length = strlen(content), head = 0;
     if (token->normalized) {
-        mgl_status status = mgl_normalizer_run(&tokenizer->normalizer, content, length, &searched,
-                                               &length, &head, err);
+        mgl_growth_add(&w->growth, length);
+        mgl_status status = mgl_normalizer_run(&tokenizer->normalizer, &w->normalizer, content,
+                                               length, &searched, &length, &head, err);
         if (status)
             return status;
     }
@@ -291,8 +292,9 @@ static mgl_status give_id(mgl_tokenizer *tokenizer, mgl_added_token *token, int3
 
 /* What loading remembers of the added tokens. */
 typedef struct added_names {
-    mgl_vocab index; /* content -> index in added.tokens */
-    int32_t next;    /* the next free id */
+    mgl_vocab index;  /* content -> index in added.tokens */
+    int32_t next;     /* the next free id */
+    mgl_workspace *w; /* for what normalizes them */
 } added_names;
 
 static mgl_status load_one(mgl_tokenizer *tokenizer, const mgl_json *json, const cJSON *item,
@@ -311,7 +313,7 @@ static mgl_status load_one(mgl_tokenizer *tokenizer, const mgl_json *json, const
                         MGL_ADDED_LONGEST);
     if (!mgl_grow((void **)&added->tokens, &added->capacity, added->count, sizeof token))
         return mgl_fail_memory(err, sizeof token);
-    status = set_texts(tokenizer, &token, content, err);
+    status = set_texts(tokenizer, names->w, &token, content, err);
     int32_t before = mgl_vocab_find(&names->index, content, strlen(content));
     if (!status && before < 0)
         status = give_id(tokenizer, &token, in_file, &names->next, err);
@@ -357,9 +359,13 @@ mgl_status mgl_tokenizer_load_added(mgl_tokenizer *tokenizer, const mgl_json *js
                                     const cJSON *value, mgl_error *err)
 {
     added_names names = {.next = (int32_t)tokenizer->bpe.vocab.count};
-    mgl_status status = MGL_OK;
+    mgl_status status = mgl_tokenizer_take_workspace(tokenizer, &names.w, err);
+    if (status)
+        return status;
+    mgl_growth_begin(&names.w->growth);
     for (const cJSON *item = value ? value->child : NULL; item && !status; item = item->next)
         status = load_one(tokenizer, json, item, &names, err);
+    mgl_workspaces_give(tokenizer->workspaces, names.w);
     if (!status)
         find_hidden(&tokenizer->added, &names.index);
     mgl_vocab_clear(&names.index);

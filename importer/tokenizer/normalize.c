@@ -31,10 +31,15 @@ void mgl_normalizer_clear(mgl_normalizer *normalizer)
     for (size_t i = 0; i < normalizer->count; i++)
         clear_step(&normalizer->steps[i]);
     mgl_free(normalizer->steps);
-    mgl_free(normalizer->characters);
-    mgl_text_clear(&normalizer->text);
-    mgl_text_clear(&normalizer->spare);
     *normalizer = (mgl_normalizer){0};
+}
+
+void mgl_normalizer_workspace_clear(mgl_normalizer_workspace *workspace)
+{
+    mgl_free(workspace->characters);
+    mgl_text_clear(&workspace->text);
+    mgl_text_clear(&workspace->spare);
+    *workspace = (mgl_normalizer_workspace){0};
 }
 
 /* ---- normal forms --------------------------------------------------------------------------- */
@@ -51,13 +56,13 @@ static size_t unchanged_prefix(const mgl_normalize_step *step, const char *text,
 }
 
 /* The decomposition of one character behind characters[*count]. */
-static mgl_status decompose_one(mgl_normalizer *normalizer, int32_t character, int options,
+static mgl_status decompose_one(mgl_normalizer_workspace *w, int32_t character, int options,
                                 size_t *count, mgl_error *err)
 {
     bool as_it_is = mgl_unicode_is_young_composite((uint32_t)character);
     for (;;) {
-        size_t room = normalizer->character_room - *count;
-        int32_t *to = room ? normalizer->characters + *count : NULL;
+        size_t room = w->character_room - *count;
+        int32_t *to = room ? w->characters + *count : NULL;
         int class = UTF8PROC_BOUNDCLASS_START;
         utf8proc_ssize_t got = 1;
         if (!as_it_is)
@@ -72,14 +77,13 @@ static mgl_status decompose_one(mgl_normalizer *normalizer, int32_t character, i
             *count += (size_t)got;
             return MGL_OK;
         }
-        size_t wanted = (normalizer->character_room + (size_t)got) * 2 + 64, bytes;
-        int32_t *grown = mgl_mul(wanted, sizeof *grown, &bytes)
-                             ? mgl_realloc(normalizer->characters, bytes)
-                             : NULL;
+        size_t wanted = (w->character_room + (size_t)got) * 2 + 64, bytes;
+        int32_t *grown =
+            mgl_mul(wanted, sizeof *grown, &bytes) ? mgl_realloc(w->characters, bytes) : NULL;
         if (!grown)
             return mgl_fail_memory(err, wanted * sizeof *grown);
-        normalizer->characters = grown;
-        normalizer->character_room = wanted;
+        w->characters = grown;
+        w->character_room = wanted;
     }
 }
 
@@ -152,7 +156,7 @@ static size_t compose(int32_t *characters, size_t count, int options)
 }
 
 /* Appends the normal form of `text` to `out`. */
-static mgl_status put_form(mgl_normalizer *normalizer, const mgl_normalize_step *step,
+static mgl_status put_form(mgl_normalizer_workspace *w, const mgl_normalize_step *step,
                            const char *text, size_t length, mgl_text *out, mgl_error *err)
 {
     int options = (step->compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
@@ -162,21 +166,21 @@ static mgl_status put_form(mgl_normalizer *normalizer, const mgl_normalize_step 
     for (size_t at = 0; at < length && !status;) {
         uint32_t character;
         at += mgl_utf8_next(text + at, &character);
-        status = decompose_one(normalizer, (int32_t)character, options, &count, err);
+        status = decompose_one(w, (int32_t)character, options, &count, err);
     }
     if (!status)
-        status = order_all(normalizer->characters, count, err);
+        status = order_all(w->characters, count, err);
     if (!status && step->compose)
-        count = compose(normalizer->characters, count, options);
+        count = compose(w->characters, count, options);
     for (size_t i = 0; i < count && !status; i++) {
         char bytes[4];
-        mgl_text_append(out, bytes, mgl_utf8_put((uint32_t)normalizer->characters[i], bytes));
+        mgl_text_append(out, bytes, mgl_utf8_put((uint32_t)w->characters[i], bytes));
     }
     return status;
 }
 
 /* The form of a whole text, and of its head alone to know how long that has become. */
-static mgl_status run_form(mgl_normalizer *normalizer, const mgl_normalize_step *step,
+static mgl_status run_form(mgl_normalizer_workspace *w, const mgl_normalize_step *step,
                            const char *text, size_t length, size_t *head, mgl_text *out,
                            mgl_error *err)
 {
@@ -185,11 +189,11 @@ static mgl_status run_form(mgl_normalizer *normalizer, const mgl_normalize_step 
     if (same && same < length)
         same = mgl_utf8_last(text, same);
     mgl_text_append(out, text, same);
-    mgl_status status = put_form(normalizer, step, text + same, length - same, out, err);
+    mgl_status status = put_form(w, step, text + same, length - same, out, err);
     if (status || !old_head || old_head < same)
         return status;
     mgl_text alone = {0};
-    status = put_form(normalizer, step, text, old_head, &alone, err);
+    status = put_form(w, step, text, old_head, &alone, err);
     bool kept = !alone.failed && !out->failed && alone.length <= out->length &&
                 !memcmp(alone.bytes ? alone.bytes : "", out->bytes ? out->bytes : "", alone.length);
     *head = kept ? alone.length : out->length ? mgl_utf8_size(out->bytes[0]) : 0;
@@ -201,18 +205,34 @@ static mgl_status run_form(mgl_normalizer *normalizer, const mgl_normalize_step 
 
 /* ---- the other steps ------------------------------------------------------------------------ */
 
-static mgl_status run_replace(const mgl_normalize_step *step, const char *text, size_t length,
-                              size_t *head, mgl_text *out, mgl_error *err)
+/* One run through the steps. */
+typedef struct run {
+    const mgl_normalizer *normalizer;
+    mgl_normalizer_workspace *w;
+    size_t step; /* index */
+    mgl_error *err;
+} run;
+
+/* The step has made `bytes` more. */
+static mgl_status count_made(const run *r, size_t bytes)
+{
+    return mgl_growth_take(r->w->growth, r->step, bytes, "normalizer", r->normalizer->file, r->err);
+}
+
+static mgl_status run_replace(const run *r, const mgl_normalize_step *step, const char *text,
+                              size_t length, size_t *head, mgl_text *out)
 {
     mgl_pattern_scan scan = {.text = text, .length = length};
     size_t old_head = *head, copied = 0, content = strlen(step->content);
     *head = 0;
     for (;;) {
         bool found;
-        mgl_status status = mgl_pattern_next(step->pattern, &scan, &found, err);
+        mgl_status status = mgl_pattern_next(step->pattern, r->w->matcher, &scan, &found, r->err);
+        size_t until = found ? scan.start : length;
+        if (!status)
+            status = count_made(r, until - copied + (found ? content : 0));
         if (status)
             return status;
-        size_t until = found ? scan.start : length;
         mgl_text_append(out, text + copied, until - copied);
         if (copied < old_head)
             *head = out->length - (until > old_head ? until - old_head : 0);
@@ -278,54 +298,59 @@ static void run_byte_level(const char *text, size_t length, size_t *head, mgl_te
     mgl_byte_level_map(text + old_head, length - old_head, out);
 }
 
-static mgl_status run_step(mgl_normalizer *normalizer, const mgl_normalize_step *step,
-                           const char *text, size_t length, size_t *head, mgl_text *out,
-                           mgl_error *err)
+/* Fills `out`. Replace counts on its way what it makes, the others make a bounded number of bytes. */
+static mgl_status run_step(const run *r, const char *text, size_t length, size_t *head,
+                           mgl_text *out)
 {
+    const mgl_normalize_step *step = &r->normalizer->steps[r->step];
+    mgl_status status = MGL_OK;
     switch (step->kind) {
+    case MGL_NORMALIZE_REPLACE:
+        return run_replace(r, step, text, length, head, out);
     case MGL_NORMALIZE_FORM:
-        return run_form(normalizer, step, text, length, head, out, err);
+        status = run_form(r->w, step, text, length, head, out, r->err);
+        break;
     case MGL_NORMALIZE_PREPEND:
         mgl_text_put(out, step->content);
         if (*head)
             *head += out->length;
         mgl_text_append(out, text, length);
-        return MGL_OK;
-    case MGL_NORMALIZE_REPLACE:
-        return run_replace(step, text, length, head, out, err);
+        break;
     case MGL_NORMALIZE_LOWERCASE:
         run_lowercase(text, length, head, out);
-        return MGL_OK;
+        break;
     case MGL_NORMALIZE_STRIP:
         run_strip(step, text, length, head, out);
-        return MGL_OK;
+        break;
     case MGL_NORMALIZE_BYTE_LEVEL:
         run_byte_level(text, length, head, out);
-        return MGL_OK;
+        break;
     }
-    return MGL_OK;
+    return status ? status : count_made(r, out->length);
 }
 
-mgl_status mgl_normalizer_run(mgl_normalizer *normalizer, const char *text, size_t length,
-                              const char **out, size_t *out_length, size_t *head, mgl_error *err)
+mgl_status mgl_normalizer_run(const mgl_normalizer *normalizer, mgl_normalizer_workspace *w,
+                              const char *text, size_t length, const char **out, size_t *out_length,
+                              size_t *head, mgl_error *err)
 {
-    for (size_t i = 0; i < normalizer->count && length; i++) {
-        const mgl_normalize_step *step = &normalizer->steps[i];
+    run r = {normalizer, w, 0, err};
+    for (; r.step < normalizer->count && length; r.step++) {
+        const mgl_normalize_step *step = &normalizer->steps[r.step];
         if (step->kind == MGL_NORMALIZE_FORM && unchanged_prefix(step, text, length) == length)
             continue;
-        normalizer->spare.length = 0;
-        mgl_status status = run_step(normalizer, step, text, length, head, &normalizer->spare, err);
-        if (!status && normalizer->spare.failed) {
-            mgl_text_clear(&normalizer->spare);
+        w->spare.length = 0;
+        mgl_status status = run_step(&r, text, length, head, &w->spare);
+        if (!status && w->spare.failed) {
+            mgl_text_clear(&w->spare);
             status = mgl_fail_memory(err, length);
         }
         if (status)
             return status;
-        mgl_text swap = normalizer->text;
-        normalizer->text = normalizer->spare;
-        normalizer->spare = swap;
-        text = normalizer->text.bytes ? normalizer->text.bytes : "";
-        length = normalizer->text.length;
+        mgl_text swap = w->text;
+        w->text = w->spare;
+        w->spare = swap;
+        text = w->text.bytes ? w->text.bytes : "";
+        length = w->text.length;
     }
     *out = text;
     *out_length = length;

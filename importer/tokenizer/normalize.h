@@ -8,6 +8,7 @@
 #ifndef MGL_TOKENIZER_NORMALIZE_H
 #define MGL_TOKENIZER_NORMALIZE_H
 
+#include "importer/tokenizer/growth.h"
 #include "importer/tokenizer/pattern.h"
 
 typedef enum mgl_normalize_kind {
@@ -30,18 +31,29 @@ typedef struct mgl_normalize_step {
 typedef struct mgl_normalizer {
     mgl_normalize_step *steps; /* (count) */
     size_t count, capacity;
-    mgl_text text, spare; /* scratch: the result lies in `text` */
-    int32_t *characters;  /* scratch of the normal forms */
-    size_t character_room;
+    const char *file; /* for messages; not owned */
 } mgl_normalizer;
+
+/* What a run writes: one for each thread that runs a normalizer. Zero-initialise but for what is
+ * borrowed. */
+typedef struct mgl_normalizer_workspace {
+    mgl_text text, spare; /* the result lies in `text` */
+    int32_t *characters;  /* of the normal forms */
+    size_t character_room;
+    mgl_matcher *matcher; /* borrowed */
+    mgl_growth *growth;   /* borrowed; the steps are the first of its own */
+} mgl_normalizer_workspace;
+
+void mgl_normalizer_workspace_clear(mgl_normalizer_workspace *workspace);
 
 /* Appends a step and takes over what it owns, also when memory runs out. */
 mgl_status mgl_normalizer_add(mgl_normalizer *normalizer, mgl_normalize_step step, mgl_error *err);
 
-/* Runs all steps on valid UTF-8. *out is `text` itself or lies in the normalizer until its next
+/* Runs all steps on valid UTF-8. *out is `text` itself or lies in the workspace until its next
  * use. *head goes in as the head of `text` and comes out as that of *out. */
-mgl_status mgl_normalizer_run(mgl_normalizer *normalizer, const char *text, size_t length,
-                              const char **out, size_t *out_length, size_t *head, mgl_error *err);
+mgl_status mgl_normalizer_run(const mgl_normalizer *normalizer, mgl_normalizer_workspace *workspace,
+                              const char *text, size_t length, const char **out, size_t *out_length,
+                              size_t *head, mgl_error *err);
 
 void mgl_normalizer_clear(mgl_normalizer *normalizer);
 

@@ -23,10 +23,14 @@ struct mgl_pattern {
     size_t needle_length;
     pcre2_general_context *general;
     pcre2_code *code;
-    pcre2_match_data *data;
-    pcre2_match_context *context;
-    pcre2_jit_stack *stack;
     const char *file; /* for messages; not owned */
+};
+
+struct mgl_matcher {
+    pcre2_general_context *general;
+    pcre2_match_data *data; /* the match itself, without its groups */
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack; /* NULL: the JIT's code has to do with its small default */
 };
 
 static void *seam_alloc(PCRE2_SIZE bytes, void *unused)
@@ -45,13 +49,45 @@ void mgl_pattern_free(mgl_pattern *pattern)
 {
     if (!pattern)
         return;
-    pcre2_jit_stack_free(pattern->stack);
-    pcre2_match_context_free(pattern->context);
-    pcre2_match_data_free(pattern->data);
     pcre2_code_free(pattern->code);
     pcre2_general_context_free(pattern->general);
     mgl_free(pattern->needle);
     mgl_free(pattern);
+}
+
+void mgl_matcher_free(mgl_matcher *matcher)
+{
+    if (!matcher)
+        return;
+    pcre2_jit_stack_free(matcher->stack);
+    pcre2_match_context_free(matcher->context);
+    pcre2_match_data_free(matcher->data);
+    pcre2_general_context_free(matcher->general);
+    mgl_free(matcher);
+}
+
+mgl_status mgl_matcher_new(mgl_matcher **out, mgl_error *err)
+{
+    *out = NULL;
+    mgl_matcher *matcher = mgl_alloc_zero(1, sizeof *matcher);
+    if (!matcher)
+        return mgl_fail_memory(err, sizeof *matcher);
+    matcher->general = pcre2_general_context_create(seam_alloc, seam_free, NULL);
+    if (matcher->general) {
+        matcher->data = pcre2_match_data_create(1, matcher->general);
+        matcher->context = pcre2_match_context_create(matcher->general);
+        matcher->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MOST, matcher->general);
+    }
+    if (!matcher->general || !matcher->data || !matcher->context) {
+        mgl_matcher_free(matcher);
+        return mgl_fail_memory(err, sizeof *matcher);
+    }
+    if (matcher->stack)
+        pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
+    pcre2_set_depth_limit(matcher->context, DEPTH_LIMIT);
+    pcre2_set_heap_limit(matcher->context, HEAP_LIMIT_KIB);
+    *out = matcher;
+    return MGL_OK;
 }
 
 mgl_status mgl_pattern_literal(const char *text, mgl_pattern **out, mgl_error *err)
@@ -104,23 +140,12 @@ static mgl_status make_regex(const char *pcre, const char *shown, const char *fi
     pattern->general = pcre2_general_context_create(seam_alloc, seam_free, NULL);
     mgl_status status =
         pattern->general ? compile(pattern, pcre, shown, err) : mgl_fail_memory(err, 64);
-    if (!status) {
-        pattern->data = pcre2_match_data_create_from_pattern(pattern->code, pattern->general);
-        pattern->context = pcre2_match_context_create(pattern->general);
-        pattern->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MOST, pattern->general);
-        if (!pattern->data || !pattern->context)
-            status = mgl_fail_memory(err, 64);
-    }
     if (status) {
         mgl_pattern_free(pattern);
         return status;
     }
     /* Without a JIT compiler for this machine the interpreter does the same, slower. */
     pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE);
-    if (pattern->stack)
-        pcre2_jit_stack_assign(pattern->context, NULL, pattern->stack);
-    pcre2_set_depth_limit(pattern->context, DEPTH_LIMIT);
-    pcre2_set_heap_limit(pattern->context, HEAP_LIMIT_KIB);
     *out = pattern;
     return MGL_OK;
 }
@@ -141,21 +166,21 @@ mgl_status mgl_pattern_regex(const char *onig, const char *file, mgl_pattern **o
     return status;
 }
 
-/* One search from `from`, in *start and *end. */
-static mgl_status search(const mgl_pattern *pattern, const char *text, size_t length, size_t from,
-                         uint32_t options, bool *found, mgl_error *err)
+/* One search from `from`; the match is in the matcher. */
+static mgl_status search(const mgl_pattern *pattern, mgl_matcher *matcher, const char *text,
+                         size_t length, size_t from, uint32_t options, bool *found, mgl_error *err)
 {
     size_t steps;
     if (!mgl_mul(length, STEPS_A_BYTE, &steps) || !mgl_add(steps, MATCH_LIMIT, &steps) ||
         steps > UINT32_MAX)
         steps = UINT32_MAX;
-    pcre2_set_match_limit(pattern->context, (uint32_t)steps);
+    pcre2_set_match_limit(matcher->context, (uint32_t)steps);
     options |= PCRE2_NO_UTF_CHECK;
-    int got = pcre2_match(pattern->code, (PCRE2_SPTR)text, length, from, options, pattern->data,
-                          pattern->context);
+    int got = pcre2_match(pattern->code, (PCRE2_SPTR)text, length, from, options, matcher->data,
+                          matcher->context);
     if (got == PCRE2_ERROR_JIT_STACKLIMIT)
         got = pcre2_match(pattern->code, (PCRE2_SPTR)text, length, from, options | PCRE2_NO_JIT,
-                          pattern->data, pattern->context);
+                          matcher->data, matcher->context);
     *found = got >= 0;
     if (got >= 0 || got == PCRE2_ERROR_NOMATCH)
         return MGL_OK;
@@ -169,8 +194,8 @@ static mgl_status search(const mgl_pattern *pattern, const char *text, size_t le
                     (const char *)reason);
 }
 
-static mgl_status find(const mgl_pattern *pattern, mgl_pattern_scan *scan, bool *found,
-                       mgl_error *err)
+static mgl_status find(const mgl_pattern *pattern, mgl_matcher *matcher, mgl_pattern_scan *scan,
+                       bool *found, mgl_error *err)
 {
     const char *text = scan->text + scan->from;
     if (pattern->needle) {
@@ -184,10 +209,11 @@ static mgl_status find(const mgl_pattern *pattern, mgl_pattern_scan *scan, bool 
         }
         return MGL_OK;
     }
-    mgl_status status = search(pattern, scan->text, scan->length, scan->from, 0, found, err);
+    mgl_status status =
+        search(pattern, matcher, scan->text, scan->length, scan->from, 0, found, err);
     if (status || !*found)
         return status;
-    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->data);
+    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(matcher->data);
     scan->start = offsets[0];
     scan->end = offsets[1];
     if (scan->start > scan->end) /* \K within a lookahead */
@@ -196,14 +222,14 @@ static mgl_status find(const mgl_pattern *pattern, mgl_pattern_scan *scan, bool 
     return MGL_OK;
 }
 
-mgl_status mgl_pattern_next(const mgl_pattern *pattern, mgl_pattern_scan *scan, bool *found,
-                            mgl_error *err)
+mgl_status mgl_pattern_next(const mgl_pattern *pattern, mgl_matcher *matcher,
+                            mgl_pattern_scan *scan, bool *found, mgl_error *err)
 {
     for (;;) {
         *found = false;
         if (scan->from > scan->length)
             return MGL_OK;
-        mgl_status status = find(pattern, scan, found, err);
+        mgl_status status = find(pattern, matcher, scan, found, err);
         if (status || !*found)
             return status;
         bool empty = scan->start == scan->end;
@@ -216,8 +242,8 @@ mgl_status mgl_pattern_next(const mgl_pattern *pattern, mgl_pattern_scan *scan, 
     return MGL_OK;
 }
 
-mgl_status mgl_pattern_at_start(const mgl_pattern *pattern, const char *text, size_t length,
-                                bool *matches, mgl_error *err)
+mgl_status mgl_pattern_at_start(const mgl_pattern *pattern, mgl_matcher *matcher, const char *text,
+                                size_t length, bool *matches, mgl_error *err)
 {
-    return search(pattern, text, length, 0, PCRE2_ANCHORED, matches, err);
+    return search(pattern, matcher, text, length, 0, PCRE2_ANCHORED, matches, err);
 }

@@ -19,18 +19,33 @@ mgl_status mgl_splitter_add(mgl_splitter *splitter, mgl_split_step step, mgl_err
 
 void mgl_splitter_clear(mgl_splitter *splitter)
 {
-    for (size_t i = 0; i < splitter->count; i++) {
+    for (size_t i = 0; i < splitter->count; i++)
         mgl_pattern_free(splitter->steps[i].pattern);
-        mgl_text_clear(&splitter->steps[i].text);
-        mgl_text_clear(&splitter->steps[i].mapped);
-    }
     mgl_free(splitter->steps);
     *splitter = (mgl_splitter){0};
 }
 
+bool mgl_splitter_workspace_open(mgl_splitter_workspace *workspace, size_t count)
+{
+    workspace->count = count;
+    workspace->texts = mgl_alloc_zero(count ? count : 1, sizeof *workspace->texts);
+    return workspace->texts;
+}
+
+void mgl_splitter_workspace_clear(mgl_splitter_workspace *workspace)
+{
+    for (size_t i = 0; i < workspace->count && workspace->texts; i++) {
+        mgl_text_clear(&workspace->texts[i].text);
+        mgl_text_clear(&workspace->texts[i].mapped);
+    }
+    mgl_free(workspace->texts);
+    *workspace = (mgl_splitter_workspace){0};
+}
+
 /* One run through the steps. */
 typedef struct run {
-    mgl_splitter *splitter;
+    const mgl_splitter *splitter;
+    mgl_splitter_workspace *w;
     mgl_piece_fn *take;
     void *user;
     mgl_error *err;
@@ -121,7 +136,7 @@ static mgl_status cut_at_pattern(cut *c, const mgl_pattern *pattern, bool invert
     size_t done = 0;
     for (;;) {
         bool found;
-        mgl_status status = mgl_pattern_next(pattern, &scan, &found, c->r->err);
+        mgl_status status = mgl_pattern_next(pattern, c->r->w->matcher, &scan, &found, c->r->err);
         if (status)
             return status;
         size_t until = found ? scan.start : scan.length;
@@ -139,10 +154,9 @@ static mgl_status cut_at_pattern(cut *c, const mgl_pattern *pattern, bool invert
 
 /* ---- Metaspace ------------------------------------------------------------------------------ */
 
-/* The piece with the replacement for its spaces, in step->text. */
-static void replace_spaces(mgl_split_step *step, mgl_piece *piece)
+/* The piece with the replacement for its spaces, in `text`. */
+static void replace_spaces(const mgl_split_step *step, mgl_text *text, mgl_piece *piece)
 {
-    mgl_text *text = &step->text;
     size_t size = strlen(step->replacement), head = 0;
     const char *from = piece->text, *end = from + piece->length, *old_head = from + piece->head;
     text->length = 0;
@@ -162,11 +176,11 @@ static void replace_spaces(mgl_split_step *step, mgl_piece *piece)
     *piece = (mgl_piece){text->bytes, text->length, head};
 }
 
-static mgl_status run_metaspace(run *r, mgl_split_step *step, size_t index, mgl_piece piece)
+static mgl_status run_metaspace(run *r, const mgl_split_step *step, size_t index, mgl_piece piece)
 {
     size_t size = strlen(step->replacement);
-    mgl_text *text = &step->text;
-    replace_spaces(step, &piece);
+    mgl_text *text = &r->w->texts[index].text;
+    replace_spaces(step, text, &piece);
     bool starts =
         !text->failed && piece.length >= size && !memcmp(piece.text, step->replacement, size);
     if (!starts &&
@@ -190,32 +204,37 @@ static mgl_status run_metaspace(run *r, mgl_split_step *step, size_t index, mgl_
 
 /* ---- ByteLevel ------------------------------------------------------------------------------ */
 
-static mgl_status run_byte_level(run *r, mgl_split_step *step, size_t index, mgl_piece piece)
+static mgl_status run_byte_level(run *r, const mgl_split_step *step, size_t index, mgl_piece piece)
 {
+    mgl_split_texts *texts = &r->w->texts[index];
     if (step->prefix_space && piece.text[0] != ' ') {
-        step->text.length = 0;
-        mgl_text_put(&step->text, " ");
-        mgl_text_append(&step->text, piece.text, piece.length);
-        if (step->text.failed) {
-            mgl_text_clear(&step->text);
+        texts->text.length = 0;
+        mgl_text_put(&texts->text, " ");
+        mgl_text_append(&texts->text, piece.text, piece.length);
+        if (texts->text.failed) {
+            mgl_text_clear(&texts->text);
             return mgl_fail_memory(r->err, piece.length);
         }
-        piece = (mgl_piece){step->text.bytes, step->text.length, piece.head ? piece.head + 1 : 0};
+        piece = (mgl_piece){texts->text.bytes, texts->text.length, piece.head ? piece.head + 1 : 0};
     }
     cut c = {.r = r,
              .next = index + 1,
              .piece = piece,
              .behavior = MGL_SPLIT_ISOLATED,
              .map = step->map,
-             .mapped = &step->mapped};
+             .mapped = &texts->mapped};
     return step->pattern ? cut_at_pattern(&c, step->pattern, false) : hand_on(&c, 0, piece.length);
 }
 
 static mgl_status run_step(run *r, size_t index, mgl_piece piece)
 {
+    mgl_status status = mgl_growth_take(r->w->growth, r->w->first + index, piece.length,
+                                        "pre-tokenizer", r->splitter->file, r->err);
+    if (status)
+        return status;
     if (index == r->splitter->count)
         return r->take(r->user, piece.text, piece.length, r->err);
-    mgl_split_step *step = &r->splitter->steps[index];
+    const mgl_split_step *step = &r->splitter->steps[index];
     if (step->kind == MGL_SPLIT_METASPACE)
         return run_metaspace(r, step, index, piece);
     if (step->kind == MGL_SPLIT_BYTE_LEVEL)
@@ -224,9 +243,9 @@ static mgl_status run_step(run *r, size_t index, mgl_piece piece)
     return cut_at_pattern(&c, step->pattern, step->invert);
 }
 
-mgl_status mgl_splitter_run(mgl_splitter *splitter, mgl_piece piece, mgl_piece_fn *take, void *user,
-                            mgl_error *err)
+mgl_status mgl_splitter_run(const mgl_splitter *splitter, mgl_splitter_workspace *workspace,
+                            mgl_piece piece, mgl_piece_fn *take, void *user, mgl_error *err)
 {
-    run r = {splitter, take, user, err};
+    run r = {splitter, workspace, take, user, err};
     return piece.length ? run_step(&r, 0, piece) : MGL_OK;
 }

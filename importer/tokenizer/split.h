@@ -10,6 +10,7 @@
 #ifndef MGL_TOKENIZER_SPLIT_H
 #define MGL_TOKENIZER_SPLIT_H
 
+#include "importer/tokenizer/growth.h"
 #include "importer/tokenizer/pattern.h"
 
 /*  enum  Hugging Face's name: what becomes of the delimiters (the matches) */
@@ -45,16 +46,36 @@ typedef struct mgl_split_step {
     bool invert;         /* what lies between the matches is the delimiter */
     char replacement[5]; /* Metaspace: stands for a space */
     mgl_split_scheme scheme;
-    bool cut;              /* Metaspace: cut before each replacement */
-    bool prefix_space;     /* ByteLevel: a space before each piece without one */
-    bool map;              /* ByteLevel: bytes -> GPT-2's alphabet here */
-    mgl_text text, mapped; /* scratch */
+    bool cut;          /* Metaspace: cut before each replacement */
+    bool prefix_space; /* ByteLevel: a space before each piece without one */
+    bool map;          /* ByteLevel: bytes -> GPT-2's alphabet here */
 } mgl_split_step;
 
 typedef struct mgl_splitter {
     mgl_split_step *steps; /* (count) */
     size_t count, capacity;
+    const char *file; /* for messages; not owned */
 } mgl_splitter;
+
+/* What a step writes while its piece is being cut. */
+typedef struct mgl_split_texts {
+    mgl_text text, mapped;
+} mgl_split_texts;
+
+/* What a run writes: one for each thread that runs a splitter. */
+typedef struct mgl_splitter_workspace {
+    mgl_split_texts *texts; /* (count) of the steps */
+    size_t count;
+    mgl_matcher *matcher; /* borrowed */
+    mgl_growth *growth;   /* borrowed */
+    size_t first;         /* the index that `growth` has for the first step; the pieces that come
+                             out are counted behind the last */
+} mgl_splitter_workspace;
+
+/* Fills what is not borrowed, for a splitter of `count` steps; to be cleared also when memory ran
+ * out, which is false. */
+bool mgl_splitter_workspace_open(mgl_splitter_workspace *workspace, size_t count);
+void mgl_splitter_workspace_clear(mgl_splitter_workspace *workspace);
 
 /* A piece: valid UTF-8, never empty. `head`: see normalize.h. */
 typedef struct mgl_piece {
@@ -68,8 +89,8 @@ typedef mgl_status mgl_piece_fn(void *user, const char *text, size_t length, mgl
 mgl_status mgl_splitter_add(mgl_splitter *splitter, mgl_split_step step, mgl_error *err);
 
 /* Cuts a piece and calls `take` for each part, in order; ends at the first failure. */
-mgl_status mgl_splitter_run(mgl_splitter *splitter, mgl_piece piece, mgl_piece_fn *take, void *user,
-                            mgl_error *err);
+mgl_status mgl_splitter_run(const mgl_splitter *splitter, mgl_splitter_workspace *workspace,
+                            mgl_piece piece, mgl_piece_fn *take, void *user, mgl_error *err);
 
 void mgl_splitter_clear(mgl_splitter *splitter);
 

@@ -24,8 +24,7 @@ void mgl_tokenizer_close(mgl_tokenizer *tokenizer)
     mgl_free(tokenizer->plain.ids);
     mgl_free(tokenizer->special.ids);
     mgl_free(tokenizer->added_by_id);
-    mgl_text_clear(&tokenizer->repaired);
-    mgl_free(tokenizer->ids.ids);
+    mgl_workspaces_free(tokenizer->workspaces);
     mgl_free(tokenizer->file);
     mgl_free(tokenizer);
 }
@@ -71,8 +70,11 @@ static mgl_status from_json(const mgl_json *json, mgl_tokenizer **out, mgl_error
     mgl_tokenizer *tokenizer = mgl_alloc_zero(1, sizeof *tokenizer);
     if (tokenizer)
         tokenizer->file = mgl_strdup(json->file);
-    mgl_status status = tokenizer && tokenizer->file ? load_parts(tokenizer, json, err)
-                                                     : mgl_fail_memory(err, sizeof *tokenizer);
+    mgl_status status = tokenizer && tokenizer->file
+                            ? mgl_workspaces_new(&tokenizer->workspaces, err)
+                            : mgl_fail_memory(err, sizeof *tokenizer);
+    if (!status)
+        status = load_parts(tokenizer, json, err);
     if (status)
         mgl_tokenizer_close(tokenizer);
     else
@@ -163,11 +165,11 @@ mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *
 
 /* One text on its way. */
 typedef struct encoding {
-    mgl_tokenizer *tokenizer;
+    const mgl_tokenizer *tokenizer;
+    mgl_workspace *w;
     const char *text; /* the raw text */
     const char *part; /* the normalized stretch that is being cut */
     size_t head;      /* of `part`, see normalize.h */
-    mgl_id_list *ids;
 } encoding;
 
 static mgl_status put_id(mgl_id_list *ids, int32_t id, mgl_error *err)
@@ -181,7 +183,7 @@ static mgl_status put_id(mgl_id_list *ids, int32_t id, mgl_error *err)
 static mgl_status take_piece(void *user, const char *text, size_t length, mgl_error *err)
 {
     encoding *e = user;
-    return mgl_bpe_encode(&e->tokenizer->bpe, text, length, e->ids, err);
+    return mgl_bpe_encode(&e->tokenizer->bpe, &e->w->bpe, text, length, &e->w->ids, err);
 }
 
 /* A stretch of normalized text, or an added token found in it. */
@@ -191,10 +193,10 @@ static mgl_status take_normalized(void *user, const mgl_added_token *token, size
     encoding *e = user;
     mgl_piece piece = {e->part + at, to - at, 0};
     if (token)
-        return put_id(e->ids, token->id, err);
+        return put_id(&e->w->ids, token->id, err);
     if (e->head > at)
         piece.head = e->head < to ? e->head - at : piece.length;
-    return mgl_splitter_run(&e->tokenizer->splitter, piece, take_piece, e, err);
+    return mgl_splitter_run(&e->tokenizer->splitter, &e->w->splitter, piece, take_piece, e, err);
 }
 
 /* A stretch of raw text, or an added token found in it. */
@@ -202,16 +204,16 @@ static mgl_status take_raw(void *user, const mgl_added_token *token, size_t at, 
                            mgl_error *err)
 {
     encoding *e = user;
-    mgl_tokenizer *tokenizer = e->tokenizer;
+    const mgl_tokenizer *tokenizer = e->tokenizer;
     size_t length = to - at;
     if (token)
-        return put_id(e->ids, token->id, err);
+        return put_id(&e->w->ids, token->id, err);
     e->head = at || !length ? 0 : mgl_utf8_size(e->text[0]);
-    mgl_status status = mgl_normalizer_run(&tokenizer->normalizer, e->text + at, length, &e->part,
-                                           &length, &e->head, err);
+    mgl_status status = mgl_normalizer_run(&tokenizer->normalizer, &e->w->normalizer, e->text + at,
+                                           length, &e->part, &length, &e->head, err);
     return status ? status
-                  : mgl_added_search(&tokenizer->added, &tokenizer->added.normalized, e->part,
-                                     length, take_normalized, e, err);
+                  : mgl_added_search(&tokenizer->added, &tokenizer->added.normalized, e->w->matcher,
+                                     e->part, length, take_normalized, e, err);
 }
 
 /* Puts the ids of the text into the template. */
@@ -239,30 +241,59 @@ static mgl_status fill_template(const mgl_id_list *template, const mgl_id_list *
     return MGL_OK;
 }
 
-mgl_status mgl_tokenizer_encode(const mgl_tokenizer *constant, const char *text, size_t length,
+mgl_status mgl_tokenizer_take_workspace(const mgl_tokenizer *tokenizer, mgl_workspace **out,
+                                        mgl_error *err)
+{
+    return mgl_workspaces_take(tokenizer->workspaces, tokenizer->normalizer.count,
+                               tokenizer->splitter.count, out, err);
+}
+
+/* The text itself where it is valid UTF-8, else mended. */
+static mgl_status repair(mgl_workspace *w, const char **text, size_t *length, mgl_error *err)
+{
+    if (mgl_utf8_valid(*text, *length) == *length)
+        return MGL_OK;
+    w->repaired.length = 0;
+    mgl_utf8_repair(*text, *length, &w->repaired);
+    if (w->repaired.failed) {
+        mgl_text_clear(&w->repaired);
+        return mgl_fail_memory(err, *length);
+    }
+    *text = w->repaired.bytes;
+    *length = w->repaired.length;
+    return MGL_OK;
+}
+
+/* The ids of a text, in the workspace. */
+static mgl_status encode(const mgl_tokenizer *tokenizer, mgl_workspace *w, const char *text,
+                         size_t length, mgl_error *err)
+{
+    mgl_status status = repair(w, &text, &length, err);
+    if (status)
+        return status;
+    encoding e = {.tokenizer = tokenizer, .w = w, .text = text};
+    w->ids.count = 0;
+    mgl_growth_begin(&w->growth);
+    mgl_growth_add(&w->growth, length);
+    return mgl_added_search(&tokenizer->added, &tokenizer->added.raw, w->matcher, text, length,
+                            take_raw, &e, err);
+}
+
+mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text, size_t length,
                                 bool special, mgl_ids *out, mgl_error *err)
 {
-    if (!constant || (!text && length) || !out)
-        return mgl_fail_null(err, __func__, !constant ? "tokenizer" : out ? "text" : "out");
-    /* Constant to the caller; inside are scratch and a cache, used by one thread at a time. */
-    mgl_tokenizer *tokenizer = (mgl_tokenizer *)constant;
-    encoding e = {.tokenizer = tokenizer, .text = text ? text : "", .ids = &tokenizer->ids};
-    tokenizer->ids.count = 0;
-    if (mgl_utf8_valid(e.text, length) != length) {
-        tokenizer->repaired.length = 0;
-        mgl_utf8_repair(e.text, length, &tokenizer->repaired);
-        if (tokenizer->repaired.failed) {
-            mgl_text_clear(&tokenizer->repaired);
-            return mgl_fail_memory(err, length);
-        }
-        e.text = tokenizer->repaired.bytes;
-        length = tokenizer->repaired.length;
-    }
-    mgl_status status = mgl_added_search(&tokenizer->added, &tokenizer->added.raw, e.text, length,
-                                         take_raw, &e, err);
-    return status ? status
-                  : fill_template(special ? &tokenizer->special : &tokenizer->plain,
-                                  &tokenizer->ids, out, err);
+    mgl_workspace *w;
+    if (!tokenizer || (!text && length) || !out)
+        return mgl_fail_null(err, __func__, !tokenizer ? "tokenizer" : out ? "text" : "out");
+    mgl_status status = mgl_tokenizer_take_workspace(tokenizer, &w, err);
+    if (status)
+        return status;
+    status = encode(tokenizer, w, text ? text : "", length, err);
+    if (!status)
+        status =
+            fill_template(special ? &tokenizer->special : &tokenizer->plain, &w->ids, out, err);
+    mgl_workspaces_give(tokenizer->workspaces, w);
+    return status;
 }
 
 void mgl_ids_clear(mgl_ids *ids)

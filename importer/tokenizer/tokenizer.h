@@ -17,6 +17,7 @@
 #include "importer/tokenizer/decode.h"
 #include "importer/tokenizer/normalize.h"
 #include "importer/tokenizer/split.h"
+#include "importer/tokenizer/workspace.h"
 
 #define MGL_TOKENIZER_CAP ((size_t)512 << 20) /* bytes of the largest tokenizer.json */
 #define MGL_TEMPLATE_TEXT (-1)                /* in a template: the ids of the text go here */
@@ -31,11 +32,10 @@ struct mgl_tokenizer {
     mgl_id_list plain, special; /* templates: ids and MGL_TEMPLATE_TEXT */
     uint32_t *added_by_id;      /* (added_ids) index into added.tokens + 1, 0 for none */
     size_t added_ids;
-    mgl_text repaired; /* scratch: a text that was not valid UTF-8 */
-    mgl_id_list ids;   /* scratch: the ids of the text */
+    mgl_workspaces *workspaces; /* the one thing that encoding changes */
 };
 
-/* Fill a zeroed tokenizer, whose `file` is set, part by part, each from its own value in the file
+/* Fill a tokenizer, of which `file` and `workspaces` are set and the rest is zero, part by part, each from its own value in the file
  * (NULL where it is missing or null). */
 mgl_status mgl_tokenizer_load_normalizer(mgl_tokenizer *tokenizer, const mgl_json *json,
                                          const cJSON *value, mgl_error *err);
@@ -49,6 +49,10 @@ mgl_status mgl_tokenizer_load_model(mgl_tokenizer *tokenizer, const mgl_json *js
                                     const cJSON *value, mgl_error *err);
 mgl_status mgl_tokenizer_load_added(mgl_tokenizer *tokenizer, const mgl_json *json,
                                     const cJSON *value, mgl_error *err);
+
+/* A workspace for this tokenizer; to be given back with mgl_workspaces_give. */
+mgl_status mgl_tokenizer_take_workspace(const mgl_tokenizer *tokenizer, mgl_workspace **out,
+                                        mgl_error *err);
 
 /* Reads tokenizer.json from memory, for tests that feed it damage. Release with
  * mgl_tokenizer_close. */

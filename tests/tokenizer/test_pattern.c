@@ -13,10 +13,12 @@ static void assert_matches(const char *onig, const char *text, const char *want)
     mgl_error err = {0};
     mgl_text got = {0};
     bool found;
+    mgl_matcher *matcher;
     mgl_status status = mgl_pattern_regex(onig, "test.json", &pattern, &err);
     ck_assert_msg(status == MGL_OK, "%s", err.message);
+    ck_assert_int_eq(mgl_matcher_new(&matcher, &err), MGL_OK);
     for (;;) {
-        status = mgl_pattern_next(pattern, &scan, &found, &err);
+        status = mgl_pattern_next(pattern, matcher, &scan, &found, &err);
         ck_assert_msg(status == MGL_OK, "%s", err.message);
         if (!found)
             break;
@@ -25,6 +27,7 @@ static void assert_matches(const char *onig, const char *text, const char *want)
     ck_assert_msg(!strcmp(got.bytes ? got.bytes : "", want), "%s on \"%s\": %s, want %s", onig,
                   text, got.bytes, want);
     mgl_text_clear(&got);
+    mgl_matcher_free(matcher);
     mgl_pattern_free(pattern);
 }
 
@@ -140,21 +143,24 @@ END_TEST
 START_TEST(test_match_limit)
 {
     mgl_pattern *pattern;
+    mgl_matcher *matcher;
     char text[64];
     mgl_error err = {0};
     bool found;
     memset(text, 'a', sizeof text);
+    ck_assert_int_eq(mgl_matcher_new(&matcher, &err), MGL_OK);
     mgl_pattern_scan scan = {.text = text, .length = sizeof text};
     ck_assert_int_eq(mgl_pattern_regex("(?:a|aa)+b(?<!x)", "test.json", &pattern, &err), MGL_OK);
-    mgl_status status = mgl_pattern_next(pattern, &scan, &found, &err);
+    mgl_status status = mgl_pattern_next(pattern, matcher, &scan, &found, &err);
     ck_assert_msg(status == MGL_BAD_INPUT || (status == MGL_OK && !found), "status %d", status);
     mgl_pattern_free(pattern);
     ck_assert_int_eq(mgl_pattern_regex("(?:a|aa)+[bc]\\b", "test.json", &pattern, &err), MGL_OK);
     text[63] = 'd';
     text[62] = 'c';
     scan = (mgl_pattern_scan){.text = text, .length = sizeof text};
-    ck_assert_int_eq(mgl_pattern_next(pattern, &scan, &found, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_pattern_next(pattern, matcher, &scan, &found, &err), MGL_BAD_INPUT);
     ck_assert_ptr_nonnull(strstr(err.message, "too much work"));
+    mgl_matcher_free(matcher);
     mgl_pattern_free(pattern);
 }
 END_TEST
