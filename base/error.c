@@ -49,3 +49,20 @@ mgl_status mgl_fail_errno(mgl_error *err, const char *where, const char *what)
 {
     return mgl_fail(err, MGL_SYSTEM, where, "%s: %s", what, strerror(errno));
 }
+
+mgl_status mgl_fail_path(mgl_error *err, const char *path, const char *what)
+{
+    switch (errno) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EINVAL:
+    case ENXIO:
+        return mgl_fail(err, MGL_BAD_INPUT, path, "%s: %s", what, strerror(errno));
+    default:
+        return mgl_fail_errno(err, path, what);
+    }
+}

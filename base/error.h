@@ -19,4 +19,8 @@ mgl_status mgl_fail_null(mgl_error *err, const char *function, const char *argum
 /* MGL_SYSTEM with errno's text: "<what>: <strerror>". */
 mgl_status mgl_fail_errno(mgl_error *err, const char *where, const char *what);
 
+/* The same of a path: what a wrong path makes errno say is MGL_BAD_INPUT; the rest is the system's
+ * trouble. */
+mgl_status mgl_fail_path(mgl_error *err, const char *path, const char *what);
+
 #endif

@@ -1,5 +1,6 @@
 /*
- * Files. Every system call that a test may want to fail goes through `denied` first.
+ * Files that are read. Every system call that a test may want to fail goes through mgl_file_denied
+ * first.
  *
  * A map is read by memcpy under a guard: touching a page behind the end of a file that shrank
  * raises SIGBUS in the reading thread, whose handler jumps back into the guarded copy. The page
@@ -12,12 +13,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,7 +25,9 @@
 
 enum {
     PAGE = 4096,             /* of memory; where pages are larger, madvise refuses parts of them */
-    RELEASED_BYTES = 1 << 16 /* reads of so many are of weights, which are read once */
+    RELEASED_BYTES = 1 << 16 /* reads of so many are of weights, which are read once */,
+    FIRST_ROOM = 4096,
+    DEVICE_CAP = 4096 /* bytes that are read of a device: /dev/null has its use */
 };
 
 struct mgl_map {
@@ -44,7 +46,7 @@ void mgl_file_fail_at(uint64_t n)
     atomic_store(&fail_at, n);
 }
 
-static bool denied(void)
+bool mgl_file_denied(void)
 {
     uint64_t at = atomic_load(&fail_at);
     if (!at || atomic_fetch_add(&operations, 1) + 1 != at)
@@ -53,27 +55,11 @@ static bool denied(void)
     return true;
 }
 
-/* What a wrong path makes errno say is bad input; the rest is the system's trouble. */
-static mgl_status fail_path(mgl_error *err, const char *path, const char *what)
-{
-    switch (errno) {
-    case ENOENT:
-    case ENOTDIR:
-    case EISDIR:
-    case EACCES:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case EINVAL:
-    case ENXIO:
-        return mgl_fail(err, MGL_BAD_INPUT, path, "%s: %s", what, strerror(errno));
-    default:
-        return mgl_fail_errno(err, path, what);
-    }
-}
+/* ---- whole files ---------------------------------------------------------------------------- */
 
 static int open_file(const char *path, int flags)
 {
-    if (denied())
+    if (mgl_file_denied())
         return -1;
     int descriptor;
     do
@@ -84,7 +70,7 @@ static int open_file(const char *path, int flags)
 
 static ssize_t read_some(int descriptor, char *to, size_t length)
 {
-    if (denied())
+    if (mgl_file_denied())
         return -1;
     ssize_t n;
     do
@@ -93,14 +79,44 @@ static ssize_t read_some(int descriptor, char *to, size_t length)
     return n;
 }
 
+static mgl_status fail_size(int descriptor, const char *path, size_t cap, mgl_error *err)
+{
+    struct stat facts;
+    bool device = !fstat(descriptor, &facts) && S_ISCHR(facts.st_mode);
+    return mgl_fail(err, MGL_BAD_INPUT, path,
+                    "is larger than %zu bytes, which is the most that is read%s", cap,
+                    device ? " of a device" : "");
+}
+
+/* Where reading begins: how much room, and how much is read at most. A device that is no terminal,
+ * such as /dev/zero, may have no end. */
+static mgl_status measure(int descriptor, const char *path, size_t *cap, size_t *room,
+                          mgl_error *err)
+{
+    struct stat facts;
+    if (fstat(descriptor, &facts))
+        return mgl_fail_errno(err, path, "can not be read");
+    *room = FIRST_ROOM;
+    if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
+        if ((uint64_t)facts.st_size > *cap)
+            return fail_size(descriptor, path, *cap, err);
+        *room = (size_t)facts.st_size + 2;
+    } else if (S_ISBLK(facts.st_mode)) {
+        return mgl_fail(err, MGL_BAD_INPUT, path, "is a device; a file or a pipe is wanted");
+    } else if (S_ISCHR(facts.st_mode) && !isatty(descriptor) && *cap > DEVICE_CAP) {
+        *cap = DEVICE_CAP;
+    }
+    return MGL_OK;
+}
+
 /* Reads to the end of the file: a pipe has no size to ask for. */
 static mgl_status read_all(int descriptor, const char *path, size_t cap, char **out, size_t *length,
                            mgl_error *err)
 {
-    struct stat facts;
-    size_t used = 0, capacity = 4096;
-    if (!fstat(descriptor, &facts) && S_ISREG(facts.st_mode) && facts.st_size > 0)
-        capacity = (size_t)facts.st_size < cap ? (size_t)facts.st_size + 2 : cap + 2;
+    size_t used = 0, capacity;
+    mgl_status status = measure(descriptor, path, &cap, &capacity, err);
+    if (status)
+        return status;
     char *bytes = mgl_alloc(capacity);
     if (!bytes)
         return mgl_fail_memory(err, capacity);
@@ -116,12 +132,10 @@ static mgl_status read_all(int descriptor, const char *path, size_t cap, char **
         }
         ssize_t n = read_some(descriptor, bytes + used, capacity - used - 1);
         if (n <= 0 || used + (size_t)n > cap) {
-            mgl_status status = MGL_OK;
             if (n < 0)
-                status = fail_path(err, path, "can not be read");
+                status = mgl_fail_path(err, path, "can not be read");
             else if (n > 0)
-                status = mgl_fail(err, MGL_BAD_INPUT, path,
-                                  "is larger than %zu bytes, which is the most that is read", cap);
+                status = fail_size(descriptor, path, cap, err);
             if (status) {
                 mgl_free(bytes);
                 return status;
@@ -142,7 +156,7 @@ static mgl_status read_opened(int descriptor, const char *path, size_t cap, char
 {
     *out = NULL;
     if (descriptor < 0)
-        return fail_path(err, path, "can not be opened");
+        return mgl_fail_path(err, path, "can not be opened");
     if (cap > SIZE_MAX / 4)
         cap = SIZE_MAX / 4;
     mgl_status status = read_all(descriptor, path, cap, out, length, err);
@@ -150,8 +164,16 @@ static mgl_status read_opened(int descriptor, const char *path, size_t cap, char
     return status;
 }
 
+/* Standard input is not opened by its name: that fails for a socket, and begins a file anew. */
+static int open_input(void)
+{
+    return mgl_file_denied() ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
 mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err)
 {
+    if (!strcmp(path, MGL_STDIN))
+        return read_opened(open_input(), "standard input", cap, out, length, err);
     return read_opened(open_file(path, 0), path, cap, out, length, err);
 }
 
@@ -173,6 +195,52 @@ bool mgl_file_stands(const char *path)
     struct stat facts;
     return !lstat(path, &facts);
 }
+
+const char *mgl_file_split(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = !slash ? 1 : slash > path ? (size_t)(slash - path) : 1;
+    memcpy(folder, slash ? path : ".", length);
+    folder[length] = 0;
+    return slash ? slash + 1 : path;
+}
+
+static bool is_one(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether both are the same name in one folder. */
+static bool is_one_name(const char *a, const char *b)
+{
+    char folder[2][PATH_MAX];
+    struct stat facts[2];
+    if (strlen(a) >= PATH_MAX || strlen(b) >= PATH_MAX)
+        return false;
+    const char *name_a = mgl_file_split(a, folder[0]), *name_b = mgl_file_split(b, folder[1]);
+    return !strcmp(name_a, name_b) && !stat(folder[0], &facts[0]) && !stat(folder[1], &facts[1]) &&
+           is_one(&facts[0], &facts[1]);
+}
+
+bool mgl_file_same(const char *a, const char *b)
+{
+    struct stat facts[2];
+    bool has_a = !stat(a, &facts[0]), has_b = !stat(b, &facts[1]);
+    if (has_a && has_b)
+        return is_one(&facts[0], &facts[1]);
+    return !has_a && !has_b && is_one_name(a, b);
+}
+
+mgl_status mgl_file_check_output(const char *output, const char *input, mgl_error *err)
+{
+    if (!input || !mgl_file_same(output, input))
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, output,
+                    "is one of the files that are read (%.400s); name another one for the output",
+                    input);
+}
+
+/* ---- maps ----------------------------------------------------------------------------------- */
 
 /* Where the guarded copy of this thread continues after a SIGBUS; NULL outside of one. Static
  * thread storage, since a signal handler must not be the one that allocates it. */
@@ -252,8 +320,9 @@ static mgl_status map_descriptor(mgl_map *map, const char *path, mgl_error *err)
     map->size = (size_t)facts.st_size;
     if (!map->size)
         return MGL_OK;
-    void *bytes =
-        denied() ? MAP_FAILED : mmap(NULL, map->size, PROT_READ, MAP_SHARED, map->descriptor, 0);
+    void *bytes = mgl_file_denied()
+                      ? MAP_FAILED
+                      : mmap(NULL, map->size, PROT_READ, MAP_SHARED, map->descriptor, 0);
     if (bytes == MAP_FAILED)
         return mgl_fail_errno(err, path, "can not be mapped into memory");
     map->bytes = bytes;
@@ -275,7 +344,7 @@ mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err)
     if (!map->path)
         status = mgl_fail_memory(err, strlen(path) + 1);
     else if (map->descriptor < 0)
-        status = fail_path(err, path, "can not be opened");
+        status = mgl_fail_path(err, path, "can not be opened");
     else
         status = map_descriptor(map, path, err);
     if (status) {
@@ -330,7 +399,7 @@ mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *
                         map->size);
     if (!length)
         return MGL_OK;
-    if (denied())
+    if (mgl_file_denied())
         return mgl_fail_errno(err, map->path, "can not be read");
     bool copied = mgl_map_guard(copy_bytes, &(struct copy){to, map->bytes + offset, length});
     mgl_status status = mgl_map_check(map, end, err);
@@ -342,100 +411,4 @@ mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *
         return mgl_fail(err, MGL_SYSTEM, map->path,
                         "the disk could not deliver %zu bytes at offset %zu", length, offset);
     return MGL_OK;
-}
-
-/* ---- writing -------------------------------------------------------------------------------- */
-
-struct mgl_output {
-    char *path;     /* owned: the name that it will have */
-    char *name;     /* owned: the name that it has */
-    int descriptor; /* -1: not open */
-};
-
-static void release_output(mgl_output *output)
-{
-    if (output->descriptor >= 0)
-        close(output->descriptor);
-    mgl_free(output->path);
-    mgl_free(output->name);
-    mgl_free(output);
-}
-
-void mgl_output_abandon(mgl_output *output)
-{
-    if (!output)
-        return;
-    if (output->descriptor >= 0)
-        unlink(output->name);
-    release_output(output);
-}
-
-/* Opens a file of a new name beside the path, with the rights that any new file gets. */
-static mgl_status create_beside(mgl_output *output, mgl_error *err)
-{
-    struct stat facts;
-    mode_t mask = umask(0);
-    umask(mask);
-    if (!lstat(output->path, &facts) && !S_ISREG(facts.st_mode))
-        return mgl_fail(err, MGL_BAD_INPUT, output->path, "is not a regular file");
-    output->descriptor = denied() ? -1 : mkostemp(output->name, O_CLOEXEC);
-    if (output->descriptor < 0 || fchmod(output->descriptor, 0666 & ~mask))
-        return fail_path(err, output->path, "could not be created");
-    return MGL_OK;
-}
-
-mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err)
-{
-    *out = NULL;
-    static const char suffix[] = ".XXXXXX";
-    size_t length = strlen(path);
-    mgl_output *output = mgl_alloc_zero(1, sizeof *output);
-    if (!output)
-        return mgl_fail_memory(err, sizeof *output);
-    output->descriptor = -1;
-    output->path = mgl_strdup(path);
-    output->name = mgl_alloc(length + sizeof suffix);
-    mgl_status status = MGL_OK;
-    if (!output->path || !output->name) {
-        status = mgl_fail_memory(err, length + sizeof suffix);
-    } else {
-        memcpy(output->name, path, length);
-        memcpy(output->name + length, suffix, sizeof suffix);
-        status = create_beside(output, err);
-    }
-    if (status)
-        mgl_output_abandon(output);
-    else
-        *out = output;
-    return status;
-}
-
-mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *bytes, size_t length,
-                            mgl_error *err)
-{
-    const char *from = bytes;
-    while (length > 0) {
-        ssize_t n = denied() ? -1 : pwrite(output->descriptor, from, length, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return mgl_fail_errno(err, output->path, "could not be written");
-        from += n;
-        offset += (uint64_t)n;
-        length -= (size_t)n;
-    }
-    return MGL_OK;
-}
-
-mgl_status mgl_output_finish(mgl_output *output, mgl_error *err)
-{
-    mgl_status status = MGL_OK;
-    int closed = close(output->descriptor);
-    output->descriptor = -1;
-    if (closed || denied() || rename(output->name, output->path)) {
-        status = mgl_fail_errno(err, output->path, "could not be written");
-        unlink(output->name);
-    }
-    release_output(output);
-    return status;
 }

@@ -1,14 +1,20 @@
 /*
  * Files: whole reads and read-only maps, through a seam that a test can make fail.
  * A mapped file that shrinks under the map is an error of the next mgl_map_read, never a crash:
- * bytes of a map are read through mgl_map_read alone.
+ * bytes of a map are read through mgl_map_read alone. Files that are written: output.h.
  */
 #ifndef MGL_BASE_FILE_H
 #define MGL_BASE_FILE_H
 
 #include "base/error.h"
 
-/* Reads the whole file, at most `cap` bytes, with a 0 behind it. Release with mgl_free. */
+#include <limits.h>
+
+#define MGL_STDIN "/dev/stdin"
+
+/* Reads the whole file, at most `cap` bytes, with a 0 behind it. Release with mgl_free. A pipe, a
+ * terminal and MGL_STDIN are read to their end; of another device few bytes, since it may have none.
+ * What is larger is refused. */
 mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err);
 /* The same for a file of a folder that somebody else filled: what is no regular file, a named pipe
  * above all, is refused instead of waited for. */
@@ -16,6 +22,14 @@ mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_
                                  mgl_error *err);
 /* Whether something of that name stands there, be it a link that leads nowhere. */
 bool mgl_file_stands(const char *path);
+
+/* Whether both paths lead to one file, through links of either kind; or, where nothing stands at
+ * either, are one name in one folder. */
+bool mgl_file_same(const char *a, const char *b);
+/* MGL_BAD_INPUT when the output is the same file as the input (which may be NULL). */
+mgl_status mgl_file_check_output(const char *output, const char *input, mgl_error *err);
+/* The folder of a path of less than PATH_MAX bytes; returns the name in it. */
+const char *mgl_file_split(const char *path, char folder[PATH_MAX]);
 
 typedef struct mgl_map mgl_map;
 mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err);
@@ -36,19 +50,10 @@ bool mgl_map_guard(mgl_guarded_fn *work, void *user);
 /* MGL_BAD_INPUT when the file has fewer than `end` bytes by now. */
 mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err);
 
-/* A large file that is written whole or not at all: in a file beside `path`, which takes the place
- * of what stood there when it is finished. What stands there and is no regular file is refused. */
-typedef struct mgl_output mgl_output;
-mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err);
-/* Writes `length` bytes at `offset`, in any order. Thread safe. */
-mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *bytes, size_t length,
-                            mgl_error *err);
-/* Makes it the file of that name; releases it, also when that fails. */
-mgl_status mgl_output_finish(mgl_output *output, mgl_error *err);
-/* Removes and releases what was written. NULL is fine. */
-void mgl_output_abandon(mgl_output *output);
-
-/* Tests: the n-th file operation (open, read, map, write, rename) from now fails with EIO. 0 switches it off. */
+/* Tests: the n-th file operation (open, lock, read, map, write, flush, link, rename, close) from now
+ * fails with EIO. 0 switches it off. */
 void mgl_file_fail_at(uint64_t n);
+/* Asked before each operation: whether it is to fail, with errno set. */
+bool mgl_file_denied(void);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 
 #include <inttypes.h>
 #include <stdio.h>

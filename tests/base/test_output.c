@@ -1,5 +1,7 @@
-/* Files that are written whole or not at all: whatever fails, what stood there stays and nothing else
- * is left. */
+/* Files that are written whole or not at all: whatever fails or is killed, what stood there stays and
+ * nothing else is left, or is removed by who writes next. */
+#include "base/output.h"
+
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -11,10 +13,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/megalith-output-XXXXXX";
-static char path[64];
+static char path[400];
+static bool named; /* as on a file system that has no files without a name */
 
 static void set_up(void)
 {
@@ -99,22 +103,27 @@ START_TEST(is_not_there_before_it_is_finished)
 }
 END_TEST
 
+/* Until the new file has its name, the old one stays; then the new one is whole. */
 START_TEST(every_operation_may_fail)
 {
     mgl_error err;
-    int failures = 0;
-    mgl_status status = MGL_SYSTEM;
-    for (uint64_t n = 1; status; n++) {
+    int before = 0, after = 0;
+    for (uint64_t n = 1;; n++) {
         mgl_file_fail_at(n);
-        status = write_hello(&err);
+        mgl_status status = write_hello(&err);
         mgl_file_fail_at(0);
         if (!status)
             break;
         ck_assert_int_eq(status, MGL_SYSTEM);
-        stands("before");
-        failures++;
+        bool confirmed = strstr(err.message, "did not confirm") == NULL;
+        stands(confirmed ? "before" : "hello, world");
+        before += confirmed;
+        after += !confirmed;
     }
-    ck_assert_int_eq(failures, 4); /* open, two writes, rename */
+    /* folder, file, lock, two writes, flush, link (a name that it has from the start needs none),
+     * rename */
+    ck_assert_int_eq(before, named ? 7 : 8);
+    ck_assert_int_eq(after, 2); /* flush of the folder, close */
     stands("hello, world");
 }
 END_TEST
@@ -157,18 +166,203 @@ START_TEST(other_places_are_refused)
     mgl_output *output;
     ck_assert_int_eq(mgl_output_open("/dev/null", &output, &err), MGL_BAD_INPUT);
     ck_assert_int_eq(mgl_output_open(folder, &output, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_output_open("", &output, &err), MGL_BAD_INPUT);
     ck_assert_int_eq(mgl_output_open("/nowhere/at/all", &output, &err), MGL_BAD_INPUT);
     ck_assert_str_eq(err.where, "/nowhere/at/all");
 }
 END_TEST
 
-int main(void)
+/* What a link leads to is replaced, and the link stays one. */
+START_TEST(a_link_is_followed)
 {
-    Suite *suite = suite_create("output");
-    TCase *cases = tcase_create("output");
-    if (!mkdtemp(folder))
-        return EXIT_FAILURE;
-    tcase_add_checked_fixture(cases, set_up, tear_down);
+    char target[80];
+    struct stat facts;
+    snprintf(target, sizeof target, "%s/target", folder);
+    ck_assert_int_eq(rename(path, target), 0);
+    ck_assert_int_eq(symlink("target", path), 0);
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    ck_assert_int_eq(lstat(path, &facts), 0);
+    ck_assert(S_ISLNK(facts.st_mode));
+    ck_assert_int_eq(lstat(target, &facts), 0);
+    ck_assert_int_eq(facts.st_size, 12);
+    unlink(target);
+    mgl_error err;
+    ck_assert_int_eq(write_hello(&err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "leads nowhere"));
+    ck_assert_int_eq(count_files(), 1);
+}
+END_TEST
+
+START_TEST(a_path_without_a_folder_is_here)
+{
+    char before[1024];
+    ck_assert_ptr_nonnull(getcwd(before, sizeof before));
+    ck_assert_int_eq(chdir(folder), 0);
+    char whole[sizeof path];
+    memcpy(whole, path, sizeof path);
+    strcpy(path, "f");
+    mgl_status status = write_hello(NULL);
+    memcpy(path, whole, sizeof path);
+    ck_assert_int_eq(chdir(before), 0);
+    ck_assert_int_eq(status, MGL_OK);
+    stands("hello, world");
+}
+END_TEST
+
+/* A name as long as names can be. */
+START_TEST(a_long_name_has_room_for_the_temporary)
+{
+    char whole[sizeof path], name[256];
+    memcpy(whole, path, sizeof path);
+    memset(name, 'n', 255);
+    name[255] = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    mgl_status status = write_hello(NULL);
+    ck_assert_int_eq(unlink(path), 0);
+    memcpy(path, whole, sizeof path);
+    ck_assert_int_eq(status, MGL_OK);
+    stands("before");
+}
+END_TEST
+
+/* ---- what a killed writer leaves ------------------------------------------------------------- */
+
+/* Starts a process that has written half of the file and waits. */
+static pid_t start_writer(void)
+{
+    int ready[2];
+    char byte;
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t writer = fork();
+    ck_assert_int_ge(writer, 0);
+    if (writer == 0) {
+        mgl_output *output;
+        if (mgl_output_open(path, &output, NULL) || mgl_output_write(output, 0, "half", 4, NULL) ||
+            write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return writer;
+}
+
+static void end_writer(pid_t writer)
+{
+    int status;
+    ck_assert_int_eq(kill(writer, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(writer, &status, 0), writer);
+    ck_assert(WIFSIGNALED(status));
+}
+
+START_TEST(a_killed_writer_leaves_at_most_what_the_next_one_removes)
+{
+    pid_t writer = start_writer();
+    end_writer(writer);
+    ck_assert_int_eq(count_files(), named ? 2 : 1);
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    stands("hello, world");
+}
+END_TEST
+
+START_TEST(a_writer_that_lives_keeps_its_file)
+{
+    pid_t writer = start_writer();
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    ck_assert_int_eq(count_files(), named ? 2 : 1);
+    end_writer(writer);
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    stands("hello, world");
+}
+END_TEST
+
+/* Makes an empty file of that name and says whether a writer of the path leaves it there. */
+static bool survives(const char *name)
+{
+    char other[400];
+    snprintf(other, sizeof other, "%s/%s", folder, name);
+    FILE *file = fopen(other, "wb");
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    return !unlink(other);
+}
+
+START_TEST(nothing_but_temporaries_is_removed)
+{
+    static const char *const names[] = {"f.megalith-0123456.partial",
+                                        "f.megalith-012345678.partial",
+                                        "f.megalith-0123456A.partial",
+                                        "f.megalith-01234567.partial~",
+                                        "f.megalith-01234567.partia",
+                                        "g.megalith-01234567.partial",
+                                        ".f.megalith-01234567.partial",
+                                        "f.Megalith-01234567.partial",
+                                        "f.partial",
+                                        "f.012345"};
+    ck_assert(survives(names[_i]));
+    ck_assert(!survives("f.megalith-01234567.partial"));
+}
+END_TEST
+
+START_TEST(a_folder_of_that_name_is_left_alone)
+{
+    char other[400];
+    snprintf(other, sizeof other, "%s/f.megalith-01234567.partial", folder);
+    ck_assert_int_eq(mkdir(other, 0777), 0);
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    ck_assert_int_eq(rmdir(other), 0);
+    ck_assert_int_eq(symlink("f", other), 0);
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    ck_assert_int_eq(unlink(other), 0);
+}
+END_TEST
+
+/* Writers of one name in several processes, each of which looks for what was left. */
+START_TEST(many_write_one_name)
+{
+    enum { WRITERS = 4, ROUNDS = 50 };
+    pid_t writers[WRITERS];
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = fork();
+        ck_assert_int_ge(writers[i], 0);
+        if (writers[i])
+            continue;
+        bool good = true;
+        for (int round = 0; round < ROUNDS && good; round++)
+            good = !write_hello(NULL);
+        _exit(!good);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(writers[i], &status, 0), writers[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    stands("hello, world");
+}
+END_TEST
+
+static void use_names(void)
+{
+    named = true;
+    mgl_output_use_names(true);
+    set_up();
+}
+
+static void use_none(void)
+{
+    tear_down();
+    named = false;
+    mgl_output_use_names(false);
+}
+
+static void add_case(Suite *suite, const char *name, SFun begin, SFun end)
+{
+    TCase *cases = tcase_create(name);
+    tcase_set_timeout(cases, 60);
+    tcase_add_checked_fixture(cases, begin, end);
     tcase_add_test(cases, takes_the_place_of_what_stood_there);
     tcase_add_test(cases, gets_the_rights_of_any_file);
     tcase_add_test(cases, is_not_there_before_it_is_finished);
@@ -176,7 +370,24 @@ int main(void)
     tcase_add_test(cases, every_allocation_may_fail);
     tcase_add_test(cases, no_room_is_told);
     tcase_add_test(cases, other_places_are_refused);
+    tcase_add_test(cases, a_link_is_followed);
+    tcase_add_test(cases, a_path_without_a_folder_is_here);
+    tcase_add_test(cases, a_long_name_has_room_for_the_temporary);
+    tcase_add_test(cases, a_killed_writer_leaves_at_most_what_the_next_one_removes);
+    tcase_add_test(cases, a_writer_that_lives_keeps_its_file);
+    tcase_add_loop_test(cases, nothing_but_temporaries_is_removed, 0, 10);
+    tcase_add_test(cases, a_folder_of_that_name_is_left_alone);
+    tcase_add_test(cases, many_write_one_name);
     suite_add_tcase(suite, cases);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("output");
+    if (!mkdtemp(folder))
+        return EXIT_FAILURE;
+    add_case(suite, "files without a name", set_up, tear_down);
+    add_case(suite, "files with a name", use_names, use_none);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

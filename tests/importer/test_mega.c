@@ -154,13 +154,12 @@ END_TEST
 
 START_TEST(any_length_but_its_own_is_refused)
 {
-    for (int length = 0; length < 13192; length += length < 4200 ? 7 : 509) {
-        ck_assert_int_eq(truncate(path, length), 0);
-        refused(length < 8 ? "is no compiled model" : "is cut off");
-        set_up();
-    }
     ck_assert_int_eq(truncate(path, 13193), 0);
     refused("longer than it was");
+    for (int length = 13191; length >= 0; length -= length < 4200 ? 7 : 509) {
+        ck_assert_int_eq(truncate(path, length), 0);
+        refused(length < 8 ? "is no compiled model" : "is cut off");
+    }
 }
 END_TEST
 
@@ -293,9 +292,9 @@ START_TEST(every_operation_of_writing_may_fail)
         mgl_file_fail_at(n);
         status = write_file(&err);
         mgl_file_fail_at(0);
-        ck_assert_int_eq(mgl_file_stands(path), status == MGL_OK);
+        if (status == MGL_OK || mgl_file_stands(path)) /* the whole file or none */
+            ok(read_file(&err), err);
     }
-    ok(read_file(&err), err);
 }
 END_TEST
 

@@ -393,15 +393,15 @@ START_TEST(every_operation_of_writing_may_fail)
 {
     mgl_error err;
     mgl_status status = MGL_SYSTEM;
-    unlink(path);
     for (uint64_t n = 1; status; n++) {
+        unlink(path);
         mgl_file_fail_at(n);
         status = write_image(&err);
         mgl_file_fail_at(0);
         ck_assert(status == MGL_OK || status == MGL_SYSTEM);
-        ck_assert_int_eq(mgl_file_stands(path), status == MGL_OK);
+        if (status == MGL_OK || mgl_file_stands(path)) /* the whole file or none */
+            ok(read_image(&err), err);
     }
-    ok(read_image(&err), err);
 }
 END_TEST
 

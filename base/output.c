@@ -1,0 +1,381 @@
+/*
+ * Outputs: see output.h. The folder is held open: a file is made, linked, renamed and removed in it
+ * whatever becomes of the path meanwhile.
+ *
+ * Locks: a writer locks its file before it has a name, or else right after, and lets go of the lock
+ * when the file is renamed or removed. Who removes what was left takes the lock first and then looks
+ * whether the name still stands for that file. So the two never meet, but for a file that got its
+ * name and not yet its lock: its writer looks likewise, and takes another name.
+ */
+#include "base/output.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    DIGITS = 8,
+    SUFFIX = sizeof MGL_OUTPUT_MARK - 1 + DIGITS + sizeof MGL_OUTPUT_END - 1,
+    PREFIX = 100, /* bytes of X in the temporary's name, so that this is a name where X is one */
+    TRIES = 100
+};
+static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+
+struct mgl_output {
+    char *path;                          /* owned: as it was given, for messages */
+    char *name;                          /* owned: what it will be called in the folder */
+    int folder;                          /* descriptor */
+    int descriptor;                      /* of the file; -1: not open */
+    char temporary[PREFIX + SUFFIX + 1]; /* what it is called in the folder; "": it has no name */
+};
+
+static atomic_bool only_names;
+
+void mgl_output_use_names(bool on)
+{
+    atomic_store(&only_names, on);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static int prefix_of(const char *name)
+{
+    size_t length = strlen(name);
+    return length < PREFIX ? (int)length : PREFIX;
+}
+
+/* A name that is most likely new: from the time, and the number of the draw. */
+static void draw_temporary(mgl_output *output)
+{
+    static atomic_uint_fast64_t draws;
+    struct timespec now = {0};
+    char drawn[DIGITS + 1] = "";
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t number = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    number += atomic_fetch_add(&draws, 1);
+    for (int i = 0; i < DIGITS; i++, number >>= 5)
+        drawn[i] = digits[number & 31];
+    snprintf(output->temporary, sizeof output->temporary,
+             "%.*s" MGL_OUTPUT_MARK "%s" MGL_OUTPUT_END, prefix_of(output->name), output->name,
+             drawn);
+}
+
+/* Whether a writer of `name` may have called its file so. */
+static bool is_temporary(const char *entry, const char *name)
+{
+    int prefix = prefix_of(name);
+    if (strlen(entry) != (size_t)prefix + SUFFIX || strncmp(entry, name, (size_t)prefix) != 0)
+        return false;
+    entry += prefix;
+    if (strncmp(entry, MGL_OUTPUT_MARK, sizeof MGL_OUTPUT_MARK - 1) != 0)
+        return false;
+    entry += sizeof MGL_OUTPUT_MARK - 1;
+    return strspn(entry, digits) >= DIGITS && !strcmp(entry + DIGITS, MGL_OUTPUT_END);
+}
+
+/* Whether the name stands for the open file. */
+static bool has_name(int descriptor, int folder, const char *name)
+{
+    struct stat opened, named;
+    return !fstat(descriptor, &opened) && !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* ---- what a killed process left ------------------------------------------------------------- */
+
+static void remove_if_free(int folder, const char *name)
+{
+    struct stat facts;
+    if (fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) || !S_ISREG(facts.st_mode))
+        return;
+    int left = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (left < 0)
+        return;
+    if (!flock(left, LOCK_EX | LOCK_NB) && has_name(left, folder, name))
+        unlinkat(folder, name, 0);
+    close(left);
+}
+
+/* What fails here is left to the next writer. */
+static void remove_left(const mgl_output *output)
+{
+    int list = openat(output->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = list < 0 ? NULL : fdopendir(list);
+    if (!entries) {
+        if (list >= 0)
+            close(list);
+        return;
+    }
+    for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries))
+        if (is_temporary(entry->d_name, output->name))
+            remove_if_free(output->folder, entry->d_name);
+    closedir(entries);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static void release(mgl_output *output)
+{
+    if (output->descriptor >= 0)
+        close(output->descriptor);
+    if (output->folder >= 0)
+        close(output->folder);
+    mgl_free(output->path);
+    mgl_free(output->name);
+    mgl_free(output);
+}
+
+void mgl_output_abandon(mgl_output *output)
+{
+    if (!output)
+        return;
+    if (output->temporary[0])
+        unlinkat(output->folder, output->temporary, 0);
+    release(output);
+}
+
+static mgl_status fail_create(const mgl_output *output, mgl_error *err)
+{
+    return mgl_fail_path(err, output->path, "could not be created");
+}
+
+/* The path without links at its end, in `to` (PATH_MAX). */
+static mgl_status follow_links(const mgl_output *output, char *to, mgl_error *err)
+{
+    struct stat facts;
+    const char *path = output->path;
+    bool stands = !stat(path, &facts);
+    if (!stands && errno != ENOENT)
+        return fail_create(output, err);
+    if (stands && !S_ISREG(facts.st_mode))
+        return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
+    if (lstat(path, &facts) || !S_ISLNK(facts.st_mode)) {
+        int length = snprintf(to, PATH_MAX, "%s", path);
+        errno = length ? ENAMETOOLONG : ENOENT;
+        return length > 0 && length < PATH_MAX ? MGL_OK : fail_create(output, err);
+    }
+    if (!stands)
+        return mgl_fail(err, MGL_BAD_INPUT, path,
+                        "is a link that leads nowhere; remove it, or create what it names");
+    return realpath(path, to) ? MGL_OK : fail_create(output, err);
+}
+
+/* A folder that can be written and not read can be neither listed nor flushed. */
+static int open_folder(const char *path)
+{
+    int folder = mgl_file_denied() ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return folder < 0 && errno == EACCES ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : folder;
+}
+
+static mgl_status find_place(mgl_output *output, mgl_error *err)
+{
+    char path[PATH_MAX], folder[PATH_MAX];
+    mgl_status status = follow_links(output, path, err);
+    if (status)
+        return status;
+    const char *name = mgl_file_split(path, folder);
+    output->name = mgl_strdup(name);
+    if (!output->name)
+        return mgl_fail_memory(err, strlen(name) + 1);
+    output->folder = open_folder(folder);
+    return output->folder < 0 ? fail_create(output, err) : MGL_OK;
+}
+
+/* False with errno: EWOULDBLOCK when somebody else has it. Where there are no locks, nobody can take
+ * one to remove the file. */
+static bool take_lock(int descriptor)
+{
+    if (mgl_file_denied())
+        return false;
+    if (!flock(descriptor, LOCK_EX | LOCK_NB))
+        return true;
+    return errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+}
+
+static void print_link(int descriptor, char link[64])
+{
+    snprintf(link, 64, "/proc/self/fd/%d", descriptor);
+}
+
+/* -1 with EOPNOTSUPP where a file can not be without a name, or can not be given one later. */
+static int create_unnamed(const mgl_output *output)
+{
+    char link[64];
+    if (atomic_load(&only_names))
+        return errno = EOPNOTSUPP, -1;
+    if (mgl_file_denied())
+        return -1;
+    int file = openat(output->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (file < 0)
+        return -1;
+    print_link(file, link);
+    if (!faccessat(AT_FDCWD, link, F_OK, 0))
+        return file;
+    close(file);
+    return errno = EOPNOTSUPP, -1;
+}
+
+/* Tries one name; -1 with EEXIST when it is taken. */
+static int create_named(mgl_output *output)
+{
+    draw_temporary(output);
+    int file = mgl_file_denied() ? -1
+                                 : openat(output->folder, output->temporary,
+                                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) {
+        output->temporary[0] = 0;
+        return -1;
+    }
+    bool locked = take_lock(file);
+    if (locked && has_name(file, output->folder, output->temporary))
+        return file;
+    if (locked || errno == EWOULDBLOCK)
+        errno = EEXIST; /* it was taken for one that was left, and is removed */
+    else
+        unlinkat(output->folder, output->temporary, 0);
+    output->temporary[0] = 0;
+    int why = errno;
+    close(file);
+    return errno = why, -1;
+}
+
+/* A file without a name where the file system has such, else a named one. Locked. */
+static mgl_status create(mgl_output *output, mgl_error *err)
+{
+    output->descriptor = create_unnamed(output);
+    if (output->descriptor >= 0)
+        return take_lock(output->descriptor) ? MGL_OK : fail_create(output, err);
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+        return fail_create(output, err);
+    for (int i = 0; i < TRIES && output->descriptor < 0; i++) {
+        output->descriptor = create_named(output);
+        if (output->descriptor < 0 && errno != EEXIST)
+            break;
+    }
+    return output->descriptor < 0 ? fail_create(output, err) : MGL_OK;
+}
+
+mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err)
+{
+    mgl_output *output = mgl_alloc_zero(1, sizeof *output);
+    if (!output)
+        return mgl_fail_memory(err, sizeof *output);
+    output->folder = output->descriptor = -1;
+    output->path = mgl_strdup(path);
+    mgl_status status =
+        output->path ? find_place(output, err) : mgl_fail_memory(err, strlen(path) + 1);
+    if (!status) {
+        remove_left(output);
+        status = create(output, err);
+    }
+    if (status)
+        mgl_output_abandon(output);
+    else
+        *out = output;
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static mgl_status fail_write(const mgl_output *output, mgl_error *err)
+{
+    return mgl_fail_errno(err, output->path, "could not be written");
+}
+
+mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *bytes, size_t length,
+                            mgl_error *err)
+{
+    const char *from = bytes;
+    while (length > 0) {
+        ssize_t n =
+            mgl_file_denied() ? -1 : pwrite(output->descriptor, from, length, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail_write(output, err);
+        from += n;
+        offset += (uint64_t)n;
+        length -= (size_t)n;
+    }
+    return MGL_OK;
+}
+
+/* True when it is on the disk. */
+static bool flush(int descriptor)
+{
+    int result;
+    if (mgl_file_denied())
+        return false;
+    do
+        result = fsync(descriptor);
+    while (result && errno == EINTR);
+    return !result;
+}
+
+/* Gives the file without a name one beside its place. */
+static bool link_temporary(mgl_output *output)
+{
+    char link[64];
+    print_link(output->descriptor, link);
+    for (int i = 0; i < TRIES; i++) {
+        draw_temporary(output);
+        if (!mgl_file_denied() &&
+            !linkat(AT_FDCWD, link, output->folder, output->temporary, AT_SYMLINK_FOLLOW))
+            return true;
+        output->temporary[0] = 0;
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+static bool rename_temporary(mgl_output *output)
+{
+    if (mgl_file_denied() ||
+        renameat(output->folder, output->temporary, output->folder, output->name))
+        return false;
+    output->temporary[0] = 0;
+    return true;
+}
+
+/* The name is on the disk when the folder is. Not every folder can be flushed: one that can not be
+ * read (EBADF), and those of some file systems (EINVAL). */
+static mgl_status confirm(mgl_output *output, mgl_error *err)
+{
+    bool flushed = flush(output->folder) || errno == EBADF || errno == EINVAL;
+    int why = errno;
+    bool closed = !close(output->descriptor) && !mgl_file_denied();
+    output->descriptor = -1;
+    if (flushed && closed)
+        return MGL_OK;
+    if (!flushed)
+        errno = why;
+    return mgl_fail_errno(err, output->path,
+                          "is written, but the disk did not confirm that it stays there");
+}
+
+mgl_status mgl_output_finish(mgl_output *output, mgl_error *err)
+{
+    bool placed = flush(output->descriptor) && (output->temporary[0] || link_temporary(output)) &&
+                  rename_temporary(output);
+    if (!placed) {
+        mgl_status status = fail_write(output, err);
+        mgl_output_abandon(output);
+        return status;
+    }
+    mgl_status status = confirm(output, err);
+    release(output);
+    return status;
+}
