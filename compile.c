@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "importer/checkpoint.h"
@@ -154,6 +155,17 @@ static void fill_report(const mgl_program *program, mgl_compile_report *out)
     out->sequences = program->limits.sequences;
 }
 
+/* Nothing that is read is written; and what can not be written is known before the work. */
+static mgl_status check_output(const compilation *c, const char *to, mgl_error *err)
+{
+    mgl_status status = mgl_checkpoint_check_output(c->checkpoint, to, err);
+    if (!status)
+        status = mgl_file_check_output(to, c->options->config, err);
+    if (!status)
+        status = mgl_file_check_output(to, c->options->schedule, err);
+    return status ? status : mgl_output_check(to, err);
+}
+
 static mgl_status compile(compilation *c, const char *path, const char *to, mgl_compile_report *out,
                           mgl_error *err)
 {
@@ -169,6 +181,8 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
         status = mgl_fail(err, MGL_BAD_INPUT, path,
                           "is compiled already: its weights are packed for its own schedule; "
                           "compile the folder that it was made from");
+    if (!status)
+        status = check_output(c, to, err);
     if (!status)
         status = make_program(c, err);
     if (!status)

@@ -25,7 +25,7 @@
 
 enum {
     PAGE = 4096,             /* of memory; where pages are larger, madvise refuses parts of them */
-    RELEASED_BYTES = 1 << 16 /* reads of so many are of weights, which are read once */,
+    RELEASED_BYTES = 1 << 16, /* reads of so many are of weights, which are read once */
     FIRST_ROOM = 4096,
     DEVICE_CAP = 4096 /* bytes that are read of a device: /dev/null has its use */
 };
@@ -388,6 +388,11 @@ mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err)
                         "and start again",
                         map->size, (long long)facts.st_size);
     return MGL_OK;
+}
+
+const char *mgl_map_path(const mgl_map *map)
+{
+    return map->path;
 }
 
 mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err)

@@ -35,6 +35,7 @@ typedef struct mgl_map mgl_map;
 mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err);
 void mgl_map_close(mgl_map *map); /* NULL is fine */
 size_t mgl_map_size(const mgl_map *map);
+const char *mgl_map_path(const mgl_map *map); /* as it was opened */
 
 /* Copies bytes [offset, offset + length) of the file. Fails when they are outside the map, and
  * when the file has shrunk meanwhile (SIGBUS is caught for the calling thread). Thread safe. */

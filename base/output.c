@@ -157,7 +157,9 @@ static mgl_status follow_links(const mgl_output *output, char *to, mgl_error *er
     struct stat facts;
     const char *path = output->path;
     bool stands = !stat(path, &facts);
-    if (!stands && errno != ENOENT)
+    if (stands && S_ISDIR(facts.st_mode))
+        errno = EISDIR;
+    if (stands ? S_ISDIR(facts.st_mode) : errno != ENOENT)
         return fail_create(output, err);
     if (stands && !S_ISREG(facts.st_mode))
         return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
@@ -284,6 +286,15 @@ mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err)
         mgl_output_abandon(output);
     else
         *out = output;
+    return status;
+}
+
+mgl_status mgl_output_check(const char *path, mgl_error *err)
+{
+    mgl_output *output;
+    mgl_status status = mgl_output_open(path, &output, err);
+    if (!status)
+        mgl_output_abandon(output);
     return status;
 }
 

@@ -21,6 +21,9 @@
 typedef struct mgl_output mgl_output;
 mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err);
 
+/* Whether one can be opened there: to be asked before long work whose result goes there. */
+mgl_status mgl_output_check(const char *path, mgl_error *err);
+
 /* Writes `length` bytes at `offset`, in any order. Thread safe. */
 mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *bytes, size_t length,
                             mgl_error *err);

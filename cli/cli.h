@@ -136,6 +136,10 @@ mgl_status mgl_cli_output_end(mgl_error *err);
 
 /* Can a file be written there? To be asked before long work whose result goes there. */
 mgl_status mgl_cli_check_file(const char *path, mgl_error *err);
+/* The same, and is it none of those that are read: of the model, and the config (or NULL)? */
+struct mgl_checkpoint; /* importer/checkpoint.h */
+mgl_status mgl_cli_check_output(const char *path, const struct mgl_checkpoint *checkpoint,
+                                const char *config, mgl_error *err);
 /* Writes a whole file: what stood there is replaced when all is written, and kept when that fails. */
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err);
 /* Reads standard input to its end. Release with mgl_free. */

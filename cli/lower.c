@@ -60,6 +60,8 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
     mgl_status status = find_target(o, &target, err);
     if (!status)
         status = mgl_import(operand, &checkpoint, err);
+    if (!status && o->output.given)
+        status = mgl_cli_check_output(o->output.value, checkpoint, o->config.value, err);
     if (!status)
         status = mgl_pipeline_lower(checkpoint->graph, &target, &request, &program, err);
     if (!status)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "importer/checkpoint.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -74,7 +75,13 @@ static bool write_and_close(FILE *file, const char *bytes, size_t length)
     return good;
 }
 
-/* Devices, pipes and links are written to as they are. */
+/* Whether a device or a pipe stands there: it is written to as it is. */
+static bool is_direct(const char *path)
+{
+    struct stat facts;
+    return !stat(path, &facts) && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+}
+
 static mgl_status write_direct(const char *path, const char *bytes, size_t length, mgl_error *err)
 {
     FILE *file = fopen(path, "wb");
@@ -86,25 +93,24 @@ static mgl_status write_direct(const char *path, const char *bytes, size_t lengt
 
 mgl_status mgl_cli_check_file(const char *path, mgl_error *err)
 {
-    struct stat facts;
-    mgl_output *output;
-    if (!lstat(path, &facts) && !S_ISREG(facts.st_mode)) {
-        errno = EISDIR;
-        return S_ISDIR(facts.st_mode) ? mgl_fail_errno(err, path, "could not be created") : MGL_OK;
-    }
-    mgl_status status = mgl_output_open(path, &output, err);
-    if (!status)
-        mgl_output_abandon(output);
-    return status;
+    if (!strcmp(path, "-"))
+        return mgl_fail(err, MGL_USAGE, "-o", "names a file; write ./- for one that is called -");
+    return is_direct(path) ? MGL_OK : mgl_output_check(path, err);
 }
 
-/* What stood there before is replaced when all is written, and kept when that fails. Devices, pipes
- * and links are written to as they are. */
+mgl_status mgl_cli_check_output(const char *path, const mgl_checkpoint *checkpoint,
+                                const char *config, mgl_error *err)
+{
+    mgl_status status = mgl_checkpoint_check_output(checkpoint, path, err);
+    if (!status)
+        status = mgl_file_check_output(path, config, err);
+    return status ? status : mgl_cli_check_file(path, err);
+}
+
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err)
 {
-    struct stat facts;
     mgl_output *output;
-    if (!lstat(path, &facts) && !S_ISREG(facts.st_mode))
+    if (is_direct(path))
         return write_direct(path, bytes, length, err);
     mgl_status status = mgl_output_open(path, &output, err);
     if (status)

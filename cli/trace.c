@@ -88,17 +88,15 @@ static mgl_status read_prompt(traced *t, const char *folder, mgl_error *err)
     return status;
 }
 
-static mgl_status open_machine(traced *t, const char *folder, mgl_error *err)
+static mgl_status open_machine(traced *t, mgl_error *err)
 {
     mgl_lower_request request = {.dtype = t->options->dtype.value,
                                  .config = t->options->config.value,
                                  .capacity = (int32_t)t->prompt.count + t->tokens};
     mgl_vm_options vm = {
         .kind = t->machine.kind, .device = t->machine.device, .trace_epochs = t->epochs};
-    mgl_status status = mgl_import(folder, &t->checkpoint, err);
-    if (!status)
-        status = mgl_pipeline_lower(t->checkpoint->graph, &t->machine.target, &request, &t->program,
-                                    err);
+    mgl_status status =
+        mgl_pipeline_lower(t->checkpoint->graph, &t->machine.target, &request, &t->program, err);
     return status ? status : mgl_vm_open(t->program, t->checkpoint->graph, &vm, &t->vm, err);
 }
 
@@ -243,13 +241,15 @@ static mgl_status trace(const char *operand, const void *options, mgl_error *err
         status = mgl_fail(err, MGL_BAD_INPUT, operand,
                           "is a compiled file; trace takes the model's folder");
     if (!status)
-        status = mgl_cli_check_file(o->output.value, err);
+        status = mgl_import(folder, &t.checkpoint, err);
+    if (!status)
+        status = mgl_cli_check_output(o->output.value, t.checkpoint, o->config.value, err);
     if (!status)
         status = find_machine(&t, err);
     if (!status)
         status = read_prompt(&t, folder, err);
     if (!status)
-        status = open_machine(&t, folder, err);
+        status = open_machine(&t, err);
     if (!status)
         status = launch(&t, err);
     if (!status)

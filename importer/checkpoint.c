@@ -480,3 +480,43 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint)
     mgl_free(checkpoint->folder);
     mgl_free(checkpoint);
 }
+
+/* ---- outputs -------------------------------------------------------------------------------- */
+
+/* The files of a folder in Hugging Face layout, but for the shards. Those of the second line are not
+ * read here; whoever reads the folder with another program misses them as well. */
+static const char *const folder_files[] = {MGL_MEGA_CONFIG,
+                                           MGL_MEGA_GENERATION,
+                                           MGL_MEGA_TOKENIZER,
+                                           MGL_SAFETENSORS_SINGLE,
+                                           MGL_SAFETENSORS_INDEX,
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "chat_template.jinja",
+                                           "tokenizer.model",
+                                           "vocab.json",
+                                           "merges.txt"};
+
+static mgl_status check_folder(const char *folder, const char *output, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < sizeof folder_files / sizeof *folder_files && !status; i++) {
+        mgl_text path = {0};
+        mgl_text_format(&path, "%s/%s", folder, folder_files[i]);
+        status = path.failed ? mgl_fail_memory(err, strlen(folder))
+                             : mgl_file_check_output(output, path.bytes, err);
+        mgl_text_clear(&path);
+    }
+    return status;
+}
+
+mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const char *output,
+                                       mgl_error *err)
+{
+    const source *s = checkpoint->graph->reader;
+    mgl_status status = checkpoint->files ? check_folder(checkpoint->folder, output, err)
+                                          : mgl_file_check_output(output, checkpoint->folder, err);
+    for (int i = 0; i < s->files->file_count && !status; i++)
+        status = mgl_file_check_output(output, mgl_map_path(s->files->files[i].map), err);
+    return status;
+}

@@ -38,6 +38,11 @@ mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_erro
 /* The same, but fails with MGL_BAD_INPUT and the first reason if there is one. */
 mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err);
 
+/* MGL_BAD_INPUT when `output` is a file that the checkpoint was read from, by whatever name, or
+ * would be one of its folder: nothing may be written there. While it has its graph. */
+mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const char *output,
+                                       mgl_error *err);
+
 /* Releases it with its graph and files. To keep the graph (which holds the files), take it out:
  * `graph = checkpoint->graph; checkpoint->graph = NULL;`. NULL is fine. */
 void mgl_checkpoint_close(mgl_checkpoint *checkpoint);

@@ -429,8 +429,8 @@ static mgl_status open_either(mgl_safetensors *files, const char *folder, const 
     if (!access(index, F_OK))
         return open_index(files, folder, index, err);
     return mgl_fail(err, MGL_BAD_INPUT, folder,
-                    "holds neither model.safetensors nor model.safetensors.index.json; weights in "
-                    "other formats must be converted to safetensors first");
+                    "holds neither " MGL_SAFETENSORS_SINGLE " nor " MGL_SAFETENSORS_INDEX
+                    "; weights in other formats must be converted to safetensors first");
 }
 
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err)
@@ -440,9 +440,9 @@ mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_e
     mgl_safetensors *files = mgl_alloc_zero(1, sizeof *files);
     if (!files)
         return mgl_fail_memory(err, sizeof *files);
-    mgl_status status = join_path(folder, "model.safetensors", &single, err);
+    mgl_status status = join_path(folder, MGL_SAFETENSORS_SINGLE, &single, err);
     if (!status)
-        status = join_path(folder, "model.safetensors.index.json", &index, err);
+        status = join_path(folder, MGL_SAFETENSORS_INDEX, &index, err);
     if (!status)
         status = open_either(files, folder, single, index, err);
     mgl_free(single);

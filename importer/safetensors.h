@@ -52,6 +52,9 @@ mgl_status mgl_safetensors_parse_header(const char *header, size_t length, size_
                                         mgl_error *err);
 void mgl_stored_list_clear(mgl_stored_list *list);
 
+#define MGL_SAFETENSORS_SINGLE "model.safetensors"
+#define MGL_SAFETENSORS_INDEX  "model.safetensors.index.json"
+
 /* Opens model.safetensors of the folder, or else the shards of model.safetensors.index.json.
  * Release with mgl_safetensors_close. */
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err);

@@ -304,7 +304,8 @@ typedef struct mgl_compile_report {
 
 /* Writes what mgl_model_open makes of the checkpoint at `path` into the file `to`, which can then be
  * opened in its place: program, packed weights, tokenizer and, where NVRTC is there, the kernel. The
- * file stands there whole or not at all. A schedule that the validator refuses is MGL_REJECTED;
+ * file stands there whole or not at all, also when the process is killed. `to` is MGL_BAD_INPUT when
+ * it is one of the files that are read. A schedule that the validator refuses is MGL_REJECTED;
  * MGL_INTERRUPTED when on_progress asked to stop. `options` may be NULL for the defaults, `out` where
  * the report is not wanted. */
 MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
