@@ -151,18 +151,29 @@ static mgl_status fail_create(const mgl_output *output, mgl_error *err)
     return mgl_fail_path(err, output->path, "could not be created");
 }
 
+/* A regular file may stand there, or nothing. */
+static mgl_status check_kind(const mgl_output *output, bool *stands, mgl_error *err)
+{
+    struct stat facts;
+    *stands = !stat(output->path, &facts);
+    if (*stands && S_ISREG(facts.st_mode))
+        return MGL_OK;
+    if (*stands && !S_ISDIR(facts.st_mode))
+        return mgl_fail(err, MGL_BAD_INPUT, output->path, "is not a regular file");
+    if (*stands)
+        errno = EISDIR;
+    return errno == ENOENT ? MGL_OK : fail_create(output, err);
+}
+
 /* The path without links at its end, in `to` (PATH_MAX). */
 static mgl_status follow_links(const mgl_output *output, char *to, mgl_error *err)
 {
     struct stat facts;
+    bool stands;
     const char *path = output->path;
-    bool stands = !stat(path, &facts);
-    if (stands && S_ISDIR(facts.st_mode))
-        errno = EISDIR;
-    if (stands ? S_ISDIR(facts.st_mode) : errno != ENOENT)
-        return fail_create(output, err);
-    if (stands && !S_ISREG(facts.st_mode))
-        return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
+    mgl_status status = check_kind(output, &stands, err);
+    if (status)
+        return status;
     if (lstat(path, &facts) || !S_ISLNK(facts.st_mode)) {
         int length = snprintf(to, PATH_MAX, "%s", path);
         errno = length ? ENAMETOOLONG : ENOENT;

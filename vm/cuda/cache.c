@@ -3,15 +3,13 @@
 #include "vm/cuda/cache.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 
 enum { MAGIC_BYTES = 8, HEADER_BYTES = MAGIC_BYTES + 8 + MGL_SHA256_BYTES, PATH = 1400 };
 static const char magic[MAGIC_BYTES + 1] = "mglcubn1";
@@ -64,81 +62,55 @@ static bool make_folder(const char *folder)
     return !mkdir(path, 0777) || errno == EEXIST;
 }
 
-static bool write_all(int file, const void *bytes, size_t length)
+static bool refuse(const char *folder, const char *why, char *reason, size_t reason_length)
 {
-    const char *from = bytes;
-    while (length > 0) {
-        ssize_t n = write(file, from, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        from += n;
-        length -= (size_t)n;
-    }
-    return true;
-}
-
-/* Opens a file that nobody else has, and hands out its path. -1 when that is not possible. */
-static int open_new(const char *folder, const char *key, char path[PATH])
-{
-    static atomic_uint number;
-    char suffix[64];
-    int file = -1;
-    for (int tries = 0; file < 0 && tries < 100; tries++) { /* a killed process may have left one */
-        unsigned mine = atomic_fetch_add(&number, 1);
-        snprintf(suffix, sizeof suffix, ".%ld.%u.tmp", (long)getpid(), mine);
-        if (!path_of(path, folder, key, suffix))
-            return errno = ENAMETOOLONG, -1;
-        file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file < 0 && errno != EEXIST)
-            break;
-    }
-    return file;
-}
-
-static bool refuse(const char *folder, char *reason, size_t reason_length)
-{
-    snprintf(reason, reason_length, "compiled kernels can not be kept in %s: %s", folder,
-             strerror(errno));
+    snprintf(reason, reason_length, "compiled kernels can not be kept in %s: %s", folder, why);
     return false;
+}
+
+/* Opens what is to become the file of that name in the folder, which is made if need be. */
+static mgl_status open_file(const char *folder, const char *name, mgl_output **out, mgl_error *err)
+{
+    char path[PATH];
+    if (!make_folder(folder))
+        return mgl_fail_errno(err, folder, "could not be made");
+    if (!path_of(path, folder, name, ".kernel"))
+        return mgl_fail(err, MGL_SYSTEM, folder, "the path is too long");
+    return mgl_output_open(path, out, err);
+}
+
+static mgl_status write_file(mgl_output *output, const void *bytes, size_t length, mgl_error *err)
+{
+    unsigned char header[HEADER_BYTES];
+    memcpy(header, magic, MAGIC_BYTES);
+    for (int i = 0; i < 8; i++)
+        header[MAGIC_BYTES + i] = (unsigned char)((uint64_t)length >> (8 * i));
+    mgl_sha256_of(bytes, length, header + MAGIC_BYTES + 8);
+    mgl_status status = mgl_output_write(output, 0, header, sizeof header, err);
+    return status ? status : mgl_output_write(output, sizeof header, bytes, length, err);
 }
 
 bool mgl_cuda_cache_put(const char *folder, const char *key, const void *bytes, size_t length,
                         char *reason, size_t reason_length)
 {
-    char path[PATH], final[PATH];
-    unsigned char header[HEADER_BYTES];
-    if (!make_folder(folder) || !path_of(final, folder, key, ".kernel"))
-        return refuse(folder, reason, reason_length);
-    int file = open_new(folder, key, path);
-    if (file < 0)
-        return refuse(folder, reason, reason_length);
-    memcpy(header, magic, MAGIC_BYTES);
-    for (int i = 0; i < 8; i++)
-        header[MAGIC_BYTES + i] = (unsigned char)((uint64_t)length >> (8 * i));
-    mgl_sha256_of(bytes, length, header + MAGIC_BYTES + 8);
-    bool good = write_all(file, header, sizeof header) && write_all(file, bytes, length);
-    int error = errno;
-    if (close(file) && good) {
-        good = false;
-        error = errno;
-    }
-    if (good && !rename(path, final))
-        return true;
-    errno = good ? errno : error;
-    refuse(folder, reason, reason_length);
-    unlink(path);
-    return false;
+    mgl_error err;
+    mgl_output *output = NULL;
+    mgl_status status = open_file(folder, key, &output, &err);
+    if (!status)
+        status = write_file(output, bytes, length, &err);
+    if (!status)
+        status = mgl_output_finish(output, &err);
+    else
+        mgl_output_abandon(output);
+    return status ? refuse(folder, err.message, reason, reason_length) : true;
 }
 
 bool mgl_cuda_cache_usable(const char *folder, char *reason, size_t reason_length)
 {
-    char path[PATH];
-    int file = make_folder(folder) ? open_new(folder, "probe", path) : -1;
-    if (file < 0)
-        return refuse(folder, reason, reason_length);
-    close(file);
-    unlink(path);
+    mgl_error err;
+    mgl_output *output;
+    if (open_file(folder, "probe", &output, &err))
+        return refuse(folder, err.message, reason, reason_length);
+    mgl_output_abandon(output);
     return true;
 }

@@ -1,7 +1,7 @@
 /*
  * The cache of compiled kernels: one file a kernel, named by the SHA-256 of everything that made it.
- * A file says how long it is and what its bytes hash to, is written under another name and renamed,
- * so any number of processes may share the folder, and what is damaged counts as missing.
+ * A file says how long it is and what its bytes hash to, and is an output (base/output.h), so any
+ * number of processes may share the folder, and what is damaged counts as missing.
  */
 #ifndef MGL_VM_CUDA_CACHE_H
 #define MGL_VM_CUDA_CACHE_H
