@@ -32,6 +32,7 @@ static const struct model_file {
 /* A compilation in progress. */
 typedef struct compilation {
     const mgl_compile_options *options;
+    const atomic_int *abort; /* of the options' switch, or NULL */
     mgl_checkpoint *checkpoint;
     mgl_program *program;
     mgl_cuda_image image;
@@ -138,8 +139,9 @@ static mgl_status write_file(compilation *c, const char *to, mgl_compile_report 
                                  .file_count = c->file_count,
                                  .kernels = &kernel,
                                  .kernel_count = out->kernel,
-                                 .on_progress = c->options->on_progress,
-                                 .user = c->options->user};
+                                 .abort = c->abort,
+                                 .on_stage = c->options->on_stage,
+                                 .stage_user = c->options->stage_user};
     double start = mgl_clock_s();
     mgl_status status = mgl_image_write(to, &content, &out->bytes, err);
     out->pack_s = mgl_clock_s() - start;
@@ -172,6 +174,8 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
     const mgl_compile_options *o = c->options;
     mgl_status status =
         mgl_pipeline_check_schedule(o->schedule, o->config, o->dtype, o->capacity, err);
+    if (!status)
+        status = mgl_check_abort(c->abort, err);
     if (!status && o->schedule && (o->target || o->sequences))
         status = mgl_fail(err, MGL_USAGE, "schedule", "states its own %s; leave out %s",
                           o->target ? "target" : "sequences", o->target ? "target" : "sequences");
@@ -182,13 +186,19 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
                           "is compiled already: its weights are packed for its own schedule; "
                           "compile the folder that it was made from");
     if (!status)
+        status = mgl_check_abort(c->abort, err);
+    if (!status)
         status = check_output(c, to, err);
     if (!status)
         status = make_program(c, err);
     if (!status)
+        status = mgl_check_abort(c->abort, err);
+    if (!status)
         status = check_program(c, err);
     if (!status)
         status = read_files(c, err);
+    if (!status)
+        status = mgl_check_abort(c->abort, err);
     if (status)
         return status;
     fill_report(c->program, out);
@@ -209,6 +219,7 @@ mgl_status mgl_model_compile(const char *path, const mgl_compile_options *option
                 : MGL_OK;
     if (!status && out)
         status = mgl_sized_check(out, sizeof out->size, "mgl_compile_report", err);
+    c.abort = mgl_cancel_flag(known.cancel);
     if (!status)
         status = compile(&c, path, to, &report, err);
     if (!status && out)

@@ -24,17 +24,24 @@ enum { DEFAULT_CAPACITY = 4096 };
 
 _Static_assert((int)MGL_MAX_BATCH == (int)MGL_MAX_ROWS, "a reply is a sequence of the launch");
 
+struct mgl_cancel {
+    atomic_int set; /* what the machines read */
+};
+
 struct mgl_model {
     mgl_checkpoint *checkpoint;
     mgl_image *image;           /* of a compiled model, else NULL */
     mgl_program *made;          /* of a folder: lowered or read, else NULL */
     const mgl_program *program; /* of either */
     mgl_vm *vm;
-    char device[128]; /* "cpu" or the GPU's name */
-    double open_s;    /* mgl_model_open */
-    double driver_s;  /* of it: starting the GPU's driver and opening its context */
-    double import_s;  /* of it: to the program */
-    atomic_int abort; /* set by mgl_model_cancel, read by the VM */
+    char device[128];   /* "cpu" or the GPU's name */
+    double open_s;      /* mgl_model_open */
+    double driver_s;    /* of it: starting the GPU's driver and opening its context */
+    double import_s;    /* of it: to the program */
+    mgl_cancel own;     /* of a model that was opened without a switch */
+    mgl_cancel *cancel; /* that one, or the caller's */
+    mgl_stage_fn *on_stage;
+    void *stage_user; /* for on_stage */
 };
 
 const char *mgl_version(void)
@@ -43,10 +50,6 @@ const char *mgl_version(void)
 }
 
 /* ---- ending early ---------------------------------------------------------------------------- */
-
-struct mgl_cancel {
-    atomic_int set; /* what the machines read */
-};
 
 mgl_status mgl_cancel_new(mgl_cancel **out, mgl_error *err)
 {
@@ -76,6 +79,11 @@ void mgl_cancel_reset(mgl_cancel *cancel)
 bool mgl_cancel_is_set(const mgl_cancel *cancel)
 {
     return cancel && atomic_load(&cancel->set);
+}
+
+const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel)
+{
+    return cancel ? &cancel->set : NULL;
 }
 
 /* ---- which machine, which program ------------------------------------------------------------ */
@@ -245,7 +253,11 @@ static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open
     if (!status)
         status = mgl_machine_find(options->device, machine, err);
     if (!status)
+        status = mgl_check_abort(&model->cancel->set, err);
+    if (!status)
         status = mgl_import(path, &model->checkpoint, err);
+    if (!status)
+        status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
         status = make_program(model, machine, options, err);
     model->program = model->made;
@@ -285,6 +297,8 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
     if (!status)
         status = check_sequences(model->image->program, path, options, err);
     if (!status)
+        status = mgl_check_abort(&model->cancel->set, err);
+    if (!status)
         status = mgl_machine_find_for(model->image, options->device, machine, err);
     model->program = model->image ? model->image->program : NULL;
     return status;
@@ -303,8 +317,12 @@ static void name_schedule(const char *path, mgl_error *err)
 static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
-    mgl_vm_options vm = {
-        .kind = machine->kind, .device = machine->device, .deadline_ms = options->deadline_ms};
+    mgl_vm_options vm = {.kind = machine->kind,
+                         .device = machine->device,
+                         .deadline_ms = options->deadline_ms,
+                         .abort = &model->cancel->set,
+                         .on_stage = options->on_stage,
+                         .stage_user = options->stage_user};
     if (model->image) {
         vm.weights = model->image->weights;
         vm.kernels = model->image->kernels;
@@ -326,8 +344,10 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     if (options->sequences < 0 || options->sequences > MGL_MAX_BATCH)
         return mgl_fail(err, MGL_USAGE, "sequences", "is %d; one launch makes 1 to %d replies",
                         (int)options->sequences, MGL_MAX_BATCH);
-    mgl_status status = mgl_mega_stands(path) ? open_compiled(model, path, options, &machine, err)
-                                              : open_folder(model, path, options, &machine, err);
+    mgl_status status = mgl_check_abort(&model->cancel->set, err);
+    if (!status)
+        status = mgl_mega_stands(path) ? open_compiled(model, path, options, &machine, err)
+                                       : open_folder(model, path, options, &machine, err);
     double imported = mgl_clock_s();
     if (!status)
         status = open_machine(model, &machine, options, err);
@@ -357,6 +377,9 @@ mgl_status mgl_model_open(const char *path, const mgl_open_options *options, mgl
     mgl_model *model = mgl_alloc_zero(1, sizeof *model);
     if (!model)
         return mgl_fail_memory(err, sizeof *model);
+    model->cancel = known.cancel ? known.cancel : &model->own;
+    model->on_stage = known.on_stage;
+    model->stage_user = known.stage_user;
     status = open_model(model, path, &known, err);
     if (status)
         mgl_model_close(model);
@@ -411,7 +434,7 @@ mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out, mgl
 void mgl_model_cancel(mgl_model *model)
 {
     if (model)
-        model->abort = 1;
+        mgl_cancel_set(model->cancel);
 }
 
 /* ---- a reply --------------------------------------------------------------------------------- */
@@ -608,6 +631,15 @@ static mgl_status take_report(const batch *b, const mgl_vm_report *report, mgl_r
     return status;
 }
 
+/* The results (count) of replies whose switch was set before they began. */
+static mgl_status end_at_once(mgl_result *out, size_t count)
+{
+    const mgl_result ended = {.size = sizeof ended, .stop = MGL_STOP_INTERRUPTED};
+    for (size_t i = 0; i < count; i++)
+        mgl_sized_write(element_of(out, i), &ended, sizeof ended);
+    return MGL_OK;
+}
+
 mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *requests, size_t count,
                                     mgl_batch_token_fn *on_token, void *user, mgl_result *out,
                                     mgl_error *err)
@@ -615,7 +647,7 @@ mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *request
     mgl_request known[MGL_MAX_BATCH];
     if (!model || !requests || !out)
         return mgl_fail_null(err, __func__, !model ? "model" : !requests ? "requests" : "out");
-    model->abort = 0;
+    mgl_cancel_reset(&model->own); /* a switch of the caller's is the caller's to reset */
     mgl_status status = check_count(model, count, err);
     if (!status)
         status = read_requests(requests, count, known, err);
@@ -632,9 +664,13 @@ mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *request
                           .count = b.count,
                           .on_token = pass_token,
                           .user = &b,
-                          .abort = &model->abort};
+                          .abort = &model->cancel->set,
+                          .on_stage = model->on_stage,
+                          .stage_user = model->stage_user};
     for (size_t i = 0; i < count; i++)
         mgl_result_clear(element_of(out, i));
+    if (mgl_cancel_is_set(model->cancel))
+        return end_at_once(out, count);
     if (b.count > 0)
         status = mgl_vm_run(model->vm, &run, &report, err);
     return status ? status : take_report(&b, &report, out, count, err);
@@ -678,7 +714,10 @@ mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, f
 {
     if (!model || !logprob)
         return mgl_fail_null(err, __func__, model ? "logprob" : "model");
+    mgl_cancel_reset(&model->own);
     mgl_status status = check_ids(model, "text", ids, count, 1, err);
+    if (!status)
+        status = mgl_check_abort(&model->cancel->set, err);
     if (status)
         return status;
     logprob[0] = 0;
@@ -686,9 +725,15 @@ mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, f
         return MGL_OK;
     mgl_vm_sequence sequence = {
         .mode = MGL_VM_SCORE, .prompt = ids, .prompt_count = (int32_t)count, .max_new = 1};
-    mgl_vm_request run = {.sequences = &sequence, .count = 1};
+    mgl_vm_request run = {.sequences = &sequence,
+                          .count = 1,
+                          .abort = &model->cancel->set,
+                          .on_stage = model->on_stage,
+                          .stage_user = model->stage_user};
     mgl_vm_report report = {0};
     status = mgl_vm_run(model->vm, &run, &report, err);
+    if (!status && report.state[0] == MGL_STATE_ABORTED)
+        status = mgl_fail_interrupted(err);
     if (!status)
         memcpy(logprob, report.score[0], count * sizeof *logprob);
     return status;

@@ -8,6 +8,9 @@
 #include "schedule/schedule.h"
 #include "vm/vm.h"
 
+/* What the machines read of a switch; NULL for NULL. */
+const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel);
+
 /* A machine and what lowering must know of it. */
 typedef struct mgl_machine {
     mgl_vm_kind kind;

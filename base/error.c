@@ -66,3 +66,13 @@ mgl_status mgl_fail_path(mgl_error *err, const char *path, const char *what)
         return mgl_fail_errno(err, path, what);
     }
 }
+
+mgl_status mgl_fail_interrupted(mgl_error *err)
+{
+    return mgl_fail(err, MGL_INTERRUPTED, NULL, "interrupted");
+}
+
+mgl_status mgl_check_abort(const atomic_int *abort, mgl_error *err)
+{
+    return abort && atomic_load(abort) ? mgl_fail_interrupted(err) : MGL_OK;
+}

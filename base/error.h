@@ -4,6 +4,8 @@
 
 #include "megalith.h"
 
+#include <stdatomic.h>
+
 /* Fills *err (which may be NULL) and returns `code`, so that a failure is one statement:
  *     return mgl_fail(err, MGL_BAD_INPUT, path, "the header is %zu bytes long", n);
  * `where` may be NULL. Too long a text is cut at a UTF-8 boundary. */
@@ -22,5 +24,12 @@ mgl_status mgl_fail_errno(mgl_error *err, const char *where, const char *what);
 /* The same of a path: what a wrong path makes errno say is MGL_BAD_INPUT; the rest is the system's
  * trouble. */
 mgl_status mgl_fail_path(mgl_error *err, const char *path, const char *what);
+
+/* MGL_INTERRUPTED, in words. */
+mgl_status mgl_fail_interrupted(mgl_error *err);
+
+/* For long work, between its parts: MGL_INTERRUPTED once the flag is set, else MGL_OK. `abort` may be
+ * NULL. */
+mgl_status mgl_check_abort(const atomic_int *abort, mgl_error *err);
 
 #endif

@@ -24,12 +24,12 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(COMPILE_OPTIONS)
 
-static volatile sig_atomic_t interrupted;
+static mgl_cancel *cancel;
 
 static void on_interrupt(int number)
 {
     (void)number;
-    interrupted = 1;
+    mgl_cancel_set(cancel);
 }
 
 /* So that an interrupted compilation leaves no half file behind. */
@@ -43,14 +43,13 @@ static void catch_interrupt(void)
 }
 
 /* On a terminal, and once it has lasted a second. `user` is the time of the line before. */
-static bool show_progress(void *user, uint64_t done, uint64_t total)
+static void show_progress(void *user, mgl_stage stage, uint64_t done, uint64_t total)
 {
     double *last = user, now = mgl_clock_s();
-    if (isatty(STDERR_FILENO) && now - *last > 1) {
+    if (stage == MGL_STAGE_WEIGHTS && isatty(STDERR_FILENO) && now - *last > 1) {
         fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " MB", done / 1000000, total / 1000000);
         *last = now;
     }
-    return !interrupted;
 }
 
 static void print_text(const char *path, const mgl_compile_report *report)
@@ -93,13 +92,17 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .schedule = o->schedule.value,
                                .capacity = (int32_t)o->capacity.value,
                                .sequences = (int32_t)o->sequences.value,
-                               .on_progress = show_progress,
-                               .user = &last};
+                               .on_stage = show_progress,
+                               .stage_user = &last};
     mgl_compile_report report = {.size = sizeof report};
     if (!o->output.given)
         return mgl_fail(err, MGL_USAGE, "-o", "is needed: the file to write");
+    mgl_status status = mgl_cancel_new(&cancel, err);
+    if (status)
+        return status;
+    how.cancel = cancel;
     catch_interrupt();
-    mgl_status status = mgl_cli_check_file(o->output.value, err);
+    status = mgl_cli_check_file(o->output.value, err);
     if (!status)
         status = mgl_model_compile(operand, &how, o->output.value, &report, err);
     if (status)

@@ -71,7 +71,7 @@ typedef enum mgl_status {
     MGL_GATE = 6,         /* an accuracy or performance gate failed */
     MGL_NO_MEMORY = 7,    /* host memory ran out */
     MGL_SYSTEM = 8,       /* the operating system refused something */
-    MGL_INTERRUPTED = 130 /* mgl_model_cancel was called, or a callback asked to stop */
+    MGL_INTERRUPTED = 130 /* the switch of the call was set: see mgl_cancel */
 } mgl_status;
 
 /* Filled by every fallible function that fails; untouched by those that succeed. */
@@ -239,8 +239,9 @@ MGL_API void mgl_result_clear(mgl_result *result); /* NULL is fine */
  * being made. Returns false to stop the reply. */
 typedef bool mgl_token_fn(void *user, int32_t token);
 
-/* Generates one reply in one launch. `on_token` may be NULL. Interrupted: MGL_OK with stop MGL_STOP_INTERRUPTED and the
- * tokens so far. A prompt longer than the capacity is MGL_BAD_INPUT. */
+/* Generates one reply in one launch. `on_token` may be NULL. Interrupted: MGL_OK with stop
+ * MGL_STOP_INTERRUPTED and the tokens so far, none where the model's switch was set before. A prompt
+ * longer than the capacity is MGL_BAD_INPUT. */
 MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request,
                                       mgl_token_fn *on_token, void *user, mgl_result *out,
                                       mgl_error *err);
@@ -257,11 +258,13 @@ MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request 
                                             size_t count, mgl_batch_token_fn *on_token, void *user,
                                             mgl_result *out, mgl_error *err);
 
-/* Asks the replies in progress to end at their next token. From any thread or signal handler. */
+/* Asks the replies in progress to end at their next token. From any thread or signal handler. Sets
+ * the switch that the model was opened with. A model without one forgets it when its next reply
+ * begins: whoever may be early needs a switch. */
 MGL_API void mgl_model_cancel(mgl_model *model);
 
 /* Teacher-forced log-probabilities: logprob[i] (natural logarithm) of ids[i] given ids[0..i-1],
- * for i in 1..count-1; logprob[0] is 0. */
+ * for i in 1..count-1; logprob[0] is 0. MGL_INTERRUPTED when the model's switch was set. */
 MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count,
                                    float *logprob, mgl_error *err);
 
@@ -271,21 +274,19 @@ MGL_API mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, m
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-/* Called now and then on the calling thread; returns false to stop. */
-typedef bool mgl_progress_fn(void *user, uint64_t done, uint64_t total);
-
 /* How to compile a model; zero means the default of each field. Strings are not kept. */
 typedef struct mgl_compile_options {
-    size_t size;          /* sizeof(mgl_compile_options) */
-    const char *target;   /* "sm_90a:132" (architecture and queues), "cpu:1"; NULL or "live":
+    size_t size;            /* sizeof(mgl_compile_options) */
+    const char *target;     /* "sm_90a:132" (architecture and queues), "cpu:1"; NULL or "live":
                                      the device that mgl_model_open would take */
-    const char *dtype;    /* as in mgl_open_options, "auto" by the target */
-    const char *config;   /* likewise */
-    const char *schedule; /* likewise; it states the target too */
-    int32_t capacity;     /* KV positions; 0: min(4,096, max_position_embeddings) */
-    int32_t sequences;    /* replies of a launch, at most 16; 0: 1 */
-    mgl_progress_fn *on_progress; /* of the weights, in bytes; may be NULL */
-    void *user;                   /* for on_progress */
+    const char *dtype;      /* as in mgl_open_options, "auto" by the target */
+    const char *config;     /* likewise */
+    const char *schedule;   /* likewise; it states the target too */
+    int32_t capacity;       /* KV positions; 0: min(4,096, max_position_embeddings) */
+    int32_t sequences;      /* replies of a launch, at most 16; 0: 1 */
+    mgl_cancel *cancel;     /* ends compiling (MGL_INTERRUPTED); or NULL */
+    mgl_stage_fn *on_stage; /* of the kernel and the weights; may be NULL */
+    void *stage_user;       /* for on_stage */
 } mgl_compile_options;
 
 /* What was compiled. */
@@ -306,7 +307,7 @@ typedef struct mgl_compile_report {
  * opened in its place: program, packed weights, tokenizer and, where NVRTC is there, the kernel. The
  * file stands there whole or not at all, also when the process is killed. `to` is MGL_BAD_INPUT when
  * it is one of the files that are read. A schedule that the validator refuses is MGL_REJECTED;
- * MGL_INTERRUPTED when on_progress asked to stop. `options` may be NULL for the defaults, `out` where
+ * MGL_INTERRUPTED when the switch was set. `options` may be NULL for the defaults, `out` where
  * the report is not wanted. */
 MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
                                      const char *to, mgl_compile_report *out, mgl_error *err);

@@ -54,13 +54,12 @@ typedef struct writing {
     uint64_t total;
 } writing;
 
-/* Tells how far it is, from the thread that may call back. */
-static mgl_status tell(writing *w, int worker, mgl_error *err)
+/* Tells how far it is; from the calling thread. */
+static void tell(const writing *w, uint64_t done)
 {
     const mgl_image_content *c = w->content;
-    if (worker || !c->on_progress || c->on_progress(c->user, atomic_load(&w->done), w->total))
-        return MGL_OK;
-    return mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
+    if (c->on_stage)
+        c->on_stage(c->stage_user, MGL_STAGE_WEIGHTS, done, w->total);
 }
 
 static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *err)
@@ -68,15 +67,19 @@ static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *er
     writing *w = user;
     const mgl_piece *piece = &w->weights->pieces[item];
     unsigned char *entry = w->pieces + NUMBER + item * 2 * NUMBER;
-    mgl_status status = w->weights->make(w->weights, item, w->rooms[worker], err);
+    mgl_status status = mgl_check_abort(w->content->abort, err);
+    if (!status)
+        status = w->weights->make(w->weights, item, w->rooms[worker], err);
     if (status)
         return status;
     put_number(entry, piece->bytes);
     put_number(entry + NUMBER, mgl_checksum(w->rooms[worker], piece->bytes));
     status = mgl_mega_write(w->writer, w->places[piece->part] + piece->offset, w->rooms[worker],
                             piece->bytes, err);
-    atomic_fetch_add(&w->done, piece->bytes);
-    return status ? status : tell(w, worker, err);
+    uint64_t done = atomic_fetch_add(&w->done, piece->bytes) + piece->bytes;
+    if (!status && worker == 0 && done < w->total)
+        tell(w, done);
+    return status;
 }
 
 static mgl_status write_pieces(writing *w, mgl_error *err)
@@ -95,8 +98,10 @@ static mgl_status write_pieces(writing *w, mgl_error *err)
         w->total += w->weights->pieces[i].bytes;
     if (!status)
         status = mgl_parallel(threads, w->weights->count, write_piece, w, err);
-    if (!status) /* the end is told, though others may have done all of it */
-        status = tell(w, 0, err);
+    if (!status) /* the end is told once, whichever thread came to it */
+        tell(w, w->total);
+    if (!status)
+        status = mgl_check_abort(w->content->abort, err);
     if (!status)
         status = mgl_mega_add(w->writer, MGL_MEGA_PIECES, w->pieces, bytes, err);
     return status;

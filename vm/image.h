@@ -38,12 +38,13 @@ typedef struct mgl_image_content {
     int file_count;
     const mgl_vm_kernel *kernels; /* (kernel_count) */
     int kernel_count;
-    mgl_progress_fn *on_progress; /* of the weights; may be NULL */
-    void *user;
+    const atomic_int *abort; /* set by anybody: ends the writing; may be NULL */
+    mgl_stage_fn *on_stage;  /* of MGL_STAGE_WEIGHTS; may be NULL */
+    void *stage_user;
 } mgl_image_content;
 
 /* Packs the weights and writes the file, which stands under its name when all of it is written, and
- * not before. Its size goes to *bytes. MGL_INTERRUPTED: on_progress asked to stop. */
+ * not before. Its size goes to *bytes. MGL_INTERRUPTED: `abort` was set. */
 mgl_status mgl_image_write(const char *path, const mgl_image_content *content, uint64_t *bytes,
                            mgl_error *err);
 

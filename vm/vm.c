@@ -42,8 +42,12 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
 {
     *out = NULL;
     double start = mgl_clock_s();
-    mgl_status status = options->unchecked ? MGL_OK : mgl_vm_check(program, graph, err);
+    mgl_status status = mgl_check_abort(options->abort, err);
+    if (!status && !options->unchecked)
+        status = mgl_vm_check(program, graph, err);
     double check_s = mgl_clock_s() - start;
+    if (!status)
+        status = mgl_check_abort(options->abort, err);
     if (status)
         return status;
     if (options->fill && options->kind != MGL_VM_CUDA)
@@ -223,4 +227,23 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
     mgl_step_next(control, table, sequences, prompt, prompt, limits->sequences, limits->rows,
                   limits->capacity, 0, 0);
     return MGL_OK;
+}
+
+/* ---- while it runs -------------------------------------------------------------------------- */
+
+void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences, uint64_t *told)
+{
+    uint64_t done = 0, total = 0;
+    if (!request->on_stage)
+        return;
+    for (int s = 0; s < request->count; s++) {
+        const int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
+        int32_t end = q[MGL_SEQUENCE_PROMPT], start = request->sequences[s].start;
+        int32_t length = q[MGL_SEQUENCE_LENGTH] < end ? q[MGL_SEQUENCE_LENGTH] : end;
+        done += (uint64_t)(length - start);
+        total += (uint64_t)(end - start);
+    }
+    if (done > *told)
+        request->on_stage(request->stage_user, MGL_STAGE_PROMPT, done, total);
+    *told = done > *told ? done : *told;
 }

@@ -97,6 +97,8 @@ typedef struct mgl_vm_request {
     void *user;
     const atomic_int *abort; /* set by anybody: end at the next sample, on the CPU at once; may be
                                 NULL */
+    mgl_stage_fn *on_stage;  /* of MGL_STAGE_PROMPT, through mgl_vm_tell_prompt; may be NULL */
+    void *stage_user;
 } mgl_vm_request;
 
 /* What came out. Arrays belong to the VM, until its next run. */
@@ -172,6 +174,10 @@ mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error 
 mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *request,
                           int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
                           mgl_error *err);
+
+/* For a machine that can see the sequence buffer between epochs: tells the request's on_stage how many
+ * tokens of the prompts have been read, where that is more than *told, which starts at 0. */
+void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences, uint64_t *told);
 
 /* ---- packing, shared by the machines (vm/pack.c) --------------------------------------------------- */
 

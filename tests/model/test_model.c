@@ -189,6 +189,156 @@ START_TEST(cancelled_from_another_thread)
 }
 END_TEST
 
+/* ---- the switch ------------------------------------------------------------------------------ */
+
+static mgl_cancel *make_switch(void)
+{
+    mgl_cancel *cancel = NULL;
+    ck_assert_int_eq(mgl_cancel_new(&cancel, &err), MGL_OK);
+    return cancel;
+}
+
+static mgl_model *open_with_switch(mgl_cancel *cancel)
+{
+    mgl_model *model = NULL;
+    mgl_open_options options = {.device = "cpu", .capacity = 64, .sequences = 2, .cancel = cancel};
+    ck_assert_msg(mgl_model_open(model_path("tales-5m"), &options, &model, &err) == MGL_OK, "%s",
+                  err.message);
+    return model;
+}
+
+/* Set before a reply begins, it ends that reply and all others, until it is reset. */
+START_TEST(a_switch_set_before_a_reply_is_not_lost)
+{
+    mgl_cancel *cancel = make_switch();
+    mgl_model *model = open_with_switch(cancel);
+    mgl_result result = {0};
+    int heard = 0;
+    mgl_cancel_set(cancel);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(mgl_model_generate(model, &story, count_token, &heard, &result, &err),
+                         MGL_OK);
+        ck_assert_int_eq(result.stop, MGL_STOP_INTERRUPTED);
+        ck_assert_uint_eq(result.output.count, 0);
+    }
+    ck_assert_int_eq(heard, 0);
+    mgl_cancel_reset(cancel);
+    ck_assert_int_eq(mgl_model_generate(model, &story, count_token, &heard, &result, &err), MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_LENGTH);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+    mgl_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(a_switch_ends_every_reply_of_a_batch)
+{
+    mgl_cancel *cancel = make_switch();
+    mgl_model *model = open_with_switch(cancel);
+    const mgl_request two[] = {story, story};
+    mgl_result results[2] = {0};
+    mgl_cancel_set(cancel);
+    ck_assert_int_eq(mgl_model_generate_batch(model, two, 2, NULL, NULL, results, &err), MGL_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(results[i].stop, MGL_STOP_INTERRUPTED);
+        ck_assert_uint_eq(results[i].output.count, 0);
+        mgl_result_clear(&results[i]);
+    }
+    mgl_model_close(model);
+    mgl_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(a_switch_ends_scoring)
+{
+    mgl_cancel *cancel = make_switch();
+    mgl_model *model = open_with_switch(cancel);
+    float logprob[8];
+    mgl_cancel_set(cancel);
+    ck_assert_int_eq(mgl_model_score(model, prompt, 8, logprob, &err), MGL_INTERRUPTED);
+    mgl_cancel_reset(cancel);
+    ck_assert_int_eq(mgl_model_score(model, prompt, 8, logprob, &err), MGL_OK);
+    mgl_model_close(model);
+    mgl_cancel_free(cancel);
+}
+END_TEST
+
+/* With a switch, mgl_model_cancel is not lost either. */
+START_TEST(cancelling_a_model_sets_its_switch)
+{
+    mgl_cancel *cancel = make_switch();
+    mgl_model *model = open_with_switch(cancel);
+    mgl_result result = {0};
+    mgl_model_cancel(model);
+    ck_assert(mgl_cancel_is_set(cancel));
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_INTERRUPTED);
+    mgl_result_clear(&result);
+    mgl_model_close(model);
+    mgl_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(a_switch_ends_opening)
+{
+    mgl_cancel *cancel = make_switch();
+    mgl_model *model = NULL;
+    mgl_open_options options = {.device = "cpu", .cancel = cancel};
+    mgl_cancel_set(cancel);
+    ck_assert_int_eq(mgl_model_open(model_path("tales-5m"), &options, &model, &err),
+                     MGL_INTERRUPTED);
+    ck_assert_ptr_null(model);
+    ck_assert_str_eq(err.message, "interrupted");
+    mgl_cancel_free(cancel);
+}
+END_TEST
+
+/* A thread that sets a switch after some time. */
+typedef struct timer {
+    mgl_cancel *cancel;
+    useconds_t after;
+    pthread_t thread;
+} timer;
+
+static void *set_later(void *argument)
+{
+    const timer *t = argument;
+    usleep(t->after);
+    mgl_cancel_set(t->cancel);
+    return NULL;
+}
+
+/* Wherever opening or the reply is when the switch is set, one of them ends by it. */
+START_TEST(a_switch_is_lost_at_no_moment)
+{
+    int ended_opening = 0, moments = 60;
+    for (int i = 0; i < moments; i++) {
+        timer t = {.cancel = make_switch(), .after = (useconds_t)i * 400};
+        mgl_model *model = NULL;
+        mgl_result result = {0};
+        mgl_open_options options = {.device = "cpu", .capacity = 1024, .cancel = t.cancel};
+        mgl_request request = story;
+        request.max_tokens = 1000;
+        request.ignore_eos = true;
+        ck_assert_int_eq(pthread_create(&t.thread, NULL, set_later, &t), 0);
+        mgl_status status = mgl_model_open(model_path("tales-5m"), &options, &model, &err);
+        ck_assert(status == MGL_OK || status == MGL_INTERRUPTED);
+        if (status) {
+            ended_opening++;
+        } else {
+            ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &result, &err),
+                             MGL_OK);
+            ck_assert_int_eq(result.stop, MGL_STOP_INTERRUPTED);
+        }
+        pthread_join(t.thread, NULL);
+        mgl_result_clear(&result);
+        mgl_model_close(model);
+        mgl_cancel_free(t.cancel);
+    }
+    ck_assert_int_gt(ended_opening, 0);
+}
+END_TEST
+
 /* A request that is refused, and why. */
 typedef struct refusal {
     mgl_request request;
@@ -417,10 +567,11 @@ START_TEST(survives_memory_running_out)
 }
 END_TEST
 
-static bool stop_at_once(void *user, uint64_t done, uint64_t total)
+static void stop_compiling(void *user, mgl_stage stage, uint64_t done, uint64_t total)
 {
-    (void)user;
-    return done > total;
+    ck_assert_int_eq(stage, MGL_STAGE_WEIGHTS);
+    ck_assert_uint_le(done, total);
+    mgl_cancel_set(user);
 }
 
 /* A reply of a compiled model, and a compilation that is stopped. */
@@ -451,10 +602,13 @@ START_TEST(compiles)
     mgl_result_clear(&result);
     mgl_model_close(model);
     ck_assert_int_eq(unlink(path), 0);
-    options.on_progress = stop_at_once;
-    ck_assert_int_eq(mgl_model_compile(model_path("tales-5m"), &options, path, &report, &err),
-                     MGL_INTERRUPTED);
+    options.cancel = options.stage_user = make_switch();
+    options.on_stage = stop_compiling;
+    for (int i = 0; i < 2; i++) /* while it is written; and before */
+        ck_assert_int_eq(mgl_model_compile(model_path("tales-5m"), &options, path, &report, &err),
+                         MGL_INTERRUPTED);
     ck_assert_int_eq(rmdir(folder), 0);
+    mgl_cancel_free(options.cancel);
 }
 END_TEST
 
@@ -467,6 +621,12 @@ int main(void)
     tcase_add_test(tests, tells_its_facts);
     tcase_add_test(tests, callback_stops_the_reply);
     tcase_add_test(tests, cancelled_from_another_thread);
+    tcase_add_test(tests, a_switch_set_before_a_reply_is_not_lost);
+    tcase_add_test(tests, a_switch_ends_every_reply_of_a_batch);
+    tcase_add_test(tests, a_switch_ends_scoring);
+    tcase_add_test(tests, cancelling_a_model_sets_its_switch);
+    tcase_add_test(tests, a_switch_ends_opening);
+    tcase_add_test(tests, a_switch_is_lost_at_no_moment);
     tcase_add_loop_test(tests, samples_with_the_values_of_the_checkpoint, 0, 4);
     tcase_add_test(tests, refuses);
     tcase_add_test(tests, prompt_that_fills_the_cache);

@@ -436,24 +436,68 @@ START_TEST(a_full_disk_leaves_nothing)
 }
 END_TEST
 
-static bool stop_half(void *user, uint64_t done, uint64_t total)
+/* What a listener heard of writing, and what it does to it. */
+static struct {
+    atomic_int abort;
+    bool stops; /* from half on */
+    int calls, ends;
+    uint64_t done;
+} heard;
+
+static void hear(void *user, mgl_stage stage, uint64_t done, uint64_t total)
 {
+    (void)user;
+    ck_assert_int_eq(stage, MGL_STAGE_WEIGHTS);
+    ck_assert_uint_gt(done, heard.done);
     ck_assert_uint_le(done, total);
-    ++*(int *)user;
-    return done < total / 2;
+    heard.done = done;
+    heard.calls++;
+    heard.ends += done == total;
+    if (heard.stops && done >= total / 2)
+        atomic_store(&heard.abort, 1);
+}
+
+static mgl_status write_heard(mgl_error *err)
+{
+    uint64_t bytes;
+    mgl_image_content content = {
+        .program = program, .graph = graph, .abort = &heard.abort, .on_stage = hear};
+    return mgl_image_write(path, &content, &bytes, err);
 }
 
 START_TEST(writing_can_be_stopped)
 {
     mgl_error err;
-    uint64_t bytes;
-    int calls = 0;
-    mgl_image_content content = {
-        .program = program, .graph = graph, .on_progress = stop_half, .user = &calls};
+    memset(&heard, 0, sizeof heard);
+    heard.stops = true;
     unlink(path);
-    ck_assert_int_eq(mgl_image_write(path, &content, &bytes, &err), MGL_INTERRUPTED);
-    ck_assert_int_ge(calls, 1);
+    ck_assert_int_eq(write_heard(&err), MGL_INTERRUPTED);
+    ck_assert_str_eq(err.message, "interrupted");
+    ck_assert_int_ge(heard.calls, 1);
     ck_assert(!mgl_file_stands(path));
+}
+END_TEST
+
+START_TEST(the_end_of_writing_is_told_once)
+{
+    mgl_error err;
+    memset(&heard, 0, sizeof heard);
+    ok(write_heard(&err), err);
+    ck_assert_int_eq(heard.ends, 1);
+}
+END_TEST
+
+/* A switch that was set before anything was written is not lost. */
+START_TEST(writing_that_was_stopped_before_leaves_no_file)
+{
+    mgl_error err;
+    memset(&heard, 0, sizeof heard);
+    atomic_store(&heard.abort, 1);
+    unlink(path);
+    ck_assert_int_eq(write_heard(&err), MGL_INTERRUPTED);
+    ck_assert_int_eq(heard.calls, 0);
+    ck_assert_int_eq(rmdir(folder), 0); /* it is empty */
+    ck_assert_ptr_nonnull(mkdtemp(strcpy(folder, "/tmp/megalith-image-XXXXXX")));
 }
 END_TEST
 
@@ -484,6 +528,8 @@ int main(void)
     tcase_add_loop_test(tests, every_allocation_may_fail, 0, 2);
     tcase_add_test(tests, a_full_disk_leaves_nothing);
     tcase_add_test(tests, writing_can_be_stopped);
+    tcase_add_test(tests, the_end_of_writing_is_told_once);
+    tcase_add_test(tests, writing_that_was_stopped_before_leaves_no_file);
     int code = fixture_main("image", tests);
     rmdir(folder);
     return code;
