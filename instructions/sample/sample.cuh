@@ -9,9 +9,12 @@
  */
 #include "vm/cuda/device/machine.cuh"
 
+/* Sequences that there is machine code for; a program has no more of them than rows. */
+enum { MOST_SEQUENCES = MGL_BATCH ? MGL_ROWS : 1 };
+
 /* The room for partial sums, as sample uses it. */
 struct sampling {
-    int sequences[MGL_SEQUENCES * MGL_SEQUENCE_WORDS];
+    int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
     int control[MGL_CONTROL_WORDS], table[MGL_ROWS * MGL_TABLE_WORDS];
     int chosen[MGL_ROWS];
     int abort, token;
@@ -282,6 +285,18 @@ static __device__ void choose_greedy(const machine &m, sampling &s)
     }
 }
 
+/* Sequences of the launch. */
+static __device__ __forceinline__ int sequence_count()
+{
+    return MGL_BATCH ? (int)own().launch.sequences : 1;
+}
+
+/* Words that each of them has of prompt, output and stream. */
+static __device__ __forceinline__ int capacity()
+{
+    return (int)own().launch.capacity;
+}
+
 /* Takes the chosen token of a row, if it wants one, and leaves word of it for the host. */
 static __device__ void take_token(const machine &m, sampling &s, int r)
 {
@@ -291,8 +306,8 @@ static __device__ void take_token(const machine &m, sampling &s, int r)
         return;
     int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
     int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
-    mgl_step_take(own().table, s.sequences, (int *)operand(m, 8).at, MGL_CAPACITY, r, token);
-    own().told[r] = {index * MGL_CAPACITY + produced, token + 1};
+    mgl_step_take(own().table, s.sequences, (int *)operand(m, 8).at, capacity(), r, token);
+    own().told[r] = {index * capacity() + produced, token + 1};
 }
 
 /* The sum of what the lanes before this one have; a lane for each sequence. */
@@ -300,7 +315,7 @@ static __device__ int sum_before(const machine &m, int value)
 {
     int sum = 0;
 #pragma unroll
-    for (int lane = 0; lane < MGL_SEQUENCES; lane++) {
+    for (int lane = 0; lane < MOST_SEQUENCES; lane++) {
         int other = __shfl_sync(0xFFFFFFFFu, value, lane);
         sum += lane < m.lane ? other : 0;
     }
@@ -314,9 +329,9 @@ static __device__ void step(const machine &m, sampling &s)
     if (m.lane < rows_of(m))
         take_token(m, s, m.lane);
     __syncwarp();
-    const int at = min(m.lane, MGL_SEQUENCES - 1), from = at * MGL_CAPACITY;
+    const int count = sequence_count(), at = min(m.lane, count - 1), from = at * capacity();
     int *q = s.sequences + at * MGL_SEQUENCE_WORDS;
-    const bool runs = m.lane < MGL_SEQUENCES && mgl_step_runs(q, s.abort);
+    const bool runs = m.lane < count && mgl_step_runs(q, s.abort);
     const int more = runs ? mgl_step_more(q) : 0, before = sum_before(m, more);
     const int spare = MGL_ROWS - __popc(__ballot_sync(0xFFFFFFFFu, runs));
     const int rows = runs ? 1 + mgl_step_share(more, before, spare) : 0;
@@ -324,7 +339,7 @@ static __device__ void step(const machine &m, sampling &s)
     for (int n = 0; n < rows; n++)
         mgl_step_row(s.table + (first + n) * MGL_TABLE_WORDS, q, at,
                      (const int *)operand(m, 4).at + from, (const int *)operand(m, 8).at + from);
-    if (m.lane == MGL_SEQUENCES - 1)
+    if (m.lane == count - 1)
         mgl_step_enter(s.control, first + rows, (int)m.epoch + 1);
 }
 
@@ -332,7 +347,7 @@ static __device__ __forceinline__ void consume_sample(machine &m)
 {
     sampling &s = *(sampling *)own().partial;
     const int *from = (const int *)operand(m, 3).at;
-    for (int i = thread_of(m); i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
         s.sequences[i] = from[i];
     for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
         s.table[i] = own().table[i];
@@ -354,6 +369,6 @@ static __device__ __forceinline__ void consume_sample(machine &m)
         ((int *)operand(m, 5).at)[i] = s.control[i];
     for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
         ((int *)operand(m, 6).at)[i] = s.table[i];
-    for (int i = thread_of(m); i < MGL_SEQUENCES * MGL_SEQUENCE_WORDS; i += THREADS)
+    for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
         ((int *)operand(m, 7).at)[i] = s.sequences[i];
 }

@@ -365,6 +365,11 @@ static void batch_of_long_runs(void)
                  9);
 }
 
+static void two_capacities(void)
+{
+    check_capacities(&small_model, 9);
+}
+
 static void drawn_tokens(void)
 {
     check_sampling(4, 6);
@@ -430,7 +435,8 @@ static void (*const replies[])(void) = {first_tokens,
                                         batch_of_waves,
                                         past_in_the_ring,
                                         past_of_two_heads_in_the_ring,
-                                        past_of_queues_without_products};
+                                        past_of_queues_without_products,
+                                        two_capacities};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

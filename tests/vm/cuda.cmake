@@ -7,6 +7,7 @@ mgl_test(test_cuda_cache test_cuda_cache.c)
 mgl_cuda_test(test_cuda_driver)
 mgl_vm_test(test_cuda_encode)
 mgl_cuda_test(test_cuda_past)
+mgl_cuda_test(test_cuda_key)
 # A label of its own: NVRTC takes minutes for it, and under sanitizers it would tell nothing more.
 mgl_cuda_test(test_cuda_compile LABELS nvrtc TIMEOUT 900)
 mgl_cuda_test(test_cuda_small LABELS gpu TIMEOUT 300)

@@ -209,6 +209,101 @@ void check_ragged(const mgl_geometry *geometry, const device_options *wanted, in
     mgl_graph_free(graph);
 }
 
+/* ---- capacities ------------------------------------------------------------------------------- */
+
+enum { SHARERS = 3 };
+
+/* Tokens as they were handed out. */
+struct heard {
+    int32_t tokens[SHARERS][CHECK_MOST];
+    int count[SHARERS];
+};
+
+static bool hear(void *user, int sequence, int32_t token)
+{
+    struct heard *heard = user;
+    heard->tokens[sequence][heard->count[sequence]++] = token;
+    return true;
+}
+
+static void check_heard(mgl_vm *vm, const mgl_vm_sequence *sequences, struct heard *out)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    const mgl_vm_request request = {
+        .sequences = sequences, .count = SHARERS, .on_token = hear, .user = out};
+    *out = (struct heard){0};
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    for (int s = 0; s < SHARERS; s++) {
+        ck_assert_int_eq(out->count[s], sequences[s].max_new);
+        ck_assert_int_eq(report.produced[s], sequences[s].max_new);
+        ck_assert_mem_eq(report.output[s], out->tokens[s],
+                         (size_t)sequences[s].max_new * sizeof(int32_t));
+    }
+}
+
+/* Compiles the first time; later on it has to be the same kernel. */
+static void share_kernel(const mgl_program *program, mgl_vm_kernel *kernel, mgl_cuda_image *image)
+{
+    static char arch[16], first[MGL_SHA256_HEX], next[MGL_SHA256_HEX];
+    mgl_error err;
+    mgl_target live;
+    ok(mgl_cuda_live_target(0, &live, &err), err);
+    snprintf(arch, sizeof arch, "%s", live.arch);
+    mgl_cuda_kernel_key(program, arch, 0, next);
+    if (kernel->bytes) {
+        ck_assert_str_eq(next, first);
+        return;
+    }
+    memcpy(first, next, sizeof first);
+    ok(mgl_cuda_compile(program, arch, 0, image, &err), err);
+    *kernel = (mgl_vm_kernel){arch, first, image->bytes, image->length};
+}
+
+static void check_capacity(const mgl_graph *graph, int capacity, int most, mgl_vm_kernel *kernel,
+                           mgl_cuda_image *image)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    int32_t prompts[SHARERS][CHECK_MOST];
+    mgl_vm_sequence sequences[SHARERS];
+    struct heard gpu, cpu;
+    const device_options options = {
+        .dtype = MGL_F32, .capacity = capacity, .sequences = SHARERS, .splits = 1};
+    mgl_program *program = device_program(graph, &options);
+    mgl_program *other = fixture_program(
+        graph, &(fixture_options){.dtype = MGL_F32, .capacity = capacity, .sequences = SHARERS});
+    share_kernel(program, kernel, image);
+    ok(mgl_vm_open(program, graph,
+                   &(mgl_vm_options){.kind = MGL_VM_CUDA, .kernels = kernel, .kernel_count = 1},
+                   &vm, &err),
+       err);
+    for (int s = 0; s < SHARERS; s++) {
+        sequences[s] =
+            (mgl_vm_sequence){.prompt = prompts[s], .prompt_count = 3 + 2 * s, .max_new = most - s};
+        fill_prompt(prompts[s], sequences[s].prompt_count, graph->geometry.vocab, s + 1);
+    }
+    check_heard(vm, sequences, &gpu);
+    mgl_vm_close(vm);
+    vm = fixture_vm(other, graph, false);
+    check_heard(vm, sequences, &cpu);
+    mgl_vm_close(vm);
+    ck_assert_mem_eq(&gpu, &cpu, sizeof gpu);
+    mgl_program_free(program);
+    mgl_program_free(other);
+}
+
+void check_capacities(const mgl_geometry *geometry, int most)
+{
+    mgl_vm_kernel kernel = {0};
+    mgl_cuda_image image = {0};
+    mgl_graph *graph = random_graph(geometry, 128, false, MGL_F32, 5);
+    check_capacity(graph, most + 7, most, &kernel, &image);
+    check_capacity(graph, CHECK_CAPACITY, most, &kernel, &image);
+    mgl_cuda_image_clear(&image);
+    mgl_graph_free(graph);
+}
+
 /* ---- delays ----------------------------------------------------------------------------------- */
 
 /* What a launch makes. */

@@ -26,6 +26,10 @@ void check_sampling(int settings, int most);
  * or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
 void check_ragged(const mgl_geometry *geometry, const device_options *options, int most);
 
+/* One compiled kernel, and programs of two capacities: sequences in one launch get the CPU machine's tokens, in
+ * the report and one by one. In f32. */
+void check_capacities(const mgl_geometry *geometry, int most);
+
 /* A reply of `most` tokens ends with an end token that comes in it. */
 void check_end_token(int most);
 

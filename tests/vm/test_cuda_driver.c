@@ -645,6 +645,27 @@ START_TEST(a_launch_is_timed_by_the_device)
 }
 END_TEST
 
+static void check_extents(const mgl_device_launch *launch)
+{
+    ck_assert_uint_eq(launch->sequences, (unsigned)program->limits.sequences);
+    ck_assert_uint_eq(launch->capacity, (unsigned)program->limits.capacity);
+    ck_assert_uint_ge(launch->pending, 1);
+    ck_assert_uint_lt(launch->pending, (unsigned)program->exec.ring_pages);
+}
+
+/* What is no constant of the kernel. */
+START_TEST(a_launch_is_told_its_extents)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    fake.kernel = check_extents;
+    ok(open_vm(&vm, &err), err);
+    ok(run_vm(vm, &report, &err), err);
+    mgl_vm_close(vm);
+}
+END_TEST
+
 /* A fill of the weights that marks the first byte of every tape. */
 static mgl_status mark_tapes(void *user, const mgl_program *of, const mgl_vm_places *places,
                              mgl_error *err)
@@ -996,6 +1017,7 @@ int main(void)
     tcase_add_test(tests, a_kernel_is_compiled_once);
     tcase_add_test(tests, tokens_are_handed_out_in_order);
     tcase_add_test(tests, a_launch_is_timed_by_the_device);
+    tcase_add_test(tests, a_launch_is_told_its_extents);
     tcase_add_loop_test(tests, every_byte_of_the_weights_is_uploaded, 0, 2);
     tcase_add_test(tests, the_kernel_is_compiled_beside_the_weights);
     tcase_add_loop_test(tests, a_damaged_piece_is_refused, 0, 3);

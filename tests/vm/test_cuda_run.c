@@ -182,6 +182,12 @@ START_TEST(a_reply_can_be_ended)
 }
 END_TEST
 
+START_TEST(capacities_share_a_kernel)
+{
+    check_capacities(&odd_model, 24);
+}
+END_TEST
+
 START_TEST(an_end_token_ends_a_reply)
 {
     check_end_token(NEW);
@@ -276,6 +282,7 @@ int main(void)
     add(tests, sampling_is_the_cpus, 1);
     add(tests, ragged_sequences_are_as_alone, 4);
     add(tests, delays_change_nothing, 5);
+    add(tests, capacities_share_a_kernel, 1);
     add(tests, an_end_token_ends_a_reply, 1);
     add(tests, a_reply_can_be_ended, 1);
     add(tests, a_deadlock_is_reported, 5);

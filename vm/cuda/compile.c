@@ -39,15 +39,6 @@ static void define(struct options *o, const char *name, uint32_t value)
     add(o, "-DMGL_%s=%s", name, number);
 }
 
-/* Whole pages, at least one of something, at most `most`. */
-static uint32_t pages_of(const mgl_program *program, int bytes, int most)
-{
-    int pages = bytes / program->exec.page_bytes;
-    if (bytes > 0 && pages == 0)
-        pages = 1;
-    return (uint32_t)(pages < most ? pages : most);
-}
-
 static void add_common(struct options *o, const char *arch)
 {
     add(o, "-arch=%s%s", arch, "");
@@ -65,8 +56,7 @@ static void options_of(const mgl_program *program, const char *arch, unsigned ex
     *o = (struct options){0};
     add_common(o, arch);
     define(o, "ROWS", (uint32_t)program->limits.rows);
-    define(o, "SEQUENCES", (uint32_t)program->limits.sequences);
-    define(o, "CAPACITY", (uint32_t)program->limits.capacity);
+    define(o, "BATCH", program->limits.sequences > 1);
     define(o, "HIDDEN", (uint32_t)m->hidden);
     define(o, "WIDE", (uint32_t)(m->heads * m->head_dim));
     define(o, "FFN", (uint32_t)m->ffn);
@@ -78,11 +68,8 @@ static void options_of(const mgl_program *program, const char *arch, unsigned ex
     define(o, "CACHE", (uint32_t)program->kv_dtype);
     define(o, "PAGE", (uint32_t)program->exec.page_bytes);
     define(o, "RING", (uint32_t)program->exec.ring_pages);
-    define(o, "FLIGHT",
-           pages_of(program, program->exec.flight_bytes, program->exec.ring_pages - 1));
-    define(o, "PENDING",
-           pages_of(program, program->exec.pending_bytes, program->exec.ring_pages - 1));
-    define(o, "PREFETCH", pages_of(program, program->exec.prefetch_bytes, INT32_MAX));
+    define(o, "FLIGHT", mgl_cuda_ring_pages(program, program->exec.flight_bytes));
+    define(o, "PREFETCH", mgl_cuda_pages(program, program->exec.prefetch_bytes));
     define(o, "WARPS", (uint32_t)program->exec.warps);
     define(o, "STAGE", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", MGL_SHARED_RESERVED);

@@ -13,6 +13,7 @@
 #include "schedule/schedule.h"
 
 _Static_assert(MGL_F32 == 0 && MGL_BF16 == 1 && MGL_F16 == 2, "device/machine.cuh counts them so");
+_Static_assert(MGL_MAX_CAPACITY <= 1 << 25, "a position times 64 splits must fit 32 bits");
 _Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
                "operands stand behind the record");
 
@@ -40,18 +41,20 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
     const mgl_exec *exec = &program->exec;
     if (exec->warps < 1 || exec->warps > MGL_CUDA_MAX_WARPS || exec->ring_pages < 2 ||
         exec->ring_pages > MGL_CUDA_MAX_PAGES || exec->page_bytes < MGL_BLOCK_BYTES ||
-        exec->page_bytes % MGL_BLOCK_BYTES || exec->stage_bytes < 0 || exec->stage_bytes % 128)
+        exec->page_bytes % MGL_BLOCK_BYTES || exec->stage_bytes < 0 || exec->stage_bytes % 128 ||
+        exec->flight_bytes < 1 || exec->pending_bytes < 1)
         return mgl_fail(err, MGL_BAD_INPUT, "exec",
                         "the CUDA machine takes 1 to %d warps, 2 to %d pages of a multiple of %d "
-                        "bytes, and a stage of a multiple of 128 bytes",
+                        "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
                         MGL_CUDA_MAX_WARPS, MGL_CUDA_MAX_PAGES, MGL_BLOCK_BYTES);
     const mgl_limits *limits = &program->limits;
     if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
-        limits->sequences > limits->rows || program->queue_count > MGL_MAX_QUEUES)
+        limits->sequences > limits->rows || limits->capacity < 1 ||
+        limits->capacity > MGL_MAX_CAPACITY || program->queue_count > MGL_MAX_QUEUES)
         return mgl_fail(err, MGL_BAD_INPUT, "limits",
-                        "the CUDA machine takes 1 to %d rows, no more sequences than rows, and at "
-                        "most %d queues",
-                        MGL_MAX_ROWS, MGL_MAX_QUEUES);
+                        "the CUDA machine takes 1 to %d rows, no more sequences than rows, 1 to %d "
+                        "positions, and at most %d queues",
+                        MGL_MAX_ROWS, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
     for (int i = 0; i < program->segment_count; i++)
         if (program->tensors[program->segments[i].tensor].dtype != program->dtype)
             return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
@@ -70,6 +73,19 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                             q, (long long)queue->tape_bytes);
     }
     return MGL_OK;
+}
+
+uint32_t mgl_cuda_pages(const mgl_program *program, int bytes)
+{
+    const int pages = bytes / program->exec.page_bytes;
+    return (uint32_t)(bytes > 0 && pages == 0 ? 1 : pages);
+}
+
+uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes)
+{
+    const uint32_t most = (uint32_t)program->exec.ring_pages - 1;
+    const uint32_t pages = mgl_cuda_pages(program, bytes);
+    return pages < most ? pages : most;
 }
 
 /* Columns [lo, hi) of an operand's second dimension. */

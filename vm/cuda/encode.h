@@ -24,6 +24,10 @@ typedef struct mgl_cuda_tables {
  * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 
+/* Whole pages of so many bytes, at least one of something; and of a ring, which keeps room for one more. */
+uint32_t mgl_cuda_pages(const mgl_program *program, int bytes);
+uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
+
 static inline bool mgl_cuda_is_attention(mgl_op op)
 {
     return op == MGL_OP_ATTEND || op == MGL_OP_ATTEND_TAIL || op == MGL_OP_ATTEND_PAST;

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "schedule/step.h"
 #include "vm/cuda/cuda.h"
+#include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
 enum { POLL_NS = 20000 };
@@ -82,6 +83,9 @@ static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
                                .trace = vm->trace_epochs > 0 ? vm->trace : 0,
                                .trace_epochs = (uint32_t)vm->trace_epochs,
                                .tasks = (uint32_t)program->task_count,
+                               .sequences = (uint32_t)program->limits.sequences,
+                               .capacity = (uint32_t)program->limits.capacity,
+                               .pending = mgl_cuda_ring_pages(program, program->exec.pending_bytes),
                                .delay_seed = vm->delay_seed,
                                .deadline_ns = (uint64_t)vm->deadline_ms * 1000000};
     void *arguments[] = {&block};

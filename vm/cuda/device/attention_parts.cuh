@@ -45,7 +45,6 @@ static __device__ __forceinline__ void prepare_now(const machine &m, attention &
 struct positions {
     int lo, hi, last, end;
 };
-static_assert(MGL_CAPACITY < 1 << 25, "a position times 64 splits must fit 32 bits");
 
 static __device__ __forceinline__ positions positions_of(const machine &m, int r)
 {

@@ -19,8 +19,8 @@ enum {
     PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
     SHORT_BATCHES = FOLD,         /* of a row, at the most: so many the block merges at once */
     /* a kernel for one sequence does without: its prompts' rows are few, and registers are scarce */
-    SHORT = MGL_SEQUENCES > 1 && TILED &&HALF_DIM % 32 == 0 &&
-            MGL_WARPS *SHORT_BATCHES *TILES * 64 <= PARTIALS,
+    SHORT = MGL_BATCH && TILED && HALF_DIM % 32 == 0 &&
+            MGL_WARPS * SHORT_BATCHES * TILES * 64 <= PARTIALS,
     EARLY_KEYS = HEAD_DIM <= 64 /* the first ones fit the registers beside what is waited for */
 };
 

@@ -14,7 +14,7 @@
  *
  * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
  * MGL_FLIGHT pages on their way, some more where the task at hand has its input and needs them, and
- * MGL_PENDING while the queue waits for an edge. While the ring is full it asks the next MGL_PREFETCH pages
+ * launch.pending while the queue waits for an edge. While the ring is full it asks the next MGL_PREFETCH pages
  * into L2, and before them the keys and values of earlier positions that the next attention, or the one at hand,
  * will read: piece by piece, in the order of their use.
  *
@@ -272,8 +272,7 @@ enum {
     MORE_FLIGHT = MGL_FLIGHT + MGL_FLIGHT / 2,
     URGENT_PAGES = MORE_FLIGHT < MGL_RING ? MORE_FLIGHT : MGL_RING - 1
 };
-static_assert(MGL_PENDING > 0, "what the task at hand needs may be behind what is throttled");
-static_assert(MGL_FLIGHT < MGL_RING && MGL_PENDING < MGL_RING, "the watcher needs a page of room");
+static_assert(MGL_FLIGHT < MGL_RING, "the watcher needs a page of room");
 
 /* A page (counted over all epochs), its slot, and the parity of a barrier's phase that is its. */
 struct turn {
@@ -321,9 +320,10 @@ struct ring_stream {
 /* Where the loader stands. */
 struct stream {
     const u8 *tape;
-    u32 pages; /* of the tape */
-    turn next; /* to ask for, */
-    u32 at;    /* and its number on the tape */
+    u32 pages;   /* of the tape */
+    u32 pending; /* pages that may be on their way while the queue waits for an edge */
+    turn next;   /* to ask for, */
+    u32 at;      /* and its number on the tape */
     u32 fetched,
         fetch_at;    /* pages of the tape from there on that L2 was asked for, and the next one */
     u32 fetch_time;  /* when L2 was asked last, */
@@ -521,11 +521,11 @@ static __device__ __forceinline__ bool is_urgent(u32 page)
 }
 
 /* Pages that may be on their way when one is asked for. */
-static __device__ __forceinline__ u32 most_in_flight(bool urgent)
+static __device__ __forceinline__ u32 most_in_flight(const stream &t, bool urgent)
 {
     if (urgent)
         return URGENT_PAGES;
-    return load_shared_acquire(&own().pending) ? MGL_PENDING : MGL_FLIGHT;
+    return load_shared_acquire(&own().pending) ? t.pending : MGL_FLIGHT;
 }
 
 /* Waits until the next page's slot is free; false: the block is leaving. */
@@ -552,7 +552,7 @@ static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
         return false;
     for (;;) {
         const bool urgent = is_urgent(t.next.page);
-        if (all_say(t.next.page - load_shared_acquire(&own().landed) < most_in_flight(urgent)))
+        if (all_say(t.next.page - load_shared_acquire(&own().landed) < most_in_flight(t, urgent)))
             return true;
         if (!urgent)
             ask_ahead(t, 2); /* the other half is for the pages */
@@ -695,7 +695,7 @@ static __device__ __forceinline__ void ask_alone(stream &t)
 static __device__ void load_tape(machine &m, const mgl_device_queue &queue)
 {
     u64 policy = copy_policy();
-    stream t = {(const u8 *)queue.tape, queue.pages};
+    stream t = {(const u8 *)queue.tape, queue.pages, own().launch.pending};
     if (MGL_BULK_COPY && m.lane != 0)
         return;
     if (PAST) {

@@ -31,13 +31,18 @@
  * through all its barriers, touches no address that it would not have touched anyway, and nothing is
  * signalled.
  *
- * Constants that the host defines: MGL_ROWS, MGL_SEQUENCES, MGL_CAPACITY, MGL_HIDDEN, MGL_WIDE (columns of
- * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
- * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PENDING, MGL_PREFETCH (pages),
- * MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1: one row, and every product
- * and attention of the kind that decoding by flags has: see vm/cuda/plain.c), MGL_PAST (1: such attention has its keys
- * and values from the ring, where there are bulk copies), MGL_TRACE (1: tasks leave events),
+ * Constants that the host defines: what the shape of the code depends on. MGL_ROWS, MGL_BATCH (1: a launch may have
+ * more than one sequence), MGL_HIDDEN, MGL_WIDE (columns of attention's output), MGL_FFN, MGL_HEADS (of one kv head),
+ * MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS, MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT,
+ * MGL_PREFETCH (pages), MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1: one row,
+ * and every product and attention of the kind that decoding by flags has: see vm/cuda/plain.c), MGL_PAST (1: such
+ * attention has its keys and values from the ring, where there are bulk copies), MGL_TRACE (1: tasks leave events),
  * MGL_DELAYS (1: random delays, see device/delay.cuh).
+ *
+ * What a launch can be told is no constant, or each length of a prompt would have a kernel of its own: sequences,
+ * capacity and the pages that may be on their way while an edge is waited for stand in mgl_device_launch, strides and
+ * splits in the records. Of the capacity a kernel has nothing but MGL_PAST: whether a split may have more positions
+ * than registers have room for.
  */
 #ifndef MGL_DEVICE_MACHINE_CUH
 #define MGL_DEVICE_MACHINE_CUH

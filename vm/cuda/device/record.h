@@ -140,7 +140,9 @@ typedef struct mgl_device_launch {
     unsigned long long deadline_ns; /* of one wait */
     unsigned long long trace;       /* mgl_device_event (trace_epochs, tasks), 0: none */
     unsigned trace_epochs, tasks;   /* epoch e has row e mod trace_epochs */
-    unsigned delay_seed, unused;    /* of device/delay.cuh */
+    unsigned sequences, capacity;   /* of the program: the extents of `stream`, prompt and output */
+    unsigned pending;    /* pages of a ring that may be on their way while an edge is waited for */
+    unsigned delay_seed; /* of device/delay.cuh */
 } mgl_device_launch;
 
 #endif
