@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    PAGE = 4096,             /* of memory; where pages are larger, madvise refuses parts of them */
+    PAGE = 4096,              /* of memory; where pages are larger, madvise refuses parts of them */
     RELEASED_BYTES = 1 << 16, /* reads of so many are of weights, which are read once */
     FIRST_ROOM = 4096,
     DEVICE_CAP = 4096 /* bytes that are read of a device: /dev/null has its use */

@@ -201,7 +201,8 @@ static mgl_cancel *make_switch(void)
 static mgl_model *open_with_switch(mgl_cancel *cancel)
 {
     mgl_model *model = NULL;
-    mgl_open_options options = {.device = "cpu", .capacity = 64, .sequences = 2, .cancel = cancel};
+    mgl_open_options options = {
+        .size = sizeof options, .device = "cpu", .capacity = 64, .sequences = 2, .cancel = cancel};
     ck_assert_msg(mgl_model_open(model_path("tales-5m"), &options, &model, &err) == MGL_OK, "%s",
                   err.message);
     return model;
@@ -212,7 +213,7 @@ START_TEST(a_switch_set_before_a_reply_is_not_lost)
 {
     mgl_cancel *cancel = make_switch();
     mgl_model *model = open_with_switch(cancel);
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     int heard = 0;
     mgl_cancel_set(cancel);
     for (int i = 0; i < 2; i++) {
@@ -236,7 +237,7 @@ START_TEST(a_switch_ends_every_reply_of_a_batch)
     mgl_cancel *cancel = make_switch();
     mgl_model *model = open_with_switch(cancel);
     const mgl_request two[] = {story, story};
-    mgl_result results[2] = {0};
+    mgl_result results[2] = {{.size = sizeof *results}, {.size = sizeof *results}};
     mgl_cancel_set(cancel);
     ck_assert_int_eq(mgl_model_generate_batch(model, two, 2, NULL, NULL, results, &err), MGL_OK);
     for (int i = 0; i < 2; i++) {
@@ -268,7 +269,7 @@ START_TEST(cancelling_a_model_sets_its_switch)
 {
     mgl_cancel *cancel = make_switch();
     mgl_model *model = open_with_switch(cancel);
-    mgl_result result = {0};
+    mgl_result result = {.size = sizeof result};
     mgl_model_cancel(model);
     ck_assert(mgl_cancel_is_set(cancel));
     ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
@@ -283,7 +284,7 @@ START_TEST(a_switch_ends_opening)
 {
     mgl_cancel *cancel = make_switch();
     mgl_model *model = NULL;
-    mgl_open_options options = {.device = "cpu", .cancel = cancel};
+    mgl_open_options options = {.size = sizeof options, .device = "cpu", .cancel = cancel};
     mgl_cancel_set(cancel);
     ck_assert_int_eq(mgl_model_open(model_path("tales-5m"), &options, &model, &err),
                      MGL_INTERRUPTED);
@@ -315,8 +316,9 @@ START_TEST(a_switch_is_lost_at_no_moment)
     for (int i = 0; i < moments; i++) {
         timer t = {.cancel = make_switch(), .after = (useconds_t)i * 400};
         mgl_model *model = NULL;
-        mgl_result result = {0};
-        mgl_open_options options = {.device = "cpu", .capacity = 1024, .cancel = t.cancel};
+        mgl_result result = {.size = sizeof result};
+        mgl_open_options options = {
+            .size = sizeof options, .device = "cpu", .capacity = 1024, .cancel = t.cancel};
         mgl_request request = story;
         request.max_tokens = 1000;
         request.ignore_eos = true;

@@ -197,7 +197,8 @@ static int count_of(const mgl_program *p, mgl_op op)
 static int merges_of(const mgl_program *p)
 {
     const mgl_geometry *m = &p->geometry;
-    int heads = p->exec.warps / ((m->head_dim + 31) / 32), group = m->heads / m->kv_heads;
+    int warps = strcmp(p->target.arch, "cpu") ? p->exec.warps : 8; /* the config's */
+    int heads = warps / ((m->head_dim + 31) / 32), group = m->heads / m->kv_heads;
     heads = heads < 1 ? 1 : heads < group ? heads : group;
     return (m->heads + heads - 1) / heads;
 }
