@@ -25,7 +25,7 @@
     X(text, queues, "--queues", "64,132", 0, 0, "SMs that are used (all)")                         \
     X(text, also, "--also", "ARCH", 0, 0,                                                          \
       "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
-    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
@@ -35,8 +35,9 @@ enum { HIDDEN, LAYERS, QUEUES, BATCH, CONTEXT, LISTS };
 
 typedef struct bench {
     const struct options *options;
-    const char *name;  /* of the shape, or MODEL */
-    mgl_config config; /* its */
+    const char *name;          /* of the shape, or MODEL */
+    mgl_config config;         /* its */
+    mgl_schedule_config knobs; /* of --config */
     mgl_bench_request request;
     mgl_ids lists[LISTS];
     mgl_bench_result *rows; /* (count), of as many as there are combinations */
@@ -94,7 +95,7 @@ static mgl_status read_options(bench *b, mgl_error *err)
     const struct options *o = b->options;
     mgl_bench_request *r = &b->request;
     r->device = o->device.value;
-    r->knobs = o->config.value;
+    r->knobs = o->config.given ? &b->knobs : NULL;
     r->also = o->also.value;
     r->dtype = MGL_BF16;
     r->tokens = o->tokens.given ? (int)o->tokens.value : MGL_BENCH_TOKENS;
@@ -102,7 +103,9 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->seed = 1;
     if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)
         return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; there is bf16");
-    return read_lists(b, err);
+    mgl_status status =
+        r->knobs ? mgl_schedule_config_read(o->config.value, &b->knobs, err) : MGL_OK;
+    return status ? status : read_lists(b, err);
 }
 
 /* Makes the request that of combination `index`. */
@@ -233,7 +236,7 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
     mgl_json_out_int(out, "queues", result->queues);
     mgl_json_out_int(out, "tokens", r->tokens);
     mgl_json_out_int(out, "samples", r->samples);
-    mgl_json_out_string(out, "config", r->knobs);
+    mgl_json_out_string(out, "config", b->options->config.value);
     put_times(out, "us", &result->machine);
     put_prediction(out, result);
     mgl_json_out_real(out, "bytes", result->bytes);

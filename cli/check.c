@@ -16,7 +16,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHECK_OPTIONS)
 
-enum { MAX_SCHEDULE = 1 << 30, SHOWN_COLUMNS = 160 };
+enum { SHOWN_COLUMNS = 160 };
 
 /* The file that is checked. */
 typedef struct source {
@@ -120,7 +120,8 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     mgl_program *program = NULL;
     mgl_checkpoint *checkpoint = NULL;
     mgl_verdict verdict = {0};
-    mgl_status status = mgl_file_read(operand, MAX_SCHEDULE, &from.text, &from.length, err);
+    mgl_status status =
+        mgl_file_read(operand, MGL_SCHEDULE_MAX_TEXT, &from.text, &from.length, err);
     if (!status)
         status = mgl_schedule_parse(from.text, from.length, operand, &program, err);
     if (!status && o->model.given)
@@ -144,6 +145,7 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
 const mgl_cli_verb mgl_cli_check_verb = {
     .name = "check",
     .operand = "F.mls",
+    .operand_is_file = true,
     .summary = "proves a schedule safe, or says why it is not",
     .example = "  megalith lower tests/models/tales-5m --target sm_90a:132 -o tales.mls\n"
                "  megalith check tales.mls --model tests/models/tales-5m",

@@ -18,6 +18,7 @@
 typedef enum mgl_cli_kind {
     MGL_CLI_flag, /* --json */
     MGL_CLI_text, /* --prompt TEXT */
+    MGL_CLI_file, /* --config FILE, which is read; - becomes MGL_STDIN */
     MGL_CLI_int,  /* --max-tokens N, within [lo, hi] */
     MGL_CLI_real  /* --temperature X, within [lo, hi] */
 } mgl_cli_kind;
@@ -29,7 +30,7 @@ typedef struct mgl_cli_flag {
 typedef struct mgl_cli_text {
     bool given;
     const char *value; /* of argv; NULL when not given */
-} mgl_cli_text;
+} mgl_cli_text, mgl_cli_file;
 typedef struct mgl_cli_int {
     bool given;
     int64_t value; /* 0 when not given */
@@ -66,6 +67,7 @@ typedef struct mgl_cli_option {
 
 typedef struct mgl_cli_verb {
     const char *name, *operand; /* operand: "MODEL", "F.mls"; NULL when it takes none */
+    bool operand_is_file;       /* that is read: - becomes MGL_STDIN */
     bool operand_optional;      /* a flag may stand in its place */
     const char *summary;        /* one line */
     const char *example;        /* whole command lines, one a line */
@@ -142,8 +144,6 @@ mgl_status mgl_cli_check_output(const char *path, const struct mgl_checkpoint *c
                                 const char *config, mgl_error *err);
 /* Writes a whole file: what stood there is replaced when all is written, and kept when that fails. */
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err);
-/* Reads standard input to its end. Release with mgl_free. */
-mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err);
 
 enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list that is read */
 

@@ -18,8 +18,8 @@
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch, at most (1)")     \
-    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
-    X(text, schedule, "--schedule", "F.mls", 0, 0,                                                 \
+    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(COMPILE_OPTIONS)

@@ -8,7 +8,7 @@
 
 #define DETOKENIZE_OPTIONS(X)                                                                      \
     X(text, ids, "--ids", "1,2,3", 0, 0, "the ids")                                                \
-    X(text, ids_file, "--ids-file", "F.json", 0, 0,                                                \
+    X(file, ids_file, "--ids-file", "F.json", 0, 0,                                                \
       "a JSON array of ids, or an array of such arrays: one text each")                            \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(DETOKENIZE_OPTIONS)

@@ -206,6 +206,7 @@ static mgl_status explain(const char *operand, const void *options, mgl_error *e
 const mgl_cli_verb mgl_cli_explain_verb = {
     .name = "explain",
     .operand = "MGnnn|F.mls",
+    .operand_is_file = true,
     .summary = "what a diagnostic means and how to mend it; or what a token takes with a schedule",
     .example = "  megalith explain MG203\n  megalith explain tales.mls --context 1000",
     MGL_CLI_VERB_OPTIONS,

@@ -29,7 +29,8 @@ void mgl_cli_print_help(void)
         "\n'megalith VERB --help' shows the flags of a verb and an example; --version is "
         "the version.\n\n"
         "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name in the "
-        "local\nHugging Face cache. Nothing is downloaded.\n\n%s",
+        "local\nHugging Face cache. Nothing is downloaded. A file that is read may be -: standard "
+        "input.\n\n%s",
         exit_codes);
 }
 

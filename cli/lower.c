@@ -13,7 +13,7 @@
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch (1)")              \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
-    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
+    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
     X(text, output, "-o", "F.mls", 0, 0, "write there rather than to standard output")
 MGL_CLI_OPTIONS(LOWER_OPTIONS)
 

@@ -7,6 +7,7 @@
  */
 #include "cli/cli.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -98,6 +99,11 @@ static mgl_status parse_real(const mgl_cli_option *option, const char *text, dou
     return MGL_OK;
 }
 
+static const char *name_file(const char *text)
+{
+    return strcmp(text, "-") ? text : MGL_STDIN;
+}
+
 /* Stores the value; every kind begins with `given`. */
 static mgl_status store(const mgl_cli_option *option, const char *text, void *options,
                         mgl_error *err)
@@ -110,6 +116,9 @@ static mgl_status store(const mgl_cli_option *option, const char *text, void *op
     switch (option->kind) {
     case MGL_CLI_text:
         ((mgl_cli_text *)(void *)at)->value = text;
+        break;
+    case MGL_CLI_file:
+        ((mgl_cli_file *)(void *)at)->value = name_file(text);
         break;
     case MGL_CLI_int:
         return parse_int(option, text, &((mgl_cli_int *)(void *)at)->value, err);
@@ -144,6 +153,25 @@ static mgl_status parse_flag(const mgl_cli_verb *verb, int argc, char **argv, in
     return store(option, argv[++*i], options, err);
 }
 
+/* Standard input has one end: what is read second would be empty. */
+static mgl_status check_input(const mgl_cli_verb *verb, const char *operand, const void *options,
+                              mgl_error *err)
+{
+    int readers = operand && verb->operand_is_file && !strcmp(operand, MGL_STDIN);
+    for (size_t i = 0; i < verb->option_count; i++) {
+        const mgl_cli_option *option = &verb->options[i];
+        if (option->kind != MGL_CLI_file)
+            continue;
+        const void *at = (const char *)options + option->offset;
+        const mgl_cli_file *file = at;
+        readers += file->given && !strcmp(file->value, MGL_STDIN);
+        if (readers > 1)
+            return mgl_fail(err, MGL_USAGE, option->flag,
+                            "standard input can be read once, and is asked for twice");
+    }
+    return MGL_OK;
+}
+
 mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
                          void *options, mgl_error *err)
 {
@@ -164,14 +192,14 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
                             "needs quotes",
                             verb->name, verb->operand, *operand);
         } else {
-            *operand = argv[i];
+            *operand = verb->operand_is_file ? name_file(argv[i]) : argv[i];
         }
     }
     if (verb->operand && (*operand ? !**operand : !verb->operand_optional))
         return mgl_fail(err, MGL_USAGE, NULL,
                         "'%s' needs %s; 'megalith %s --help' shows an example", verb->name,
                         verb->operand, verb->name);
-    return MGL_OK;
+    return check_input(verb, *operand, options, err);
 }
 
 static const mgl_cli_option *find_json(const mgl_cli_verb *verb)

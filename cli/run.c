@@ -22,9 +22,9 @@ enum { DEFAULT_MAX_TOKENS = 128 };
 
 #define RUN_OPTIONS(X)                                                                             \
     X(text, prompt, "--prompt", "TEXT", 0, 0, "what the reply goes on from")                       \
-    X(text, prompt_file, "--prompt-file", "FILE", 0, 0, "the same, from a file, byte for byte")    \
+    X(file, prompt_file, "--prompt-file", "FILE", 0, 0, "the same, from a file, byte for byte")    \
     X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
-    X(text, prompts, "--prompts", "F.json", 0, 0,                                                  \
+    X(file, prompts, "--prompts", "F.json", 0, 0,                                                  \
       "up to 16 in one launch: texts, or objects with text or ids and max_tokens, seed, ...")      \
     MGL_CLI_REPLY_OPTIONS(X)                                                                       \
     X(text, device, "--device", "DEVICE", 0, 0, "auto, cpu, cuda or cuda:1 (auto)")                \
@@ -33,8 +33,8 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \
-    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
-    X(text, schedule, "--schedule", "F.mls", 0, 0,                                                 \
+    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(RUN_OPTIONS)

@@ -5,18 +5,14 @@
 #include "cli/cli.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/output.h"
-#include "base/text.h"
 #include "importer/checkpoint.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static int output_errno; /* of the first failure; 0: none */
 
@@ -120,36 +116,4 @@ mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length
         return mgl_output_finish(output, err);
     mgl_output_abandon(output);
     return status;
-}
-
-mgl_status mgl_cli_read_stdin(char **out, size_t *length, mgl_error *err)
-{
-    *out = NULL;
-    mgl_text text = {0};
-    char block[65536];
-    ssize_t n;
-    while ((n = read(STDIN_FILENO, block, sizeof block)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            mgl_text_clear(&text);
-            return mgl_fail_errno(err, "standard input", "could not be read");
-        }
-        mgl_text_append(&text, block, (size_t)n);
-        if (text.length > MGL_CLI_MAX_TEXT || text.failed)
-            break;
-    }
-    if (text.length > MGL_CLI_MAX_TEXT) {
-        mgl_text_clear(&text);
-        return mgl_fail(err, MGL_BAD_INPUT, "standard input", "is longer than %d bytes",
-                        MGL_CLI_MAX_TEXT);
-    }
-    mgl_text_append(&text, "", 0);
-    if (text.failed) {
-        mgl_text_clear(&text);
-        return mgl_fail_memory(err, MGL_CLI_MAX_TEXT);
-    }
-    *out = text.bytes;
-    *length = text.length;
-    return MGL_OK;
 }

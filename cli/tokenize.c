@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/json_out.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
@@ -9,7 +10,7 @@
 
 #define TOKENIZE_OPTIONS(X)                                                                        \
     X(text, text, "--text", "T", 0, 0, "the text (standard input, to its end)")                    \
-    X(text, texts, "--texts", "F.json", 0, 0, "a JSON array of strings: one array of ids each")    \
+    X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings: one array of ids each")    \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(TOKENIZE_OPTIONS)
 
@@ -68,7 +69,7 @@ static mgl_status encode_stdin(const mgl_tokenizer *tokenizer, bool json, mgl_er
 {
     char *text = NULL;
     size_t length = 0;
-    mgl_status status = mgl_cli_read_stdin(&text, &length, err);
+    mgl_status status = mgl_file_read(MGL_STDIN, MGL_CLI_MAX_TEXT, &text, &length, err);
     if (!status)
         status = encode_one(tokenizer, text, length, json, err);
     mgl_free(text);

@@ -26,7 +26,7 @@ enum { DEFAULT_TOKENS = 32, DEFAULT_EPOCHS = 4, MAX_EPOCHS = 1024 };
     X(int, epochs, "--epochs", "N", 1, MAX_EPOCHS, "passes that are kept, the last ones (4)")      \
     X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
     X(text, dtype, "--dtype", "DTYPE", 0, 0, "auto, f32, bf16 or f16 (auto: the file's)")          \
-    X(text, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(TRACE_OPTIONS)
 

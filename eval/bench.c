@@ -66,10 +66,7 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     if (r->also && strncmp(r->also, "sm_", 3) != 0 && strncmp(r->also, "compute_", 8) != 0)
         return mgl_fail(err, MGL_USAGE, r->also,
                         "is no architecture: there are sm_90a, compute_80 and the like");
-    mgl_schedule_config
-        knobs; /* read to see that it can be: before there is a device to wait for */
-    mgl_status status = r->knobs ? mgl_schedule_config_read(r->knobs, &knobs, err) : MGL_OK;
-    return status ? status : mgl_baseline_check(&r->config.geometry, err);
+    return mgl_baseline_check(&r->config.geometry, err);
 }
 
 mgl_status mgl_bench_judge(const mgl_bench_accuracy *a, mgl_error *err)
@@ -140,13 +137,12 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     mgl_schedule_config config;
     mgl_lower_options options = {r->dtype, r->context + r->tokens + 1, r->batch};
     mgl_schedule_config_default(&config);
-    mgl_status status = r->knobs ? mgl_schedule_config_read(r->knobs, &config, err) : MGL_OK;
-    if (!status && config.rows > 0 && config.rows < r->batch)
-        status = mgl_fail(err, MGL_USAGE, "batch", "%d sequences, but the config has %d rows",
-                          r->batch, config.rows);
-    return status ? status
-                  : mgl_schedule_lower(b->graph, &b->machine.target, &options, &config, &b->program,
-                                       err);
+    if (r->knobs)
+        config = *r->knobs;
+    if (config.rows > 0 && config.rows < r->batch)
+        return mgl_fail(err, MGL_USAGE, "batch", "%d sequences, but the config has %d rows",
+                        r->batch, config.rows);
+    return mgl_schedule_lower(b->graph, &b->machine.target, &options, &config, &b->program, err);
 }
 
 /* The machine, and the second one where it is asked for. */

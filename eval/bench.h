@@ -25,9 +25,9 @@ enum { MGL_BENCH_TOKENS = 32, MGL_BENCH_SAMPLES = 21, MGL_BENCH_WARM_UPS = 3 };
 #define MGL_BENCH_BASELINE_ERROR 5e-2
 
 typedef struct mgl_bench_request {
-    mgl_config config;  /* of the model */
-    const char *device; /* "cuda", "cuda:1"; NULL: "cuda" */
-    const char *knobs;  /* path of a ScheduleConfig, or NULL */
+    mgl_config config;                /* of the model */
+    const char *device;               /* "cuda", "cuda:1"; NULL: "cuda" */
+    const mgl_schedule_config *knobs; /* NULL: the defaults */
     const char
         *also; /* architecture of the second machine: "compute_80" copies by cp.async; or NULL */
     mgl_dtype dtype; /* of weights and cache: MGL_BF16 */

@@ -18,10 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    MAX_TEXT = 256 << 20, /* bytes of a text */
-    MAX_ITEMS = 1 << 24   /* tasks, regions, ... each */
-};
+enum { MAX_ITEMS = 1 << 24 }; /* tasks, regions, ... each */
 
 typedef struct parser {
     mgl_scan *scan;
@@ -585,9 +582,10 @@ mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file,
                               mgl_error *err)
 {
     *out = NULL;
-    if (length > MAX_TEXT)
+    if (length > MGL_SCHEDULE_MAX_TEXT)
         return mgl_fail(err, MGL_BAD_INPUT, file,
-                        "the schedule text has %zu bytes; at most %d are read", length, MAX_TEXT);
+                        "the schedule text has %zu bytes; at most %d are read", length,
+                        MGL_SCHEDULE_MAX_TEXT);
     text = length ? text : "";
     mgl_scan scan = {.source = {file, text + length, text, 1}, .at = text, .err = err};
     parser p = {.scan = &scan};
@@ -611,7 +609,7 @@ mgl_status mgl_schedule_read(const char *path, mgl_program **out, mgl_error *err
     *out = NULL;
     char *text;
     size_t length;
-    mgl_status status = mgl_file_read(path, MAX_TEXT, &text, &length, err);
+    mgl_status status = mgl_file_read(path, MGL_SCHEDULE_MAX_TEXT, &text, &length, err);
     if (status)
         return status;
     status = mgl_schedule_parse(text, length, path, out, err);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -202,6 +203,91 @@ START_TEST(test_signals_of_others)
 }
 END_TEST
 
+/* A device may have no end: few bytes of it are read, and no room is made for more. */
+START_TEST(test_devices)
+{
+    char *bytes;
+    size_t length;
+    mgl_error err;
+    uint64_t before = mgl_alloc_count();
+    ck_assert_int_eq(mgl_file_read("/dev/zero", SIZE_MAX, &bytes, &length, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "of a device"));
+    ck_assert_uint_le(mgl_alloc_count() - before, 2);
+    ck_assert_int_eq(mgl_file_read("/dev/null", SIZE, &bytes, &length, &err), MGL_OK);
+    ck_assert_uint_eq(length, 0);
+    mgl_free(bytes);
+    ck_assert_int_eq(mgl_file_read_regular("/dev/zero", SIZE, &bytes, &length, &err),
+                     MGL_BAD_INPUT);
+}
+END_TEST
+
+/* Before anything is read, or room made for it. */
+START_TEST(test_too_large)
+{
+    char *bytes;
+    size_t length;
+    mgl_error err;
+    ck_assert_int_eq(truncate(path, (off_t)1 << 40), 0);
+    mgl_alloc_fail_at(1, true);
+    mgl_status status = mgl_file_read(path, (size_t)1 << 39, &bytes, &length, &err);
+    mgl_alloc_fail_at(0, false);
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "larger than"));
+}
+END_TEST
+
+/* Standard input as it is, from where it stands: a file, and a socket, which has no name to open. */
+START_TEST(test_standard_input)
+{
+    char *bytes;
+    size_t length;
+    mgl_error err;
+    int before = dup(STDIN_FILENO), ends[2], file = open(path, O_RDONLY);
+    ck_assert_int_eq(dup2(file, STDIN_FILENO), STDIN_FILENO);
+    ck_assert_int_eq(lseek(STDIN_FILENO, 100, SEEK_SET), 100);
+    ck_assert_int_eq(mgl_file_read(MGL_STDIN, SIZE, &bytes, &length, &err), MGL_OK);
+    ck_assert_uint_eq(length, SIZE - 100);
+    ck_assert_int_eq(bytes[0], 101);
+    mgl_free(bytes);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert_int_eq(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    ck_assert_int_eq(write(ends[1], "hello", 5), 5);
+    close(ends[1]);
+    ck_assert_int_eq(mgl_file_read(MGL_STDIN, SIZE, &bytes, &length, &err), MGL_OK);
+    ck_assert_str_eq(bytes, "hello");
+    mgl_free(bytes);
+    dup2(before, STDIN_FILENO);
+    close(before);
+    close(ends[0]);
+    close(file);
+}
+END_TEST
+
+/* One file by its names, its links and its links' links; a name where nothing stands, by its folder. */
+START_TEST(test_same)
+{
+    char other[100], missing[100];
+    snprintf(other, sizeof other, "%s/other", folder);
+    snprintf(missing, sizeof missing, "%s/../%s/none", folder, strrchr(folder, '/') + 1);
+    ck_assert(mgl_file_same(path, path));
+    ck_assert(!mgl_file_same(path, other));
+    ck_assert_int_eq(link(path, other), 0);
+    ck_assert(mgl_file_same(path, other));
+    unlink(other);
+    ck_assert_int_eq(symlink("f", other), 0);
+    ck_assert(mgl_file_same(other, path));
+    unlink(other);
+    ck_assert_int_eq(symlink(".", other), 0);
+    char through[120];
+    snprintf(through, sizeof through, "%s/f", other);
+    ck_assert(mgl_file_same(through, path));
+    snprintf(through, sizeof through, "%s/none", other);
+    ck_assert(mgl_file_same(through, missing));
+    ck_assert(!mgl_file_same(through, path));
+    unlink(other);
+}
+END_TEST
+
 static mgl_status use_all(void)
 {
     char *bytes, some[4];
@@ -251,6 +337,10 @@ int main(void)
     tcase_add_test(cases, test_read_whole);
     tcase_add_test(cases, test_read_pipe);
     tcase_add_test(cases, test_no_file);
+    tcase_add_test(cases, test_devices);
+    tcase_add_test(cases, test_too_large);
+    tcase_add_test(cases, test_standard_input);
+    tcase_add_test(cases, test_same);
     tcase_add_test(cases, test_map);
     if (!CAN_JUMP)
         fprintf(stderr, "SKIPPED: test_shrink: it needs a build without ThreadSanitizer\n");
