@@ -79,19 +79,27 @@ static mgl_status check_program(const compilation *c, mgl_error *err)
 
 /* Without a compiler, or with one that does not know the target, the file has no kernel: the machine
  * that runs it compiles its own. */
-static void make_kernel(compilation *c, mgl_compile_report *out)
+static mgl_status make_kernel(compilation *c, mgl_compile_report *out, mgl_error *err)
 {
-    mgl_error err = {0};
+    mgl_error why = {0};
+    mgl_cuda_watch watch = {c->abort, c->options->on_stage, c->options->stage_user};
     const char *arch = c->program->target.arch;
     if (!strcmp(arch, "cpu"))
-        return;
-    if (mgl_cuda_compile(c->program, arch, 0, &c->image, &err)) {
-        snprintf(out->note, sizeof out->note, "no kernel in the file: %.450s", err.message);
-        return;
+        return MGL_OK;
+    mgl_status status = mgl_cuda_compile(c->program, arch, 0, &watch, &c->image, &why);
+    if (status == MGL_INTERRUPTED || status == MGL_NO_MEMORY || c->image.died) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status) {
+        snprintf(out->note, sizeof out->note, "no kernel in the file: %.450s", why.message);
+        return MGL_OK;
     }
     mgl_cuda_kernel_key(c->program, arch, 0, c->key);
     out->kernel = true;
     out->compile_s = c->image.compile_s;
+    return MGL_OK;
 }
 
 static mgl_status read_file(compilation *c, const struct model_file *file, mgl_error *err)
@@ -202,8 +210,8 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
     if (status)
         return status;
     fill_report(c->program, out);
-    make_kernel(c, out);
-    return write_file(c, to, out, err);
+    status = make_kernel(c, out, err);
+    return status ? status : write_file(c, to, out, err);
 }
 
 mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options, const char *to,

@@ -23,7 +23,7 @@ mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch, mgl
     mgl_cuda_constant constants[] = {{"HEAD_DIM", (uint32_t)geometry->head_dim},
                                      {"GROUP", (uint32_t)(geometry->heads / geometry->kv_heads)}};
     return mgl_cuda_compile_sources(mgl_bench_sources, mgl_bench_source_count, arch, constants, 2,
-                                    out, err);
+                                    NULL, out, err);
 }
 
 static mgl_status load_kernels(mgl_bench_device *d, const mgl_geometry *geometry, mgl_error *err)

@@ -130,7 +130,10 @@ MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 
 /* A switch that the caller owns. Whatever was given one, opening, compiling or a reply, ends soon
  * after it is set, and stays refused until it is reset: a switch that is set before a call begins is
- * not lost. One switch may serve many models. */
+ * not lost. One switch may serve many models.
+ * A call of the GPU's driver can not be ended; opening ends behind it. NVRTC, which compiles the
+ * kernel, can not be ended either: it is left behind on a thread of its own, whose result the cache
+ * keeps, and a process that exits meanwhile waits for that thread. */
 typedef struct mgl_cancel mgl_cancel;
 MGL_API mgl_status mgl_cancel_new(mgl_cancel **out,
                                   mgl_error *err); /* release with mgl_cancel_free */
@@ -144,7 +147,8 @@ MGL_API bool mgl_cancel_is_set(const mgl_cancel *cancel);
 /* What takes its time. */
 typedef enum mgl_stage {
     MGL_STAGE_WEIGHTS, /* packed, uploaded or written; counted in bytes */
-    MGL_STAGE_KERNEL,  /* compiled; total is 0: nobody knows how long it takes */
+    MGL_STAGE_KERNEL,  /* compiled; counted in milliseconds. Before its end total is 0: nobody knows
+                          how long it takes. Nothing is told of one that is there at once */
     MGL_STAGE_PROMPT   /* read; counted in tokens */
 } mgl_stage;
 

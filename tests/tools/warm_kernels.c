@@ -78,7 +78,7 @@ static mgl_status warm(const struct options *o, const char *text, mgl_error *err
         return mgl_fail(err, MGL_USAGE, text, "is no SHAPE:BATCH:CONTEXT");
     mgl_status status = lower(o, &row, &program, err);
     if (!status)
-        status = mgl_cuda_compile(program, o->arch, o->extras, &image, err);
+        status = mgl_cuda_compile(program, o->arch, o->extras, NULL, &image, err);
     if (!status)
         fprintf(stderr, "warm_kernels: %s for %s: %.1f s%s%s\n", text, o->arch, image.compile_s,
                 image.cached ? ", was there" : "", image.cache_note);

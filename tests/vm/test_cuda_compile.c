@@ -37,7 +37,7 @@ static void compile(int target, int shape, const char *arch, unsigned extras, bo
     mgl_cuda_image image;
     mgl_graph *graph = random_graph(shapes[shape].geometry, 4096, true, MGL_F32, 1);
     mgl_program *program = program_for(graph, targets[target][0], &shapes[shape].options);
-    ok(mgl_cuda_compile(program, arch, extras, &image, &err), err);
+    ok(mgl_cuda_compile(program, arch, extras, NULL, &image, &err), err);
     printf("%s, shape %d: %zu bytes, %.1f s%s\n", arch, shape, image.length, image.compile_s,
            image.cached ? " (kept from before)" : "");
     ck_assert_int_eq(image.ptx, ptx);
@@ -77,7 +77,7 @@ START_TEST(an_unknown_architecture_is_told)
     mgl_cuda_image image;
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 1);
     mgl_program *program = program_for(graph, "sm_80:4", &shapes[4].options);
-    ck_assert_int_eq(mgl_cuda_compile(program, "sm_999", 0, &image, &err), MGL_DEVICE);
+    ck_assert_int_eq(mgl_cuda_compile(program, "sm_999", 0, NULL, &image, &err), MGL_DEVICE);
     ck_assert_msg(strstr(err.message, "sm_999"), "%s", err.message);
     mgl_program_free(program);
     mgl_graph_free(graph);

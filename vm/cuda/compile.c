@@ -3,6 +3,8 @@
  * loops depend on. The sources are part of the library (sources.c, made from vm/cuda/device and the
  * ops when it is built), so no file is needed at run time.
  */
+#include "vm/cuda/compile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,46 +17,39 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/sources.h"
 
-enum { MOST_OPTIONS = 32, OPTION_BYTES = 64, MOST_SOURCES = 64 };
-
-struct options {
-    char text[MOST_OPTIONS][OPTION_BYTES];
-    const char *at[MOST_OPTIONS];
-    int count;
-};
-
-static void add(struct options *o, const char *format, const char *name, const char *value)
+static void add(mgl_cuda_recipe *o, const char *format, const char *name, const char *value)
 {
-    if (o->count == MOST_OPTIONS)
-        return;
-    snprintf(o->text[o->count], OPTION_BYTES, format, name, value);
-    o->at[o->count] = o->text[o->count];
-    o->count++;
+    if (o->option_count < MGL_RECIPE_OPTIONS)
+        snprintf(o->options[o->option_count++], MGL_RECIPE_OPTION, format, name, value);
 }
 
-static void define(struct options *o, const char *name, uint32_t value)
+static void define(mgl_cuda_recipe *o, const char *name, uint32_t value)
 {
     char number[16];
     snprintf(number, sizeof number, "%u", (unsigned)value);
     add(o, "-DMGL_%s=%s", name, number);
 }
 
-static void add_common(struct options *o, const char *arch)
+/* A recipe whose options are those of every kernel. */
+static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_source *sources,
+                         int count)
 {
+    *o = (mgl_cuda_recipe){.sources = sources, .source_count = count};
+    snprintf(o->arch, sizeof o->arch, "%s", arch);
     add(o, "-arch=%s%s", arch, "");
     add(o, "%s%s", "-std=c++17", "");
     add(o, "%s%s", "-default-device", "");
 }
 
-/* The constants of device/machine.cuh. */
-static void options_of(const mgl_program *program, const char *arch, unsigned extras,
-                       struct options *o)
+/* The kernel of a program: with the constants of device/machine.cuh. */
+static void recipe_of(const mgl_program *program, const char *arch, unsigned extras,
+                      mgl_cuda_recipe *o)
 {
     const mgl_geometry *m = &program->geometry;
     uint32_t eps;
     memcpy(&eps, &m->eps, sizeof eps);
-    *o = (struct options){0};
-    add_common(o, arch);
+    start_recipe(o, arch, mgl_cuda_sources, mgl_cuda_source_count);
+    o->kept = true;
     define(o, "ROWS", (uint32_t)program->limits.rows);
     define(o, "BATCH", program->limits.sequences > 1);
     define(o, "HIDDEN", (uint32_t)m->hidden);
@@ -106,18 +101,18 @@ static void add_text(mgl_sha256 *hash, const char *text)
 }
 
 /* What a kernel is made of, but for the compiler. */
-static void add_inputs(mgl_sha256 *hash, const struct options *o)
+static void add_inputs(mgl_sha256 *hash, const mgl_cuda_recipe *o)
 {
-    for (int i = 0; i < o->count; i++)
-        add_text(hash, o->at[i]);
-    for (int i = 0; i < mgl_cuda_source_count; i++) {
-        add_text(hash, mgl_cuda_sources[i].name);
-        add_text(hash, (const char *)mgl_cuda_sources[i].text);
+    for (int i = 0; i < o->option_count; i++)
+        add_text(hash, o->options[i]);
+    for (int i = 0; i < o->source_count; i++) {
+        add_text(hash, o->sources[i].name);
+        add_text(hash, (const char *)o->sources[i].text);
     }
 }
 
-/* The name of what these options make of these sources with this compiler. */
-static void key_of(const mgl_nvrtc *nvrtc, const struct options *o, char key[MGL_CACHE_KEY])
+/* The name of what this compiler makes of the recipe. */
+static void key_of(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, char key[MGL_CACHE_KEY])
 {
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
@@ -135,12 +130,12 @@ static void key_of(const mgl_nvrtc *nvrtc, const struct options *o, char key[MGL
 void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned extras,
                          char key[MGL_SHA256_HEX])
 {
-    struct options options;
+    mgl_cuda_recipe recipe;
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
-    options_of(program, arch, extras, &options);
+    recipe_of(program, arch, extras, &recipe);
     mgl_sha256_start(&hash);
-    add_inputs(&hash, &options);
+    add_inputs(&hash, &recipe);
     mgl_sha256_end(&hash, bytes);
     mgl_sha256_hex(bytes, key);
 }
@@ -176,85 +171,131 @@ static mgl_status take_result(const mgl_nvrtc *nvrtc, void *program, mgl_cuda_im
 }
 
 /* Compiles the first source, which includes the others. */
-static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_source *sources, int source_count,
-                          const struct options *o, const char *arch, mgl_cuda_image *out,
+static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_cuda_image *out,
                           mgl_error *err)
 {
-    const char *texts[MOST_SOURCES], *names[MOST_SOURCES];
+    const char *texts[MGL_RECIPE_SOURCES], *names[MGL_RECIPE_SOURCES], *options[MGL_RECIPE_OPTIONS];
     void *program = NULL;
     int count = 0, major = 0, minor = 0;
-    for (int i = 1; i < source_count && count < MOST_SOURCES; i++, count++) {
-        texts[count] = (const char *)sources[i].text;
-        names[count] = sources[i].name;
+    for (int i = 1; i < o->source_count && count < MGL_RECIPE_SOURCES; i++, count++) {
+        texts[count] = (const char *)o->sources[i].text;
+        names[count] = o->sources[i].name;
     }
-    int result = nvrtc->create(&program, (const char *)sources[0].text, sources[0].name, count,
-                               texts, names);
+    for (int i = 0; i < o->option_count; i++)
+        options[i] = o->options[i];
+    int result = nvrtc->create(&program, (const char *)o->sources[0].text, o->sources[0].name,
+                               count, texts, names);
     if (result)
         return mgl_fail(err, MGL_DEVICE, "nvrtc", "the compiler does not start (error %d)", result);
-    result = nvrtc->compile(program, o->count, o->at);
+    result = nvrtc->compile(program, o->option_count, options);
     read_log(nvrtc, program, out->log, sizeof out->log);
     nvrtc->version(&major, &minor);
     mgl_status status =
         result ? mgl_fail(err, MGL_DEVICE, "nvrtc",
                           "NVRTC %d.%d can not compile the kernel for %s (error %d); a newer CUDA "
                           "toolkit may know this architecture. It says:\n%.1000s",
-                          major, minor, arch, result, out->log)
+                          major, minor, o->arch, result, out->log)
                : take_result(nvrtc, program, out, err);
     nvrtc->destroy(&program);
     return status;
 }
 
-mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, unsigned extras,
-                            mgl_cuda_image *out, mgl_error *err)
+mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image *out,
+                                   mgl_error *err)
 {
-    struct options options;
     const mgl_nvrtc *nvrtc;
-    char folder[1024], key[MGL_CACHE_KEY];
-    *out = (mgl_cuda_image){.ptx = !strncmp(arch, "compute_", 8)};
-    mgl_status status = mgl_nvrtc_open(&nvrtc, err);
-    if (status)
-        return status;
-    options_of(program, arch, extras, &options);
-    key_of(nvrtc, &options, key);
-    bool has_folder = mgl_cuda_cache_path(folder, sizeof folder);
-    if (!has_folder)
-        snprintf(out->cache_note, sizeof out->cache_note,
-                 "compiled kernels are not kept: set MEGALITH_CACHE or HOME");
-    out->bytes = has_folder ? mgl_cuda_cache_get(folder, key, &out->length) : NULL;
-    if (out->bytes) {
-        out->cached = true;
-        return MGL_OK;
-    }
+    *out = (mgl_cuda_image){.ptx = !strncmp(recipe->arch, "compute_", 8)};
     double start = mgl_clock_s();
-    status = compile(nvrtc, mgl_cuda_sources, mgl_cuda_source_count, &options, arch, out, err);
+    mgl_status status = mgl_nvrtc_open(&nvrtc, err);
+    if (!status)
+        status = compile(nvrtc, recipe, out, err);
     out->compile_s = mgl_clock_s() - start;
     if (status)
         mgl_cuda_image_clear(out);
-    else if (has_folder)
+    return status;
+}
+
+/* In a child if there is a program for it and it starts, else here. */
+static mgl_status compile_somewhere(const mgl_cuda_recipe *recipe, const atomic_int *abort,
+                                    mgl_cuda_image *out, mgl_error *err)
+{
+    const char *program = mgl_cuda_child_program();
+    mgl_status status =
+        program ? mgl_cuda_child_compile(program, recipe, abort, out, err) : MGL_SYSTEM;
+    return status == MGL_SYSTEM ? mgl_cuda_recipe_compile(recipe, out, err) : status;
+}
+
+/* Through the cache. */
+static mgl_status make_kept(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *recipe,
+                            const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
+{
+    char folder[1024], key[MGL_CACHE_KEY];
+    if (!mgl_cuda_cache_path(folder, sizeof folder)) {
+        mgl_status status = compile_somewhere(recipe, abort, out, err);
+        snprintf(out->cache_note, sizeof out->cache_note,
+                 "compiled kernels are not kept: set MEGALITH_CACHE or HOME");
+        return status;
+    }
+    key_of(nvrtc, recipe, key);
+    *out = (mgl_cuda_image){.ptx = !strncmp(recipe->arch, "compute_", 8), .cached = true};
+    out->bytes = mgl_cuda_cache_get(folder, key, &out->length);
+    if (out->bytes)
+        return MGL_OK;
+    mgl_status status = compile_somewhere(recipe, abort, out, err);
+    if (!status)
         mgl_cuda_cache_put(folder, key, out->bytes, out->length, out->cache_note,
                            sizeof out->cache_note);
     return status;
 }
 
-mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, const char *arch,
-                                    const mgl_cuda_constant *constants, int constant_count,
-                                    mgl_cuda_image *out, mgl_error *err)
+mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int *abort,
+                                mgl_cuda_image *out, mgl_error *err)
 {
-    struct options options = {0};
     const mgl_nvrtc *nvrtc;
-    *out = (mgl_cuda_image){.ptx = !strncmp(arch, "compute_", 8)};
+    *out = (mgl_cuda_image){0};
     mgl_status status = mgl_nvrtc_open(&nvrtc, err);
     if (status)
         return status;
-    add_common(&options, arch);
+    return recipe->kept ? make_kept(nvrtc, recipe, abort, out, err)
+                        : compile_somewhere(recipe, abort, out, err);
+}
+
+mgl_status mgl_cuda_compile_start(const mgl_program *program, const char *arch, unsigned extras,
+                                  mgl_cuda_compilation **out, mgl_error *err)
+{
+    mgl_cuda_recipe recipe;
+    recipe_of(program, arch, extras, &recipe);
+    return mgl_cuda_recipe_start(&recipe, out, err);
+}
+
+/* Starts and waits. */
+static mgl_status make(const mgl_cuda_recipe *recipe, const mgl_cuda_watch *watch,
+                       mgl_cuda_image *out, mgl_error *err)
+{
+    mgl_cuda_compilation *compilation;
+    *out = (mgl_cuda_image){0};
+    mgl_status status = mgl_cuda_recipe_start(recipe, &compilation, err);
+    return status ? status : mgl_cuda_compile_finish(compilation, watch, out, err);
+}
+
+mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, unsigned extras,
+                            const mgl_cuda_watch *watch, mgl_cuda_image *out, mgl_error *err)
+{
+    mgl_cuda_recipe recipe;
+    recipe_of(program, arch, extras, &recipe);
+    return make(&recipe, watch, out, err);
+}
+
+mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, const char *arch,
+                                    const mgl_cuda_constant *constants, int constant_count,
+                                    const mgl_cuda_watch *watch, mgl_cuda_image *out,
+                                    mgl_error *err)
+{
+    mgl_cuda_recipe recipe;
+    start_recipe(&recipe, arch, sources, count);
     for (int i = 0; i < constant_count; i++)
-        define(&options, constants[i].name, constants[i].value);
-    double start = mgl_clock_s();
-    status = compile(nvrtc, sources, count, &options, arch, out, err);
-    out->compile_s = mgl_clock_s() - start;
-    if (status)
-        mgl_cuda_image_clear(out);
-    return status;
+        define(&recipe, constants[i].name, constants[i].value);
+    return make(&recipe, watch, out, err);
 }
 
 void mgl_cuda_image_clear(mgl_cuda_image *image)

@@ -53,9 +53,18 @@ typedef struct mgl_cuda_image {
     bool ptx;         /* 0-terminated text for the driver to compile, else machine code */
     bool cached;      /* came from the cache */
     double compile_s; /* 0 when it came from the cache */
+    double total_s;   /* until it was there, from wherever it came */
+    bool died;        /* there is none: the compiler's process ended before it was done */
     char log[2048];   /* of the compiler: warnings */
     char cache_note[MGL_CUDA_REASON]; /* why it could not be kept; "" when it could */
 } mgl_cuda_image;
+
+/* What ends the wait for a kernel, and who hears of it; of zeros: nothing and nobody. */
+typedef struct mgl_cuda_watch {
+    const atomic_int *abort; /* set by anybody; may be NULL */
+    mgl_stage_fn *on_stage;  /* of MGL_STAGE_KERNEL; may be NULL */
+    void *stage_user;
+} mgl_cuda_watch;
 
 /* What a kernel has beside what it computes with: bits. */
 enum {
@@ -64,10 +73,28 @@ enum {
 };
 
 /* Compiles the kernel for a program and an architecture: "sm_90a" gives machine code, "compute_80"
- * PTX. `extras`: MGL_CUDA_... bits. Needs NVRTC, but no device. */
+ * PTX. `extras`: MGL_CUDA_... bits. `watch` may be NULL. Needs NVRTC, but no device. */
 mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, unsigned extras,
-                            mgl_cuda_image *out, mgl_error *err);
+                            const mgl_cuda_watch *watch, mgl_cuda_image *out, mgl_error *err);
 void mgl_cuda_image_clear(mgl_cuda_image *image);
+
+/* The same in two steps, between which it goes on beside the caller: started, and waited for and
+ * released. When the watch is told to end (MGL_INTERRUPTED), a child that compiles is killed. NVRTC
+ * in this process can not be stopped: it is left to its thread, which keeps the result in the cache;
+ * a process that exits meanwhile waits for it. */
+typedef struct mgl_cuda_compilation mgl_cuda_compilation;
+mgl_status mgl_cuda_compile_start(const mgl_program *program, const char *arch, unsigned extras,
+                                  mgl_cuda_compilation **out, mgl_error *err);
+mgl_status mgl_cuda_compile_finish(mgl_cuda_compilation *compilation, const mgl_cuda_watch *watch,
+                                   mgl_cuda_image *out, mgl_error *err);
+
+/* From now on kernels are compiled in a child of this process that runs `program` (static storage;
+ * NULL: no more), such as "/proc/self/exe". Its main must hand what stands behind
+ * MGL_CUDA_WORKER_FLAG, its first argument, to mgl_cuda_compile_worker, and return that. For the main
+ * of a program; not thread safe. */
+#define MGL_CUDA_WORKER_FLAG "--compile-kernel"
+void mgl_cuda_compile_use_child(const char *program);
+int mgl_cuda_compile_worker(const char *parent);
 
 /* Names what mgl_cuda_compile would compile: a kernel of the same name, whichever compiler made it,
  * does for the program. */
@@ -80,11 +107,12 @@ typedef struct mgl_cuda_constant {
     uint32_t value;
 } mgl_cuda_constant;
 
-/* Compiles other kernels than the machine's: the first of `sources`, which includes the others by
- * their names. Not cached. */
+/* Compiles other kernels than the machine's: the first of `sources` (static storage), which includes
+ * the others by their names. Not cached. `watch` may be NULL. */
 mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, const char *arch,
                                     const mgl_cuda_constant *constants, int constant_count,
-                                    mgl_cuda_image *out, mgl_error *err);
+                                    const mgl_cuda_watch *watch, mgl_cuda_image *out,
+                                    mgl_error *err);
 
 /* The folder of compiled kernels: $MEGALITH_CACHE, or $XDG_CACHE_HOME/megalith, or ~/.cache/megalith.
  * False: none of these is set, or the path is too long. */

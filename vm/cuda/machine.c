@@ -1,7 +1,8 @@
 /*
  * Opening the CUDA machine: one allocation that holds everything (tapes, buffers, records, counters),
  * the weights packed and uploaded, and beside that, on a thread of its own, the kernel compiled for
- * the device: neither needs the other, and each takes its seconds.
+ * the device: neither needs the other, and each takes its seconds. Who opens may end it (`abort`) at
+ * any moment but within a call of the driver.
  */
 #include "vm/cuda/machine.h"
 
@@ -10,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "schedule/step.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
@@ -162,34 +162,18 @@ static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const char *arch,
 
 /* A kernel in the making. */
 typedef struct making {
-    const mgl_program *program;
-    const char *arch;
-    unsigned extras;            /* MGL_CUDA_... */
-    const mgl_vm_kernel *ready; /* compiled before, or NULL */
-    mgl_aside aside;            /* the compiler, where there is none */
-    mgl_cuda_image image;       /* what it made */
-    double compile_s;           /* how long it took */
+    const mgl_vm_kernel *ready;     /* compiled before, or NULL */
+    mgl_cuda_compilation *compiler; /* where there is none */
 } making;
 
-static mgl_status compile_aside(void *user, mgl_error *err)
-{
-    making *m = user;
-    double start = mgl_clock_s();
-    mgl_status status = mgl_cuda_compile(m->program, m->arch, m->extras, &m->image, err);
-    m->compile_s = mgl_clock_s() - start;
-    return status;
-}
-
 /* Finds a kernel that was compiled before, or starts the compiler. Needs no device. */
-static void start_kernel(const mgl_cuda_vm *vm, const char *arch, const mgl_vm_options *options,
-                         making *m)
+static mgl_status start_kernel(const mgl_cuda_vm *vm, const char *arch,
+                               const mgl_vm_options *options, making *m, mgl_error *err)
 {
-    *m = (making){.program = vm->vm.program,
-                  .arch = arch,
-                  .extras = extras_of(vm),
-                  .ready = find_kernel(vm, arch, options)};
-    if (!m->ready)
-        mgl_aside_start(&m->aside, compile_aside, m);
+    *m = (making){.ready = find_kernel(vm, arch, options)};
+    return m->ready
+               ? MGL_OK
+               : mgl_cuda_compile_start(vm->vm.program, arch, extras_of(vm), &m->compiler, err);
 }
 
 /* What the loaded kernel needs, and whether it can be had. */
@@ -222,16 +206,21 @@ static mgl_status load_kernel(mgl_cuda_vm *vm, const void *image, mgl_error *err
 
 /* Waits for the compiler, where it was started, and loads what there is. A machine that failed
  * meanwhile, which `status` tells, needs no kernel any more. */
-static mgl_status finish_kernel(mgl_cuda_vm *vm, making *m, mgl_status status, mgl_error *err)
+static mgl_status finish_kernel(mgl_cuda_vm *vm, const making *m, const mgl_vm_options *options,
+                                mgl_status status, mgl_error *err)
 {
+    mgl_cuda_watch watch = {options->abort, options->on_stage, options->stage_user};
+    mgl_cuda_image image = {0};
     double start = mgl_clock_s();
-    mgl_status made = m->ready ? MGL_OK : mgl_aside_finish(&m->aside, status ? NULL : err);
+    mgl_status made =
+        m->ready ? MGL_OK
+                 : mgl_cuda_compile_finish(m->compiler, &watch, &image, status ? NULL : err);
     if (!status)
-        status = made;
+        status = made ? made : mgl_check_abort(options->abort, err);
     if (!status)
-        status = load_kernel(vm, m->ready ? m->ready->bytes : m->image.bytes, err);
-    mgl_cuda_image_clear(&m->image);
-    vm->facts.kernel_s += m->compile_s;
+        status = load_kernel(vm, m->ready ? m->ready->bytes : image.bytes, err);
+    mgl_cuda_image_clear(&image);
+    vm->facts.kernel_s += image.total_s;
     vm->facts.compile_s = mgl_clock_s() - start;
     return status;
 }
@@ -341,9 +330,9 @@ static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph, const c
     if (options->fill)
         status = options->fill(options->fill_user, vm->vm.program, &places, err);
     else if (options->weights)
-        status = mgl_cuda_upload(vm, options->weights, err);
+        status = mgl_cuda_upload(vm, options->weights, options, err);
     else if (!(status = mgl_weights_pack(vm->vm.program, graph, &packed, err)))
-        status = mgl_cuda_upload(vm, packed, err);
+        status = mgl_cuda_upload(vm, packed, options, err);
     mgl_weights_close(packed);
     vm->facts.pack_s = mgl_clock_s() - start;
     return status;
@@ -438,9 +427,11 @@ static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const char 
                             const mgl_vm_options *options, mgl_error *err)
 {
     making kernel;
-    start_kernel(vm, arch, options, &kernel);
-    mgl_status status = write_weights(vm, graph, arch, options, err);
-    return finish_kernel(vm, &kernel, status, err);
+    mgl_status status = start_kernel(vm, arch, options, &kernel, err);
+    if (status)
+        return status;
+    status = write_weights(vm, graph, arch, options, err);
+    return finish_kernel(vm, &kernel, options, status, err);
 }
 
 static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
@@ -457,6 +448,8 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
     if (!status)
         status = open_device(vm, options->device, &live, err);
     if (!status)
+        status = mgl_check_abort(options->abort, err);
+    if (!status)
         status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
@@ -464,7 +457,11 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
     vm->past = mgl_cuda_streams_past(vm->vm.program, arch);
     status = allocate_pinned(vm, err);
     if (!status)
+        status = mgl_check_abort(options->abort, err);
+    if (!status)
         status = prepare_device(vm, err);
+    if (!status)
+        status = mgl_check_abort(options->abort, err);
     if (!status)
         status = write_all(vm, graph, arch, options, err);
     mgl_cuda_leave(vm);

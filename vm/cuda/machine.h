@@ -51,8 +51,10 @@ mgl_status mgl_cuda_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report
                         mgl_error *err);
 mgl_status mgl_cuda_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
 
-/* Writes all weights to where their parts lie on the device. */
-mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights, mgl_error *err);
+/* Writes all weights to where their parts lie on the device; obeys `abort` of the options, and tells
+ * on_stage. */
+mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
+                           const mgl_vm_options *options, mgl_error *err);
 
 /* What the watchdog has to say after a launch: MGL_OK, or MGL_WATCHDOG in words. */
 mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err);

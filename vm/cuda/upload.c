@@ -25,9 +25,12 @@ typedef struct lane {
 typedef struct upload {
     mgl_cuda_vm *vm;
     const mgl_weights *weights;
+    const mgl_vm_options *options;
     void *room; /* pinned */
     lane lanes[MGL_MAX_THREADS];
-    int count; /* of lanes that are open */
+    int count;          /* of lanes that are open */
+    atomic_ullong done; /* bytes on their way, */
+    uint64_t total;     /* of so many */
 } upload;
 
 static mgl_status open_lane(const mgl_cu *cu, lane *l, mgl_error *err)
@@ -91,6 +94,13 @@ static mgl_status start_copy(const mgl_cu *cu, lane *l, int half, mgl_cu_address
     return mgl_cu_check(cu, result, "copying to the device", err);
 }
 
+/* From the calling thread. */
+static void tell(const upload *u, uint64_t done)
+{
+    if (u->options->on_stage)
+        u->options->on_stage(u->options->stage_user, MGL_STAGE_WEIGHTS, done, u->total);
+}
+
 static mgl_status send_piece(void *user, int worker, size_t item, mgl_error *err)
 {
     upload *u = user;
@@ -99,7 +109,9 @@ static mgl_status send_piece(void *user, int worker, size_t item, mgl_error *err
     const mgl_piece *piece = &u->weights->pieces[item];
     int half = l->next;
     l->next = 1 - half;
-    mgl_status status = mgl_cuda_enter(u->vm, err);
+    mgl_status status = mgl_check_abort(u->options->abort, err);
+    if (!status)
+        status = mgl_cuda_enter(u->vm, err);
     if (status)
         return status;
     if (l->busy[half])
@@ -110,12 +122,18 @@ static mgl_status send_piece(void *user, int worker, size_t item, mgl_error *err
     if (!status)
         status = start_copy(cu, l, half, address_of(u->vm, piece), piece->bytes, err);
     mgl_cuda_leave(u->vm);
+    uint64_t done = atomic_fetch_add(&u->done, piece->bytes) + piece->bytes;
+    if (!status && worker == 0 && done < u->total)
+        tell(u, done);
     return status;
 }
 
-mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights, mgl_error *err)
+mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
+                           const mgl_vm_options *options, mgl_error *err)
 {
-    upload u = {.vm = vm, .weights = weights};
+    upload u = {.vm = vm, .weights = weights, .options = options};
+    for (size_t i = 0; i < weights->count; i++)
+        u.total += weights->pieces[i].bytes;
     int threads = mgl_parallel_threads();
     /* the memory is cleared on the default stream, for which these do not wait */
     mgl_status status =
@@ -134,5 +152,7 @@ mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights, mgl_erro
     }
     if (u.room)
         vm->cu->pinned_free(u.room);
+    if (!status)
+        tell(&u, u.total);
     return status;
 }

@@ -1,0 +1,224 @@
+/*
+ * A compilation in progress: a thread that makes a kernel, and whoever waits for it. The thread owns
+ * all that it needs, and the two share one object, which the last of them releases. So the one who
+ * waits may leave: a child is then ended by the thread, and NVRTC in this process goes on to its end,
+ * after which its result is kept in the cache and else dropped.
+ *
+ * At exit NVRTC's static data goes, and NVRTC crashes if it is still at work then. So a process that
+ * exits waits for the threads that were left.
+ */
+#include "vm/cuda/compile.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "vm/cuda/driver.h"
+
+/* STACK: as much as a process's first thread usually has, since a compiler runs there. */
+enum { STACK = 8 << 20, TICK_MS = 50, TICKS_OF_A_REPORT = 3, TICKS_OF_A_CHILDS_END = 3 };
+
+struct mgl_cuda_compilation {
+    mgl_cuda_recipe recipe;
+    atomic_int abort; /* nobody waits any more */
+    bool started;     /* there is a thread: else the work is done when it is waited for */
+    double begun;     /* clock */
+
+    pthread_mutex_t lock; /* of the rest */
+    pthread_cond_t ended;
+    int holders; /* the thread, and who waits */
+    bool done;
+    mgl_status status; /* this and the next two are there when it is done */
+    mgl_error error;
+    mgl_cuda_image image;
+};
+
+/* ---- threads that an exit waits for ---------------------------------------------------------- */
+
+static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
+static int crowd; /* threads that compile */
+static bool exit_waits;
+static _Thread_local bool of_the_crowd; /* should NVRTC itself exit */
+
+void mgl_cuda_await_compilations(void)
+{
+    pthread_mutex_lock(&crowd_lock);
+    while (crowd > 0 && !of_the_crowd)
+        pthread_cond_wait(&crowd_changed, &crowd_lock);
+    pthread_mutex_unlock(&crowd_lock);
+}
+
+static void change_crowd(int by)
+{
+    pthread_mutex_lock(&crowd_lock);
+    crowd += by;
+    pthread_cond_broadcast(&crowd_changed);
+    pthread_mutex_unlock(&crowd_lock);
+}
+
+/* What was registered last comes first at exit: NVRTC is opened before. */
+static void make_exit_wait(void)
+{
+    const mgl_nvrtc *nvrtc;
+    mgl_status status = mgl_nvrtc_open(&nvrtc, NULL);
+    pthread_mutex_lock(&crowd_lock);
+    if (!status && !exit_waits)
+        exit_waits = !atexit(mgl_cuda_await_compilations);
+    pthread_mutex_unlock(&crowd_lock);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void release(mgl_cuda_compilation *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool last = --c->holders == 0;
+    pthread_mutex_unlock(&c->lock);
+    if (!last)
+        return;
+    mgl_cuda_image_clear(&c->image);
+    pthread_cond_destroy(&c->ended);
+    pthread_mutex_destroy(&c->lock);
+    mgl_free(c);
+}
+
+static void make(mgl_cuda_compilation *c, const atomic_int *abort)
+{
+    mgl_cuda_image image;
+    mgl_error error = {0};
+    mgl_status status = mgl_cuda_recipe_make(&c->recipe, abort, &image, &error);
+    image.total_s = mgl_clock_s() - c->begun;
+    pthread_mutex_lock(&c->lock);
+    c->image = image;
+    c->error = error;
+    c->status = status;
+    c->done = true;
+    pthread_cond_broadcast(&c->ended);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *run(void *argument)
+{
+    mgl_cuda_compilation *c = argument;
+    of_the_crowd = true;
+    make_exit_wait();
+    make(c, &c->abort);
+    release(c);
+    change_crowd(-1);
+    return NULL;
+}
+
+static bool start_thread(mgl_cuda_compilation *c)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (pthread_attr_init(&attributes))
+        return false;
+    c->holders = 2;
+    change_crowd(1);
+    bool started = !pthread_attr_setstacksize(&attributes, STACK) &&
+                   !pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) &&
+                   !pthread_create(&thread, &attributes, run, c);
+    pthread_attr_destroy(&attributes);
+    if (!started) {
+        c->holders = 1;
+        change_crowd(-1);
+    }
+    return started;
+}
+
+mgl_status mgl_cuda_recipe_start(const mgl_cuda_recipe *recipe, mgl_cuda_compilation **out,
+                                 mgl_error *err)
+{
+    mgl_cuda_compilation *c = mgl_alloc_zero(1, sizeof *c);
+    pthread_condattr_t attributes;
+    if (!c)
+        return mgl_fail_memory(err, sizeof *c);
+    c->recipe = *recipe;
+    c->begun = mgl_clock_s();
+    c->holders = 1;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+    c->started = start_thread(c);
+    *out = c;
+    return MGL_OK;
+}
+
+/* ---- who waits ------------------------------------------------------------------------------- */
+
+/* Waits for a tick at most: whether it is done. */
+static bool await_tick(mgl_cuda_compilation *c)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += TICK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&c->lock);
+    while (!c->done && !pthread_cond_timedwait(&c->ended, &c->lock, &until))
+        continue;
+    bool done = c->done;
+    pthread_mutex_unlock(&c->lock);
+    return done;
+}
+
+/* Milliseconds since it began; at least 1. */
+static uint64_t elapsed_ms(const mgl_cuda_compilation *c)
+{
+    return 1 + (uint64_t)((mgl_clock_s() - c->begun) * 1e3);
+}
+
+/* Waits until it is done, or the watch is told to end: whether it is done. */
+static bool await(mgl_cuda_compilation *c, const mgl_cuda_watch *watch)
+{
+    bool done = false;
+    int ticks = 0;
+    while (!done && !(watch->abort && atomic_load(watch->abort))) {
+        done = await_tick(c);
+        if (!done && watch->on_stage && ++ticks % TICKS_OF_A_REPORT == 0)
+            watch->on_stage(watch->stage_user, MGL_STAGE_KERNEL, elapsed_ms(c), 0);
+    }
+    if (done && ticks >= TICKS_OF_A_REPORT) {
+        uint64_t ms = elapsed_ms(c);
+        watch->on_stage(watch->stage_user, MGL_STAGE_KERNEL, ms, ms);
+    }
+    return done;
+}
+
+/* Nobody needs it any more. A child is waited for, so that nothing of it is left: it takes some
+ * milliseconds to end. */
+static mgl_status leave(mgl_cuda_compilation *c, mgl_error *err)
+{
+    atomic_store(&c->abort, 1);
+    for (int i = 0; i < TICKS_OF_A_CHILDS_END && mgl_cuda_child_program(); i++)
+        if (await_tick(c))
+            break;
+    release(c);
+    return mgl_fail_interrupted(err);
+}
+
+mgl_status mgl_cuda_compile_finish(mgl_cuda_compilation *c, const mgl_cuda_watch *watch,
+                                   mgl_cuda_image *out, mgl_error *err)
+{
+    static const mgl_cuda_watch nobody;
+    *out = (mgl_cuda_image){0};
+    if (!watch)
+        watch = &nobody;
+    if (!c->started)
+        make(c, watch->abort);
+    if (!await(c, watch))
+        return leave(c, err);
+    mgl_status status = c->status;
+    if (status && err)
+        *err = c->error;
+    *out = c->image;
+    c->image.bytes = NULL;
+    release(c);
+    return status;
+}

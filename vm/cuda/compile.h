@@ -1,0 +1,50 @@
+/*
+ * What NVRTC is to compile, and the two places where it can: this process, and a child, which can be
+ * ended. NVRTC itself can not be: a kernel takes it seconds to tens of seconds, in which it listens
+ * to nobody. compile.c says what is compiled, compilation.c waits for it, child.c has both ends of
+ * the child.
+ */
+#ifndef MGL_VM_CUDA_COMPILE_H
+#define MGL_VM_CUDA_COMPILE_H
+
+#include "vm/cuda/cuda.h"
+
+enum { MGL_RECIPE_OPTIONS = 32, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 64 };
+
+/* A kernel to be. */
+typedef struct mgl_cuda_recipe {
+    char arch[16];
+    char options[MGL_RECIPE_OPTIONS][MGL_RECIPE_OPTION]; /* (option_count) of the compiler */
+    int option_count;
+    const mgl_cuda_source
+        *sources; /* (source_count) static storage: the first includes the others */
+    int source_count;
+    bool kept; /* in the cache of compiled kernels */
+} mgl_cuda_recipe;
+
+/* Starts the compilation of a recipe, as mgl_cuda_compile_start does that of a program. */
+mgl_status mgl_cuda_recipe_start(const mgl_cuda_recipe *recipe, mgl_cuda_compilation **out,
+                                 mgl_error *err);
+
+/* Finds the recipe's kernel in the cache, or compiles it where mgl_cuda_compile_use_child said and
+ * keeps it. Ends with MGL_INTERRUPTED when `abort` is set, if it can be ended. */
+mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int *abort,
+                                mgl_cuda_image *out, mgl_error *err);
+
+/* Waits for the compilations that were left. */
+void mgl_cuda_await_compilations(void);
+
+/* Compiles in this process. */
+mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image *out,
+                                   mgl_error *err);
+
+/* The program whose child compiles; NULL: none. */
+const char *mgl_cuda_child_program(void);
+
+/* Compiles in a child, which is gone when this returns. MGL_INTERRUPTED: `abort` was set. MGL_SYSTEM:
+ * it could not be started. MGL_DEVICE: it ended before it had a result (out->died), or its result is
+ * an error. */
+mgl_status mgl_cuda_child_compile(const char *program, const mgl_cuda_recipe *recipe,
+                                  const atomic_int *abort, mgl_cuda_image *out, mgl_error *err);
+
+#endif
