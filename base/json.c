@@ -27,6 +27,7 @@ enum {
 typedef struct scanner {
     const unsigned char *at, *end;
     int depth;
+    bool zeros;         /* strings may hold U+0000 */
     size_t values;      /* so far */
     const char *reason; /* of the refusal; NULL so far */
 } scanner;
@@ -78,7 +79,7 @@ static int scan_hex4(scanner *s)
 }
 
 /* s->at stands behind a backslash. */
-static bool scan_escape(scanner *s)
+static bool scan_escape(scanner *s, bool zeros)
 {
     int c = peek(s);
     if (c < 0 || !memchr("\"\\/bfnrtu", c, 9))
@@ -89,7 +90,7 @@ static bool scan_escape(scanner *s)
     int code = scan_hex4(s);
     if (code < 0)
         return false;
-    if (code == 0)
+    if (code == 0 && !zeros)
         return refuse(s, "\\u0000 is not accepted in strings");
     if (code >= 0xDC00 && code <= 0xDFFF)
         return refuse(s, "a low surrogate without its high surrogate");
@@ -127,7 +128,7 @@ static bool scan_utf8(scanner *s)
     return true;
 }
 
-static bool scan_string(scanner *s)
+static bool scan_string(scanner *s, bool zeros)
 {
     s->at++; /* the quote */
     while (s->at < s->end) {
@@ -142,7 +143,7 @@ static bool scan_string(scanner *s)
             continue;
         }
         s->at++;
-        if (c == '\\' && !scan_escape(s))
+        if (c == '\\' && !scan_escape(s, zeros))
             return false;
     }
     return refuse(s, "the text ends inside a string");
@@ -204,7 +205,7 @@ static bool scan_key(scanner *s)
 {
     if (peek(s) != '"')
         return refuse(s, "a key in double quotes is expected here");
-    if (!scan_string(s))
+    if (!scan_string(s, false))
         return false;
     skip_space(s);
     if (peek(s) != ':')
@@ -250,7 +251,7 @@ static bool scan_value(scanner *s)
         return good;
     }
     if (c == '"')
-        return scan_string(s);
+        return scan_string(s, s->zeros);
     if (c == '-' || is_digit(c))
         return scan_number(s);
     if (c < 0)
@@ -258,10 +259,11 @@ static bool scan_value(scanner *s)
     return scan_word(s, c == 't' ? "true" : c == 'f' ? "false" : "null");
 }
 
-static mgl_status scan_text(const char *text, size_t length, const char *file, mgl_error *err)
+static mgl_status scan_text(const char *text, size_t length, bool zeros, const char *file,
+                            mgl_error *err)
 {
     const unsigned char *start = (const unsigned char *)text;
-    scanner s = {.at = start, .end = start + length};
+    scanner s = {.at = start, .end = start + length, .zeros = zeros};
     if (scan_value(&s)) {
         skip_space(&s);
         if (s.at == s.end)
@@ -392,17 +394,13 @@ static void set_hooks(void)
     cJSON_InitHooks(&hooks);
 }
 
-mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const char *file,
-                          mgl_json *out, mgl_error *err)
+/* The tree of a text that was scanned. */
+static mgl_status build(const char *text, size_t length, const char *file, mgl_json *out,
+                        mgl_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, set_hooks);
-    if (length > cap)
-        return mgl_fail(err, MGL_BAD_INPUT, file, "%zu bytes of JSON; %zu are the most accepted",
-                        length, cap);
-    mgl_status status = scan_text(text, length, file, err);
-    if (status)
-        return status;
+    mgl_status status = MGL_OK;
     mgl_json json = {.file = mgl_strdup(file)};
     if (json.file)
         json.root = cJSON_ParseWithLength(text, length);
@@ -416,6 +414,16 @@ mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const cha
     }
     *out = json;
     return MGL_OK;
+}
+
+mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const char *file,
+                          mgl_json *out, mgl_error *err)
+{
+    if (length > cap)
+        return mgl_fail(err, MGL_BAD_INPUT, file, "%zu bytes of JSON; %zu are the most accepted",
+                        length, cap);
+    mgl_status status = scan_text(text, length, false, file, err);
+    return status ? status : build(text, length, file, out, err);
 }
 
 /* Parses the text of a file, and releases it. */
@@ -441,6 +449,63 @@ mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mg
     size_t length;
     mgl_status status = mgl_file_read_regular(path, cap, &text, &length, err);
     return status ? status : parse_owned(text, length, cap, path, out, err);
+}
+
+/* ---- texts that hold U+0000 ------------------------------------------------------------------ */
+
+/* What stands for U+0000 in a C string, as in Java's modified UTF-8: two bytes that no UTF-8 has. */
+static const char zero[] = "\xC0\x80";
+enum { ZERO = sizeof zero - 1, ZERO_ESCAPE = 6 /* \u0000 */ };
+
+static bool is_zero_escape(const char *at, size_t length)
+{
+    return length >= ZERO_ESCAPE && !memcmp(at, "\\u0000", ZERO_ESCAPE);
+}
+
+/* Each escape of U+0000 becomes `zero`; backslashes stand in strings alone. The new length. */
+static size_t mask_zeros(char *text, size_t length)
+{
+    size_t to = 0, at = 0;
+    while (at < length) {
+        if (is_zero_escape(text + at, length - at)) {
+            memcpy(text + to, zero, ZERO);
+            to += ZERO;
+            at += ZERO_ESCAPE;
+            continue;
+        }
+        if (text[at] == '\\') /* with what it escapes, which may be a backslash */
+            text[to++] = text[at++];
+        text[to++] = text[at++];
+    }
+    text[to] = 0;
+    return to;
+}
+
+mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_error *err)
+{
+    char *text;
+    size_t length;
+    mgl_status status = mgl_file_read(path, cap, &text, &length, err);
+    if (status)
+        return status;
+    status = scan_text(text, length, true, path, err);
+    if (!status)
+        status = build(text, mask_zeros(text, length), path, out, err);
+    mgl_free(text);
+    return status;
+}
+
+const char *mgl_json_take_text(cJSON *string, size_t *length)
+{
+    char *to = string->valuestring;
+    for (const char *at = to; *at; to++) {
+        bool masked = !strncmp(at, zero, ZERO);
+        *to = masked ? 0 : *at;
+        at += masked ? ZERO : 1;
+    }
+    *to = 0;
+    *length = (size_t)(to - string->valuestring);
+    return string->valuestring;
 }
 
 void mgl_json_clear(mgl_json *json)
@@ -568,6 +633,15 @@ mgl_status mgl_json_get_string(const mgl_json *json, const cJSON *object, const 
         get_typed(json, object, key, required, cJSON_String, "a string", &item, err);
     if (!status && item)
         *out = item->valuestring;
+    return status;
+}
+
+mgl_status mgl_json_get_text(const mgl_json *json, const cJSON *object, const char *key,
+                             const char **out, size_t *length, mgl_error *err)
+{
+    mgl_status status = mgl_json_get_string(json, object, key, true, out, err);
+    if (!status)
+        *out = mgl_json_take_text(cJSON_GetObjectItemCaseSensitive(object, key), length);
     return status;
 }
 

@@ -4,7 +4,7 @@
  * bytes that are not UTF-8, a key that stands twice in one object, anything behind the value,
  * nesting over 64 levels, numbers that JSON does not allow (01, 1., +1, NaN) or that overflow a
  * double, control characters in strings, lone surrogates in \u escapes, and \u0000 in keys or
- * strings.
+ * strings, since a C string can not carry it.
  *
  * Getters take the object, a key and where to put the value; a value of another type is
  * MGL_BAD_INPUT with the file and the key's path. `required` false leaves *out untouched when the
@@ -27,6 +27,13 @@ mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const cha
 mgl_status mgl_json_read_file(const char *path, size_t cap, mgl_json *out, mgl_error *err);
 /* By mgl_file_read_regular. */
 mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mgl_error *err);
+/* The same, where a string may be a text that holds U+0000: only the next two read that. */
+mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_error *err);
+/* The bytes of a string of such a file, with a 0 behind them; they are of the tree. Once a string. */
+const char *mgl_json_take_text(cJSON *string, size_t *length);
+/* The same of a member that must be there. */
+mgl_status mgl_json_get_text(const mgl_json *json, const cJSON *object, const char *key,
+                             const char **out, size_t *length, mgl_error *err);
 void mgl_json_clear(mgl_json *json);
 
 /* Integers are exact: within +-2^53 and without a fraction, then within [lo, hi]. */

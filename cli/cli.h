@@ -10,6 +10,7 @@
 #define MGL_CLI_CLI_H
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <stddef.h>
 
@@ -150,9 +151,10 @@ enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list th
 /* ---- a JSON array of texts or of ids --------------------------------------------------------- */
 
 typedef struct mgl_cli_texts {
-    char **texts;    /* (count) */
-    size_t *lengths; /* (count) bytes */
+    const char **texts; /* (count) of the tree; they may hold 0 bytes */
+    size_t *lengths;    /* (count) bytes */
     size_t count;
+    mgl_json json;
 } mgl_cli_texts;
 /* Reads a JSON array of strings. Zero-initialise; release with mgl_cli_texts_clear. */
 mgl_status mgl_cli_texts_read(const char *path, mgl_cli_texts *out, mgl_error *err);

@@ -27,7 +27,7 @@ enum { REPLY_KEYS = sizeof reply_keys / sizeof *reply_keys };
 /* One prompt of the file. */
 typedef struct element {
     const mgl_json *json;
-    const cJSON *item;
+    cJSON *item;
     size_t index; /* in the array */
 } element;
 
@@ -114,27 +114,17 @@ static mgl_status read_ids(const element *e, mgl_ids *out, mgl_error *err)
     return status;
 }
 
-static void take_text(const char *text, mgl_cli_prompt *out)
-{
-    out->text = text;
-    out->length = strlen(text); /* the reader refuses U+0000 */
-}
-
 /* What the reply goes on from. */
 static mgl_status read_start(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
     char where[sizeof err->where];
-    const char *text = NULL;
     bool has_text = mgl_json_member(e->item, "text") != NULL;
     if (has_text == (mgl_json_member(e->item, "ids") != NULL))
         return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
                         "%s of \"text\" and \"ids\" is needed", has_text ? "only one" : "one");
     if (!has_text)
         return read_ids(e, &out->ids, err);
-    mgl_status status = mgl_json_get_string(e->json, e->item, "text", true, &text, err);
-    if (!status)
-        take_text(text, out);
-    return status;
+    return mgl_json_get_text(e->json, e->item, "text", &out->text, &out->length, err);
 }
 
 static mgl_status read_object(const element *e, mgl_cli_prompt *out, mgl_error *err)
@@ -160,7 +150,7 @@ static mgl_status read_prompt(const element *e, mgl_cli_prompt *out, mgl_error *
     if (!cJSON_IsString(e->item))
         return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
                         "must be a string or an object");
-    take_text(e->item->valuestring, out);
+    out->text = mgl_json_take_text(e->item, &out->length);
     return MGL_OK;
 }
 
@@ -178,7 +168,7 @@ static mgl_status check_count(const mgl_json *json, mgl_error *err)
 mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
                                 mgl_cli_prompts *out, mgl_error *err)
 {
-    mgl_status status = mgl_json_read_file(path, MGL_CLI_MAX_TEXT, &out->json, err);
+    mgl_status status = mgl_json_read_texts(path, MGL_CLI_MAX_TEXT, &out->json, err);
     if (!status)
         status = check_count(&out->json, err);
     if (status)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static mgl_status parse(const char *text, size_t length, mgl_json *json, mgl_error *err)
 {
@@ -251,6 +252,77 @@ START_TEST(test_memory)
 }
 END_TEST
 
+/* ---- texts that hold U+0000 ------------------------------------------------------------------ */
+
+/* Reads a file of that content. */
+static mgl_status read_texts(const char *content, mgl_json *json, mgl_error *err)
+{
+    char path[] = "/tmp/megalith-texts-XXXXXX";
+    int file = mkstemp(path);
+    size_t length = strlen(content);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(write(file, content, length), (ssize_t)length);
+    close(file);
+    *json = (mgl_json){0};
+    mgl_status status = mgl_json_read_texts(path, 1 << 20, json, err);
+    unlink(path);
+    return status;
+}
+
+static const struct zero_case {
+    const char *file;
+    const char *text;
+    size_t length;
+} zeros[] = {
+    {"[\"a\\u0000b\"]", TEXT("a\0b")},
+    {"[\"\\u0000\"]", TEXT("\0")},
+    {"[\"\\u0000\\u0000\\u00001\"]", TEXT("\0\0\0"
+                                          "1")},
+    {"[\"\\\\u0000\"]", TEXT("\\u0000")}, /* a backslash, and five characters */
+    {"[\"\\\\\\u0000\"]", TEXT("\\\0")},  /* a backslash, and U+0000 */
+    {"[\"\\u00e0\\u0080x\"]", TEXT("\xC3\xA0\xC2\x80x")},
+    {"[\"\"]", TEXT("")},
+};
+
+START_TEST(test_texts_hold_zeros)
+{
+    const struct zero_case *c = &zeros[_i];
+    mgl_json json;
+    mgl_error err;
+    size_t length = 99;
+    ck_assert_int_eq(read_texts(c->file, &json, &err), MGL_OK);
+    const char *text = mgl_json_take_text(json.root->child, &length);
+    ck_assert_uint_eq(length, c->length);
+    ck_assert_mem_eq(text, c->text, length + 1);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(test_members_hold_zeros)
+{
+    mgl_json json;
+    mgl_error err;
+    const char *text;
+    size_t length;
+    ck_assert_int_eq(read_texts("{\"text\": \"a\\u0000\", \"n\": 1}", &json, &err), MGL_OK);
+    ck_assert_int_eq(mgl_json_get_text(&json, json.root, "text", &text, &length, &err), MGL_OK);
+    ck_assert_uint_eq(length, 2);
+    ck_assert_mem_eq(text, "a", 2);
+    ck_assert_int_eq(mgl_json_get_text(&json, json.root, "n", &text, &length, &err), MGL_BAD_INPUT);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+/* What stands for U+0000 in the tree can not be written in a file; keys hold none. */
+START_TEST(test_texts_refuse)
+{
+    static const char *const files[] = {"[\"\xC0\x80\"]", "{\"\\u0000\": 1}", "[\"\\u000\"]"};
+    mgl_json json;
+    mgl_error err;
+    ck_assert_int_eq(read_texts(files[_i], &json, &err), MGL_BAD_INPUT);
+}
+END_TEST
+
 /* As a vocabulary: a hundred thousand keys must not be compared pairwise. */
 START_TEST(test_many_keys)
 {
@@ -302,6 +374,9 @@ int main(void)
     tcase_add_test(cases, test_getters);
     tcase_add_test(cases, test_getters_refuse);
     tcase_add_test(cases, test_memory);
+    tcase_add_loop_test(cases, test_texts_hold_zeros, 0, sizeof zeros / sizeof *zeros);
+    tcase_add_test(cases, test_members_hold_zeros);
+    tcase_add_loop_test(cases, test_texts_refuse, 0, 3);
     tcase_add_test(cases, test_many_keys);
     tcase_add_test(cases, test_too_many_values);
     suite_add_tcase(suite, cases);

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Hugging Face's answers for the tokenizer, gathered into one array under `key`. */
@@ -87,6 +88,88 @@ START_TEST(bytes_that_are_no_text)
     json = command_json(&result, "megalith.error/1");
     mgl_json_clear(&json);
     command_clear(&result);
+}
+END_TEST
+
+/* ---- U+0000 ---------------------------------------------------------------------------------- */
+
+static const char zero_text[] = "a\0Once\0";
+enum { ZERO_TEXT = sizeof zero_text - 1 };
+
+static const char *zero_file(void)
+{
+    const char *path = scratch_file("zero.txt", "");
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(zero_text, 1, ZERO_TEXT, file), ZERO_TEXT);
+    fclose(file);
+    return path;
+}
+
+/* The ids of the text by `tokenize` from standard input, whose bytes nobody reads as JSON. */
+static cJSON *wanted_ids(void)
+{
+    char line[3000], path[300];
+    snprintf(path, sizeof path, "%s/zero.ids", scratch_folder());
+    snprintf(line, sizeof line, "%s/megalith tokenize %s --json <%s >%s", MGL_BINARY_DIR,
+             model_path("tales-5m"), zero_file(), path);
+    ck_assert_int_eq(system(line), 0);
+    mgl_json json = {0};
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_json_read_file(path, 1 << 20, &json, &err), MGL_OK);
+    cJSON *ids = cJSON_Duplicate(json_at(&json, "ids"), true);
+    mgl_json_clear(&json);
+    ck_assert_int_gt(cJSON_GetArraySize(ids), 4);
+    return ids;
+}
+
+/* Every way in which a text comes in: verb, flag, file. */
+static const struct zero_way {
+    const char *line, *json; /* NULL: the bytes themselves */
+    const char *schema, *ids;
+} zero_ways[] = {
+    {"run %s --device cpu --max-tokens 1 --json --prompt-file %s", NULL, "megalith.run/1",
+     "prompt_ids"},
+    {"run %s --device cpu --max-tokens 1 --json --prompts %s", "[\"a\\u0000Once\\u0000\"]",
+     "megalith.run/1", "prompt_ids"},
+    {"run %s --device cpu --max-tokens 1 --json --prompts %s",
+     "[{\"text\": \"a\\u0000Once\\u0000\"}]", "megalith.run/1", "prompt_ids"},
+    {"tokenize %s --json --texts %s", "[\"a\\u0000Once\\u0000\"]", "megalith.tokenize/1", "ids"},
+};
+
+START_TEST(a_text_may_hold_zeros)
+{
+    const struct zero_way *way = &zero_ways[_i];
+    cJSON *wanted = wanted_ids();
+    const char *path = way->json ? scratch_file("zero.json", way->json) : zero_file();
+    char line[3000];
+    snprintf(line, sizeof line, way->line, model_path("tales-5m"), path);
+    command_result result = command_run(line, NULL);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, way->schema);
+    const cJSON *ids = json_at(&json, way->ids);
+    if (cJSON_IsArray(ids->child)) /* of one text among several */
+        ids = ids->child;
+    ck_assert(cJSON_Compare(ids, wanted, true));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    cJSON_Delete(wanted);
+}
+END_TEST
+
+/* The likelihood is that of all tokens, those behind the first zero as well. */
+START_TEST(eval_reads_behind_a_zero)
+{
+    cJSON *wanted = wanted_ids();
+    command_result result =
+        command_runf("eval %s --device cpu --json --texts %s", model_path("tales-5m"),
+                     scratch_file("zero.json", "[\"a\\u0000Once\\u0000\"]"));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.eval/1");
+    ck_assert_int_eq((int)json_number(&json, "tokens"), cJSON_GetArraySize(wanted) - 1);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    cJSON_Delete(wanted);
 }
 END_TEST
 
@@ -206,6 +289,9 @@ int main(void)
     tcase_add_loop_test(tests, both_directions_of_the_goldens, 0, 4);
     tcase_add_test(tests, plain_text_in_and_out);
     tcase_add_test(tests, bytes_that_are_no_text);
+    tcase_add_loop_test(tests, a_text_may_hold_zeros, 0,
+                        (int)(sizeof zero_ways / sizeof *zero_ways));
+    tcase_add_test(tests, eval_reads_behind_a_zero);
     tcase_add_loop_test(tests, reads_lists, 0, (int)(sizeof lists / sizeof *lists));
     tcase_add_test(tests, eval_refuses_too_long_a_text);
     tcase_add_loop_test(tests, eval_as_hugging_face, 0, 3);
