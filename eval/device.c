@@ -26,22 +26,17 @@ mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch, mgl
                                     NULL, out, err);
 }
 
-static mgl_status load_kernels(mgl_bench_device *d, const mgl_geometry *geometry, mgl_error *err)
+static mgl_status load_kernels(mgl_bench_device *d, const mgl_cuda_image *image, mgl_error *err)
 {
     static const char *const names[] = {
 #define MGL_X(id, name, block) #name,
         MGL_BENCH_KERNELS(MGL_X)
 #undef MGL_X
     };
-    mgl_cuda_image image;
-    mgl_status status = mgl_bench_compile(geometry, d->target.arch, &image, err);
-    if (status)
-        return status;
-    int result = d->cu->module_load(&d->module, image.bytes, 0, NULL, NULL);
-    mgl_cuda_image_clear(&image);
+    int result = d->cu->module_load(&d->module, image->bytes, 0, NULL, NULL);
     if (result)
         d->module = NULL;
-    status = check(d, result, "loading the benchmark's kernels", err);
+    mgl_status status = check(d, result, "loading the benchmark's kernels", err);
     for (int i = 0; i < MGL_BENCH_KERNEL_COUNT && !status; i++)
         status = check(d, d->cu->module_function(&d->functions[i], d->module, names[i]),
                        "finding a kernel of the benchmark", err);
@@ -52,14 +47,17 @@ static mgl_status open_context(mgl_bench_device *d, mgl_error *err)
 {
     const mgl_cu *cu = d->cu;
     void *context = NULL;
+    mgl_cu_begin(); /* until the device is closed */
     mgl_status status =
         check(d, cu->context_retain(&context, d->device), "opening the device's context", err);
     if (!status && cu->context_push(context)) {
         cu->context_release(d->device);
         status = mgl_fail(err, MGL_DEVICE, d->name, "the device's context can not be entered");
     }
-    if (status)
+    if (status) {
+        mgl_cu_end();
         return status;
+    }
     d->context = context;
     status =
         check(d, cu->stream_create(&d->stream, MGL_CU_STREAM_NON_BLOCKING), "making a stream", err);
@@ -72,16 +70,22 @@ static mgl_status open_context(mgl_bench_device *d, mgl_error *err)
 mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, mgl_bench_device *out,
                                  mgl_error *err)
 {
+    mgl_cuda_image image = {0};
     mgl_status status = mgl_cuda_live_target(ordinal, &out->target, err);
     if (!status)
         status = mgl_cu_open(&out->cu, err);
     if (!status)
         status = check(out, out->cu->device_get(&out->device, ordinal), "finding the device", err);
+    if (!status)
+        status = mgl_bench_compile(geometry, out->target.arch, &image, err);
     if (status)
         return status;
     out->cu->device_name(out->name, (int)sizeof out->name, out->device);
     status = open_context(out, err);
-    return status ? status : load_kernels(out, geometry, err);
+    if (!status)
+        status = load_kernels(out, &image, err);
+    mgl_cuda_image_clear(&image);
+    return status;
 }
 
 void mgl_bench_device_close(mgl_bench_device *d)
@@ -99,6 +103,7 @@ void mgl_bench_device_close(mgl_bench_device *d)
         cu->module_unload(d->module);
     cu->context_pop(&context);
     cu->context_release(d->device);
+    mgl_cu_end();
     *d = (mgl_bench_device){0};
 }
 

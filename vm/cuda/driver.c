@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,23 @@ static mgl_nvrtc compiler;
 static bool driver_ready, compiler_ready;
 static const mgl_cu *driver_override;
 static const mgl_nvrtc *compiler_override;
+
+static atomic_int sections; /* between mgl_cu_begin and mgl_cu_end */
+
+void mgl_cu_begin(void)
+{
+    atomic_fetch_add(&sections, 1);
+}
+
+void mgl_cu_end(void)
+{
+    atomic_fetch_sub(&sections, 1);
+}
+
+bool mgl_cu_is_busy(void)
+{
+    return atomic_load(&sections) > 0;
+}
 
 /* Fills a table from an open library; the name of the first symbol that it lacks, or NULL. */
 static const char *fill(void *library, const struct symbol *symbols, size_t count, void *table)
@@ -112,8 +130,10 @@ mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err)
         return mgl_cu_check(driver_override, driver_override->init(0), "starting the driver", err);
     }
     pthread_mutex_lock(&lock);
+    mgl_cu_begin();
     if (!driver_ready)
         status = load_driver(err);
+    mgl_cu_end();
     driver_ready = driver_ready || !status;
     pthread_mutex_unlock(&lock);
     *out = &driver;

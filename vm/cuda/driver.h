@@ -130,6 +130,13 @@ mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err);
 void mgl_cu_override(const mgl_cu *table);
 void mgl_nvrtc_override(const mgl_nvrtc *table);
 
+/* Brackets around work with the driver, from any thread; they nest. Inside, a process is not to be
+ * ended from outside: a kernel may be running, or the driver be in the middle of a call. */
+void mgl_cu_begin(void);
+void mgl_cu_end(void);
+/* Is there such work in any thread? */
+bool mgl_cu_is_busy(void);
+
 /* MGL_OK for result 0; else MGL_DEVICE with what was tried, the driver's name for the error and what
  * it says. */
 mgl_status mgl_cu_check(const mgl_cu *cu, int result, const char *what, mgl_error *err);

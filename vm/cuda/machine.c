@@ -19,14 +19,19 @@ enum { ALIGNMENT = 256 };
 
 mgl_status mgl_cuda_enter(mgl_cuda_vm *vm, mgl_error *err)
 {
-    return mgl_cu_check(vm->cu, vm->cu->context_push(vm->context), "entering the device's context",
-                        err);
+    mgl_cu_begin();
+    mgl_status status = mgl_cu_check(vm->cu, vm->cu->context_push(vm->context),
+                                     "entering the device's context", err);
+    if (status)
+        mgl_cu_end();
+    return status;
 }
 
 void mgl_cuda_leave(mgl_cuda_vm *vm)
 {
     void *context;
     vm->cu->context_pop(&context);
+    mgl_cu_end();
 }
 
 /* Releases what there is; works on a machine that is half open. */
@@ -48,8 +53,10 @@ static void close_machine(mgl_vm *base)
             cu->module_unload(vm->module);
         mgl_cuda_leave(vm);
     }
+    mgl_cu_begin();
     if (vm->context)
         cu->context_release(vm->device);
+    mgl_cu_end();
     mgl_free(vm->buffers);
     mgl_free(vm->tapes);
     mgl_free(vm->control);
@@ -97,8 +104,10 @@ static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mg
             "take fewer ring_pages or stage_bytes",
             shared, (long long)live->shared_bytes);
     void *context = NULL;
+    mgl_cu_begin();
     status = mgl_cu_check(cu, cu->context_retain(&context, vm->device),
                           "opening the device's context", err);
+    mgl_cu_end();
     vm->context = status ? NULL : context;
     vm->facts.driver_s = mgl_clock_s() - start;
     snprintf(vm->facts.device, sizeof vm->facts.device, "%s", vm->name);
