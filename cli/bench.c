@@ -2,10 +2,13 @@
  * stream and a CUDA graph of cuBLAS calls. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
 
 #include "base/memory.h"
 #include "eval/bench.h"
 #include "eval/statistics.h"
+#include "pipeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +30,7 @@
       "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
+    MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
@@ -42,6 +46,7 @@ typedef struct bench {
     mgl_ids lists[LISTS];
     mgl_bench_result *rows; /* (count), of as many as there are combinations */
     size_t count;           /* so far */
+    const char *doing;      /* what was said last */
 } bench;
 
 static mgl_status find_model(bench *b, const char *operand, mgl_error *err)
@@ -101,6 +106,7 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->tokens = o->tokens.given ? (int)o->tokens.value : MGL_BENCH_TOKENS;
     r->samples = o->samples.given ? (int)o->samples.value : MGL_BENCH_SAMPLES;
     r->seed = 1;
+    r->abort = mgl_cancel_flag(mgl_cli_cancel());
     if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)
         return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; there is bf16");
     mgl_status status =
@@ -284,12 +290,30 @@ static void print_row(const bench *b, const mgl_bench_result *result)
     mgl_cli_flush();
 }
 
-static void on_progress(void *user, const char *what)
+/* ---- progress ------------------------------------------------------------------------------- */
+
+static size_t count_cases(const bench *b)
 {
-    const bench *b = user;
+    size_t cases = 1;
+    for (int i = 0; i < LISTS; i++)
+        if (!mgl_mul(cases, b->lists[i].count, &cases))
+            return SIZE_MAX;
+    return cases;
+}
+
+/* On a terminal a bar over the samples of all rows, elsewhere a line for each step. */
+static void on_progress(void *user, const char *what, int samples)
+{
+    bench *b = user;
     const mgl_geometry *m = &b->request.config.geometry;
-    fprintf(stderr, "megalith: hidden %d, %d layers, batch %d, context %d: %s\n", (int)m->hidden,
-            (int)m->layers, b->request.batch, b->request.context, what);
+    uint64_t each = (uint64_t)b->request.samples;
+    mgl_cli_show("bench", MGL_CLI_COUNT_SAMPLES, b->count * each + (uint64_t)samples,
+                 count_cases(b) * each);
+    if (b->options->quiet.given || mgl_cli_has_bar() || what == b->doing)
+        return;
+    b->doing = what;
+    mgl_cli_say("bench", "hidden %d, %d layers, batch %d, context %d: %s", (int)m->hidden,
+                (int)m->layers, b->request.batch, b->request.context, what);
 }
 
 /* ---- all rows ------------------------------------------------------------------------------- */
@@ -297,6 +321,7 @@ static void on_progress(void *user, const char *what)
 static mgl_status run_row(bench *b, mgl_error *err)
 {
     mgl_bench_result *row = &b->rows[b->count];
+    b->doing = NULL;
     mgl_status status = mgl_bench_run(&b->request, on_progress, b, row, err);
     if (status)
         return status;
@@ -306,15 +331,6 @@ static mgl_status run_row(bench *b, mgl_error *err)
         print_row(b, row);
     b->count++;
     return MGL_OK;
-}
-
-static size_t count_cases(const bench *b)
-{
-    size_t cases = 1;
-    for (int i = 0; i < LISTS; i++)
-        if (!mgl_mul(cases, b->lists[i].count, &cases))
-            return SIZE_MAX;
-    return cases;
 }
 
 /* Every combination; with `check`, only whether it makes sense. */

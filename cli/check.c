@@ -1,6 +1,7 @@
 /* megalith check F.mls: is this schedule safe, and, with --model, does it compute the model? */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/signals.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -127,7 +128,11 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     if (!status && o->model.given)
         status = mgl_import(o->model.value, &checkpoint, err);
     if (!status)
+        status = mgl_cli_check_cancel(err);
+    if (!status)
         status = mgl_validator_check(program, checkpoint ? checkpoint->graph : NULL, &verdict, err);
+    if (!status)
+        status = mgl_cli_check_cancel(err);
     if (!status) {
         if (o->json.given)
             print_json(&verdict);

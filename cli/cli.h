@@ -64,6 +64,10 @@ typedef struct mgl_cli_option {
 #define MGL_CLI_JSON_OPTION(X)                                                                     \
     X(flag, json, "--json", NULL, 0, 0, "one JSON object on standard output")
 
+/* The row of verbs that take their time. */
+#define MGL_CLI_QUIET_OPTION(X)                                                                    \
+    X(flag, quiet, "--quiet", NULL, 0, 0, "no progress and no closing line on standard error")
+
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
 typedef struct mgl_cli_verb {
@@ -114,10 +118,10 @@ extern const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT];
  * many or too few. */
 mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
                          void *options, mgl_error *err);
-/* Does the verb know --json? */
-bool mgl_cli_has_json(const mgl_cli_verb *verb);
-/* Was --json given? `options` as filled by mgl_cli_parse. */
-bool mgl_cli_wants_json(const mgl_cli_verb *verb, const void *options);
+/* Does the verb know this flag? */
+bool mgl_cli_knows(const mgl_cli_verb *verb, const char *flag);
+/* Was this flag, one without a value, given? `options` as filled by mgl_cli_parse. */
+bool mgl_cli_has_flag(const mgl_cli_verb *verb, const void *options, const char *flag);
 
 /* A list of ids, "1,2,3": fails with `what` as the place. Release with mgl_ids_clear. */
 mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err);
@@ -134,6 +138,12 @@ bool mgl_cli_print(const char *bytes, size_t length);
 bool mgl_cli_put(const char *string);
 bool mgl_cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool mgl_cli_flush(void);
+bool mgl_cli_has_printed(void);
+/* From a thread that is about to end the program: what was printed goes out as far as nobody has to be
+ * waited for, or else `instead` if nothing was printed. Nothing can be printed afterwards. */
+void mgl_cli_abandon_output(const char *instead);
+/* One line on standard error, "megalith VERB: ...". `verb` may be NULL. */
+void mgl_cli_say(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* MGL_OK, MGL_INTERRUPTED when the reader of a pipe went away, or why nothing could be written. */
 mgl_status mgl_cli_output_end(mgl_error *err);
 

@@ -1,14 +1,12 @@
 /* megalith compile MODEL: everything that `run` would make of the model, in one file that it maps. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
 
-#include "base/clock.h"
 #include "schedule/program.h"
 
 #include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #define COMPILE_OPTIONS(X)                                                                         \
     X(text, output, "-o", "F.mega", 0, 0, "the file to write (needed)")                            \
@@ -21,36 +19,9 @@
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
+    MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(COMPILE_OPTIONS)
-
-static mgl_cancel *cancel;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    mgl_cancel_set(cancel);
-}
-
-/* So that an interrupted compilation leaves no half file behind. */
-static void catch_interrupt(void)
-{
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction old;
-    sigemptyset(&action.sa_mask);
-    if (!sigaction(SIGINT, NULL, &old) && old.sa_handler != SIG_IGN)
-        sigaction(SIGINT, &action, NULL);
-}
-
-/* On a terminal, and once it has lasted a second. `user` is the time of the line before. */
-static void show_progress(void *user, mgl_stage stage, uint64_t done, uint64_t total)
-{
-    double *last = user, now = mgl_clock_s();
-    if (stage == MGL_STAGE_WEIGHTS && isatty(STDERR_FILENO) && now - *last > 1) {
-        fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " MB", done / 1000000, total / 1000000);
-        *last = now;
-    }
-}
 
 static void print_text(const char *path, const mgl_compile_report *report)
 {
@@ -58,7 +29,17 @@ static void print_text(const char *path, const mgl_compile_report *report)
                    "bytes", report->bytes, "target", report->target, "dtype", report->dtype,
                    "capacity", (int)report->capacity, "kernel", report->kernel ? "yes" : "no");
     if (report->note[0])
-        fprintf(stderr, "megalith compile: %s\n", report->note);
+        mgl_cli_say("compile", "%s", report->note);
+}
+
+static void say_closing_line(const mgl_compile_report *report)
+{
+    mgl_cli_flush();
+    if (report->kernel)
+        mgl_cli_say("compile", "packed and written in %.2f s, kernel in %.2f s", report->pack_s,
+                    report->compile_s);
+    else
+        mgl_cli_say("compile", "packed and written in %.2f s", report->pack_s);
 }
 
 static void print_json(const char *model, const char *path, const mgl_compile_report *report)
@@ -84,7 +65,6 @@ static void print_json(const char *model, const char *path, const mgl_compile_re
 static mgl_status compile(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    double last = mgl_clock_s();
     mgl_compile_options how = {.size = sizeof how,
                                .target = o->target.value,
                                .dtype = o->dtype.value,
@@ -92,17 +72,12 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .schedule = o->schedule.value,
                                .capacity = (int32_t)o->capacity.value,
                                .sequences = (int32_t)o->sequences.value,
-                               .on_stage = show_progress,
-                               .stage_user = &last};
+                               .cancel = mgl_cli_cancel(),
+                               .on_stage = mgl_cli_show_stage};
     mgl_compile_report report = {.size = sizeof report};
     if (!o->output.given)
         return mgl_fail(err, MGL_USAGE, "-o", "is needed: the file to write");
-    mgl_status status = mgl_cancel_new(&cancel, err);
-    if (status)
-        return status;
-    how.cancel = cancel;
-    catch_interrupt();
-    status = mgl_cli_check_file(o->output.value, err);
+    mgl_status status = mgl_cli_check_file(o->output.value, err);
     if (!status)
         status = mgl_model_compile(operand, &how, o->output.value, &report, err);
     if (status)
@@ -111,6 +86,8 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
         print_json(operand, o->output.value, &report);
     else
         print_text(o->output.value, &report);
+    if (!o->quiet.given)
+        say_closing_line(&report);
     return MGL_OK;
 }
 

@@ -1,6 +1,7 @@
 /* megalith detokenize MODEL: ids -> text, without the special tokens. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/signals.h"
 
 #include "base/json.h"
 #include "base/memory.h"
@@ -105,9 +106,12 @@ static mgl_status decode_all(const mgl_tokenizer *tokenizer, const id_lists *lis
                              mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    for (size_t i = 0; i < lists->count && !status; i++)
+    for (size_t i = 0; i < lists->count && !status; i++) {
         status = mgl_tokenizer_decode(tokenizer, lists->lists[i].ids, lists->lists[i].count, true,
                                       &texts[i].text, &texts[i].length, err);
+        if (!status)
+            status = mgl_cli_check_cancel(err);
+    }
     return status;
 }
 

@@ -1,6 +1,8 @@
 /* megalith eval MODEL: how well the model tells a list of texts. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -8,7 +10,6 @@
 #include "importer/checkpoint.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #define EVAL_OPTIONS(X)                                                                            \
     X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings (needed)")                  \
@@ -18,6 +19,7 @@
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EVAL_OPTIONS)
 
@@ -25,6 +27,7 @@ MGL_CLI_OPTIONS(EVAL_OPTIONS)
 typedef struct corpus {
     mgl_ids *texts; /* (count) */
     size_t count, longest;
+    size_t tokens; /* of all texts */
 } corpus;
 
 static void clear_corpus(corpus *c)
@@ -44,10 +47,13 @@ static mgl_status encode(const mgl_tokenizer *tokenizer, const mgl_cli_texts *te
     for (size_t i = 0; i < texts->count; i++) {
         mgl_status status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i],
                                                  true, &out->texts[i], err);
+        if (!status)
+            status = mgl_cli_check_cancel(err);
         if (status)
             return status;
         if (out->texts[i].count > out->longest)
             out->longest = out->texts[i].count;
+        out->tokens += out->texts[i].count;
     }
     return MGL_OK;
 }
@@ -67,33 +73,67 @@ static mgl_status read_corpus(const struct options *o, const char *path, corpus 
     return status;
 }
 
-/* On a terminal, and once it has lasted a second. `user` is the time at the start. */
-static bool show_progress(void *user, size_t done, size_t count)
+/* ---- scoring --------------------------------------------------------------------------------- */
+
+/* How far the evaluation is. */
+typedef struct reading {
+    const corpus *texts;
+    size_t tokens;         /* of the texts that are done */
+    double load_s, read_s; /* opening the model; all texts */
+} reading;
+
+/* Tokens of a text are told as those of a prompt. */
+static void show_stage(void *user, mgl_stage stage, uint64_t done, uint64_t total)
 {
-    const double *start = user;
-    if (isatty(STDERR_FILENO) && mgl_clock_s() - *start > 1)
-        fprintf(stderr, "\r%zu of %zu texts%s", done, count, done == count ? "\n" : "");
+    const reading *r = user;
+    if (stage == MGL_STAGE_PROMPT)
+        mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens + done, r->texts->tokens);
+    else
+        mgl_cli_show_stage(NULL, stage, done, total);
+}
+
+static bool count_text(void *user, size_t done, size_t count)
+{
+    reading *r = user;
+    (void)count;
+    r->tokens += r->texts->texts[done - 1].count;
+    mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens, r->texts->tokens);
     return true;
 }
 
-static mgl_status score(const struct options *o, const char *path, const corpus *c,
-                        mgl_eval_result *out, mgl_error *err)
+static mgl_status score(const struct options *o, const char *path, reading *r, mgl_eval_result *out,
+                        mgl_error *err)
 {
+    const corpus *c = r->texts;
     mgl_open_options open = {.size = sizeof open,
                              .device = o->device.value,
                              .dtype = o->dtype.value,
                              .config = o->config.value,
                              .schedule = o->schedule.value,
-                             .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX};
+                             .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX,
+                             .cancel = mgl_cli_cancel(),
+                             .on_stage = show_stage,
+                             .stage_user = r};
     mgl_model *model = NULL;
     double start = mgl_clock_s();
     mgl_status status = mgl_model_open(path, &open, &model, err);
+    double opened = mgl_clock_s();
     if (!status)
-        status = mgl_eval_score(model, c->texts, c->count, show_progress, &start, out, err);
+        status = mgl_eval_score(model, c->texts, c->count, count_text, r, out, err);
+    r->load_s = opened - start;
+    r->read_s = mgl_clock_s() - opened;
     if (status == MGL_BAD_INPUT && !err->where[0])
         snprintf(err->where, sizeof err->where, "%.250s", o->texts.value);
     mgl_model_close(model);
     return status;
+}
+
+static void say_closing_line(const reading *r, size_t tokens)
+{
+    double rate = r->read_s > 0 ? (double)tokens / r->read_s : 0;
+    mgl_cli_flush();
+    mgl_cli_say("eval", "%zu tokens in %.2f s, %.0f tokens/s; loaded in %.2f s", tokens, r->read_s,
+                rate, r->load_s);
 }
 
 static void print_result(const mgl_eval_result *result, bool json)
@@ -117,6 +157,7 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
     const struct options *o = options;
     mgl_eval_result result;
     corpus texts = {0};
+    reading r = {.texts = &texts};
     char *path = NULL;
     if (!o->texts.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--texts is needed: a JSON array of strings");
@@ -124,9 +165,11 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
     if (!status)
         status = read_corpus(o, path, &texts, err);
     if (!status)
-        status = score(o, path, &texts, &result, err);
+        status = score(o, path, &r, &result, err);
     if (!status)
         print_result(&result, o->json.given);
+    if (!status && !o->quiet.given)
+        say_closing_line(&r, result.tokens);
     clear_corpus(&texts);
     mgl_free(path);
     return status;

@@ -3,6 +3,7 @@
  * cost model has it. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/signals.h"
 
 #include "schedule/cost.h"
 #include "validator/validator.h"
@@ -169,6 +170,8 @@ static mgl_status explain_schedule(const struct options *o, const char *path, mg
     mgl_status status = mgl_schedule_read(path, &program, err);
     if (!status)
         status = mgl_vm_check(program, NULL, err);
+    if (!status)
+        status = mgl_cli_check_cancel(err);
     if (!status)
         status = mgl_schedule_cost(program, NULL, &p.load, &p.cost, err);
     p.program = program;

@@ -10,7 +10,7 @@ static const char exit_codes[] =
     "Exit codes: 0 ok, 1 usage, 2 bad input or a file that can not be read or written, 3 schedule\n"
     "rejected, 4 no device, device error or out of memory, 5 watchdog stopped the kernel, 6 a "
     "gate\n"
-    "failed, 130 interrupted.\n";
+    "failed, 128 + signal when Ctrl-C (130), TERM (143) or HUP (129) ended it.\n";
 
 void mgl_cli_print_help(void)
 {
@@ -26,8 +26,8 @@ void mgl_cli_print_help(void)
         mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 4, left, mgl_cli_verbs[i]->summary);
     }
     mgl_cli_printf(
-        "\n'megalith VERB --help' shows the flags of a verb and an example; --version is "
-        "the version.\n\n"
+        "\n'megalith help VERB' or 'megalith VERB --help' shows the flags of a verb and an "
+        "example;\n--version is the version.\n\n"
         "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name in the "
         "local\nHugging Face cache. Nothing is downloaded. A file that is read may be -: standard "
         "input.\n\n%s",

@@ -1,6 +1,7 @@
 /* megalith lower MODEL: the schedule that `run` would use, as text, ready to be read, edited,
  * checked and run. */
 #include "cli/cli.h"
+#include "cli/signals.h"
 
 #include "importer/checkpoint.h"
 #include "pipeline.h"
@@ -64,6 +65,8 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
         status = mgl_cli_check_output(o->output.value, checkpoint, o->config.value, err);
     if (!status)
         status = mgl_pipeline_lower(checkpoint->graph, &target, &request, &program, err);
+    if (!status)
+        status = mgl_cli_check_cancel(err);
     if (!status)
         status = write_program(o, program, err);
     mgl_program_free(program);

@@ -5,6 +5,8 @@
  */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
 
 #include "base/memory.h"
 #include "vm/cuda/cuda.h"
@@ -31,27 +33,76 @@ static int exit_code(mgl_status status)
     return status == MGL_NO_MEMORY ? 4 : (int)status;
 }
 
+static void report_error(const char *verb, mgl_status status, bool json, const mgl_error *err)
+{
+    mgl_cli_say(verb, "%s%s%s", err->where, err->where[0] ? ": " : "", err->message);
+    if (!json)
+        return;
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.error/1");
+    mgl_json_out_int(&out, "exit", exit_code(status));
+    mgl_json_out_string(&out, "where", err->where);
+    mgl_json_out_string(&out, "message", err->message);
+    mgl_json_out_end(&out);
+}
+
+/* The end of every verb: what there is to say, and the exit code. A signal that came before the last
+ * output was out counts more than anything else. */
 static int report(const char *verb, mgl_status status, bool json, const mgl_error *err)
 {
-    if (status && err->message[0]) {
-        fprintf(stderr, "megalith%s%s: %s%s%s\n", verb ? " " : "", verb ? verb : "", err->where,
-                err->where[0] ? ": " : "", err->message);
-        if (json) {
-            mgl_json_out out = {0};
-            mgl_json_out_begin(&out, "megalith.error/1");
-            mgl_json_out_int(&out, "exit", exit_code(status));
-            mgl_json_out_string(&out, "where", err->where);
-            mgl_json_out_string(&out, "message", err->message);
-            mgl_json_out_end(&out);
-        }
-    }
+    mgl_cli_stop_bar();
+    if (!mgl_cli_signals_tell() && status && err->message[0])
+        report_error(verb, status, json, err);
     mgl_error late = {0};
     mgl_status written = mgl_cli_output_end(&late);
+    int code = mgl_cli_signals_end();
+    if (code)
+        return code;
     if (written && late.message[0])
-        fprintf(stderr, "megalith: %s: %s\n", late.where, late.message);
+        mgl_cli_say(NULL, "%s: %s", late.where, late.message);
     /* A reply that ended because its text could not be written is no interruption by the user. */
     return exit_code(status && status != MGL_INTERRUPTED ? status : written ? written : status);
 }
+
+static const mgl_cli_verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
+        if (!strcmp(name, mgl_cli_verbs[i]->name))
+            return mgl_cli_verbs[i];
+    return NULL;
+}
+
+/* ---- help ------------------------------------------------------------------------------------ */
+
+static bool asks_for_help(const char *word)
+{
+    return !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+static int help_verb(const mgl_cli_verb *verb)
+{
+    mgl_error none = {0};
+    mgl_cli_print_verb_help(verb);
+    return report(NULL, MGL_OK, false, &none);
+}
+
+/* "help", "help VERB": `argv` is what stands behind the word. */
+static int help(int argc, char **argv)
+{
+    mgl_error err = {0};
+    const mgl_cli_verb *verb = argc > 0 ? find_verb(argv[0]) : NULL;
+    if (argc > 1)
+        mgl_fail(&err, MGL_USAGE, argv[1], "help is of one verb at a time: 'megalith help VERB'");
+    else if (verb)
+        return help_verb(verb);
+    else if (argc == 1 && !asks_for_help(argv[0]))
+        mgl_fail(&err, MGL_USAGE, argv[0], "unknown verb; 'megalith help' lists them");
+    else
+        mgl_cli_print_help();
+    return report(NULL, err.code, false, &err);
+}
+
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 static bool stands_among(const char *word, int argc, char **argv)
 {
@@ -61,23 +112,32 @@ static bool stands_among(const char *word, int argc, char **argv)
     return false;
 }
 
+static mgl_status do_verb(const mgl_cli_verb *verb, const char *operand, const void *options,
+                          bool json, mgl_error *err)
+{
+    mgl_status status = mgl_cli_signals_start(verb->name, json, err);
+    if (status)
+        return status;
+    if (mgl_cli_knows(verb, "--quiet") && !mgl_cli_has_flag(verb, options, "--quiet"))
+        mgl_cli_start_bar();
+    return verb->run(operand, options, err);
+}
+
 static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
 {
     mgl_error err = {0};
     const char *operand = NULL;
-    if (stands_among("--help", argc, argv) || stands_among("-h", argc, argv)) {
-        mgl_cli_print_verb_help(verb);
-        return report(NULL, MGL_OK, false, &err);
-    }
+    if (stands_among("--help", argc, argv) || stands_among("-h", argc, argv))
+        return help_verb(verb);
     void *options = mgl_alloc_zero(1, verb->options_size);
     bool json = false;
     mgl_status status = options ? mgl_cli_parse(verb, argc, argv, &operand, options, &err)
                                 : mgl_fail_memory(&err, verb->options_size);
     if (options) /* behind an error, flags were not read to the end */
-        json = mgl_cli_wants_json(verb, options) ||
-               (status && mgl_cli_has_json(verb) && stands_among("--json", argc, argv));
+        json = mgl_cli_has_flag(verb, options, "--json") ||
+               (status && mgl_cli_knows(verb, "--json") && stands_among("--json", argc, argv));
     if (!status)
-        status = verb->run(operand, options, &err);
+        status = do_verb(verb, operand, options, json, &err);
     mgl_free(options);
     return report(verb->name, status, json, &err);
 }
@@ -104,17 +164,15 @@ int main(int argc, char **argv)
         mgl_fail(&err, MGL_USAGE, NULL, "a verb is missing; 'megalith --help' lists them");
         return report(NULL, MGL_USAGE, false, &err);
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        mgl_cli_print_help();
-        return report(NULL, MGL_OK, false, &err);
-    }
     if (!strcmp(argv[1], "--version")) {
         mgl_cli_printf("megalith %s\n", mgl_version());
         return report(NULL, MGL_OK, false, &err);
     }
-    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
-        if (!strcmp(argv[1], mgl_cli_verbs[i]->name))
-            return run_verb(mgl_cli_verbs[i], argc - 2, argv + 2);
+    if (asks_for_help(argv[1]))
+        return help(argc - 2, argv + 2);
+    const mgl_cli_verb *verb = find_verb(argv[1]);
+    if (verb)
+        return run_verb(verb, argc - 2, argv + 2);
     mgl_fail(&err, MGL_USAGE, argv[1], "unknown verb; 'megalith --help' lists them");
     return report(NULL, MGL_USAGE, stands_among("--json", argc, argv), &err);
 }

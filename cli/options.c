@@ -202,19 +202,14 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
     return check_input(verb, *operand, options, err);
 }
 
-static const mgl_cli_option *find_json(const mgl_cli_verb *verb)
+bool mgl_cli_knows(const mgl_cli_verb *verb, const char *flag)
 {
-    return find_option(verb, "--json", strlen("--json"));
+    return find_option(verb, flag, strlen(flag)) != NULL;
 }
 
-bool mgl_cli_has_json(const mgl_cli_verb *verb)
+bool mgl_cli_has_flag(const mgl_cli_verb *verb, const void *options, const char *flag)
 {
-    return find_json(verb) != NULL;
-}
-
-bool mgl_cli_wants_json(const mgl_cli_verb *verb, const void *options)
-{
-    const mgl_cli_option *option = find_json(verb);
+    const mgl_cli_option *option = find_option(verb, flag, strlen(flag));
     const char *at = option ? (const char *)options + option->offset : NULL;
     return at && ((const mgl_cli_flag *)(const void *)at)->given;
 }

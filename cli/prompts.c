@@ -8,8 +8,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
-static const int64_t greatest_exact = ((int64_t)1 << 53) - 1; /* whole number in JSON */
+static const int64_t greatest_exact = ((int64_t)1 << 53) - 1; /* whole number in JSON: 53 bits */
 
 /* A key that says how the reply is made. */
 typedef struct reply_key {
@@ -180,6 +181,20 @@ mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *f
         status = read_prompt(&e, prompt, err);
     }
     return status;
+}
+
+mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_error *err)
+{
+    uint64_t bits = 0;
+    prompt->sampled = sampled;
+    prompt->seed = (uint64_t)prompt->reply.seed.value;
+    if (!sampled || prompt->reply.seed.given)
+        return MGL_OK;
+    if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
+        return mgl_fail_errno(err, "--seed", "the system gives no random number; give a seed");
+    prompt->drawn = true;
+    prompt->seed = bits & (uint64_t)greatest_exact;
+    return MGL_OK;
 }
 
 void mgl_cli_prompts_clear(mgl_cli_prompts *prompts)

@@ -25,10 +25,13 @@ typedef struct mgl_cli_reply_options {
 } mgl_cli_reply_options;
 
 typedef struct mgl_cli_prompt {
-    const char *text; /* (length) bytes, of mgl_cli_prompts or of argv; NULL: it is given as ids */
+    const char *text; /* (length) bytes, of mgl_cli_prompts or of argv; they may hold 0 bytes. NULL:
+                         it is given as ids */
     size_t length;
     mgl_ids ids; /* owned */
     mgl_cli_reply_options reply;
+    bool sampled, drawn; /* it has a seed; nobody gave one */
+    uint64_t seed;
 } mgl_cli_prompt;
 
 /* Zero-initialise; release with mgl_cli_prompts_clear. */
@@ -43,6 +46,9 @@ typedef struct mgl_cli_prompts {
  * not take, a prompt without text or ids or with both. A seed above 2^53 - 1 is no JSON number. */
 mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
                                 mgl_cli_prompts *out, mgl_error *err);
+/* The seed of a reply that is sampled: the one given, else one that is drawn, and that any JSON can
+ * carry. */
+mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_error *err);
 void mgl_cli_prompts_clear(mgl_cli_prompts *prompts);
 
 #endif

@@ -1,22 +1,22 @@
 /*
  * megalith run MODEL: a reply, streamed token by token, or the replies to a list of prompts, made
- * at once and told one after the other. Ctrl-C ends them at their next token with what was said so
- * far; a second Ctrl-C ends the program at once.
+ * at once and told one after the other. A signal ends them with what was said so far. Behind them a
+ * line on standard error says how long it took, and what seed was drawn.
  */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/progress.h"
 #include "cli/prompts.h"
+#include "cli/signals.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
-#include <signal.h>
-#include <stdatomic.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { DEFAULT_MAX_TOKENS = 128 };
 
@@ -36,34 +36,9 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(RUN_OPTIONS)
-
-/* What the signal handler sees. */
-static _Atomic(mgl_model *) running;
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    static const char note[] = "\nmegalith: ending; Ctrl-C again quits at once\n";
-    mgl_model *model = atomic_load(&running);
-    interrupted = 1;
-    if (model)
-        mgl_model_cancel(model);
-    else if (write(STDERR_FILENO, note, sizeof note - 1) < 0)
-        return;
-}
-
-/* SA_RESETHAND: the second one has its default effect. */
-static void catch_interrupt(void)
-{
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction old;
-    sigemptyset(&action.sa_mask);
-    if (!sigaction(SIGINT, NULL, &old) && old.sa_handler != SIG_IGN)
-        sigaction(SIGINT, &action, NULL);
-}
 
 /* The replies of one launch, on their way out. */
 typedef struct session {
@@ -169,6 +144,8 @@ static mgl_status encode_prompts(session *s, mgl_error *err)
         if (prompt->text)
             status = mgl_tokenizer_encode(s->tokenizer, prompt->text, prompt->length, true,
                                           &prompt->ids, err);
+        if (!status)
+            status = mgl_cli_check_cancel(err);
     }
     return status;
 }
@@ -184,7 +161,7 @@ static bool on_token(void *user, size_t reply, int32_t token)
     if (s->first_token == 0)
         s->first_token = mgl_clock_s();
     if (!streams(s))
-        return !interrupted;
+        return true;
     if (s->stream) {
         if (mgl_detokenizer_next(s->stream, token, &text, &length, &s->error))
             return false;
@@ -193,7 +170,27 @@ static bool on_token(void *user, size_t reply, int32_t token)
         mgl_cli_printf("%s%d", s->first ? "" : " ", (int)token);
         s->first = false;
     }
-    return mgl_cli_flush() && !interrupted;
+    return mgl_cli_flush();
+}
+
+/* Flags that shape sampling ask for it; by themselves they leave the distribution as it is. */
+static float temperature_of(const mgl_cli_reply_options *o)
+{
+    if (o->temperature.given)
+        return (float)o->temperature.value;
+    return shapes_sampling(o) || o->seed.given ? 1.0F : 0.0F;
+}
+
+/* What is sampled has a seed: its own, that of the flags, or one that is drawn and told. */
+static mgl_status choose_seeds(session *s, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < s->prompts.count && !status; i++) {
+        mgl_cli_prompt *prompt = &s->prompts.items[i];
+        bool sampled = s->options->sample.given || temperature_of(&prompt->reply) > 0;
+        status = mgl_cli_prompt_choose_seed(prompt, sampled, err);
+    }
+    return status;
 }
 
 static mgl_request make_request(const session *s, const mgl_cli_prompt *prompt)
@@ -204,12 +201,10 @@ static mgl_request make_request(const session *s, const mgl_cli_prompt *prompt)
                          .prompt_count = prompt->ids.count,
                          .max_tokens = o->max_tokens.given ? (int32_t)o->max_tokens.value
                                                            : DEFAULT_MAX_TOKENS,
-                         .temperature = o->temperature.given ? (float)o->temperature.value
-                                        : shapes_sampling(o) || o->seed.given ? 1.0F
-                                                                              : 0.0F,
+                         .temperature = temperature_of(o),
                          .top_k = (int32_t)o->top_k.value,
                          .top_p = (float)o->top_p.value,
-                         .seed = (uint64_t)o->seed.value,
+                         .seed = prompt->seed,
                          .ignore_eos = o->ignore_eos.given,
                          .sample = s->options->sample.given};
 }
@@ -231,7 +226,9 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .schedule = o->schedule.value,
                              .capacity = (int32_t)o->capacity.value,
                              .wanted = wanted > INT32_MAX ? INT32_MAX : (int32_t)wanted,
-                             .sequences = (int32_t)count};
+                             .sequences = (int32_t)count,
+                             .cancel = mgl_cli_cancel(),
+                             .on_stage = mgl_cli_show_stage};
     return mgl_model_open(path, &open, &s->model, err);
 }
 
@@ -245,21 +242,13 @@ static void name_list(const char *path, mgl_error *err)
 
 static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err)
 {
-    mgl_status status = MGL_OK;
     s->first = true;
     for (size_t i = 0; i < s->prompts.count; i++)
         s->results[i].size = sizeof s->results[i];
-    atomic_store(&running, s->model);
-    if (interrupted) {
-        for (size_t i = 0; i < s->prompts.count; i++)
-            s->results[i].stop = MGL_STOP_INTERRUPTED;
-    } else {
-        status = mgl_model_generate_batch(s->model, requests, s->prompts.count, on_token, s,
-                                          s->results, err);
-        if (status == MGL_BAD_INPUT && s->options->prompts.given)
-            name_list(s->options->prompts.value, err);
-    }
-    atomic_store(&running, NULL);
+    mgl_status status = mgl_model_generate_batch(s->model, requests, s->prompts.count, on_token, s,
+                                                 s->results, err);
+    if (status == MGL_BAD_INPUT && s->options->prompts.given)
+        name_list(s->options->prompts.value, err);
     if (!status && s->error.code) {
         *err = s->error;
         status = s->error.code;
@@ -323,8 +312,11 @@ static mgl_status print_replies(const session *s, mgl_error *err)
         mgl_status status = decode_reply(s, i, &text, &length, err);
         if (status)
             return status;
-        mgl_cli_printf("%s==> prompt %zu: %s, %zu tokens <==\n", i ? "\n" : "", i,
+        mgl_cli_printf("%s==> prompt %zu: %s, %zu tokens", i ? "\n" : "", i,
                        stop_names[result->stop], result->output.count);
+        if (s->prompts.items[i].drawn)
+            mgl_cli_printf(", seed %" PRIu64, s->prompts.items[i].seed);
+        mgl_cli_put(" <==\n");
         if (text)
             mgl_cli_print(text, length);
         else
@@ -338,20 +330,24 @@ static mgl_status print_replies(const session *s, mgl_error *err)
 /* The fields of one reply. */
 static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, mgl_error *err)
 {
-    const mgl_ids *prompt = &s->prompts.items[reply].ids;
+    const mgl_cli_prompt *prompt = &s->prompts.items[reply];
     const mgl_result *result = &s->results[reply];
     char *text;
     size_t length;
     mgl_status status = decode_reply(s, reply, &text, &length, err);
     if (status)
         return status;
-    mgl_json_out_ids(out, "prompt_ids", prompt->ids, prompt->count);
+    mgl_json_out_ids(out, "prompt_ids", prompt->ids.ids, prompt->ids.count);
     mgl_json_out_ids(out, "output_ids", result->output.ids, result->output.count);
     if (text)
         mgl_json_out_text(out, "text", text, length);
     else
         mgl_json_out_null(out, "text");
     mgl_json_out_string(out, "stop", stop_names[result->stop]);
+    if (prompt->sampled)
+        mgl_json_out_int(out, "seed", (int64_t)prompt->seed);
+    else
+        mgl_json_out_null(out, "seed");
     mgl_text_free(text);
     return MGL_OK;
 }
@@ -376,7 +372,7 @@ static double decode_rate(const session *s)
     for (size_t i = 0; i < s->prompts.count; i++)
         tokens += s->results[i].output.count ? s->results[i].output.count - 1 : 0;
     double seconds = s->results[0].decode_s;
-    return seconds > 0 ? (double)tokens / seconds : 0;
+    return tokens > 0 && seconds > 0 ? (double)tokens / seconds : 0;
 }
 
 /* From the start of the verb, the tokenizer included, to the first token; the driver's start, which no
@@ -443,6 +439,55 @@ static mgl_status print_session(session *s, mgl_error *err)
     return streams(s) ? finish_stream(s, err) : print_replies(s, err);
 }
 
+/* ---- the closing line ------------------------------------------------------------------------ */
+
+static void add_tokens(mgl_text *line, const session *s)
+{
+    size_t made = 0;
+    double rate = decode_rate(s);
+    for (size_t i = 0; i < s->prompts.count; i++)
+        made += s->results[i].output.count;
+    if (s->prompts.count > 1)
+        mgl_text_format(line, "%zu replies, ", s->prompts.count);
+    mgl_text_format(line, "%zu %s", made, made == 1 ? "token" : "tokens");
+    if (rate > 0)
+        mgl_text_format(line, ", %.*f tokens/s", rate < 100, rate);
+}
+
+static void add_prompts(mgl_text *line, const session *s)
+{
+    size_t read = 0;
+    for (size_t i = 0; i < s->prompts.count; i++)
+        read += s->prompts.items[i].ids.count;
+    mgl_text_format(line, "; prompt%s of %zu %s in %.2f s", s->prompts.count > 1 ? "s" : "", read,
+                    read == 1 ? "token" : "tokens", s->results[0].prefill_s);
+}
+
+/* What loading took. A GPU's kernel is compiled, or read, beside the weights. */
+static void add_loading(mgl_text *line, const session *s)
+{
+    mgl_model_facts facts;
+    mgl_model_get_facts(s->model, &facts);
+    mgl_text_format(line, "; loaded in %.2f s", facts.load_s + facts.compile_s);
+    if (facts.kernel_s > 0)
+        mgl_text_format(line, ", kernel in %.2f s", facts.kernel_s);
+}
+
+/* A list has the seeds with its replies. */
+static void say_closing_line(const session *s)
+{
+    mgl_text line = {0};
+    add_tokens(&line, s);
+    add_prompts(&line, s);
+    add_loading(&line, s);
+    if (s->prompts.items[0].drawn && !s->options->prompts.given)
+        mgl_text_format(&line, "; seed %" PRIu64, s->prompts.items[0].seed);
+    mgl_cli_flush();
+    if (!line.failed)
+        mgl_cli_say("run", "%s", line.bytes);
+    mgl_text_clear(&line);
+}
+
 /* ---- the verb -------------------------------------------------------------------------------- */
 
 static mgl_status work(session *s, mgl_error *err)
@@ -456,9 +501,13 @@ static mgl_status work(session *s, mgl_error *err)
     if (!status)
         status = encode_prompts(s, err);
     if (!status)
+        status = choose_seeds(s, err);
+    if (!status)
         status = generate(s, path, err);
     if (!status)
         status = print_session(s, err);
+    if (!status && !s->options->quiet.given)
+        say_closing_line(s);
     mgl_free(path);
     for (size_t i = 0; i < s->prompts.count && !status; i++)
         if (s->results[i].stop == MGL_STOP_INTERRUPTED)
@@ -472,7 +521,6 @@ static mgl_status run(const char *operand, const void *options, mgl_error *err)
     mgl_status status = check_options(s.options, err);
     if (status)
         return status;
-    catch_interrupt();
     status = work(&s, err);
     for (size_t i = 0; i < s.prompts.count; i++)
         mgl_result_clear(&s.results[i]);

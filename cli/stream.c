@@ -1,20 +1,24 @@
 /*
  * Standard streams and files. What goes to standard output passes through here, so that a full disk
  * is reported and a reader who went away (a closed pipe: SIGPIPE is ignored) ends the work quietly.
+ * A bar on the terminal is erased before anything else is printed there.
  */
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 #include "base/file.h"
 #include "base/output.h"
 #include "importer/checkpoint.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 static int output_errno; /* of the first failure; 0: none */
+static bool printed;     /* guarded by the lock of stdout: something was printed there */
 
 static bool note(bool good)
 {
@@ -23,9 +27,21 @@ static bool note(bool good)
     return output_errno == 0;
 }
 
+static void begin_output(void)
+{
+    mgl_cli_erase_bar();
+    flockfile(stdout);
+    printed = true;
+}
+
 bool mgl_cli_print(const char *bytes, size_t length)
 {
-    return note(length == 0 || fwrite(bytes, 1, length, stdout) == length);
+    if (length == 0)
+        return output_errno == 0;
+    begin_output();
+    bool good = fwrite(bytes, 1, length, stdout) == length;
+    funlockfile(stdout);
+    return note(good);
 }
 
 bool mgl_cli_put(const char *string)
@@ -36,10 +52,20 @@ bool mgl_cli_put(const char *string)
 bool mgl_cli_printf(const char *format, ...)
 {
     va_list args;
+    begin_output();
     va_start(args, format);
     bool good = vfprintf(stdout, format, args) >= 0;
     va_end(args);
+    funlockfile(stdout);
     return note(good);
+}
+
+bool mgl_cli_has_printed(void)
+{
+    flockfile(stdout);
+    bool answer = printed;
+    funlockfile(stdout);
+    return answer;
 }
 
 bool mgl_cli_flush(void)
@@ -56,6 +82,34 @@ mgl_status mgl_cli_output_end(mgl_error *err)
         return mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
     errno = output_errno;
     return mgl_fail_errno(err, "standard output", "could not be written");
+}
+
+/* Can standard output take a block without waiting for a reader? */
+static bool takes_output(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
+}
+
+void mgl_cli_abandon_output(const char *instead)
+{
+    if (ftrylockfile(stdout) || !takes_output())
+        return;
+    if (!printed)
+        fputs(instead, stdout);
+    fflush(stdout);
+}
+
+void mgl_cli_say(const char *verb, const char *format, ...)
+{
+    char line[2600]; /* an mgl_error, and the verb */
+    va_list args;
+    int length = snprintf(line, sizeof line, "megalith%s%s: ", verb ? " " : "", verb ? verb : "");
+    va_start(args, format);
+    vsnprintf(line + length, sizeof line - (size_t)length, format, args);
+    va_end(args);
+    mgl_cli_erase_bar();
+    fprintf(stderr, "%s\n", line);
 }
 
 /* Writes all of it to the open file and closes it; false with errno. */

@@ -1,6 +1,7 @@
 /* megalith tokenize MODEL: text -> ids, with the tokenizer's own special tokens. */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/signals.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -44,9 +45,12 @@ static mgl_status encode_many(const mgl_tokenizer *tokenizer, const mgl_cli_text
 {
     mgl_ids *lists = mgl_alloc_zero(texts->count ? texts->count : 1, sizeof *lists);
     mgl_status status = lists ? MGL_OK : mgl_fail_memory(err, texts->count * sizeof *lists);
-    for (size_t i = 0; i < texts->count && !status; i++)
+    for (size_t i = 0; i < texts->count && !status; i++) {
         status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i], true,
                                       &lists[i], err);
+        if (!status)
+            status = mgl_cli_check_cancel(err);
+    }
     if (!status && json) {
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.tokenize/1");

@@ -5,6 +5,8 @@
  */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
 
 #include "base/memory.h"
 #include "eval/trace.h"
@@ -27,6 +29,7 @@ enum { DEFAULT_TOKENS = 32, DEFAULT_EPOCHS = 4, MAX_EPOCHS = 1024 };
     X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
     X(text, dtype, "--dtype", "DTYPE", 0, 0, "auto, f32, bf16 or f16 (auto: the file's)")          \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(TRACE_OPTIONS)
 
@@ -93,8 +96,11 @@ static mgl_status open_machine(traced *t, mgl_error *err)
     mgl_lower_request request = {.dtype = t->options->dtype.value,
                                  .config = t->options->config.value,
                                  .capacity = (int32_t)t->prompt.count + t->tokens};
-    mgl_vm_options vm = {
-        .kind = t->machine.kind, .device = t->machine.device, .trace_epochs = t->epochs};
+    mgl_vm_options vm = {.kind = t->machine.kind,
+                         .device = t->machine.device,
+                         .trace_epochs = t->epochs,
+                         .abort = mgl_cancel_flag(mgl_cli_cancel()),
+                         .on_stage = mgl_cli_show_stage};
     mgl_status status =
         mgl_pipeline_lower(t->checkpoint->graph, &t->machine.target, &request, &t->program, err);
     return status ? status : mgl_vm_open(t->program, t->checkpoint->graph, &vm, &t->vm, err);
@@ -104,9 +110,14 @@ static mgl_status launch(traced *t, mgl_error *err)
 {
     mgl_vm_sequence sequence = {
         .prompt = t->prompt.ids, .prompt_count = (int32_t)t->prompt.count, .max_new = t->tokens};
-    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    mgl_vm_request request = {.sequences = &sequence,
+                              .count = 1,
+                              .abort = mgl_cancel_flag(mgl_cli_cancel()),
+                              .on_stage = mgl_cli_show_stage};
     mgl_vm_report report;
     mgl_status status = mgl_vm_run(t->vm, &request, &report, err);
+    if (!status)
+        status = mgl_cli_check_cancel(err);
     if (status)
         return status;
     if (report.produced[0] > 1)

@@ -37,10 +37,12 @@ struct bench {
 };
 enum { MACHINE, BASELINE, STREAM, ALSO, TIMED };
 
-static void tell(const struct bench *b, const char *what)
+/* Says what comes next, and asks whether it is still wanted. */
+static mgl_status begin(const struct bench *b, const char *what, int samples, mgl_error *err)
 {
     if (b->progress)
-        b->progress(b->user, what);
+        b->progress(b->user, what, samples);
+    return mgl_check_abort(b->request->abort, err);
 }
 
 /* ---- what is asked -------------------------------------------------------------------------- */
@@ -152,9 +154,11 @@ static mgl_status open_vms(struct bench *b, mgl_error *err)
     mgl_vm_options options = {.kind = MGL_VM_CUDA,
                               .device = b->machine.device,
                               .fill = mgl_filler_run,
-                              .fill_user = &b->filler};
-    tell(b, "validating, compiling and making the machine's weights");
-    mgl_status status = mgl_vm_open(b->program, b->graph, &options, &b->vm, err);
+                              .fill_user = &b->filler,
+                              .abort = b->request->abort};
+    mgl_status status = begin(b, "validating, compiling and making the machine's weights", 0, err);
+    if (!status)
+        status = mgl_vm_open(b->program, b->graph, &options, &b->vm, err);
     if (status)
         return status;
     mgl_vm_get_facts(b->vm, &b->out->facts);
@@ -187,7 +191,8 @@ static mgl_status open_case(struct bench *b, mgl_error *err)
     b->of.tokens = r->tokens;
     b->of.capacity = b->program->limits.capacity;
     b->of.first = b->first;
-    tell(b, "making the baseline");
+    if (!status)
+        status = begin(b, "making the baseline", 0, err);
     return status ? status : mgl_baseline_open(&b->device, &b->of, &b->baseline, err);
 }
 
@@ -232,8 +237,9 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
         return status;
     predict(b);
     b->out->bytes = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(r));
-    tell(b, "compiling the benchmark's kernels");
-    status = mgl_bench_device_open(b->machine.device, &r->config.geometry, &b->device, err);
+    status = begin(b, "compiling the benchmark's kernels", 0, err);
+    if (!status)
+        status = mgl_bench_device_open(b->machine.device, &r->config.geometry, &b->device, err);
     if (!status)
         status = open_vms(b, err);
     if (!status)
@@ -342,11 +348,10 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
     mgl_bench_accuracy *a = &b->out->accuracy;
     size_t vocab = (size_t)b->request->config.geometry.vocab;
     double seconds;
-    tell(b, "comparing with the f32 reference");
     a->tokens = b->request->batch * b->request->tokens;
-    mgl_status status =
-        b->also ? check_machine(b, b->also, b->also_made, &a->also_error, &a->also_agrees, err)
-                : MGL_OK;
+    mgl_status status = begin(b, "comparing with the f32 reference", 0, err);
+    if (!status && b->also)
+        status = check_machine(b, b->also, b->also_made, &a->also_error, &a->also_agrees, err);
     if (!status)
         status = check_machine(b, b->vm, b->made, &a->machine_error, &a->machine_agrees, err);
     if (status)
@@ -424,10 +429,11 @@ static mgl_status measure(struct bench *b, mgl_error *err)
     for (int i = 0; i < MGL_BENCH_WARM_UPS && !status; i++)
         status = take_sample(b, -1, err);
     b->out->setup_s = mgl_clock_s() - begun;
-    if (!status)
-        tell(b, "timing");
-    for (int i = 0; i < b->request->samples && !status; i++)
-        status = take_sample(b, i, err);
+    for (int i = 0; i < b->request->samples && !status; i++) {
+        status = begin(b, "timing", i, err);
+        if (!status)
+            status = take_sample(b, i, err);
+    }
     if (!status)
         fill_result(b);
     return status;

@@ -30,13 +30,14 @@ typedef struct mgl_bench_request {
     const mgl_schedule_config *knobs; /* NULL: the defaults */
     const char
         *also; /* architecture of the second machine: "compute_80" copies by cp.async; or NULL */
-    mgl_dtype dtype; /* of weights and cache: MGL_BF16 */
-    int batch;       /* sequences */
-    int context;     /* positions of each in the cache before */
-    int queues;      /* of the program; 0: as many as the device has */
-    int tokens;      /* that each makes a sample */
-    int samples;     /* of each, at most MGL_MAX_SAMPLES */
-    uint64_t seed;   /* of the weights */
+    mgl_dtype dtype;         /* of weights and cache: MGL_BF16 */
+    int batch;               /* sequences */
+    int context;             /* positions of each in the cache before */
+    int queues;              /* of the program; 0: as many as the device has */
+    int tokens;              /* that each makes a sample */
+    int samples;             /* of each, at most MGL_MAX_SAMPLES */
+    uint64_t seed;           /* of the weights */
+    const atomic_int *abort; /* set by anybody: MGL_INTERRUPTED at the next step; may be NULL */
 } mgl_bench_request;
 
 /* Microseconds a token (of all sequences together), over the samples. */
@@ -72,8 +73,9 @@ typedef struct mgl_bench_result {
     double setup_s;     /* all before the first sample */
 } mgl_bench_result;
 
-/* Called with what is being done; may be NULL. */
-typedef void mgl_bench_progress_fn(void *user, const char *what);
+/* Called with what is being done, once for each step and behind each sample, and how many samples are
+ * done; may be NULL. */
+typedef void mgl_bench_progress_fn(void *user, const char *what, int samples);
 
 /* Checks a request, as far as that needs no device: MGL_BAD_INPUT or MGL_USAGE. */
 mgl_status mgl_bench_check(const mgl_bench_request *request, mgl_error *err);

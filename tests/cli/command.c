@@ -158,19 +158,19 @@ void command_await_handler(const command *running)
     for (int tries = 0; tries < 10000; tries++) {
         FILE *file = fopen(path, "r");
         ck_assert_ptr_nonnull(file);
-        unsigned long long caught = 0;
+        unsigned long long blocked = 0;
         bool itself = false;
         while (fgets(line, sizeof line, file)) {
             itself |= !strcmp(line, "Name:\tmegalith\n");
-            if (!strncmp(line, "SigCgt:", 7))
-                caught = strtoull(line + 7, NULL, 16);
+            if (!strncmp(line, "SigBlk:", 7))
+                blocked = strtoull(line + 7, NULL, 16);
         }
         fclose(file);
-        if (itself && caught >> (SIGINT - 1) & 1)
+        if (itself && blocked >> (SIGINT - 1) & 1)
             return;
         usleep(1000);
     }
-    ck_abort_msg("the program does not catch SIGINT");
+    ck_abort_msg("the program does not wait for SIGINT");
 }
 
 command_result command_run(const char *line, const char *input)

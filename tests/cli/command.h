@@ -37,7 +37,7 @@ command command_start(const char *line);
 /* Waits until standard output has `bytes` bytes; 0 when it ended before. */
 int command_await(command *running, size_t bytes);
 /* Waits until Ctrl-C has its effect: from the moment at which the program (no longer this one)
- * catches it. */
+ * blocks it, for the thread that waits for it. */
 void command_await_handler(const command *running);
 command_result command_end(command *running);
 

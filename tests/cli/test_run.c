@@ -58,8 +58,9 @@ END_TEST
 
 START_TEST(json_has_every_field)
 {
-    command_result result = command_runf("run %s --device cpu --prompt '%s' --max-tokens 9 --json",
-                                         model_path("tales-5m"), prompt);
+    command_result result =
+        command_runf("run %s --device cpu --prompt '%s' --max-tokens 9 --json --quiet",
+                     model_path("tales-5m"), prompt);
     ck_assert_int_eq(result.code, 0);
     ck_assert_str_eq(result.err, "");
     mgl_json json = command_json(&result, "megalith.run/1");
@@ -109,7 +110,7 @@ START_TEST(streams_the_same_text)
     mgl_json json = command_json(&json_result, "megalith.run/1");
     ck_assert_str_eq(json_string(&json, "stop"), "eos");
     command_result streamed =
-        command_runf("run %s --device cpu --prompt '%s'", model_path("tales-5m"), prompt);
+        command_runf("run %s --device cpu --prompt '%s' --quiet", model_path("tales-5m"), prompt);
     ck_assert_int_eq(streamed.code, 0);
     ck_assert_str_eq(streamed.err, "");
     size_t length = strlen(json_string(&json, "text"));
@@ -167,6 +168,97 @@ START_TEST(samples_by_seed)
     ck_assert_str_ne(said[0], said[2]);
     for (int i = 0; i < 3; i++)
         free(said[i]);
+}
+END_TEST
+
+/* ---- seeds that nobody gave ------------------------------------------------------------------ */
+
+static const char *const samplers[] = {"--temperature 1.2", "--sample", "--top-p 0.9",
+                                       "--top-k 40 --temperature 2"};
+
+/* The result of `flags`, and its seed. */
+static double run_sampled(const char *flags, mgl_json *out)
+{
+    char line[300];
+    snprintf(line, sizeof line, "--prompt 'Once' --max-tokens 40 --json %s", flags);
+    command_result result = run_with(line);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    *out = command_json(&result, "megalith.run/1");
+    command_clear(&result);
+    return json_number(out, "seed");
+}
+
+START_TEST(a_drawn_seed_gives_the_reply_again)
+{
+    char flags[200];
+    mgl_json drawn, again;
+    double seed = run_sampled(samplers[_i], &drawn);
+    snprintf(flags, sizeof flags, "%s --seed %.0f", samplers[_i], seed);
+    ck_assert_double_eq(run_sampled(flags, &again), seed);
+    ck_assert_str_eq(json_string(&again, "text"), json_string(&drawn, "text"));
+    mgl_json_clear(&drawn);
+    mgl_json_clear(&again);
+}
+END_TEST
+
+START_TEST(every_run_draws_anew)
+{
+    mgl_json one, two;
+    ck_assert_double_ne(run_sampled("--temperature 1.2", &one),
+                        run_sampled("--temperature 1.2", &two));
+    mgl_json_clear(&one);
+    mgl_json_clear(&two);
+}
+END_TEST
+
+START_TEST(a_greedy_reply_has_no_seed)
+{
+    static const char *const greedy[] = {"", "--temperature 0", "--temperature 0 --seed 5"};
+    char line[200];
+    snprintf(line, sizeof line, "--prompt Once --max-tokens 2 --json %s", greedy[_i]);
+    command_result result = run_with(line);
+    mgl_json json = command_json(&result, "megalith.run/1");
+    ck_assert(cJSON_IsNull(json_at(&json, "seed")));
+    ck_assert_ptr_null(strstr(result.err, "seed"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* ---- the closing line ------------------------------------------------------------------------ */
+
+START_TEST(says_tokens_and_times)
+{
+    command_result result = run_with("--prompt Once --max-tokens 9");
+    ck_assert_ptr_eq(strstr(result.err, "megalith run: 9 tokens, "), result.err);
+    ck_assert_ptr_nonnull(strstr(result.err, " tokens/s; prompt of 2 tokens in 0."));
+    ck_assert_ptr_nonnull(strstr(result.err, "; loaded in "));
+    ck_assert_ptr_null(strstr(result.err, "kernel"));
+    ck_assert_ptr_eq(strchr(result.err, '\n'), result.err + strlen(result.err) - 1);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(says_the_seed_that_was_drawn)
+{
+    unsigned long long seed = 0;
+    command_result result = run_with("--prompt Once --max-tokens 9 --temperature 1");
+    const char *said = strstr(result.err, "; seed ");
+    ck_assert_ptr_nonnull(said);
+    ck_assert_int_eq(sscanf(said, "; seed %llu\n", &seed), 1);
+    command_clear(&result);
+    result = run_with("--prompt Once --max-tokens 9 --temperature 1 --seed 3");
+    ck_assert_ptr_null(strstr(result.err, "seed"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(is_quiet)
+{
+    command_result result = run_with("--prompt Once --max-tokens 9 --temperature 1 --quiet");
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_str_eq(result.err, "");
+    command_clear(&result);
 }
 END_TEST
 
@@ -342,18 +434,18 @@ static command start_endless(const char *more)
 
 START_TEST(interrupted_while_streaming)
 {
-    command running = start_endless("");
+    command running = start_endless("--quiet");
     ck_assert(command_await(&running, 30));
     ck_assert_int_eq(kill(running.pid, SIGINT), 0);
     command_result result = command_end(&running);
     ck_assert_int_eq(result.code, 130);
-    ck_assert_str_eq(result.err, "");
+    ck_assert_str_eq(result.err, "megalith run: interrupted by SIGINT\n");
     ck_assert_int_eq(result.out[result.out_length - 1], '\n');
     command_clear(&result);
 }
 END_TEST
 
-/* At whatever moment it comes, one whole object is printed. */
+/* At whatever moment it comes, one whole object is printed: the reply so far, or none. */
 START_TEST(interrupted_with_json)
 {
     command running = start_endless("--json");
@@ -362,9 +454,14 @@ START_TEST(interrupted_with_json)
     ck_assert_int_eq(kill(running.pid, SIGINT), 0);
     command_result result = command_end(&running);
     ck_assert_int_eq(result.code, 130);
-    mgl_json json = command_json(&result, "megalith.run/1");
-    ck_assert_str_eq(json_string(&json, "stop"), "interrupted");
-    ck_assert_int_lt(cJSON_GetArraySize(json_at(&json, "output_ids")), 1000);
+    bool loading = strstr(result.out, "megalith.error/1") != NULL;
+    mgl_json json = command_json(&result, loading ? "megalith.error/1" : "megalith.run/1");
+    if (loading) {
+        ck_assert_int_eq((int)json_number(&json, "exit"), 130);
+    } else {
+        ck_assert_str_eq(json_string(&json, "stop"), "interrupted");
+        ck_assert_int_lt(cJSON_GetArraySize(json_at(&json, "output_ids")), 1000);
+    }
     mgl_json_clear(&json);
     command_clear(&result);
 }
@@ -409,6 +506,12 @@ int main(void)
     tcase_add_test(tests, streams_the_same_text);
     tcase_add_test(tests, prompts_from_file_and_ids);
     tcase_add_test(tests, samples_by_seed);
+    tcase_add_loop_test(tests, a_drawn_seed_gives_the_reply_again, 0, 4);
+    tcase_add_test(tests, every_run_draws_anew);
+    tcase_add_loop_test(tests, a_greedy_reply_has_no_seed, 0, 3);
+    tcase_add_test(tests, says_tokens_and_times);
+    tcase_add_test(tests, says_the_seed_that_was_drawn);
+    tcase_add_test(tests, is_quiet);
     tcase_add_test(tests, greedy_unless_asked);
     tcase_add_loop_test(tests, ends_as_it_should, 0, (int)(sizeof ends / sizeof *ends));
     tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));

@@ -20,6 +20,9 @@ typedef struct usage_case {
 static const usage_case cases[] = {
     {"", 1, "a verb is missing"},
     {"walk", 1, "unknown verb"},
+    {"help walk", 1, "walk: unknown verb"},
+    {"help run now", 1, "one verb at a time"},
+    {"lower m --quiet", 1, "unknown flag"},
     /* Flags of later versions are unknown, not silently accepted. */
     {"check f.mls --sarif", 1, "unknown flag"},
     {"run", 1, "'run' needs MODEL"},
@@ -171,6 +174,27 @@ START_TEST(help_of_a_verb)
 }
 END_TEST
 
+START_TEST(help_is_a_verb)
+{
+    command_result flag = command_runf("%s --help", verbs[_i]);
+    command_result verb = command_runf("help %s", verbs[_i]);
+    ck_assert_int_eq(verb.code, 0);
+    ck_assert_str_eq(verb.out, flag.out);
+    command_clear(&verb);
+    command_clear(&flag);
+}
+END_TEST
+
+START_TEST(help_alone_is_all_of_it)
+{
+    command_result flag = command_run("--help", NULL), verb = command_run("help", NULL);
+    ck_assert_int_eq(verb.code, 0);
+    ck_assert_str_eq(verb.out, flag.out);
+    command_clear(&verb);
+    command_clear(&flag);
+}
+END_TEST
+
 START_TEST(help_names_every_verb)
 {
     command_result result = command_run("--help", NULL);
@@ -242,6 +266,8 @@ int main(void)
     tcase_add_loop_test(tests, refuses, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tests, errors_are_an_object_with_json);
     tcase_add_loop_test(tests, help_of_a_verb, 0, VERBS);
+    tcase_add_loop_test(tests, help_is_a_verb, 0, VERBS);
+    tcase_add_test(tests, help_alone_is_all_of_it);
     tcase_add_test(tests, help_names_every_verb);
     tcase_add_loop_test(tests, help_lists_what_the_parser_knows, 0, VERBS);
     tcase_add_test(tests, flags_end_at_two_dashes);

@@ -1,0 +1,250 @@
+#include "cli/signals.h"
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "vm/cuda/driver.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/*  signal, name */
+#define CAUGHT_SIGNALS(X)                                                                          \
+    X(SIGINT, "SIGINT")                                                                            \
+    X(SIGTERM, "SIGTERM")                                                                          \
+    X(SIGHUP, "SIGHUP")
+
+enum { STACK_BYTES = 256 << 10, SIGNAL_CODE = 128 };
+
+static const double grace_s = 0.1; /* for a verb to end by itself */
+static const double twice_s =
+    0.05;                          /* timeout(1) sends its signal to the process and to its group */
+static const double look_s = 0.01; /* between two looks at the driver */
+static const double turn_s = 0.02; /* for another thread to finish its line */
+
+static struct {
+    const char *verb;
+    bool json;
+    mgl_cancel *cancel;
+    sigset_t caught;
+    atomic_int number; /* of the first signal; 0: none came */
+    atomic_bool ended; /* the verb is done, and its output is out */
+    bool told;         /* guarded by `telling`: the line was said */
+} signals;
+
+static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+
+mgl_cancel *mgl_cli_cancel(void)
+{
+    return signals.cancel;
+}
+
+mgl_status mgl_cli_check_cancel(mgl_error *err)
+{
+    return atomic_load(&signals.number) ? mgl_fail_interrupted(err) : MGL_OK;
+}
+
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+static const char *signal_name(int number)
+{
+#define MGL_X(signal, name)                                                                        \
+    if (number == (signal))                                                                        \
+        return name;
+    CAUGHT_SIGNALS(MGL_X)
+#undef MGL_X
+    return "a signal";
+}
+
+/* Once, with `telling` held. */
+static void say_line(const char *more)
+{
+    mgl_cli_stop_bar();
+    if (!signals.told)
+        mgl_cli_say(signals.verb, "interrupted by %s%s", signal_name(signals.number), more);
+    signals.told = true;
+}
+
+/* The error object of the contract. The words in it need no escapes. */
+static void write_object(char *to, size_t size)
+{
+    snprintf(to, size,
+             "{\"schema\":\"megalith.error/1\",\"exit\":%d,\"where\":\"\","
+             "\"message\":\"interrupted by %s\"}\n",
+             SIGNAL_CODE + signals.number, signal_name(signals.number));
+}
+
+bool mgl_cli_signals_tell(void)
+{
+    char object[160];
+    if (!atomic_load(&signals.number))
+        return false;
+    pthread_mutex_lock(&telling);
+    say_line("");
+    write_object(object, sizeof object);
+    if (signals.json && !mgl_cli_has_printed())
+        mgl_cli_put(object);
+    pthread_mutex_unlock(&telling);
+    return true;
+}
+
+/* ---- the thread that waits ------------------------------------------------------------------- */
+
+static struct timespec timespec_of(double seconds)
+{
+    struct timespec time = {0};
+    if (seconds > 0) {
+        time.tv_sec = (time_t)seconds;
+        time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
+    }
+    return time;
+}
+
+/* Does not wait long for a thread that can not write its line. */
+static bool take_turn(void)
+{
+    struct timespec pause = timespec_of(turn_s / 10);
+    for (int tries = 0; tries < 10; tries++) {
+        if (!pthread_mutex_trylock(&telling))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+static _Noreturn void end_by_default(int number)
+{
+    sigset_t one;
+    mgl_cli_stop_bar();
+    signal(number, SIG_DFL);
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    raise(number);
+    _exit(SIGNAL_CODE + number);
+}
+
+/* Ends a verb that does not end by itself. Nothing is left behind: a file that is being written
+ * gets its name when all of it is there. */
+static _Noreturn void end_verb(void)
+{
+    char object[160];
+    write_object(object, sizeof object);
+    if (take_turn()) {
+        say_line("");
+        mgl_cli_abandon_output(signals.json ? object : "");
+    }
+    _exit(SIGNAL_CODE + signals.number);
+}
+
+static void say_that_it_waits(void)
+{
+    if (!take_turn())
+        return;
+    say_line("; it ends when the GPU's driver returns, or at once with a second one");
+    pthread_mutex_unlock(&telling);
+}
+
+/* Waits for a signal; 0 when none came in that time. */
+static int wait_for(double seconds)
+{
+    struct timespec time = timespec_of(seconds);
+    int number = sigtimedwait(&signals.caught, NULL, &time);
+    return number > 0 ? number : 0;
+}
+
+static int wait_for_first(void)
+{
+    int number;
+    do
+        number = sigwaitinfo(&signals.caught, NULL);
+    while (number <= 0);
+    return number;
+}
+
+/* What comes behind the first signal, until the verb has ended. */
+static _Noreturn void follow(int number)
+{
+    double start = mgl_clock_s();
+    sigset_t seen;
+    sigemptyset(&seen);
+    sigaddset(&seen, number);
+    for (;;) {
+        double left = start + grace_s - mgl_clock_s();
+        number = wait_for(left > look_s ? left : look_s);
+        if (number && mgl_clock_s() - start < twice_s)
+            continue;
+        if (number && (sigismember(&seen, number) || atomic_load(&signals.ended)))
+            end_by_default(number);
+        if (number)
+            sigaddset(&seen, number);
+        if (mgl_clock_s() - start < grace_s)
+            continue;
+        if (!mgl_cu_is_busy())
+            end_verb();
+        say_that_it_waits();
+    }
+}
+
+static void *watch(void *unused)
+{
+    int number = wait_for_first();
+    if (atomic_load(&signals.ended))
+        end_by_default(number);
+    atomic_store(&signals.number, number);
+    mgl_cancel_set(signals.cancel);
+    follow(number);
+    return unused;
+}
+
+/* ---- start and end --------------------------------------------------------------------------- */
+
+static void add_signal(int number)
+{
+    struct sigaction old;
+    if (!sigaction(number, NULL, &old) && old.sa_handler != SIG_IGN)
+        sigaddset(&signals.caught, number);
+}
+
+/* Threads that are made later, and programs that are started, have them blocked as well. */
+static void start_thread(void)
+{
+    pthread_t thread;
+    pthread_attr_t how;
+    pthread_sigmask(SIG_BLOCK, &signals.caught, NULL);
+    bool made = !pthread_attr_init(&how);
+    if (made) {
+        pthread_attr_setstacksize(&how, STACK_BYTES);
+        pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
+        made = !pthread_create(&thread, &how, watch, NULL);
+        pthread_attr_destroy(&how);
+    }
+    if (!made)
+        pthread_sigmask(SIG_UNBLOCK, &signals.caught, NULL);
+}
+
+mgl_status mgl_cli_signals_start(const char *verb, bool json, mgl_error *err)
+{
+    mgl_status status = mgl_cancel_new(&signals.cancel, err);
+    if (status)
+        return status;
+    signals.verb = verb;
+    signals.json = json;
+    sigemptyset(&signals.caught);
+#define MGL_X(signal, name) add_signal(signal);
+    CAUGHT_SIGNALS(MGL_X)
+#undef MGL_X
+    start_thread();
+    return MGL_OK;
+}
+
+int mgl_cli_signals_end(void)
+{
+    atomic_store(&signals.ended, true);
+    return mgl_cli_signals_tell() ? SIGNAL_CODE + signals.number : 0;
+}
