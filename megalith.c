@@ -320,6 +320,8 @@ static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
     mgl_vm_options vm = {.kind = machine->kind,
                          .device = machine->device,
                          .deadline_ms = options->deadline_ms,
+                         .threads = options->threads,
+                         .verify = options->verify,
                          .abort = &model->cancel->set,
                          .on_stage = options->on_stage,
                          .stage_user = options->stage_user};
@@ -341,6 +343,8 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     double start = mgl_clock_s();
     mgl_machine machine;
     mgl_vm_facts facts;
+    if (options->threads < 0)
+        return mgl_fail(err, MGL_USAGE, "threads", "is negative");
     if (options->sequences < 0 || options->sequences > MGL_MAX_BATCH)
         return mgl_fail(err, MGL_USAGE, "sequences", "is %d; one launch makes 1 to %d replies",
                         (int)options->sequences, MGL_MAX_BATCH);
@@ -416,7 +420,12 @@ static mgl_model_facts gather_facts(const mgl_model *model)
                              .check_s = vm.check_s,
                              .weights_s = vm.pack_s,
                              .kernel_s = vm.kernel_s,
-                             .weight_bytes = vm.tape_bytes + vm.const_bytes};
+                             .weight_bytes = vm.tape_bytes + vm.const_bytes,
+                             .instructions = vm.instructions,
+                             .threads = vm.threads,
+                             .memory_bytes = vm.memory_bytes,
+                             .cache_bytes = vm.instructions ? vm.kv_bytes : 0,
+                             .scratch_bytes = vm.scratch_bytes};
 }
 
 mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out, mgl_error *err)

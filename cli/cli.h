@@ -60,6 +60,12 @@ typedef struct mgl_cli_option {
     };                                                                                             \
     static const mgl_cli_option option_rows[] = {TABLE(MGL_CLI_ROW)};
 
+/* What a model that runs on a CPU can be told. */
+#define MGL_CLI_CPU_OPTIONS(X)                                                                     \
+    X(int, threads, "--threads", "N", 1, 256, "threads of a CPU (one a processor)")                \
+    X(flag, verify, "--verify", NULL, 0, 0,                                                        \
+      "look at all checksums of a compiled model first, on a CPU too")
+
 /* The row that most verbs have. */
 #define MGL_CLI_JSON_OPTION(X)                                                                     \
     X(flag, json, "--json", NULL, 0, 0, "one JSON object on standard output")

@@ -19,6 +19,7 @@
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_CPU_OPTIONS(X)                                                                         \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EVAL_OPTIONS)
@@ -111,6 +112,8 @@ static mgl_status score(const struct options *o, const char *path, reading *r, m
                              .config = o->config.value,
                              .schedule = o->schedule.value,
                              .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX,
+                             .threads = (int32_t)o->threads.value,
+                             .verify = o->verify.given,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = show_stage,
                              .stage_user = r};

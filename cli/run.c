@@ -36,6 +36,7 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_CPU_OPTIONS(X)                                                                         \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(RUN_OPTIONS)
@@ -227,6 +228,8 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .capacity = (int32_t)o->capacity.value,
                              .wanted = wanted > INT32_MAX ? INT32_MAX : (int32_t)wanted,
                              .sequences = (int32_t)count,
+                             .threads = (int32_t)o->threads.value,
+                             .verify = o->verify.given,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     return mgl_model_open(path, &open, &s->model, err);
@@ -385,6 +388,20 @@ static void put_first_token(mgl_json_out *out, const session *s, const mgl_model
         mgl_json_out_null(out, "first_token_s");
 }
 
+/* What a GPU does not have. */
+static void put_cpu(mgl_json_out *out, const mgl_model_facts *facts)
+{
+    if (!facts->instructions)
+        return;
+    mgl_json_out_string(out, "instructions", facts->instructions);
+    mgl_json_out_int(out, "threads", facts->threads);
+    mgl_json_out_object(out, "memory");
+    mgl_json_out_int(out, "weights_bytes", (int64_t)facts->memory_bytes);
+    mgl_json_out_int(out, "cache_bytes", (int64_t)facts->cache_bytes);
+    mgl_json_out_int(out, "scratch_bytes", (int64_t)facts->scratch_bytes);
+    mgl_json_out_close_object(out);
+}
+
 /* What the launch was. */
 static void put_launch(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
 {
@@ -393,6 +410,7 @@ static void put_launch(mgl_json_out *out, const session *s, const mgl_model_fact
     mgl_json_out_int(out, "queues", facts->queues);
     mgl_json_out_int(out, "capacity", facts->capacity);
     mgl_json_out_int(out, "weight_bytes", (int64_t)facts->weight_bytes);
+    put_cpu(out, facts);
     mgl_json_out_object(out, "timing");
     mgl_json_out_real(out, "load_s", facts->load_s);
     mgl_json_out_real(out, "compile_s", facts->compile_s);
@@ -466,8 +484,9 @@ static void add_prompts(mgl_text *line, const session *s)
 /* What loading took. A GPU's kernel is compiled, or read, beside the weights. */
 static void add_loading(mgl_text *line, const session *s)
 {
-    mgl_model_facts facts;
-    mgl_model_get_facts(s->model, &facts);
+    mgl_model_facts facts = {.size = sizeof facts};
+    if (mgl_model_get_facts(s->model, &facts, NULL))
+        return;
     mgl_text_format(line, "; loaded in %.2f s", facts.load_s + facts.compile_s);
     if (facts.kernel_s > 0)
         mgl_text_format(line, ", kernel in %.2f s", facts.kernel_s);

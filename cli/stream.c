@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int output_errno; /* of the first failure; 0: none */
 static bool printed;     /* guarded by the lock of stdout: something was printed there */

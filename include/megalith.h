@@ -178,6 +178,11 @@ typedef struct mgl_open_options {
                              outlive the model */
     mgl_stage_fn *on_stage; /* of opening and of prompts; may be NULL */
     void *stage_user;       /* for on_stage */
+    int32_t
+        threads; /* of a CPU, that compute; 0: one a processor that the process may use. No bit of
+                        a reply depends on them */
+    bool verify; /* look at the checksums of a compiled model's weights first, which a CPU uses
+                        where they are mapped; a GPU's are always looked at on their way there */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */
@@ -194,6 +199,13 @@ typedef struct mgl_model_facts {
     double import_s, check_s, weights_s;
     double kernel_s;       /* compiling the kernel and loading it: goes on beside the weights */
     uint64_t weight_bytes; /* on the device; of a CPU, of the program */
+    /* Of a CPU; NULL and 0 of a GPU. */
+    const char *instructions; /* that products are computed with: "avx512", "avx2", "neon" or
+                                  "plain" C. Bits may differ between the last and the others */
+    int32_t threads;          /* that compute */
+    uint64_t memory_bytes;    /* of the process for weights: none for those that are mapped */
+    uint64_t cache_bytes;     /* for keys and values, taken as they are written */
+    uint64_t scratch_bytes;   /* for everything else */
 } mgl_model_facts;
 
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,

@@ -125,6 +125,8 @@ typedef struct mgl_vm_facts {
     int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
     const char *instructions;                 /* CPU: "avx512", "avx2", "neon", "plain"; static */
     int threads;                              /* CPU: that compute */
+    size_t memory_bytes, scratch_bytes; /* CPU: of the process for weights, and for all but them and
+                                           the cache */
 } mgl_vm_facts;
 
 /* What mgl_vm_open does first: MGL_REJECTED with the first diagnostic of the validator. */

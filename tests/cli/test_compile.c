@@ -197,7 +197,7 @@ START_TEST(a_damaged_file_is_refused)
     fseek(file, -5000, SEEK_END);
     fputc(byte ^ 4, file);
     fclose(file);
-    command_result result = command_runf("run %s --device cpu --prompt Once", compiled);
+    command_result result = command_runf("run %s --device cpu --prompt Once --verify", compiled);
     ck_assert_int_eq(result.code, 2);
     ck_assert_msg(strstr(result.err, "is damaged: its section ") != NULL, "%s", result.err);
     command_clear(&result);

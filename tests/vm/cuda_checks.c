@@ -256,7 +256,7 @@ static void share_kernel(const mgl_program *program, mgl_vm_kernel *kernel, mgl_
         return;
     }
     memcpy(first, next, sizeof first);
-    ok(mgl_cuda_compile(program, arch, 0, image, &err), err);
+    ok(mgl_cuda_compile(program, arch, 0, NULL, image, &err), err);
     *kernel = (mgl_vm_kernel){arch, first, image->bytes, image->length};
 }
 

@@ -202,6 +202,8 @@ static void get_facts_cpu(const mgl_vm *vm, mgl_vm_facts *out)
     snprintf(out->device, sizeof out->device, "cpu");
     out->instructions = cpu->machine.plain ? "plain" : cpu->machine.products.name;
     out->threads = cpu->machine.plain ? 1 : mgl_pool_threads(cpu->machine.pool);
+    out->memory_bytes = cpu->machine.memory_bytes;
+    out->scratch_bytes = cpu->machine.scratch_bytes;
     out->pack_s = cpu->pack_s;
     out->tape_bytes = cpu->machine.tape_bytes;
     out->const_bytes = cpu->machine.const_bytes;

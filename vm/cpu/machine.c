@@ -63,6 +63,7 @@ static mgl_status open_part(mgl_machine *m, const mgl_weights *weights, int part
     *out = m->memory[part] = alloc_weights(bytes);
     if (!*out)
         return mgl_fail_memory(err, bytes);
+    m->memory_bytes += bytes;
     return mgl_weights_write(weights, part, m->memory[part], watch, err);
 }
 
@@ -121,10 +122,12 @@ static mgl_status open_buffer(mgl_machine *m, int buffer, mgl_error *err)
     if (!m->buffers[buffer])
         return mgl_fail_memory(err, bytes);
     m->memory[m->program->queue_count + buffer] = m->buffers[buffer];
-    if (b->space == MGL_SPACE_KV)
+    if (b->space == MGL_SPACE_KV) {
         m->kv_bytes += bytes;
-    else
-        memset(m->buffers[buffer], 0, bytes);
+        return MGL_OK;
+    }
+    m->scratch_bytes += bytes;
+    memset(m->buffers[buffer], 0, bytes);
     return MGL_OK;
 }
 
@@ -231,10 +234,11 @@ static mgl_status open_threads(mgl_machine *m, int threads, mgl_error *err)
 {
     const mgl_program *p = m->program;
     size_t reference = mgl_reference_scratch(p), fast = m->plain ? 0 : mgl_fast_scratch(p);
-    m->scratch =
-        mgl_alloc_aligned(ALIGNMENT, (reference > fast ? reference : fast) * sizeof *m->scratch);
+    size_t bytes = (reference > fast ? reference : fast) * sizeof *m->scratch;
+    m->scratch = mgl_alloc_aligned(ALIGNMENT, bytes);
     if (!m->scratch)
-        return mgl_fail_memory(err, (reference > fast ? reference : fast) * sizeof *m->scratch);
+        return mgl_fail_memory(err, bytes);
+    m->scratch_bytes += bytes;
     if (m->plain)
         return MGL_OK;
     m->products = mgl_products_get();
@@ -245,6 +249,7 @@ static mgl_status open_threads(mgl_machine *m, int threads, mgl_error *err)
         return status;
     size_t lanes = (size_t)mgl_pool_threads(m->pool) * m->lane * sizeof *m->lanes;
     m->lanes = mgl_alloc_aligned(ALIGNMENT, lanes);
+    m->scratch_bytes += lanes;
     return m->lanes ? MGL_OK : mgl_fail_memory(err, lanes);
 }
 

@@ -51,6 +51,8 @@ typedef struct mgl_machine {
     const atomic_int *abort;   /* of the run at hand; may be NULL */
     mgl_pool_end end; /* of the run at hand: what it computes counts as long as it is DONE */
     size_t tape_bytes, const_bytes, kv_bytes;
+    size_t memory_bytes; /* of the weights: what is not mapped */
+    size_t scratch_bytes;
 } mgl_machine;
 
 typedef struct mgl_machine_options {
