@@ -28,6 +28,7 @@ struct run {
     double begun, first; /* clock at the start and at the first token; 0: none yet */
     bool stop;           /* the callback asked */
     int epochs;
+    uint64_t told; /* tokens of prompts */
 };
 
 static void close_cpu(mgl_vm *vm)
@@ -89,6 +90,9 @@ static mgl_status end_epoch(struct run *run, const mgl_epoch_rows *epoch, mgl_er
         return status;
     keep_logits(run->cpu, epoch);
     deliver(run);
+    mgl_vm_tell_prompt(run->request,
+                       mgl_machine_words(&run->cpu->machine, run->cpu->machine.io.sequence),
+                       &run->told);
     return MGL_OK;
 }
 
