@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/memory.h"
 #include "base/output.h"
 #include "base/sized.h"
@@ -93,7 +94,7 @@ static mgl_status make_kernel(compilation *c, mgl_compile_report *out, mgl_error
         return status;
     }
     if (status) {
-        snprintf(out->note, sizeof out->note, "no kernel in the file: %.450s", why.message);
+        mgl_format_into(out->note, sizeof out->note, "no kernel in the file: %.450s", why.message);
         return MGL_OK;
     }
     mgl_cuda_kernel_key(c->program, arch, 0, c->key);

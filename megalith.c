@@ -304,16 +304,6 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
     return status;
 }
 
-/* The validator knows lines, not files. */
-static void name_schedule(const char *path, mgl_error *err)
-{
-    if (!err)
-        return;
-    char line[sizeof err->where];
-    memcpy(line, err->where, sizeof line);
-    snprintf(err->where, sizeof err->where, "%.150s%s%.100s", path, line[0] ? ": " : "", line);
-}
-
 static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
@@ -331,8 +321,8 @@ static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
         vm.kernel_count = model->image->kernel_count;
     }
     mgl_status status = mgl_vm_open(model->program, model->checkpoint->graph, &vm, &model->vm, err);
-    if (status == MGL_REJECTED && options->schedule)
-        name_schedule(options->schedule, err);
+    if (status == MGL_REJECTED && options->schedule) /* the validator knows lines, not files */
+        mgl_error_name(err, options->schedule);
     return status;
 }
 
@@ -493,12 +483,10 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
 /* Puts the request in front of what is wrong with it; a request alone needs no number. */
 static void name_request(size_t index, size_t count, mgl_error *err)
 {
-    if (!err || count == 1)
-        return;
-    char what[sizeof err->where];
-    memcpy(what, err->where, sizeof what);
-    snprintf(err->where, sizeof err->where, "requests[%zu]%s%.200s", index, what[0] ? ": " : "",
-             what);
+    char name[40];
+    snprintf(name, sizeof name, "requests[%zu]", index);
+    if (count > 1)
+        mgl_error_name(err, name);
 }
 
 static mgl_status check_count(const mgl_model *model, size_t count, mgl_error *err)

@@ -1,35 +1,21 @@
 #include "base/error.h"
 
+#include "base/format.h"
+
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-/* Cuts a text that filled its buffer back to the last whole UTF-8 character. */
-static void cut_utf8(char *text, size_t size)
-{
-    size_t n = strlen(text);
-    if (n + 1 < size)
-        return;
-    while (n > 0 && ((unsigned char)text[n - 1] & 0xC0) == 0x80)
-        n--;
-    if (n > 0 && ((unsigned char)text[n - 1] & 0x80))
-        n--;
-    text[n] = 0;
-}
 
 mgl_status mgl_fail(mgl_error *err, mgl_status code, const char *where, const char *format, ...)
 {
     if (!err)
         return code;
     err->code = code;
-    snprintf(err->where, sizeof err->where, "%s", where ? where : "");
-    cut_utf8(err->where, sizeof err->where);
+    mgl_format_into(err->where, sizeof err->where, "%s", where ? where : "");
     va_list args;
     va_start(args, format);
-    vsnprintf(err->message, sizeof err->message, format, args);
+    mgl_format_list(err->message, sizeof err->message, format, args);
     va_end(args);
-    cut_utf8(err->message, sizeof err->message);
     return code;
 }
 
@@ -75,4 +61,23 @@ mgl_status mgl_fail_interrupted(mgl_error *err)
 mgl_status mgl_check_abort(const atomic_int *abort, mgl_error *err)
 {
     return abort && atomic_load(abort) ? mgl_fail_interrupted(err) : MGL_OK;
+}
+
+void mgl_error_name(mgl_error *err, const char *name)
+{
+    if (!err)
+        return;
+    char where[sizeof err->where];
+    memcpy(where, err->where, sizeof where);
+    mgl_format_into(err->where, sizeof err->where, "%.150s%s%s", name, where[0] ? ": " : "", where);
+}
+
+void mgl_error_add_lines(mgl_error *err, const char *lines)
+{
+    while (err && *lines) {
+        size_t used = strlen(err->message), length = strcspn(lines, "\n");
+        mgl_format_into(err->message + used, sizeof err->message - used, "\n%.*s", (int)length,
+                        lines);
+        lines += length + (lines[length] == '\n');
+    }
 }

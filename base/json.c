@@ -374,7 +374,7 @@ static mgl_status check_tree(const mgl_json *json, const cJSON *node, mgl_error 
             return status;
         if (twice) {
             describe(json, node, NULL, where, sizeof where);
-            return mgl_fail(err, MGL_BAD_INPUT, where, "the key \"%s\" stands twice",
+            return mgl_fail(err, MGL_BAD_INPUT, where, "the key \"%.80s\" stands twice",
                             twice->string);
         }
     }

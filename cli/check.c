@@ -51,13 +51,9 @@ static void print_diagnostic(const source *from, const mgl_diagnostic *diagnosti
     if (diagnostic->line > 0)
         mgl_cli_printf("%d:", diagnostic->line);
     mgl_cli_printf(" MG%03d: %s\n", diagnostic->code, diagnostic->message);
-    if (length) {
-        char shown[SHOWN_COLUMNS];
-        for (int i = 0; i < length; i++) /* nothing of the file may speak to the terminal */
-            shown[i] = (unsigned char)line[i] < 0x20 || line[i] == 0x7F ? ' ' : line[i];
-        mgl_cli_printf("%6d | %.*s%s\n", diagnostic->line, length, shown,
+    if (length)
+        mgl_cli_printf("%6d | %.*s%s\n", diagnostic->line, length, line,
                        length == SHOWN_COLUMNS ? "..." : "");
-    }
     for (int i = 0; i < diagnostic->witness_count; i++)
         mgl_cli_printf("       %s\n", diagnostic->witness[i]);
 }

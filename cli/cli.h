@@ -139,7 +139,9 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb);
 
 /* ---- files and streams ----------------------------------------------------------------------- */
 
-/* Standard output. A failure is remembered for mgl_cli_output_end; false from the first on. */
+/* Standard output. A failure is remembered for mgl_cli_output_end; false from the first on.
+ * mgl_cli_printf is that of base/format.h: what comes from files can not speak to the terminal. The
+ * two others write what they are given. */
 bool mgl_cli_print(const char *bytes, size_t length);
 bool mgl_cli_put(const char *string);
 bool mgl_cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));

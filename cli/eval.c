@@ -126,7 +126,7 @@ static mgl_status score(const struct options *o, const char *path, reading *r, m
     r->load_s = opened - start;
     r->read_s = mgl_clock_s() - opened;
     if (status == MGL_BAD_INPUT && !err->where[0])
-        snprintf(err->where, sizeof err->where, "%.250s", o->texts.value);
+        mgl_error_name(err, o->texts.value);
     mgl_model_close(model);
     return status;
 }

@@ -25,13 +25,13 @@ void mgl_cli_print_help(void)
                  mgl_cli_verbs[i]->operand ? mgl_cli_verbs[i]->operand : "");
         mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 4, left, mgl_cli_verbs[i]->summary);
     }
-    mgl_cli_printf(
+    mgl_cli_put(
         "\n'megalith help VERB' or 'megalith VERB --help' shows the flags of a verb and an "
         "example;\n--version is the version.\n\n"
         "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name in the "
         "local\nHugging Face cache. Nothing is downloaded. A file that is read may be -: standard "
-        "input.\n\n%s",
-        exit_codes);
+        "input.\n\n");
+    mgl_cli_put(exit_codes);
 }
 
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
@@ -47,10 +47,13 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
         char left[64];
         snprintf(left, sizeof left, "%s%s%s", option->flag, option->argument ? " " : "",
                  option->argument ? option->argument : "");
-        mgl_cli_printf("  %-*s%s%s\n", HELP_COLUMN - 2, left,
-                       strlen(left) > HELP_COLUMN - 3 ? "\n                        " : "",
-                       option->help);
+        mgl_cli_printf("  %-*s", HELP_COLUMN - 2, left);
+        if (strlen(left) > HELP_COLUMN - 3)
+            mgl_cli_printf("\n%*s", HELP_COLUMN, "");
+        mgl_cli_printf("%s\n", option->help);
     }
-    mgl_cli_printf("  %-*sthis text\n\nExample:\n%s\n\n%s", HELP_COLUMN - 2, "--help",
-                   verb->example, exit_codes);
+    mgl_cli_printf("  %-*sthis text\n\nExample:\n", HELP_COLUMN - 2, "--help");
+    mgl_cli_put(verb->example);
+    mgl_cli_put("\n\n");
+    mgl_cli_put(exit_codes);
 }

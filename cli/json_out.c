@@ -1,7 +1,7 @@
 #include "cli/json_out.h"
 
+#include "base/utf8.h"
 #include "cli/cli.h"
-#include "importer/tokenizer/utf8.h"
 
 #include <math.h>
 #include <stdio.h>

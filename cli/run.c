@@ -235,14 +235,6 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
     return mgl_model_open(path, &open, &s->model, err);
 }
 
-/* What the library refuses about a request stands in the list. */
-static void name_list(const char *path, mgl_error *err)
-{
-    char where[sizeof err->where];
-    memcpy(where, err->where, sizeof where);
-    snprintf(err->where, sizeof err->where, "%.150s: %.100s", path, where);
-}
-
 static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err)
 {
     s->first = true;
@@ -251,7 +243,7 @@ static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err
     mgl_status status = mgl_model_generate_batch(s->model, requests, s->prompts.count, on_token, s,
                                                  s->results, err);
     if (status == MGL_BAD_INPUT && s->options->prompts.given)
-        name_list(s->options->prompts.value, err);
+        mgl_error_name(err, s->options->prompts.value); /* it stands in the list */
     if (!status && s->error.code) {
         *err = s->error;
         status = s->error.code;
@@ -315,8 +307,10 @@ static mgl_status print_replies(const session *s, mgl_error *err)
         mgl_status status = decode_reply(s, i, &text, &length, err);
         if (status)
             return status;
-        mgl_cli_printf("%s==> prompt %zu: %s, %zu tokens", i ? "\n" : "", i,
-                       stop_names[result->stop], result->output.count);
+        if (i)
+            mgl_cli_put("\n");
+        mgl_cli_printf("==> prompt %zu: %s, %zu tokens", i, stop_names[result->stop],
+                       result->output.count);
         if (s->prompts.items[i].drawn)
             mgl_cli_printf(", seed %" PRIu64, s->prompts.items[i].seed);
         mgl_cli_put(" <==\n");

@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/output.h"
 #include "importer/checkpoint.h"
 
@@ -50,12 +51,18 @@ bool mgl_cli_put(const char *string)
     return mgl_cli_print(string, strlen(string));
 }
 
+static void put_out(void *good, const char *bytes, size_t length)
+{
+    *(bool *)good &= fwrite(bytes, 1, length, stdout) == length;
+}
+
 bool mgl_cli_printf(const char *format, ...)
 {
     va_list args;
+    bool good = true;
     begin_output();
     va_start(args, format);
-    bool good = vfprintf(stdout, format, args) >= 0;
+    mgl_format(put_out, &good, format, args);
     va_end(args);
     funlockfile(stdout);
     return note(good);

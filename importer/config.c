@@ -6,6 +6,7 @@
  */
 #include "importer/config.h"
 
+#include "base/format.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -141,7 +142,7 @@ static void refuse(reader *r, const char *key, const char *format, ...)
     mgl_text where = {0};
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    mgl_format_list(message, sizeof message, format, args);
     va_end(args);
     mgl_text_format(&where, "%s: %s", r->json->file, key);
     mgl_reasons_add(r->reasons, where.failed ? key : where.bytes, "%s", message);

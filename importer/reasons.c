@@ -1,22 +1,23 @@
 /* The list of reasons against a checkpoint. */
 #include "importer/reasons.h"
 
+#include "base/format.h"
 #include "base/memory.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 void mgl_reasons_add(mgl_reasons *reasons, const char *where, const char *format, ...)
 {
-    char message[1024];
+    char message[1024], place[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    mgl_format_list(message, sizeof message, format, args);
     va_end(args);
+    mgl_format_into(place, sizeof place, "%s", where);
     mgl_reason reason = {0};
     void *items = reasons->items;
     if (!reasons->failed) {
-        reason = (mgl_reason){.where = mgl_strdup(where), .message = mgl_strdup(message)};
+        reason = (mgl_reason){.where = mgl_strdup(place), .message = mgl_strdup(message)};
         reasons->failed = !reason.where || !reason.message ||
                           !mgl_grow(&items, &reasons->capacity, reasons->count, sizeof reason);
         reasons->items = items;

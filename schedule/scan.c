@@ -4,6 +4,7 @@
  */
 #include "schedule/scan.h"
 
+#include "base/format.h"
 #include "base/memory.h"
 
 #include <locale.h>
@@ -23,7 +24,7 @@ bool mgl_scan_fail(mgl_scan *s, const char *from, const char *to, const char *fo
     char message[1000];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    mgl_format_list(message, sizeof message, format, args);
     va_end(args);
     s->status = mgl_source_fail(&s->source, from, to, message, s->err);
     return false;

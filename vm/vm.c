@@ -22,9 +22,10 @@ static mgl_status refuse(const mgl_verdict *verdict, mgl_error *err)
     const mgl_diagnostic *first = &verdict->diagnostics[0];
     if (first->line)
         snprintf(where, sizeof where, "line %d", first->line);
-    return mgl_fail(err, MGL_REJECTED, where, "MG%03d: %s%s%s", first->code, first->message,
-                    first->witness_count ? "\n  " : "",
-                    first->witness_count ? first->witness[0] : "");
+    if (!first->witness_count)
+        return mgl_fail(err, MGL_REJECTED, where, "MG%03d: %s", first->code, first->message);
+    return mgl_fail(err, MGL_REJECTED, where, "MG%03d: %s\n  %s", first->code, first->message,
+                    first->witness[0]);
 }
 
 mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_error *err)

@@ -2,8 +2,8 @@
 #include "importer/tokenizer/added.h"
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "importer/tokenizer/unicode_tables.h"
-#include "importer/tokenizer/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* GPT-2's byte alphabet. See byte_level.h. */
 #include "importer/tokenizer/byte_level.h"
 
-#include "importer/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 /* Bytes that stand for themselves: ! to ~, U+00A1 to U+00AC, U+00AE to U+00FF. */
 static bool stands_for_itself(uint32_t byte)

@@ -5,8 +5,8 @@
 #include "importer/tokenizer/tokenizer.h"
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "importer/tokenizer/unicode_tables.h"
-#include "importer/tokenizer/utf8.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
 #include "importer/tokenizer/normalize.h"
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "importer/tokenizer/byte_level.h"
 #include "importer/tokenizer/unicode_tables.h"
-#include "importer/tokenizer/utf8.h"
 
 #include <string.h>
 #include <utf8proc.h>

@@ -13,9 +13,9 @@
  * is refused by name. Source of the rules: Oniguruma's doc/RE and its behaviour.
  */
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "importer/tokenizer/pattern.h"
 #include "importer/tokenizer/unicode_tables.h"
-#include "importer/tokenizer/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,13 +45,13 @@ static mgl_status parse_branches(translator *t, bool inside);
 static mgl_status refuse(translator *t, const char *what)
 {
     return mgl_fail(t->err, MGL_BAD_INPUT, t->file,
-                    "the pattern \"%.400s\" has, at byte %zu, %s, which is not supported",
+                    "the pattern \"%.80s\" has, at byte %zu, %s, which is not supported",
                     t->pattern, (size_t)(t->at - t->pattern), what);
 }
 
 static mgl_status malformed(translator *t, const char *what)
 {
-    return mgl_fail(t->err, MGL_BAD_INPUT, t->file, "the pattern \"%.400s\" is malformed: %s",
+    return mgl_fail(t->err, MGL_BAD_INPUT, t->file, "the pattern \"%.80s\" is malformed: %s",
                     t->pattern, what);
 }
 

@@ -2,8 +2,8 @@
 #include "importer/tokenizer/split.h"
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "importer/tokenizer/byte_level.h"
-#include "importer/tokenizer/utf8.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
 #include "importer/tokenizer/tokenizer.h"
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "importer/checkpoint.h"
 #include "importer/mega.h"
-#include "importer/tokenizer/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

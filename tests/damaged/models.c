@@ -52,6 +52,9 @@ static const char second_header[] =
     "{" TENSOR("model.norm.weight", "4", "0,8") ","
     TENSOR("lm_head.weight", "5,4", "8,48") "}";
 
+#define TEN     "abcdefghij"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
 #define IN(name, shard) "\"" name "\": \"" shard "\""
 static const char index_text[] =
     "{\"metadata\": {\"total_size\": 344}, \"weight_map\": {\n"
@@ -172,6 +175,8 @@ const damaged_model damaged_models[] = {
      "in the same folder"},
     {"index-shard-unknown", true, REPLACE, INDEX, SHARD2, "none.safetensors", 0,
      "No such file or directory"},
+    {"index-shard-escape", true, REPLACE, INDEX, SHARD2, "\\u001b]0;x\\u0007.bin", 0,
+     "the shard \"?]0;x?.bin\" of"},
     {"index-shard-missing", true, REMOVE, SHARD2, NULL, NULL, 0, "No such file or directory"},
     {"index-wrong-shard", true, REPLACE, INDEX, IN("model.norm.weight", SHARD2),
      IN("model.norm.weight", SHARD1), 0, "not in " SHARD1 " as the index says"},
@@ -223,6 +228,10 @@ const damaged_model damaged_models[] = {
     {"config-theta-negative", false, REPLACE, CONFIG, "10000.0", "-1", 0, "rope_theta"},
 
     /* config.json: what can not be represented */
+    {"config-architecture-escape", false, REPLACE, CONFIG, "LlamaForCausalLM",
+     "\\u001b[2J\\u009b31m\\n\\u202ETheirs\\u007f", 0, "?[2J?31m??Theirs? is not supported"},
+    {"config-architecture-long", false, REPLACE, CONFIG, "LlamaForCausalLM",
+     HUNDRED HUNDRED HUNDRED, 0, HUNDRED "... is not supported; LlamaForCausalLM is"},
     {"config-architecture", false, REPLACE, CONFIG, "LlamaForCausalLM", "MistralForCausalLM", 0,
      "MistralForCausalLM is not supported"},
     {"config-no-architecture", false, REPLACE, CONFIG,
@@ -317,6 +326,11 @@ const damaged_model damaged_models[] = {
     {"tensor-quantized", false, HEADER, SINGLE, "[304,344]}",
      "[304,344]}," TENSOR(LAYER "mlp.up_proj.weight_scale", "0", "344,344"), 0,
      "weight_scale: quantized checkpoints"},
+    {"tensor-escape", false, HEADER, SINGLE, "[304,344]}",
+     "[304,344]}," TENSOR("a\\u001b[31m\\rb", "0", "344,344"), 0, "a?[31m?b: the model that"},
+    {"tensor-long", false, HEADER, SINGLE, "[304,344]}",
+     "[304,344]}," TENSOR(HUNDRED HUNDRED HUNDRED HUNDRED, "0", "344,344"), 0,
+     "the model that config.json describes has no such tensor"},
     {"tensor-unexpected", false, HEADER, SINGLE, "[304,344]}",
      "[304,344]}," TENSOR("model.value_head.weight", "0", "344,344"), 0,
      "model.value_head.weight: the model that config.json describes has no such tensor"},
@@ -346,6 +360,23 @@ const damaged_model damaged_models[] = {
 /* clang-format on */
 
 const size_t damaged_model_count = sizeof damaged_models / sizeof *damaged_models;
+
+bool only_visible(const char *text)
+{
+    static const char *const forbidden[] = {"\u202A", "\u202B", "\u202C", "\u202D", "\u202E",
+                                            "\u2066", "\u2067", "\u2068", "\u2069", "\u200E",
+                                            "\u200F", "\u061C", "\u2028", "\u2029"};
+    for (const char *at = text; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if ((byte < 0x20 && byte != '\n') || byte == 0x7F ||
+            (byte == 0xC2 && (unsigned char)at[1] < 0xA0))
+            return false;
+    }
+    for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
+        if (strstr(text, forbidden[i]))
+            return false;
+    return true;
+}
 
 /* ---- writing -------------------------------------------------------------------------------- */
 

@@ -34,4 +34,7 @@ extern const size_t damaged_model_count;
 /* Writes the model into `folder`, which is made. False when that fails or `from` does not occur. */
 bool write_damaged_model(const damaged_model *model, const char *folder);
 
+/* Is there nothing in the text that speaks to a terminal? Line ends are allowed. */
+bool only_visible(const char *text);
+
 #endif

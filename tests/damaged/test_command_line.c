@@ -33,6 +33,7 @@ START_TEST(test_damaged)
     ck_assert_msg(strstr(result.err, model->message) != NULL, "%s: \"%s\" lacks \"%s\"",
                   model->name, result.err, model->message);
     ck_assert_ptr_eq(strchr(result.err, '\n'), result.err + strlen(result.err) - 1);
+    ck_assert_msg(only_visible(result.err), "%s: speaks to the terminal", model->name);
     ck_assert_str_eq(result.out, "");
     command_clear(&result);
 }

@@ -56,7 +56,8 @@ START_TEST(test_damaged)
     snprintf(said, sizeof said, "%s: %s", err.where, err.message);
     ck_assert_msg(strstr(said, model->message) != NULL, "%s: \"%s\" lacks \"%s\"", model->name,
                   said, model->message);
-    ck_assert_msg(!strchr(err.message, '\n'), "%s: more than a line", model->name);
+    ck_assert_msg(!strchr(said, '\n'), "%s: more than a line", model->name);
+    ck_assert_msg(only_visible(said), "%s: speaks to the terminal", model->name);
 }
 END_TEST
 

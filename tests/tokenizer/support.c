@@ -1,6 +1,6 @@
 #include "support.h"
 
-#include "importer/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -193,9 +193,11 @@ static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_
     mgl_status status =
         result ? mgl_fail(err, MGL_DEVICE, "nvrtc",
                           "NVRTC %d.%d can not compile the kernel for %s (error %d); a newer CUDA "
-                          "toolkit may know this architecture. It says:\n%.1000s",
-                          major, minor, o->arch, result, out->log)
+                          "toolkit may know this architecture. It says:",
+                          major, minor, o->arch, result)
                : take_result(nvrtc, program, out, err);
+    if (result)
+        mgl_error_add_lines(err, out->log);
     nvrtc->destroy(&program);
     return status;
 }

@@ -123,10 +123,8 @@ static mgl_status load_image(mgl_cuda_vm *vm, const void *image, mgl_error *err)
     int result = vm->cu->module_load(&module, image, 2, options, values);
     vm->module = result ? NULL : module;
     mgl_status status = mgl_cu_check(vm->cu, result, "loading the kernel", err);
-    if (status && err && log[0]) {
-        size_t n = strlen(err->message);
-        snprintf(err->message + n, sizeof err->message - n, "; %.600s", log);
-    }
+    if (status)
+        mgl_error_add_lines(err, log);
     return status;
 }
 

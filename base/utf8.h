@@ -2,10 +2,10 @@
  * UTF-8 by hand. Text that enters the tokenizer is made valid once (mgl_utf8_repair); everything
  * behind that point walks characters without checking. An invalid sequence counts as one U+FFFD
  * per maximal subpart (Unicode 3.9, "substitution of maximal subparts"), as Hugging Face's reader
- * has it.
+ * has it. What goes to a terminal passes through mgl_utf8_show.
  */
-#ifndef MGL_TOKENIZER_UTF8_H
-#define MGL_TOKENIZER_UTF8_H
+#ifndef MGL_BASE_UTF8_H
+#define MGL_BASE_UTF8_H
 
 #include "base/text.h"
 
@@ -27,6 +27,12 @@ size_t mgl_utf8_valid(const char *text, size_t length);
 
 /* Appends `text` with U+FFFD for what is invalid. */
 void mgl_utf8_repair(const char *text, size_t length, mgl_text *out);
+
+/* The character at the start of `text` (length at least 1) as a terminal may have it: itself, or `?`
+ * where it would do something rather than be seen (a control, the beginning of an escape sequence, an
+ * override of the direction of writing, a separator of lines) or is no UTF-8; a tab is a space. Writes 1 to 4 bytes to
+ * `to` and returns how many; *used bytes of `text` are shown by that. */
+size_t mgl_utf8_show(const char *text, size_t length, char to[4], size_t *used);
 
 /* Bytes of the character that starts with `lead`, in valid text. */
 static inline size_t mgl_utf8_size(char lead)

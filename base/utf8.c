@@ -1,5 +1,5 @@
 /* UTF-8 by hand: checking, repairing, writing. See utf8.h. */
-#include "importer/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -67,6 +67,27 @@ void mgl_utf8_repair(const char *text, size_t length, mgl_text *out)
         text += used;
         length -= used;
     }
+}
+
+/* C0, DEL, C1; what turns the direction of writing; what ends a line or paragraph. */
+static bool does_something(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x61C || c == 0x200E || c == 0x200F ||
+           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x206F);
+}
+
+size_t mgl_utf8_show(const char *text, size_t length, char to[4], size_t *used)
+{
+    uint32_t character;
+    bool whole = mgl_utf8_look(text, length, used) == MGL_UTF8_WHOLE;
+    if (whole)
+        mgl_utf8_next(text, &character);
+    if (!whole || does_something(character)) {
+        *to = *text == '\t' ? ' ' : '?';
+        return 1;
+    }
+    memcpy(to, text, *used);
+    return *used;
 }
 
 size_t mgl_utf8_put(uint32_t character, char *out)
