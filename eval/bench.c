@@ -239,7 +239,8 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
     b->out->bytes = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(r));
     status = begin(b, "compiling the benchmark's kernels", 0, err);
     if (!status)
-        status = mgl_bench_device_open(b->machine.device, &r->config.geometry, &b->device, err);
+        status = mgl_bench_device_open(b->machine.device, &r->config.geometry, r->abort, &b->device,
+                                       err);
     if (!status)
         status = open_vms(b, err);
     if (!status)

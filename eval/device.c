@@ -17,13 +17,14 @@ static mgl_status check(const mgl_bench_device *device, int result, const char *
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch, mgl_cuda_image *out,
-                             mgl_error *err)
+mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch,
+                             const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
 {
+    mgl_cuda_watch watch = {.abort = abort};
     mgl_cuda_constant constants[] = {{"HEAD_DIM", (uint32_t)geometry->head_dim},
                                      {"GROUP", (uint32_t)(geometry->heads / geometry->kv_heads)}};
     return mgl_cuda_compile_sources(mgl_bench_sources, mgl_bench_source_count, arch, constants, 2,
-                                    NULL, out, err);
+                                    &watch, out, err);
 }
 
 static mgl_status load_kernels(mgl_bench_device *d, const mgl_cuda_image *image, mgl_error *err)
@@ -67,8 +68,8 @@ static mgl_status open_context(mgl_bench_device *d, mgl_error *err)
     return status;
 }
 
-mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, mgl_bench_device *out,
-                                 mgl_error *err)
+mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, const atomic_int *abort,
+                                 mgl_bench_device *out, mgl_error *err)
 {
     mgl_cuda_image image = {0};
     mgl_status status = mgl_cuda_live_target(ordinal, &out->target, err);
@@ -77,7 +78,7 @@ mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, mgl_
     if (!status)
         status = check(out, out->cu->device_get(&out->device, ordinal), "finding the device", err);
     if (!status)
-        status = mgl_bench_compile(geometry, out->target.arch, &image, err);
+        status = mgl_bench_compile(geometry, out->target.arch, abort, &image, err);
     if (status)
         return status;
     out->cu->device_name(out->name, (int)sizeof out->name, out->device);

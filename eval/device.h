@@ -51,14 +51,15 @@ typedef struct mgl_bench_device {
     void *functions[MGL_BENCH_KERNEL_COUNT];
 } mgl_bench_device;
 
-/* Opens device `ordinal` with the kernels compiled for models of that geometry. */
-mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, mgl_bench_device *out,
-                                 mgl_error *err);
+/* Opens device `ordinal` with the kernels compiled for models of that geometry, which `abort` ends;
+ * it may be NULL. */
+mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, const atomic_int *abort,
+                                 mgl_bench_device *out, mgl_error *err);
 void mgl_bench_device_close(mgl_bench_device *device);
 
 /* Compiles the kernels for an architecture; needs no device. Release with mgl_cuda_image_clear. */
-mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch, mgl_cuda_image *out,
-                             mgl_error *err);
+mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch,
+                             const atomic_int *abort, mgl_cuda_image *out, mgl_error *err);
 
 /* Device memory; `what` it is for is told when there is too little. mgl_bench_release takes 0. */
 mgl_status mgl_bench_allocate(const mgl_bench_device *device, size_t bytes, const char *what,

@@ -17,7 +17,7 @@ static void compile(const mgl_geometry *geometry, const char *arch)
 {
     mgl_error err;
     mgl_cuda_image image;
-    ok(mgl_bench_compile(geometry, arch, &image, &err), err);
+    ok(mgl_bench_compile(geometry, arch, NULL, &image, &err), err);
     ck_assert_msg(!memcmp(image.bytes, "\177ELF", 4), "not machine code");
     printf("%s: %zu bytes, %.1f s\n", arch, image.length, image.compile_s);
 #define MGL_X(id, name, block)                                                                     \

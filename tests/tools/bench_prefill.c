@@ -90,7 +90,7 @@ static mgl_status open_machine(struct prefill *s, mgl_error *err)
     if (!status)
         status = mgl_synthetic_open(&config, 1, &s->graph, err);
     if (!status)
-        status = mgl_bench_device_open(0, &config.geometry, &s->device, err);
+        status = mgl_bench_device_open(0, &config.geometry, NULL, &s->device, err);
     if (!status)
         status = lower(s, err);
     s->filler = (mgl_filler){.device = &s->device, .graph = s->graph};

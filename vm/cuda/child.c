@@ -26,7 +26,7 @@
 
 #include "base/memory.h"
 
-enum { POLL_MS = 20, LARGEST_RESULT = 256 << 20, LARGEST_REQUEST = 64 << 20 };
+enum { POLL_MS = 10, LARGEST_RESULT = 256 << 20, LARGEST_REQUEST = 64 << 20 };
 
 /* What a request begins with; behind it, of each source, the name and the text, each with its 0. */
 typedef struct request {

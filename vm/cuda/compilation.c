@@ -18,7 +18,7 @@
 #include "vm/cuda/driver.h"
 
 /* STACK: as much as a process's first thread usually has, since a compiler runs there. */
-enum { STACK = 8 << 20, TICK_MS = 50, TICKS_OF_A_REPORT = 3, TICKS_OF_A_CHILDS_END = 3 };
+enum { STACK = 8 << 20, TICK_MS = 20, TICKS_OF_A_REPORT = 8, TICKS_OF_A_CHILDS_END = 7 };
 
 struct mgl_cuda_compilation {
     mgl_cuda_recipe recipe;
