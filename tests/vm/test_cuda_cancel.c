@@ -223,7 +223,8 @@ START_TEST(an_exit_waits_for_what_was_left)
         heard.ends = true;
         fake.hold = true;
         mgl_status status = open_vm(&vm, &err);
-        if (status == MGL_INTERRUPTED && !pthread_create(&thread, NULL, release_later, NULL))
+        if (status == MGL_INTERRUPTED && !pthread_create(&thread, NULL, release_later, NULL) &&
+            !pthread_detach(thread))
             exit(0);
         _exit(1);
     }
