@@ -54,7 +54,10 @@ static int format_count(char *to, size_t size, const mgl_cli_progress *p, double
 {
     const char *name = count_name(p->count);
     return snprintf(to, size, "%" PRIu64 " of %" PRIu64 " %s, %.*f %s/s", p->done, p->total, name,
-                    rate < 100 ? 1 : 0, rate, name);
+                    rate < 1     ? 2
+                    : rate < 100 ? 1
+                                 : 0,
+                    rate, name);
 }
 
 /* ", 2 s left" */

@@ -66,7 +66,15 @@ static void split(char *line, char **argv)
     argv[count] = NULL;
 }
 
-static command start(const char *line, int input)
+/* Whoever started the tests may have had one ignored. */
+static void set_signals(int ignored)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        signal(numbers[i], numbers[i] == ignored ? SIG_IGN : SIG_DFL);
+}
+
+command command_start_with(const char *line, int input, int ignored)
 {
     static char copy[MAX_LINE];
     char *argv[MAX_ARGUMENTS];
@@ -80,7 +88,7 @@ static command start(const char *line, int input)
     running = (command){.pid = fork(), .out = out[0], .err = err[0]};
     ck_assert_int_ge(running.pid, 0);
     if (running.pid == 0) {
-        signal(SIGINT, SIG_DFL);
+        set_signals(ignored);
         dup2(input, 0);
         dup2(out[1], 1);
         dup2(err[1], 2);
@@ -137,7 +145,7 @@ command_result command_end(command *running)
 command command_start(const char *line)
 {
     int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    command running = start(line, input);
+    command running = command_start_with(line, input, 0);
     close(input);
     return running;
 }
@@ -180,7 +188,7 @@ command_result command_run(const char *line, const char *input)
     if (input)
         fputs(input, file);
     rewind(file);
-    command running = start(line, fileno(file));
+    command running = command_start_with(line, fileno(file), 0);
     command_result result = command_end(&running);
     fclose(file);
     return result;

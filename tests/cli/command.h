@@ -34,6 +34,8 @@ typedef struct command {
     int out, err; /* ends to read from */
 } command;
 command command_start(const char *line);
+/* The same, with a standard input of its own, and a signal that it ignores, or 0. */
+command command_start_with(const char *line, int input, int ignored);
 /* Waits until standard output has `bytes` bytes; 0 when it ended before. */
 int command_await(command *running, size_t bytes);
 /* Waits until Ctrl-C has its effect: from the moment at which the program (no longer this one)
