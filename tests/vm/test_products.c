@@ -14,7 +14,7 @@
 #include "fixture.h"
 #include "instructions/reference.h"
 
-enum { MAX_SETS = 4, FORMATS = 3, MAX_ROWS = 50, ANY_WARPS = 8, SUMS = 16 };
+enum { MAX_SETS = 4, FORMATS = 3, MAX_ROWS = 70, ANY_WARPS = 8, SUMS = 16 };
 
 /* The sets of this CPU, the best first and the plain one last. */
 static mgl_products sets[MAX_SETS];

@@ -1,11 +1,29 @@
 /* The products for AVX2 with FMA and F16C: two vectors are the 16 partial sums. */
+#include "vm/cpu/products_sets.h"
 #include "vm/cpu/products_x86.h"
 
 typedef __m256 vector;
 
-/* With several rows 12 sums, 3 rows and a weight of 16 registers; for one row 8 sums, since fewer
- * would wait for each other. */
-#define TILE_WEIGHTS(rows) ((rows) == 1 ? 8 : 4)
+/* 12 sums, 3 rows and a weight of 16 registers; for one row 8 sums, since fewer would wait for each
+ * other. */
+static inline struct tile panel_tile(int rows)
+{
+    return (struct tile){.weights = rows == 1 ? 8 : 4, .parts = 1, .rows = rows};
+}
+
+/* For one row both vectors of a weight row: what is read from a tape may not stay in the L1 cache. */
+static inline struct tile tape_tile(int rows)
+{
+    return (struct tile){.weights = 4, .parts = rows == 1 ? 2 : 1, .rows = rows};
+}
+
+/* Where a panel would be no gain yet. */
+static inline int tape_rows(mgl_dtype format)
+{
+    return format == MGL_F32 ? 1 : 3;
+}
+
+#define IN_REGISTER(v) __asm__("" : "+x"(v))
 
 static inline vector zero(void)
 {

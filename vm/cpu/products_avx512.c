@@ -1,10 +1,28 @@
 /* The products for AVX-512 (F, BW, DQ, VL): a vector is all 16 partial sums. The dot product of bf16
  * that some CPUs have is not used, since it would round the activations. */
+#include "vm/cpu/products_sets.h"
 #include "vm/cpu/products_x86.h"
 
 typedef __m512 vector;
 
-#define TILE_WEIGHTS(rows) (8) /* 24 sums, 3 rows and a weight of 32 registers */
+/* 24 sums, 3 rows and a weight of 32 registers. */
+static inline struct tile panel_tile(int rows)
+{
+    return (struct tile){.weights = 8, .parts = 1, .rows = rows};
+}
+
+static inline struct tile tape_tile(int rows)
+{
+    return panel_tile(rows);
+}
+
+/* What converts 16 bits is free beside what multiplies; a panel of f32 would be no gain until then. */
+static inline int tape_rows(mgl_dtype format)
+{
+    return format == MGL_F32 ? 3 : 6;
+}
+
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
 
 static inline vector zero(void)
 {

@@ -1,9 +1,29 @@
 /* The products for the vectors of every aarch64: four are the 16 partial sums. */
 #include <arm_neon.h>
 
+#include "vm/cpu/products_sets.h"
+
 typedef float32x4_t vector;
 
-#define TILE_WEIGHTS(rows) (8) /* 24 sums, 3 rows and a weight of 32 registers */
+/* 24 sums, 3 rows and a weight of 32 registers. */
+static inline struct tile panel_tile(int rows)
+{
+    return (struct tile){.weights = 8, .parts = 1, .rows = rows};
+}
+
+/* All vectors of a weight row, since what is read from a tape does not stay in the L1 cache. */
+static inline struct tile tape_tile(int rows)
+{
+    return (struct tile){.weights = rows == 1 ? 4 : 2, .parts = 4, .rows = rows};
+}
+
+static inline int tape_rows(mgl_dtype format)
+{
+    (void)format;
+    return 2;
+}
+
+#define IN_REGISTER(v) __asm__("" : "+w"(v))
 
 static inline vector zero(void)
 {

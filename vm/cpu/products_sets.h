@@ -19,8 +19,14 @@ MGL_PRODUCTS_SETS(MGL_X)
 
 enum {
     MGL_PRODUCTS_SUMS = 16, /* partial sums of an output */
-    MGL_PRODUCTS_RUN = 512, /* columns that a vector set works on at once: 16 KiB of f32 weights */
-    MGL_PRODUCTS_ROWS = 48  /* rows of x that it works on at once */
+    MGL_PRODUCTS_RUN = 640, /* columns that a vector set works on at once: 20 KiB of f32 weights */
+    MGL_PRODUCTS_ROWS = 66  /* rows of x that it works on at once */
+};
+
+/* What a tile of a vector set keeps in registers: the partial sums of some rows of weights with rows
+ * of x, all of them or some vectors of each. */
+struct tile {
+    int weights, parts, rows;
 };
 
 #endif

@@ -8,7 +8,9 @@
  *     load_bf16(from) load_f16(from)      LANES weights, converted
  *     add_group(sums, to)         (8, 16) partial sums to 8 outputs
  *     add_one(sums)               (16 / LANES) vectors to one
- *     TILE_WEIGHTS(rows)          weight rows of a tile with so many rows of x
+ *     IN_REGISTER(v)              has v loaded once rather than by each operation that takes it
+ *     tape_tile(rows) panel_tile(rows)    what a tile for so many rows of x keeps in registers
+ *     tape_rows(format)           rows up to which the weights are read from the tape
  *
  * The 16 partial sums of an output are 16 / LANES vectors. A tile is some weight rows by some rows
  * of x, whose sums of one vector each stay in registers over a run of columns; between runs they
@@ -30,18 +32,16 @@ enum {
     LANES = sizeof(vector) / sizeof(float),
     PARTS = SUMS / LANES,
     GROUP = MGL_ROW_GROUP,
-    LINE =
-        MGL_BLOCK_BYTES / MGL_ROW_GROUP, /* bytes of a weight row in a block, and of a cache line */
-    STEP = GROUP * SUMS,                 /* floats of a panel for SUMS columns */
-    TILE_ROWS = 3
+    LINE = MGL_BLOCK_BYTES / GROUP, /* bytes of a weight row in a block, and of a cache line */
+    STEP = GROUP * SUMS,            /* floats of a panel for SUMS columns */
+    RUN_STEPS = MGL_PRODUCTS_RUN / SUMS,
+    TILE_ROWS = 3,
+    NEAR = 6,  /* blocks ahead that are asked into the L1 cache: more evict each other there */
+    FAR = 16,  /* into the L2 cache */
+    RATE = 256 /* a line for each step of a tile */
 };
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
 
 /* A run of k blocks of one row group, to be multiplied by rows of x. */
 struct run {
@@ -53,23 +53,39 @@ struct run {
     float *sums; /* (rows, GROUP, SUMS) */
 };
 
-/* What is going to be read: block b + `ahead` in the order of k, in the group or the next one. */
-struct ahead {
+/* The blocks of a row group and, behind them, of the one that is read next. */
+struct tape {
     const char *group, *next;
     const int32_t *place;
-    int blocks, ahead;
+    int blocks;
+    int step;      /* blocks of a run, but for the last one's */
+    int near, far; /* blocks ahead that are asked for, where no feed asks */
 };
+
+/* The lines of the tape's next run, which the tiles over a panel ask for a few at each step: memory
+ * is neither flooded nor idle. */
+struct feed {
+    const char *blocks[RUN_STEPS + 1];
+    unsigned line; /* the next one */
+    unsigned due;  /* lines up to here, in 1 / RATE */
+    unsigned rate; /* by which that grows at each step */
+};
+
+ALWAYS_INLINE int least(int a, int b)
+{
+    return a < b ? a : b;
+}
 
 ALWAYS_INLINE const char *block_at(const char *group, const int32_t *place, int b)
 {
     return group + (int64_t)(place ? place[b] : b) * MGL_BLOCK_BYTES;
 }
 
-ALWAYS_INLINE const char *block_ahead(const struct ahead *a, int b)
+/* Any of the first 2 `blocks`. */
+ALWAYS_INLINE const char *tape_block(const struct tape *tape, int b)
 {
-    b += a->ahead;
-    return b < a->blocks ? block_at(a->group, a->place, b)
-                         : block_at(a->next, a->place, b - a->blocks);
+    return b < tape->blocks ? block_at(tape->group, tape->place, b)
+                            : block_at(tape->next, tape->place, b - tape->blocks);
 }
 
 /* LANES weights of a row of a block, from `column` on. */
@@ -86,68 +102,123 @@ ALWAYS_INLINE int columns_of(mgl_dtype format)
     return format == MGL_F32 ? SUMS : 2 * SUMS;
 }
 
-/* One vector of the partial sums of `weights` outputs, from `first` on, for `rows` rows of x. */
-ALWAYS_INLINE void tile_part(const struct run *run, const struct ahead *ahead, mgl_dtype format,
-                             int first, int weights, int rows, int part)
+/* Asks for lines [lo, hi) of two blocks that follow block b. */
+ALWAYS_INLINE void ask_ahead(const struct tape *tape, int b, int lo, int hi)
 {
-    vector sums[GROUP][TILE_ROWS], x[TILE_ROWS];
-    UNROLL for (int i = 0; i < weights; i++) UNROLL for (int r = 0; r < rows; r++) sums[i][r] =
-        load(run->sums + (r * GROUP + first + i) * SUMS + part * LANES);
+    const char *near = tape_block(tape, b + tape->near), *far = tape_block(tape, b + tape->far);
+#pragma GCC unroll 8
+    for (int i = lo; i < hi; i++) {
+        __builtin_prefetch(near + i * LINE, 0, 3);
+        __builtin_prefetch(far + i * LINE, 0, 2);
+    }
+}
+
+/* Asks for the lines of a step. */
+ALWAYS_INLINE void ask_feed(struct feed *feed)
+{
+    feed->due += feed->rate;
+    for (; feed->line < feed->due / RATE; feed->line++)
+        __builtin_prefetch(feed->blocks[feed->line / GROUP] + feed->line % GROUP * LINE, 0, 3);
+}
+
+/* A pass over a run for the weight rows from `first` and the vectors from `part` on. Either of `tape`
+ * and `feed` may be NULL. */
+ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
+                        mgl_dtype format, struct tile tile, int first, int part)
+{
+    vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
+    float *in_memory = run->sums + first * SUMS + part * LANES;
+    const int32_t *place = tape ? run->place : NULL; /* a panel has its blocks in order */
+#pragma GCC unroll 8
+    for (int i = 0; i < tile.weights; i++)
+#pragma GCC unroll 8
+        for (int r = 0; r < tile.rows; r++)
+#pragma GCC unroll 8
+            for (int p = 0; p < tile.parts; p++)
+                sums[i][r][p] = load(in_memory + r * STEP + i * SUMS + p * LANES);
     for (int b = run->lo; b < run->hi; b++) {
-        const char *block = block_at(run->blocks, run->place, b) + first * LINE;
-        if (ahead && !first && !part) {
-            const char *next = block_ahead(ahead, b);
-            UNROLL for (int i = 0; i < GROUP; i++) __builtin_prefetch(next + i * LINE, 0, 3);
-        }
-        UNROLL for (int step = 0; step < columns_of(format); step += SUMS)
-        {
-            int64_t k = (int64_t)b * columns_of(format) + step + part * LANES;
-            UNROLL for (int r = 0; r < rows; r++) x[r] = load(run->x + r * run->x_stride + k);
-            UNROLL for (int i = 0; i < weights; i++)
-            {
-                vector w = load_weights(block + i * LINE, format, step + part * LANES);
-                UNROLL for (int r = 0; r < rows; r++) sums[i][r] = add_product(w, x[r], sums[i][r]);
-            }
+        const char *block = block_at(run->blocks, place, b) + first * LINE;
+        if (tape)
+            ask_ahead(tape, b, first, first + tile.weights);
+        if (feed)
+            ask_feed(feed);
+#pragma GCC unroll 8
+        for (int column = part * LANES; column < columns_of(format); column += SUMS) {
+            const float *columns = run->x + (int64_t)b * columns_of(format) + column;
+#pragma GCC unroll 8
+            for (int r = 0; r < tile.rows; r++)
+#pragma GCC unroll 8
+                for (int p = 0; p < tile.parts; p++)
+                    x[r][p] = load(columns + r * run->x_stride + p * LANES);
+#pragma GCC unroll 8
+            for (int i = 0; i < tile.weights; i++)
+#pragma GCC unroll 8
+                for (int p = 0; p < tile.parts; p++) {
+                    vector w = load_weights(block + i * LINE, format, column + p * LANES);
+                    IN_REGISTER(w);
+#pragma GCC unroll 8
+                    for (int r = 0; r < tile.rows; r++)
+                        sums[i][r][p] = add_product(w, x[r][p], sums[i][r][p]);
+                }
         }
     }
-    UNROLL for (int i = 0; i < weights; i++) UNROLL for (int r = 0; r < rows; r++)
-        store(run->sums + (r * GROUP + first + i) * SUMS + part * LANES, sums[i][r]);
+#pragma GCC unroll 8
+    for (int i = 0; i < tile.weights; i++)
+#pragma GCC unroll 8
+        for (int r = 0; r < tile.rows; r++)
+#pragma GCC unroll 8
+            for (int p = 0; p < tile.parts; p++)
+                store(in_memory + r * STEP + i * SUMS + p * LANES, sums[i][r][p]);
 }
 
-ALWAYS_INLINE void tile_rows(const struct run *run, const struct ahead *ahead, mgl_dtype format,
-                             int rows)
+ALWAYS_INLINE int passes_of(struct tile tile)
 {
-    for (int first = 0; first < GROUP; first += TILE_WEIGHTS(rows))
-        UNROLL for (int part = 0; part < PARTS; part++)
-            tile_part(run, ahead, format, first, TILE_WEIGHTS(rows), rows, part);
+    return GROUP / tile.weights * (PARTS / tile.parts);
 }
 
-ALWAYS_INLINE void tile_format(const struct run *run, const struct ahead *ahead, mgl_dtype format,
+ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, struct feed *feed,
+                             mgl_dtype format, struct tile tile)
+{
+#pragma GCC unroll 8
+    for (int first = 0; first < GROUP; first += tile.weights)
+#pragma GCC unroll 8
+        for (int part = 0; part < PARTS; part += tile.parts)
+            pass(run, tape, feed, format, tile, first, part);
+}
+
+/* 1 to TILE_ROWS rows. */
+ALWAYS_INLINE void tile_format(const struct run *run, const struct tape *tape, mgl_dtype format,
                                int rows)
 {
     if (rows == 1)
-        tile_rows(run, ahead, format, 1);
+        tile_rows(run, tape, NULL, format, tape_tile(1));
     else if (rows == 2)
-        tile_rows(run, ahead, format, 2);
-    else
-        tile_rows(run, ahead, format, TILE_ROWS);
+        tile_rows(run, tape, NULL, format, tape_tile(2));
+    else if (tape_rows(format) >= TILE_ROWS)
+        tile_rows(run, tape, NULL, format, tape_tile(TILE_ROWS));
 }
 
-/* A tile that reads the tape, 1 to TILE_ROWS rows. */
-static void tile_tape(const struct run *run, const struct ahead *ahead, mgl_dtype format, int rows)
+static void tile_tape(const struct run *run, const struct tape *tape, mgl_dtype format, int rows)
 {
     if (format == MGL_F32)
-        tile_format(run, ahead, MGL_F32, rows);
+        tile_format(run, tape, MGL_F32, rows);
     else if (format == MGL_BF16)
-        tile_format(run, ahead, MGL_BF16, rows);
+        tile_format(run, tape, MGL_BF16, rows);
     else
-        tile_format(run, ahead, MGL_F16, rows);
+        tile_format(run, tape, MGL_F16, rows);
 }
 
-/* A tile that reads f32 and asks for nothing ahead. */
-static void tile_panel(const struct run *run, int rows)
+static void tile_panel(const struct run *run, struct feed *feed, int rows)
 {
-    tile_format(run, NULL, MGL_F32, rows);
+    struct feed local = *feed; /* in registers */
+    if (rows == 1)
+        tile_rows(run, NULL, &local, MGL_F32, panel_tile(1));
+    else if (rows == 2)
+        tile_rows(run, NULL, &local, MGL_F32, panel_tile(2));
+    else
+        tile_rows(run, NULL, &local, MGL_F32, panel_tile(TILE_ROWS));
+    feed->line = local.line;
+    feed->due = local.due;
 }
 
 ALWAYS_INLINE void convert_format(const struct run *run, mgl_dtype format, float *panel)
@@ -155,15 +226,18 @@ ALWAYS_INLINE void convert_format(const struct run *run, mgl_dtype format, float
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, run->place, b);
         for (int step = 0; step < columns_of(format); step += SUMS, panel += STEP)
-            UNROLL for (int i = 0; i < GROUP; i++) UNROLL for (int at = 0; at < SUMS; at += LANES)
-                store(panel + i * SUMS + at, load_weights(block + i * LINE, format, step + at));
+            for (int i = 0; i < GROUP; i++)
+                for (int at = 0; at < SUMS; at += LANES)
+                    store(panel + i * SUMS + at, load_weights(block + i * LINE, format, step + at));
     }
 }
 
-/* The run's blocks as f32, and the run over them instead. */
+/* The run's blocks as f32, one after the other, and the run over them instead. */
 static struct run convert(const struct run *run, mgl_dtype format, float *panel)
 {
-    if (format == MGL_BF16)
+    if (format == MGL_F32)
+        convert_format(run, MGL_F32, panel);
+    else if (format == MGL_BF16)
         convert_format(run, MGL_BF16, panel);
     else
         convert_format(run, MGL_F16, panel);
@@ -174,25 +248,41 @@ static struct run convert(const struct run *run, mgl_dtype format, float *panel)
                         .sums = run->sums};
 }
 
-/* Asks for the share [lo, hi) of `of` of the lines that the next run reads. */
-static void prefetch(const struct ahead *ahead, const struct run *run, int lo, int hi, int of)
+/* To ask for as many blocks as `run` has, a step ahead of it, while tiles over a panel of `steps`
+ * steps multiply `rows` rows. */
+static void feed_open(struct feed *feed, const struct tape *tape, const struct run *run, int steps,
+                      int rows)
 {
-    int lines = (run->hi - run->lo) * GROUP;
-    for (int line = lines * lo / of; line < lines * hi / of; line++)
-        __builtin_prefetch(block_ahead(ahead, run->lo + line / GROUP) + line % GROUP * LINE, 0, 3);
+    int count = run->hi - run->lo, passes = rows / TILE_ROWS * passes_of(panel_tile(TILE_ROWS));
+    for (int i = 0; i < count; i++)
+        feed->blocks[i] = tape_block(tape, run->lo + tape->step + i);
+    if (rows % TILE_ROWS)
+        passes += passes_of(panel_tile(rows % TILE_ROWS));
+    feed->line = feed->due = 0;
+    feed->rate = (unsigned)(count * GROUP * RATE / (passes * steps));
 }
 
-/* More rows than a tile has: a panel, and tile after tile. */
-static void multiply_run(const struct run *run, const struct ahead *ahead, mgl_dtype format,
-                         int rows, float *panel)
+static void multiply_tape(const struct run *run, const struct tape *tape, mgl_dtype format,
+                          int rows)
 {
-    struct run of_tile = format == MGL_F32 ? *run : convert(run, format, panel);
+    struct run of_tile = *run;
     for (int r = 0; r < rows; r += TILE_ROWS) {
-        int count = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
-        prefetch(ahead, run, r, r + count, rows);
-        tile_panel(&of_tile, count);
-        of_tile.x += count * of_tile.x_stride;
-        of_tile.sums += count * STEP;
+        tile_tape(&of_tile, tape, format, least(rows - r, TILE_ROWS));
+        of_tile.x += TILE_ROWS * of_tile.x_stride;
+        of_tile.sums += TILE_ROWS * STEP;
+    }
+}
+
+static void multiply_panel(const struct run *run, const struct tape *tape, mgl_dtype format,
+                           int rows, float *panel)
+{
+    struct feed feed;
+    struct run of_tile = convert(run, format, panel);
+    feed_open(&feed, tape, run, of_tile.hi, rows);
+    for (int r = 0; r < rows; r += TILE_ROWS) {
+        tile_panel(&of_tile, &feed, least(rows - r, TILE_ROWS));
+        of_tile.x += TILE_ROWS * of_tile.x_stride;
+        of_tile.sums += TILE_ROWS * STEP;
     }
 }
 
@@ -210,25 +300,35 @@ static void store_group(const float *sums, int64_t count, int rows, float *to, i
 }
 
 /* One row group by at most MGL_PRODUCTS_ROWS rows; `room`: a panel and the partial sums. */
-static void multiply_group(const mgl_matrix *w, const struct ahead *ahead, const float *x,
+static void multiply_group(const struct tape *tape, mgl_dtype format, const float *x,
                            int64_t x_stride, int rows, float *room)
 {
-    int step = MGL_PRODUCTS_RUN / columns_of(w->format);
     float *sums = room + MGL_PRODUCTS_RUN * GROUP;
     memset(sums, 0, (size_t)rows * STEP * sizeof *sums);
-    for (int lo = 0; lo < w->blocks; lo += step) {
-        struct run run = {.blocks = ahead->group,
-                          .place = w->place,
+    for (int lo = 0; lo < tape->blocks; lo += tape->step) {
+        struct run run = {.blocks = tape->group,
+                          .place = tape->place,
                           .lo = lo,
-                          .hi = lo + step < w->blocks ? lo + step : w->blocks,
+                          .hi = least(lo + tape->step, tape->blocks),
                           .x = x,
                           .x_stride = x_stride,
                           .sums = sums};
-        if (rows <= TILE_ROWS)
-            tile_tape(&run, ahead, w->format, rows);
+        if (rows <= tape_rows(format))
+            multiply_tape(&run, tape, format, rows);
         else
-            multiply_run(&run, ahead, w->format, rows, room);
+            multiply_panel(&run, tape, format, rows, room);
     }
+}
+
+/* Runs as equal as may be. */
+static struct tape tape_of(const mgl_matrix *w)
+{
+    int most = MGL_PRODUCTS_RUN / columns_of(w->format), runs = (w->blocks + most - 1) / most;
+    return (struct tape){.place = w->place,
+                         .blocks = w->blocks,
+                         .step = (w->blocks + runs - 1) / runs,
+                         .near = least(NEAR, w->blocks),
+                         .far = least(FAR, w->blocks)};
 }
 
 static float *align(float *at)
@@ -241,14 +341,12 @@ static void multiply_rows(const mgl_matrix *w, int64_t group_lo, int64_t group_h
                           const float *x, int64_t x_stride, int rows, float *to, int64_t to_stride,
                           float *room)
 {
-    int step = MGL_PRODUCTS_RUN / columns_of(w->format);
-    struct ahead ahead = {
-        .place = w->place, .blocks = w->blocks, .ahead = step < w->blocks ? step : w->blocks};
+    struct tape tape = tape_of(w);
     for (int64_t group = group_lo; group < group_hi; group++) {
         int64_t first = group * GROUP;
-        ahead.group = w->tape + (size_t)group * w->group_stride;
-        ahead.next = group + 1 < group_hi ? ahead.group + w->group_stride : ahead.group;
-        multiply_group(w, &ahead, x, x_stride, rows, room);
+        tape.group = w->tape + (size_t)group * w->group_stride;
+        tape.next = group + 1 < group_hi ? tape.group + w->group_stride : tape.group;
+        multiply_group(&tape, w->format, x, x_stride, rows, room);
         store_group(room + MGL_PRODUCTS_RUN * GROUP, outputs - first, rows, to + first, to_stride);
     }
 }
@@ -258,7 +356,7 @@ static void multiply(const mgl_matrix *w, int64_t group_lo, int64_t group_hi, in
                      float *scratch)
 {
     for (int r = 0; r < rows; r += MGL_PRODUCTS_ROWS) {
-        int count = rows - r < MGL_PRODUCTS_ROWS ? rows - r : MGL_PRODUCTS_ROWS;
+        int count = least(rows - r, MGL_PRODUCTS_ROWS);
         multiply_rows(w, group_lo, group_hi, outputs, x + r * x_stride, x_stride, count,
                       to + r * to_stride, to_stride, align(scratch));
     }
@@ -273,8 +371,9 @@ static void load_tail(const float *from, int64_t n, float *to)
 
 ALWAYS_INLINE void dot_step(const float *a, const float *b, vector *sums)
 {
-    UNROLL for (int part = 0; part < PARTS; part++) sums[part] =
-        add_product(load(a + part * LANES), load(b + part * LANES), sums[part]);
+#pragma GCC unroll 8
+    for (int part = 0; part < PARTS; part++)
+        sums[part] = add_product(load(a + part * LANES), load(b + part * LANES), sums[part]);
 }
 
 static float dot(const float *a, const float *b, int64_t n)
@@ -282,7 +381,9 @@ static float dot(const float *a, const float *b, int64_t n)
     vector sums[PARTS];
     float last_a[SUMS], last_b[SUMS];
     int64_t i = 0;
-    UNROLL for (int part = 0; part < PARTS; part++) sums[part] = zero();
+#pragma GCC unroll 8
+    for (int part = 0; part < PARTS; part++)
+        sums[part] = zero();
     for (; i + SUMS <= n; i += SUMS)
         dot_step(a + i, b + i, sums);
     if (i < n) {
