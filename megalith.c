@@ -588,6 +588,17 @@ static bool pass_token(void *user, int sequence, int32_t token)
     return !b->on_token || b->on_token(b->user, b->reply[sequence], token);
 }
 
+/* Names the request of the sequence whose numbers broke off. */
+static void name_broken(const batch *b, const mgl_vm_report *report, size_t count, mgl_error *err)
+{
+    for (int s = 0; s < b->count && err; s++)
+        if (report->state[s] == MGL_STATE_NOT_A_NUMBER) {
+            err->where[0] = 0;
+            name_request(b->reply[s], count, err);
+            return;
+        }
+}
+
 static mgl_status take_sequence(const mgl_vm_report *report, int sequence, mgl_result *out,
                                 mgl_error *err)
 {
@@ -670,6 +681,8 @@ mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *request
         return end_at_once(out, count);
     if (b.count > 0)
         status = mgl_vm_run(model->vm, &run, &report, err);
+    if (status)
+        name_broken(&b, &report, count, err);
     return status ? status : take_report(&b, &report, out, count, err);
 }
 

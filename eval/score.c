@@ -16,14 +16,8 @@ static mgl_status score_text(mgl_model *model, const mgl_ids *text, size_t numbe
     if (!logprob)
         return mgl_fail_memory(err, text->count * sizeof *logprob);
     mgl_status status = mgl_model_score(model, text->ids, text->count, logprob, &cause);
-    for (size_t i = 1; i < text->count && !status; i++) {
+    for (size_t i = 1; i < text->count && !status; i++)
         sums->nll -= (double)logprob[i];
-        if (!isfinite(logprob[i]))
-            status = mgl_fail(&cause, MGL_BAD_INPUT, NULL,
-                              "the likelihood of token %zu is not a number: the weights must "
-                              "hold NaN, infinity or values too large for f32",
-                              i);
-    }
     mgl_free(logprob);
     if (status)
         return mgl_fail(err, status, cause.where, "text %zu: %s", number, cause.message);

@@ -257,7 +257,8 @@ typedef bool mgl_token_fn(void *user, int32_t token);
 
 /* Generates one reply in one launch. `on_token` may be NULL. Interrupted: MGL_OK with stop
  * MGL_STOP_INTERRUPTED and the tokens so far, none where the model's switch was set before. A prompt
- * longer than the capacity is MGL_BAD_INPUT. */
+ * longer than the capacity is MGL_BAD_INPUT, and so are weights that lead to logits that are no
+ * numbers (NaN, infinity): no token is made of those, and err->message has the position. */
 MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request,
                                       mgl_token_fn *on_token, void *user, mgl_result *out,
                                       mgl_error *err);
@@ -280,7 +281,8 @@ MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request 
 MGL_API void mgl_model_cancel(mgl_model *model);
 
 /* Teacher-forced log-probabilities: logprob[i] (natural logarithm) of ids[i] given ids[0..i-1],
- * for i in 1..count-1; logprob[0] is 0. MGL_INTERRUPTED when the model's switch was set. */
+ * for i in 1..count-1; logprob[0] is 0. MGL_BAD_INPUT where one is not a number; MGL_INTERRUPTED when
+ * the model's switch was set. */
 MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count,
                                    float *logprob, mgl_error *err);
 

@@ -53,18 +53,25 @@ enum {
 enum {
     MGL_STATE_UNUSED,
     MGL_STATE_RUNNING,
-    MGL_STATE_EOS,    /* produced an end token */
-    MGL_STATE_LENGTH, /* produced max_new tokens, or its prompt is scored */
-    MGL_STATE_ABORTED /* the host asked */
+    MGL_STATE_EOS,         /* produced an end token */
+    MGL_STATE_LENGTH,      /* produced max_new tokens, or its prompt is scored */
+    MGL_STATE_ABORTED,     /* the host asked */
+    MGL_STATE_NOT_A_NUMBER /* the logits of its last row are no numbers to choose by */
 };
+enum { MGL_NO_TOKEN = -1 }; /* what such logits give */
 
 /* Takes the token of row `row` (which wanted a sample): appends it to the output (capacity words a
- * sequence) and ends the sequence when it is an end token or the last allowed one. */
+ * sequence) and ends the sequence when it is an end token or the last allowed one. MGL_NO_TOKEN ends it
+ * as well, and nothing is appended. */
 MGL_STEP_FN void mgl_step_take(const int *table, int *sequences, int *output, int capacity, int row,
                                int token)
 {
     int s = table[row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];
     int *q = sequences + s * MGL_SEQUENCE_WORDS;
+    if (token == MGL_NO_TOKEN) {
+        q[MGL_SEQUENCE_STATE] = MGL_STATE_NOT_A_NUMBER;
+        return;
+    }
     output[s * capacity + q[MGL_SEQUENCE_PRODUCED]] = token;
     q[MGL_SEQUENCE_PRODUCED]++;
     if (q[MGL_SEQUENCE_PRODUCED] >= q[MGL_SEQUENCE_MAX_NEW])

@@ -68,9 +68,49 @@ void mgl_vm_close(mgl_vm *vm)
         vm->close(vm);
 }
 
+/* ---- numbers ---------------------------------------------------------------------------------- */
+
+static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, int sequence,
+                              int position, mgl_error *err)
+{
+    char where[32] = "";
+    if (request->count > 1)
+        snprintf(where, sizeof where, "sequence %d", sequence);
+    return mgl_fail(err, MGL_BAD_INPUT, where,
+                    "the likelihood of the token at position %d is not a number: the weights hold "
+                    "NaN or infinity, or lead to values too large for %s; check the checkpoint, or "
+                    "take another dtype",
+                    position, mgl_dtype_name(vm->program->dtype));
+}
+
+/* The first scored position of a sequence whose likelihood is no number; 0: there is none. */
+static int find_bad_score(const mgl_vm_sequence *sequence, const float *score)
+{
+    for (int i = 1; sequence->mode == MGL_VM_SCORE && i < sequence->prompt_count; i++)
+        if (!isfinite(score[i]))
+            return i;
+    return 0;
+}
+
+/* Whether what was sampled and scored are numbers. */
+static mgl_status check_numbers(const mgl_vm *vm, const mgl_vm_request *request,
+                                const mgl_vm_report *report, mgl_error *err)
+{
+    for (int s = 0; s < request->count; s++) {
+        const mgl_vm_sequence *sequence = &request->sequences[s];
+        int position = find_bad_score(sequence, report->score[s]);
+        if (report->state[s] == MGL_STATE_NOT_A_NUMBER)
+            position = sequence->start + sequence->prompt_count + report->produced[s];
+        if (position > 0)
+            return fail_number(vm, request, s, position, err);
+    }
+    return MGL_OK;
+}
+
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
 {
-    return vm->run(vm, request, out, err);
+    mgl_status status = vm->run(vm, request, out, err);
+    return status ? status : check_numbers(vm, request, out, err);
 }
 
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err)

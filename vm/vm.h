@@ -139,7 +139,8 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
 void mgl_vm_close(mgl_vm *vm); /* NULL is fine */
 
 /* Runs the request in one launch. MGL_WATCHDOG: *err says queue, task, counter, wanted, seen; the VM
- * stays usable. */
+ * stays usable. MGL_BAD_INPUT where the model computes what is no number: a sequence then ended with
+ * MGL_STATE_NOT_A_NUMBER and the tokens before it, or has such a score, and *out has all that came out. */
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                       mgl_error *err);
 

@@ -1,5 +1,5 @@
 /* head: the logits of a slice of the vocabulary for the rows that want them, and the best of each.
- * Keys order the values (instructions/sample/sampler.h), so that a NaN never wins. */
+ * Keys order the values (instructions/sample/sampler.h), so that a NaN always wins. */
 #include "instructions/head/head.h"
 
 #include "instructions/linear.h"

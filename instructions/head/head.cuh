@@ -11,7 +11,7 @@ static __device__ __forceinline__ void prepare_head(const machine &m)
 
 /* A row's best so far: of one lane's columns, then of all. */
 struct best {
-    u32 key; /* 0: none, or a NaN */
+    u32 key; /* 0: none yet */
     float value;
     int id;
 };
@@ -19,7 +19,7 @@ struct best {
 /* The larger key; of equal ones the lower id. */
 static __device__ __forceinline__ void take_better(best &b, u32 key, float value, int id)
 {
-    if (key > b.key || (key == b.key && key > 0 && id < b.id))
+    if (key > b.key || (key == b.key && id < b.id))
         b = {key, value, id};
 }
 

@@ -2,7 +2,8 @@
  * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a
  * draw (instructions/sample/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of exp(logit -
  * max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order. Then schedule/step.h
- * moves the sequences on. When the host asked to stop, nothing is taken.
+ * moves the sequences on. A row whose best logit is no finite number has no token, drawn or not. When the
+ * host asked to stop, nothing is taken.
  */
 #include "instructions/reference.h"
 
@@ -43,7 +44,7 @@ static struct sampling regions_of(const mgl_call *call)
     };
 }
 
-/* The best of a row's parts: largest key, lowest id. */
+/* The best of a row's parts: largest key, lowest id; MGL_NO_TOKEN if its logits are no numbers. */
 static int greedy(const struct sampling *s, int row)
 {
     const float *values = s->values + (int64_t)row * s->parts;
@@ -54,14 +55,15 @@ static int greedy(const struct sampling *s, int row)
         if (key > top || (key == top && ids[i] < ids[best]))
             best = i;
     }
-    return ids[best];
+    return mgl_sampler_is_finite(mgl_sampler_key(values[best])) ? ids[best] : MGL_NO_TOKEN;
 }
 
 static int choose(const struct sampling *s, int row, const int32_t *sequence)
 {
     float temperature = mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TEMPERATURE]);
-    if (!(temperature > 0.0f))
-        return greedy(s, row);
+    const int best = greedy(s, row);
+    if (!(temperature > 0.0f) || best == MGL_NO_TOKEN)
+        return best;
     unsigned long long random = mgl_philox_token((unsigned)sequence[MGL_SEQUENCE_SEED_LO],
                                                  (unsigned)sequence[MGL_SEQUENCE_SEED_HI],
                                                  (unsigned)sequence[MGL_SEQUENCE_PRODUCED]);

@@ -5,7 +5,8 @@
  * Greedy: one warp a row over the parts of head. Sampling: the algorithm of instructions/sample/sampler.h with its
  * loops spread over the block; all its sums are of integers, so their order does not matter. A score
  * is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves the
- * sequences on (schedule/step.h), on a copy in shared memory.
+ * sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best logit, which
+ * the parts tell of a drawn row too, is no finite number.
  */
 #include "vm/cuda/device/machine.cuh"
 
@@ -17,9 +18,9 @@ struct sampling {
     int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
     int control[MGL_CONTROL_WORDS], table[MGL_ROWS * MGL_TABLE_WORDS];
     int chosen[MGL_ROWS];
+    u32 best[MGL_ROWS]; /* key of a row's best logit */
     int abort, token;
     u32 best_key[MGL_WARPS];
-    u32 candidates[MGL_WARPS];
     double logs[MGL_WARPS];
     u64 target; /* of the thread that finds the token */
     u32 ties;   /* that it may still take */
@@ -50,28 +51,18 @@ static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
     return value;
 }
 
-/* The largest key of the row, and how many of its values are no NaN. */
-static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_input &in,
-                               u32 *candidates)
+/* The largest key of the row. */
+static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_input &in)
 {
-    u32 best = 0, count = 0;
-    for (int i = thread_of(m); i < in.count; i += THREADS) {
-        u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
-        count += key > 0;
-        best = max(best, key);
-    }
+    u32 best = 0;
+    for (int i = thread_of(m); i < in.count; i += THREADS)
+        best = max(best, mgl_sampler_key(in.logits[i] / in.temperature));
     best = __reduce_max_sync(0xFFFFFFFFu, best);
-    count = __reduce_add_sync(0xFFFFFFFFu, count);
-    if (m.lane == 0) {
+    if (m.lane == 0)
         s.best_key[m.warp] = best;
-        s.candidates[m.warp] = count;
-    }
     consumer_barrier();
-    *candidates = 0;
-    for (int w = 0; w < MGL_WARPS; w++) {
+    for (int w = 0; w < MGL_WARPS; w++)
         best = max(best, s.best_key[w]);
-        *candidates += s.candidates[w];
-    }
     consumer_barrier();
     return best;
 }
@@ -185,11 +176,11 @@ static __device__ int draw(const machine &m, sampling &s, const float *logits, c
     int top_k = sequence[MGL_SEQUENCE_TOP_K];
     float top_p = __int_as_float(sequence[MGL_SEQUENCE_TOP_P]);
     mgl_sampler_cut cut = {0, 0};
-    u32 candidates, best = best_key(m, s, in, &candidates);
-    if (best <= 0x007FFFFFu)
+    const u32 best = best_key(m, s, in);
+    if (best <= MGL_KEY_LOWEST || best == MGL_KEY_NAN)
         return 0;
     in.max = mgl_sampler_value(best);
-    if (top_k > 0 && (u32)top_k < candidates)
+    if (top_k > 0 && top_k < in.count)
         cut = select_cut(m, s, in, cut, 0, (u64)top_k);
     u64 total = sum_of_cut(m, s, in, cut);
     if (top_p > 0.0f && top_p < 1.0f) {
@@ -199,8 +190,8 @@ static __device__ int draw(const machine &m, sampling &s, const float *logits, c
     return walk(m, s, in, cut, mgl_sampler_scale(random, total));
 }
 
-/* The best of a row's parts; one warp. */
-static __device__ int greedy(const machine &m, int r)
+/* The best of a row's parts, and its key; one warp. */
+static __device__ int greedy(const machine &m, int r, u32 *key_of_best)
 {
     const mgl_device_operand &values = operand(m, 1), &ids = operand(m, 2);
     u32 best = 0;
@@ -213,7 +204,7 @@ static __device__ int greedy(const machine &m, int r)
             id = other;
         }
     }
-    u32 top = __reduce_max_sync(0xFFFFFFFFu, best);
+    u32 top = *key_of_best = __reduce_max_sync(0xFFFFFFFFu, best);
     return __reduce_min_sync(0xFFFFFFFFu, best == top ? id : 0x7FFFFFFF);
 }
 
@@ -271,16 +262,20 @@ static __device__ void draw_and_score(machine &m, sampling &s)
     }
 }
 
+/* The best of every row that wants a token, which is the token of those that are not drawn. */
 static __device__ void choose_greedy(const machine &m, sampling &s)
 {
     for (int r = m.warp; r < rows_of(m); r += MGL_WARPS) {
         const int *row = own().table + r * MGL_TABLE_WORDS;
         const int *sequence = s.sequences + row[MGL_TABLE_SEQUENCE] * MGL_SEQUENCE_WORDS;
-        if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE ||
-            __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f)
+        if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
             continue;
-        int token = greedy(m, r);
-        if (m.lane == 0)
+        u32 key;
+        int token = greedy(m, r, &key);
+        if (m.lane != 0)
+            continue;
+        s.best[r] = key;
+        if (!(__int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f))
             s.chosen[r] = token;
     }
 }
@@ -305,9 +300,11 @@ static __device__ void take_token(const machine &m, sampling &s, int r)
     if (s.abort || row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
         return;
     int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
+    if (!mgl_sampler_is_finite(s.best[r]))
+        token = MGL_NO_TOKEN;
     int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
     mgl_step_take(own().table, s.sequences, (int *)operand(m, 8).at, capacity(), r, token);
-    own().told[r] = {index * capacity() + produced, token + 1};
+    own().told[r] = {index * capacity() + produced, token + 1}; /* 0: nothing, of MGL_NO_TOKEN */
 }
 
 /* The sum of what the lanes before this one have; a lane for each sequence. */

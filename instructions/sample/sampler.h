@@ -4,12 +4,14 @@
  * functions one after the other; the CUDA kernel spreads their loops over a block.
  *
  *   value    l = logit / temperature, one f32 division.
- *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is. A NaN
- *            has key 0 and is never a candidate.
+ *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is.
+ *   numbers  A NaN has the largest key, so that one among the logits is the best of them. Logits
+ *            whose best is no finite number (mgl_sampler_is_finite) give no token: whoever asks for
+ *            one looks at the best first.
  *   weight   w = floor(2^40 exp(l - max)) by integer arithmetic alone (mgl_sampler_weight): sums of
  *            integers do not depend on their order, so a parallel sum has the same bits.
  *   cut      a prefix of the ranking: all with key > cut.key, and of those with key == cut.key the
- *            first cut.ties in id order. {0, 0} is everything but NaN.
+ *            first cut.ties in id order. {0, 0} is everything.
  *   top-k    the cut of the first k. (Hugging Face's TopKLogitsWarper keeps every tie of the k-th;
  *            here the lowest ids win, so that there are k.)
  *   top-p    of what top-k left, with weights summing to `total`: a token is kept if the sum of
@@ -52,19 +54,31 @@ static inline float mgl_bits_float(unsigned bits)
 }
 #endif
 
-/* A u32 ordered as the floats are: -inf < ... < -0 = +0 < ... < +inf; NaN is 0, below all. Greedy
- * choices compare keys as well (largest key, lowest id), so that a NaN never wins. */
+/* The keys of -inf, +inf and NaN; none is below. */
+#define MGL_KEY_LOWEST  0x007FFFFFu
+#define MGL_KEY_HIGHEST 0xFF800000u
+#define MGL_KEY_NAN     0xFFFFFFFFu
+
+/* A u32 ordered as the floats are: -inf < ... < -0 = +0 < ... < +inf < NaN. Greedy choices compare
+ * keys as well (largest key, lowest id), so that a NaN always wins and is seen. */
 MGL_SAMPLER_FN unsigned mgl_sampler_key(float value)
 {
     unsigned bits = MGL_FLOAT_BITS(value);
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
-        return 0;
+        return MGL_KEY_NAN;
     if (bits == 0x80000000u)
         bits = 0;
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* The value of a key that is not 0. */
+/* Whether logits with this largest key can be chosen from: none of them is NaN or +inf, and not all are
+ * -inf. */
+MGL_SAMPLER_FN int mgl_sampler_is_finite(unsigned key)
+{
+    return key > MGL_KEY_LOWEST && key < MGL_KEY_HIGHEST;
+}
+
+/* The value of a key. */
 MGL_SAMPLER_FN float mgl_sampler_value(unsigned key)
 {
     return MGL_BITS_FLOAT(key & 0x80000000u ? key & 0x7FFFFFFFu : ~key);
@@ -213,23 +227,21 @@ MGL_SAMPLER_FN int mgl_sampler_walk(const mgl_sampler_input *in, mgl_sampler_cut
 }
 
 /* The token that `random` draws from the logits (count). temperature > 0; top_k <= 0 and top_p
- * outside (0, 1) are off. 0 when no logit is above -inf. */
+ * outside (0, 1) are off. 0 when no logit is above -inf, or one is NaN. */
 MGL_SAMPLER_FN int mgl_sampler_draw(const float *logits, int count, float temperature, int top_k,
                                     float top_p, unsigned long long random)
 {
     mgl_sampler_input in = {logits, count, temperature, 0.0f};
     mgl_sampler_cut cut = {0, 0};
     unsigned best = 0;
-    int candidates = 0;
     for (int i = 0; i < count; i++) {
         unsigned key = mgl_sampler_key(logits[i] / temperature);
-        candidates += key > 0;
         best = key > best ? key : best;
     }
-    if (best <= 0x007FFFFFu) /* -inf, or nothing but NaN */
+    if (best <= MGL_KEY_LOWEST || best == MGL_KEY_NAN)
         return 0;
     in.max = mgl_sampler_value(best);
-    if (top_k > 0 && top_k < candidates)
+    if (top_k > 0 && top_k < count)
         cut = mgl_sampler_select(&in, cut, 0, (unsigned long long)top_k);
     unsigned long long total = mgl_sampler_sum(&in, cut);
     if (top_p > 0.0f && top_p < 1.0f) {

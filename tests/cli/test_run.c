@@ -405,6 +405,54 @@ START_TEST(a_file_is_no_model)
 }
 END_TEST
 
+/* A copy of llama3-rope whose weights are NaN; a fresh folder's, so static storage. */
+static const char *model_of_nan(void)
+{
+    static char folder[512];
+    char line[2048];
+    uint64_t header;
+    const char *from = model_path("llama3-rope");
+    snprintf(folder, sizeof folder, "%s/nan", scratch_folder());
+    snprintf(line, sizeof line,
+             "mkdir -p '%s' && cp '%s'/*.json '%s'/*.safetensors '%s' && chmod u+w '%s'/*", folder,
+             from, from, folder, folder);
+    ck_assert_int_eq(system(line), 0);
+    snprintf(line, sizeof line, "%s/model.safetensors", folder);
+    FILE *file = fopen(line, "r+b");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fread(&header, sizeof header, 1, file), 1);
+    fseek(file, 0, SEEK_END);
+    long end = ftell(file), begin = (long)(sizeof header + header);
+    fseek(file, begin, SEEK_SET);
+    for (long i = begin; i < end; i++)
+        putc(0xFF, file);
+    ck_assert_int_eq(fclose(file), 0);
+    return folder;
+}
+
+/* With weights of NaN nothing is said but why. */
+START_TEST(says_that_nothing_is_a_number)
+{
+    static const char *const flags[] = {"", "--temperature 0.8 --seed 3"};
+    const char *model = model_of_nan();
+    for (int i = 0; i < 2; i++) {
+        command_result result =
+            command_runf("run %s --device cpu --prompt '%s' %s", model, prompt, flags[i]);
+        ck_assert_int_eq(result.code, 2);
+        ck_assert_str_eq(result.out, "");
+        ck_assert_msg(strstr(result.err, "is not a number") && strstr(result.err, "dtype"), "%s",
+                      result.err);
+        command_clear(&result);
+    }
+    const char *list = scratch_file("nan.json", "[\"Once\", \"There was\"]");
+    command_result result = command_runf("run %s --device cpu --prompts %s", model, list);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_str_eq(result.out, "");
+    ck_assert_msg(strstr(result.err, "requests[0]"), "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(says_that_there_is_no_device)
 {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
@@ -517,6 +565,7 @@ int main(void)
     tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_loop_test(tests, refuses_other_families, 0, 2);
     tcase_add_test(tests, finds_org_and_name);
+    tcase_add_test(tests, says_that_nothing_is_a_number);
     tcase_add_test(tests, says_that_there_is_no_device);
     tcase_add_test(tests, interrupted_while_streaming);
     tcase_add_loop_test(tests, interrupted_with_json, 0, 6);

@@ -370,6 +370,17 @@ static void two_capacities(void)
     check_capacities(&small_model, 9);
 }
 
+/* By counters, by flags, and of one row by flags alone. */
+static void no_numbers(void)
+{
+    check_numbers(&small_model, &(device_options){.dtype = MGL_F32});
+    check_numbers(&small_model,
+                  &(device_options){.dtype = MGL_BF16, .queues = 3, .rows = 4, .splits = 2});
+    check_numbers(&grouped_heads,
+                  &(device_options){
+                      .dtype = MGL_BF16, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1});
+}
+
 static void drawn_tokens(void)
 {
     check_sampling(4, 6);
@@ -436,7 +447,8 @@ static void (*const replies[])(void) = {first_tokens,
                                         past_in_the_ring,
                                         past_of_two_heads_in_the_ring,
                                         past_of_queues_without_products,
-                                        two_capacities};
+                                        two_capacities,
+                                        no_numbers};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

@@ -527,6 +527,24 @@ START_TEST(enter_copies_what_sample_wrote)
 }
 END_TEST
 
+/* Sequence 0 is scored, 1 draws its last token, 2 has its first one. */
+static void start_sequences(const mgl_machine *m)
+{
+    int32_t *sequences = m->buffers[m->io.sequence];
+    const float temperature = 0.5f;
+    for (int s = 0; s < SEQUENCES; s++) {
+        int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
+        q[MGL_SEQUENCE_STATE] = MGL_STATE_RUNNING;
+        q[MGL_SEQUENCE_MODE] = s == 0 ? MGL_WANT_SCORE : MGL_WANT_SAMPLE;
+        q[MGL_SEQUENCE_PROMPT] = s == 0 ? 5 : 2;
+        q[MGL_SEQUENCE_LENGTH] = s == 0 ? 4 : s == 1 ? 24 : 11;
+        q[MGL_SEQUENCE_MAX_NEW] = s == 0 ? 0 : 3;
+        q[MGL_SEQUENCE_PRODUCED] = s == 1 ? 2 : 0;
+    }
+    memcpy(&sequences[MGL_SEQUENCE_WORDS + MGL_SEQUENCE_TEMPERATURE], &temperature, 4);
+    sequences[MGL_SEQUENCE_WORDS + MGL_SEQUENCE_SEED_LO] = 77;
+}
+
 /* Row 1 takes the lowest of equal best tokens, row 6 draws, rows 4 and 5 are scored. */
 START_TEST(sample_decides)
 {
@@ -541,7 +559,7 @@ START_TEST(sample_decides)
     float *logits = m->buffers[m->io.logits], *values = m->buffers[m->io.best_value];
     int32_t *ids = m->buffers[m->io.best_id], *sequences = m->buffers[m->io.sequence];
     int32_t *prompt = m->buffers[m->io.prompt], *output = m->buffers[m->io.output];
-    float *score = m->buffers[m->io.score], temperature = 0.5f;
+    float *score = m->buffers[m->io.score];
     ck_assert_int_eq(p->tasks[last].op, MGL_OP_SAMPLE);
     for (int i = 0; i < ROWS * 41; i++)
         logits[i] = random_float() * 3.0f;
@@ -549,17 +567,10 @@ START_TEST(sample_decides)
         values[parts + i] = 2.0f;
         ids[parts + i] = 40 - i;
     }
-    for (int s = 0; s < SEQUENCES; s++) {
-        int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
-        q[MGL_SEQUENCE_STATE] = MGL_STATE_RUNNING;
-        q[MGL_SEQUENCE_MODE] = s == 0 ? MGL_WANT_SCORE : MGL_WANT_SAMPLE;
-        q[MGL_SEQUENCE_PROMPT] = s == 0 ? 5 : 2;
-        q[MGL_SEQUENCE_LENGTH] = s == 0 ? 4 : s == 1 ? 24 : 11;
-        q[MGL_SEQUENCE_MAX_NEW] = s == 0 ? 0 : 3;
-        q[MGL_SEQUENCE_PRODUCED] = s == 1 ? 2 : 0;
-    }
-    memcpy(&sequences[MGL_SEQUENCE_WORDS + MGL_SEQUENCE_TEMPERATURE], &temperature, 4);
-    sequences[MGL_SEQUENCE_WORDS + MGL_SEQUENCE_SEED_LO] = 77;
+    for (int r = 0; r < ROWS; r += ROWS - 1)
+        for (int i = 0; i < parts; i++)
+            values[r * parts + i] = 1.0f;
+    start_sequences(m);
     for (int i = 0; i < 5; i++)
         prompt[i] = 7 + i;
     execute(&b, 0, last, &rows);
@@ -587,6 +598,37 @@ START_TEST(sample_decides)
     ck_assert_int_eq(next[MGL_TABLE_SEQUENCE], 2);
     ck_assert_int_eq(next[MGL_TABLE_POSITION], 11);
     ck_assert_int_eq(next[MGL_TABLE_TOKEN], 41 - parts);
+    close_bench(&b);
+}
+END_TEST
+
+/* Among the parts of rows 1, which is greedy, and 6, which draws: one that is no number, or none that is. */
+static const float no_numbers[] = {NAN, INFINITY, -INFINITY};
+
+START_TEST(sample_makes_no_token_of_what_is_no_number)
+{
+    struct bench b;
+    mgl_epoch_rows rows = {.go = 1, .rows = ROWS, .epoch = 4};
+    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS);
+    memcpy(rows.table, table, sizeof table);
+    const mgl_machine *m = &b.machine;
+    const mgl_run *tasks = &b.program->queues[0].tasks;
+    const int parts = (int)b.program->buffers[m->io.best_value].extents[1].count;
+    float *values = m->buffers[m->io.best_value];
+    const int32_t *sequences = m->buffers[m->io.sequence], *output = m->buffers[m->io.output];
+    ck_assert_int_gt(parts, 1);
+    for (int i = 0; i < parts; i++)
+        values[parts + i] = values[6 * parts + i] =
+            i == 1 || no_numbers[_i] < 0 ? no_numbers[_i] : 2.0f;
+    start_sequences(m);
+    execute(&b, 0, tasks->first + tasks->count - 1, &rows);
+    for (int s = 1; s <= 2; s++) {
+        const int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
+        ck_assert_int_eq(q[MGL_SEQUENCE_STATE], MGL_STATE_NOT_A_NUMBER);
+        ck_assert_int_eq(q[MGL_SEQUENCE_PRODUCED], s == 1 ? 2 : 0);
+        ck_assert_int_eq(output[s * CAPACITY + q[MGL_SEQUENCE_PRODUCED]], 0);
+    }
+    ck_assert_int_eq(((int32_t *)m->buffers[m->io.control])[MGL_CONTROL_GO], 0);
     close_bench(&b);
 }
 END_TEST
@@ -683,6 +725,7 @@ int main(void)
     tcase_add_test(tests, dot_has_its_stated_order);
     tcase_add_test(tests, enter_copies_what_sample_wrote);
     tcase_add_test(tests, sample_decides);
+    tcase_add_loop_test(tests, sample_makes_no_token_of_what_is_no_number, 0, 3);
     tcase_add_loop_test(tests, clear_marks_its_columns, 0, 2);
     tcase_add_test(tests, a_region_is_written_when_all_its_words_are);
     tcase_add_test(tests, no_published_value_is_all_ones);

@@ -114,35 +114,122 @@ START_TEST(shapes_are_numpys)
 }
 END_TEST
 
-/* The largest numbers at the end of the weights overflow: an error of the evaluation, not a result. */
-START_TEST(weights_that_are_no_numbers)
+/* ---- weights that are no numbers -------------------------------------------------------------- */
+
+enum { HIDDEN = 64, SPOILT = 7 /* token */, REPLIES = 3 };
+
+/* Sets one number of a row-major f32 matrix of HIDDEN columns that begins at byte `start`. */
+static void put_number(FILE *file, long start, int row, float value)
 {
-    char folder[] = "/tmp/mgl-shapes-XXXXXX", path[128];
-    float largest[64];
-    int32_t ids[] = {1, 2, 3, 4};
-    mgl_model *model;
-    mgl_eval_result result;
+    fseek(file, start + row * HIDDEN * (long)sizeof value, SEEK_SET);
+    ck_assert_uint_eq(fwrite(&value, sizeof value, 1, file), 1);
+}
+
+/* A model without tied weights in a new folder, whose logits overflow behind one token: that one's
+ * embedding has an element that outweighs all others, and the last rows of the head multiply that
+ * element, positive or negative, by what an ordinary one just does not overflow with. */
+static void write_spoilt(char *folder)
+{
+    enum { VOCAB = 65 };
+    char path[128];
+    uint64_t header;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     write_model(folder, "--dtype f32 --vocab 65");
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     FILE *file = fopen(path, "r+b");
     ck_assert_ptr_nonnull(file);
-    for (int i = 0; i < 64; i++)
-        largest[i] = i % 2 ? FLT_MAX : -FLT_MAX;
-    fseek(file, -(long)sizeof largest, SEEK_END);
-    ck_assert_uint_eq(fwrite(largest, 1, sizeof largest, file), sizeof largest);
+    ck_assert_uint_eq(fread(&header, sizeof header, 1, file), 1);
+    put_number(file, (long)(sizeof header + header), SPOILT, 1e6f);
+    fseek(file, 0, SEEK_END);
+    long head = ftell(file) - VOCAB * HIDDEN * (long)sizeof(float);
+    put_number(file, head, VOCAB - 1, FLT_MAX / 4);
+    put_number(file, head, VOCAB - 2, -FLT_MAX / 4);
     fclose(file);
-    ok(mgl_model_open(
-        folder,
-        &(mgl_open_options){.size = sizeof(mgl_open_options), .device = device, .capacity = 64},
-        &model, &err));
+}
+
+static mgl_model *open_spoilt(char *folder)
+{
+    mgl_model *model;
+    write_spoilt(folder);
+    ok(mgl_model_open(folder,
+                      &(mgl_open_options){.size = sizeof(mgl_open_options),
+                                          .device = device,
+                                          .dtype = "f32",
+                                          .capacity = 64,
+                                          .sequences = REPLIES},
+                      &model, &err));
+    return model;
+}
+
+static void close_spoilt(mgl_model *model, const char *folder)
+{
+    char line[128];
+    mgl_model_close(model);
+    snprintf(line, sizeof line, "rm -r '%s'", folder);
+    ck_assert_int_eq(system(line), 0);
+}
+
+/* An error of the evaluation, not a result. */
+START_TEST(a_likelihood_that_is_no_number)
+{
+    char folder[] = "/tmp/mgl-shapes-XXXXXX";
+    int32_t ids[] = {1, 2, SPOILT, 4};
+    mgl_eval_result result;
+    mgl_model *model = open_spoilt(folder);
     mgl_status status = mgl_eval_score(model, &(mgl_ids){ids, 4}, 1, NULL, NULL, &result, &err);
     ck_assert_int_eq(status, MGL_BAD_INPUT);
-    ck_assert_msg(strstr(err.message, "text 0") && strstr(err.message, "not a number"), "%s",
-                  err.message);
-    mgl_model_close(model);
-    snprintf(path, sizeof path, "rm -r '%s'", folder);
-    ck_assert_int_eq(system(path), 0);
+    ck_assert_msg(strstr(err.message, "text 0") &&
+                      strstr(err.message, "position 3 is not a number"),
+                  "%s", err.message);
+    close_spoilt(model, folder);
+}
+END_TEST
+
+static bool count_token(void *user, size_t reply, int32_t token)
+{
+    int *counts = user;
+    ck_assert_int_ge(token, 0);
+    counts[reply]++;
+    return true;
+}
+
+/* The request is named, none of its tokens is made up, and there is no result. */
+START_TEST(a_reply_that_is_no_number)
+{
+    char folder[] = "/tmp/mgl-shapes-XXXXXX";
+    int counts[REPLIES] = {0};
+    const int32_t good[] = {1, 2, 3}, bad[] = {4, SPOILT};
+    const mgl_request requests[REPLIES] = {
+        {.size = sizeof *requests,
+         .prompt = good,
+         .prompt_count = 3,
+         .max_tokens = 2,
+         .ignore_eos = true},
+        {.size = sizeof *requests, .prompt = bad, .prompt_count = 2, .max_tokens = 2},
+        {.size = sizeof *requests,
+         .prompt = good,
+         .prompt_count = 2,
+         .max_tokens = 2,
+         .ignore_eos = true}};
+    mgl_result results[REPLIES];
+    for (int i = 0; i < REPLIES; i++)
+        results[i] = (mgl_result){.size = sizeof *results};
+    mgl_model *model = open_spoilt(folder);
+    mgl_status status =
+        mgl_model_generate_batch(model, requests, REPLIES, count_token, counts, results, &err);
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "requests[1]");
+    ck_assert_msg(strstr(err.message, "position 2 is not a number"), "%s", err.message);
+    ck_assert_int_eq(counts[1], 0);
+    ck_assert_int_eq(counts[0], 2);
+    for (int i = 0; i < REPLIES; i++)
+        ck_assert_ptr_null(results[i].output.ids);
+    status = mgl_model_generate(model, &requests[1], NULL, NULL, &results[0], &err);
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "");
+    ok(mgl_model_generate(model, &requests[0], NULL, NULL, &results[0], &err));
+    mgl_result_clear(&results[0]);
+    close_spoilt(model, folder);
 }
 END_TEST
 
@@ -160,7 +247,8 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("shapes");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, shapes_are_numpys);
-    tcase_add_test(tests, weights_that_are_no_numbers);
+    tcase_add_test(tests, a_likelihood_that_is_no_number);
+    tcase_add_test(tests, a_reply_that_is_no_number);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

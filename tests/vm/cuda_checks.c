@@ -304,6 +304,93 @@ void check_capacities(const mgl_geometry *geometry, int most)
     mgl_graph_free(graph);
 }
 
+/* ---- numbers ---------------------------------------------------------------------------------- */
+
+enum { SPOILT = 7 /* token */ };
+
+/* One NaN among the logits. */
+static void check_spoilt_logit(const mgl_geometry *geometry, const device_options *options)
+{
+    mgl_graph *graph = random_graph(geometry, 128, false, options->dtype, 5);
+    spoil_row(graph, "lm_head.weight", SPOILT, NAN);
+    struct pair p = open_pair(graph, options);
+    mgl_vm *const machines[] = {p.gpu, p.cpu};
+    mgl_error errs[2];
+    int32_t prompt[5];
+    fill_prompt(prompt, 5, geometry->vocab, 3);
+    for (int drawn = 0; drawn < 2; drawn++) {
+        mgl_vm_sequence sequence = {.prompt = prompt,
+                                    .prompt_count = 5,
+                                    .max_new = 3,
+                                    .temperature = drawn ? 0.8f : 0.0f,
+                                    .top_k = 9,
+                                    .top_p = 0.9f};
+        for (int i = 0; i < 2; i++) {
+            mgl_vm_report report;
+            struct heard heard = {0};
+            const mgl_vm_request request = {
+                .sequences = &sequence, .count = 1, .on_token = hear, .user = &heard};
+            ck_assert_int_eq(mgl_vm_run(machines[i], &request, &report, &errs[i]), MGL_BAD_INPUT);
+            ck_assert_int_eq(report.state[0], MGL_STATE_NOT_A_NUMBER);
+            ck_assert_int_eq(report.produced[0], 0);
+            ck_assert_int_eq(heard.count[0], 0);
+        }
+        ck_assert_str_eq(errs[0].message, errs[1].message);
+    }
+    close_pair(&p);
+}
+
+/* The middle one of three sequences has a token whose embedding is spoilt. */
+static mgl_status run_around(const mgl_geometry *geometry, const device_options *options,
+                             bool spoil, struct heard *out, mgl_error *err)
+{
+    mgl_vm_report report;
+    int32_t prompts[SHARERS][4];
+    mgl_vm_sequence sequences[SHARERS];
+    mgl_graph *graph = random_graph(geometry, 128, false, options->dtype, 5);
+    if (spoil)
+        spoil_row(graph, "model.embed_tokens.weight", SPOILT, NAN);
+    mgl_program *program = device_program(graph, options);
+    mgl_vm *vm = device_vm(program, graph, options);
+    for (int s = 0; s < SHARERS; s++) {
+        sequences[s] = (mgl_vm_sequence){.prompt = prompts[s],
+                                         .prompt_count = 2 + s,
+                                         .max_new = 4,
+                                         .temperature = s == 2 ? 1.0f : 0.0f};
+        fill_prompt(prompts[s], 2 + s, geometry->vocab, s + 1);
+        for (int i = 0; i < 2 + s; i++)
+            prompts[s][i] += prompts[s][i] == SPOILT;
+    }
+    prompts[1][0] = SPOILT;
+    const mgl_vm_request request = {
+        .sequences = sequences, .count = SHARERS, .on_token = hear, .user = out};
+    mgl_status status = mgl_vm_run(vm, &request, &report, err);
+    for (int s = 0; s < SHARERS && spoil; s++)
+        ck_assert_int_eq(report.state[s], s == 1 ? MGL_STATE_NOT_A_NUMBER : MGL_STATE_LENGTH);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+    return status;
+}
+
+void check_numbers(const mgl_geometry *geometry, const device_options *wanted)
+{
+    mgl_error err;
+    struct heard clean = {0}, spoilt = {0};
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    check_spoilt_logit(geometry, &options);
+    if (options.rows == 1)
+        return;
+    options.sequences = SHARERS;
+    ok(run_around(geometry, &options, false, &clean, &err), err);
+    ck_assert_int_eq(run_around(geometry, &options, true, &spoilt, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "sequence 1");
+    ck_assert_int_eq(spoilt.count[1], 0);
+    for (int s = 0; s < SHARERS; s += 2)
+        ck_assert_mem_eq(spoilt.tokens[s], clean.tokens[s], sizeof clean.tokens[s]);
+}
+
 /* ---- delays ----------------------------------------------------------------------------------- */
 
 /* What a launch makes. */

@@ -30,6 +30,10 @@ void check_ragged(const mgl_geometry *geometry, const device_options *options, i
  * the report and one by one. In f32. */
 void check_capacities(const mgl_geometry *geometry, int most);
 
+/* Weights that are NaN: a sequence that meets them ends at once, without a token, drawn or not, in the words of
+ * the CPU machine; the others of its launch have the tokens of a clean model. */
+void check_numbers(const mgl_geometry *geometry, const device_options *options);
+
 /* A reply of `most` tokens ends with an end token that comes in it. */
 void check_end_token(int most);
 

@@ -9,6 +9,14 @@ const mgl_geometry small_model = {64, 2, 4, 2, 16, 96, 75, 1e-5f};
 const mgl_geometry odd_model = {72, 2, 3, 1, 32, 500, 1213, 1e-5f};
 const mgl_geometry tiny_model = {32, 2, 2, 1, 16, 40, 41, 1e-5f};
 
+/* Where a random model has its weights from. */
+struct source {
+    unsigned seed;
+    int tensor; /* of spoil_row; -1: none */
+    int64_t row;
+    float value;
+};
+
 /* A well mixed word of four numbers (the finaliser of MurmurHash3, chained). */
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
@@ -26,8 +34,11 @@ static uint32_t mix(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 static float weight_at(const mgl_graph *graph, int tensor, int64_t row, int64_t col)
 {
     const mgl_tensor *t = &graph->tensors[tensor];
-    unsigned seed = *(const unsigned *)graph->reader;
-    float unit = (float)mix(seed, (uint32_t)tensor, (uint32_t)row, (uint32_t)col) * 0x1p-31f - 1.0f;
+    const struct source *source = graph->reader;
+    if (tensor == source->tensor && row == source->row)
+        return source->value;
+    float unit =
+        (float)mix(source->seed, (uint32_t)tensor, (uint32_t)row, (uint32_t)col) * 0x1p-31f - 1.0f;
     return t->rank == 1 ? 1.0f + 0.3f * unit : unit * 2.5f / sqrtf((float)t->cols);
 }
 
@@ -55,12 +66,21 @@ mgl_graph *random_graph(const mgl_geometry *geometry, int max_positions, bool ti
     for (int i = 0; i < geometry->head_dim / 2; i++)
         inv_freq[i] = powf(10000.0f, -2.0f * (float)i / (float)geometry->head_dim);
     ok(mgl_graph_build_llama(geometry, max_positions, tied, dtype, inv_freq, &graph, &err), err);
-    unsigned *state = mgl_alloc(sizeof *state);
-    *state = seed;
+    struct source *source = mgl_alloc(sizeof *source);
+    *source = (struct source){.seed = seed, .tensor = -1};
     graph->read = read_random;
-    graph->reader = state;
+    graph->reader = source;
     graph->close_reader = mgl_free;
     return graph;
+}
+
+void spoil_row(mgl_graph *graph, const char *tensor, int64_t row, float value)
+{
+    struct source *source = graph->reader;
+    source->tensor = mgl_graph_find_tensor(graph, tensor);
+    source->row = row;
+    source->value = value;
+    ck_assert_int_ge(source->tensor, 0);
 }
 
 mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *options)

@@ -23,6 +23,9 @@ extern const mgl_geometry tiny_model;  /* hidden 32, 2 layers, 2:1 heads of 16, 
 mgl_graph *random_graph(const mgl_geometry *geometry, int max_positions, bool tied, mgl_dtype dtype,
                         unsigned seed);
 
+/* Gives one row of one tensor of a random graph that value, all over. */
+void spoil_row(mgl_graph *graph, const char *tensor, int64_t row, float value);
+
 typedef struct fixture_options {
     int queues; /* 0: 1 */
     mgl_dtype dtype;

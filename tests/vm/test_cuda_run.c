@@ -188,6 +188,15 @@ START_TEST(capacities_share_a_kernel)
 }
 END_TEST
 
+START_TEST(what_is_no_number_is_refused)
+{
+    static const device_options options[] = {{.dtype = MGL_F32},
+                                             {.dtype = MGL_BF16, .queues = 9},
+                                             {.dtype = MGL_BF16, .queues = 6, .rows = 1}};
+    check_numbers(&grouped_heads, &options[_i]);
+}
+END_TEST
+
 START_TEST(an_end_token_ends_a_reply)
 {
     check_end_token(NEW);
@@ -283,6 +292,7 @@ int main(void)
     add(tests, ragged_sequences_are_as_alone, 4);
     add(tests, delays_change_nothing, 5);
     add(tests, capacities_share_a_kernel, 1);
+    add(tests, what_is_no_number_is_refused, 3);
     add(tests, an_end_token_ends_a_reply, 1);
     add(tests, a_reply_can_be_ended, 1);
     add(tests, a_deadlock_is_reported, 5);

@@ -34,13 +34,27 @@ START_TEST(keys_order_as_the_values)
 {
     static const float values[] = {-INFINITY, -3e38f, -1.0f, -1e-40f, 0.0f,
                                    1e-40f,    1.0f,   3e38f, INFINITY};
-    for (size_t i = 0; i + 1 < sizeof values / sizeof *values; i++)
+    const size_t count = sizeof values / sizeof *values;
+    for (size_t i = 0; i + 1 < count; i++)
         ck_assert_uint_lt(mgl_sampler_key(values[i]), mgl_sampler_key(values[i + 1]));
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    for (size_t i = 0; i < count; i++)
         ck_assert_float_eq(mgl_sampler_value(mgl_sampler_key(values[i])), values[i]);
     ck_assert_uint_eq(mgl_sampler_key(-0.0f), mgl_sampler_key(0.0f));
-    ck_assert_uint_eq(mgl_sampler_key(NAN), 0);
-    ck_assert_uint_eq(mgl_sampler_key(-NAN), 0);
+    ck_assert_uint_eq(mgl_sampler_key(values[0]), MGL_KEY_LOWEST);
+    ck_assert_uint_eq(mgl_sampler_key(values[count - 1]), MGL_KEY_HIGHEST);
+    ck_assert_uint_eq(mgl_sampler_key(NAN), MGL_KEY_NAN);
+    ck_assert_uint_eq(mgl_sampler_key(-NAN), MGL_KEY_NAN);
+}
+END_TEST
+
+START_TEST(only_finite_numbers_are_chosen_by)
+{
+    static const float finite[] = {-3e38f, -1.0f, 0.0f, 1e-40f, 3e38f};
+    static const float others[] = {-INFINITY, INFINITY, NAN, -NAN};
+    for (size_t i = 0; i < sizeof finite / sizeof *finite; i++)
+        ck_assert(mgl_sampler_is_finite(mgl_sampler_key(finite[i])));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert(!mgl_sampler_is_finite(mgl_sampler_key(others[i])));
 }
 END_TEST
 
@@ -100,8 +114,7 @@ static int draw_sorted(const float *logits, int count, float temperature, int to
     unsigned long long total = 0, sum = 0;
     int n = 0;
     for (int i = 0; i < count; i++)
-        if (!isnan(logits[i]))
-            items[n++] = (struct ranked){logits[i] / temperature, i, 0};
+        items[n++] = (struct ranked){logits[i] / temperature, i, 0};
     qsort(items, (size_t)n, sizeof *items, by_rank);
     if (top_k > 0 && top_k < n)
         n = top_k;
@@ -126,7 +139,7 @@ static int draw_sorted(const float *logits, int count, float temperature, int to
     ck_abort_msg("the target is beyond the sum");
 }
 
-/* Random logits with many ties, now and then -inf or NaN, under all kinds of settings. */
+/* Random logits with many ties, now and then -inf, under all kinds of settings. */
 START_TEST(draws_are_those_of_a_sort)
 {
     static const float temperatures[] = {1.0f, 0.25f, 3.0f}, tops[] = {0.0f, 0.5f, 0.25f, 0.875f};
@@ -143,7 +156,7 @@ START_TEST(draws_are_those_of_a_sort)
             if (round % 2)
                 logits[i] += (float)(word[1] >> 8) * 0x1p-22f;
             if (round % 5 == 0 && word[2] % 7 == 0)
-                logits[i] = word[3] % 2 ? -INFINITY : NAN;
+                logits[i] = -INFINITY;
         }
         logits[words[2] % (unsigned)count] = 1.0f;
         float temperature = temperatures[round % 3], top_p = tops[words[2] % 4];
@@ -156,9 +169,11 @@ END_TEST
 
 START_TEST(extremes)
 {
-    static const float nothing[] = {NAN, -INFINITY, NAN}, one[] = {-1e30f};
+    static const float nothing[] = {-INFINITY, -INFINITY, -INFINITY}, one[] = {-1e30f};
+    static const float broken[] = {1.0f, NAN, 2.0f};
     static const float infinite[] = {1.0f, INFINITY, 2.0f, INFINITY};
     ck_assert_int_eq(mgl_sampler_draw(nothing, 3, 1.0f, 2, 0.5f, ~0ull), 0);
+    ck_assert_int_eq(mgl_sampler_draw(broken, 3, 1.0f, 2, 0.5f, ~0ull), 0);
     ck_assert_int_eq(mgl_sampler_draw(one, 1, 1e-30f, 5, 0.1f, ~0ull), 0);
     ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, 0), 1);
     ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, ~0ull), 3);
@@ -347,6 +362,7 @@ int main(void)
     TCase *tests = tcase_create("sampler");
     tcase_add_loop_test(tests, philox_has_its_published_words, 0, 3);
     tcase_add_test(tests, keys_order_as_the_values);
+    tcase_add_test(tests, only_finite_numbers_are_chosen_by);
     tcase_add_test(tests, weights_are_exponentials);
     tcase_add_test(tests, scale_is_the_high_word);
     tcase_add_test(tests, draws_are_those_of_a_sort);
