@@ -85,6 +85,7 @@ typedef struct mgl_graph {
     mgl_tensor_read_fn *read;           /* the checkpoint's bytes */
     void *reader;                       /* for `read`; owned by whoever set it */
     void (*close_reader)(void *reader); /* NULL: nothing to close */
+    bool any_numbers;                   /* tests only: packed even where they are not finite */
 } mgl_graph;
 
 /* Releases the graph and, through close_reader, the checkpoint's files. NULL is fine. */

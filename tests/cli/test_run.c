@@ -440,16 +440,9 @@ START_TEST(says_that_nothing_is_a_number)
             command_runf("run %s --device cpu --prompt '%s' %s", model, prompt, flags[i]);
         ck_assert_int_eq(result.code, 2);
         ck_assert_str_eq(result.out, "");
-        ck_assert_msg(strstr(result.err, "is not a number") && strstr(result.err, "dtype"), "%s",
-                      result.err);
+        ck_assert_msg(strstr(result.err, "is not a finite number"), "%s", result.err);
         command_clear(&result);
     }
-    const char *list = scratch_file("nan.json", "[\"Once\", \"There was\"]");
-    command_result result = command_runf("run %s --device cpu --prompts %s", model, list);
-    ck_assert_int_eq(result.code, 2);
-    ck_assert_str_eq(result.out, "");
-    ck_assert_msg(strstr(result.err, "requests[0]"), "%s", result.err);
-    command_clear(&result);
 }
 END_TEST
 

@@ -80,6 +80,7 @@ void spoil_row(mgl_graph *graph, const char *tensor, int64_t row, float value)
     source->tensor = mgl_graph_find_tensor(graph, tensor);
     source->row = row;
     source->value = value;
+    graph->any_numbers = true;
     ck_assert_int_ge(source->tensor, 0);
 }
 
