@@ -150,6 +150,11 @@ bool mgl_cli_has_printed(void);
 /* From a thread that is about to end the program: what was printed goes out as far as nobody has to be
  * waited for, or else `instead` if nothing was printed. Nothing can be printed afterwards. */
 void mgl_cli_abandon_output(const char *instead);
+/* "3.1 ms", "0.25 s": for lines that a person reads. */
+typedef struct mgl_cli_time {
+    char text[16];
+} mgl_cli_time;
+mgl_cli_time mgl_cli_format_time(double seconds);
 /* One line on standard error, "megalith VERB: ...". `verb` may be NULL. */
 void mgl_cli_say(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* MGL_OK, MGL_INTERRUPTED when the reader of a pipe went away, or why nothing could be written. */

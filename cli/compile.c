@@ -36,10 +36,12 @@ static void say_closing_line(const mgl_compile_report *report)
 {
     mgl_cli_flush();
     if (report->kernel)
-        mgl_cli_say("compile", "packed and written in %.2f s, kernel in %.2f s", report->pack_s,
-                    report->compile_s);
+        mgl_cli_say("compile", "packed and written in %s, kernel in %s",
+                    mgl_cli_format_time(report->pack_s).text,
+                    mgl_cli_format_time(report->compile_s).text);
     else
-        mgl_cli_say("compile", "packed and written in %.2f s", report->pack_s);
+        mgl_cli_say("compile", "packed and written in %s",
+                    mgl_cli_format_time(report->pack_s).text);
 }
 
 static void print_json(const char *model, const char *path, const mgl_compile_report *report)

@@ -135,8 +135,8 @@ static void say_closing_line(const reading *r, size_t tokens)
 {
     double rate = r->read_s > 0 ? (double)tokens / r->read_s : 0;
     mgl_cli_flush();
-    mgl_cli_say("eval", "%zu tokens in %.2f s, %.0f tokens/s; loaded in %.2f s", tokens, r->read_s,
-                rate, r->load_s);
+    mgl_cli_say("eval", "%zu tokens in %s, %.0f tokens/s; loaded in %s", tokens,
+                mgl_cli_format_time(r->read_s).text, rate, mgl_cli_format_time(r->load_s).text);
 }
 
 static void print_result(const mgl_eval_result *result, bool json)

@@ -471,8 +471,9 @@ static void add_prompts(mgl_text *line, const session *s)
     size_t read = 0;
     for (size_t i = 0; i < s->prompts.count; i++)
         read += s->prompts.items[i].ids.count;
-    mgl_text_format(line, "; prompt%s of %zu %s in %.2f s", s->prompts.count > 1 ? "s" : "", read,
-                    read == 1 ? "token" : "tokens", s->results[0].prefill_s);
+    mgl_text_format(line, "; prompt%s of %zu %s in %s", s->prompts.count > 1 ? "s" : "", read,
+                    read == 1 ? "token" : "tokens",
+                    mgl_cli_format_time(s->results[0].prefill_s).text);
 }
 
 /* What loading took. A GPU's kernel is compiled, or read, beside the weights. */
@@ -481,9 +482,10 @@ static void add_loading(mgl_text *line, const session *s)
     mgl_model_facts facts = {.size = sizeof facts};
     if (mgl_model_get_facts(s->model, &facts, NULL))
         return;
-    mgl_text_format(line, "; loaded in %.2f s", facts.load_s + facts.compile_s);
+    mgl_text_format(line, "; loaded in %s",
+                    mgl_cli_format_time(facts.load_s + facts.compile_s).text);
     if (facts.kernel_s > 0)
-        mgl_text_format(line, ", kernel in %.2f s", facts.kernel_s);
+        mgl_text_format(line, ", kernel in %s", mgl_cli_format_time(facts.kernel_s).text);
 }
 
 /* A list has the seeds with its replies. */

@@ -108,6 +108,15 @@ void mgl_cli_abandon_output(const char *instead)
     fflush(stdout);
 }
 
+mgl_cli_time mgl_cli_format_time(double seconds)
+{
+    mgl_cli_time time;
+    bool small = seconds < 0.1;
+    snprintf(time.text, sizeof time.text, "%.*f %s", small ? 1 : 2, small ? seconds * 1e3 : seconds,
+             small ? "ms" : "s");
+    return time;
+}
+
 void mgl_cli_say(const char *verb, const char *format, ...)
 {
     char line[2600]; /* an mgl_error, and the verb */

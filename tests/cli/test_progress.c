@@ -37,7 +37,7 @@ static const struct line_case {
     {{"eval", MGL_CLI_COUNT_TOKENS, 4000, 8000, 2}, 1, ""},
     /* Hours; nothing done yet; nobody knows how long. */
     {{"bench", MGL_CLI_COUNT_SAMPLES, 1, 61, 60},
-     60,
+     64,
      "bench      2 %  1 of 61 samples, 0.02 samples/s, 60 min left"},
     {{"weights", MGL_CLI_COUNT_BYTES, 0, 5000000, 1}, 50, "weights    0 %  0.0 of 5.0 MB, 0 kB/s"},
     {{"kernel", MGL_CLI_COUNT_BYTES, 0, 0, 12.2}, 80, "kernel   12 s"},
