@@ -1,0 +1,413 @@
+/*
+ * INT, TERM and HUP at random moments of the long verbs, and whether each ends as it is promised:
+ * within the limit, with 128 + signal, one line on standard error, with --json one object on
+ * standard output, and no file left behind but a whole one.
+ *
+ *     signals build/megalith tests/models/tales-5m --moments 200 --limit 0.2
+ *
+ * Each verb runs once to its end, which says how long it takes; then a moment in that time is drawn
+ * for each signal that is sent. A signal that comes before the program waits for signals ends it by
+ * its default effect; one that comes after its last output may find it ended. Both are counted.
+ */
+#include "base/clock.h"
+#include "base/json.h"
+#include "eval/statistics.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_ARGUMENTS = 32, MAX_PATH = 4096, MAX_LINE = 3 * MAX_PATH, MAX_OUTPUT = 1 << 24 };
+
+/* MODEL, SCRATCH and SHAPE stand for what was given. */
+#define VERBS(X)                                                                                   \
+    X("run", "run MODEL --device DEVICE --prompt-ids 1,2,3 --ignore-eos --max-tokens TOKENS")      \
+    X("compile", "compile MODEL --target cpu:1 -o SCRATCH/out/f.mega")                             \
+    X("eval", "eval MODEL --device DEVICE --texts SCRATCH/texts.json")                             \
+    X("check", "check SCRATCH/f.mls --model MODEL")                                                \
+    X("bench", "bench --shape SHAPE --device DEVICE --samples 3")
+
+static const struct verb {
+    const char *name, *line;
+} verbs[] = {
+#define MGL_X(name, line) {name, line},
+    VERBS(MGL_X)
+#undef MGL_X
+};
+enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+enum { KINDS = sizeof numbers / sizeof *numbers };
+
+typedef struct settings {
+    const char *megalith, *model;
+    const char *device, *shape; /* shape: NULL leaves bench out */
+    const char *tokens;         /* of run */
+    const char *only;           /* a verb, or NULL */
+    int moments;                /* of each verb and signal */
+    int texts;                  /* of eval */
+    double limit;               /* seconds from signal to end */
+    unsigned seed;
+    char scratch[64];
+} settings;
+
+static _Noreturn void fail(const char *what, const char *detail)
+{
+    fprintf(stderr, "signals: %s: %s\n", what, detail);
+    exit(1);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static settings session;
+
+static void remove_scratch(void)
+{
+    char line[128];
+    snprintf(line, sizeof line, "rm -rf '%s'", session.scratch);
+    if (system(line) != 0)
+        fprintf(stderr, "signals: left behind: %s\n", session.scratch);
+}
+
+static void path_of(const settings *s, const char *name, char path[MAX_PATH])
+{
+    snprintf(path, MAX_PATH, "%s/%s", s->scratch, name);
+}
+
+static void write_texts(const settings *s)
+{
+    char path[MAX_PATH];
+    path_of(s, "texts.json", path);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        fail(path, strerror(errno));
+    for (int i = 0; i < s->texts; i++)
+        fprintf(file, "%s\"Once there was a fox who had %d nuts, and gave three of them away.\"",
+                i ? ", " : "[", i);
+    fputs("]\n", file);
+    fclose(file);
+}
+
+/* A file of the scratch folder, with a 0 behind it. Release with free. */
+static char *read_scratch(const settings *s, const char *name, size_t *length)
+{
+    char path[MAX_PATH], *text = calloc(1, MAX_OUTPUT + 1);
+    path_of(s, name, path);
+    FILE *file = fopen(path, "rb");
+    if (!file || !text)
+        fail(path, strerror(errno));
+    *length = fread(text, 1, MAX_OUTPUT, file);
+    fclose(file);
+    return text;
+}
+
+/* Files in the folder of the outputs, those with names that begin with a dot as well. */
+static int count_outputs(const settings *s)
+{
+    char path[MAX_PATH];
+    int count = 0;
+    path_of(s, "out", path);
+    DIR *folder = opendir(path);
+    if (!folder)
+        fail(path, strerror(errno));
+    for (struct dirent *file = readdir(folder); file; file = readdir(folder))
+        count += strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0;
+    closedir(folder);
+    return count;
+}
+
+/* ---- a process ------------------------------------------------------------------------------- */
+
+/* Puts what was given in the place of each capital word, wherever it stands. */
+static void fill_in(const settings *s, const char *line, char to[MAX_LINE])
+{
+    const struct {
+        const char *word, *text;
+    } words[] = {{"MODEL", s->model},
+                 {"SCRATCH", s->scratch},
+                 {"DEVICE", s->device},
+                 {"TOKENS", s->tokens},
+                 {"SHAPE", s->shape}};
+    size_t length = 0;
+    while (*line && length < MAX_PATH) {
+        size_t i = 0;
+        while (i < sizeof words / sizeof *words &&
+               (!words[i].text || strncmp(line, words[i].word, strlen(words[i].word)) != 0))
+            i++;
+        if (i == sizeof words / sizeof *words) {
+            to[length++] = *line++;
+            continue;
+        }
+        length += (size_t)snprintf(to + length, MAX_PATH, "%s", words[i].text);
+        line += strlen(words[i].word);
+    }
+    to[length] = 0;
+}
+
+static int open_stream(const settings *s, const char *name)
+{
+    char path[MAX_PATH];
+    path_of(s, name, path);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0)
+        fail(path, strerror(errno));
+    return file;
+}
+
+/* Starts megalith with the line, its streams in files of the scratch folder. */
+static pid_t start(const settings *s, const char *line, bool json)
+{
+    static char text[MAX_LINE];
+    char *argv[MAX_ARGUMENTS] = {(char *)(uintptr_t)s->megalith};
+    int count = 1, out = open_stream(s, "stdout"), err = open_stream(s, "stderr");
+    fill_in(s, line, text);
+    for (char *word = strtok(text, " "); word && count < MAX_ARGUMENTS - 2;
+         word = strtok(NULL, " "))
+        argv[count++] = word;
+    if (json)
+        argv[count] = (char *)(uintptr_t) "--json";
+    pid_t pid = fork();
+    if (pid < 0)
+        fail("fork", strerror(errno));
+    if (pid == 0) {
+        for (int i = 0; i < KINDS; i++)
+            signal(numbers[i], SIG_DFL);
+        dup2(open("/dev/null", O_RDONLY), 0);
+        dup2(out, 1);
+        dup2(err, 2);
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    close(out);
+    close(err);
+    return pid;
+}
+
+static void sleep_s(double seconds)
+{
+    struct timespec time = {.tv_sec = (time_t)seconds};
+    time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
+    nanosleep(&time, NULL);
+}
+
+/* Runs it to its end; the seconds that it took. */
+static double run_whole(const settings *s, const char *line)
+{
+    int status;
+    size_t length;
+    double begun = mgl_clock_s();
+    pid_t pid = start(s, line, false);
+    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
+        fail(line, read_scratch(s, "stderr", &length));
+    return mgl_clock_s() - begun;
+}
+
+/* ---- a moment -------------------------------------------------------------------------------- */
+
+/* What came of the signals to one verb. */
+typedef struct tally {
+    const char *verb;
+    double *seconds; /* (sent) from a signal to the end of the process */
+    int sent;
+    int told;  /* ended with 128 + signal and the line */
+    int early; /* ended by the default effect: it did not wait for signals yet, or no more */
+    int whole; /* had ended, or did, with 0 */
+    int wrong; /* anything else */
+} tally;
+
+static void complain(tally *t, int number, double moment, const char *what, const char *detail)
+{
+    t->wrong++;
+    fprintf(stderr, "signals: %s, signal %d after %.4f s: %s%s%s\n", t->verb, number, moment, what,
+            detail[0] ? ": " : "", detail);
+}
+
+/* The one line, behind whatever the verb said before. */
+static bool has_line(const char *err, const char *verb)
+{
+    char line[64];
+    snprintf(line, sizeof line, "megalith %s: interrupted by SIG", verb);
+    const char *at = strstr(err, line);
+    return at && !strstr(at + 1, line) && strchr(at, '\n') == err + strlen(err) - 1;
+}
+
+/* One object and a line end. */
+static bool is_object(const char *text, size_t length)
+{
+    mgl_json json = {0};
+    mgl_error err;
+    bool good = length > 1 && text[length - 1] == '\n' && !memchr(text, '\n', length - 1) &&
+                !mgl_json_parse(text, length, MAX_OUTPUT, "stdout", &json, &err);
+    mgl_json_clear(&json);
+    return good;
+}
+
+static void check_streams(const settings *s, tally *t, int number, double moment, bool json)
+{
+    size_t length;
+    char *err = read_scratch(s, "stderr", &length);
+    if (has_line(err, t->verb))
+        t->told++;
+    else
+        complain(t, number, moment, "standard error is", err);
+    free(err);
+    char *out = read_scratch(s, "stdout", &length);
+    if (json && !is_object(out, length))
+        complain(t, number, moment, "standard output is no object", out);
+    free(out);
+}
+
+/* A file may have been finished when the signal came; then it is whole. */
+static void check_outputs(const settings *s, tally *t, int number, double moment)
+{
+    char path[MAX_PATH];
+    int count = count_outputs(s);
+    path_of(s, "out/f.mega", path);
+    if (count > 0 && (count > 1 || access(path, F_OK)))
+        complain(t, number, moment, "something is left behind", "");
+    else if (count == 1)
+        run_whole(s, "info SCRATCH/out/f.mega");
+    unlink(path);
+}
+
+static void check_end(const settings *s, tally *t, int status, int number, double moment, bool json)
+{
+    char code[32];
+    snprintf(code, sizeof code, "%d", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+    if (WIFSIGNALED(status) && WTERMSIG(status) == number)
+        t->early++;
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        t->whole++;
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + number)
+        check_streams(s, t, number, moment, json);
+    else
+        complain(t, number, moment, "exit code", code);
+    check_outputs(s, t, number, moment);
+}
+
+static void try_moment(const settings *s, const struct verb *verb, tally *t, int number,
+                       double moment)
+{
+    int status;
+    bool json = t->sent % 2;
+    pid_t pid = start(s, verb->line, json);
+    sleep_s(moment);
+    double sent = mgl_clock_s();
+    kill(pid, number);
+    if (waitpid(pid, &status, 0) != pid)
+        fail("waitpid", strerror(errno));
+    double lasted = mgl_clock_s() - sent;
+    t->seconds[t->sent++] = lasted;
+    if (lasted > s->limit) {
+        char detail[32];
+        snprintf(detail, sizeof detail, "%.3f s", lasted);
+        complain(t, number, moment, "it ended late", detail);
+    }
+    check_end(s, t, status, number, moment, json);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void print_tally(const tally *t, double whole)
+{
+    size_t count = (size_t)t->sent;
+    printf("%-8s %7.2f %6d %6d %6d %6d %6d %9.1f %9.1f %9.1f %9.1f\n", t->verb, whole, t->sent,
+           t->told, t->early, t->whole, t->wrong, 1e3 * mgl_median(t->seconds, count),
+           1e3 * mgl_quantile(t->seconds, count, 0.9), 1e3 * mgl_quantile(t->seconds, count, 0.99),
+           1e3 * mgl_quantile(t->seconds, count, 1));
+    fflush(stdout);
+}
+
+/* The number of moments at which something was wrong. */
+static int try_verb(const settings *s, const struct verb *verb)
+{
+    tally t = {.verb = verb->name,
+               .seconds = calloc((size_t)s->moments * KINDS, sizeof *t.seconds)};
+    if (!t.seconds)
+        fail(verb->name, "out of memory");
+    double whole = run_whole(s, verb->line);
+    check_outputs(s, &t, 0, whole);
+    for (int i = 0; i < s->moments * KINDS; i++) {
+        double part = (double)rand() / RAND_MAX;
+        try_moment(s, verb, &t, numbers[i % KINDS], part * whole);
+    }
+    print_tally(&t, whole);
+    free(t.seconds);
+    return t.wrong;
+}
+
+static bool is_wanted(const settings *s, const struct verb *verb)
+{
+    if (!strcmp(verb->name, "bench") && !s->shape)
+        return false;
+    return !s->only || !strcmp(s->only, verb->name);
+}
+
+static settings parse(int argc, char **argv)
+{
+    settings s = {
+        .device = "cpu", .tokens = "200", .moments = 2, .texts = 40, .limit = 1, .seed = 1};
+    for (int i = 1; i < argc; i++) {
+        const char *value = argv[i][0] == '-' && i + 1 < argc ? argv[++i] : NULL;
+        const char *flag = argv[value ? i - 1 : i];
+        if (!value && !s.megalith)
+            s.megalith = flag;
+        else if (!value && !s.model)
+            s.model = flag;
+        else if (value && !strcmp(flag, "--moments"))
+            s.moments = atoi(value);
+        else if (value && !strcmp(flag, "--limit"))
+            s.limit = atof(value);
+        else if (value && !strcmp(flag, "--device"))
+            s.device = value;
+        else if (value && !strcmp(flag, "--bench"))
+            s.shape = value;
+        else if (value && !strcmp(flag, "--tokens"))
+            s.tokens = value;
+        else if (value && !strcmp(flag, "--texts"))
+            s.texts = atoi(value);
+        else if (value && !strcmp(flag, "--verb"))
+            s.only = value;
+        else if (value && !strcmp(flag, "--seed"))
+            s.seed = (unsigned)atoi(value);
+        else
+            fail("what is this", flag);
+    }
+    if (!s.model || s.moments < 1)
+        fail("usage", "signals MEGALITH MODEL [--moments N] [--limit SECONDS] [--device cpu] "
+                      "[--bench SHAPE] [--tokens N] [--texts N] [--verb VERB] [--seed N]");
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    char path[MAX_PATH];
+    int wrong = 0;
+    session = parse(argc, argv);
+    snprintf(session.scratch, sizeof session.scratch, "/tmp/megalith-signals-XXXXXX");
+    if (!mkdtemp(session.scratch))
+        fail(session.scratch, strerror(errno));
+    atexit(remove_scratch);
+    path_of(&session, "out", path);
+    mkdir(path, 0777);
+    write_texts(&session);
+    run_whole(&session, "lower MODEL --target sm_90a:132 -o SCRATCH/f.mls");
+    srand(session.seed);
+    printf("%-8s %7s %6s %6s %6s %6s %6s %9s %9s %9s %9s\n", "verb", "whole s", "sent", "told",
+           "early", "ended", "wrong", "median ms", "p90 ms", "p99 ms", "max ms");
+    for (int i = 0; i < VERB_COUNT; i++)
+        if (is_wanted(&session, &verbs[i]))
+            wrong += try_verb(&session, &verbs[i]);
+    if (wrong)
+        fprintf(stderr, "signals: %d times something was wrong\n", wrong);
+    return wrong > 0;
+}
