@@ -86,8 +86,8 @@ static pid_t start(const char *to, int capacity)
     int silence = open("/dev/null", O_WRONLY);
     dup2(silence, STDOUT_FILENO);
     snprintf(number, sizeof number, "%d", capacity);
-    execl(program, program, "compile", model, "--target", "cpu:1", "--capacity", number, "-o", to,
-          (char *)NULL);
+    execl(program, program, "compile", model, "--target", "cpu:1", "--capacity", number, "--quiet",
+          "-o", to, (char *)NULL);
     _exit(99);
 }
 
