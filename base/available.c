@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,17 @@ static size_t group_limit(void)
     return bytes ? bytes : SIZE_MAX;
 }
 
+static _Atomic size_t pretended;
+
+void mgl_memory_pretend(size_t bytes)
+{
+    atomic_store(&pretended, bytes);
+}
+
 size_t mgl_memory_available(void)
 {
+    if (atomic_load(&pretended))
+        return atomic_load(&pretended);
     char *text = read_text("/proc/meminfo");
     size_t bytes = text ? find_amount(text, "MemAvailable:") + find_amount(text, "SwapFree:") : 0;
     size_t limit = group_limit();

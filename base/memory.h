@@ -18,6 +18,8 @@ void mgl_free(void *memory); /* NULL is fine */
 /* Bytes that the system can still give: memory that is free or can be freed, and swap, within what
  * the process's control group may have; 0 where nobody tells. */
 size_t mgl_memory_available(void);
+/* Tests: what it tells from now on; 0: the truth. */
+void mgl_memory_pretend(size_t bytes);
 
 /* Makes room for one element more in an array that doubles: *items has *capacity elements of
  * `size` bytes, of which `count` are in use. False when memory ran out; nothing is lost. */

@@ -2,6 +2,8 @@
  * on both paths. */
 #include "fixture.h"
 
+#include "base/memory.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +100,82 @@ START_TEST(fast_path_has_the_plain_logits)
                       (double)error, (double)size);
         mgl_graph_free(graph);
     }
+}
+END_TEST
+
+/* Logits after a prompt of 17 tokens, by so many threads; weights in the graph's format. */
+static void logits_by_threads(const mgl_graph *graph, int threads, int queues, float *logits)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_facts facts;
+    mgl_vm_report report;
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = queues});
+    const mgl_vm_options options = {.kind = MGL_VM_CPU, .threads = threads};
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    mgl_vm_get_facts(vm, &facts);
+    ck_assert_int_eq(facts.threads, threads);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 17, .max_new = 1};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+}
+
+/* However the work is cut: by threads, and by queues. */
+START_TEST(no_bit_depends_on_the_threads)
+{
+    mgl_graph *graph = random_graph(&odd_model, 64, true, (mgl_dtype)_i, 10);
+    float one[1213], many[1213];
+    logits_by_threads(graph, 1, 1, one);
+    for (int threads = 2; threads < 6; threads++) {
+        logits_by_threads(graph, threads, threads % 2 ? 1 : 3, many);
+        ck_assert_mem_eq(one, many, sizeof one);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* In f32 a matrix stands on the tape in the checkpoint's format, and takes no memory but that. */
+START_TEST(weights_keep_their_format)
+{
+    static const size_t sizes[] = {4, 2, 2}; /* f32, bf16, f16 */
+    mgl_vm_facts facts;
+    mgl_graph *graph = random_graph(&small_model, 64, true, (mgl_dtype)_i, 10);
+    mgl_program *program = fixture_program(graph, &(fixture_options){0});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    size_t matrices = 0, norms = 0;
+    for (int i = 0; i < graph->tensor_count; i++) {
+        const mgl_tensor *t = &graph->tensors[i];
+        *(t->rank == 2 ? &matrices : &norms) += (size_t)(t->rows * t->cols);
+    }
+    ck_assert_int_eq(program->dtype, MGL_F32);
+    mgl_vm_get_facts(vm, &facts);
+    /* padding of the rows and columns to whole blocks, and the table of rope */
+    ck_assert_uint_ge(facts.memory_bytes, matrices * sizes[_i] + norms * 4);
+    ck_assert_uint_le(facts.memory_bytes, matrices * sizes[_i] * 5 / 4 + norms * 4 + 64 * 16 * 4 +
+                                              (size_t)program->exec.page_bytes);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* What does not fit is refused with both numbers, and nothing is taken. */
+START_TEST(memory_that_is_missing_is_told)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_BF16, 10);
+    mgl_program *program = fixture_program(graph, &(fixture_options){0});
+    const mgl_vm_options options = {.kind = MGL_VM_CPU};
+    mgl_memory_pretend(100000);
+    mgl_status status = mgl_vm_open(program, graph, &options, &vm, &err);
+    mgl_memory_pretend(0);
+    ck_assert_int_eq(status, MGL_NO_MEMORY);
+    ck_assert_msg(strstr(err.message, "are needed, and the system has 0.0 GB"), "%s", err.message);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
 }
 END_TEST
 
@@ -697,6 +775,9 @@ int main(void)
     tcase_add_test(tests, splits_agree);
     tcase_add_test(tests, prompt_chunks_agree);
     tcase_add_loop_test(tests, fast_path_has_the_plain_logits, 0, 3);
+    tcase_add_loop_test(tests, no_bit_depends_on_the_threads, MGL_F32, MGL_F16 + 1);
+    tcase_add_loop_test(tests, weights_keep_their_format, MGL_F32, MGL_F16 + 1);
+    tcase_add_test(tests, memory_that_is_missing_is_told);
     tcase_add_loop_test(tests, ragged_batch_equals_each_alone, 0, 3);
     tcase_add_test(tests, scores_are_the_log_probabilities);
     tcase_add_loop_test(tests, stops_when_asked, 0, 2);

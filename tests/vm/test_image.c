@@ -291,6 +291,30 @@ START_TEST(a_machine_refuses_damaged_weights)
 }
 END_TEST
 
+/* A file that loses its end while a machine uses it: at whatever page, no token is made of zeros. */
+START_TEST(a_file_that_shrinks_ends_the_reply)
+{
+    static const int32_t prompt[PROMPT] = {3, 14, 15};
+    mgl_error err;
+    mgl_vm *vm = NULL;
+    mgl_vm_report report;
+    mgl_image *image = open_image();
+    mgl_vm_options options = {.kind = MGL_VM_CPU, .weights = image->weights, .threads = 2};
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = PROMPT, .max_new = TOKENS};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    const mgl_mega_section *section = mgl_mega_find(image->file, "weights");
+    ok(mgl_vm_open(image->program, graph, &options, &vm, &err), err);
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    uint64_t end = section->offset + section->bytes;
+    off_t size = (off_t)(_i == 0 ? end - 1 : _i == 1 ? section->offset + section->bytes / 2 : 4096);
+    ck_assert_int_eq(truncate(path, size), 0);
+    ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, "the file shrank"), "%s", err.message);
+    mgl_vm_close(vm);
+    mgl_image_close(image);
+}
+END_TEST
+
 /* ---- other files ---------------------------------------------------------------------------- */
 
 /* The file once more with another section in the place of `name`; NULL bytes leave it out. */
@@ -517,6 +541,7 @@ int main(void)
     tcase_add_test(tests, damage_to_any_section_is_refused);
     tcase_add_test(tests, damage_to_any_piece_is_refused);
     tcase_add_test(tests, a_machine_refuses_damaged_weights);
+    tcase_add_loop_test(tests, a_file_that_shrinks_ends_the_reply, 0, 3);
     tcase_add_loop_test(tests, a_missing_section_is_refused, 0, 3);
     tcase_add_test(tests, weights_of_another_length_are_refused);
     tcase_add_test(tests, a_schedule_that_is_none_is_refused);
