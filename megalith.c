@@ -7,6 +7,7 @@
 #include "pipeline.h"
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "base/memory.h"
 #include "base/sized.h"
 #include "importer/checkpoint.h"
@@ -219,9 +220,10 @@ static mgl_status check_sequences(const mgl_program *program, const char *path,
     if (options->sequences <= program->limits.sequences)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "runs %d sequences at most in a launch, and %d are wanted; lower it with "
+                    "runs %d sequence%s at most in a launch, and %d are wanted; lower it with "
                     "--sequences for as many, and compile that schedule",
-                    program->limits.sequences, (int)options->sequences);
+                    program->limits.sequences, mgl_plural((size_t)program->limits.sequences),
+                    (int)options->sequences);
 }
 
 static mgl_status read_program(mgl_model *model, const mgl_open_options *options, mgl_error *err)
@@ -439,21 +441,21 @@ void mgl_model_cancel(mgl_model *model)
 /* ---- a reply --------------------------------------------------------------------------------- */
 
 static mgl_status check_ids(const mgl_model *model, const char *where, const int32_t *ids,
-                            size_t count, size_t least, mgl_error *err)
+                            size_t count, mgl_error *err)
 {
     int32_t vocab = model->program->geometry.vocab;
     size_t capacity = (size_t)model->program->limits.capacity;
     if (!ids && count > 0)
-        return mgl_fail(err, MGL_USAGE, where, "is NULL where %zu tokens are expected", count);
-    if (count < least)
-        return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%zu tokens are too few: at least %zu are needed", count, least);
+        return mgl_fail(err, MGL_USAGE, where, "is NULL where %zu token%s should be", count,
+                        mgl_plural(count));
+    if (count == 0)
+        return mgl_fail(err, MGL_BAD_INPUT, where, "has no tokens; at least one is needed");
     if (count > capacity)
         return mgl_fail(
             err, MGL_BAD_INPUT, where,
-            "%zu tokens are more than the %zu positions of the KV cache (the capacity, at "
+            "%zu tokens are more than the %zu position%s of the KV cache (the capacity, at "
             "most max_position_embeddings = %d)",
-            count, capacity, (int)model->checkpoint->graph->max_positions);
+            count, capacity, mgl_plural(capacity), (int)model->checkpoint->graph->max_positions);
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
             return mgl_fail(err, MGL_BAD_INPUT, where,
@@ -477,7 +479,7 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
         return mgl_fail(err, MGL_BAD_INPUT, "generation_config.json",
                         "%s, which sampling here does not know; give temperature, top-k and top-p",
                         model->checkpoint->generation.unsupported);
-    return check_ids(model, "prompt", request->prompt, request->prompt_count, 1, err);
+    return check_ids(model, "prompt", request->prompt, request->prompt_count, err);
 }
 
 /* Puts the request in front of what is wrong with it; a request alone needs no number. */
@@ -496,7 +498,7 @@ static mgl_status check_count(const mgl_model *model, size_t count, mgl_error *e
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "requests",
                     "%zu of them; this model was opened for %s%zu in a launch", count,
-                    most > 1 ? "1 to " : "", most);
+                    mgl_up_to(most), most);
 }
 
 /* Element `index` of an array of structs whose first states the size of all. */
@@ -725,7 +727,7 @@ mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, f
     if (!model || !logprob)
         return mgl_fail_null(err, __func__, model ? "logprob" : "model");
     mgl_cancel_reset(&model->own);
-    mgl_status status = check_ids(model, "text", ids, count, 1, err);
+    mgl_status status = check_ids(model, "text", ids, count, err);
     if (!status)
         status = mgl_check_abort(&model->cancel->set, err);
     if (status)

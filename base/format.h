@@ -14,6 +14,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+/* What stands behind a noun that is counted: "1 token", "2 tokens". */
+static inline const char *mgl_plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* What stands before the most of something: "1 to 16", and "1" where that is all. */
+static inline const char *mgl_up_to(size_t most)
+{
+    return most > 1 ? "1 to " : "";
+}
+
 /* Receives the formatted text, piece by piece. */
 typedef void mgl_put_fn(void *user, const char *bytes, size_t length);
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -264,6 +265,9 @@ static mgl_status scan_text(const char *text, size_t length, bool zeros, const c
 {
     const unsigned char *start = (const unsigned char *)text;
     scanner s = {.at = start, .end = start + length, .zeros = zeros};
+    mgl_status status = mgl_utf8_check_mark(text, length, file, err);
+    if (status)
+        return status;
     if (scan_value(&s)) {
         skip_space(&s);
         if (s.at == s.end)

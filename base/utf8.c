@@ -53,6 +53,34 @@ size_t mgl_utf8_valid(const char *text, size_t length)
     return at;
 }
 
+/* The encoding whose byte order mark the text begins with; NULL: none. */
+static const char *find_mark(const char *text, size_t length)
+{
+    static const struct mark {
+        const char *bytes;
+        size_t length;
+        const char *encoding;
+    } marks[] = {{"\xEF\xBB\xBF", 3, "UTF-8"},
+                 {"\xFF\xFE\0\0", 4, "UTF-32"}, /* before the first half of it */
+                 {"\0\0\xFE\xFF", 4, "UTF-32"},
+                 {"\xFF\xFE", 2, "UTF-16"},
+                 {"\xFE\xFF", 2, "UTF-16"}};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (length >= marks[i].length && !memcmp(text, marks[i].bytes, marks[i].length))
+            return marks[i].encoding;
+    return NULL;
+}
+
+mgl_status mgl_utf8_check_mark(const char *text, size_t length, const char *file, mgl_error *err)
+{
+    const char *encoding = find_mark(text, length);
+    if (!encoding)
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, file,
+                    "begins with the byte order mark (BOM) of %s; save it as UTF-8 without one",
+                    encoding);
+}
+
 void mgl_utf8_repair(const char *text, size_t length, mgl_text *out)
 {
     for (;;) {

@@ -7,6 +7,7 @@
 #ifndef MGL_BASE_UTF8_H
 #define MGL_BASE_UTF8_H
 
+#include "base/error.h"
 #include "base/text.h"
 
 #include <stdint.h>
@@ -24,6 +25,10 @@ mgl_utf8_kind mgl_utf8_look(const char *text, size_t length, size_t *used);
 
 /* How many leading bytes are valid UTF-8. */
 size_t mgl_utf8_valid(const char *text, size_t length);
+
+/* MGL_BAD_INPUT where the text of `file` begins with a byte order mark, of UTF-8 or another encoding:
+ * what is read here has none. */
+mgl_status mgl_utf8_check_mark(const char *text, size_t length, const char *file, mgl_error *err);
 
 /* Appends `text` with U+FFFD for what is invalid. */
 void mgl_utf8_repair(const char *text, size_t length, mgl_text *out);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
@@ -164,6 +165,8 @@ static bool on_token(void *user, size_t reply, int32_t token)
     if (!streams(s))
         return true;
     if (s->stream) {
+        if (!mgl_tokenizer_knows(s->tokenizer, token))
+            return true; /* as in decode_reply */
         if (mgl_detokenizer_next(s->stream, token, &text, &length, &s->error))
             return false;
         mgl_cli_print(text, length);
@@ -279,16 +282,26 @@ static mgl_status finish_stream(session *s, mgl_error *err)
 static const char *const stop_names[] = {
     [MGL_STOP_EOS] = "eos", [MGL_STOP_LENGTH] = "length", [MGL_STOP_INTERRUPTED] = "interrupted"};
 
-/* *out stays NULL without a tokenizer. Release with mgl_text_free. */
+/* *out stays NULL without a tokenizer. Ids that fill up the model's tables, which the tokenizer does
+ * not know, have no text. Release with mgl_text_free. */
 static mgl_status decode_reply(const session *s, size_t reply, char **out, size_t *length,
                                mgl_error *err)
 {
     const mgl_ids *ids = &s->results[reply].output;
     *out = NULL;
     *length = 0;
-    return s->tokenizer
-               ? mgl_tokenizer_decode(s->tokenizer, ids->ids, ids->count, true, out, length, err)
-               : MGL_OK;
+    if (!s->tokenizer)
+        return MGL_OK;
+    int32_t *known = mgl_alloc((ids->count + 1) * sizeof *known);
+    size_t count = 0;
+    if (!known)
+        return mgl_fail_memory(err, ids->count * sizeof *known);
+    for (size_t i = 0; i < ids->count; i++)
+        if (mgl_tokenizer_knows(s->tokenizer, ids->ids[i]))
+            known[count++] = ids->ids[i];
+    mgl_status status = mgl_tokenizer_decode(s->tokenizer, known, count, true, out, length, err);
+    mgl_free(known);
+    return status;
 }
 
 static void print_ids(const mgl_ids *ids)
@@ -309,8 +322,8 @@ static mgl_status print_replies(const session *s, mgl_error *err)
             return status;
         if (i)
             mgl_cli_put("\n");
-        mgl_cli_printf("==> prompt %zu: %s, %zu tokens", i, stop_names[result->stop],
-                       result->output.count);
+        mgl_cli_printf("==> prompt %zu: %s, %zu token%s", i, stop_names[result->stop],
+                       result->output.count, mgl_plural(result->output.count));
         if (s->prompts.items[i].drawn)
             mgl_cli_printf(", seed %" PRIu64, s->prompts.items[i].seed);
         mgl_cli_put(" <==\n");

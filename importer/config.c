@@ -377,11 +377,12 @@ static void read_rope_object(reader *r, const char *object_key, const cJSON *obj
         (original < r->config->max_positions || original > r->config->max_positions))
         refuse(r, object_key,
                "dynamic rope with an original_max_position_embeddings of its own is not supported");
-    double outer = read_number(r, r->json->root, "rope_theta", false, -1);
-    rope->theta = read_number(r, object, "rope_theta", false, outer > 0 ? outer : 10000);
-    if (outer > 0 && (rope->theta < outer || rope->theta > outer))
-        refuse(r, "rope_theta", "%g contradicts %s.rope_theta, %g; keep one", outer, object_key,
-               rope->theta);
+    double inner = read_number(r, object, "rope_theta", false, 10000);
+    rope->theta = read_number(r, r->json->root, "rope_theta", false, inner);
+    const cJSON *own = mgl_json_member(object, "rope_theta");
+    if (own && !cJSON_IsNull(own) && (rope->theta < inner || rope->theta > inner))
+        refuse(r, "rope_theta", "%g contradicts %s.rope_theta, %g; keep one", rope->theta,
+               object_key, inner);
 }
 
 static void read_rope(reader *r)
@@ -465,6 +466,16 @@ static mgl_status read_end_tokens(const mgl_json *json, int32_t vocab, mgl_gener
     return MGL_OK;
 }
 
+/* Those that are not used, because there are others, have to be ids as well. */
+static mgl_status check_end_tokens(const mgl_json *json, int32_t vocab, mgl_error *err)
+{
+    mgl_generation unused = {0};
+    bool given;
+    mgl_status status = read_end_tokens(json, vocab, &unused, &given, err);
+    mgl_generation_clear(&unused);
+    return status;
+}
+
 static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
 {
     double temperature = 1, top_p = 1;
@@ -521,8 +532,9 @@ mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *confi
         if (!status)
             status = read_end_tokens(generation, vocab, out, &given, err);
     }
-    if (!status && !given)
-        status = read_end_tokens(config, vocab, out, &given, err);
+    if (!status)
+        status = given ? check_end_tokens(config, vocab, err)
+                       : read_end_tokens(config, vocab, out, &given, err);
     if (status)
         mgl_generation_clear(out);
     return status;

@@ -63,5 +63,5 @@ mgl_status mgl_reasons_fail(const mgl_reasons *reasons, mgl_error *err)
         return mgl_fail(err, MGL_BAD_INPUT, first->where, "%s", first->message);
     return mgl_fail(err, MGL_BAD_INPUT, first->where,
                     "%s (and %zu more reason%s, which `megalith info` lists)", first->message,
-                    reasons->count - 1, reasons->count == 2 ? "" : "s");
+                    reasons->count - 1, mgl_plural(reasons->count - 1));
 }

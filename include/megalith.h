@@ -109,7 +109,12 @@ MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 MGL_API mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text,
                                         size_t length, bool special, mgl_ids *out, mgl_error *err);
 
-/* Decodes ids to UTF-8 with a trailing 0; special tokens are left out if `skip_special`.
+/* Is the id within the vocabulary, 0 to the last id that a token has? A model can have more ids than
+ * its tokenizer, where its tables were filled up; a reply that holds one has no text for it. */
+MGL_API bool mgl_tokenizer_knows(const mgl_tokenizer *tokenizer, int32_t id);
+
+/* Decodes ids to UTF-8 with a trailing 0; special tokens are left out if `skip_special`. An id outside
+ * the vocabulary is MGL_BAD_INPUT, here and token by token.
  * Release *out with mgl_text_free. *length may be NULL. */
 MGL_API mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const int32_t *ids,
                                         size_t count, bool skip_special, char **out, size_t *length,

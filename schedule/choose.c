@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "base/format.h"
+
 enum {
     COUNTER_RING_PAGES = 8,   /* 128 KB of landed and coming weights with the default page */
     FLAG_RING_PAGES = 64,     /* as far as shared memory goes */
@@ -489,16 +491,17 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (options->capacity < 1 || options->capacity > graph->max_positions ||
         options->capacity > MGL_MAX_CAPACITY)
         return mgl_fail(err, MGL_BAD_INPUT, "capacity",
-                        "%d positions: this model has 1 to %d (max_position_embeddings)",
-                        options->capacity, graph->max_positions);
+                        "is %d; this model has %s%d positions (max_position_embeddings)",
+                        options->capacity, mgl_up_to((size_t)graph->max_positions),
+                        graph->max_positions);
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
     int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
     if (options->sequences < 1 || options->sequences > most)
         return mgl_fail(err, MGL_BAD_INPUT, "sequences",
-                        "%d sequences: a launch has 1 to rows (%d) of them", options->sequences,
-                        most);
+                        "is %d; a launch has %s%d, as many as the config has rows",
+                        options->sequences, mgl_up_to((size_t)most), most);
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int first = config->queues[i].first, count = config->queues[i].count;
         if (first < 0 || count < 0 || first >= target->queues || count > target->queues - first)

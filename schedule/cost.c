@@ -25,6 +25,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/memory.h"
 #include "schedule/gates.h"
 
@@ -650,8 +651,8 @@ static mgl_status check_load(const mgl_program *p, const mgl_cost_load *load, mg
 {
     int most = p->limits.sequences < p->limits.rows ? p->limits.sequences : p->limits.rows;
     if (load->batch < 1 || load->batch > most)
-        return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; the program has room for 1 to %d",
-                        load->batch, most);
+        return mgl_fail(err, MGL_USAGE, "batch", "is %d; the program has room for %s%d",
+                        load->batch, mgl_up_to((size_t)most), most);
     if (!(load->context >= 0 && load->context < p->limits.capacity))
         return mgl_fail(err, MGL_USAGE, "context",
                         "%g positions before; the program has room for 0 to %d", load->context,

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -589,7 +590,9 @@ mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file,
     text = length ? text : "";
     mgl_scan scan = {.source = {file, text + length, text, 1}, .at = text, .err = err};
     parser p = {.scan = &scan};
-    mgl_status status = mgl_program_new(&p.program, err);
+    mgl_status status = mgl_utf8_check_mark(text, length, file, err);
+    if (!status)
+        status = mgl_program_new(&p.program, err);
     if (status)
         return status;
     bool read = read_program(&p);

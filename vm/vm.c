@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "schedule/step.h"
 #include "validator/validator.h"
 #include "vm/weights.h"
@@ -243,8 +244,8 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
 {
     const mgl_limits *limits = &program->limits;
     if (request->count < 1 || request->count > limits->sequences)
-        return mgl_fail(err, MGL_BAD_INPUT, NULL, "%d sequences: this program runs 1 to %d",
-                        request->count, limits->sequences);
+        return mgl_fail(err, MGL_BAD_INPUT, "sequences", "is %d; this program runs %s%d",
+                        request->count, mgl_up_to((size_t)limits->sequences), limits->sequences);
     size_t rows = (size_t)limits->rows, count = (size_t)limits->sequences;
     size_t capacity = (size_t)limits->capacity;
     memset(control, 0, MGL_CONTROL_WORDS * sizeof *control);

@@ -29,6 +29,33 @@ void mgl_tokenizer_close(mgl_tokenizer *tokenizer)
     mgl_free(tokenizer);
 }
 
+/* Transformers switches both off unless asked; tokenizers by itself does what the file says. */
+static mgl_status refuse_cutting(const mgl_json *json, mgl_error *err)
+{
+    static const char *const keys[] = {"truncation", "padding"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const cJSON *value = mgl_json_member(json->root, keys[i]);
+        if (value && !cJSON_IsNull(value))
+            return mgl_fail(err, MGL_BAD_INPUT, json->file,
+                            "asks for %s; texts are neither cut nor filled up here: set it to null",
+                            keys[i]);
+    }
+    return MGL_OK;
+}
+
+static void find_last_id(mgl_tokenizer *tokenizer)
+{
+    const mgl_vocab *vocab = &tokenizer->bpe.vocab;
+    const mgl_added *added = &tokenizer->added;
+    tokenizer->last_id = -1;
+    for (size_t i = 0; i < vocab->count; i++)
+        if (vocab->entries[i].id > tokenizer->last_id)
+            tokenizer->last_id = vocab->entries[i].id;
+    for (size_t i = 0; i < added->count; i++)
+        if (added->tokens[i].id > tokenizer->last_id)
+            tokenizer->last_id = added->tokens[i].id;
+}
+
 /* The added tokens come last: they are normalized, and their ids depend on the vocabulary. */
 static mgl_status load_parts(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
 {
@@ -40,6 +67,8 @@ static mgl_status load_parts(mgl_tokenizer *tokenizer, const mgl_json *json, mgl
     if (!status && version && strcmp(version, "1.0") != 0)
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "the version \"%.40s\" is not 1.0",
                         version);
+    if (!status)
+        status = refuse_cutting(json, err);
     if (!status)
         status = mgl_json_get_object(json, root, "model", true, &model, err);
     if (!status)
@@ -62,7 +91,10 @@ static mgl_status load_parts(mgl_tokenizer *tokenizer, const mgl_json *json, mgl
         status = mgl_tokenizer_load_template(tokenizer, json, part, err);
     if (!status)
         status = mgl_json_get_array(json, root, "added_tokens", false, &part, err);
-    return status ? status : mgl_tokenizer_load_added(tokenizer, json, part, err);
+    if (!status)
+        status = mgl_tokenizer_load_added(tokenizer, json, part, err);
+    find_last_id(tokenizer);
+    return status;
 }
 
 static mgl_status from_json(const mgl_json *json, mgl_tokenizer **out, mgl_error *err)
@@ -320,6 +352,11 @@ static const char *text_of(const mgl_tokenizer *tokenizer, int32_t id, size_t *l
     return mgl_vocab_text(&tokenizer->bpe.vocab, id, length);
 }
 
+bool mgl_tokenizer_knows(const mgl_tokenizer *tokenizer, int32_t id)
+{
+    return tokenizer && id >= 0 && id <= tokenizer->last_id;
+}
+
 struct mgl_detokenizer {
     const mgl_tokenizer *tokenizer;
     bool skip_special;
@@ -327,14 +364,15 @@ struct mgl_detokenizer {
     mgl_text text; /* what the last call made certain */
 };
 
-/* One id; an id without a token is nothing, as in Hugging Face's tokenizers. */
+/* One id. One within the vocabulary that has no token is nothing, as in Hugging Face's tokenizers. */
 static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
 {
     bool special;
     size_t length;
-    if (id < 0)
-        return mgl_fail(err, MGL_BAD_INPUT, stream->tokenizer->file, "the token id %d is negative",
-                        id);
+    if (!mgl_tokenizer_knows(stream->tokenizer, id))
+        return mgl_fail(err, MGL_BAD_INPUT, stream->tokenizer->file,
+                        "the token id %d is outside the vocabulary, whose last is %d", (int)id,
+                        (int)stream->tokenizer->last_id);
     const char *token = text_of(stream->tokenizer, id, &length, &special);
     if (!token || (special && stream->skip_special))
         return MGL_OK;

@@ -5,8 +5,8 @@
  *          -> template (the tokenizer's own special tokens) -> ids
  *     ids  -> tokens -> decoder -> text
  *
- * Behaviour follows Hugging Face's tokenizers 0.23. `truncation` and `padding` are not applied, as
- * Transformers switches both off unless asked.
+ * Behaviour follows Hugging Face's tokenizers 0.23. A file that asks for `truncation` or `padding` is
+ * refused: neither is done here.
  */
 #ifndef MGL_TOKENIZER_TOKENIZER_H
 #define MGL_TOKENIZER_TOKENIZER_H
@@ -32,6 +32,7 @@ struct mgl_tokenizer {
     mgl_id_list plain, special; /* templates: ids and MGL_TEMPLATE_TEXT */
     uint32_t *added_by_id;      /* (added_ids) index into added.tokens + 1, 0 for none */
     size_t added_ids;
+    int32_t last_id;            /* the largest that a token has; -1: there are no tokens */
     mgl_workspaces *workspaces; /* the one thing that encoding changes */
 };
 

@@ -301,7 +301,7 @@ static const refusal refusals[] = {
     {"[{\"ids\": \"1,2\"}]", "[0].ids: must be an array"},
     {"[{\"ids\": [1, -1]}]", "[0].ids[1]: must be between 0 and"},
     {"[{\"ids\": [1.5]}]", "[0].ids[0]: must be a whole number"},
-    {"[{\"ids\": []}]", "0 tokens are too few"},
+    {"[{\"ids\": []}]", "has no tokens; at least one is needed"},
     {"[\"a\", {\"ids\": [913]}]", "requests[1]: prompt: token 0 is 913"},
     {"[{\"text\": \"a\", \"max_tokens\": 0}]", "[0].max_tokens: must be between 1 and"},
     {"[{\"text\": \"a\", \"max_tokens\": \"9\"}]", "[0].max_tokens: must be a whole number"},
@@ -392,7 +392,8 @@ START_TEST(a_config_with_too_few_rows)
              scratch_file("rows.json", "{\"schema\": \"megalith.config/1\", \"rows\": 2}"));
     command_result result = run_list("[\"Once\", \"Once\", \"Once\"]", flags);
     ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "3 sequences: a launch has 1 to rows (2) of them"));
+    ck_assert_ptr_nonnull(
+        strstr(result.err, "sequences: is 3; a launch has 1 to 2, as many as the config has rows"));
     command_clear(&result);
 }
 END_TEST
@@ -412,6 +413,17 @@ static const char *bare_model(void)
     ck_assert_int_eq(system(line), 0);
     return path;
 }
+
+START_TEST(one_token_is_no_tokens)
+{
+    command_result result =
+        command_runf("run %s --device cpu --max-tokens 1 --prompts %s", bare_model(),
+                     scratch_file("ids.json", "[{\"ids\": [909, 452]}]"));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_msg(strstr(result.out, "prompt 0: length, 1 token <==\n"), "%s", result.out);
+    command_clear(&result);
+}
+END_TEST
 
 START_TEST(ids_in_and_ids_out)
 {
@@ -511,6 +523,7 @@ int main(void)
     tcase_add_test(tests, refuses_a_list_that_is_not_there);
     tcase_add_test(tests, a_schedule_runs_as_many_as_it_says);
     tcase_add_test(tests, a_config_with_too_few_rows);
+    tcase_add_test(tests, one_token_is_no_tokens);
     tcase_add_test(tests, ids_in_and_ids_out);
     tcase_add_test(tests, a_text_needs_a_tokenizer);
     tcase_add_loop_test(tests, interrupted_with_json, 0, 4);

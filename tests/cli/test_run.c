@@ -333,6 +333,9 @@ static const refusal refusals[] = {
     {"--prompt x --schedule s --config c", 1, "leave out config"},
     {"--prompt x --schedule s --dtype bf16", 1, "leave out dtype"},
     {"--device tpu --prompt x", 1, "unknown device"},
+    {"--device cpu --prompt-ids 5,913", 2,
+     "token 1 is 913, and the vocabulary has the ids 0 to 912"},
+    {"--device cpu --prompt-ids ''", 2, "has no tokens; at least one is needed"},
     {"--device cuda: --prompt x", 1, "unknown device"},
     {"--device cuda:x --prompt x", 1, "unknown device"},
     {"--device cpu --dtype int8 --prompt x", 1, "unknown dtype"},
@@ -346,6 +349,34 @@ START_TEST(refuses)
                   result.code, result.err);
     ck_assert_msg(strstr(result.err, refusals[_i].message) != NULL, "%s: %s", refusals[_i].flags,
                   result.err);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+/* A model may have more ids than its tokenizer: they have no text. */
+START_TEST(leaves_out_what_the_tokenizer_does_not_know)
+{
+    char line[4096], folder[200];
+    snprintf(folder, sizeof folder, "%s/small", scratch_folder());
+    snprintf(line, sizeof line, "mkdir -p %s && ln -sf %s/*.json %s/*.safetensors %s && rm %s/tok*",
+             folder, model_path("llama3-rope"), model_path("llama3-rope"), folder, folder);
+    ck_assert_int_eq(system(line), 0);
+    scratch_file("small/tokenizer.json",
+                 "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": []}}");
+    static const char *const ways[] = {"", "--json", "--prompts"};
+    const char *list = scratch_file("one.json", "[{\"ids\": [909]}]");
+    for (int i = 0; i < 3; i++) {
+        command_result result =
+            command_runf("run %s --device cpu --max-tokens 4 --ignore-eos %s %s", folder, ways[i],
+                         i == 2 ? list : "--prompt-ids 909");
+        ck_assert_msg(result.code == 0, "%s", result.err);
+        command_clear(&result);
+    }
+    command_result result = command_runf("detokenize %s --ids 0,909", folder);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(
+        strstr(result.err, "the token id 909 is outside the vocabulary, whose last is 0"));
     ck_assert_str_eq(result.out, "");
     command_clear(&result);
 }
@@ -556,6 +587,7 @@ int main(void)
     tcase_add_test(tests, greedy_unless_asked);
     tcase_add_loop_test(tests, ends_as_it_should, 0, (int)(sizeof ends / sizeof *ends));
     tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_test(tests, leaves_out_what_the_tokenizer_does_not_know);
     tcase_add_loop_test(tests, refuses_other_families, 0, 2);
     tcase_add_test(tests, finds_org_and_name);
     tcase_add_test(tests, says_that_nothing_is_a_number);

@@ -58,6 +58,22 @@ check 'pkg-config, shared' "$work/shared"
     $(pkg-config --cflags --libs megalith) || fail 'batch: it does not build'
 said=$(LD_LIBRARY_PATH=$libdir "$work/batch" "$model" "$prompt" Once | head -1) || fail 'batch: it does not run'
 [ "$said" = "0:$expect" ] || fail "batch: it says '$said', not '0:$expect'"
+# Every end says itself: what is wrong on one line, the exit code, and no reply that was none.
+ends() { # ends CODE WORDS PROGRAM ARGUMENTS...: with standard output as it is
+    local code=0 words
+    words=$(LD_LIBRARY_PATH=$libdir "${@:3}" 2>&1 >"$work/out") || code=$?
+    [ "$code" = "$1" ] || fail "${*:3}: exit $code, not $1"
+    [[ $words == *"$2"* && $words != *$'\n'* ]] || fail "${*:3}: it says '$words', not '$2'"
+}
+for program in shared batch; do
+    ends 2 'there is no such folder' "$work/$program" nowhere "$prompt"
+    [ ! -s "$work/out" ] || fail "$program: it prints '$(cat "$work/out")' without a model"
+    ends 2 'no such folder' "$work/$program"  nowhere
+done
+code=0
+words=$(LD_LIBRARY_PATH=$libdir "$work/shared" "$model" "$prompt" 2>&1 >/dev/full) || code=$?
+[ "$code" = 8 ] && [ "$words" = 'standard output can not be written' ] ||
+    fail "generate: exit $code and '$words' where nothing can be written"
 # The archive by name, and whatever it asks for.
 # shellcheck disable=SC2046
 "$cc" "${strict[@]}" "$source/examples/generate.c" -o "$work/static" $(pkg-config --cflags megalith) \

@@ -224,6 +224,7 @@ START_TEST(names_the_request_that_is_refused)
     mgl_request batch[] = {requests[0], requests[1]};
     batch[1].prompt_count = 0;
     ck_assert_int_eq(generate(batch, 2), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.message, "has no tokens; at least one is needed");
     ck_assert_str_eq(err.where, "requests[1]: prompt");
     ck_assert_ptr_null(results[0].output.ids);
 }
@@ -243,6 +244,15 @@ START_TEST(refuses_more_than_opened_for)
     static const size_t counts[] = {0, COUNT + 1, (size_t)-1};
     ck_assert_int_eq(generate(requests, counts[_i]), MGL_USAGE);
     ck_assert_str_eq(err.where, "requests");
+}
+END_TEST
+
+START_TEST(opened_for_one)
+{
+    mgl_model_close(model);
+    model = open_model(1);
+    ck_assert_int_eq(generate(requests, 2), MGL_USAGE);
+    ck_assert_str_eq(err.message, "2 of them; this model was opened for 1 in a launch");
 }
 END_TEST
 
@@ -293,6 +303,7 @@ int main(void)
     tcase_add_test(tests, names_the_request_that_is_refused);
     tcase_add_test(tests, a_request_alone_has_no_number);
     tcase_add_loop_test(tests, refuses_more_than_opened_for, 0, 3);
+    tcase_add_test(tests, opened_for_one);
     tcase_add_loop_test(tests, opens_for_1_to_16, 0, 2);
     tcase_add_test(tests, survives_memory_running_out);
     suite_add_tcase(suite, tests);

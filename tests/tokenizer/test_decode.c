@@ -17,7 +17,38 @@ START_TEST(test_without_a_decoder)
     mgl_tokenizer *t = make_tokenizer("", "\"a\":0,\"b\":1", "", "");
     assert_decodes(t, IDS(0, 1, 0), true, "a b a", "join");
     assert_decodes(t, NULL, 0, true, "", "nothing");
-    assert_decodes(t, IDS(0, 99, 1), true, "a b", "an id without a token is nothing");
+    mgl_tokenizer_close(t);
+}
+END_TEST
+
+static void assert_decode_refused(const mgl_tokenizer *t, int32_t id, const char *says)
+{
+    mgl_detokenizer *stream;
+    mgl_error err = {0};
+    char *text;
+    const char *piece;
+    ck_assert_int_eq(mgl_tokenizer_decode(t, &id, 1, true, &text, NULL, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, says), "%s", err.message);
+    ck_assert_int_eq(mgl_detokenizer_open(t, true, &stream, &err), MGL_OK);
+    ck_assert_int_eq(mgl_detokenizer_next(stream, id, &piece, NULL, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, says), "%s", err.message);
+    mgl_detokenizer_close(stream);
+}
+
+/* Ids between tokens are nothing, as in Hugging Face's tokenizers; those behind the last are wrong. */
+START_TEST(test_ids_without_a_token)
+{
+    mgl_tokenizer *t = make_tokenizer(
+        "\"added_tokens\": [{\"id\": 9, \"content\": \"x\", \"single_word\": false, "
+        "\"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}],",
+        "\"a\":0,\"b\":4,\"x\":9", "", "");
+    assert_decodes(t, IDS(0, 3, 4), true, "a b", "an id without a token");
+    ck_assert(mgl_tokenizer_knows(t, 0) && mgl_tokenizer_knows(t, 3) && mgl_tokenizer_knows(t, 9));
+    ck_assert(!mgl_tokenizer_knows(t, 10) && !mgl_tokenizer_knows(t, -1));
+    ck_assert(!mgl_tokenizer_knows(NULL, 0));
+    assert_decode_refused(t, 10, "the token id 10 is outside the vocabulary, whose last is 9");
+    assert_decode_refused(t, INT32_MAX, "outside the vocabulary");
+    assert_decode_refused(t, -1, "the token id -1 is outside the vocabulary");
     mgl_tokenizer_close(t);
 }
 END_TEST
@@ -152,9 +183,9 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        test_without_a_decoder, test_byte_fallback, test_run_of_bytes_is_kept_back,
-        test_byte_level_stream, test_metaspace,     test_replace_across_pieces,
-        test_special_tokens,    test_negative_id,
+        test_without_a_decoder,         test_ids_without_a_token, test_byte_fallback,
+        test_run_of_bytes_is_kept_back, test_byte_level_stream,   test_metaspace,
+        test_replace_across_pieces,     test_special_tokens,      test_negative_id,
     };
     return run_case("decode", tests, sizeof tests / sizeof *tests);
 }

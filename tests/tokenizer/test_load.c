@@ -18,6 +18,13 @@ static const struct {
     {"{}", "model"},
     {"[]", "must be a JSON object"},
     {"{\"version\": \"2.0\", " MODEL "}", "2.0"},
+    {"{\"truncation\": {\"direction\": \"Right\", \"max_length\": 512, \"strategy\": "
+     "\"LongestFirst\", \"stride\": 0}, " MODEL "}",
+     "asks for truncation; texts are neither cut nor filled up here: set it to null"},
+    {"{\"truncation\": null, \"padding\": {\"strategy\": {\"Fixed\": 9}, \"pad_id\": 0}, " MODEL
+     "}",
+     "asks for padding"},
+    {"\xEF\xBB\xBF{" MODEL "}", "byte order mark (BOM)"},
     {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " MODEL "}",
      "the normalizer \"BertNormalizer\" is not supported"},
     {"{\"normalizer\": {\"type\": \"Precompiled\"}, " MODEL "}", "the normalizer \"Precompiled\""},
@@ -60,7 +67,8 @@ END_TEST
 
 START_TEST(test_smallest)
 {
-    mgl_tokenizer *t = parse_tokenizer("{\"model\": {\"vocab\": {}, \"merges\": []}}");
+    mgl_tokenizer *t = parse_tokenizer("{\"truncation\": null, \"padding\": null, \"model\": "
+                                       "{\"vocab\": {}, \"merges\": []}}");
     assert_encodes(t, "anything", 8, true, NULL, 0, "smallest");
     assert_encodes(t, "", 0, true, NULL, 0, "smallest");
     assert_encodes(t, NULL, 0, true, NULL, 0, "smallest");
