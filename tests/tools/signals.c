@@ -5,7 +5,7 @@
  *
  *     signals build/megalith tests/models/tales-5m --moments 200 --limit 0.2
  *
- * Each verb runs once to its end, which says how long it takes; then a moment in that time is drawn
+ * Each verb runs twice to its end, which says how long it takes; then a moment in that time is drawn
  * for each signal that is sent. A signal that comes before the program waits for signals ends it by
  * its default effect; one that comes after its last output may find it ended. Both are counted.
  */
@@ -334,6 +334,7 @@ static int try_verb(const settings *s, const struct verb *verb)
                .seconds = calloc((size_t)s->moments * KINDS, sizeof *t.seconds)};
     if (!t.seconds)
         fail(verb->name, "out of memory");
+    run_whole(s, verb->line); /* what it reads is in memory then */
     double whole = run_whole(s, verb->line);
     check_outputs(s, &t, 0, whole);
     for (int i = 0; i < s->moments * KINDS; i++) {
