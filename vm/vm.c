@@ -77,11 +77,11 @@ static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, i
     char where[32] = "";
     if (request->count > 1)
         snprintf(where, sizeof where, "sequence %d", sequence);
-    return mgl_fail(err, MGL_BAD_INPUT, where,
-                    "the likelihood of the token at position %d is not a number: the weights hold "
-                    "NaN or infinity, or lead to values too large for %s; check the checkpoint, or "
-                    "take another dtype",
-                    position, mgl_dtype_name(vm->program->dtype));
+    return mgl_fail(
+        err, MGL_BAD_INPUT, where,
+        "the likelihood of the token at position %d is not a number: the model computes "
+        "values too large for %s; check the checkpoint, or take another dtype",
+        position, mgl_dtype_name(vm->program->dtype));
 }
 
 /* The first scored position of a sequence whose likelihood is no number; 0: there is none. */

@@ -477,6 +477,64 @@ START_TEST(says_that_nothing_is_a_number)
 }
 END_TEST
 
+/* A copy of a model whose angles of rope overflow from position 11 on. Static storage. */
+static const char *overflowing_model(void)
+{
+    static char folder[512];
+    char line[2048];
+    const char *from = model_path("llama-linear-rope");
+    snprintf(folder, sizeof folder, "%s/overflow", scratch_folder());
+    snprintf(line, sizeof line,
+             "mkdir -p '%s' && cp '%s'/*.json '%s'/*.safetensors '%s' && "
+             "sed -i 's/\"factor\": *[0-9.]*/\"factor\": 3e-38/' '%s/config.json'",
+             folder, from, from, folder, folder);
+    ck_assert_int_eq(system(line), 0);
+    return folder;
+}
+
+/* What came before is said, and then why nothing more is. */
+START_TEST(says_what_is_no_number)
+{
+    static const char *const flags[] = {"", "--temperature 0.8 --seed 3"};
+    const char *model = overflowing_model();
+    for (int i = 0; i < 2; i++) {
+        command_result result =
+            command_runf("run %s --device cpu --prompt '%s' --max-tokens 40 --ignore-eos %s", model,
+                         prompt, flags[i]);
+        command_result shorter = command_runf(
+            "run %s --device cpu --prompt Once --max-tokens 6 --ignore-eos %s", model, flags[i]);
+        ck_assert_int_eq(shorter.code, 0);
+        ck_assert_int_eq(result.code, 2);
+        ck_assert_msg(strstr(result.err, "position 12 is not a number") &&
+                          strstr(result.err, "dtype"),
+                      "%s", result.err);
+        command_clear(&result);
+        command_clear(&shorter);
+    }
+}
+END_TEST
+
+/* No token of it: nothing is said. */
+START_TEST(says_nothing_where_nothing_is_a_number)
+{
+    static const char ids[] = "1,2,3,4,5,6,7,8,9,10,11,12,13";
+    command_result alone =
+        command_runf("run %s --device cpu --prompt-ids %s", overflowing_model(), ids);
+    ck_assert_int_eq(alone.code, 2);
+    ck_assert_str_eq(alone.out, "");
+    ck_assert_msg(strstr(alone.err, "position 13 is not a number"), "%s", alone.err);
+    command_clear(&alone);
+    char list[128];
+    snprintf(list, sizeof list, "[{\"ids\": [1, 2], \"max_tokens\": 3}, {\"ids\": [%s]}]", ids);
+    command_result both = command_runf("run %s --device cpu --prompts %s", overflowing_model(),
+                                       scratch_file("overflow.json", list));
+    ck_assert_int_eq(both.code, 2);
+    ck_assert_str_eq(both.out, "");
+    ck_assert_msg(strstr(both.err, "requests[1]"), "%s", both.err);
+    command_clear(&both);
+}
+END_TEST
+
 START_TEST(says_that_there_is_no_device)
 {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
@@ -591,6 +649,8 @@ int main(void)
     tcase_add_loop_test(tests, refuses_other_families, 0, 2);
     tcase_add_test(tests, finds_org_and_name);
     tcase_add_test(tests, says_that_nothing_is_a_number);
+    tcase_add_test(tests, says_what_is_no_number);
+    tcase_add_test(tests, says_nothing_where_nothing_is_a_number);
     tcase_add_test(tests, says_that_there_is_no_device);
     tcase_add_test(tests, interrupted_while_streaming);
     tcase_add_loop_test(tests, interrupted_with_json, 0, 6);
