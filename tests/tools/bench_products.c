@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "eval/statistics.h"
+#include "read_bytes.h"
 #include "schedule/program.h"
 #include "vm/cpu/products.h"
 
@@ -172,39 +173,6 @@ static double run_s(const struct job *job)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Adds words, with four sums of so many bytes. */
-#define READ(name, bytes, attributes)                                                              \
-    attributes static uint64_t name(const char *from, size_t length)                               \
-    {                                                                                              \
-        typedef uint64_t vector __attribute__((vector_size(bytes)));                               \
-        vector sums[4] = {{0}};                                                                    \
-        uint64_t sum = 0;                                                                          \
-        const vector *at = (const vector *)(const void *)from;                                     \
-        for (size_t i = 0; i < length / sizeof(vector); i += 4)                                    \
-            for (int j = 0; j < 4; j++)                                                            \
-                sums[j] += at[i + (size_t)j];                                                      \
-        for (size_t j = 0; j < 4 * sizeof(vector) / sizeof(uint64_t); j++)                         \
-            sum += sums[j / (sizeof(vector) / 8)][j % (sizeof(vector) / 8)];                       \
-        return sum;                                                                                \
-    }
-READ(read_baseline, 16, )
-#ifdef __x86_64__
-READ(read_avx2, 32, __attribute__((target("avx2"))))
-READ(read_avx512, 64, __attribute__((target("avx512f"))))
-#endif
-
-static uint64_t read_bytes(const mgl_products *set, const char *from, size_t length)
-{
-#ifdef __x86_64__
-    if (!strcmp(set->name, "avx512"))
-        return read_avx512(from, length);
-    if (!strcmp(set->name, "avx2"))
-        return read_avx2(from, length);
-#endif
-    (void)set;
-    return read_baseline(from, length);
-}
-
 static void share_of(const struct job *job, int thread, int64_t *lo, int64_t *hi)
 {
     mgl_split_range(job->p->groups, thread, job->threads, lo, hi);
@@ -216,7 +184,7 @@ static void work_read(const struct job *job, int thread)
     share_of(job, thread, &lo, &hi);
     size_t stride = job->p->w.group_stride;
     uint64_t sum =
-        read_bytes(job->set, job->p->tape + (size_t)lo * stride, (size_t)(hi - lo) * stride);
+        read_bytes(job->set->name, job->p->tape + (size_t)lo * stride, (size_t)(hi - lo) * stride);
     memcpy(job->to[thread], &sum, sizeof sum);
 }
 
