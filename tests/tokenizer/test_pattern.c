@@ -2,8 +2,11 @@
  * matches are Oniguruma's own (by Hugging Face's Split, Removed and inverted). */
 #include "support.h"
 
+#include "importer/tokenizer/onig_case.h"
+
 #include <stdio.h>
 #include <string.h>
+#include <utf8proc.h>
 
 /* All matches, each in brackets. */
 static void assert_matches(const char *onig, const char *text, const char *want)
@@ -89,6 +92,42 @@ START_TEST(test_options)
 }
 END_TEST
 
+/* What folds to several letters, and the letters. */
+START_TEST(test_foldings)
+{
+    assert_matches("(?i)\u00DF", "\u00DF ss SS s\u017F \u1E9E s",
+                   "[\u00DF][ss][SS][s\u017F][\u1E9E]");
+    assert_matches("(?i)stra\u00DFe", "STRASSE \uFB06ra\u1E9Ee", "[STRASSE][\uFB06ra\u1E9Ee]");
+    assert_matches("(?i)assist", "a\u00DFi\uFB06 ASSIST", "[a\u00DFi\uFB06][ASSIST]");
+    assert_matches("(?i)ffi", "\uFB03 ffi \uFB00i f\uFB01", "[\uFB03][ffi]");
+    assert_matches("(?i)f\uFB01", "\uFB03 ffi \uFB00i f\uFB01", "[ffi][f\uFB01]");
+    assert_matches("(?i)sss", "\u00DFs s\u00DF sss", "[\u00DFs][sss]");
+    assert_matches("(?i)\u00DF+", "\u00DF\u00DFss ss\u00DF", "[\u00DF\u00DFss][ss\u00DF]");
+    assert_matches("(?i)ss*", "\u00DF ss s", "[ss][s]");
+    assert_matches("(?i)ss{1}", "\u00DF ss s", "[\u00DF][ss]");
+    assert_matches("(?i)s{2}", "\u00DF ss s", "[ss]");
+    assert_matches("(?i)\u0130", "\u0130 i\u0307 I", "[\u0130][i\u0307]");
+    assert_matches("(?i)\u02BCn", "\u0149 \u02BCN", "[\u0149][\u02BCN]");
+    assert_matches("(?i)\u0390", "\u0390 \u1FD3 \u03B9\u0308\u0301",
+                   "[\u0390][\u1FD3][\u03B9\u0308\u0301]");
+    assert_matches("(?i)\u1FBC", "\u1FB3 \u03B1\u03B9 \u1FBC", "[\u1FB3][\u03B1\u03B9][\u1FBC]");
+    assert_matches("(?i)(?<=ss)a", "\u00DFa ssa", "[a]");
+    assert_matches("(?i)(?!ss)\\w", "\u00DFssa", "[s][a]");
+    assert_matches("(?i:as)s|a(s)s", "a\u00DF ass", "[ass]");
+}
+END_TEST
+
+START_TEST(test_classes_without_case)
+{
+    assert_matches("(?i)[a-z]", "k\u212A \u017F", "[k][\u212A][\u017F]");
+    assert_matches("(?i)[\\p{Lu}&&[\u0400-\u042F]]", "\u0416\u0436z", "[\u0416][\u0436]");
+    assert_matches("(?i)[^\\p{Lu}]", "aA1", "[1]");
+    assert_matches("(?i)\\p{Lu}", "aA", "[A]");
+    assert_matches("(?i)[^\u00DF]", "\u00DFss\u1E9Ea", "[s][s][a]");
+    assert_matches("(?i)[^\\s\\p{L}]", "a\u03451", "[1]"); /* U+0345 folds to iota */
+}
+END_TEST
+
 START_TEST(test_empty_matches)
 {
     assert_matches("b*", "abc", "[][b][]");
@@ -125,6 +164,15 @@ START_TEST(test_refusals)
     assert_pattern_refused("\\xE4", "raw byte");
     assert_pattern_refused("\\x{110000}", "not one");
     assert_pattern_refused("(?<=a+)b", "can not be compiled");
+    assert_pattern_refused("(?i)[\u00DF]", "byte 8, a class with a character that is several");
+    assert_pattern_refused("(?i)[\\p{L}]", "a class with a character that is several");
+    assert_pattern_refused("(?i)[\u00C0-\u00FF]", "a class with a character that is several");
+    assert_pattern_refused("(?i)[a[\u00DF]]", "a class with a character that is several");
+    assert_pattern_refused("(?i)s(?:s)", "letters that are one without regard to case");
+    assert_pattern_refused("(?i)s{1}s", "letters that are one without regard to case");
+    assert_pattern_refused("(?i)(?<=\u00DF)x", "in a lookbehind, which is not supported");
+    assert_pattern_refused("(?i)\\x{DF}", "as an escape, which is not supported");
+    assert_pattern_refused("(?i)(a)\\1", "a reference to a group without regard to case");
 }
 END_TEST
 
@@ -136,6 +184,35 @@ START_TEST(test_deep_nesting_is_refused)
     assert_pattern_refused(deep, "nested too deeply");
     memset(deep, '[', 4000);
     assert_pattern_refused(deep, "nested too deeply");
+}
+END_TEST
+
+START_TEST(test_comments)
+{
+    assert_matches("a(?#one)b(?#two){2}", "abb ab", "[abb]");
+    assert_matches("(?x) a # one\n + (?#two) b", "aab", "[aab]");
+    assert_pattern_refused("a(?#b", "a comment does not end");
+}
+END_TEST
+
+/* The table of foldings is Unicode's. */
+START_TEST(test_folding_table)
+{
+    int several = 0;
+    for (uint32_t c = 1; c < 0x20000; c++) {
+        int32_t to[8];
+        int class = UTF8PROC_BOUNDCLASS_START;
+        utf8proc_ssize_t count =
+            c >= 0xD800 && c < 0xE000
+                ? 1
+                : utf8proc_decompose_char((int32_t)c, to, 8, UTF8PROC_CASEFOLD, &class);
+        const mgl_folding *folding = mgl_folding_of(c);
+        ck_assert_msg((folding != NULL) == (count > 1), "U+%04X", c);
+        for (utf8proc_ssize_t i = 0; folding && i < count; i++)
+            ck_assert_uint_eq(folding->folded[i], (uint32_t)to[i]);
+        several += folding != NULL;
+    }
+    ck_assert_int_eq(several, 104);
 }
 END_TEST
 
@@ -168,8 +245,12 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        test_classes,  test_anchors,       test_repeats,     test_options,
-        test_refusals, test_empty_matches, test_match_limit, test_deep_nesting_is_refused,
+        test_foldings,      test_classes_without_case,
+        test_folding_table, test_comments,
+        test_classes,       test_anchors,
+        test_repeats,       test_options,
+        test_refusals,      test_empty_matches,
+        test_match_limit,   test_deep_nesting_is_refused,
     };
     return run_case("pattern", tests, sizeof tests / sizeof *tests);
 }
