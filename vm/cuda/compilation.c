@@ -4,21 +4,19 @@
  * waits may leave: a child is then ended by the thread, and NVRTC in this process goes on to its end,
  * after which its result is kept in the cache and else dropped.
  *
- * At exit NVRTC's static data goes, and NVRTC crashes if it is still at work then. So a process that
- * exits waits for the threads that were left.
+ * At exit NVRTC's static data goes, and NVRTC crashes or never ends if it is still at work then. So a
+ * process that exits waits for the threads that were left.
  */
 #include "vm/cuda/compile.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "vm/cuda/driver.h"
 
 /* STACK: as much as a process's first thread usually has, since a compiler runs there. */
-enum { STACK = 8 << 20, TICK_MS = 20, TICKS_OF_A_REPORT = 8, TICKS_OF_A_CHILDS_END = 7 };
+enum { STACK = 8 << 20, TICK_MS = 20, TICKS_OF_A_REPORT = 8, PATIENCE_MS = 140 };
 
 struct mgl_cuda_compilation {
     mgl_cuda_recipe recipe;
@@ -39,8 +37,7 @@ struct mgl_cuda_compilation {
 
 static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
-static int crowd; /* threads that compile */
-static bool exit_waits;
+static int crowd;                       /* threads that compile */
 static _Thread_local bool of_the_crowd; /* should NVRTC itself exit */
 
 void mgl_cuda_await_compilations(void)
@@ -56,17 +53,6 @@ static void change_crowd(int by)
     pthread_mutex_lock(&crowd_lock);
     crowd += by;
     pthread_cond_broadcast(&crowd_changed);
-    pthread_mutex_unlock(&crowd_lock);
-}
-
-/* What was registered last comes first at exit: NVRTC is opened before. */
-static void make_exit_wait(void)
-{
-    const mgl_nvrtc *nvrtc;
-    mgl_status status = mgl_nvrtc_open(&nvrtc, NULL);
-    pthread_mutex_lock(&crowd_lock);
-    if (!status && !exit_waits)
-        exit_waits = !atexit(mgl_cuda_await_compilations);
     pthread_mutex_unlock(&crowd_lock);
 }
 
@@ -104,7 +90,6 @@ static void *run(void *argument)
 {
     mgl_cuda_compilation *c = argument;
     of_the_crowd = true;
-    make_exit_wait();
     make(c, &c->abort);
     release(c);
     change_crowd(-1);
@@ -196,9 +181,10 @@ static bool await(mgl_cuda_compilation *c, const mgl_cuda_watch *watch)
 static mgl_status leave(mgl_cuda_compilation *c, mgl_error *err)
 {
     atomic_store(&c->abort, 1);
-    for (int i = 0; i < TICKS_OF_A_CHILDS_END && mgl_cuda_child_program(); i++)
-        if (await_tick(c))
-            break;
+    if (!mgl_cuda_child_program())
+        mgl_cuda_await_settling(PATIENCE_MS * 1e-3);
+    for (int ms = 0; ms < PATIENCE_MS && mgl_cuda_child_program() && !await_tick(c); ms += TICK_MS)
+        continue;
     release(c);
     return mgl_fail_interrupted(err);
 }

@@ -5,9 +5,11 @@
  */
 #include "vm/cuda/compile.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -217,6 +219,45 @@ mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image
     return status;
 }
 
+static pthread_mutex_t settling = PTHREAD_MUTEX_INITIALIZER;
+
+/* Has an exit wait for NVRTC. What was registered last runs first at exit, and NVRTC registers its own
+ * destructors as it goes: those of an architecture at its first compilation for that, however small.
+ * So that comes first. */
+static void settle(const char *arch)
+{
+    static const mgl_cuda_source smallest = {
+        "settle.cu", (const unsigned char *)"__global__ void settle(float *x) { *x += 1.0f; }\n"};
+    mgl_cuda_recipe recipe;
+    mgl_cuda_image image;
+    start_recipe(&recipe, arch, &smallest, 1);
+    pthread_mutex_lock(&settling);
+    mgl_cuda_recipe_compile(&recipe, &image, NULL);
+    atexit(mgl_cuda_await_compilations);
+    pthread_mutex_unlock(&settling);
+    mgl_cuda_image_clear(&image);
+}
+
+void mgl_cuda_await_settling(double seconds)
+{
+    double end = mgl_clock_s() + seconds;
+    const struct timespec pause = {0, 2000000};
+    bool idle;
+    while (!(idle = !pthread_mutex_trylock(&settling)) && mgl_clock_s() < end)
+        nanosleep(&pause, NULL);
+    if (idle)
+        pthread_mutex_unlock(&settling);
+}
+
+static mgl_status compile_here(const mgl_cuda_recipe *recipe, const atomic_int *abort,
+                               mgl_cuda_image *out, mgl_error *err)
+{
+    mgl_status status = mgl_check_abort(abort, err);
+    if (!status)
+        settle(recipe->arch);
+    return status ? status : mgl_cuda_recipe_compile(recipe, out, err);
+}
+
 /* In a child if there is a program for it and it starts, else here. */
 static mgl_status compile_somewhere(const mgl_cuda_recipe *recipe, const atomic_int *abort,
                                     mgl_cuda_image *out, mgl_error *err)
@@ -224,7 +265,7 @@ static mgl_status compile_somewhere(const mgl_cuda_recipe *recipe, const atomic_
     const char *program = mgl_cuda_child_program();
     mgl_status status =
         program ? mgl_cuda_child_compile(program, recipe, abort, out, err) : MGL_SYSTEM;
-    return status == MGL_SYSTEM ? mgl_cuda_recipe_compile(recipe, out, err) : status;
+    return status == MGL_SYSTEM ? compile_here(recipe, abort, out, err) : status;
 }
 
 /* Through the cache. */

@@ -34,6 +34,10 @@ mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int 
 /* Waits for the compilations that were left. */
 void mgl_cuda_await_compilations(void);
 
+/* Waits, but no longer than that, while a compilation in this process begins: until an exit of the
+ * process would wait for it. */
+void mgl_cuda_await_settling(double seconds);
+
 /* Compiles in this process. */
 mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image *out,
                                    mgl_error *err);
