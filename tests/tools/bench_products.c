@@ -2,20 +2,24 @@
  * How fast the products of the CPU are, in every set that it can run, beside what bounds them:
  *
  *     bench_products stream [SAMPLES [THREADS]]   one row, by THREADS threads: bytes of the tape a
- *         second, beside the same threads' reading (adding) of the same bytes with vectors as wide
- *     bench_products rows [SAMPLES]               several rows, by one thread: operations a second,
- *         beside OpenBLAS's sgemm with the same weights in f32, where OpenBLAS can be opened
+ *         second, beside the same threads' reading (adding) of such bytes with vectors as wide
+ *     bench_products mapped [SAMPLES [THREADS]]   the same from a file in the page cache, mapped
+ *     bench_products rows [SAMPLES]               several rows, by one thread: operations a second of
+ *         its processor time, beside OpenBLAS's sgemm with f32 weights, where OpenBLAS can be opened
  *
- * What is compared takes turns. Prints one JSON object with the median, p10 and p90 of each.
- * OPENBLAS_CORETYPE=Haswell makes OpenBLAS an AVX2 library.
+ * What is compared takes turns. A tape that is streamed is larger than caches, and a sample is a slice
+ * of it that was not read lately. Prints one JSON object with the median, p10 and p90 of each, and the
+ * median of their ratio in each turn. OPENBLAS_CORETYPE=Haswell makes OpenBLAS an AVX2 library.
  *
- *     tests/tools/record.sh COMMIT OUT.json bench_products rows 21
+ *     tests/tools/record.sh COMMIT OUT.json bench_products stream 101
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -25,13 +29,13 @@
 #include "vm/cpu/products.h"
 
 enum {
-    DEFAULT_SAMPLES = 11,
+    DEFAULT_SAMPLES = 31,
     DEFAULT_THREADS = 2,
     MAX_THREADS = 64,
     MAX_ROWS = 128,
-    WARPS = 8,                /* of the place of blocks */
-    STREAM_BYTES = 256 << 20, /* of a tape that is streamed: more than caches hold */
-    PATTERN = 1 << 16,        /* weights, repeated */
+    STREAM_BYTES = 512 << 20, /* of a tape that is streamed */
+    SLICES = 32,              /* of it */
+    PATTERN = 1 << 16         /* weights, repeated */
 };
 
 static const char *const set_names[] = {"avx512", "avx2", "neon", "plain"};
@@ -57,13 +61,15 @@ static void *allocate(size_t bytes)
 typedef struct problem {
     mgl_matrix w;
     int64_t inputs, outputs, groups;
+    int warps; /* of the place of blocks */
     char *tape;
     int32_t *place;
     size_t bytes; /* of the tape */
+    bool mapped;  /* the tape is a mapped file */
     float *x;     /* (MAX_ROWS, inputs) */
 } problem;
 
-/* Values in [-1, 1), as many as PATTERN. */
+/* Values in [-1, 1). */
 static void fill_values(float *to, size_t count)
 {
     uint32_t state = 1;
@@ -75,36 +81,60 @@ static void fill_values(float *to, size_t count)
 
 static void fill_tape(problem *p)
 {
-    size_t size = mgl_dtype_size(p->w.format) * PATTERN;
+    size_t size = mgl_dtype_size(p->w.format), length = size * PATTERN;
     float *values = allocate(PATTERN * sizeof *values);
+    char *pattern = allocate(length);
     fill_values(values, PATTERN);
-    for (size_t at = 0; at < p->bytes; at += size) {
-        size_t count = (p->bytes - at < size ? p->bytes - at : size) / mgl_dtype_size(p->w.format);
-        mgl_convert(p->tape + at, p->w.format, values, MGL_F32, count);
-    }
+    mgl_convert(pattern, p->w.format, values, MGL_F32, PATTERN);
+    for (size_t at = 0; at < p->bytes; at += length)
+        memcpy(p->tape + at, pattern, p->bytes - at < length ? p->bytes - at : length);
     mgl_free(values);
+    mgl_free(pattern);
 }
 
-static void make(problem *p, mgl_dtype format, int64_t inputs, int64_t outputs)
+/* A file without a name. */
+static char *map_file(size_t bytes)
+{
+    FILE *file = tmpfile();
+    if (!file || ftruncate(fileno(file), (off_t)bytes))
+        fail("a temporary file", "can not be made");
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    if (memory == MAP_FAILED)
+        fail("a temporary file", "can not be mapped");
+    fclose(file);
+    return memory;
+}
+
+static void make(problem *p, mgl_dtype format, int64_t inputs, int64_t outputs, bool mapped)
 {
     int64_t blocks = inputs / mgl_block_columns(format);
     p->inputs = inputs;
     p->outputs = outputs;
     p->groups = outputs / MGL_ROW_GROUP;
     p->bytes = (size_t)(blocks * p->groups) * MGL_BLOCK_BYTES;
-    p->tape = allocate(p->bytes);
+    p->mapped = mapped;
+    p->tape = mapped ? map_file(p->bytes) : allocate(p->bytes);
     p->place = allocate((size_t)blocks * sizeof *p->place);
-    for (int64_t b = 0; b < blocks; b++)
-        p->place[b] = (int32_t)mgl_block_place(blocks, WARPS, b);
     p->w = (mgl_matrix){p->tape, (size_t)blocks * MGL_BLOCK_BYTES, p->place, (int)blocks, format};
     p->x = allocate((size_t)(MAX_ROWS * inputs) * sizeof *p->x);
     fill_values(p->x, (size_t)(MAX_ROWS * inputs));
     fill_tape(p);
 }
 
+static void place_blocks(problem *p, int warps)
+{
+    p->warps = warps;
+    p->w.place = warps == 1 ? NULL : p->place;
+    for (int b = 0; b < p->w.blocks; b++)
+        p->place[b] = (int32_t)mgl_block_place(p->w.blocks, warps, b);
+}
+
 static void release(problem *p)
 {
-    mgl_free(p->tape);
+    if (p->mapped)
+        munmap(p->tape, p->bytes);
+    else
+        mgl_free(p->tape);
     mgl_free(p->place);
     mgl_free(p->x);
 }
@@ -121,6 +151,7 @@ struct job {
     const problem *p;
     float *to[MAX_THREADS], *scratch[MAX_THREADS];
     int threads;
+    int slice; /* of the tape */
 };
 
 static struct pool {
@@ -173,9 +204,14 @@ static double run_s(const struct job *job)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+/* The thread's share of the groups of the slice. */
 static void share_of(const struct job *job, int thread, int64_t *lo, int64_t *hi)
 {
-    mgl_split_range(job->p->groups, thread, job->threads, lo, hi);
+    int64_t first, last;
+    mgl_split_range(job->p->groups, job->slice, SLICES, &first, &last);
+    mgl_split_range(last - first, thread, job->threads, lo, hi);
+    *lo += first;
+    *hi += first;
 }
 
 static void work_read(const struct job *job, int thread)
@@ -222,10 +258,23 @@ static void print_ratio(const char *name, const double *times, const double *oth
 static void print_problem(const mgl_products *set, const problem *p, int rows)
 {
     static bool begun;
-    printf("%s\n{\"set\":\"%s\",\"format\":\"%s\",\"inputs\":%lld,\"outputs\":%lld,\"rows\":%d",
+    printf("%s\n{\"set\":\"%s\",\"format\":\"%s\",\"inputs\":%lld,\"outputs\":%lld,\"warps\":%d,"
+           "\"rows\":%d",
            begun ? "," : "", set->name, mgl_dtype_name(p->w.format), (long long)p->inputs,
-           (long long)p->outputs, rows);
+           (long long)p->outputs, p->warps, rows);
     begun = true;
+}
+
+/* What was measured on, for the one who reads it. */
+static void print_cpu(void)
+{
+    char line[256], name[200] = "";
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && !name[0] && fgets(line, sizeof line, file))
+        sscanf(line, "model name : %199[^\n\"\\]", name);
+    if (file)
+        fclose(file);
+    printf("{\"schema\":\"megalith.bench_products/1\",\"cpu\":\"%s\"", name);
 }
 
 /* ---- one row -------------------------------------------------------------------------------- */
@@ -242,12 +291,14 @@ static void stream_set(const mgl_products *set, const problem *p, int samples, i
     struct job reading = multiply;
     reading.work = work_read;
     for (int i = -1; i < samples; i++) {
+        reading.slice = (i + 1) % SLICES;
+        multiply.slice = (i + 1 + SLICES / 2) % SLICES;
         read_s[i < 0 ? 0 : i] = run_s(&reading);
         multiply_s[i < 0 ? 0 : i] = run_s(&multiply);
     }
     print_problem(set, p, 1);
-    print_rate("gbps", (double)p->bytes, multiply_s, samples);
-    print_rate("read_gbps", (double)p->bytes, read_s, samples);
+    print_rate("gbps", (double)p->bytes / SLICES, multiply_s, samples);
+    print_rate("read_gbps", (double)p->bytes / SLICES, read_s, samples);
     print_ratio("of_read", multiply_s, read_s, samples);
     printf("}");
     for (int i = 0; i < thread_count; i++) {
@@ -256,23 +307,31 @@ static void stream_set(const mgl_products *set, const problem *p, int samples, i
     }
 }
 
-static void stream(int samples, int thread_count)
+static void stream_problem(const problem *p, int samples, int thread_count)
+{
+    for (int s = 0; s < SETS; s++) {
+        mgl_products set;
+        if (mgl_products_find(set_names[s], &set))
+            stream_set(&set, p, samples, thread_count);
+    }
+}
+
+static void stream(int samples, int thread_count, bool mapped)
 {
     static const int64_t inputs[] = {576, 2048, 8192};
     start_threads(thread_count);
-    printf("{\"schema\":\"megalith.bench_products/1\",\"what\":\"stream\",\"threads\":%d,"
-           "\"samples\":%d,\"rows\":[",
-           thread_count, samples);
+    print_cpu();
+    printf(",\"what\":\"%s\",\"threads\":%d,\"samples\":%d,\"rows\":[",
+           mapped ? "mapped" : "stream", thread_count, samples);
     for (int format = MGL_F32; format <= MGL_F16; format++)
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
             problem p;
-            int64_t row = inputs[i] * (int64_t)mgl_dtype_size((mgl_dtype)format);
+            int64_t group = inputs[i] * (int64_t)mgl_dtype_size((mgl_dtype)format) * MGL_ROW_GROUP;
             make(&p, (mgl_dtype)format, inputs[i],
-                 STREAM_BYTES / row / MGL_ROW_GROUP * MGL_ROW_GROUP);
-            for (int s = 0; s < SETS; s++) {
-                mgl_products set;
-                if (mgl_products_find(set_names[s], &set))
-                    stream_set(&set, &p, samples, thread_count);
+                 STREAM_BYTES / group / SLICES * SLICES * MGL_ROW_GROUP, mapped);
+            for (int warps = 1; warps <= 8; warps += 7) {
+                place_blocks(&p, warps);
+                stream_problem(&p, samples, thread_count);
             }
             release(&p);
         }
@@ -326,6 +385,14 @@ typedef struct bench {
     int samples;
 } bench;
 
+/* Of this thread, so that others on the machine count less. */
+static double processor_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 /* So often that the clock does not count. */
 static int repeats_of(const problem *p, int rows)
 {
@@ -336,21 +403,21 @@ static int repeats_of(const problem *p, int rows)
 static double multiply_s(const bench *b, const mgl_products *set, const problem *p, int rows)
 {
     int repeats = repeats_of(p, rows);
-    double start = mgl_clock_s();
+    double start = processor_s();
     for (int i = 0; i < repeats; i++)
         set->multiply(&p->w, 0, p->groups, p->outputs, p->x, p->inputs, rows, b->to, p->outputs,
                       b->scratch);
-    return (mgl_clock_s() - start) / repeats;
+    return (processor_s() - start) / repeats;
 }
 
 static double blas_s(const bench *b, const problem *p, int rows)
 {
     int repeats = repeats_of(p, rows), inputs = (int)p->inputs, outputs = (int)p->outputs;
-    double start = mgl_clock_s();
+    double start = processor_s();
     for (int i = 0; i < repeats; i++)
         blas.sgemm(ROW_MAJOR, AS_IS, TRANSPOSED, rows, outputs, inputs, 1.0f, p->x, inputs,
                    b->weights, inputs, 0.0f, b->to, outputs);
-    return (mgl_clock_s() - start) / repeats;
+    return (processor_s() - start) / repeats;
 }
 
 static void rows_set(const bench *b, const mgl_products *set, const problem *p, int rows)
@@ -387,8 +454,8 @@ static void several_rows(int samples)
 {
     static const int64_t shapes[][2] = {{2048, 2048}, {2048, 8192}, {8192, 2048}, {576, 1536}};
     open_blas();
-    printf("{\"schema\":\"megalith.bench_products/1\",\"what\":\"rows\",\"openblas\":\"%s\","
-           "\"samples\":%d,\"rows\":[",
+    print_cpu();
+    printf(",\"what\":\"rows\",\"openblas\":\"%s\",\"samples\":%d,\"rows\":[",
            blas.sgemm ? blas.core : "", samples);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         int64_t inputs = shapes[i][0], outputs = shapes[i][1];
@@ -398,7 +465,8 @@ static void several_rows(int samples)
         fill_values(b.weights, (size_t)(inputs * outputs));
         for (int format = MGL_F32; format <= MGL_F16; format++) {
             problem p;
-            make(&p, (mgl_dtype)format, inputs, outputs);
+            make(&p, (mgl_dtype)format, inputs, outputs, false);
+            place_blocks(&p, 1);
             b.scratch = allocate(mgl_products_scratch(p.w.blocks, p.w.format) * sizeof(float));
             rows_problem(&b, &p);
             mgl_free(b.scratch);
@@ -417,10 +485,12 @@ int main(int count, char **arguments)
     if (samples < 1 || samples > MGL_MAX_SAMPLES || thread_count < 1 || thread_count > MAX_THREADS)
         fail("SAMPLES or THREADS", "is out of range");
     if (count > 1 && !strcmp(arguments[1], "stream"))
-        stream(samples, thread_count);
+        stream(samples, thread_count, false);
+    else if (count > 1 && !strcmp(arguments[1], "mapped"))
+        stream(samples, thread_count, true);
     else if (count > 1 && !strcmp(arguments[1], "rows"))
         several_rows(samples);
     else
-        fail("usage", "bench_products stream|rows [SAMPLES [THREADS]]");
+        fail("usage", "bench_products stream|mapped|rows [SAMPLES [THREADS]]");
     return 0;
 }

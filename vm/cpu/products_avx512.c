@@ -11,15 +11,24 @@ static inline struct tile panel_tile(int rows)
     return (struct tile){.weights = 8, .parts = 1, .rows = rows};
 }
 
+/* One row takes two passes: see tape_run. */
 static inline struct tile tape_tile(int rows)
 {
-    return panel_tile(rows);
+    return (struct tile){.weights = rows == 1 ? 4 : 8, .parts = 1, .rows = rows};
 }
 
 /* What converts 16 bits is free beside what multiplies; a panel of f32 would be no gain until then. */
 static inline int tape_rows(mgl_dtype format)
 {
     return format == MGL_F32 ? 3 : 6;
+}
+
+/* A pass for one row that computes as fast as it can gets in the way of its own prefetches. With short
+ * passes, which store and load the sums of a block, memory is read 5 to 8 % faster (on Zen 5). */
+static inline int tape_run(mgl_dtype format, int rows)
+{
+    (void)format;
+    return rows == 1 ? 1 : 8;
 }
 
 #define IN_REGISTER(v) __asm__("" : "+v"(v))

@@ -1,22 +1,28 @@
 /*
- * The algorithm of the vector sets, for a width of vectors that the including file defines with its
- * operations:
+ * The algorithm of the vector sets, for the width of vectors and the operations that the including
+ * file defines:
  *
- *     vector                      LANES floats
- *     zero() load(from) store(to, v) spread(value)
- *     add_product(a, b, c)                a * b + c, rounded once
- *     load_bf16(from) load_f16(from)      LANES weights, converted
- *     add_group(sums, to)         (8, 16) partial sums to 8 outputs
- *     add_one(sums)               (16 / LANES) vectors to one
- *     IN_REGISTER(v)              has v loaded once rather than by each operation that takes it
- *     tape_tile(rows) panel_tile(rows)    what a tile for so many rows of x keeps in registers
- *     tape_rows(format)           rows up to which the weights are read from the tape
+ *     vector                           LANES floats
+ *     zero() spread(value)             a vector of zeros, of one value
+ *     load(from) store(to, v)          at any float
+ *     load_bf16(from) load_f16(from)   LANES weights as floats
+ *     add_product(a, b, c)             a * b + c, rounded once
+ *     add_group(sums, to)              (8, 16) partial sums to 8 outputs
+ *     add_one(sums)                    (16 / LANES) vectors, the partial sums of one output, to that
+ *     IN_REGISTER(v)                   keeps the compiler from loading v anew for each use
+ *     tape_tile(rows) panel_tile(rows) what a pass keeps in registers for so many rows of x
+ *     tape_rows(format)                rows of x up to which weights are read from the tape
+ *     tape_run(format, rows)           blocks of a run that is read from the tape
  *
- * The 16 partial sums of an output are 16 / LANES vectors. A tile is some weight rows by some rows
- * of x, whose sums of one vector each stay in registers over a run of columns; between runs they
- * are in memory. Weights are converted as they are loaded if there is one tile to use them, and else
- * once into a panel of f32 that stays in the L1 cache. A tape is walked in the order of k, which is
- * not the order of its bytes, so that prefetches have to say what comes next.
+ * A row group is multiplied run by run, a run being some k blocks. The partial sums of a run with up
+ * to TILE_ROWS rows of x are too many for registers in some sets, and so a tile takes one or more
+ * passes over the run; between runs and passes the sums are in memory. For a few rows a pass reads the
+ * tape and converts what it reads. For more rows the run is converted once, to a panel of f32 that
+ * stays in the L1 cache.
+ *
+ * Runs follow each other in the order of k. On a tape for several warps that is not the order of bytes,
+ * and no hardware foresees it: a pass over the tape asks for blocks some way ahead, and passes over a
+ * panel ask for the run that is converted next.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_VECTOR_H
 #define MGL_VM_CPU_PRODUCTS_VECTOR_H
@@ -36,9 +42,8 @@ enum {
     STEP = GROUP * SUMS,            /* floats of a panel for SUMS columns */
     RUN_STEPS = MGL_PRODUCTS_RUN / SUMS,
     TILE_ROWS = 3,
-    NEAR = 6,  /* blocks ahead that are asked into the L1 cache: more evict each other there */
-    FAR = 16,  /* into the L2 cache */
-    RATE = 256 /* a line for each step of a tile */
+    AHEAD = 20, /* blocks that are asked for ahead of a pass over a tape */
+    RATE = 256  /* a line for each step of a tile */
 };
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -58,14 +63,14 @@ struct tape {
     const char *group, *next;
     const int32_t *place;
     int blocks;
-    int step;      /* blocks of a run, but for the last one's */
-    int near, far; /* blocks ahead that are asked for, where no feed asks */
+    int step;  /* blocks of a run, but for the last one's */
+    int ahead; /* blocks that are asked for ahead of a pass over the tape */
 };
 
 /* The lines of the tape's next run, which the tiles over a panel ask for a few at each step: memory
  * is neither flooded nor idle. */
 struct feed {
-    const char *blocks[RUN_STEPS + 1];
+    const char *const *blocks;
     unsigned line; /* the next one */
     unsigned due;  /* lines up to here, in 1 / RATE */
     unsigned rate; /* by which that grows at each step */
@@ -102,15 +107,13 @@ ALWAYS_INLINE int columns_of(mgl_dtype format)
     return format == MGL_F32 ? SUMS : 2 * SUMS;
 }
 
-/* Asks for lines [lo, hi) of two blocks that follow block b. */
+/* Asks for lines [lo, hi) of the block that follows block b at a distance. */
 ALWAYS_INLINE void ask_ahead(const struct tape *tape, int b, int lo, int hi)
 {
-    const char *near = tape_block(tape, b + tape->near), *far = tape_block(tape, b + tape->far);
+    const char *block = tape_block(tape, b + tape->ahead);
 #pragma GCC unroll 8
-    for (int i = lo; i < hi; i++) {
-        __builtin_prefetch(near + i * LINE, 0, 3);
-        __builtin_prefetch(far + i * LINE, 0, 2);
-    }
+    for (int i = lo; i < hi; i++)
+        __builtin_prefetch(block + i * LINE, 0, 3);
 }
 
 /* Asks for the lines of a step. */
@@ -121,8 +124,8 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
         __builtin_prefetch(feed->blocks[feed->line / GROUP] + feed->line % GROUP * LINE, 0, 3);
 }
 
-/* A pass over a run for the weight rows from `first` and the vectors from `part` on. Either of `tape`
- * and `feed` may be NULL. */
+/* Multiplies a run for the weight rows from `first` and the vectors of their sums from `part` on. It
+ * reads `tape`, or a panel if that is NULL, and then asks for what `feed` says. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
                         mgl_dtype format, struct tile tile, int first, int part)
 {
@@ -140,7 +143,7 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
         const char *block = block_at(run->blocks, place, b) + first * LINE;
         if (tape)
             ask_ahead(tape, b, first, first + tile.weights);
-        if (feed)
+        else
             ask_feed(feed);
 #pragma GCC unroll 8
         for (int column = part * LANES; column < columns_of(format); column += SUMS) {
@@ -186,7 +189,7 @@ ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, str
             pass(run, tape, feed, format, tile, first, part);
 }
 
-/* 1 to TILE_ROWS rows. */
+/* A tile is 1 to TILE_ROWS rows. */
 ALWAYS_INLINE void tile_format(const struct run *run, const struct tape *tape, mgl_dtype format,
                                int rows)
 {
@@ -210,15 +213,14 @@ static void tile_tape(const struct run *run, const struct tape *tape, mgl_dtype 
 
 static void tile_panel(const struct run *run, struct feed *feed, int rows)
 {
-    struct feed local = *feed; /* in registers */
+    struct feed local = *feed; /* which no store to memory can change */
     if (rows == 1)
         tile_rows(run, NULL, &local, MGL_F32, panel_tile(1));
     else if (rows == 2)
         tile_rows(run, NULL, &local, MGL_F32, panel_tile(2));
     else
         tile_rows(run, NULL, &local, MGL_F32, panel_tile(TILE_ROWS));
-    feed->line = local.line;
-    feed->due = local.due;
+    *feed = local;
 }
 
 ALWAYS_INLINE void convert_format(const struct run *run, mgl_dtype format, float *panel)
@@ -248,18 +250,18 @@ static struct run convert(const struct run *run, mgl_dtype format, float *panel)
                         .sums = run->sums};
 }
 
-/* To ask for as many blocks as `run` has, a step ahead of it, while tiles over a panel of `steps`
- * steps multiply `rows` rows. */
-static void feed_open(struct feed *feed, const struct tape *tape, const struct run *run, int steps,
-                      int rows)
+/* What asks for as many blocks as `run` has, a step ahead of it, to be put into `blocks`, while tiles
+ * over a panel of `steps` steps multiply `rows` rows. */
+static struct feed feed_of(const struct tape *tape, const struct run *run, int steps, int rows,
+                           const char **blocks)
 {
     int count = run->hi - run->lo, passes = rows / TILE_ROWS * passes_of(panel_tile(TILE_ROWS));
-    for (int i = 0; i < count; i++)
-        feed->blocks[i] = tape_block(tape, run->lo + tape->step + i);
     if (rows % TILE_ROWS)
         passes += passes_of(panel_tile(rows % TILE_ROWS));
-    feed->line = feed->due = 0;
-    feed->rate = (unsigned)(count * GROUP * RATE / (passes * steps));
+    for (int i = 0; i < count; i++)
+        blocks[i] = tape_block(tape, run->lo + tape->step + i);
+    return (struct feed){.blocks = blocks,
+                         .rate = (unsigned)(count * GROUP * RATE / (passes * steps))};
 }
 
 static void multiply_tape(const struct run *run, const struct tape *tape, mgl_dtype format,
@@ -276,9 +278,9 @@ static void multiply_tape(const struct run *run, const struct tape *tape, mgl_dt
 static void multiply_panel(const struct run *run, const struct tape *tape, mgl_dtype format,
                            int rows, float *panel)
 {
-    struct feed feed;
+    const char *blocks[RUN_STEPS];
     struct run of_tile = convert(run, format, panel);
-    feed_open(&feed, tape, run, of_tile.hi, rows);
+    struct feed feed = feed_of(tape, run, of_tile.hi, rows, blocks);
     for (int r = 0; r < rows; r += TILE_ROWS) {
         tile_panel(&of_tile, &feed, least(rows - r, TILE_ROWS));
         of_tile.x += TILE_ROWS * of_tile.x_stride;
@@ -320,15 +322,20 @@ static void multiply_group(const struct tape *tape, mgl_dtype format, const floa
     }
 }
 
-/* Runs as equal as may be. */
-static struct tape tape_of(const mgl_matrix *w)
+/* The runs of a panel are as equal as may be. */
+static int panel_run(const mgl_matrix *w)
 {
     int most = MGL_PRODUCTS_RUN / columns_of(w->format), runs = (w->blocks + most - 1) / most;
+    return (w->blocks + runs - 1) / runs;
+}
+
+static struct tape tape_of(const mgl_matrix *w, int rows)
+{
+    bool panel = rows > tape_rows(w->format);
     return (struct tape){.place = w->place,
                          .blocks = w->blocks,
-                         .step = (w->blocks + runs - 1) / runs,
-                         .near = least(NEAR, w->blocks),
-                         .far = least(FAR, w->blocks)};
+                         .step = panel ? panel_run(w) : tape_run(w->format, rows),
+                         .ahead = least(AHEAD, w->blocks)};
 }
 
 static float *align(float *at)
@@ -341,7 +348,7 @@ static void multiply_rows(const mgl_matrix *w, int64_t group_lo, int64_t group_h
                           const float *x, int64_t x_stride, int rows, float *to, int64_t to_stride,
                           float *room)
 {
-    struct tape tape = tape_of(w);
+    struct tape tape = tape_of(w, rows);
     for (int64_t group = group_lo; group < group_hi; group++) {
         int64_t first = group * GROUP;
         tape.group = w->tape + (size_t)group * w->group_stride;
