@@ -15,6 +15,11 @@ trap 'kill $sampler 2>/dev/null; rm -f "$samples" "$result"' EXIT
 trap 'exit 143' TERM HUP
 trap 'exit 130' INT
 query() { nvidia-smi --id=0 --format=csv,noheader,nounits --query-gpu="$1"; }
+# The GPU, or the processor where there is none.
+device() {
+    query name 2>/dev/null && return
+    sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | sort | uniq -c | sed 's/^ *\([0-9]*\) */\1 x /'
+}
 (while :; do
     query clocks.sm,clocks.mem,clocks_event_reasons.active
     sleep 0.1
@@ -42,7 +47,7 @@ done
 command=$(printf %s "$command" | sed 's/[\\"]/\\&/g')
 cat >"$out" <<JSON
 {"schema":"megalith.result/1","commit":"$commit","command":"$command",
- "device":"$(query name)","driver":"$(query driver_version)",
+ "device":"$(device)","driver":"$(query driver_version 2>/dev/null)",
  "clocks":{"sm_mhz_median":$(quantile 1 0.5),"sm_mhz_p10":$(quantile 1 0.1),"sm_mhz_p90":$(quantile 1 0.9),
            "memory_mhz_median":$(quantile 2 0.5),"event_reasons":[$reasons]},
  "exit":$code,

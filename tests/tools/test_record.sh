@@ -10,6 +10,7 @@ expect() { # expect CODE RESULT PROGRAM...
     "$tools/record.sh" abc "$scratch/out.json" "$@" 2>"$scratch/errors" || code=$?
     [ "$code" -eq "$wanted" ]
     grep -qx " \"exit\":$wanted," "$scratch/out.json"
+    grep -q '^ "device":"..*","driver"' "$scratch/out.json"
     grep -qxF " \"result\":$result}" "$scratch/out.json"
 }
 expect 0 '{"a":1}' echo '{"a":1}'
