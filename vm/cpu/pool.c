@@ -14,8 +14,10 @@
 #include <sched.h>
 #include <signal.h>
 
-/* Looks at the state before a thread goes to sleep, or gives way: some 20 us. */
-enum { LOOKS = 1000 };
+enum {
+    LOOKS = 1000,     /* at the state before a thread goes to sleep, or gives way: some 20 us */
+    STACK = 256 << 10 /* bytes of a thread's: what it works in is not there */
+};
 
 /* Of the state: bit 0, bits 1 to 31, bits 32 to 63. */
 #define OPEN       1ull
@@ -184,6 +186,10 @@ int mgl_pool_threads(const mgl_pool *p)
 static void start_helpers(mgl_pool *p, int wanted)
 {
     sigset_t all, before;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes))
+        return;
+    pthread_attr_setstacksize(&attributes, STACK);
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     sigdelset(&all, SIGSEGV);
@@ -191,10 +197,11 @@ static void start_helpers(mgl_pool *p, int wanted)
     for (; p->count < wanted; p->count++) {
         struct helper *helper = &p->helpers[p->count];
         *helper = (struct helper){.pool = p, .number = p->count + 1};
-        if (pthread_create(&helper->thread, NULL, help, helper))
+        if (pthread_create(&helper->thread, &attributes, help, helper))
             break;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
 }
 
 mgl_status mgl_pool_open(int threads, mgl_pool **out, mgl_error *err)
