@@ -273,11 +273,19 @@ static void install_handler(void)
     sigaction(SIGBUS, &action, NULL);
 }
 
+/* The handler leaves the mask of signals alone (SA_NODEFER), so the jump need not restore it; the
+ * thread sanitizer's own handler, which stands in front, does not. */
+#ifdef __SANITIZE_THREAD__
+enum { KEEP_MASK = 1 };
+#else
+enum { KEEP_MASK = 0 };
+#endif
+
 /* The jump comes back into this function, in which no variable lives across it. */
 __attribute__((noinline)) bool mgl_map_guard(mgl_guarded_fn *work, void *user)
 {
     sigjmp_buf here;
-    if (sigsetjmp(here, 0)) {
+    if (sigsetjmp(here, KEEP_MASK)) {
         guard = NULL;
         return false;
     }
