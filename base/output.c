@@ -316,10 +316,19 @@ static mgl_status fail_write(const mgl_output *output, mgl_error *err)
     return mgl_fail_errno(err, output->path, "could not be written");
 }
 
+/* The disk writes while more is made: the end, which has to wait for it and which nothing can
+ * interrupt, is then soon. Where that is not possible, the end waits for all of it. */
+static void start_writing(const mgl_output *output, off64_t offset, off64_t count)
+{
+    if (sync_file_range(output->descriptor, offset, count, SYNC_FILE_RANGE_WRITE))
+        return;
+}
+
 mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *bytes, size_t length,
                             mgl_error *err)
 {
     const char *from = bytes;
+    off64_t start = (off64_t)offset, count = (off64_t)length;
     while (length > 0) {
         ssize_t n =
             mgl_file_denied() ? -1 : pwrite(output->descriptor, from, length, (off_t)offset);
@@ -331,6 +340,7 @@ mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *byt
         offset += (uint64_t)n;
         length -= (size_t)n;
     }
+    start_writing(output, start, count);
     return MGL_OK;
 }
 
