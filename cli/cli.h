@@ -147,9 +147,10 @@ bool mgl_cli_put(const char *string);
 bool mgl_cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool mgl_cli_flush(void);
 bool mgl_cli_has_printed(void);
-/* From a thread that is about to end the program: what was printed goes out as far as nobody has to be
- * waited for, or else `instead` if nothing was printed. Nothing can be printed afterwards. */
-void mgl_cli_abandon_output(const char *instead);
+/* From a thread that is about to end the program: what was printed goes out, or `instead` if nothing
+ * was. A reader is not waited for; another thread that prints, so many seconds. Nothing can be printed
+ * afterwards. */
+void mgl_cli_abandon_output(const char *instead, double seconds);
 /* "3.1 ms", "0.25 s": for lines that a person reads. */
 typedef struct mgl_cli_time {
     char text[16];

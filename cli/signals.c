@@ -109,13 +109,14 @@ static struct timespec timespec_of(double seconds)
 /* Does not wait long for a thread that can not write its line. */
 static bool take_turn(void)
 {
-    struct timespec pause = timespec_of(turn_s / 10);
-    for (int tries = 0; tries < 10; tries++) {
-        if (!pthread_mutex_trylock(&telling))
-            return true;
+    double end = mgl_clock_s() + turn_s;
+    const struct timespec pause = timespec_of(turn_s / 20);
+    while (pthread_mutex_trylock(&telling)) {
+        if (mgl_clock_s() > end)
+            return false;
         nanosleep(&pause, NULL);
     }
-    return false;
+    return true;
 }
 
 /* As _exit, which ThreadSanitizer makes wait for the streams. */
@@ -145,7 +146,7 @@ static _Noreturn void end_verb(void)
     write_object(object, sizeof object);
     if (take_turn()) {
         say_line("");
-        mgl_cli_abandon_output(signals.json ? object : "");
+        mgl_cli_abandon_output(signals.json ? object : "", turn_s);
     }
     end_program(SIGNAL_CODE + signals.number);
 }

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/output.h"
@@ -99,9 +100,22 @@ static bool takes_output(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
 }
 
-void mgl_cli_abandon_output(const char *instead)
+/* Takes the stream from the thread that prints. */
+static bool take_output(double seconds)
 {
-    if (ftrylockfile(stdout) || !takes_output())
+    const struct timespec pause = {.tv_nsec = 2000000};
+    double end = mgl_clock_s() + seconds;
+    while (ftrylockfile(stdout)) {
+        if (mgl_clock_s() > end)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+void mgl_cli_abandon_output(const char *instead, double seconds)
+{
+    if (!takes_output() || !take_output(seconds) || !takes_output())
         return;
     if (!printed)
         fputs(instead, stdout);
