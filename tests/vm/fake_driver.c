@@ -21,6 +21,13 @@ static int result(void)
     return call == fake.fail_at ? fake.failure : 0;
 }
 
+/* Of a call that must not be cut off: it stands between the brackets. */
+static int bracketed(void)
+{
+    ck_assert(mgl_cu_is_busy());
+    return result();
+}
+
 static int fake_init(unsigned flags)
 {
     (void)flags;
@@ -79,12 +86,13 @@ static int fake_context_retain(void **context, int device)
 {
     (void)device;
     *context = &fake;
-    int code = result();
+    int code = bracketed();
     fake.contexts += !code;
     return code;
 }
 static int fake_context_release(int device)
 {
+    ck_assert(mgl_cu_is_busy());
     (void)device;
     fake.contexts--;
     return 0;
@@ -105,12 +113,13 @@ static int fake_module_load(void **module, const void *image, unsigned count, in
     (void)count, (void)options, (void)values;
     ck_assert_str_eq(image, "machine code");
     *module = &fake.modules;
-    int code = result();
+    int code = bracketed();
     fake.modules += !code;
     return code;
 }
 static int fake_module_unload(void *module)
 {
+    ck_assert(mgl_cu_is_busy());
     ck_assert_ptr_eq(module, &fake.modules);
     fake.modules--;
     return 0;
@@ -146,7 +155,7 @@ static int fake_launch_cooperative(void *function, unsigned grid_x, unsigned gri
 {
     (void)function, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
     (void)shared_bytes, (void)stream, (void)grid_x;
-    int code = result();
+    int code = bracketed();
     memcpy(&fake.launch, arguments[0], sizeof fake.launch);
     if (!code && fake.kernel)
         fake.kernel(&fake.launch);
@@ -160,7 +169,7 @@ static int fake_memory_info(size_t *free_bytes, size_t *total)
 }
 static int fake_memory_alloc(mgl_cu_address *address, size_t bytes)
 {
-    int code = result();
+    int code = bracketed();
     if (!code)
         *address = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
     fake.allocations += !code;
@@ -168,6 +177,7 @@ static int fake_memory_alloc(mgl_cu_address *address, size_t bytes)
 }
 static int fake_memory_free(mgl_cu_address address)
 {
+    ck_assert(mgl_cu_is_busy());
     free((void *)(uintptr_t)address);
     fake.allocations--;
     return 0;
@@ -175,12 +185,12 @@ static int fake_memory_free(mgl_cu_address address)
 static int fake_memory_set(mgl_cu_address to, unsigned char value, size_t bytes)
 {
     memset((void *)(uintptr_t)to, value, bytes);
-    return result();
+    return bracketed();
 }
 static int fake_copy_in(mgl_cu_address to, const void *from, size_t bytes)
 {
     memcpy((void *)(uintptr_t)to, from, bytes);
-    return result();
+    return bracketed();
 }
 static int fake_copy_in_async(mgl_cu_address to, const void *from, size_t bytes, void *stream)
 {
@@ -193,12 +203,12 @@ static int fake_copy_in_async(mgl_cu_address to, const void *from, size_t bytes,
 static int fake_copy_out(void *to, mgl_cu_address from, size_t bytes)
 {
     memcpy(to, (void *)(uintptr_t)from, bytes);
-    return result();
+    return bracketed();
 }
 static int fake_pinned_alloc(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;
-    int code = result();
+    int code = bracketed();
     *memory = code ? NULL : malloc(bytes);
     fake.allocations += !code;
     return code;
@@ -405,6 +415,7 @@ void reset_fake(void)
 
 void nothing_is_left(void)
 {
+    ck_assert(!mgl_cu_is_busy());
     ck_assert_int_eq(fake.contexts, 0);
     ck_assert_int_eq(fake.allocations, 0);
     ck_assert_int_eq(fake.modules, 0);
