@@ -8,6 +8,7 @@
  * Each verb runs twice to its end, which says how long it takes; then a moment in that time is drawn
  * for each signal that is sent. A signal that comes before the program waits for signals ends it by
  * its default effect; one that comes after its last output may find it ended. Both are counted.
+ * Standard output is one JSON object, for record.sh.
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -317,18 +318,28 @@ static void try_moment(const settings *s, const struct verb *verb, tally *t, int
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static void print_tally(const tally *t, double whole)
+/* A row of the result on standard output, and a line that a person reads. */
+static void print_tally(const tally *t, double whole, bool first)
 {
     size_t count = (size_t)t->sent;
-    printf("%-8s %7.2f %6d %6d %6d %6d %6d %9.1f %9.1f %9.1f %9.1f\n", t->verb, whole, t->sent,
-           t->told, t->early, t->whole, t->wrong, 1e3 * mgl_median(t->seconds, count),
-           1e3 * mgl_quantile(t->seconds, count, 0.9), 1e3 * mgl_quantile(t->seconds, count, 0.99),
-           1e3 * mgl_quantile(t->seconds, count, 1));
+    double median = 1e3 * mgl_median(t->seconds, count);
+    double p90 = 1e3 * mgl_quantile(t->seconds, count, 0.9);
+    double p99 = 1e3 * mgl_quantile(t->seconds, count, 0.99);
+    double most = 1e3 * mgl_quantile(t->seconds, count, 1);
+    printf("%s{\"verb\":\"%s\",\"whole_s\":%.3f,\"sent\":%d,\"told\":%d,\"early\":%d,\"ended\":%d,"
+           "\"wrong\":%d,\"ms_median\":%.1f,\"ms_p90\":%.1f,\"ms_p99\":%.1f,\"ms_max\":%.1f}",
+           first ? "" : ",", t->verb, whole, t->sent, t->told, t->early, t->whole, t->wrong, median,
+           p90, p99, most);
     fflush(stdout);
+    fprintf(
+        stderr,
+        "%-8s %.2f s, %d signals: %d told, %d early, %d ended, %d wrong; %.1f ms in the median, "
+        "p90 %.1f, p99 %.1f, at most %.1f\n",
+        t->verb, whole, t->sent, t->told, t->early, t->whole, t->wrong, median, p90, p99, most);
 }
 
 /* The number of moments at which something was wrong. */
-static int try_verb(const settings *s, const struct verb *verb)
+static int try_verb(const settings *s, const struct verb *verb, bool first)
 {
     tally t = {.verb = verb->name,
                .seconds = calloc((size_t)s->moments * KINDS, sizeof *t.seconds)};
@@ -341,7 +352,7 @@ static int try_verb(const settings *s, const struct verb *verb)
         double part = (double)rand() / RAND_MAX;
         try_moment(s, verb, &t, numbers[i % KINDS], part * whole);
     }
-    print_tally(&t, whole);
+    print_tally(&t, whole, first);
     free(t.seconds);
     return t.wrong;
 }
@@ -393,6 +404,7 @@ int main(int argc, char **argv)
 {
     char path[MAX_PATH];
     int wrong = 0;
+    bool first = true;
     session = parse(argc, argv);
     snprintf(session.scratch, sizeof session.scratch, "/tmp/megalith-signals-XXXXXX");
     if (!mkdtemp(session.scratch))
@@ -403,11 +415,13 @@ int main(int argc, char **argv)
     write_texts(&session);
     run_whole(&session, "lower MODEL --target sm_90a:132 -o SCRATCH/f.mls");
     srand(session.seed);
-    printf("%-8s %7s %6s %6s %6s %6s %6s %9s %9s %9s %9s\n", "verb", "whole s", "sent", "told",
-           "early", "ended", "wrong", "median ms", "p90 ms", "p99 ms", "max ms");
+    printf("{\"schema\":\"megalith.signals/1\",\"limit_s\":%g,\"verbs\":[", session.limit);
     for (int i = 0; i < VERB_COUNT; i++)
-        if (is_wanted(&session, &verbs[i]))
-            wrong += try_verb(&session, &verbs[i]);
+        if (is_wanted(&session, &verbs[i])) {
+            wrong += try_verb(&session, &verbs[i], first);
+            first = false;
+        }
+    printf("]}\n");
     if (wrong)
         fprintf(stderr, "signals: %d times something was wrong\n", wrong);
     return wrong > 0;
