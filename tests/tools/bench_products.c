@@ -4,12 +4,13 @@
  *     bench_products stream [SAMPLES [THREADS]]   one row, by THREADS threads: bytes of the tape a
  *         second, beside the same threads' reading (adding) of such bytes with vectors as wide
  *     bench_products mapped [SAMPLES [THREADS]]   the same from a file in the page cache, mapped
- *     bench_products rows [SAMPLES]               several rows, by one thread: operations a second of
- *         its processor time, beside OpenBLAS's sgemm with f32 weights, where OpenBLAS can be opened
+ *     bench_products rows [SAMPLES]               several rows, by one thread: operations a second
+ *         of its processor time, beside OpenBLAS's sgemm with f32 weights, where that can be opened
  *
- * What is compared takes turns. A tape that is streamed is larger than caches, and a sample is a slice
- * of it that was not read lately. Prints one JSON object with the median, p10 and p90 of each, and the
- * median of their ratio in each turn. OPENBLAS_CORETYPE=Haswell makes OpenBLAS an AVX2 library.
+ * What is compared takes turns. A tape that is streamed is larger than caches, and a sample is a
+ * slice of it that was not read lately. Prints one JSON object with the median, p10 and p90 of
+ * each, and the median of their ratio in each turn. OPENBLAS_CORETYPE=Haswell makes OpenBLAS an
+ * AVX2 library.
  *
  *     tests/tools/record.sh COMMIT OUT.json bench_products stream 101
  */
@@ -35,7 +36,8 @@ enum {
     MAX_ROWS = 128,
     STREAM_BYTES = 512 << 20, /* of a tape that is streamed */
     SLICES = 32,              /* of it */
-    PATTERN = 1 << 16         /* weights, repeated */
+    PATTERN = 1 << 16,        /* weights, repeated */
+    LARGE_PAGE = 2 << 20
 };
 
 static const char *const set_names[] = {"avx512", "avx2", "neon", "plain"};
@@ -92,6 +94,16 @@ static void fill_tape(problem *p)
     mgl_free(pattern);
 }
 
+/* As the CPU machine has weights that are no file's: where there are large pages, in these. */
+static char *allocate_tape(size_t bytes)
+{
+    char *memory = mgl_alloc_aligned(LARGE_PAGE, bytes);
+    if (!memory)
+        fail("allocation", "out of memory");
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
 /* A file without a name. */
 static char *map_file(size_t bytes)
 {
@@ -113,7 +125,7 @@ static void make(problem *p, mgl_dtype format, int64_t inputs, int64_t outputs, 
     p->groups = outputs / MGL_ROW_GROUP;
     p->bytes = (size_t)(blocks * p->groups) * MGL_BLOCK_BYTES;
     p->mapped = mapped;
-    p->tape = mapped ? map_file(p->bytes) : allocate(p->bytes);
+    p->tape = mapped ? map_file(p->bytes) : allocate_tape(p->bytes);
     p->place = allocate((size_t)blocks * sizeof *p->place);
     p->w = (mgl_matrix){p->tape, (size_t)blocks * MGL_BLOCK_BYTES, p->place, (int)blocks, format};
     p->x = allocate((size_t)(MAX_ROWS * inputs) * sizeof *p->x);
