@@ -33,7 +33,7 @@ static void find_sets(void)
 
 /* ---- matrices ------------------------------------------------------------------------------- */
 
-/* A matrix on a tape, and the rows that it is multiplied with, in memory that ends where they end. */
+/* A matrix on a tape, and rows that it is multiplied with, in memory that ends where they end. */
 struct problem {
     mgl_matrix w;
     int64_t outputs, inputs, width; /* width: of all blocks */
@@ -151,8 +151,8 @@ static float wanted_bits(const mgl_products *set, const float *a, const float *b
     return is_plain(set) ? mgl_dot(a, b, n) : dot_in_order(a, b, n);
 }
 
-/* Each of n / 16 additions of a partial sum rounds, its product too unless fused, and 4 additions of
- * sums: each by at most 2^-24 of what is at most the sum of the absolute products. */
+/* Each of n / 16 additions of a partial sum rounds, its product too unless fused, and 4 additions
+ * of sums: each by at most 2^-24 of what is at most the sum of the absolute products. */
 static void check_near(float found, const float *a, const float *b, int64_t n)
 {
     double sum = 0, magnitude = 0;

@@ -1,6 +1,6 @@
 /*
- * The choice of a set, and the plain one: what the others are tested against. It unpacks a row group
- * to f32 and takes mgl_dot.
+ * The choice of a set, and the plain one: what the others are tested against. It unpacks a row
+ * group to f32 and takes mgl_dot.
  */
 #include "vm/cpu/products.h"
 
@@ -56,7 +56,7 @@ static const mgl_products plain = {"plain", multiply_plain, mgl_dot, add_scaled_
 /* ---- the choice ----------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-/* The compiler's test includes that the system saves the registers; not all compilers' know F16C. */
+/* The compiler's test includes that the system saves the registers. Not all compilers know F16C. */
 static bool can_avx2(void)
 {
     unsigned a, b, c, d;

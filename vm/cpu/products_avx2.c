@@ -11,7 +11,7 @@ static inline struct tile panel_tile(int rows)
     return (struct tile){.weights = rows == 1 ? 8 : 4, .parts = 1, .rows = rows};
 }
 
-/* For one row both vectors of a weight row: what is read from a tape may not stay in the L1 cache. */
+/* For one row both vectors of a weight row: what a tape has may not stay in the L1 cache. */
 static inline struct tile tape_tile(int rows)
 {
     return (struct tile){.weights = 4, .parts = rows == 1 ? 2 : 1, .rows = rows};

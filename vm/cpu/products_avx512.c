@@ -1,5 +1,5 @@
-/* The products for AVX-512 (F, BW, DQ, VL): a vector is all 16 partial sums. The dot product of bf16
- * that some CPUs have is not used, since it would round the activations. */
+/* The products for AVX-512 (F, BW, DQ, VL): a vector is all 16 partial sums. The dot product of
+ * bf16 that some CPUs have is not used, since it would round the activations. */
 #include "vm/cpu/products_sets.h"
 #include "vm/cpu/products_x86.h"
 
@@ -17,14 +17,15 @@ static inline struct tile tape_tile(int rows)
     return (struct tile){.weights = rows == 1 ? 4 : 8, .parts = 1, .rows = rows};
 }
 
-/* What converts 16 bits is free beside what multiplies; a panel of f32 would be no gain until then. */
+/* Converting 16 bits costs next to nothing beside few products; a panel would cost more. */
 static inline int tape_rows(mgl_dtype format)
 {
     return format == MGL_F32 ? 3 : 6;
 }
 
-/* A pass for one row that computes as fast as it can gets in the way of its own prefetches. With short
- * passes, which store and load the sums of a block, memory is read 5 to 8 % faster (on Zen 5). */
+/* A pass for one row that computes as fast as it can gets in the way of its own prefetches. With
+ * short passes, which store and load the sums of a block, memory is read 5 to 8 % faster (measured
+ * on Zen 5). */
 static inline int tape_run(mgl_dtype format, int rows)
 {
     (void)format;

@@ -23,8 +23,8 @@ enum {
     MGL_PRODUCTS_ROWS = 66  /* rows of x that it works on at once */
 };
 
-/* What a tile of a vector set keeps in registers: the partial sums of some rows of weights with rows
- * of x, all of them or some vectors of each. */
+/* What a pass of a vector set keeps in registers: the partial sums of some rows of weights with
+ * rows of x, all 16 or some vectors of them. */
 struct tile {
     int weights, parts, rows;
 };

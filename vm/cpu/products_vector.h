@@ -8,21 +8,21 @@
  *     load_bf16(from) load_f16(from)   LANES weights as floats
  *     add_product(a, b, c)             a * b + c, rounded once
  *     add_group(sums, to)              (8, 16) partial sums to 8 outputs
- *     add_one(sums)                    (16 / LANES) vectors, the partial sums of one output, to that
+ *     add_one(sums)                    (16 / LANES) vectors of partial sums to one output
  *     IN_REGISTER(v)                   keeps the compiler from loading v anew for each use
  *     tape_tile(rows) panel_tile(rows) what a pass keeps in registers for so many rows of x
  *     tape_rows(format)                rows of x up to which weights are read from the tape
  *     tape_run(format, rows)           blocks of a run that is read from the tape
  *
- * A row group is multiplied run by run, a run being some k blocks. The partial sums of a run with up
- * to TILE_ROWS rows of x are too many for registers in some sets, and so a tile takes one or more
- * passes over the run; between runs and passes the sums are in memory. For a few rows a pass reads the
- * tape and converts what it reads. For more rows the run is converted once, to a panel of f32 that
- * stays in the L1 cache.
+ * A row group is multiplied run by run, a run being some k blocks. The partial sums of a run with
+ * up to TILE_ROWS rows of x are too many for registers in some sets, and so a tile takes one or
+ * more passes over the run. Between passes and between runs the sums are in memory. For a few rows
+ * a pass reads the tape and converts what it reads. For more rows the run is converted once, to a
+ * panel of f32 that stays in the L1 cache.
  *
- * Runs follow each other in the order of k. On a tape for several warps that is not the order of bytes,
- * and no hardware foresees it: a pass over the tape asks for blocks some way ahead, and passes over a
- * panel ask for the run that is converted next.
+ * Runs follow each other in the order of k. On a tape for several warps that is not the order of
+ * bytes, which no hardware foresees. So a pass over the tape asks for blocks some way ahead, and
+ * passes over a panel ask for the run that is converted next.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_VECTOR_H
 #define MGL_VM_CPU_PRODUCTS_VECTOR_H
@@ -124,8 +124,8 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
         __builtin_prefetch(feed->blocks[feed->line / GROUP] + feed->line % GROUP * LINE, 0, 3);
 }
 
-/* Multiplies a run for the weight rows from `first` and the vectors of their sums from `part` on. It
- * reads `tape`, or a panel if that is NULL, and then asks for what `feed` says. */
+/* Multiplies a run for the weight rows from `first` and the vectors of their sums from `part` on.
+ * It reads `tape`, or a panel if that is NULL, and then asks for what `feed` says. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
                         mgl_dtype format, struct tile tile, int first, int part)
 {
@@ -250,8 +250,8 @@ static struct run convert(const struct run *run, mgl_dtype format, float *panel)
                         .sums = run->sums};
 }
 
-/* What asks for as many blocks as `run` has, a step ahead of it, to be put into `blocks`, while tiles
- * over a panel of `steps` steps multiply `rows` rows. */
+/* What asks for as many blocks as `run` has, a step ahead of it, while tiles over a panel of
+ * `steps` steps multiply `rows` rows. The blocks are written to `blocks`. */
 static struct feed feed_of(const struct tape *tape, const struct run *run, int steps, int rows,
                            const char **blocks)
 {
