@@ -14,8 +14,11 @@
 enum {
     MOST_SEGMENTS = 3,        /* of a task */
     BLOCK_MULTIPLE = 32,      /* columns: whole blocks of any format */
-    ITEM_BYTES = 64 << 10,    /* of the tape, that a thread takes at once */
-    SINGLE_BYTES = 128 << 10, /* of a task that is not worth a second thread */
+    SINGLE_BYTES = 128 << 10, /* of the tape: a task that is not worth a second thread */
+    LEAST_ITEM =
+        32 << 10, /* bytes of the tape that a thread takes at once; the first of them come */
+    MOST_ITEM = 256 << 10, /* late, since nobody has asked memory for them */
+    ITEMS = 4 /* of a thread, at least, so that nobody waits long for one that is held up */
 };
 
 /* Shares items among the threads; how that ended stays in the machine, unless it is DONE. */
@@ -80,6 +83,16 @@ static void multiply_item(void *user, int worker, size_t number)
                 mgl_swiglu(to[r * p->to_stride + i], to2[r * p->to_stride + i]);
 }
 
+/* Row groups of an item, of a task that streams `bytes`, `group` of them for a row group. */
+static int64_t step_of(const mgl_machine *m, int64_t bytes, int rows, int64_t group)
+{
+    int64_t item = bytes / (ITEMS * mgl_pool_threads(m->pool));
+    if (bytes * rows <= SINGLE_BYTES)
+        return INT32_MAX;
+    item = item < LEAST_ITEM ? LEAST_ITEM : item > MOST_ITEM ? MOST_ITEM : item;
+    return item > group ? item / group : 1;
+}
+
 /* x times all segments of the task, to `to`, and for g8x2 silu(x W^T) * (x W2^T). */
 static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64_t x_stride,
                      int rows, float *to, int64_t to_stride, float *to2)
@@ -96,8 +109,7 @@ static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64
     int64_t bytes = 0;
     for (int s = 0; s < p.run->count; s++)
         bytes += mgl_segment_bytes(call->program, segment_at(call, s));
-    p.step = bytes * rows <= SINGLE_BYTES ? INT32_MAX : ITEM_BYTES / (int64_t)first->group_stride;
-    p.step = p.step > 0 ? p.step : 1;
+    p.step = step_of(m, bytes, rows, (int64_t)first->group_stride);
     for (int s = 0; s < p.run->count; s++) {
         int64_t outputs = mgl_segment_rows(segment_at(call, s));
         int64_t groups = (outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
