@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "vm/cuda/cuda.h"
 
@@ -84,6 +86,37 @@ START_TEST(an_unknown_architecture_is_told)
 }
 END_TEST
 
+/* The compiler needs some seconds for it. */
+static const mgl_cuda_source slow = {
+    "slow.cu", (const unsigned char *)"#define A(x) x x x x x x x x\n"
+                                      "__global__ void slow(float *a) {\n"
+                                      "float s = 0; A(A(s = sinf(s) + *a++;)) *a = s; }\n"};
+
+static void end_it(void *abort, mgl_stage stage, uint64_t done, uint64_t total)
+{
+    (void)stage, (void)done, (void)total;
+    atomic_store((atomic_int *)abort, 1);
+}
+
+/* NVRTC, left behind in the middle of its work, crashes at exit if nobody waits for it. */
+START_TEST(an_exit_waits_for_the_compiler)
+{
+    int how;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        mgl_cuda_image image;
+        atomic_int abort = 0;
+        mgl_cuda_watch watch = {&abort, end_it, &abort};
+        mgl_status status =
+            mgl_cuda_compile_sources(&slow, 1, "sm_90a", NULL, 0, &watch, &image, NULL);
+        exit(status == MGL_INTERRUPTED ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
+    ck_assert(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+END_TEST
+
 int main(void)
 {
     int skip = skip_without_compiler("cuda_compile");
@@ -92,6 +125,8 @@ int main(void)
     setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/kernels", 1);
     TCase *tests = tcase_create("cuda_compile");
     tcase_set_timeout(tests, 600);
+    /* first: a fork must not find NVRTC at work */
+    tcase_add_loop_test(tests, an_exit_waits_for_the_compiler, 0, 3);
     tcase_add_loop_test(tests, every_architecture_compiles, 0, TARGETS);
     tcase_add_test(tests, ptx_compiles);
     tcase_add_test(tests, extras_compile);
