@@ -1,9 +1,10 @@
-/* Sharing work: each thread takes the next item that nobody has, until there is none. And work on a
- * thread of its own. */
+/* Sharing work: each thread takes the next item that nobody has, until there is none. */
 #include "base/parallel.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* What the threads share. */
 typedef struct job {
@@ -85,38 +86,4 @@ mgl_status mgl_parallel(int threads, size_t count, mgl_parallel_fn *work, void *
     if (j.status && err)
         *err = j.error;
     return j.status;
-}
-
-/* ---- beside the caller ---------------------------------------------------------------------- */
-
-/* Of a thread, as much as a process's first one usually has: a compiler runs there. */
-enum { ASIDE_STACK = 8 << 20 };
-
-static void *run_aside(void *argument)
-{
-    mgl_aside *aside = argument;
-    aside->status = aside->work(aside->user, &aside->error);
-    return NULL;
-}
-
-void mgl_aside_start(mgl_aside *aside, mgl_aside_fn *work, void *user)
-{
-    pthread_attr_t attributes;
-    *aside = (mgl_aside){.work = work, .user = user};
-    if (pthread_attr_init(&attributes))
-        return;
-    aside->started = !pthread_attr_setstacksize(&attributes, ASIDE_STACK) &&
-                     !pthread_create(&aside->thread, &attributes, run_aside, aside);
-    pthread_attr_destroy(&attributes);
-}
-
-mgl_status mgl_aside_finish(mgl_aside *aside, mgl_error *err)
-{
-    if (aside->started)
-        pthread_join(aside->thread, NULL);
-    else
-        run_aside(aside);
-    if (aside->status && err)
-        *err = aside->error;
-    return aside->status;
 }

@@ -1,12 +1,10 @@
-/* Work that several threads share: items that do not know of each other, taken in order; and work
- * that goes on beside the caller's. */
+/* Work that several threads share: items that do not know of each other, taken in order. */
 #ifndef MGL_BASE_PARALLEL_H
 #define MGL_BASE_PARALLEL_H
 
 #include "base/error.h"
 
-#include <pthread.h>
-#include <stdbool.h>
+#include <stddef.h>
 
 enum { MGL_MAX_THREADS = 16 };
 
@@ -24,22 +22,5 @@ int mgl_parallel_threads(void);
  * status and error. */
 mgl_status mgl_parallel(int threads, size_t count, mgl_parallel_fn *work, void *user,
                         mgl_error *err);
-
-typedef mgl_status mgl_aside_fn(void *user, mgl_error *err);
-
-/* One piece of work on a thread of its own. Its members are its own business. */
-typedef struct mgl_aside {
-    mgl_aside_fn *work;
-    void *user; /* for work */
-    pthread_t thread;
-    bool started; /* there is a thread: else the work is done when it is waited for */
-    mgl_status status;
-    mgl_error error;
-} mgl_aside;
-
-/* Starts the work. *aside stays where it is until mgl_aside_finish, which must follow. */
-void mgl_aside_start(mgl_aside *aside, mgl_aside_fn *work, void *user);
-/* Waits until it is done: its status and error. */
-mgl_status mgl_aside_finish(mgl_aside *aside, mgl_error *err);
 
 #endif

@@ -1,9 +1,7 @@
-/* Sharing work: every item once, by workers that do not meet, and the error of the first failure; and
- * work beside the caller's. */
+/* Sharing work: every item once, by workers that do not meet, and the error of the first failure. */
 #include "base/parallel.h"
 
 #include <check.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,61 +62,6 @@ START_TEST(there_is_a_thread_at_least)
 }
 END_TEST
 
-/* ---- beside the caller ---------------------------------------------------------------------- */
-
-static atomic_int told; /* by the caller, to the work beside it */
-
-static mgl_status wait_to_be_told(void *user, mgl_error *err)
-{
-    (void)err;
-    while (!atomic_load(&told))
-        sched_yield();
-    *(int *)user = 7;
-    return MGL_OK;
-}
-
-static mgl_status fail_aside(void *user, mgl_error *err)
-{
-    return mgl_fail(err, MGL_DEVICE, user, "planted by a test");
-}
-
-/* It ends only because the caller goes on. */
-START_TEST(work_aside_goes_on_beside_the_caller)
-{
-    mgl_error err;
-    mgl_aside aside;
-    int result = 0;
-    atomic_store(&told, 0);
-    mgl_aside_start(&aside, wait_to_be_told, &result);
-    atomic_store(&told, 1);
-    ck_assert_int_eq(mgl_aside_finish(&aside, &err), MGL_OK);
-    ck_assert_int_eq(result, 7);
-}
-END_TEST
-
-START_TEST(a_failure_aside_is_told)
-{
-    mgl_error err = {0};
-    mgl_aside aside;
-    mgl_aside_start(&aside, fail_aside, "aside");
-    ck_assert_int_eq(mgl_aside_finish(&aside, &err), MGL_DEVICE);
-    ck_assert_str_eq(err.where, "aside");
-    mgl_aside_start(&aside, fail_aside, "aside");
-    ck_assert_int_eq(mgl_aside_finish(&aside, NULL), MGL_DEVICE);
-}
-END_TEST
-
-/* Where the system gives no thread, the work is done when it is waited for. */
-START_TEST(work_aside_needs_no_thread)
-{
-    int result = 0;
-    mgl_aside aside = {.work = wait_to_be_told, .user = &result};
-    atomic_store(&told, 1);
-    ck_assert_int_eq(mgl_aside_finish(&aside, NULL), MGL_OK);
-    ck_assert_int_eq(result, 7);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("parallel");
@@ -127,9 +70,6 @@ int main(void)
     tcase_add_test(cases, nothing_to_do_is_done);
     tcase_add_loop_test(cases, a_failure_ends_it_and_is_told, 1, 5);
     tcase_add_test(cases, there_is_a_thread_at_least);
-    tcase_add_test(cases, work_aside_goes_on_beside_the_caller);
-    tcase_add_test(cases, a_failure_aside_is_told);
-    tcase_add_test(cases, work_aside_needs_no_thread);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
