@@ -1,0 +1,51 @@
+/*
+ * What fail_calls, which starts a program, and fail_shim, which is preloaded into it, both know: the
+ * kinds of calls that can be made to fail, and the page in which the calls are counted.
+ *
+ * The environment of the program says what fails. FAIL_COUNT names the file of the page; without it
+ * nothing is counted and nothing fails. FAIL_KIND is a kind, FAIL_AT the number of the call of that
+ * kind that fails, 1 the first, and FAIL_FOREVER=1 lets all behind it fail too. With FAIL_TRACE=1
+ * the calls that led to the first that fails are printed on standard error.
+ */
+#ifndef MGL_TESTS_FAIL_CALLS_H
+#define MGL_TESTS_FAIL_CALLS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/*  kind, errno, the calls of that kind */
+#define MGL_FAIL_KINDS(X)                                                                          \
+    X(malloc, ENOMEM, "malloc")                                                                    \
+    X(calloc, ENOMEM, "calloc")                                                                    \
+    X(realloc, ENOMEM, "realloc")                                                                  \
+    X(memalign, ENOMEM, "posix_memalign, aligned_alloc")                                           \
+    X(mmap, ENOMEM, "mmap")                                                                        \
+    X(open, EMFILE, "open, openat, fopen, fdopendir")                                              \
+    X(read, EIO, "read, pread, readdir")                                                           \
+    X(write, ENOSPC, "write, pwrite, and what stdio writes to the standard streams")               \
+    X(fsync, EIO, "fsync, fdatasync")                                                              \
+    X(rename, EIO, "rename, renameat, link, linkat")                                               \
+    X(close, EIO, "close")                                                                         \
+    X(pthread_create, EAGAIN, "pthread_create")                                                    \
+    X(stat, EIO, "stat, lstat, fstat, fstatat, access, faccessat, realpath")                       \
+    X(flock, ENOLCK, "flock")                                                                      \
+    X(unlink, EIO, "unlink, unlinkat")                                                             \
+    X(dup, EMFILE, "dup2, fcntl that duplicates, pipe2, memfd_create")                             \
+    X(spawn, EAGAIN, "posix_spawn")                                                                \
+    X(dlopen, ENOENT, "dlopen")                                                                    \
+    X(random, ENOSYS, "getrandom")
+
+enum {
+#define MGL_X(kind, number, calls) MGL_FAIL_##kind,
+    MGL_FAIL_KINDS(MGL_X)
+#undef MGL_X
+        MGL_FAIL_KIND_COUNT
+};
+
+typedef struct mgl_fail_page {
+    _Atomic uint64_t calls[MGL_FAIL_KIND_COUNT];
+    _Atomic uint64_t failed;    /* calls that were made to fail */
+    _Atomic uint64_t failed_on; /* bit 1: a write to standard output; bit 2: to standard error */
+} mgl_fail_page;
+
+#endif
