@@ -158,7 +158,10 @@ typedef struct mgl_cli_time {
 mgl_cli_time mgl_cli_format_time(double seconds);
 /* One line on standard error, "megalith VERB: ...". `verb` may be NULL. */
 void mgl_cli_say(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* MGL_OK, MGL_INTERRUPTED when the reader of a pipe went away, or why nothing could be written. */
+/* What should have been printed could not be made for lack of memory. */
+void mgl_cli_lose_output(void);
+/* MGL_OK, MGL_INTERRUPTED when the reader of a pipe went away, or why nothing could be written;
+ * MGL_NO_MEMORY for what was lost. */
 mgl_status mgl_cli_output_end(mgl_error *err);
 
 /* Can a file be written there? To be asked before long work whose result goes there. */

@@ -63,10 +63,13 @@ void mgl_json_out_begin(mgl_json_out *out, const char *schema)
 void mgl_json_out_end(mgl_json_out *out)
 {
     mgl_text_put(&out->text, "}\n");
-    if (out->text.failed)
-        mgl_cli_put("{\"schema\":\"megalith.error/1\",\"exit\":4,\"message\":\"out of memory\"}\n");
-    else
+    if (out->text.failed) {
+        mgl_cli_put("{\"schema\":\"megalith.error/1\",\"exit\":4,\"where\":\"\","
+                    "\"message\":\"out of memory\"}\n");
+        mgl_cli_lose_output();
+    } else {
         mgl_cli_print(out->text.bytes, out->text.length);
+    }
     mgl_text_clear(&out->text);
     out->comma = false;
 }

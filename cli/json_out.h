@@ -17,7 +17,8 @@ typedef struct mgl_json_out {
 
 /* Opens the outermost object with its "schema". Zero-initialise before. */
 void mgl_json_out_begin(mgl_json_out *out, const char *schema);
-/* Closes it, prints it as one line on standard output, and releases it. */
+/* Closes it, prints it as one line on standard output, and releases it. Where memory ran out on the
+ * way, a megalith.error/1 is printed in its place, and the verb ends with that. */
 void mgl_json_out_end(mgl_json_out *out);
 
 /* `key` NULL: an element of an array. */

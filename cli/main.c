@@ -60,6 +60,8 @@ static int report(const char *verb, mgl_status status, bool json, const mgl_erro
         return code;
     if (written && late.message[0])
         mgl_cli_say(NULL, "%s: %s", late.where, late.message);
+    if (written == MGL_NO_MEMORY)
+        return exit_code(written); /* as the object says that stands for the one that was lost */
     /* A reply that ended because its text could not be written is no interruption by the user. */
     return exit_code(status && status != MGL_INTERRUPTED ? status : written ? written : status);
 }
@@ -133,9 +135,10 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
     bool json = false;
     mgl_status status = options ? mgl_cli_parse(verb, argc, argv, &operand, options, &err)
                                 : mgl_fail_memory(&err, verb->options_size);
-    if (options) /* behind an error, flags were not read to the end */
-        json = mgl_cli_has_flag(verb, options, "--json") ||
-               (status && mgl_cli_knows(verb, "--json") && stands_among("--json", argc, argv));
+    if (status) /* flags were not read to the end */
+        json = mgl_cli_knows(verb, "--json") && stands_among("--json", argc, argv);
+    else
+        json = mgl_cli_has_flag(verb, options, "--json");
     if (!status)
         status = do_verb(verb, operand, options, json, &err);
     mgl_free(options);

@@ -82,11 +82,20 @@ bool mgl_cli_flush(void)
     return note(fflush(stdout) == 0);
 }
 
+void mgl_cli_lose_output(void)
+{
+    errno = ENOMEM;
+    note(false);
+}
+
 mgl_status mgl_cli_output_end(mgl_error *err)
 {
     mgl_cli_flush();
     if (!output_errno)
         return MGL_OK;
+    if (output_errno == ENOMEM)
+        return mgl_fail(err, MGL_NO_MEMORY, "standard output",
+                        "out of memory: the answer could not be printed");
     if (output_errno == EPIPE)
         return mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
     errno = output_errno;
