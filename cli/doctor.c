@@ -58,12 +58,21 @@ static void print_gpu(const mgl_cuda_probe *probe)
         print_line("device", false, "no GPU: models run on the CPU");
 }
 
+static void print_cpu(void)
+{
+    size_t bytes = mgl_memory_available();
+    mgl_cli_printf("%-10s%-9s%d cores, %s, ", "cpu", "ok", mgl_parallel_processors(),
+                   mgl_products_get().name);
+    if (bytes)
+        mgl_cli_printf("%.1f GB of memory to be had\n", (double)bytes * 1e-9);
+    else
+        mgl_cli_put("how much memory is to be had is unknown\n");
+}
+
 static void print_text(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_cli_printf("%-10s%-9sMegalith %s\n", "version", "ok", mgl_version());
-    mgl_cli_printf("%-10s%-9s%d cores, %s, %.1f GB of memory to be had\n", "cpu", "ok",
-                   mgl_parallel_processors(), mgl_products_get().name,
-                   (double)mgl_memory_available() * 1e-9);
+    print_cpu();
     mgl_cli_printf("%-10s%-9scJSON %s, PCRE2 %s, utf8proc %s\n", "libraries", "ok", found->cjson,
                    found->pcre2, found->utf8proc);
     print_gpu(probe);
@@ -110,11 +119,15 @@ static void put_driver(mgl_json_out *out, const mgl_cuda_probe *probe)
 static void print_json(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_json_out out = {0};
+    size_t bytes = mgl_memory_available();
     mgl_json_out_begin(&out, "megalith.doctor/1");
     mgl_json_out_string(&out, "version", mgl_version());
     mgl_json_out_int(&out, "cores", mgl_parallel_processors());
     mgl_json_out_string(&out, "instructions", mgl_products_get().name);
-    mgl_json_out_int(&out, "memory_available_bytes", (int64_t)mgl_memory_available());
+    if (bytes)
+        mgl_json_out_int(&out, "memory_available_bytes", (int64_t)bytes);
+    else
+        mgl_json_out_null(&out, "memory_available_bytes");
     mgl_json_out_object(&out, "libraries");
     mgl_json_out_string(&out, "cjson", found->cjson);
     mgl_json_out_string(&out, "pcre2", found->pcre2);

@@ -82,7 +82,8 @@ static mgl_status load_driver(mgl_error *err)
     return status;
 }
 
-static void *open_compiler(void)
+/* NULL with what the loader says of the first name, which it looks for in all its folders. */
+static void *open_compiler(char reason[160])
 {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
     const char *home = getenv("CUDA_HOME");
@@ -96,6 +97,8 @@ static void *open_compiler(void)
             void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
             if (library)
                 return library;
+            if (f == 0 && i == 0)
+                snprintf(reason, 160, "%s", dlerror());
         }
     return NULL;
 }
@@ -107,11 +110,14 @@ static mgl_status load_compiler(mgl_error *err)
         MGL_NVRTC_FUNCTIONS(MGL_X)
 #undef MGL_X
     };
-    void *library = open_compiler();
+    char reason[160] = "";
+    void *library = open_compiler(reason);
     if (!library)
         return mgl_fail(err, MGL_DEVICE, "libnvrtc.so",
                         "NVRTC, the run-time compiler of the CUDA toolkit (12 or 13), was not "
-                        "found: install it (package cuda-nvrtc), or set CUDA_HOME to the toolkit");
+                        "found (%s): install it (package cuda-nvrtc), or set CUDA_HOME to the "
+                        "toolkit",
+                        reason);
     const char *missing = fill(library, symbols, sizeof symbols / sizeof *symbols, &compiler);
     if (missing) {
         dlclose(library);
