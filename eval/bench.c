@@ -37,12 +37,13 @@ struct bench {
 };
 enum { MACHINE, BASELINE, STREAM, ALSO, TIMED };
 
-/* Says what comes next, and asks whether it is still wanted. */
+/* Says what comes next, if it is still wanted. */
 static mgl_status begin(const struct bench *b, const char *what, int samples, mgl_error *err)
 {
-    if (b->progress)
+    mgl_status status = mgl_check_abort(b->request->abort, err);
+    if (!status && b->progress)
         b->progress(b->user, what, samples);
-    return mgl_check_abort(b->request->abort, err);
+    return status;
 }
 
 /* ---- what is asked -------------------------------------------------------------------------- */
