@@ -108,11 +108,14 @@ static mgl_status read_file(compilation *c, const struct model_file *file, mgl_e
     mgl_text path = {0};
     mgl_image_file *to = &c->files[c->file_count];
     char **text = &c->texts[c->file_count];
+    bool wanted = file->required;
     mgl_status status = MGL_OK;
     mgl_text_format(&path, "%s/%s", c->checkpoint->folder, file->name);
-    if (path.failed) {
+    if (path.failed)
         status = mgl_fail_memory(err, strlen(file->name));
-    } else if (file->required || mgl_file_stands(path.bytes)) {
+    else if (!wanted)
+        status = mgl_file_stands(path.bytes, &wanted, err);
+    if (!status && wanted) {
         status = mgl_file_read_regular(path.bytes, MAX_FILE, text, &to->length, err);
         to->name = file->name;
         to->bytes = *text;
@@ -126,10 +129,13 @@ static mgl_status read_file(compilation *c, const struct model_file *file, mgl_e
 static mgl_status read_files(compilation *c, mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;
+    bool has_tokenizer = false;
     mgl_status status = MGL_OK;
     for (int i = 0; i < MODEL_FILES && !status; i++)
         status = read_file(c, &model_files[i], err);
-    if (!status && mgl_model_has_tokenizer(c->checkpoint->folder))
+    if (!status)
+        status = mgl_model_has_tokenizer(c->checkpoint->folder, &has_tokenizer, err);
+    if (!status && has_tokenizer)
         status = mgl_tokenizer_open(c->checkpoint->folder, &tokenizer, err);
     mgl_tokenizer_close(tokenizer);
     return status;

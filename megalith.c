@@ -340,10 +340,13 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     if (options->sequences < 0 || options->sequences > MGL_MAX_BATCH)
         return mgl_fail(err, MGL_USAGE, "sequences", "is %d; one launch makes 1 to %d replies",
                         (int)options->sequences, MGL_MAX_BATCH);
+    bool compiled;
     mgl_status status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
-        status = mgl_mega_stands(path) ? open_compiled(model, path, options, &machine, err)
-                                       : open_folder(model, path, options, &machine, err);
+        status = mgl_mega_stands(path, &compiled, err);
+    if (!status)
+        status = compiled ? open_compiled(model, path, options, &machine, err)
+                          : open_folder(model, path, options, &machine, err);
     double imported = mgl_clock_s();
     if (!status)
         status = open_machine(model, &machine, options, err);

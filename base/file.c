@@ -190,10 +190,24 @@ mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_
     return read_opened(descriptor, path, cap, out, length, err);
 }
 
-bool mgl_file_stands(const char *path)
+/* What a look at a path that ended with `result` says. */
+static mgl_status tell_of(const char *path, int result, bool *stands, mgl_error *err)
+{
+    *stands = result == 0;
+    if (*stands || errno == ENOENT || errno == ENOTDIR)
+        return MGL_OK;
+    return mgl_fail_path(err, path, "can not be looked up");
+}
+
+mgl_status mgl_file_stands(const char *path, bool *stands, mgl_error *err)
 {
     struct stat facts;
-    return !lstat(path, &facts);
+    return tell_of(path, mgl_file_denied() ? -1 : lstat(path, &facts), stands, err);
+}
+
+mgl_status mgl_file_look(const char *path, bool *stands, struct stat *facts, mgl_error *err)
+{
+    return tell_of(path, mgl_file_denied() ? -1 : stat(path, facts), stands, err);
 }
 
 const char *mgl_file_split(const char *path, char folder[PATH_MAX])
@@ -210,31 +224,36 @@ static bool is_one(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whether both are the same name in one folder. */
-static bool is_one_name(const char *a, const char *b)
+/* Whether both lead to one thing; *neither: nothing stands at the one nor at the other. */
+static mgl_status is_same(const char *a, const char *b, bool *same, bool *neither, mgl_error *err)
 {
-    char folder[2][PATH_MAX];
     struct stat facts[2];
-    if (strlen(a) >= PATH_MAX || strlen(b) >= PATH_MAX)
-        return false;
-    const char *name_a = mgl_file_split(a, folder[0]), *name_b = mgl_file_split(b, folder[1]);
-    return !strcmp(name_a, name_b) && !stat(folder[0], &facts[0]) && !stat(folder[1], &facts[1]) &&
-           is_one(&facts[0], &facts[1]);
+    bool has_a = false, has_b = false;
+    mgl_status status = mgl_file_look(a, &has_a, &facts[0], err);
+    if (!status)
+        status = mgl_file_look(b, &has_b, &facts[1], err);
+    *same = has_a && has_b && is_one(&facts[0], &facts[1]);
+    *neither = !status && !has_a && !has_b;
+    return status;
 }
 
-bool mgl_file_same(const char *a, const char *b)
+mgl_status mgl_file_same(const char *a, const char *b, bool *same, mgl_error *err)
 {
-    struct stat facts[2];
-    bool has_a = !stat(a, &facts[0]), has_b = !stat(b, &facts[1]);
-    if (has_a && has_b)
-        return is_one(&facts[0], &facts[1]);
-    return !has_a && !has_b && is_one_name(a, b);
+    char folder[2][PATH_MAX];
+    bool neither;
+    mgl_status status = is_same(a, b, same, &neither, err);
+    if (status || !neither || strlen(a) >= PATH_MAX || strlen(b) >= PATH_MAX)
+        return status;
+    const char *name_a = mgl_file_split(a, folder[0]), *name_b = mgl_file_split(b, folder[1]);
+    return strcmp(name_a, name_b) ? MGL_OK : is_same(folder[0], folder[1], same, &neither, err);
 }
 
 mgl_status mgl_file_check_output(const char *output, const char *input, mgl_error *err)
 {
-    if (!input || !mgl_file_same(output, input))
-        return MGL_OK;
+    bool same = false;
+    mgl_status status = input ? mgl_file_same(output, input, &same, err) : MGL_OK;
+    if (status || !same)
+        return status;
     return mgl_fail(err, MGL_BAD_INPUT, output,
                     "is one of the files that are read (%.400s); name another one for the output",
                     input);

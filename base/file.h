@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 #include <limits.h>
+#include <sys/stat.h>
 
 #define MGL_STDIN "/dev/stdin"
 
@@ -20,12 +21,15 @@ mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *lengt
  * above all, is refused instead of waited for. */
 mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
                                  mgl_error *err);
-/* Whether something of that name stands there, be it a link that leads nowhere. */
-bool mgl_file_stands(const char *path);
+/* Whether something of that name stands there, be it a link that leads nowhere. That nothing does is
+ * known only when the system says so; where it can not look, that is an error. */
+mgl_status mgl_file_stands(const char *path, bool *stands, mgl_error *err);
+/* The same of what links lead to, and what it is. */
+mgl_status mgl_file_look(const char *path, bool *stands, struct stat *facts, mgl_error *err);
 
 /* Whether both paths lead to one file, through links of either kind; or, where nothing stands at
  * either, are one name in one folder. */
-bool mgl_file_same(const char *a, const char *b);
+mgl_status mgl_file_same(const char *a, const char *b, bool *same, mgl_error *err);
 /* MGL_BAD_INPUT when the output is the same file as the input (which may be NULL). */
 mgl_status mgl_file_check_output(const char *output, const char *input, mgl_error *err);
 /* The folder of a path of less than PATH_MAX bytes; returns the name in it. */
@@ -51,7 +55,7 @@ bool mgl_map_guard(mgl_guarded_fn *work, void *user);
 /* MGL_BAD_INPUT when the file has fewer than `end` bytes by now. */
 mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err);
 
-/* Tests: the n-th file operation (open, lock, read, map, write, flush, link, rename, close) from now
+/* Tests: the n-th file operation (look, open, lock, read, map, write, flush, link, rename, close) from now
  * fails with EIO. 0 switches it off. */
 void mgl_file_fail_at(uint64_t n);
 /* Asked before each operation: whether it is to fail, with errno set. */

@@ -174,7 +174,10 @@ static mgl_status follow_links(const mgl_output *output, char *to, mgl_error *er
     mgl_status status = check_kind(output, &stands, err);
     if (status)
         return status;
-    if (lstat(path, &facts) || !S_ISLNK(facts.st_mode)) {
+    bool found = !mgl_file_denied() && !lstat(path, &facts);
+    if (!found && errno != ENOENT)
+        return fail_create(output, err);
+    if (!found || !S_ISLNK(facts.st_mode)) {
         int length = snprintf(to, PATH_MAX, "%s", path);
         errno = length ? ENAMETOOLONG : ENOENT;
         return length > 0 && length < PATH_MAX ? MGL_OK : fail_create(output, err);

@@ -131,11 +131,13 @@ static mgl_status read_prompts(session *s, mgl_error *err)
 /* A model without tokenizer.json can be run by ids. */
 static mgl_status open_tokenizer(session *s, const char *path, mgl_error *err)
 {
-    bool texts = false;
+    bool wanted = false;
+    mgl_status status = MGL_OK;
     for (size_t i = 0; i < s->prompts.count; i++)
-        texts |= s->prompts.items[i].text != NULL;
-    return texts || mgl_model_has_tokenizer(path) ? mgl_tokenizer_open(path, &s->tokenizer, err)
-                                                  : MGL_OK;
+        wanted |= s->prompts.items[i].text != NULL;
+    if (!wanted)
+        status = mgl_model_has_tokenizer(path, &wanted, err);
+    return status || !wanted ? status : mgl_tokenizer_open(path, &s->tokenizer, err);
 }
 
 static mgl_status encode_prompts(session *s, mgl_error *err)

@@ -245,10 +245,13 @@ static mgl_status trace(const char *operand, const void *options, mgl_error *err
     t.tokens = o->max_tokens.given ? (int32_t)o->max_tokens.value : DEFAULT_TOKENS;
     t.epochs = o->epochs.given ? (int)o->epochs.value : DEFAULT_EPOCHS;
     char *folder = NULL;
+    bool compiled = false;
     mgl_status status = check_options(o, err);
     if (!status)
         status = mgl_model_find(operand, &folder, err);
-    if (!status && mgl_mega_stands(folder))
+    if (!status)
+        status = mgl_mega_stands(folder, &compiled, err);
+    if (!status && compiled)
         status = mgl_fail(err, MGL_BAD_INPUT, operand,
                           "is a compiled file; trace takes the model's folder");
     if (!status)

@@ -96,8 +96,11 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
 {
     mgl_json json = {0};
     mgl_reasons reasons = {0};
-    mgl_status status = mgl_mega_stands(path) ? read_compiled(path, &json, err)
-                                              : mgl_json_read_regular(path, MAX_CONFIG, &json, err);
+    bool compiled;
+    mgl_status status = mgl_mega_stands(path, &compiled, err);
+    if (!status)
+        status = compiled ? read_compiled(path, &json, err)
+                          : mgl_json_read_regular(path, MAX_CONFIG, &json, err);
     if (status)
         return status;
     status = mgl_config_read(&json, out, &reasons, err);

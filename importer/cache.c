@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* A part of a repository's name or a revision: nothing that could lead elsewhere. */
 static bool is_plain(const char *text, size_t length)
@@ -57,16 +56,19 @@ static void put_cache_folder(mgl_text *text)
     }
 }
 
-static bool is_folder(const char *path)
+static mgl_status is_folder(const char *path, bool *is, mgl_error *err)
 {
     struct stat facts;
-    return !stat(path, &facts) && S_ISDIR(facts.st_mode);
+    mgl_status status = mgl_file_look(path, is, &facts, err);
+    *is = !status && *is && S_ISDIR(facts.st_mode);
+    return status;
 }
 
 /* Appends "/snapshots/<revision>", the revision being what refs/main of `repository` says. */
 static mgl_status put_snapshot(mgl_text *repository, mgl_error *err)
 {
     char *revision;
+    bool there = true;
     size_t length, end = repository->length;
     mgl_text_put(repository, "/refs/main");
     if (repository->failed)
@@ -84,7 +86,9 @@ static mgl_status put_snapshot(mgl_text *repository, mgl_error *err)
     mgl_free(revision);
     if (!status && repository->failed)
         status = mgl_fail_memory(err, end);
-    if (!status && !is_folder(repository->bytes))
+    if (!status)
+        status = is_folder(repository->bytes, &there, err);
+    if (!status && !there)
         status =
             mgl_fail(err, MGL_BAD_INPUT, repository->bytes,
                      "the snapshot that refs/main names is not there; download the model again");
@@ -94,16 +98,18 @@ static mgl_status put_snapshot(mgl_text *repository, mgl_error *err)
 static mgl_status find_in_cache(const char *model, const char *slash, mgl_text *path,
                                 mgl_error *err)
 {
+    bool there;
     put_cache_folder(path);
     mgl_text_format(path, "/models--%.*s--%s", (int)(slash - model), model, slash + 1);
     if (path->failed)
         return mgl_fail_memory(err, strlen(model));
-    if (!is_folder(path->bytes))
+    mgl_status status = is_folder(path->bytes, &there, err);
+    if (!status && !there)
         return mgl_fail(err, MGL_BAD_INPUT, model,
                         "is neither a folder here nor a model in the Hugging Face cache (%.300s); "
                         "nothing is downloaded implicitly: `hf download %.200s` fetches it",
                         path->bytes, model);
-    return put_snapshot(path, err);
+    return status ? status : put_snapshot(path, err);
 }
 
 mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
@@ -112,12 +118,13 @@ mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
     struct stat facts;
     mgl_text path = {0};
     const char *slash = find_slash(model);
-    mgl_status status = MGL_OK;
-    if (!stat(model, &facts))
+    bool stands;
+    mgl_status status = mgl_file_look(model, &stands, &facts, err);
+    if (!status && stands)
         mgl_text_put(&path, model);
-    else if (slash)
+    else if (!status && slash)
         status = find_in_cache(model, slash, &path, err);
-    else
+    else if (!status)
         return mgl_fail(err, MGL_BAD_INPUT, model, "there is no such folder");
     if (!status && path.failed)
         status = mgl_fail_memory(err, strlen(model) + 1);
@@ -133,33 +140,46 @@ mgl_status mgl_model_find(const char *model, char **out, mgl_error *err)
 {
     *out = NULL;
     char *path;
+    bool is_model;
     mgl_status status = mgl_model_resolve_path(model, &path, err);
     if (status)
         return status;
-    if (!is_folder(path) && !mgl_mega_stands(path)) {
+    status = is_folder(path, &is_model, err);
+    if (!status && !is_model)
+        status = mgl_mega_stands(path, &is_model, err);
+    if (!status && !is_model)
+        status = mgl_fail(err, MGL_BAD_INPUT, model,
+                          "is a file; a model is the folder with config.json and *.safetensors, or "
+                          "what `megalith compile` made of it");
+    if (status)
         mgl_free(path);
-        return mgl_fail(err, MGL_BAD_INPUT, model,
-                        "is a file; a model is the folder with config.json and *.safetensors, or "
-                        "what `megalith compile` made of it");
-    }
-    *out = path;
+    else
+        *out = path;
+    return status;
+}
+
+static mgl_status look_into_mega(const char *path, bool *has, mgl_error *err)
+{
+    mgl_mega *mega;
+    mgl_status status = mgl_mega_open(path, &mega, err);
+    if (status)
+        return status;
+    *has = mgl_mega_find(mega, MGL_MEGA_TOKENIZER) != NULL;
+    mgl_mega_close(mega);
     return MGL_OK;
 }
 
-bool mgl_model_has_tokenizer(const char *path)
+mgl_status mgl_model_has_tokenizer(const char *path, bool *has, mgl_error *err)
 {
     mgl_text file = {0};
-    mgl_mega *mega;
-    if (mgl_mega_stands(path)) {
-        bool has = !mgl_mega_open(path, &mega, NULL);
-        if (has) {
-            has = mgl_mega_find(mega, MGL_MEGA_TOKENIZER) != NULL;
-            mgl_mega_close(mega);
-        }
-        return has;
-    }
+    bool compiled;
+    mgl_status status = mgl_mega_stands(path, &compiled, err);
+    *has = false;
+    if (status || compiled)
+        return status ? status : look_into_mega(path, has, err);
     mgl_text_format(&file, "%s/%s", path, MGL_MEGA_TOKENIZER);
-    bool has = !file.failed && !access(file.bytes, F_OK);
+    status =
+        file.failed ? mgl_fail_memory(err, strlen(path)) : mgl_file_stands(file.bytes, has, err);
     mgl_text_clear(&file);
-    return has;
+    return status;
 }

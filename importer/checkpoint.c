@@ -377,14 +377,15 @@ static mgl_status read_json(const char *folder, const mgl_mega *mega, const char
                             bool required, mgl_json *out, mgl_error *err)
 {
     mgl_text path = {0};
+    bool stands = mega && mgl_mega_find(mega, name);
+    *out = (mgl_json){0};
     mgl_text_format(&path, "%s/%s", folder, name);
     if (path.failed)
         return mgl_fail_memory(err, strlen(folder) + strlen(name) + 2);
-    mgl_status status = MGL_OK;
-    *out = (mgl_json){0};
-    if (mega && (required || mgl_mega_find(mega, name)))
+    mgl_status status = mega || required ? MGL_OK : mgl_file_stands(path.bytes, &stands, err);
+    if (!status && mega && (required || stands))
         status = read_section(mega, name, path.bytes, out, err);
-    else if (!mega && (required || mgl_file_stands(path.bytes)))
+    else if (!status && (required || stands))
         status = mgl_json_read_regular(path.bytes, MAX_CONFIG, out, err);
     mgl_text_clear(&path);
     return status;
@@ -427,8 +428,9 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, m
 static mgl_status read_model(mgl_checkpoint *checkpoint, mgl_error *err)
 {
     mgl_mega *mega = NULL;
-    mgl_status status = MGL_OK;
-    if (mgl_mega_stands(checkpoint->folder))
+    bool compiled;
+    mgl_status status = mgl_mega_stands(checkpoint->folder, &compiled, err);
+    if (!status && compiled)
         status = mgl_mega_open(checkpoint->folder, &mega, err);
     if (!status)
         status = read_files(checkpoint, mega, err);

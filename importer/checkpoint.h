@@ -56,6 +56,6 @@ mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
 mgl_status mgl_model_find(const char *model, char **out, mgl_error *err);
 
 /* Whether tokenizer.json stands in what mgl_model_find found. */
-bool mgl_model_has_tokenizer(const char *path);
+mgl_status mgl_model_has_tokenizer(const char *path, bool *has, mgl_error *err);
 
 #endif

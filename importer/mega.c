@@ -182,22 +182,32 @@ struct mgl_mega {
     mgl_mega_table table;
 };
 
-bool mgl_mega_stands(const char *path)
+/* Whether a file begins like a compiled model. */
+static mgl_status begins_like_one(const char *path, bool *does, mgl_error *err)
 {
-    unsigned char start[MAGIC_BYTES];
+    unsigned char start[MAGIC_BYTES] = {0};
+    mgl_map *map;
+    mgl_status status = mgl_map_open(path, &map, err);
+    if (status)
+        return status;
+    if (mgl_map_size(map) >= MAGIC_BYTES)
+        status = mgl_map_read(map, 0, MAGIC_BYTES, start, err);
+    mgl_map_close(map);
+    *does = !status && !memcmp(start, magic, MAGIC_BYTES);
+    return status;
+}
+
+mgl_status mgl_mega_stands(const char *path, bool *stands, mgl_error *err)
+{
     size_t length = strlen(path);
     struct stat facts;
-    mgl_map *map;
-    if (stat(path, &facts) || !S_ISREG(facts.st_mode))
-        return false;
-    if (length > 5 && !strcmp(path + length - 5, ".mega"))
-        return true;
-    if (mgl_map_open(path, &map, NULL))
-        return false;
-    bool same =
-        !mgl_map_read(map, 0, MAGIC_BYTES, start, NULL) && !memcmp(start, magic, MAGIC_BYTES);
-    mgl_map_close(map);
-    return same;
+    bool found;
+    *stands = false;
+    mgl_status status = mgl_file_look(path, &found, &facts, err);
+    if (status || !found || !S_ISREG(facts.st_mode))
+        return status;
+    *stands = length > 5 && !strcmp(path + length - 5, ".mega");
+    return *stands ? MGL_OK : begins_like_one(path, stands, err);
 }
 
 /* Between two sections there is nothing, so that no byte of the file is unwatched. */

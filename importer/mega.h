@@ -69,7 +69,7 @@ typedef struct mgl_mega mgl_mega;
 
 /* Whether MODEL at this path is meant to be a compiled one: a file that ends in .mega or begins like
  * one. */
-bool mgl_mega_stands(const char *path);
+mgl_status mgl_mega_stands(const char *path, bool *stands, mgl_error *err);
 
 /* Maps the file and checks its header. Release with mgl_mega_close. */
 mgl_status mgl_mega_open(const char *path, mgl_mega **out, mgl_error *err);

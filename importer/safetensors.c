@@ -424,10 +424,17 @@ static mgl_status open_single(mgl_safetensors *files, const char *path, mgl_erro
 static mgl_status open_either(mgl_safetensors *files, const char *folder, const char *single,
                               const char *index, mgl_error *err)
 {
-    if (!access(single, F_OK))
+    struct stat facts;
+    bool has_single, has_index;
+    mgl_status status = mgl_file_look(single, &has_single, &facts, err);
+    if (!status && has_single)
         return open_single(files, single, err);
-    if (!access(index, F_OK))
+    if (!status)
+        status = mgl_file_look(index, &has_index, &facts, err);
+    if (!status && has_index)
         return open_index(files, folder, index, err);
+    if (status)
+        return status;
     return mgl_fail(err, MGL_BAD_INPUT, folder,
                     "holds neither " MGL_SAFETENSORS_SINGLE " nor " MGL_SAFETENSORS_INDEX
                     "; weights in other formats must be converted to safetensors first");

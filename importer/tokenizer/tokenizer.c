@@ -1,6 +1,7 @@
 /* The public functions of the tokenizer. See tokenizer.h for the way of a text through it. */
 #include "importer/tokenizer/tokenizer.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "importer/checkpoint.h"
@@ -133,12 +134,15 @@ static mgl_status find_file(const char *path, char **out, mgl_error *err)
     *out = NULL;
     struct stat facts;
     char *folder;
+    bool stands;
     mgl_text file = {0};
-    if (!stat(path, &facts) && !S_ISDIR(facts.st_mode)) {
+    mgl_status status = mgl_file_look(path, &stands, &facts, err);
+    if (!status && stands && !S_ISDIR(facts.st_mode)) {
         *out = mgl_strdup(path);
         return *out ? MGL_OK : mgl_fail_memory(err, strlen(path));
     }
-    mgl_status status = mgl_model_resolve_path(path, &folder, err);
+    if (!status)
+        status = mgl_model_resolve_path(path, &folder, err);
     if (status)
         return status;
     mgl_text_format(&file, "%s/tokenizer.json", folder);
@@ -176,13 +180,16 @@ mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *
 {
     mgl_json json = {0};
     char *file;
+    bool compiled;
     if (out)
         *out = NULL;
     if (!path || !out)
         return mgl_fail_null(err, __func__, path ? "out" : "path");
-    if (mgl_mega_stands(path))
+    mgl_status status = mgl_mega_stands(path, &compiled, err);
+    if (!status && compiled)
         return open_compiled(path, out, err);
-    mgl_status status = find_file(path, &file, err);
+    if (!status)
+        status = find_file(path, &file, err);
     if (status)
         return status;
     status = mgl_json_read_regular(file, MGL_TOKENIZER_CAP, &json, err);

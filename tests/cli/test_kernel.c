@@ -89,7 +89,7 @@ START_TEST(an_interrupt_ends_the_compiler)
     ck_assert_int_eq(result.code, 130);
     ck_assert_double_lt(mgl_clock_s() - start_s, 2);
     ck_assert(is_gone(compiler));
-    ck_assert(!mgl_file_stands(output));
+    ck_assert_int_ne(access(output, F_OK), 0);
     command_clear(&result);
 }
 END_TEST
@@ -103,7 +103,7 @@ START_TEST(a_compiler_that_is_killed_is_told)
     ck_assert_int_eq(result.code, 4);
     ck_assert_msg(strstr(result.err, "compiler of the kernel was ended by signal 9"), "%s",
                   result.err);
-    ck_assert(!mgl_file_stands(output));
+    ck_assert_int_ne(access(output, F_OK), 0);
     command_clear(&result);
 }
 END_TEST

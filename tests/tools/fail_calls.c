@@ -463,7 +463,7 @@ static output_state look_at_output(const job *j, const scenario *s)
     if (!s->output)
         return OUTPUT_NONE;
     snprintf(path, sizeof path, "%s/%s", j->folder, s->output);
-    if (!mgl_file_stands(path))
+    if (access(path, F_OK))
         return OUTPUT_TORN;
     content now = read_content(path), old = {(char *)(uintptr_t)earlier, strlen(earlier)};
     bool is_old = equals(now, old), is_new = equals(now, s->file);

@@ -139,7 +139,7 @@ static int count_temporaries(void)
 static void look(counts *c)
 {
     int left = count_temporaries();
-    if (!mgl_file_stands(output))
+    if (access(output, F_OK))
         c->missing++;
     else if (equals(&whole))
         c->whole++;
