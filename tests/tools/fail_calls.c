@@ -54,6 +54,8 @@ enum {
     LARGEST = 1 << 28
 };
 
+#define LINK "link" /* which leads to the output of a scenario */
+
 /* name, code, output in its folder or NULL, what is run there; the inputs are one folder up. */
 #define SCENARIOS(X)                                                                               \
     X("run", 0, NULL, "run ../model --device cpu --threads 2 --prompt Once --max-tokens 4")        \
@@ -69,13 +71,15 @@ enum {
       " --sample --seed 3 --json")                                                                 \
     X("run-schedule", 0, NULL,                                                                     \
       "run ../model --device cpu --schedule ../tales.mls --prompt Once"                            \
-      " --max-tokens 2 --json")                                                                    \
+      " --max-tokens 2 --sample --seed 4 --json")                                                  \
     X("run-unsafe", 3, NULL, "run ../model --device cpu --schedule ../unsafe.mls --prompt Once")   \
     X("compile", 0, "x.mega", "compile ../model --target cpu:1 -o x.mega")                         \
     X("compile-json", 0, "x.mega",                                                                 \
       "compile ../model --target cpu:1 --capacity 64 -o x.mega --json")                            \
     X("lower", 0, NULL, "lower ../model --target cpu:2")                                           \
     X("lower-file", 0, "x.mls", "lower ../model --target cpu:2 -o x.mls")                          \
+    X("lower-link", 0, "x.mls", "lower ../model --target cpu:1 -o " LINK)                          \
+    X("lower-onto", 2, NULL, "lower ../model --target cpu:1 -o ../model/config.json")              \
     X("check", 0, NULL, "check ../tales.mls --model ../model")                                     \
     X("check-json", 0, NULL, "check ../tales.mls --json")                                          \
     X("check-unsafe", 3, NULL, "check ../unsafe.mls")                                              \
@@ -263,6 +267,9 @@ static void lay_out(const job *j, const scenario *s)
         return;
     snprintf(path, sizeof path, "%s/%s", j->folder, s->output);
     write_file(path, earlier);
+    snprintf(path, sizeof path, "%s/%s", j->folder, LINK);
+    if (symlink(s->output, path))
+        fail(path, strerror(errno));
 }
 
 /* Whether the next writer of the output removes a file of that name. */
@@ -277,6 +284,7 @@ static bool is_temporary(const char *name, const char *output)
 static bool left_behind(const job *j, const scenario *s)
 {
     bool found = false;
+    char to[MAX_PATH];
     DIR *entries = opendir(j->folder);
     if (!entries)
         fail(j->folder, strerror(errno));
@@ -284,7 +292,8 @@ static bool left_behind(const job *j, const scenario *s)
         const char *name = entry->d_name;
         bool known = !strcmp(name, ".") || !strcmp(name, "..");
         if (s->output)
-            known |= !strcmp(name, s->output) || is_temporary(name, s->output);
+            known |= !strcmp(name, s->output) || is_temporary(name, s->output) ||
+                     (!strcmp(name, LINK) && readlinkat(dirfd(entries), name, to, sizeof to) > 0);
         found |= !known;
     }
     closedir(entries);
