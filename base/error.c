@@ -33,7 +33,8 @@ mgl_status mgl_fail_null(mgl_error *err, const char *function, const char *argum
 
 mgl_status mgl_fail_errno(mgl_error *err, const char *where, const char *what)
 {
-    return mgl_fail(err, MGL_SYSTEM, where, "%s: %s", what, strerror(errno));
+    mgl_status status = errno == ENOMEM ? MGL_NO_MEMORY : MGL_SYSTEM;
+    return mgl_fail(err, status, where, "%s: %s", what, strerror(errno));
 }
 
 mgl_status mgl_fail_path(mgl_error *err, const char *path, const char *what)

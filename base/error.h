@@ -25,7 +25,7 @@ mgl_status mgl_fail_memory(mgl_error *err, size_t bytes);
 /* MGL_USAGE: `function` of the public header was given NULL for `argument`. */
 mgl_status mgl_fail_null(mgl_error *err, const char *function, const char *argument);
 
-/* MGL_SYSTEM with errno's text: "<what>: <strerror>". */
+/* MGL_SYSTEM, or MGL_NO_MEMORY, with errno's text: "<what>: <strerror>". */
 mgl_status mgl_fail_errno(mgl_error *err, const char *where, const char *what);
 
 /* The same of a path: what a wrong path makes errno say is MGL_BAD_INPUT; the rest is the system's

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -320,6 +321,19 @@ static mgl_status use_all(void)
     return status ? status : mgl_file_stands(path, &stands, &err);
 }
 
+/* A wrong path, too little memory, and whatever else, in that order. */
+START_TEST(test_what_errno_means)
+{
+    mgl_error err;
+    errno = ENOENT;
+    ck_assert_int_eq(mgl_fail_path(&err, path, "can not be opened"), MGL_BAD_INPUT);
+    errno = ENOMEM;
+    ck_assert_int_eq(mgl_fail_path(&err, path, "can not be mapped"), MGL_NO_MEMORY);
+    errno = EIO;
+    ck_assert_int_eq(mgl_fail_path(&err, path, "can not be read"), MGL_SYSTEM);
+}
+END_TEST
+
 START_TEST(test_every_operation_fails)
 {
     mgl_status status = MGL_SYSTEM;
@@ -362,6 +376,7 @@ int main(void)
     for (int left = 0; CAN_JUMP && left < SIZE; left += 13333)
         tcase_add_loop_test(cases, test_shrink, left, left + 1);
     tcase_add_loop_test(cases, test_signals_of_others, 0, 2);
+    tcase_add_test(cases, test_what_errno_means);
     tcase_add_test(cases, test_every_operation_fails);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

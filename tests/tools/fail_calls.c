@@ -128,11 +128,14 @@ static const struct {
 #undef MGL_X
 };
 
-static const char *const kinds[] = {
-#define MGL_X(kind, number, calls) #kind,
+static const struct {
+    const char *name;
+    int number; /* errno */
+} kinds[] = {
+#define MGL_X(kind, number, calls) {#kind, number},
     MGL_FAIL_KINDS(MGL_X)
 #undef MGL_X
-        "address_space",
+        {"address_space", ENOMEM},
 };
 
 /* Bytes of a file, or an answer. Release bytes with mgl_free. */
@@ -334,7 +337,7 @@ static void set_failure(const job *j, const trial *t)
     setenv("FAIL_COUNT", j->count, 1);
     if (!t->at)
         return;
-    setenv("FAIL_KIND", kinds[t->kind], 1);
+    setenv("FAIL_KIND", kinds[t->kind].name, 1);
     setenv("FAIL_FOREVER", t->forever ? "1" : "0", 1);
     set_number("FAIL_AT", t->at);
     if (trial_count == 1)
@@ -503,31 +506,35 @@ static verdict judge_answer(const job *j, const scenario *s, output_state output
     return told ? VERDICT_told : VERDICT_wrong_answer;
 }
 
-/* Bad input or a file (2), and out of memory (4): nothing else is wrong when a call failed. What was
- * found before the answer could not be written (3) counts more than that. */
-static verdict judge_refusal(const job *j, const scenario *s, int code, const char *note)
+/* The code is 4 where memory ran out, and 2 where a file could not be read or written. What was found
+ * before the answer could not be written (3) counts more than that. */
+static verdict judge_refusal(const job *j, const trial *t, const outcome *o)
 {
+    const scenario *s = &scenarios[t->scenario];
     bool mute = j->page->failed_on & 1 << STDERR_FILENO;
     bool lost = j->page->failed_on & 1 << STDOUT_FILENO;
-    if (code == 0)
+    int wanted = kinds[t->kind].number == ENOMEM ? 4 : 2;
+    if (o->code == 0)
         return VERDICT_wrong_answer;
-    if (code != 2 && code != 4 && !(lost && code == s->code))
+    if (o->code != wanted && !(lost && o->code == s->code))
         return VERDICT_wrong_code;
-    if (!mute && strncmp(note, "megalith", strlen("megalith")) != 0)
+    if (!mute && strncmp(o->note, "megalith", strlen("megalith")) != 0)
         return VERDICT_no_message;
-    return s->json && !lost && !is_error_object(j->out, code) ? VERDICT_no_object : VERDICT_refused;
+    return s->json && !lost && !is_error_object(j->out, o->code) ? VERDICT_no_object
+                                                                 : VERDICT_refused;
 }
 
 /* Of a run that ended by itself. With the code of the reference it may have another answer when it
  * refuses something else, or can not say what it found. */
-static verdict judge_end(const job *j, const scenario *s, output_state output, const outcome *o)
+static verdict judge_end(const job *j, const trial *t, output_state output, const outcome *o)
 {
+    const scenario *s = &scenarios[t->scenario];
     bool lost = j->page->failed_on & 1 << STDOUT_FILENO;
     verdict v = VERDICT_wrong_answer;
     if (o->code == s->code)
         v = judge_answer(j, s, output, j->page->failed > 0);
     if (v == VERDICT_wrong_answer && (o->code != s->code || o->code == 2 || lost))
-        v = judge_refusal(j, s, o->code, o->note);
+        v = judge_refusal(j, t, o);
     return v;
 }
 
@@ -547,7 +554,7 @@ static outcome judge(const job *j, const trial *t, int status)
     else if (left_behind(j, s))
         o.verdict = VERDICT_left_behind;
     else
-        o.verdict = (uint8_t)judge_end(j, s, output, &o);
+        o.verdict = (uint8_t)judge_end(j, t, output, &o);
     return o;
 }
 
@@ -555,7 +562,7 @@ static outcome judge(const job *j, const trial *t, int status)
 
 static void name_trial(const trial *t, char name[MAX_PATH])
 {
-    snprintf(name, MAX_PATH, "%s/%s/%llu/%s", scenarios[t->scenario].name, kinds[t->kind],
+    snprintf(name, MAX_PATH, "%s/%s/%llu/%s", scenarios[t->scenario].name, kinds[t->kind].name,
              (unsigned long long)t->at, t->forever ? "forever" : "once");
 }
 
@@ -565,7 +572,7 @@ static bool is_wanted(const trial *t)
     char name[MAX_PATH];
     name_trial(t, name);
     for (int i = 0; i < settings.only_count; i++) {
-        if (!strcmp(settings.only[i], kinds[t->kind]))
+        if (!strcmp(settings.only[i], kinds[t->kind].name))
             return true;
         size_t length = strlen(settings.only[i]);
         if (!strncmp(name, settings.only[i], length) && (!name[length] || name[length] == '/'))
@@ -756,7 +763,7 @@ static void print_calls(void)
         const char *comma = "";
         for (int kind = 0; kind < MGL_FAIL_KIND_COUNT; kind++)
             if (scenarios[i].calls[kind]) {
-                printf("%s\"%s\": %llu", comma, kinds[kind],
+                printf("%s\"%s\": %llu", comma, kinds[kind].name,
                        (unsigned long long)scenarios[i].calls[kind]);
                 comma = ", ";
             }
@@ -771,7 +778,7 @@ static void print_kinds(const shared *all)
     for (size_t i = 0; i < trial_count; i++)
         counts[trials[i].kind][all->outcomes[i].verdict]++;
     for (size_t kind = 0; kind <= MGL_FAIL_KIND_COUNT; kind++) {
-        printf("%s\n  \"%s\": {", kind ? "," : " \"kinds\": {", kinds[kind]);
+        printf("%s\n  \"%s\": {", kind ? "," : " \"kinds\": {", kinds[kind].name);
         const char *comma = "";
         for (size_t v = 0; v < VERDICT_COUNT; v++)
             if (counts[kind][v]) {
@@ -882,12 +889,13 @@ int main(int argc, char **argv)
     work_off_all(jobs, all);
     if (trial_count == 1)
         show(jobs[0].err);
-    do_line("diff -r \"$MODEL\" \"$SCRATCH/model\"");
     if (settings.log)
         write_log(all);
     printf("{\"schema\": \"megalith.fail_calls/1\", \"runs\": %zu, \"seconds\": %.1f,\n",
            trial_count, mgl_clock_s() - begun);
     print_calls();
     print_kinds(all);
-    return print_bad(all, argv[0]) > 0;
+    size_t bad = print_bad(all, argv[0]);
+    do_line("diff -r \"$MODEL\" \"$SCRATCH/model\"");
+    return bad > 0;
 }
