@@ -220,8 +220,8 @@ static mgl_status check_sequences(const mgl_program *program, const char *path,
     if (options->sequences <= program->limits.sequences)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "runs %d sequence%s at most in a launch, and %d are wanted; lower it with "
-                    "--sequences for as many, and compile that schedule",
+                    "runs %d sequence%s at most in a launch, and %d are wanted; lower or "
+                    "compile the model anew with --sequences for as many",
                     program->limits.sequences, mgl_plural((size_t)program->limits.sequences),
                     (int)options->sequences);
 }

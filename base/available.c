@@ -1,5 +1,5 @@
 /* How much memory the system can still give (memory.h): what Linux tells in /proc/meminfo, and the
- * limit of the process's control group, version 2. */
+ * limit of the process's control group. */
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -25,18 +25,29 @@ static size_t find_amount(const char *text, const char *name)
     return at ? (size_t)strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-/* Bytes that the control group may have; SIZE_MAX: no limit is known. */
-static size_t group_limit(void)
+/* The limit in a file of the group that /proc/self/cgroup names behind `mark`; SIZE_MAX: none. */
+static size_t limit_of(const char *groups, const char *mark, const char *root, const char *file)
 {
-    char path[512], *group = read_text("/proc/self/cgroup");
-    const char *at = group ? strstr(group, "0::/") : NULL;
-    int length = at ? (int)strcspn(at + 4, "\n") : 0;
-    int n = snprintf(path, sizeof path, "/sys/fs/cgroup/%.*s/memory.max", length, at ? at + 4 : "");
+    char path[512];
+    const char *at = strstr(groups, mark);
+    int length = at ? (int)strcspn(at += strlen(mark), "\n") : 0;
+    int n = snprintf(path, sizeof path, "%s/%.*s/%s", root, length, at ? at : "", file);
     char *limit = at && n < (int)sizeof path ? read_text(path) : NULL;
     size_t bytes = limit ? (size_t)strtoull(limit, NULL, 10) : 0; /* "max" is 0 */
-    mgl_free(group);
     mgl_free(limit);
     return bytes ? bytes : SIZE_MAX;
+}
+
+/* Bytes that the control group may have, of version 2 or 1; SIZE_MAX: no limit is known. */
+static size_t group_limit(void)
+{
+    char *groups = read_text("/proc/self/cgroup");
+    if (!groups)
+        return SIZE_MAX;
+    size_t new = limit_of(groups, "0::/", "/sys/fs/cgroup", "memory.max");
+    size_t old = limit_of(groups, ":memory:/", "/sys/fs/cgroup/memory", "memory.limit_in_bytes");
+    mgl_free(groups);
+    return new < old ? new : old;
 }
 
 static _Atomic size_t pretended;

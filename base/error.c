@@ -21,6 +21,8 @@ mgl_status mgl_fail(mgl_error *err, mgl_status code, const char *where, const ch
 
 mgl_status mgl_fail_memory(mgl_error *err, size_t bytes)
 {
+    if (bytes == 0) /* of several things */
+        return mgl_fail(err, MGL_NO_MEMORY, NULL, "out of memory");
     return mgl_fail(err, MGL_NO_MEMORY, NULL, "out of memory: %zu bytes could not be allocated",
                     bytes);
 }

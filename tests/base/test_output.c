@@ -77,10 +77,21 @@ START_TEST(takes_the_place_of_what_stood_there)
 }
 END_TEST
 
-START_TEST(gets_the_rights_of_any_file)
+START_TEST(keeps_the_rights_of_what_stood_there)
+{
+    struct stat facts;
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    ck_assert_int_eq(write_hello(NULL), MGL_OK);
+    ck_assert_int_eq(stat(path, &facts), 0);
+    ck_assert_int_eq(facts.st_mode & 0777, 0600);
+}
+END_TEST
+
+START_TEST(gets_the_rights_of_any_new_file)
 {
     struct stat facts;
     mode_t mask = umask(027);
+    unlink(path);
     ck_assert_int_eq(write_hello(NULL), MGL_OK);
     umask(mask);
     ck_assert_int_eq(stat(path, &facts), 0);
@@ -364,7 +375,8 @@ static void add_case(Suite *suite, const char *name, SFun begin, SFun end)
     tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, begin, end);
     tcase_add_test(cases, takes_the_place_of_what_stood_there);
-    tcase_add_test(cases, gets_the_rights_of_any_file);
+    tcase_add_test(cases, gets_the_rights_of_any_new_file);
+    tcase_add_test(cases, keeps_the_rights_of_what_stood_there);
     tcase_add_test(cases, is_not_there_before_it_is_finished);
     tcase_add_test(cases, every_operation_may_fail);
     tcase_add_test(cases, every_allocation_may_fail);
