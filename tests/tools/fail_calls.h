@@ -1,6 +1,6 @@
 /*
- * What fail_calls, which starts a program, and fail_shim, which is preloaded into it, both know: the
- * kinds of calls that can be made to fail, and the page in which the calls are counted.
+ * What fail_calls, which starts a program, and fail_shim, which is preloaded into it, both know:
+ * the kinds of calls that can be made to fail, and the page in which the calls are counted.
  *
  * The environment of the program says what fails. FAIL_COUNT names the file of the page; without it
  * nothing is counted and nothing fails. FAIL_KIND is a kind, FAIL_AT the number of the call of that

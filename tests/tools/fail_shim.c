@@ -1,12 +1,12 @@
 /*
- * Preloaded (LD_PRELOAD) into a program, counts its calls of the C library and makes those fail that
- * fail_calls.h says: the n-th of a kind, or all from it on.
+ * Preloaded (LD_PRELOAD) into a program, counts its calls of the C library and makes those fail
+ * that fail_calls.h says: the n-th of a kind, or all from it on.
  *
  * Counted is what comes from the program and the libraries that it was started with, the C library
  * among them, after the loader has loaded them all. What a library does that is opened later is its
  * own business. The C library calls malloc by its name, so that allocations on the program's behalf
- * (of stdio, of dlopen) come here too. Its system calls do not: so the standard streams are replaced
- * by streams whose writes are ours.
+ * (of stdio, of dlopen) come here too. Its system calls do not come here: so the standard streams
+ * are replaced by streams whose writes are ours.
  *
  * A call that fails is not made, but for close: Linux has closed the file when it says EIO.
  */
