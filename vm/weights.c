@@ -15,9 +15,21 @@ bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment
                           const mgl_buffer *table)
 {
     return table->source == MGL_SOURCE_TENSOR && segment->tensor == table->tensor &&
+           segment->row_lo >= 0 && segment->row_lo < segment->row_hi &&
            segment->layout == MGL_LAYOUT_G8 && segment->col_lo == 0 &&
            segment->col_hi == program->tensors[table->tensor].cols &&
            table->dtype == program->tensors[table->tensor].dtype;
+}
+
+/* Whether the tapes have as many rows of a table as it has: else not all of them, once each. Asked
+ * first, so that the work behind it is bounded, whatever a text says that nobody has checked yet. */
+static bool has_as_many_rows(const mgl_program *program, const mgl_buffer *table)
+{
+    int64_t rows = program->tensors[table->tensor].rows, there = 0;
+    for (int i = 0; i < program->segment_count && there <= rows; i++)
+        if (mgl_weights_has_rows(program, &program->segments[i], table))
+            there += mgl_segment_rows(&program->segments[i]);
+    return there == rows;
 }
 
 /* Whether every row of a table stands on a tape. `groups` has room for all its row groups. */
@@ -44,7 +56,8 @@ static bool leave_out_tables(const mgl_program *program, size_t *sizes)
     bool good = true;
     for (int b = 0; b < program->buffer_count && good; b++) {
         const mgl_buffer *table = &program->buffers[b];
-        if (table->source != MGL_SOURCE_TENSOR || program->tensors[table->tensor].rank != 2)
+        if (table->source != MGL_SOURCE_TENSOR || program->tensors[table->tensor].rank != 2 ||
+            !has_as_many_rows(program, table))
             continue;
         size_t groups = (size_t)program->tensors[table->tensor].rows / MGL_ROW_GROUP + 1;
         bool *seen = mgl_alloc(groups);

@@ -50,12 +50,29 @@ static void *alloc_weights(size_t bytes)
     return memory;
 }
 
+/* A table is gathered under the pool's guard; what else is const the reference reads without one. */
+static bool is_table(const mgl_program *p, int buffer)
+{
+    const mgl_buffer *b = &p->buffers[buffer];
+    return b->source == MGL_SOURCE_TENSOR && p->tensors[b->tensor].rank == 2;
+}
+
+/* Does a part stay where the file has it? */
+static bool stays_mapped(const mgl_machine *m, const mgl_weights *weights, int part)
+{
+    int queues = m->program->queue_count;
+    if (m->plain || !weights->find)
+        return false;
+    return part < queues ||
+           (is_table(m->program, part - queues) && weights->sizes[part] >= MAPPED_BYTES);
+}
+
 /* The bytes of a part of the weights: in place, or written into memory of its own. */
 static mgl_status open_part(mgl_machine *m, const mgl_weights *weights, int part, bool in_place,
                             mgl_weights_watch *watch, const void **out, mgl_error *err)
 {
     size_t bytes = weights->sizes[part];
-    if (in_place && weights->find) {
+    if (in_place) {
         m->mapped = weights;
         *out = weights->find(weights, part);
         return MGL_OK;
@@ -104,7 +121,7 @@ static mgl_status open_const(mgl_machine *m, const mgl_weights *weights, int buf
     if (bytes == 0)
         return m->plain ? unpack_table(m, buffer, err) : MGL_OK;
     mgl_status status =
-        open_part(m, weights, part, !m->plain && bytes >= MAPPED_BYTES, watch, &at, err);
+        open_part(m, weights, part, stays_mapped(m, weights, part), watch, &at, err);
     m->buffers[buffer] = (void *)(uintptr_t)at; /* const: no op writes it */
     m->const_bytes += bytes;
     return status;
@@ -140,7 +157,7 @@ static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_w
         if (p->buffers[i].space != MGL_SPACE_CONST)
             status = open_buffer(m, i, err);
     for (int q = 0; !status && q < p->queue_count; q++) {
-        status = open_part(m, weights, q, !m->plain, watch, &m->tapes[q], err);
+        status = open_part(m, weights, q, stays_mapped(m, weights, q), watch, &m->tapes[q], err);
         m->tape_bytes += (size_t)p->queues[q].tape_bytes;
     }
     for (int i = 0; !status && i < p->buffer_count; i++)
@@ -160,7 +177,7 @@ static size_t needed_bytes(const mgl_machine *m, const mgl_weights *weights)
         if (p->buffers[i].space != MGL_SPACE_CONST)
             bytes += mgl_buffer_bytes(&p->buffers[i]) * (size_t)p->buffers[i].sets;
     for (int part = 0; part < mgl_weights_parts(p); part++)
-        if (m->plain || !weights->find || weights->sizes[part] < MAPPED_BYTES)
+        if (!stays_mapped(m, weights, part))
             bytes += weights->sizes[part];
     return bytes;
 }
@@ -282,7 +299,7 @@ static mgl_status open_weights(mgl_machine *m, const mgl_weights *weights,
         .abort = options->abort, .on_stage = options->on_stage, .user = options->stage_user};
     bool verify = options->verify && weights->find && !m->plain;
     for (int part = 0; part < mgl_weights_parts(m->program); part++)
-        if (verify || m->plain || !weights->find || weights->sizes[part] < MAPPED_BYTES)
+        if (verify || !stays_mapped(m, weights, part))
             watch.total += weights->sizes[part];
     mgl_status status = check_memory(m, weights, err);
     if (!status && verify)

@@ -65,7 +65,8 @@ static void take_items(void *user)
         if (item >= p->items)
             return;
         if (p->abort && atomic_load_explicit(p->abort, memory_order_relaxed)) {
-            atomic_store(&p->end, MGL_POOL_ABORTED);
+            int done = MGL_POOL_DONE; /* what is lost stays lost */
+            atomic_compare_exchange_strong(&p->end, &done, MGL_POOL_ABORTED);
             return;
         }
         p->work(p->user, share->worker, item);
@@ -134,11 +135,11 @@ static void *help(void *argument)
     }
 }
 
-/* Opens the next run, of what stands in the pool. */
-static void announce(mgl_pool *p)
+/* Goes on to the next run: one of what stands in the pool (OPEN), or one that nobody enters. */
+static void announce(mgl_pool *p, unsigned long long open)
 {
     unsigned run = RUN(atomic_load(&p->state)) + 1;
-    atomic_store(&p->state, (unsigned long long)run << 32 | OPEN);
+    atomic_store(&p->state, (unsigned long long)run << 32 | open);
     if (atomic_load(&p->sleepers) == 0)
         return;
     pthread_mutex_lock(&p->lock);
@@ -170,7 +171,7 @@ mgl_pool_end mgl_pool_run(mgl_pool *p, size_t count, const atomic_int *abort, mg
     atomic_store_explicit(&p->next, 0, memory_order_relaxed);
     atomic_store_explicit(&p->end, MGL_POOL_DONE, memory_order_relaxed);
     if (shared)
-        announce(p);
+        announce(p, OPEN);
     do_share(p, 0);
     if (shared)
         await_end(p);
@@ -229,7 +230,7 @@ void mgl_pool_close(mgl_pool *p)
     if (!p)
         return;
     atomic_store(&p->leave, true);
-    announce(p);
+    announce(p, 0);
     for (int i = 0; i < p->count; i++)
         pthread_join(p->helpers[i].thread, NULL);
     pthread_mutex_destroy(&p->lock);
