@@ -147,6 +147,8 @@ bool mgl_cli_put(const char *string);
 bool mgl_cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool mgl_cli_flush(void);
 bool mgl_cli_has_printed(void);
+/* Can a line go to standard error without waiting, for its reader or for another thread? */
+bool mgl_cli_takes_errors(void);
 /* From a thread that is about to end the program: what was printed goes out, or `instead` if nothing
  * was. A reader is not waited for; another thread that prints, so many seconds. Nothing can be printed
  * afterwards. */

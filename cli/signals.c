@@ -145,7 +145,8 @@ static _Noreturn void end_verb(void)
     char object[160];
     write_object(object, sizeof object);
     if (take_turn()) {
-        say_line("");
+        if (mgl_cli_takes_errors())
+            say_line("");
         mgl_cli_abandon_output(signals.json ? object : "", turn_s);
     }
     end_program(SIGNAL_CODE + signals.number);
@@ -155,7 +156,8 @@ static void say_that_it_waits(void)
 {
     if (!take_turn())
         return;
-    say_line("; it ends when the GPU's driver returns, or at once with a second one");
+    if (mgl_cli_takes_errors())
+        say_line("; it ends when the GPU's driver returns, or at once with a second one");
     pthread_mutex_unlock(&telling);
 }
 

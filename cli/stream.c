@@ -102,11 +102,24 @@ mgl_status mgl_cli_output_end(mgl_error *err)
     return mgl_fail_errno(err, "standard output", "could not be written");
 }
 
-/* Can standard output take a block without waiting for a reader? */
+/* Can a stream take a block without waiting for a reader? */
+static bool takes_block(int descriptor)
+{
+    struct pollfd out = {.fd = descriptor, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
+}
+
 static bool takes_output(void)
 {
-    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
+    return takes_block(STDOUT_FILENO);
+}
+
+bool mgl_cli_takes_errors(void)
+{
+    if (!takes_block(STDERR_FILENO) || ftrylockfile(stderr))
+        return false;
+    funlockfile(stderr);
+    return true;
 }
 
 /* Takes the stream from the thread that prints. */

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -38,10 +39,13 @@ struct mgl_cuda_compilation {
 static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
 static int crowd;                       /* threads that compile */
+static pid_t home;                      /* their process: one that forks from it has none of them */
 static _Thread_local bool of_the_crowd; /* should NVRTC itself exit */
 
 void mgl_cuda_await_compilations(void)
 {
+    if (getpid() != home)
+        return;
     pthread_mutex_lock(&crowd_lock);
     while (crowd > 0 && !of_the_crowd)
         pthread_cond_wait(&crowd_changed, &crowd_lock);
@@ -52,6 +56,7 @@ static void change_crowd(int by)
 {
     pthread_mutex_lock(&crowd_lock);
     crowd += by;
+    home = getpid();
     pthread_cond_broadcast(&crowd_changed);
     pthread_mutex_unlock(&crowd_lock);
 }
