@@ -403,7 +403,8 @@ static verdict judge_answer(const job *j, const scenario *s, output_state output
 {
     content answer = read_answer(j->out);
     bool same = equals(answer, s->answer) && output != OUTPUT_OLD;
-    bool told = s->line[0] == 'd' && count_lacks(&answer) > count_lacks(&s->answer);
+    bool is_doctor = !strncmp(s->line, "doctor", strlen("doctor"));
+    bool told = is_doctor && count_lacks(&answer) > count_lacks(&s->answer);
     mgl_free(answer.bytes);
     if (same)
         return reached ? VERDICT_same : VERDICT_not_reached;
