@@ -23,7 +23,7 @@
     X(open, EMFILE, "open, openat, fopen, fdopendir")                                              \
     X(read, EIO, "read, pread, readdir")                                                           \
     X(write, ENOSPC, "write, pwrite, and what stdio writes to the standard streams")               \
-    X(fsync, EIO, "fsync, fdatasync")                                                              \
+    X(fsync, EIO, "fsync, fdatasync, sync_file_range")                                             \
     X(rename, EIO, "rename, renameat, link, linkat")                                               \
     X(close, EIO, "close")                                                                         \
     X(pthread_create, EAGAIN, "pthread_create")                                                    \

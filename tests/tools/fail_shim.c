@@ -263,6 +263,13 @@ int fdatasync(int descriptor)
     return FAILS(fsync) ? -1 : (int)syscall(SYS_fdatasync, descriptor);
 }
 
+int sync_file_range(int descriptor, off_t offset, off_t count, unsigned flags)
+{
+    if (FAILS(fsync))
+        return -1;
+    return (int)syscall(SYS_sync_file_range, descriptor, offset, count, flags);
+}
+
 int rename(const char *from, const char *to)
 {
     return FAILS(rename) ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);

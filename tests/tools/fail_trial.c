@@ -219,9 +219,11 @@ static void set_limit(int resource, uint64_t most)
     setrlimit(resource, &(struct rlimit){.rlim_cur = most, .rlim_max = most});
 }
 
-/* What the shim is told. Little address space is a limit of the system, without the shim. */
+/* What the shim is told. Little address space is a limit of the system, without the shim. The C
+ * library fills memory that is new or was released with a pattern, so that its use shows. */
 static void set_failure(const job *j, const trial *t)
 {
+    setenv("MALLOC_PERTURB_", "165", 1);
     if (t->kind == FAIL_SPACE) {
         set_limit(RLIMIT_AS, t->at << 10);
         return;
