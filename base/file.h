@@ -55,8 +55,8 @@ bool mgl_map_guard(mgl_guarded_fn *work, void *user);
 /* MGL_BAD_INPUT when the file has fewer than `end` bytes by now. */
 mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err);
 
-/* Tests: the n-th file operation (look, open, lock, read, map, write, flush, link, rename, close) from now
- * fails with EIO. 0 switches it off. */
+/* Tests: the n-th file operation (look, open, lock, read, map, write, rights, flush, link, rename,
+ * close) from now fails with EIO. 0 switches it off. */
 void mgl_file_fail_at(uint64_t n);
 /* Asked before each operation: whether it is to fail, with errno set. */
 bool mgl_file_denied(void);

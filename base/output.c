@@ -401,20 +401,27 @@ static mgl_status confirm(mgl_output *output, mgl_error *err)
                           "is written, but the disk did not confirm that it stays there");
 }
 
-/* Who may read the file that stands there may read the new one: no more, no fewer. */
-static void keep_rights(const mgl_output *output)
+/* Who may read the file that stands there may read the new one: no more, no fewer. False with errno;
+ * a file system without rights has none to keep. */
+static bool keep_rights(const mgl_output *output)
 {
     struct stat facts;
-    if (!fstatat(output->folder, output->name, &facts, AT_SYMLINK_NOFOLLOW) &&
-        S_ISREG(facts.st_mode) && fchmod(output->descriptor, facts.st_mode & 0777))
-        return; /* a file system without rights */
+    if (mgl_file_denied())
+        return false;
+    if (fstatat(output->folder, output->name, &facts, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT;
+    if (!S_ISREG(facts.st_mode))
+        return true;
+    if (mgl_file_denied())
+        return false;
+    return !fchmod(output->descriptor, facts.st_mode & 0777) || errno == EPERM ||
+           errno == EOPNOTSUPP || errno == ENOSYS;
 }
 
 mgl_status mgl_output_finish(mgl_output *output, mgl_error *err)
 {
-    keep_rights(output);
-    bool placed = flush(output->descriptor) && (output->temporary[0] || link_temporary(output)) &&
-                  rename_temporary(output);
+    bool placed = keep_rights(output) && flush(output->descriptor) &&
+                  (output->temporary[0] || link_temporary(output)) && rename_temporary(output);
     if (!placed) {
         mgl_status status = fail_write(output, err);
         mgl_output_abandon(output);

@@ -131,9 +131,9 @@ START_TEST(every_operation_may_fail)
         before += confirmed;
         after += !confirmed;
     }
-    /* a look at what stands there, folder, file, lock, two writes, flush, link (a name that it has
-     * from the start needs none), rename */
-    ck_assert_int_eq(before, named ? 8 : 9);
+    /* a look at what stands there, folder, file, lock, two writes, its rights and the new ones,
+     * flush, link (a name that it has from the start needs none), rename */
+    ck_assert_int_eq(before, named ? 10 : 11);
     ck_assert_int_eq(after, 2); /* flush of the folder, close */
     stands("hello, world");
 }

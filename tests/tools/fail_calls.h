@@ -24,7 +24,7 @@
     X(read, EIO, "read, pread, readdir")                                                           \
     X(write, ENOSPC, "write, pwrite, and what stdio writes to the standard streams")               \
     X(fsync, EIO, "fsync, fdatasync, sync_file_range")                                             \
-    X(rename, EIO, "rename, renameat, link, linkat")                                               \
+    X(rename, EIO, "rename, renameat, link, linkat, fchmod")                                       \
     X(close, EIO, "close")                                                                         \
     X(pthread_create, EAGAIN, "pthread_create")                                                    \
     X(stat, EIO, "stat, lstat, fstat, fstatat, access, faccessat, realpath")                       \

@@ -290,6 +290,11 @@ int linkat(int from_folder, const char *from, int to_folder, const char *to, int
     return FAILS(rename) ? -1 : (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
 }
 
+int fchmod(int descriptor, mode_t mode)
+{
+    return FAILS(rename) ? -1 : (int)syscall(SYS_fchmod, descriptor, mode);
+}
+
 int close(int descriptor)
 {
     int result = (int)syscall(SYS_close, descriptor);

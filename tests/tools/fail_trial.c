@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_ARGUMENTS = 32, LARGEST = 1 << 28 };
+enum { MAX_ARGUMENTS = 32, LARGEST = 1 << 28, RIGHTS = 0600 /* of the earlier output */ };
 
 #define LINK "link" /* which leads to the output of a scenario */
 
@@ -163,6 +163,8 @@ static void lay_out(const job *j, const scenario *s)
         return;
     snprintf(path, sizeof path, "%s/%s", j->folder, s->output);
     write_file(path, earlier);
+    if (chmod(path, RIGHTS))
+        fail_with(path, strerror(errno));
     snprintf(path, sizeof path, "%s/%s", j->folder, LINK);
     if (symlink(s->output, path))
         fail_with(path, strerror(errno));
@@ -378,10 +380,11 @@ typedef enum output_state { OUTPUT_NONE, OUTPUT_OLD, OUTPUT_NEW, OUTPUT_TORN } o
 static output_state look_at_output(const job *j, const scenario *s)
 {
     char path[2 * FAIL_PATH];
+    struct stat facts;
     if (!s->output)
         return OUTPUT_NONE;
     snprintf(path, sizeof path, "%s/%s", j->folder, s->output);
-    if (access(path, F_OK))
+    if (stat(path, &facts) || (facts.st_mode & 0777) != RIGHTS)
         return OUTPUT_TORN;
     content now = read_content(path), old = {(char *)(uintptr_t)earlier, strlen(earlier)};
     bool is_old = equals(now, old), is_new = equals(now, s->file);

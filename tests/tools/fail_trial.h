@@ -30,7 +30,8 @@ enum {
     X(wrong_code, true, "a code that the contract has not for this")                               \
     X(no_message, true, "no message on standard error")                                            \
     X(no_object, true, "with --json, standard output is not one megalith.error/1")                 \
-    X(torn_output, true, "the output is neither the old file nor the new one")                     \
+    X(torn_output, true,                                                                           \
+      "the output is neither the old file nor the new one, or has other rights")                   \
     X(left_behind, true, "a file beside the output that no next writer removes")                   \
     X(changed_input, true, "the checkpoint is no longer what it was")
 
