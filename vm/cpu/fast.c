@@ -12,12 +12,10 @@
 #include <string.h>
 
 enum {
-    MOST_SEGMENTS = 3,        /* of a task */
     BLOCK_MULTIPLE = 32,      /* columns: whole blocks of any format */
     SINGLE_BYTES = 128 << 10, /* of the tape: a task that is not worth a second thread */
-    LEAST_ITEM =
-        32 << 10, /* bytes of the tape that a thread takes at once; the first of them come */
-    MOST_ITEM = 256 << 10, /* late, since nobody has asked memory for them */
+    LEAST_ITEM = 32 << 10,    /* bytes of the tape that a thread takes at once */
+    MOST_ITEM = 256 << 10,
     ITEMS = 4 /* of a thread, at least, so that nobody waits long for one that is held up */
 };
 
@@ -41,8 +39,8 @@ struct product {
     float *to;    /* (rows, to_stride): the segments' rows one after the other */
     float *to2;   /* of a second tensor; NULL: gate is not multiplied by anything */
     int64_t step; /* row groups of an item */
-    int64_t items[MOST_SEGMENTS + 1];   /* first item of each segment; their number */
-    int64_t columns[MOST_SEGMENTS + 1]; /* first output column of each segment; their number */
+    int64_t items[MGL_CPU_SEGMENTS + 1];   /* first item of each segment; their number */
+    int64_t columns[MGL_CPU_SEGMENTS + 1]; /* first output column of each segment; their number */
 };
 
 static int64_t round_up(int64_t n, int64_t unit)

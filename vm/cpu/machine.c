@@ -17,7 +17,6 @@
 enum {
     ALIGNMENT = 64,        /* of a cache line, and of what vector instructions load at once */
     LARGE_PAGE = 2 << 20,  /* of the processor's memory management */
-    MOST_SEGMENTS = 3,     /* of a task */
     MAPPED_BYTES = 1 << 20 /* of a const buffer that is worth leaving in its file */
 };
 
@@ -29,9 +28,9 @@ static mgl_status check_supported(const mgl_program *program, mgl_error *err)
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         const mgl_segment *s = &program->segments[task->segments.first];
-        if (task->segments.count > MOST_SEGMENTS)
+        if (task->segments.count > MGL_CPU_SEGMENTS)
             return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,
-                            "a task has at most %d segments", MOST_SEGMENTS);
+                            "a task has at most %d segments", MGL_CPU_SEGMENTS);
         for (int j = 1; j < task->segments.count; j++)
             if (s[j].col_lo != s->col_lo || s[j].col_hi != s->col_hi)
                 return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,

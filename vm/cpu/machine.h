@@ -14,6 +14,8 @@
 #include "vm/vm.h"
 #include "vm/weights.h"
 
+enum { MGL_CPU_SEGMENTS = 3 }; /* of a task, at most */
+
 /* Where a queue is. */
 typedef struct mgl_cpu_queue {
     int next;  /* task, counted from the queue's first */
