@@ -1,10 +1,10 @@
 /* megalith bench MODEL: how fast a model of that shape decodes here, against the device's read-only
  * stream and a CUDA graph of cuBLAS calls. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/bench.h"
 #include "eval/statistics.h"
@@ -360,7 +360,7 @@ static void print_json(const bench *b)
     for (size_t i = 0; i < b->count; i++)
         put_row(&out, b, &b->rows[i]);
     mgl_json_out_close_array(&out);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status run_all(bench *b, mgl_error *err)

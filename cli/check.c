@@ -1,9 +1,9 @@
 /* megalith check F.mls: is this schedule safe, and, with --model, does it compute the model? */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/signals.h"
 
 #include "base/file.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 #include "schedule/schedule.h"
@@ -107,7 +107,7 @@ static void print_json(const mgl_verdict *verdict)
     mgl_json_out_int(&out, "epochs_unrolled", verdict->epochs_unrolled);
     mgl_json_out_real(&out, "ms", verdict->ms);
     mgl_json_out_close_object(&out);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status check(const char *operand, const void *options, mgl_error *err)

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_out.h"
 
 #include <stddef.h>
 
@@ -176,6 +177,10 @@ mgl_status mgl_cli_check_output(const char *path, const struct mgl_checkpoint *c
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err);
 
 enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list that is read */
+
+/* Closes a verb's object, prints it as one line on standard output, and releases it. Where memory ran
+ * out on the way, a megalith.error/1 is printed in its place, and the verb ends with that. */
+void mgl_cli_end_json(mgl_json_out *out);
 
 /* ---- a JSON array of texts or of ids --------------------------------------------------------- */
 

@@ -1,8 +1,9 @@
 /* megalith compile MODEL: everything that `run` would make of the model, in one file that it maps. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+
+#include "base/json_out.h"
 
 #include "schedule/program.h"
 
@@ -61,7 +62,7 @@ static void print_json(const char *model, const char *path, const mgl_compile_re
     mgl_json_out_real(&out, "pack_s", report->pack_s);
     mgl_json_out_real(&out, "compile_s", report->compile_s);
     mgl_json_out_close_object(&out);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status compile(const char *operand, const void *options, mgl_error *err)

@@ -1,9 +1,9 @@
 /* megalith detokenize MODEL: ids -> text, without the special tokens. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/signals.h"
 
 #include "base/json.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
@@ -134,7 +134,7 @@ static void print_texts(const id_lists *lists, const decoded *texts, bool json)
     } else {
         mgl_json_out_text(&out, "text", texts[0].text, texts[0].length);
     }
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status decode_and_print(const mgl_tokenizer *tokenizer, const id_lists *lists, bool json,

@@ -1,7 +1,7 @@
 /* megalith doctor: what this machine has, and what to do about what is missing. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "vm/cpu/products.h"
@@ -135,7 +135,7 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out_close_object(&out);
     put_driver(&out, probe);
     put_devices(&out, probe);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status doctor(const char *operand, const void *options, mgl_error *err)

@@ -1,10 +1,10 @@
 /* megalith eval MODEL: how well the model tells a list of texts. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
 #include "base/clock.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/eval.h"
 #include "importer/checkpoint.h"
@@ -152,7 +152,7 @@ static void print_result(const mgl_eval_result *result, bool json)
     mgl_json_out_int(&out, "tokens", (int64_t)result->tokens);
     mgl_json_out_real(&out, "nll", result->nll);
     mgl_json_out_real(&out, "perplexity", result->perplexity);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status eval(const char *operand, const void *options, mgl_error *err)

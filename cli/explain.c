@@ -2,8 +2,9 @@
  * megalith explain F.mls: what a token takes with that schedule, and what the time goes into, as the
  * cost model has it. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/signals.h"
+
+#include "base/json_out.h"
 
 #include "schedule/cost.h"
 #include "validator/validator.h"
@@ -79,7 +80,7 @@ static mgl_status explain_code(const struct options *o, const mgl_code_info *inf
         mgl_json_out_string(&out, "meaning", info->meaning);
         mgl_json_out_string(&out, "example", info->example);
         mgl_json_out_string(&out, "remedy", info->remedy);
-        mgl_json_out_end(&out);
+        mgl_cli_end_json(&out);
     } else {
         mgl_cli_printf("%s: %s\n\n", code.bytes, info->title);
         print_wrapped("", info->meaning);
@@ -157,7 +158,7 @@ static void print_prediction_json(const prediction *p)
         mgl_json_out_real(&out, mgl_cost_part_name((mgl_cost_part)i), p->cost.parts[i]);
     mgl_json_out_close_object(&out);
     put_steps(&out, &p->cost);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 /* Only what the validator accepts has a time. */

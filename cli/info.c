@@ -1,7 +1,8 @@
 /* megalith info MODEL: what a checkpoint is, how large, and whether Megalith can run it, and if
  * not, all the reasons why. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
+
+#include "base/json_out.h"
 
 #include "importer/checkpoint.h"
 #include "vm/image.h"
@@ -139,7 +140,7 @@ static void print_json(const char *name, const mgl_checkpoint *checkpoint, const
         put_graph(&out, checkpoint);
     if (image)
         put_image(&out, image);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status info(const char *operand, const void *options, mgl_error *err)

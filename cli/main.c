@@ -4,10 +4,10 @@
  * contract.
  */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "vm/cuda/cuda.h"
 
@@ -43,7 +43,7 @@ static void report_error(const char *verb, mgl_status status, bool json, const m
     mgl_json_out_int(&out, "exit", exit_code(status));
     mgl_json_out_string(&out, "where", err->where);
     mgl_json_out_string(&out, "message", err->message);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 /* The end of every verb: what there is to say, and the exit code. A signal that came before the last

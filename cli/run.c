@@ -4,7 +4,6 @@
  * line on standard error says how long it took, and what seed was drawn.
  */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/prompts.h"
 #include "cli/signals.h"
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
@@ -455,7 +455,7 @@ static mgl_status print_json(const session *s, mgl_error *err)
         return status;
     }
     put_launch(&out, s, &facts);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
     return MGL_OK;
 }
 

@@ -224,3 +224,18 @@ mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length
     mgl_output_abandon(output);
     return status;
 }
+
+void mgl_cli_end_json(mgl_json_out *out)
+{
+    mgl_json_out_close(out);
+    mgl_text_put(&out->text, "\n");
+    if (out->text.failed) {
+        mgl_cli_put("{\"schema\":\"megalith.error/1\",\"exit\":4,\"where\":\"\","
+                    "\"message\":\"out of memory\"}\n");
+        mgl_cli_lose_output();
+    } else {
+        mgl_cli_print(out->text.bytes, out->text.length);
+    }
+    mgl_text_clear(&out->text);
+    out->comma = false;
+}

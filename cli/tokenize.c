@@ -1,9 +1,9 @@
 /* megalith tokenize MODEL: text -> ids, with the tokenizer's own special tokens. */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/signals.h"
 
 #include "base/file.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
@@ -31,7 +31,7 @@ static mgl_status encode_one(const mgl_tokenizer *tokenizer, const char *text, s
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.tokenize/1");
         mgl_json_out_ids(&out, "ids", ids.ids, ids.count);
-        mgl_json_out_end(&out);
+        mgl_cli_end_json(&out);
     } else if (!status) {
         print_ids(&ids);
     }
@@ -58,7 +58,7 @@ static mgl_status encode_many(const mgl_tokenizer *tokenizer, const mgl_cli_text
         for (size_t i = 0; i < texts->count; i++)
             mgl_json_out_ids(&out, NULL, lists[i].ids, lists[i].count);
         mgl_json_out_close_array(&out);
-        mgl_json_out_end(&out);
+        mgl_cli_end_json(&out);
     }
     for (size_t i = 0; lists && i < texts->count; i++) {
         if (!status && !json)

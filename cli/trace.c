@@ -4,10 +4,10 @@
  * come about.
  */
 #include "cli/cli.h"
-#include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/trace.h"
 #include "importer/checkpoint.h"
@@ -210,7 +210,7 @@ static void print_json(const traced *t, const mgl_trace_summary *s)
     put_kinds(&out, s->chain_kinds);
     mgl_json_out_close_object(&out);
     put_tape(&out, t->program, s);
-    mgl_json_out_end(&out);
+    mgl_cli_end_json(&out);
 }
 
 static mgl_status print_text(const traced *t, const mgl_trace_summary *summary, mgl_error *err)

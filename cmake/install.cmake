@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # What the static library asks its users to link, as pkg-config modules.
-set(MGL_PRIVATE_MODULES libcjson libpcre2-8 libutf8proc)
+set(MGL_PRIVATE_MODULES libcjson libpcre2-8 libutf8proc sqlite3)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Megalith)
 
 install(TARGETS megalith_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

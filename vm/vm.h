@@ -138,6 +138,17 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
 void mgl_vm_close(mgl_vm *vm); /* NULL is fine */
 
+/* Puts another program of the same model on an open machine, whose kernel stays: both programs have
+ * the same geometry, formats, limits and buffers' sizes, and the same kernel (on a GPU,
+ * mgl_cuda_kernel_key). It is validated first, like one that is opened. Segments that both have are
+ * copied from where they lie; the others come from `graph`, or are made by the `fill` of the options that the
+ * machine was opened with. Behind it the machine is as one that was opened with the program: bytes of
+ * tapes, tables and buffers are the same, and the cache is empty (or filled). The program replaces
+ * the old one, which the caller may release then. MGL_REJECTED, and MGL_BAD_INPUT where they do not go
+ * together: the machine keeps its old program and runs it. MGL_DEVICE: it has none any more. */
+mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
+                           mgl_error *err);
+
 /* Runs the request in one launch. MGL_WATCHDOG: *err says queue, task, counter, wanted, seen; the VM
  * stays usable. MGL_BAD_INPUT where the model computes what is no number: a sequence then ended with
  * MGL_STATE_NOT_A_NUMBER and the tokens before it, or has such a score, and *out has all that came out. */

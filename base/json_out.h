@@ -1,10 +1,10 @@
 /*
- * The JSON that verbs print: one object, built in memory and written at once, so that a failure on
- * the way never leaves half an object on standard output. Commas are put by the writer. Strings
+ * JSON that is written: one object, built in memory, so that a failure on the way never leaves half
+ * of one where it goes. Commas are put by the writer. Strings
  * come out as valid UTF-8 whatever bytes they hold; numbers that JSON can not say become null.
  */
-#ifndef MGL_CLI_JSON_OUT_H
-#define MGL_CLI_JSON_OUT_H
+#ifndef MGL_BASE_JSON_OUT_H
+#define MGL_BASE_JSON_OUT_H
 
 #include "base/text.h"
 
@@ -17,9 +17,8 @@ typedef struct mgl_json_out {
 
 /* Opens the outermost object with its "schema". Zero-initialise before. */
 void mgl_json_out_begin(mgl_json_out *out, const char *schema);
-/* Closes it, prints it as one line on standard output, and releases it. Where memory ran out on the
- * way, a megalith.error/1 is printed in its place, and the verb ends with that. */
-void mgl_json_out_end(mgl_json_out *out);
+/* Closes it. Where memory ran out on the way, text.failed tells. Release the text. */
+void mgl_json_out_close(mgl_json_out *out);
 
 /* `key` NULL: an element of an array. */
 void mgl_json_out_object(mgl_json_out *out, const char *key);

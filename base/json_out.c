@@ -1,7 +1,6 @@
-#include "cli/json_out.h"
+#include "base/json_out.h"
 
 #include "base/utf8.h"
-#include "cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,18 +59,9 @@ void mgl_json_out_begin(mgl_json_out *out, const char *schema)
     mgl_json_out_string(out, "schema", schema);
 }
 
-void mgl_json_out_end(mgl_json_out *out)
+void mgl_json_out_close(mgl_json_out *out)
 {
-    mgl_text_put(&out->text, "}\n");
-    if (out->text.failed) {
-        mgl_cli_put("{\"schema\":\"megalith.error/1\",\"exit\":4,\"where\":\"\","
-                    "\"message\":\"out of memory\"}\n");
-        mgl_cli_lose_output();
-    } else {
-        mgl_cli_print(out->text.bytes, out->text.length);
-    }
-    mgl_text_clear(&out->text);
-    out->comma = false;
+    close_group(out, "}");
 }
 
 void mgl_json_out_object(mgl_json_out *out, const char *key)

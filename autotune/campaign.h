@@ -1,0 +1,46 @@
+/*
+ * A campaign: proposals, gates, the lab, the judge and the store, trial after trial, until its hours or
+ * trials are used up. See campaign.c for the loop.
+ */
+#ifndef MGL_AUTOTUNE_CAMPAIGN_H
+#define MGL_AUTOTUNE_CAMPAIGN_H
+
+#include "autotune/lab.h"
+#include "autotune/proposer.h"
+#include "autotune/store.h"
+
+enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
+
+typedef struct mgl_campaign_event {
+    const char *kind;       /* "start", "trial", "keep", "control", "pause", "error", "end" */
+    const char *text;       /* one sentence */
+    const mgl_trial *trial; /* of "trial", "keep" and "control"; else NULL */
+} mgl_campaign_event;
+
+typedef struct mgl_campaign_options {
+    const mgl_subject *subject;
+    mgl_campaign_record *record; /* added to the store, or found in it */
+    mgl_store *store;
+    mgl_lab *lab;
+    struct {
+        mgl_proposer *proposer;
+        double share; /* of the trials, relative to the others' */
+    } proposers[MGL_MAX_PROPOSERS];
+    int proposer_count;
+    bool submissions;        /* those of the store go first: `external`, and `campaign submit` */
+    double max_seconds;      /* of the campaign's life; 0: no limit */
+    int64_t max_trials;      /* likewise */
+    const atomic_int *abort; /* ends within 0.2 s: the trial at hand is lost, nothing else */
+    void (*on_event)(void *user, const mgl_campaign_event *event);
+    void *user;
+    double (*clock)(void *user); /* seconds; NULL: the monotonic clock (tests have a virtual one) */
+} mgl_campaign_options;
+
+/* Runs until the end, a pause or `abort` (MGL_INTERRUPTED). The store always has everything that was
+ * decided. MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
+mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
+
+/* The seed of trial `number`: a hash of the campaign's seed and the number. */
+uint64_t mgl_campaign_seed(uint64_t seed, int64_t number);
+
+#endif

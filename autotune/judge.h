@@ -1,0 +1,62 @@
+/*
+ * Statistics of a campaign: what pairs say, and what may be kept. Pure functions of their arguments,
+ * frozen (autotune/frozen.def). See judge.c for the rule and its error rate.
+ */
+#ifndef MGL_AUTOTUNE_JUDGE_H
+#define MGL_AUTOTUNE_JUDGE_H
+
+#include "autotune/record.h"
+
+#define MGL_KEEP_GAIN      0.01  /* of the objective, at least */
+#define MGL_KEEP_LOSS      0.02  /* of a workload, at most */
+#define MGL_CONTROL_GAIN   0.005 /* of an A/A control, at most */
+#define MGL_CAMPAIGN_ERROR 0.05  /* chance of one wrong keep or more in a whole campaign, at most */
+#define MGL_FLOOR_SHARE    0.995 /* of the stream's time: nothing is faster */
+#define MGL_SUSPICIOUS     2.0   /* times as fast: withheld */
+
+/* Pairs of a stage, for each workload. */
+typedef enum mgl_stage_of_trial {
+    MGL_STAGE_SCREEN,
+    MGL_STAGE_SURVIVORS,
+    MGL_STAGE_DECISION,
+    MGL_STAGE_CONTROL,
+    MGL_STAGE_COUNT
+} mgl_stage_of_trial;
+int mgl_judge_pairs(mgl_stage_of_trial stage);
+
+/* The share of MGL_CAMPAIGN_ERROR that the n-th decision (1, 2, ...) of a campaign has; all shares
+ * together are at most that. */
+double mgl_judge_level(int64_t decision);
+
+typedef struct mgl_interval {
+    double gain;    /* of log(incumbent / candidate): the estimate */
+    double lo, hi;  /* at the level that was asked for */
+    double p_value; /* of "the candidate is not faster" */
+    int used, dropped;
+} mgl_interval;
+
+/* Of the pairs of one workload and stage. */
+mgl_status mgl_judge_workload(const mgl_pair *pairs, int count, int workload, int stage,
+                              double level, mgl_interval *out, mgl_error *err);
+/* Of the objective: the mean over the workloads of log ratios. */
+mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, int stage,
+                               double level, mgl_interval *out, mgl_error *err);
+
+/* Whether a stage's pairs leave hope: false ends the trial with NO_GAIN or REGRESSION. */
+bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int stage);
+
+/* The decision, from the fresh pairs of MGL_STAGE_DECISION: MGL_OUTCOME_OK, NO_GAIN, REGRESSION or
+ * SUSPICIOUS; fills the trial's gains, p value and level, and says why in its diagnostic. `simpler`: the
+ * candidate is a simpler program, and equal speed is enough. */
+mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,
+                            mgl_error *err);
+
+/* Whether an A/A control is bad: its 99 % interval excludes zero, or |gain| > MGL_CONTROL_GAIN. */
+mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bool *bad,
+                             mgl_interval *out, mgl_error *err);
+
+/* Marks pairs that are to be dropped: throttling or a power cap began between the two launches, their
+ * clocks differ, or another process computed. */
+void mgl_judge_drop(mgl_pair *pairs, int count);
+
+#endif

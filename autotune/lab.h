@@ -1,0 +1,75 @@
+/*
+ * The lab: who executes candidates. A lab has no opinion: it answers with outcomes of executing (it
+ * hung, it was wrong) and with raw pairs; whether something is kept is decided by its caller.
+ *
+ * Three labs: `device` runs worker processes on a GPU or, for correctness alone, on the CPU; `none`
+ * measures nothing; tests have one that plays a device with a virtual clock.
+ */
+#ifndef MGL_AUTOTUNE_LAB_H
+#define MGL_AUTOTUNE_LAB_H
+
+#include "autotune/gate.h"
+
+/* What the device is, as results name it. */
+typedef struct mgl_lab_device {
+    char name[128], uuid[48], driver[32];
+    mgl_target target;
+    uint64_t memory_total, memory_free, l2_bytes;
+} mgl_lab_device;
+
+/* What came of running a candidate for correctness. */
+typedef struct mgl_lab_check {
+    mgl_outcome outcome; /* MGL_OUTCOME_OK: correct on every workload */
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    double errors[MGL_MAX_WORKLOADS]; /* (workloads) relative L2 of logits, the largest; -1: none */
+    double defaults[MGL_MAX_WORKLOADS]; /* (workloads) of the default, on the same nonce */
+    bool same_kernel;
+    double compile_s, seconds;
+} mgl_lab_check;
+
+typedef struct mgl_lab mgl_lab;
+struct mgl_lab {
+    bool measures; /* has a clock */
+    bool executes; /* can tell what is correct */
+    /* The device; also what it is now. */
+    mgl_status (*get_device)(mgl_lab *self, mgl_lab_device *out, mgl_error *err);
+    /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it. */
+    mgl_status (*start)(mgl_lab *self, const mgl_candidate *incumbent, mgl_error *err);
+    /* Makes a candidate resident and looks whether it is correct, before any clock. */
+    mgl_status (*check)(mgl_lab *self, const mgl_candidate *candidate,
+                        const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
+                        mgl_error *err);
+    /* `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the candidate that
+     * was checked last; with `control` the incumbent stands on both sides. *outcome is MGL_OUTCOME_OK, or
+     * what ended it, with `diagnostic`. */
+    mgl_status (*pair)(mgl_lab *self, int workload, int count, uint64_t seed, bool control,
+                       mgl_pair *out, mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
+                       mgl_error *err);
+    /* Microseconds that the workload's bytes of the candidate take at the device's fastest stream; 0: the
+     * working set is under twice the L2 cache, or there is no clock. */
+    mgl_status (*floor)(mgl_lab *self, int workload, bool again, double *us, mgl_error *err);
+    /* The candidate that was checked last becomes the incumbent. */
+    mgl_status (*promote)(mgl_lab *self, mgl_error *err);
+    /* A compile that will be wanted soon: goes on beside everything else. May do nothing. */
+    void (*prepare)(mgl_lab *self, const mgl_candidate *candidate);
+    void (*close)(mgl_lab *self);
+};
+
+typedef struct mgl_lab_options {
+    const mgl_subject *subject; /* must outlive the lab */
+    const char *device;         /* "cuda", "cuda:1", "cpu" */
+    const char *program;        /* that the worker is: "/proc/self/exe"; its main hands what stands
+                                   behind MGL_WORKER_FLAG to mgl_worker_main */
+    const char *kernels;        /* folder of the campaign's kernel cache */
+    const atomic_int *abort;    /* may be NULL */
+    double limit_s;             /* for one request of a worker; 0: 60, and more for compiling */
+    uint64_t limit_bytes;       /* of a worker's resident memory; 0: half of the machine's */
+} mgl_lab_options;
+
+#define MGL_WORKER_FLAG "--tune-worker"
+int mgl_worker_main(const char *socket); /* the exit code of the process */
+
+mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mgl_error *err);
+mgl_status mgl_lab_none_open(const mgl_subject *subject, mgl_lab **out, mgl_error *err);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * Proposers: who suggests what to try next. Each stands behind this one interface and owns nothing but
+ * its own knowledge: no clock, no device, no verdict. The campaign asks for proposals and tells every
+ * proposer of every trial, its own and others', also those of earlier runs when it resumes: a proposer
+ * has no memory on disk.
+ */
+#ifndef MGL_AUTOTUNE_PROPOSER_H
+#define MGL_AUTOTUNE_PROPOSER_H
+
+#include "autotune/gate.h"
+
+typedef enum mgl_proposer_answer {
+    MGL_PROPOSED,
+    MGL_NOT_YET, /* an answer is on its way, or somebody is waited for: ask again */
+    MGL_NO_MORE  /* everything was proposed */
+} mgl_proposer_answer;
+
+typedef struct mgl_proposer mgl_proposer;
+struct mgl_proposer {
+    const char *name;
+    /* Suggests one trial. `seed` is that of the trial's number: with the same trials told, the same seed
+     * gives the same proposal. *out was cleared before. */
+    mgl_status (*propose)(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
+                          mgl_proposer_answer *answer, mgl_error *err);
+    /* Hears of a trial. `trial` is only lent. */
+    mgl_status (*learn)(mgl_proposer *self, const mgl_trial *trial, mgl_error *err);
+    void (*close)(mgl_proposer *self);
+};
+
+typedef struct mgl_proposer_options {
+    const mgl_subject *subject;       /* must outlive the proposer */
+    const mgl_schedule_config *start; /* that the search begins with; NULL: the default */
+} mgl_proposer_options;
+
+mgl_status mgl_grid_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err);
+mgl_status mgl_random_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err);
+mgl_status mgl_evolve_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err);
+mgl_status mgl_surrogate_open(const mgl_proposer_options *options, mgl_proposer **out,
+                              mgl_error *err);
+
+/* What a trial is worth to a search: the objective in us, measured relative to the default where it was
+ * measured, else predicted; 0 for one that was refused or incorrect. */
+double mgl_trial_value(const mgl_trial *trial);
+
+/* SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): the next
+ * 64 bits of *state. */
+static inline uint64_t mgl_draw(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+/* A number in [0, count), count at least 1. */
+static inline uint64_t mgl_draw_below(uint64_t *state, uint64_t count)
+{
+    return (uint64_t)(((__uint128_t)mgl_draw(state) * count) >> 64);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * The space that a campaign searches: which values the knobs of schedule/config.def may take, and which
+ * moves may be made. The default has the knobs that change no number format, at a handful of values
+ * each, and every move.
+ *
+ *     {"schema": "megalith.space/1", "knobs": {"page_bytes": [8192, 16384], "queues.qkv.count": [0, 64]},
+ *      "moves": ["rows", "queues"]}
+ */
+#ifndef MGL_AUTOTUNE_SPACE_H
+#define MGL_AUTOTUNE_SPACE_H
+
+#include "schedule/moves.h"
+
+enum { MGL_MAX_KNOBS = 32, MGL_MAX_KNOB_VALUES = 64 };
+
+typedef struct mgl_knob {
+    const char *name;                /* "page_bytes", "queues.qkv.first" */
+    int values[MGL_MAX_KNOB_VALUES]; /* (count), ascending */
+    int count;
+    bool narrow; /* changes a number format: needs leave */
+} mgl_knob;
+
+typedef struct mgl_space {
+    mgl_knob knobs[MGL_MAX_KNOBS]; /* (count) that may change */
+    int count;
+    unsigned moves; /* bits: 1 << mgl_move_kind */
+} mgl_space;
+
+/* For a target of so many queues; with `narrow`, number formats too. */
+void mgl_space_default(const mgl_target *target, bool narrow, mgl_space *out);
+/* A knob that changes a number format without `narrow` is MGL_BAD_INPUT, like one out of its range. */
+mgl_status mgl_space_parse(const char *text, size_t length, const char *file,
+                           const mgl_target *target, bool narrow, mgl_space *out, mgl_error *err);
+void mgl_space_print(const mgl_space *space, mgl_text *out); /* JSON */
+
+/* Every knob of a config by its number: those of config.def, then first and count of each step. */
+int mgl_knob_count(void);
+const char *mgl_knob_name(int knob);
+int mgl_knob_find(const char *name); /* -1: no such knob */
+int mgl_knob_get(const mgl_schedule_config *config, int knob);
+void mgl_knob_set(mgl_schedule_config *config, int knob, int value);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * The store: all that a campaign knows, in one SQLite file (WAL, foreign keys, migrations). Whatever
+ * returned MGL_OK survives kill -9 and a loss of power; a trial is one transaction. Many processes may
+ * read; one process a GPU runs campaigns (mgl_store_lock).
+ *
+ * Errors: MGL_BAD_INPUT for a path that is no store, a store of a newer version, and a network file
+ * system; MGL_SYSTEM for a full or read-only disk, in a sentence that says what to do. Strings that the
+ * store hands out belong to the record.
+ */
+#ifndef MGL_AUTOTUNE_STORE_H
+#define MGL_AUTOTUNE_STORE_H
+
+#include "autotune/record.h"
+
+typedef struct mgl_store mgl_store;
+
+/* The default path: campaigns.db in $XDG_STATE_HOME/megalith, else ~/.local/state/megalith. MGL_USAGE:
+ * neither is set. */
+mgl_status mgl_store_default_path(mgl_text *out, mgl_error *err);
+
+/* `write`: made where it does not stand (its folder too), brought to the newest version. Without it
+ * nothing is changed, and a missing file is MGL_BAD_INPUT. */
+mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_error *err);
+void mgl_store_close(mgl_store *store); /* NULL is fine */
+const char *mgl_store_path(const mgl_store *store);
+
+/* The lock of a device on this machine, by its UUID ("none" and "cpu": of the campaign). Held until
+ * the process ends or mgl_store_unlock. MGL_DEVICE: another process has it, with its pid. */
+typedef struct mgl_store_lock mgl_store_lock;
+mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_lock **out,
+                               mgl_error *err);
+void mgl_store_lock_release(mgl_store_lock *lock); /* NULL is fine */
+
+/* ---- campaigns ------------------------------------------------------------------------------- */
+
+/* Adds one; sets its id. The name must be free (MGL_USAGE). */
+mgl_status mgl_store_add_campaign(mgl_store *store, mgl_campaign_record *campaign, mgl_error *err);
+/* By name, or the newest for NULL. MGL_BAD_INPUT, with the names there are, when there is none. */
+mgl_status mgl_store_find_campaign(mgl_store *store, const char *name, mgl_campaign_record *out,
+                                   mgl_error *err);
+typedef mgl_status mgl_store_campaign_fn(void *user, const mgl_campaign_record *campaign,
+                                         mgl_error *err);
+mgl_status mgl_store_each_campaign(mgl_store *store, mgl_store_campaign_fn *each, void *user,
+                                   mgl_error *err); /* oldest first */
+/* State, reason and seconds spent. */
+mgl_status mgl_store_set_state(mgl_store *store, int64_t campaign, const char *state,
+                               const char *reason, double seconds, mgl_error *err);
+mgl_status mgl_store_delete_campaign(mgl_store *store, int64_t campaign, mgl_error *err);
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+/* Adds a trial with its pairs and, where its outcome is OK and it is no control, makes it the incumbent;
+ * marks the submission that it came by as done: one transaction. Sets its id. A number that the campaign
+ * has already is MGL_USAGE. */
+mgl_status mgl_store_add_trial(mgl_store *store, mgl_trial *trial, mgl_error *err);
+/* One, by its number; with its pairs when asked for. */
+mgl_status mgl_store_get_trial(mgl_store *store, int64_t campaign, int64_t number, bool pairs,
+                               mgl_trial *out, mgl_error *err);
+/* The first trial of that digest that was not a duplicate or a control; *number 0: none. */
+mgl_status mgl_store_find_digest(mgl_store *store, int64_t campaign, const char *digest,
+                                 int64_t *number, mgl_error *err);
+typedef mgl_status mgl_store_trial_fn(void *user, const mgl_trial *trial, mgl_error *err);
+/* Those with numbers from `from` on, in order, without pairs; `limit` at most (0: all). */
+mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from, int64_t limit,
+                                mgl_store_trial_fn *each, void *user, mgl_error *err);
+/* How many trials have each outcome, controls left out. */
+mgl_status mgl_store_count_outcomes(mgl_store *store, int64_t campaign,
+                                    int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err);
+/* The decisions so far: trials that reached MGL_STAGE_DECISION. */
+mgl_status mgl_store_count_decisions(mgl_store *store, int64_t campaign, int64_t *out,
+                                     mgl_error *err);
+
+/* ---- submissions: proposals from outside ------------------------------------------------------ */
+
+typedef struct mgl_submission {
+    int64_t id, campaign;
+    char *text;    /* the proposal's JSON, or a schedule text; owned */
+    char *origin;  /* "submit", "mcp" */
+    int64_t trial; /* number of the trial it became; 0: it waits */
+} mgl_submission;
+void mgl_submission_clear(mgl_submission *submission);
+mgl_status mgl_store_add_submission(mgl_store *store, int64_t campaign, const char *text,
+                                    const char *origin, int64_t *id, mgl_error *err);
+/* The oldest that waits; *found false: none. */
+mgl_status mgl_store_next_submission(mgl_store *store, int64_t campaign, bool *found,
+                                     mgl_submission *out, mgl_error *err);
+mgl_status mgl_store_get_submission(mgl_store *store, int64_t id, mgl_submission *out,
+                                    mgl_error *err);
+
+/* ---- messages and costs of a model, events, requests to stop ------------------------------------ */
+
+/* One exchange with a chat endpoint. No key, ever. */
+typedef struct mgl_store_message {
+    int64_t trial; /* number; 0: it led to none */
+    const char *request, *response;
+    mgl_outcome outcome; /* MGL_OUTCOME_OK, or PROPOSER_... */
+    int64_t tokens_in, tokens_out;
+    bool estimated; /* the endpoint did not say how many */
+    double seconds;
+} mgl_store_message;
+mgl_status mgl_store_add_message(mgl_store *store, int64_t campaign,
+                                 const mgl_store_message *message, mgl_error *err);
+mgl_status mgl_store_sum_costs(mgl_store *store, int64_t campaign, int64_t *requests,
+                               int64_t *tokens, mgl_error *err);
+/* A line of the campaign's log: "keep", "pause", "error", "end", "control", ... and one sentence. */
+mgl_status mgl_store_add_event(mgl_store *store, int64_t campaign, const char *kind,
+                               const char *text, mgl_error *err);
+typedef mgl_status mgl_store_event_fn(void *user, int64_t unix_s, const char *kind,
+                                      const char *text, mgl_error *err);
+mgl_status mgl_store_each_event(mgl_store *store, int64_t campaign, mgl_store_event_fn *each,
+                                void *user, mgl_error *err);
+/* `campaign stop`: asks whoever runs it to end after the trial at hand; and whether that was asked. */
+mgl_status mgl_store_ask_stop(mgl_store *store, int64_t campaign, bool stop, mgl_error *err);
+mgl_status mgl_store_is_stop_asked(mgl_store *store, int64_t campaign, bool *out, mgl_error *err);
+
+#endif

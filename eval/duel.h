@@ -1,0 +1,102 @@
+/*
+ * A duel: two programs of one model on one device, the incumbent and a candidate, both resident, run
+ * in turn on the same synthetic weights. What is timed is what `bench` times: one launch that decodes
+ * `tokens` tokens of every sequence from `context` positions on.
+ *
+ * Nothing here decides: tokens, logits and times go to the caller. Weights, first tokens and cache
+ * are made of a seed that whoever proposed the candidate did not know.
+ */
+#ifndef MGL_EVAL_DUEL_H
+#define MGL_EVAL_DUEL_H
+
+#include "eval/clocks.h"
+#include "eval/synthetic.h"
+#include "vm/vm.h"
+
+typedef struct mgl_duel mgl_duel;
+
+typedef enum mgl_side { MGL_INCUMBENT, MGL_CANDIDATE, MGL_SIDES } mgl_side;
+
+typedef struct mgl_duel_options {
+    mgl_config config;       /* of the model */
+    const char *device;      /* "cuda", "cuda:1", or "cpu" (correctness alone: no time is a time) */
+    const atomic_int *abort; /* may be NULL */
+} mgl_duel_options;
+
+/* MGL_DEVICE without the device. Release with mgl_duel_close. */
+mgl_status mgl_duel_open(const mgl_duel_options *options, mgl_duel **out, mgl_error *err);
+void mgl_duel_close(mgl_duel *duel); /* NULL is fine */
+
+/* What setting a side did. */
+typedef struct mgl_duel_facts {
+    bool exchanged;  /* the machine stayed, with its kernel: mgl_vm_exchange */
+    double check_s;  /* the validator */
+    double kernel_s; /* compiling; 0 for one that was there */
+    double total_s;  /* all of it */
+    mgl_vm_facts vm;
+} mgl_duel_facts;
+
+/* Puts a program on a side: validated, its machine opened, or exchanged where the kernel's key is the
+ * same. The program is taken over (also on failure) and released with the duel. All machines of a duel
+ * have the same model; sequences and capacity may differ. MGL_REJECTED, MGL_BAD_INPUT (the machine
+ * can not run it), MGL_DEVICE (too little memory, with both numbers). */
+mgl_status mgl_duel_set(mgl_duel *duel, mgl_side side, mgl_program *program, mgl_duel_facts *out,
+                        mgl_error *err);
+/* The candidate becomes the incumbent; the candidate's side is empty then. */
+void mgl_duel_promote(mgl_duel *duel);
+/* Empties a side. */
+void mgl_duel_drop(mgl_duel *duel, mgl_side side);
+
+/* A workload as a launch of it has it. */
+typedef struct mgl_duel_load {
+    int batch, context, tokens; /* sequences; positions before; new tokens of each */
+    uint64_t seed;              /* of weights, cache and first tokens */
+    bool poison; /* fill activations, outputs and the rest of the cache with signalling
+                                   NaN (even launches) or 0xA5 (odd) first, and look for writes outside
+                                   every buffer behind: MGL_GATE with the place */
+} mgl_duel_load;
+
+/* Runs one launch of a side; weights and cache are made anew when the seed or context changed.
+ * Tokens to `tokens` (batch, load->tokens); may be NULL. *seconds between the device's events (on a
+ * CPU: of the run). */
+mgl_status mgl_duel_run(mgl_duel *duel, mgl_side side, const mgl_duel_load *load, int32_t *tokens,
+                        double *seconds, mgl_error *err);
+/* Logits (batch, vocab) of the last step of the last run of that side. */
+mgl_status mgl_duel_get_logits(mgl_duel *duel, mgl_side side, float *logits, mgl_error *err);
+
+/* The f32 reference of the device (on a CPU: of the CPU machine in f32 and plain C) fed with `made`
+ * (batch, tokens). For every sequence and step: the largest logit to `largest` (batch, tokens), the
+ * logit of the made token to `chosen` (batch, tokens), and the norm of the logits to `norms`; all logits
+ * of the steps in `steps` (step_count) to `logits` (step_count, batch, vocab). */
+typedef struct mgl_duel_reference {
+    float *largest, *chosen, *norms; /* (batch, tokens) */
+    const int *steps;                /* (step_count) */
+    int step_count;
+    float *logits; /* (step_count, batch, vocab) */
+} mgl_duel_reference;
+mgl_status mgl_duel_refer(mgl_duel *duel, const mgl_duel_load *load, const int32_t *made,
+                          const mgl_duel_reference *out, mgl_error *err);
+
+/* Seconds that reading so many bytes of device memory takes, the fastest of `count`. */
+mgl_status mgl_duel_stream(mgl_duel *duel, double bytes, int count, double *seconds,
+                           mgl_error *err);
+
+/* One look at the device. */
+typedef struct mgl_duel_clocks {
+    bool known;
+    unsigned sm_mhz, memory_mhz, temperature; /* MHz, MHz, degrees Celsius */
+    uint64_t reasons;                         /* NVML's clock event reasons now */
+    int processes;                            /* others that compute on the device; -1: unknown */
+} mgl_duel_clocks;
+void mgl_duel_look(mgl_duel *duel, mgl_duel_clocks *out);
+
+typedef struct mgl_duel_device {
+    char name[128], uuid[48]; /* "NVIDIA H200", "GPU-..." ; "cpu", "" */
+    mgl_target target;
+    int driver_version;
+    uint64_t memory_total, memory_free; /* bytes */
+    uint64_t l2_bytes;
+} mgl_duel_device;
+mgl_status mgl_duel_get_device(mgl_duel *duel, mgl_duel_device *out, mgl_error *err);
+
+#endif
