@@ -19,7 +19,7 @@ typedef struct mgl_subject {
     mgl_dtype dtype;
     int capacity;
     mgl_workloads workloads;
-    mgl_space space;
+    mgl_search_space space;
     bool allow_narrow;
     bool has_costs; /* of the device: else nothing is predicted */
     mgl_costs costs;
@@ -48,7 +48,7 @@ void mgl_candidate_clear(mgl_candidate *candidate);
  * hypothesis, parent), as agents hand it in. Strict: unknown and double keys, numbers that are none
  * and texts over their limits are MGL_BAD_INPUT. */
 mgl_status mgl_proposal_parse(const char *text, size_t length, const char *file,
-                              const mgl_space *space, mgl_proposal *out, mgl_error *err);
+                              const mgl_search_space *space, mgl_proposal *out, mgl_error *err);
 void mgl_proposal_print(const mgl_proposal *proposal, mgl_text *out);
 
 /* The objective: the geometric mean of us (count). 0 when one of them is 0. */

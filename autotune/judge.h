@@ -15,14 +15,7 @@
 #define MGL_SUSPICIOUS     2.0   /* times as fast: withheld */
 
 /* Pairs of a stage, for each workload. */
-typedef enum mgl_stage_of_trial {
-    MGL_STAGE_SCREEN,
-    MGL_STAGE_SURVIVORS,
-    MGL_STAGE_DECISION,
-    MGL_STAGE_CONTROL,
-    MGL_STAGE_COUNT
-} mgl_stage_of_trial;
-int mgl_judge_pairs(mgl_stage_of_trial stage);
+int mgl_judge_pairs(mgl_pair_stage stage);
 
 /* The share of MGL_CAMPAIGN_ERROR that the n-th decision (1, 2, ...) of a campaign has; all shares
  * together are at most that. */
@@ -45,7 +38,7 @@ mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, 
 /* Whether a stage's pairs leave hope: false ends the trial with NO_GAIN or REGRESSION. */
 bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int stage);
 
-/* The decision, from the fresh pairs of MGL_STAGE_DECISION: MGL_OUTCOME_OK, NO_GAIN, REGRESSION or
+/* The decision, from the fresh pairs of MGL_PAIRS_DECISION: MGL_OUTCOME_OK, NO_GAIN, REGRESSION or
  * SUSPICIOUS; fills the trial's gains, p value and level, and says why in its diagnostic. `simpler`: the
  * candidate is a simpler program, and equal speed is enough. */
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,

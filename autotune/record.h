@@ -43,10 +43,20 @@ typedef struct mgl_proposal {
 } mgl_proposal;
 void mgl_proposal_clear(mgl_proposal *proposal);
 
+/* What a pair was measured for: a cheap look, a second one at what survived it, the decision on fresh
+ * pairs, or an A/A control. */
+typedef enum mgl_pair_stage {
+    MGL_PAIRS_SCREEN,
+    MGL_PAIRS_SURVIVORS,
+    MGL_PAIRS_DECISION,
+    MGL_PAIRS_CONTROL,
+    MGL_PAIRS_STAGES
+} mgl_pair_stage;
+
 /* One pair: incumbent and candidate, one launch each, one behind the other. */
 typedef struct mgl_pair {
     int workload;
-    int stage; /* 0: screen, 1: survivors, 2: fresh pairs of the decision; 3: A/A control */
+    int stage; /* mgl_pair_stage */
     bool candidate_first;
     bool dropped; /* an event: throttling, other clocks, another process; counted, not used */
     double incumbent_us, candidate_us; /* a token */

@@ -20,18 +20,19 @@ typedef struct mgl_knob {
     bool narrow; /* changes a number format: needs leave */
 } mgl_knob;
 
-typedef struct mgl_space {
+typedef struct mgl_search_space {
     mgl_knob knobs[MGL_MAX_KNOBS]; /* (count) that may change */
     int count;
     unsigned moves; /* bits: 1 << mgl_move_kind */
-} mgl_space;
+} mgl_search_space;
 
 /* For a target of so many queues; with `narrow`, number formats too. */
-void mgl_space_default(const mgl_target *target, bool narrow, mgl_space *out);
+void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_space *out);
 /* A knob that changes a number format without `narrow` is MGL_BAD_INPUT, like one out of its range. */
-mgl_status mgl_space_parse(const char *text, size_t length, const char *file,
-                           const mgl_target *target, bool narrow, mgl_space *out, mgl_error *err);
-void mgl_space_print(const mgl_space *space, mgl_text *out); /* JSON */
+mgl_status mgl_search_space_parse(const char *text, size_t length, const char *file,
+                                  const mgl_target *target, bool narrow, mgl_search_space *out,
+                                  mgl_error *err);
+void mgl_search_space_print(const mgl_search_space *space, mgl_text *out); /* JSON */
 
 /* Every knob of a config by its number: those of config.def, then first and count of each step. */
 int mgl_knob_count(void);
