@@ -54,7 +54,7 @@ static inline uint64_t mgl_draw(uint64_t *state)
 /* A number in [0, count), count at least 1. */
 static inline uint64_t mgl_draw_below(uint64_t *state, uint64_t count)
 {
-    return (uint64_t)(((__uint128_t)mgl_draw(state) * count) >> 64);
+    return mgl_draw(state) % count; /* the bias is below 2^-50 for what is drawn here */
 }
 
 #endif
