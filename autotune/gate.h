@@ -19,6 +19,7 @@ typedef struct mgl_subject {
     mgl_dtype dtype;
     int capacity;
     mgl_workloads workloads;
+    mgl_schedule_config start; /* the campaign's default: what is not in the space stays as here */
     mgl_search_space space;
     bool allow_narrow;
     bool has_costs; /* of the device: else nothing is predicted */
@@ -39,16 +40,31 @@ typedef struct mgl_candidate {
     double check_s;                         /* the validator */
 } mgl_candidate;
 
-/* Fails only where memory ran out or `abort` was set: everything else is an outcome. */
+/* The first gates: parses or lowers, applies the moves, and names the programs by their digest, by which
+ * a program that was tried before is known. Fails only where memory ran out: everything else is an
+ * outcome. Release with mgl_candidate_clear. */
+mgl_status mgl_gate_make(const mgl_subject *subject, const mgl_proposal *proposal,
+                         mgl_candidate *out, mgl_error *err);
+/* The others, of a candidate that has no worse outcome than MGL_OUTCOME_UNMEASURED: the validator with
+ * meaning, what the device's machine can run, and the cost model. MGL_INTERRUPTED: `abort` was set. */
+mgl_status mgl_gate_prove(const mgl_subject *subject, const atomic_int *abort,
+                          mgl_candidate *candidate, mgl_error *err);
+/* Both. */
 mgl_status mgl_gate_pass(const mgl_subject *subject, const mgl_proposal *proposal,
                          const atomic_int *abort, mgl_candidate *out, mgl_error *err);
 void mgl_candidate_clear(mgl_candidate *candidate);
 
-/* A proposal as JSON ("megalith.proposal/1": config, moves as an array of strings, schedule,
- * hypothesis, parent), as agents hand it in. Strict: unknown and double keys, numbers that are none
- * and texts over their limits are MGL_BAD_INPUT. */
+/* A proposal as JSON, as agents hand it in; every key but the schema may be left out:
+ *
+ *     {"schema": "megalith.proposal/1", "hypothesis": "fewer edges", "parent": 12,
+ *      "config": {"page_bytes": 8192}, "moves": ["rows layer=3 step=o from=12 to=13 count=1"]}
+ *
+ * or "schedule", the text of a whole program, in place of config and moves. What `config` leaves out is
+ * as in `start`. A text that does not begin with `{` is a schedule. Strict: unknown and double keys,
+ * numbers that are none and texts over their limits are MGL_BAD_INPUT. Release with
+ * mgl_proposal_clear. */
 mgl_status mgl_proposal_parse(const char *text, size_t length, const char *file,
-                              const mgl_search_space *space, mgl_proposal *out, mgl_error *err);
+                              const mgl_schedule_config *start, mgl_proposal *out, mgl_error *err);
 void mgl_proposal_print(const mgl_proposal *proposal, mgl_text *out);
 
 /* The objective: the geometric mean of us (count). 0 when one of them is 0. */

@@ -93,8 +93,8 @@ static mgl_status check_keys(const mgl_json *json, const cJSON *object, const ch
     return MGL_OK;
 }
 
-static mgl_status read_knob(const mgl_json *json, const cJSON *root, const knob *k,
-                            mgl_schedule_config *out, mgl_error *err)
+static mgl_status read_knob(const mgl_json *json, const cJSON *root, const char *path,
+                            const knob *k, mgl_schedule_config *out, mgl_error *err)
 {
     int64_t value = *field_of(out, k);
     mgl_status status =
@@ -106,22 +106,22 @@ static mgl_status read_knob(const mgl_json *json, const cJSON *root, const knob 
         snprintf(multiple, sizeof multiple, "a multiple of %d", k->multiple);
     bool good = value >= k->lowest && value <= k->highest && value % k->multiple == 0;
     if (!good && !(k->open && value == 0))
-        return mgl_fail(err, MGL_BAD_INPUT, place_of(json, "", k->key).text,
+        return mgl_fail(err, MGL_BAD_INPUT, place_of(json, path, k->key).text,
                         "must be %s%s between %d and %d, not %lld", k->open ? "0 or " : "",
                         multiple, k->lowest, k->highest, (long long)value);
     *field_of(out, k) = (int)value;
     return MGL_OK;
 }
 
-static mgl_status read_step(const mgl_json *json, const cJSON *queues, int step,
+static mgl_status read_step(const mgl_json *json, const cJSON *queues, const char *prefix, int step,
                             mgl_schedule_config *out, mgl_error *err)
 {
     static const char *const known[] = {"first", "count"};
     const cJSON *object = NULL;
     int64_t first = 0, count = 0;
-    char path[64];
+    char path[96];
     mgl_status status;
-    snprintf(path, sizeof path, "queues.%s.", steps[step]);
+    snprintf(path, sizeof path, "%.30squeues.%s.", prefix, steps[step]);
     if ((status = mgl_json_get_object(json, queues, steps[step], false, &object, err)) || !object)
         return status;
     if ((status = check_keys(json, object, path, known, 2, err)) ||
@@ -153,31 +153,48 @@ static mgl_status read_schema(const mgl_json *json, mgl_error *err)
     return MGL_OK;
 }
 
-static mgl_status read_config(const mgl_json *json, mgl_schedule_config *out, mgl_error *err)
+static mgl_status read_queues(const mgl_json *json, const cJSON *object, const char *path,
+                              mgl_schedule_config *out, mgl_error *err)
+{
+    const cJSON *queues = NULL;
+    char inner[64];
+    mgl_status status;
+    snprintf(inner, sizeof inner, "%.40squeues.", path);
+    if ((status = mgl_json_get_object(json, object, "queues", false, &queues, err)) || !queues)
+        return status;
+    if ((status = check_keys(json, queues, inner, steps, MGL_STEP_COUNT, err)))
+        return status;
+    for (int i = 0; i < MGL_STEP_COUNT; i++)
+        if ((status = read_step(json, queues, path, i, out, err)))
+            return status;
+    return MGL_OK;
+}
+
+mgl_status mgl_schedule_config_merge(const mgl_json *json, const cJSON *object, const char *path,
+                                     mgl_schedule_config *out, mgl_error *err)
 {
     const char *known[KNOB_COUNT + 2] = {"schema"};
-    const cJSON *queues = NULL;
-    mgl_status status;
+    mgl_schedule_config config = *out;
     for (int i = 0; i < KNOB_COUNT; i++)
         known[i + 1] = knobs[i].key;
     known[KNOB_COUNT + 1] = "queues";
+    mgl_status status = check_keys(json, object, path, known, KNOB_COUNT + 2, err);
+    for (int i = 0; i < KNOB_COUNT && !status; i++)
+        status = read_knob(json, object, path, &knobs[i], &config, err);
+    if (!status)
+        status = read_queues(json, object, path, &config, err);
+    if (!status)
+        *out = config;
+    return status;
+}
+
+static mgl_status read_config(const mgl_json *json, mgl_schedule_config *out, mgl_error *err)
+{
     if (!cJSON_IsObject(json->root))
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
                         "a ScheduleConfig is a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
-    if ((status = read_schema(json, err)) ||
-        (status = check_keys(json, json->root, "", known, KNOB_COUNT + 2, err)))
-        return status;
-    for (int i = 0; i < KNOB_COUNT; i++)
-        if ((status = read_knob(json, json->root, &knobs[i], out, err)))
-            return status;
-    if ((status = mgl_json_get_object(json, json->root, "queues", false, &queues, err)) || !queues)
-        return status;
-    if ((status = check_keys(json, queues, "queues.", steps, MGL_STEP_COUNT, err)))
-        return status;
-    for (int i = 0; i < MGL_STEP_COUNT; i++)
-        if ((status = read_step(json, queues, i, out, err)))
-            return status;
-    return MGL_OK;
+    mgl_status status = read_schema(json, err);
+    return status ? status : mgl_schedule_config_merge(json, json->root, "", out, err);
 }
 
 mgl_status mgl_schedule_config_parse(const char *text, size_t length, const char *file,

@@ -4,6 +4,7 @@
 #ifndef MGL_SCHEDULE_SCHEDULE_H
 #define MGL_SCHEDULE_SCHEDULE_H
 
+#include "base/json.h"
 #include "base/text.h"
 #include "schedule/program.h"
 
@@ -43,6 +44,10 @@ typedef struct mgl_schedule_config {
 void mgl_schedule_config_default(mgl_schedule_config *out);
 /* {"schema":"megalith.config/1", ...}: every field optional, unknown keys refused. */
 mgl_status mgl_schedule_config_parse(const char *text, size_t length, const char *file,
+                                     mgl_schedule_config *out, mgl_error *err);
+/* The same of an object that stands within another file, at `path` ("config."; a message names keys by
+ * it): the schema may be left out, and a knob that is left out stays as it is in *out. */
+mgl_status mgl_schedule_config_merge(const mgl_json *json, const cJSON *object, const char *path,
                                      mgl_schedule_config *out, mgl_error *err);
 mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, mgl_error *err);
 void mgl_schedule_config_print(const mgl_schedule_config *config, mgl_text *out);
