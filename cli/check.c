@@ -1,5 +1,6 @@
 /* megalith check F.mls: is this schedule safe, and, with --model, does it compute the model? */
 #include "cli/cli.h"
+#include "cli/sarif.h"
 #include "cli/signals.h"
 
 #include "base/file.h"
@@ -14,6 +15,7 @@
 
 #define CHECK_OPTIONS(X)                                                                           \
     X(text, model, "--model", "MODEL", 0, 0, "also check that it computes this model")             \
+    X(flag, sarif, "--sarif", NULL, 0, 0, "one SARIF 2.1.0 log on standard output, for editors")   \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHECK_OPTIONS)
 
@@ -110,6 +112,31 @@ static void print_json(const mgl_verdict *verdict)
     mgl_cli_end_json(&out);
 }
 
+/* Prints the verdict as it was asked for; a rejected schedule has said it all with that. */
+static mgl_status print(const source *from, const struct options *o, const mgl_verdict *verdict,
+                        mgl_error *err)
+{
+    if (o->sarif.given)
+        mgl_cli_print_sarif(from->path, from->text, from->length, verdict, NULL);
+    else if (o->json.given)
+        print_json(verdict);
+    else
+        print_verdict(from, verdict);
+    return verdict->accepted ? MGL_OK : mgl_fail(err, MGL_REJECTED, NULL, "%s", "");
+}
+
+static mgl_status parse(source *from, const struct options *o, mgl_program **out, mgl_error *err)
+{
+    static const mgl_verdict none;
+    mgl_status status =
+        mgl_file_read(from->path, MGL_SCHEDULE_MAX_TEXT, &from->text, &from->length, err);
+    if (!status)
+        status = mgl_schedule_parse(from->text, from->length, from->path, out, err);
+    if (status && o->sarif.given)
+        mgl_cli_print_sarif(from->path, from->text, from->length, &none, err);
+    return status;
+}
+
 static mgl_status check(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
@@ -117,10 +144,9 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     mgl_program *program = NULL;
     mgl_checkpoint *checkpoint = NULL;
     mgl_verdict verdict = {0};
-    mgl_status status =
-        mgl_file_read(operand, MGL_SCHEDULE_MAX_TEXT, &from.text, &from.length, err);
-    if (!status)
-        status = mgl_schedule_parse(from.text, from.length, operand, &program, err);
+    if (o->sarif.given && o->json.given)
+        return mgl_fail(err, MGL_USAGE, "--sarif", "stands in place of --json; leave out one");
+    mgl_status status = parse(&from, o, &program, err);
     if (!status && o->model.given)
         status = mgl_import(o->model.value, &checkpoint, err);
     if (!status)
@@ -129,13 +155,8 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
         status = mgl_validator_check(program, checkpoint ? checkpoint->graph : NULL, &verdict, err);
     if (!status)
         status = mgl_cli_check_cancel(err);
-    if (!status) {
-        if (o->json.given)
-            print_json(&verdict);
-        else
-            print_verdict(&from, &verdict);
-        status = verdict.accepted ? MGL_OK : mgl_fail(err, MGL_REJECTED, NULL, "%s", "");
-    }
+    if (!status)
+        status = print(&from, o, &verdict, err);
     mgl_verdict_clear(&verdict);
     mgl_checkpoint_close(checkpoint);
     mgl_program_free(program);

@@ -329,6 +329,56 @@ START_TEST(damaged_input_is_one_message)
 END_TEST
 
 /* A schedule that can not be written whole leaves what stood there. */
+static const cJSON *parse_sarif(const command_result *result, mgl_json *json)
+{
+    mgl_error err = {0};
+    mgl_status status =
+        mgl_json_parse(result->out, result->out_length, 1 << 26, "sarif", json, &err);
+    ck_assert_msg(status == MGL_OK, "%s", err.message);
+    return cJSON_GetArrayItem(json_at(json, "runs"), 0);
+}
+
+static const cJSON *first_of(const cJSON *object, const char *array)
+{
+    return cJSON_GetArrayItem(cJSON_GetObjectItem(object, array), 0);
+}
+
+START_TEST(sarif_has_the_line_of_each_diagnostic)
+{
+    const char *path = edited("unsafe.mls", " wait l0.qkv>=3", "");
+    command_result result = command_runf("check %s --sarif", path);
+    mgl_json json;
+    const cJSON *run = parse_sarif(&result, &json), *found = first_of(run, "results");
+    const cJSON *region = cJSON_GetObjectItem(
+        cJSON_GetObjectItem(first_of(found, "locations"), "physicalLocation"), "region");
+    ck_assert_int_eq(result.code, 3);
+    ck_assert_str_eq(json_string(&json, "version"), "2.1.0");
+    ck_assert_int_eq(strncmp(cJSON_GetObjectItem(found, "ruleId")->valuestring, "MG", 2), 0);
+    ck_assert_double_gt(cJSON_GetObjectItem(region, "startLine")->valuedouble, 1);
+    ck_assert_ptr_nonnull(first_of(found, "relatedLocations"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(sarif_of_what_does_not_parse_names_the_line)
+{
+    const char *path = edited("broken.mls", "\n", "\nbogus\n");
+    command_result result = command_runf("check %s --sarif", path);
+    mgl_json json;
+    const cJSON *run = parse_sarif(&result, &json);
+    const cJSON *invocation = first_of(run, "invocations");
+    const cJSON *told = first_of(invocation, "toolExecutionNotifications");
+    const cJSON *region = cJSON_GetObjectItem(
+        cJSON_GetObjectItem(first_of(told, "locations"), "physicalLocation"), "region");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(invocation, "executionSuccessful")));
+    ck_assert_int_eq((int)cJSON_GetObjectItem(region, "startLine")->valuedouble, 2);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(writes_all_or_nothing)
 {
     struct rlimit old, small;
@@ -367,6 +417,8 @@ int main(void)
     tcase_add_test(tests, explains_in_words);
     tcase_add_test(tests, has_no_time_for_what_it_can_not_run);
     tcase_add_test(tests, text_that_does_not_parse);
+    tcase_add_test(tests, sarif_has_the_line_of_each_diagnostic);
+    tcase_add_test(tests, sarif_of_what_does_not_parse_names_the_line);
     tcase_add_test(tests, writes_all_or_nothing);
     tcase_add_loop_test(tests, damaged_input_is_one_message, 0,
                         (int)(sizeof damages / sizeof *damages));
