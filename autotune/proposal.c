@@ -15,19 +15,9 @@
 #define SCHEMA "megalith.proposal/1"
 enum { MAX_PROPOSAL = MGL_SCHEDULE_MAX_TEXT + (1 << 20) };
 
-static char *copy(const char *text, size_t length)
-{
-    char *to = mgl_alloc(length + 1);
-    if (to) {
-        memcpy(to, text, length);
-        to[length] = 0;
-    }
-    return to;
-}
-
 static mgl_status take(char **to, const char *text, size_t length, mgl_error *err)
 {
-    *to = copy(text, length);
+    *to = mgl_strndup(text, length);
     return *to ? MGL_OK : mgl_fail_memory(err, length + 1);
 }
 

@@ -1,0 +1,626 @@
+/*
+ * Asking a language model. A request is made of what is known when it is sent; answers come in any
+ * order and wait, as proposals, until the campaign asks for one. Whatever goes wrong on the way is a
+ * PROPOSER_ or EXTRACT_ outcome of a message in the store, makes the next request wait where the endpoint
+ * asks for it, and never ends a campaign; only a key that is refused, and a budget that is used up, end
+ * the asking.
+ */
+#include "autotune/chat.h"
+
+#include "autotune/http.h"
+#include "autotune/prompt.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/format.h"
+#include "base/json.h"
+#include "base/json_out.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HISTORY = 12, /* trials that a request tells of */
+    READY = MGL_HTTP_MAX_FLIGHTS,
+    MAX_ANSWER = 2000,    /* tokens */
+    BYTES_OF_A_TOKEN = 4, /* where an endpoint does not count */
+    MAX_WAIT = 600,       /* seconds */
+    MAX_KEY_FILE = 8192
+};
+
+/* A request on its way. */
+typedef struct asked {
+    int request; /* of http; 0: free */
+    char *body;
+} asked;
+
+typedef struct chat {
+    mgl_proposer proposer; /* first: this is one */
+    mgl_chat_options options;
+    mgl_http *http;
+    asked flights[MGL_HTTP_MAX_FLIGHTS];
+    mgl_proposal ready[READY]; /* (ready_count) answers that wait */
+    int ready_count;
+    char *lines[HISTORY]; /* of the last trials; a ring that begins at `oldest` */
+    int line_count, oldest;
+    mgl_proposal best;
+    int64_t best_number;
+    int64_t requests, tokens; /* of the campaign's life */
+    int failures;             /* in a row */
+    int duplicates;           /* in a row */
+    double not_before;        /* of the clock */
+    bool refused;             /* the key: there is no going on */
+} chat;
+
+/* ---- what is remembered ------------------------------------------------------------------------ */
+
+static mgl_status copy_proposal(const mgl_proposal *from, mgl_proposal *to, mgl_error *err)
+{
+    mgl_proposal made = {.config = from->config};
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < from->moves.count && !status; i++)
+        status = mgl_moves_add(&made.moves, &from->moves.moves[i], err);
+    if (status)
+        mgl_proposal_clear(&made);
+    mgl_proposal_clear(to);
+    *to = made;
+    return status;
+}
+
+static mgl_status remember(chat *c, const mgl_text *line, mgl_error *err)
+{
+    char *copy = line->failed ? NULL : mgl_strndup(line->bytes, line->length);
+    if (!copy)
+        return mgl_fail_memory(err, line->length);
+    int at = (c->oldest + c->line_count) % HISTORY;
+    if (c->line_count == HISTORY) {
+        mgl_free(c->lines[at]);
+        c->oldest = (c->oldest + 1) % HISTORY;
+    } else {
+        c->line_count++;
+    }
+    c->lines[at] = copy;
+    return MGL_OK;
+}
+
+static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
+{
+    chat *c = (chat *)self;
+    mgl_text line = {0};
+    if (trial->control)
+        return MGL_OK;
+    mgl_prompt_describe_trial(c->options.subject, trial, &line);
+    mgl_status status = remember(c, &line, err);
+    mgl_text_clear(&line);
+    bool own = trial->proposal.proposer && !strcmp(trial->proposal.proposer, self->name);
+    if (own)
+        c->duplicates = trial->outcome == MGL_OUTCOME_DUPLICATE ? c->duplicates + 1 : 0;
+    if (!status && trial->outcome == MGL_OUTCOME_OK && !trial->proposal.schedule) {
+        status = copy_proposal(&trial->proposal, &c->best, err);
+        c->best_number = trial->number;
+    }
+    return status;
+}
+
+/* ---- a request --------------------------------------------------------------------------------- */
+
+static void put_message(mgl_json_out *out, const char *role, const char *content)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "role", role);
+    mgl_json_out_string(out, "content", content);
+    mgl_json_out_close_object(out);
+}
+
+/* The more often the model repeated itself, the freer it may answer. */
+static double temperature(const chat *c)
+{
+    double wanted = 0.2 + 0.2 * c->duplicates;
+    return wanted > 1 ? 1 : wanted;
+}
+
+static mgl_status make_body(const chat *c, uint64_t seed, mgl_text *body, mgl_error *err)
+{
+    mgl_text history = {0}, task = {0};
+    mgl_json_out out = {0};
+    for (int i = 0; i < c->line_count; i++)
+        mgl_text_put(&history, c->lines[(c->oldest + i) % HISTORY]);
+    mgl_prompt prompt = {.subject = c->options.subject,
+                         .device = c->options.device,
+                         .shape = c->options.shape,
+                         .best = &c->best,
+                         .best_number = c->best_number,
+                         .history = history.bytes,
+                         .number = c->requests + 1,
+                         .border = seed};
+    mgl_prompt_task(&prompt, &task);
+    mgl_text_put(&out.text, "{");
+    mgl_json_out_string(&out, "model", c->options.model);
+    mgl_json_out_array(&out, "messages");
+    put_message(&out, "system", mgl_prompt_system());
+    put_message(&out, "user", task.bytes ? task.bytes : "");
+    mgl_json_out_close_array(&out);
+    mgl_json_out_real(&out, "temperature", temperature(c));
+    mgl_json_out_int(&out, "max_tokens", MAX_ANSWER);
+    mgl_json_out_bool(&out, "stream", false);
+    mgl_json_out_close(&out);
+    bool failed = history.failed || task.failed || out.text.failed;
+    *body = out.text;
+    mgl_text_clear(&history);
+    mgl_text_clear(&task);
+    return failed ? mgl_fail_memory(err, body->length) : MGL_OK;
+}
+
+static bool has_budget(const chat *c)
+{
+    const mgl_chat_options *o = &c->options;
+    return (!o->budget_requests || c->requests < o->budget_requests) &&
+           (!o->budget_tokens || c->tokens < o->budget_tokens);
+}
+
+static mgl_status ask(chat *c, uint64_t seed, mgl_error *err)
+{
+    mgl_text body = {0};
+    asked *to = c->flights;
+    while (to->request)
+        to++;
+    mgl_status status = make_body(c, seed, &body, err);
+    if (!status)
+        status = mgl_http_start(c->http, body.bytes, body.length, c->options.timeout_s,
+                                &to->request, err);
+    if (!status) {
+        to->body = body.bytes;
+        c->requests++;
+        /* until the answer says how many there were */
+        c->tokens += (int64_t)(body.length / BYTES_OF_A_TOKEN);
+        return MGL_OK;
+    }
+    to->request = 0;
+    mgl_text_clear(&body);
+    return status;
+}
+
+/* ---- an answer --------------------------------------------------------------------------------- */
+
+/* What an answer holds. */
+typedef struct answer {
+    mgl_outcome outcome;
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_json json;
+    const char *content; /* of json */
+    int64_t tokens_in, tokens_out;
+    bool estimated;
+} answer;
+
+static void fail_answer(answer *a, mgl_outcome outcome, const mgl_error *why)
+{
+    a->outcome = outcome;
+    mgl_format_into(a->diagnostic, sizeof a->diagnostic, "%s", why->message);
+}
+
+/* choices[0].message.content, and usage where it is given. */
+static mgl_status read_content(answer *a, mgl_error *why)
+{
+    const cJSON *choices = NULL, *message = NULL, *usage = NULL;
+    mgl_status status = mgl_json_get_array(&a->json, a->json.root, "choices", true, &choices, why);
+    const cJSON *first = status ? NULL : choices->child;
+    if (!status && !cJSON_IsObject(first))
+        status = mgl_fail(why, MGL_BAD_INPUT, "answer", "has no choice");
+    if (!status)
+        status = mgl_json_get_object(&a->json, first, "message", true, &message, why);
+    if (!status)
+        status = mgl_json_get_string(&a->json, message, "content", true, &a->content, why);
+    if (status || mgl_json_get_object(&a->json, a->json.root, "usage", false, &usage, NULL) ||
+        !usage)
+        return status;
+    const int64_t most = INT64_C(1) << 40;
+    a->estimated =
+        mgl_json_get_int(&a->json, usage, "prompt_tokens", true, 0, most, &a->tokens_in, NULL) ||
+        mgl_json_get_int(&a->json, usage, "completion_tokens", true, 0, most, &a->tokens_out, NULL);
+    return MGL_OK;
+}
+
+static void read_body(answer *a, const mgl_http_response *response)
+{
+    mgl_error why = {0};
+    a->estimated = true;
+    mgl_status status = mgl_json_parse(response->body, response->length, MGL_HTTP_MAX_BYTES,
+                                       "answer", &a->json, &why);
+    if (!status && !cJSON_IsObject(a->json.root))
+        status = mgl_fail(&why, MGL_BAD_INPUT, "answer", "is no object");
+    if (!status)
+        status = read_content(a, &why);
+    if (status)
+        fail_answer(a, MGL_OUTCOME_PROPOSER_SCHEMA, &why);
+}
+
+static mgl_outcome outcome_of_status(int status)
+{
+    if (status == 401 || status == 403)
+        return MGL_OUTCOME_PROPOSER_AUTH;
+    return status == 429 ? MGL_OUTCOME_PROPOSER_RATE : MGL_OUTCOME_PROPOSER_HTTP;
+}
+
+static void read_response(answer *a, const mgl_http_response *response)
+{
+    mgl_error why = {0};
+    *a = (answer){.outcome = MGL_OUTCOME_OK, .estimated = true};
+    switch (response->end) {
+    case MGL_HTTP_TIMED_OUT:
+        mgl_fail(&why, MGL_SYSTEM, "", "no answer within its time");
+        fail_answer(a, MGL_OUTCOME_PROPOSER_TIMEOUT, &why);
+        return;
+    case MGL_HTTP_TOO_LONG:
+        mgl_fail(&why, MGL_SYSTEM, "", "the answer has more than %d bytes", MGL_HTTP_MAX_BYTES);
+        fail_answer(a, MGL_OUTCOME_PROPOSER_SCHEMA, &why);
+        return;
+    case MGL_HTTP_FAILED:
+        mgl_fail(&why, MGL_SYSTEM, "", "%.200s", response->reason);
+        fail_answer(a, MGL_OUTCOME_PROPOSER_HTTP, &why);
+        return;
+    case MGL_HTTP_DONE:
+        break;
+    }
+    if (response->status == 200) {
+        read_body(a, response);
+        return;
+    }
+    mgl_fail(&why, MGL_SYSTEM, "", "the endpoint answered with status %d%s", response->status,
+             response->status >= 300 && response->status < 400 ? ": redirects are not followed"
+                                                               : "");
+    fail_answer(a, outcome_of_status(response->status), &why);
+}
+
+/* ---- what an answer becomes --------------------------------------------------------------------- */
+
+static mgl_outcome end_of_fence(const char *at, const char *end, const char **stop)
+{
+    for (const char *line = at; line < end;) {
+        const char *next = memchr(line, '\n', (size_t)(end - line));
+        if (end - line >= 3 && !memcmp(line, "```", 3)) {
+            *stop = line;
+            return MGL_OUTCOME_OK;
+        }
+        line = next ? next + 1 : end;
+    }
+    return MGL_OUTCOME_EXTRACT_NONE; /* it was cut off */
+}
+
+/* Fences as they are found. */
+typedef struct fences {
+    const char *tagged, *longest;
+    size_t tagged_bytes, longest_bytes;
+    bool ambiguous;
+} fences;
+
+static void take_fence(fences *f, bool json, const char *from, size_t bytes)
+{
+    if (json && f->tagged)
+        f->ambiguous |= bytes != f->tagged_bytes || memcmp(from, f->tagged, bytes) != 0;
+    if (json && !f->tagged) {
+        f->tagged = from;
+        f->tagged_bytes = bytes;
+    }
+    if (!f->longest || bytes > f->longest_bytes) {
+        f->longest = from;
+        f->longest_bytes = bytes;
+    }
+}
+
+/* All fences: lines that begin with three backquotes, in pairs. */
+static void find_fences(const char *text, const char *end, fences *f)
+{
+    for (const char *line = text; line < end;) {
+        const char *next = memchr(line, '\n', (size_t)(end - line)), *stop;
+        next = next ? next + 1 : end;
+        if (end - line >= 3 && !memcmp(line, "```", 3)) {
+            if (end_of_fence(next, end, &stop))
+                return;
+            take_fence(f, !strncmp(line + 3, "json", 4), next, (size_t)(stop - next));
+            next = memchr(stop, '\n', (size_t)(end - stop));
+            next = next ? next + 1 : end;
+        }
+        line = next;
+    }
+}
+
+mgl_outcome mgl_chat_extract(const char *text, size_t length, const char **from, size_t *bytes)
+{
+    fences f = {0};
+    const char *end = text + length, *at = text;
+    find_fences(text, end, &f);
+    if (f.ambiguous)
+        return MGL_OUTCOME_EXTRACT_AMBIGUOUS;
+    *from = f.tagged ? f.tagged : f.longest;
+    *bytes = f.tagged ? f.tagged_bytes : f.longest_bytes;
+    if (*from)
+        return MGL_OUTCOME_OK;
+    while (at < end && strchr(" \t\r\n", *at) && *at)
+        at++;
+    if (at == end || *at != '{')
+        return MGL_OUTCOME_EXTRACT_NONE;
+    *from = at;
+    *bytes = (size_t)(end - at);
+    return MGL_OUTCOME_OK;
+}
+
+/* The moves of an answer are added to those of what it stands on. */
+static mgl_status stand_on_best(const chat *c, mgl_proposal *proposal, mgl_error *err)
+{
+    mgl_moves added = proposal->moves;
+    mgl_status status = MGL_OK;
+    proposal->moves = (mgl_moves){0};
+    for (int i = 0; i < c->best.moves.count && !status && !proposal->schedule; i++)
+        status = mgl_moves_add(&proposal->moves, &c->best.moves.moves[i], err);
+    for (int i = 0; i < added.count && !status; i++)
+        status = mgl_moves_add(&proposal->moves, &added.moves[i], err);
+    mgl_moves_clear(&added);
+    proposal->parent = c->best_number;
+    mgl_free(proposal->proposer);
+    proposal->proposer = mgl_strdup(c->proposer.name);
+    return proposal->proposer ? status : mgl_fail_memory(err, 1);
+}
+
+static mgl_status read_proposal(chat *c, answer *a, mgl_error *err)
+{
+    const char *from = NULL;
+    size_t bytes = 0;
+    mgl_error why = {0};
+    mgl_proposal proposal;
+    a->outcome = mgl_chat_extract(a->content, strlen(a->content), &from, &bytes);
+    if (a->outcome)
+        return MGL_OK;
+    mgl_status status = mgl_proposal_parse(from, bytes, "answer", &c->best.config, &proposal, &why);
+    if (!status) {
+        status = stand_on_best(c, &proposal, &why);
+        if (status)
+            mgl_proposal_clear(&proposal);
+        else
+            c->ready[c->ready_count++] = proposal;
+    }
+    if (status == MGL_NO_MEMORY)
+        return mgl_fail_memory(err, bytes);
+    if (status)
+        fail_answer(a, MGL_OUTCOME_PROPOSER_SCHEMA, &why);
+    return MGL_OK;
+}
+
+/* ---- what goes wrong ----------------------------------------------------------------------------- */
+
+/* Waits as long as the endpoint says, else twice as long each time. */
+static void back_off(chat *c, const answer *a, double retry_after_s)
+{
+    bool endpoint = a->outcome == MGL_OUTCOME_PROPOSER_HTTP ||
+                    a->outcome == MGL_OUTCOME_PROPOSER_TIMEOUT ||
+                    a->outcome == MGL_OUTCOME_PROPOSER_RATE;
+    c->refused |= a->outcome == MGL_OUTCOME_PROPOSER_AUTH;
+    c->failures = endpoint ? c->failures + 1 : 0;
+    if (!endpoint)
+        return;
+    int doublings = c->failures < 9 ? c->failures - 1 : 9;
+    double wait = retry_after_s >= 0 ? retry_after_s : (double)(1 << doublings);
+    c->not_before = mgl_clock_s() + (wait > MAX_WAIT ? MAX_WAIT : wait);
+}
+
+/* The model reads of its own answers that could not be used, as of trials. */
+static mgl_status remember_failure(chat *c, const answer *a, mgl_error *err)
+{
+    mgl_text line = {0};
+    bool own = a->outcome == MGL_OUTCOME_PROPOSER_SCHEMA ||
+               a->outcome == MGL_OUTCOME_EXTRACT_NONE ||
+               a->outcome == MGL_OUTCOME_EXTRACT_AMBIGUOUS;
+    if (!own)
+        return MGL_OK;
+    mgl_text_format(&line, "an answer -> %s: %s %s\n", mgl_outcome_name(a->outcome), a->diagnostic,
+                    mgl_outcome_hint(a->outcome));
+    mgl_status status = remember(c, &line, err);
+    mgl_text_clear(&line);
+    return status;
+}
+
+static mgl_status keep_message(chat *c, const asked *request, const answer *a,
+                               const mgl_http_response *response, mgl_error *err)
+{
+    mgl_store_message message = {.request = request->body,
+                                 .response = response->body,
+                                 .outcome = a->outcome,
+                                 .tokens_in = a->tokens_in,
+                                 .tokens_out = a->tokens_out,
+                                 .estimated = a->estimated,
+                                 .seconds = response->seconds};
+    return c->options.store
+               ? mgl_store_add_message(c->options.store, c->options.campaign, &message, err)
+               : MGL_OK;
+}
+
+/* What the request was guessed to take becomes what it took. */
+static void count_tokens(chat *c, const asked *request, answer *a,
+                         const mgl_http_response *response)
+{
+    int64_t guessed = (int64_t)(strlen(request->body) / BYTES_OF_A_TOKEN);
+    if (a->estimated) {
+        a->tokens_in = guessed;
+        a->tokens_out = (int64_t)(response->length / BYTES_OF_A_TOKEN);
+    }
+    c->tokens += a->tokens_in + a->tokens_out - guessed;
+}
+
+static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_error *err)
+{
+    asked *request = c->flights;
+    answer a;
+    while (request->request != response->request)
+        request++;
+    read_response(&a, response);
+    count_tokens(c, request, &a, response);
+    mgl_status status = a.outcome ? MGL_OK : read_proposal(c, &a, err);
+    back_off(c, &a, response->retry_after_s);
+    if (!status)
+        status = remember_failure(c, &a, err);
+    if (!status)
+        status = keep_message(c, request, &a, response, err);
+    mgl_json_clear(&a.json);
+    mgl_free(request->body);
+    *request = (asked){0};
+    return status;
+}
+
+/* ---- the proposer --------------------------------------------------------------------------------- */
+
+static mgl_status take_responses(chat *c, mgl_error *err)
+{
+    mgl_http_response response;
+    bool ended = true;
+    mgl_status status = MGL_OK;
+    while (!status && ended && c->ready_count < READY) {
+        status = mgl_http_poll(c->http, 0, &ended, &response, err);
+        if (!status && ended)
+            status = take_response(c, &response, err);
+    }
+    return status;
+}
+
+static mgl_status ask_more(chat *c, uint64_t seed, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    while (!status && !c->refused && has_budget(c) && mgl_clock_s() >= c->not_before &&
+           mgl_http_flights(c->http) + c->ready_count < c->options.flights)
+        status = ask(c, mgl_draw(&seed), err);
+    return status;
+}
+
+static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
+                          mgl_proposer_answer *said, mgl_error *err)
+{
+    chat *c = (chat *)self;
+    mgl_status status = take_responses(c, err);
+    if (!status)
+        status = ask_more(c, seed, err);
+    if (status)
+        return status;
+    if (c->ready_count) {
+        *out = c->ready[0];
+        c->ready_count--;
+        memmove(c->ready, c->ready + 1, (size_t)c->ready_count * sizeof *c->ready);
+        *said = MGL_PROPOSED;
+        return MGL_OK;
+    }
+    bool ended = mgl_http_flights(c->http) == 0 && (c->refused || !has_budget(c));
+    *said = ended ? MGL_NO_MORE : MGL_NOT_YET;
+    return MGL_OK;
+}
+
+static void close_chat(mgl_proposer *self)
+{
+    chat *c = (chat *)self;
+    mgl_http_close(c->http);
+    for (int i = 0; i < MGL_HTTP_MAX_FLIGHTS; i++)
+        mgl_free(c->flights[i].body);
+    for (int i = 0; i < c->ready_count; i++)
+        mgl_proposal_clear(&c->ready[i]);
+    for (int i = 0; i < HISTORY; i++)
+        mgl_free(c->lines[i]);
+    mgl_proposal_clear(&c->best);
+    mgl_free(c);
+}
+
+/* All but the endpoint. */
+static chat *make_chat(const mgl_chat_options *options)
+{
+    chat *c = mgl_alloc_zero(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->proposer = (mgl_proposer){"chat", propose, learn, close_chat};
+    c->options = *options;
+    c->options.key = NULL; /* http has it */
+    c->best.config = options->subject->start;
+    if (c->options.flights < 1 || c->options.flights > MGL_HTTP_MAX_FLIGHTS)
+        c->options.flights = 2;
+    if (c->options.timeout_s <= 0)
+        c->options.timeout_s = 120;
+    return c;
+}
+
+mgl_status mgl_chat_open(const mgl_chat_options *options, mgl_proposer **out, mgl_error *err)
+{
+    *out = NULL;
+    chat *c = make_chat(options);
+    if (!c)
+        return mgl_fail_memory(err, sizeof *c);
+    mgl_status status = mgl_http_open(options->url, options->key, &c->http, err);
+    if (!status && options->store)
+        status =
+            mgl_store_sum_costs(options->store, options->campaign, &c->requests, &c->tokens, err);
+    if (status)
+        close_chat(&c->proposer);
+    else
+        *out = &c->proposer;
+    return status;
+}
+
+mgl_status mgl_chat_show(const mgl_chat_options *options, const mgl_trial *trials, int count,
+                         mgl_text *out, mgl_error *err)
+{
+    chat *c = make_chat(options);
+    mgl_status status = c ? MGL_OK : mgl_fail_memory(err, sizeof *c);
+    for (int i = 0; i < count && !status; i++)
+        status = learn(&c->proposer, &trials[i], err);
+    if (!status)
+        status = make_body(c, 0, out, err);
+    if (c)
+        close_chat(&c->proposer);
+    return status;
+}
+
+/* ---- the key --------------------------------------------------------------------------------------- */
+
+/* A file that others can read is refused: whoever reads it can spend its owner's money. */
+static mgl_status read_key_file(const char *path, char **out, mgl_error *err)
+{
+    struct stat facts;
+    bool stands = false;
+    size_t length = 0;
+    mgl_status status = mgl_file_look(path, &stands, &facts, err);
+    if (!status && !stands)
+        status = mgl_fail(err, MGL_USAGE, path, "there is no such file with the key");
+    if (!status && (facts.st_mode & 077) != 0)
+        status = mgl_fail(err, MGL_USAGE, path,
+                          "others may read it: let 'chmod 600' make it its owner's alone");
+    if (!status)
+        status = mgl_file_read_regular(path, MAX_KEY_FILE, out, &length, err);
+    if (status)
+        return status;
+    while (length && strchr(" \t\r\n", (*out)[length - 1]))
+        (*out)[--length] = 0;
+    return length ? MGL_OK : mgl_fail(err, MGL_USAGE, path, "has no key in it");
+}
+
+mgl_status mgl_chat_read_key(const char *path, char **out, mgl_error *err)
+{
+    static const char variable[] = "MEGALITH_CHAT_KEY";
+    *out = NULL;
+    char *of_environment = getenv(variable);
+    mgl_status status = MGL_OK;
+    if (path)
+        status = read_key_file(path, out, err);
+    else if (of_environment && of_environment[0] && !(*out = mgl_strdup(of_environment)))
+        status = mgl_fail_memory(err, strlen(of_environment));
+    if (of_environment) { /* children, and /proc/self/environ, have none of it */
+        explicit_bzero(of_environment, strlen(of_environment));
+        unsetenv(variable);
+    }
+    if (status) {
+        mgl_chat_forget_key(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+void mgl_chat_forget_key(char *key)
+{
+    if (key)
+        explicit_bzero(key, strlen(key));
+    mgl_free(key);
+}
