@@ -9,6 +9,7 @@
 #ifndef MGL_AUTOTUNE_SPACE_H
 #define MGL_AUTOTUNE_SPACE_H
 
+#include "schedule/knobs.h"
 #include "schedule/moves.h"
 
 enum { MGL_MAX_KNOBS = 32, MGL_MAX_KNOB_VALUES = 64 };
@@ -28,17 +29,13 @@ typedef struct mgl_search_space {
 
 /* For a target of so many queues; with `narrow`, number formats too. */
 void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_space *out);
-/* A knob that changes a number format without `narrow` is MGL_BAD_INPUT, like one out of its range. */
+/* What the text leaves out, its knobs or its moves, is as in the default. Values may stand in any order. A knob
+ * that is not known, stands twice, has no values, more than MGL_MAX_KNOB_VALUES or one twice, is MGL_BAD_INPUT.
+ * A knob that changes a number format without `narrow` is, too, like a value out of its range or
+ * beyond the target's queues. */
 mgl_status mgl_search_space_parse(const char *text, size_t length, const char *file,
                                   const mgl_target *target, bool narrow, mgl_search_space *out,
                                   mgl_error *err);
-void mgl_search_space_print(const mgl_search_space *space, mgl_text *out); /* JSON */
-
-/* Every knob of a config by its number: those of config.def, then first and count of each step. */
-int mgl_knob_count(void);
-const char *mgl_knob_name(int knob);
-int mgl_knob_find(const char *name); /* -1: no such knob */
-int mgl_knob_get(const mgl_schedule_config *config, int knob);
-void mgl_knob_set(mgl_schedule_config *config, int knob, int value);
+void mgl_search_space_print(const mgl_search_space *space, mgl_text *out); /* JSON, a line */
 
 #endif

@@ -4,7 +4,7 @@
  * known is refused together with the list of those that are, so that a misspelt knob never passes
  * for a measured one.
  */
-#include "schedule/schedule.h"
+#include "schedule/knobs.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -15,24 +15,6 @@
 
 #define SCHEMA "megalith.config/1"
 enum { MAX_CONFIG = 1 << 20 }; /* bytes of a config */
-
-typedef struct knob {
-    const char *key;
-    bool open; /* 0 is allowed too */
-    int lowest, highest, multiple, preset;
-    size_t field; /* offset of the int in mgl_schedule_config */
-} knob;
-
-enum { SET, OPEN };
-static const knob knobs[] = {
-#define MGL_KNOB(field, open, lowest, highest, multiple, preset, what)                             \
-    {#field, open, lowest, highest, multiple, preset, offsetof(mgl_schedule_config, field)},
-#define MGL_KNOB_STEP(id, key, what)
-#include "schedule/config.def"
-#undef MGL_KNOB
-#undef MGL_KNOB_STEP
-};
-enum { KNOB_COUNT = sizeof knobs / sizeof *knobs };
 
 static const char *const steps[MGL_STEP_COUNT] = {
 #define MGL_KNOB(field, open, lowest, highest, multiple, preset, what)
@@ -47,16 +29,11 @@ const char *mgl_step_name(mgl_step step)
     return steps[step];
 }
 
-static int *field_of(mgl_schedule_config *config, const knob *k)
-{
-    return (int *)(void *)((char *)config + k->field);
-}
-
 void mgl_schedule_config_default(mgl_schedule_config *out)
 {
     memset(out, 0, sizeof *out);
-    for (int i = 0; i < KNOB_COUNT; i++)
-        *field_of(out, &knobs[i]) = knobs[i].preset;
+    for (int i = 0; i < MGL_PLAIN_KNOBS; i++)
+        mgl_knob_set(out, i, mgl_knob_row_get(i)->preset);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -93,24 +70,17 @@ static mgl_status check_keys(const mgl_json *json, const cJSON *object, const ch
     return MGL_OK;
 }
 
-static mgl_status read_knob(const mgl_json *json, const cJSON *root, const char *path,
-                            const knob *k, mgl_schedule_config *out, mgl_error *err)
+static mgl_status read_knob(const mgl_json *json, const cJSON *root, const char *path, int knob,
+                            mgl_schedule_config *out, mgl_error *err)
 {
-    int64_t value = *field_of(out, k);
-    mgl_status status =
-        mgl_json_get_int(json, root, k->key, false, INT32_MIN, INT32_MAX, &value, err);
-    if (status)
-        return status;
-    char multiple[40] = "a whole number";
-    if (k->multiple > 1)
-        snprintf(multiple, sizeof multiple, "a multiple of %d", k->multiple);
-    bool good = value >= k->lowest && value <= k->highest && value % k->multiple == 0;
-    if (!good && !(k->open && value == 0))
-        return mgl_fail(err, MGL_BAD_INPUT, place_of(json, path, k->key).text,
-                        "must be %s%s between %d and %d, not %lld", k->open ? "0 or " : "",
-                        multiple, k->lowest, k->highest, (long long)value);
-    *field_of(out, k) = (int)value;
-    return MGL_OK;
+    const char *key = mgl_knob_row_get(knob)->name;
+    int64_t value = mgl_knob_get(out, knob);
+    mgl_status status = mgl_json_get_int(json, root, key, false, INT32_MIN, INT32_MAX, &value, err);
+    if (!status)
+        status = mgl_knob_check(knob, value, place_of(json, path, key).text, err);
+    if (!status)
+        mgl_knob_set(out, knob, (int)value);
+    return status;
 }
 
 static mgl_status read_step(const mgl_json *json, const cJSON *queues, const char *prefix, int step,
@@ -173,14 +143,14 @@ static mgl_status read_queues(const mgl_json *json, const cJSON *object, const c
 mgl_status mgl_schedule_config_merge(const mgl_json *json, const cJSON *object, const char *path,
                                      mgl_schedule_config *out, mgl_error *err)
 {
-    const char *known[KNOB_COUNT + 2] = {"schema"};
+    const char *known[MGL_PLAIN_KNOBS + 2] = {"schema"};
     mgl_schedule_config config = *out;
-    for (int i = 0; i < KNOB_COUNT; i++)
-        known[i + 1] = knobs[i].key;
-    known[KNOB_COUNT + 1] = "queues";
-    mgl_status status = check_keys(json, object, path, known, KNOB_COUNT + 2, err);
-    for (int i = 0; i < KNOB_COUNT && !status; i++)
-        status = read_knob(json, object, path, &knobs[i], &config, err);
+    for (int i = 0; i < MGL_PLAIN_KNOBS; i++)
+        known[i + 1] = mgl_knob_row_get(i)->name;
+    known[MGL_PLAIN_KNOBS + 1] = "queues";
+    mgl_status status = check_keys(json, object, path, known, MGL_PLAIN_KNOBS + 2, err);
+    for (int i = 0; i < MGL_PLAIN_KNOBS && !status; i++)
+        status = read_knob(json, object, path, i, &config, err);
     if (!status)
         status = read_queues(json, object, path, &config, err);
     if (!status)
@@ -229,13 +199,12 @@ mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, 
 
 void mgl_schedule_config_print(const mgl_schedule_config *config, mgl_text *out)
 {
-    mgl_schedule_config copy = *config;
     mgl_text_put(out, "{\n  \"schema\": \"" SCHEMA "\"");
-    for (int i = 0; i < KNOB_COUNT; i++)
-        mgl_text_format(out, ",\n  \"%s\": %d", knobs[i].key, *field_of(&copy, &knobs[i]));
+    for (int i = 0; i < MGL_PLAIN_KNOBS; i++)
+        mgl_text_format(out, ",\n  \"%s\": %d", mgl_knob_row_get(i)->name, mgl_knob_get(config, i));
     mgl_text_put(out, ",\n  \"queues\": {");
     for (int i = 0; i < MGL_STEP_COUNT; i++)
         mgl_text_format(out, "%s\n    \"%s\": {\"first\": %d, \"count\": %d}", i ? "," : "",
-                        steps[i], copy.queues[i].first, copy.queues[i].count);
+                        steps[i], config->queues[i].first, config->queues[i].count);
     mgl_text_put(out, "\n  }\n}\n");
 }
