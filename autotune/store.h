@@ -4,8 +4,10 @@
  * read; one process a GPU runs campaigns (mgl_store_lock).
  *
  * Errors: MGL_BAD_INPUT for a path that is no store, a store of a newer version, and a network file
- * system; MGL_SYSTEM for a full or read-only disk, in a sentence that says what to do. Strings that the
- * store hands out belong to the record.
+ * system; MGL_SYSTEM for a full or read-only disk and for another process that does not let go, in a
+ * sentence that says what to do. Strings that the store hands out belong to the record.
+ *
+ * A store is used by one thread at a time, and functions that are called for each row do not write.
  */
 #ifndef MGL_AUTOTUNE_STORE_H
 #define MGL_AUTOTUNE_STORE_H
@@ -24,8 +26,9 @@ mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_err
 void mgl_store_close(mgl_store *store); /* NULL is fine */
 const char *mgl_store_path(const mgl_store *store);
 
-/* The lock of a device on this machine, by its UUID ("none" and "cpu": of the campaign). Held until
- * the process ends or mgl_store_unlock. MGL_DEVICE: another process has it, with its pid. */
+/* The lock of a device on this machine, by its UUID. A name that begins with "none", "cpu" or
+ * "campaign" is no device: the lock is of this store, so name the campaign in it ("campaign-7"). Held
+ * until the process ends or mgl_store_lock_release. MGL_DEVICE: another process has it, with its pid. */
 typedef struct mgl_store_lock mgl_store_lock;
 mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_lock **out,
                                mgl_error *err);
@@ -33,7 +36,8 @@ void mgl_store_lock_release(mgl_store_lock *lock); /* NULL is fine */
 
 /* ---- campaigns ------------------------------------------------------------------------------- */
 
-/* Adds one; sets its id. The name must be free (MGL_USAGE). */
+/* Adds one; sets its id, and when it was made where that is 0. MGL_USAGE: the name is not free, or not 1
+ * to 128 bytes without '/' and controls that do not begin with '.'. */
 mgl_status mgl_store_add_campaign(mgl_store *store, mgl_campaign_record *campaign, mgl_error *err);
 /* By name, or the newest for NULL. MGL_BAD_INPUT, with the names there are, when there is none. */
 mgl_status mgl_store_find_campaign(mgl_store *store, const char *name, mgl_campaign_record *out,

@@ -1,0 +1,71 @@
+/*
+ * Statements of the store, shared by its parts. A query fails once: its first error stays, later calls
+ * do nothing, and the caller asks when it closes it.
+ *
+ *     mgl_query q = mgl_query_open(store, "SELECT id FROM campaigns WHERE name = ?", err);
+ *     mgl_query_put_text(&q, name);
+ *     while (mgl_query_step(&q))
+ *         id = mgl_query_get_int(&q, 0);
+ *     return mgl_query_close(&q);
+ */
+#ifndef MGL_AUTOTUNE_STORE_QUERY_H
+#define MGL_AUTOTUNE_STORE_QUERY_H
+
+#include "autotune/fields.h"
+#include "autotune/store.h"
+#include "autotune/store_place.h"
+
+#include <sqlite3.h>
+
+struct mgl_store {
+    sqlite3 *database;
+    char *path; /* owned: as it was given */
+};
+
+typedef struct mgl_query {
+    mgl_store *store;
+    sqlite3_stmt *statement;
+    int put; /* arguments so far */
+    mgl_status status;
+    mgl_error *err;
+} mgl_query;
+
+mgl_query mgl_query_open(mgl_store *store, const char *sql, mgl_error *err);
+/* Arguments, from left to right. */
+void mgl_query_put_int(mgl_query *query, int64_t value);
+void mgl_query_put_real(mgl_query *query, double value);
+void mgl_query_put_text(mgl_query *query, const char *text); /* NULL is fine; text must last */
+void mgl_query_put_fields(mgl_query *query, const mgl_fields *fields, const void *record);
+/* True: a row stands there. False: there is none, or it failed. */
+bool mgl_query_step(mgl_query *query);
+/* Runs it to its end and makes it ready for other arguments. */
+void mgl_query_run(mgl_query *query);
+/* Columns of the row. */
+int64_t mgl_query_get_int(mgl_query *query, int column);
+double mgl_query_get_real(mgl_query *query, int column);
+char *mgl_query_get_text(mgl_query *query, int column); /* owned; NULL: none, or it failed */
+/* Columns from `column` on. What is in the record already is not released. */
+void mgl_query_get_fields(mgl_query *query, int column, const mgl_fields *fields, void *record);
+/* Releases it. What it read may be incomplete where the status is not MGL_OK. */
+mgl_status mgl_query_close(mgl_query *query);
+
+/* Statements without arguments and rows. */
+mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err);
+/* A transaction that writes: begun, and ended, which undoes it where `status` is not MGL_OK. */
+mgl_status mgl_store_begin(mgl_store *store, mgl_error *err);
+mgl_status mgl_store_end(mgl_store *store, mgl_status status, mgl_error *err);
+
+/* What an SQLite code means, in a sentence. MGL_USAGE: a name or a number that stands already. */
+mgl_status mgl_store_fail(const mgl_store *store, int code, mgl_error *err);
+/* MGL_BAD_INPUT: a value that no store of this version has. */
+mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_error *err);
+
+/* The statements that make and change the tables: [0] makes version 1, [1] version 2 of it, and so on. */
+extern const char *const mgl_store_migrations[];
+enum { MGL_STORE_VERSION = 1 };
+
+/* For lists of columns in statements: ", name" and ", ?". */
+#define MGL_COLUMN_NAME(kind, name, member) ", " #name
+#define MGL_COLUMN_MARK(kind, name, member) ", ?"
+
+#endif
