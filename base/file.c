@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
@@ -217,6 +218,40 @@ const char *mgl_file_split(const char *path, char folder[PATH_MAX])
     memcpy(folder, slash ? path : ".", length);
     folder[length] = 0;
     return slash ? slash + 1 : path;
+}
+
+static bool make_one(const char *path, unsigned rights)
+{
+    return (!mgl_file_denied() && !mkdir(path, (mode_t)rights)) || errno == EEXIST;
+}
+
+mgl_status mgl_folder_make(const char *path, unsigned rights, mgl_error *err)
+{
+    char upper[PATH_MAX];
+    size_t length = strlen(path);
+    errno = length ? ENAMETOOLONG : ENOENT;
+    bool made = length && length < sizeof upper;
+    for (size_t i = 1; made && i <= length; i++)
+        if (!path[i] || path[i] == '/') {
+            memcpy(upper, path, i);
+            upper[i] = 0;
+            made = make_one(upper, rights);
+        }
+    struct stat facts;
+    if (made && !stat(path, &facts) && !S_ISDIR(facts.st_mode)) {
+        errno = ENOTDIR;
+        made = false;
+    }
+    return made ? MGL_OK : mgl_fail_path(err, path, "the folder can not be made");
+}
+
+mgl_status mgl_disk_free(const char *path, uint64_t *bytes, mgl_error *err)
+{
+    struct statvfs facts;
+    if (mgl_file_denied() || statvfs(path, &facts))
+        return mgl_fail_path(err, path, "the free space can not be asked for");
+    *bytes = (uint64_t)facts.f_bavail * facts.f_frsize;
+    return MGL_OK;
 }
 
 static bool is_one(const struct stat *a, const struct stat *b)

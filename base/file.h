@@ -35,6 +35,12 @@ mgl_status mgl_file_check_output(const char *output, const char *input, mgl_erro
 /* The folder of a path of less than PATH_MAX bytes; returns the name in it. */
 const char *mgl_file_split(const char *path, char folder[PATH_MAX]);
 
+/* Makes a folder and those above it that do not stand, with these rights (less the umask's). One that
+ * stands stays as it is. */
+mgl_status mgl_folder_make(const char *path, unsigned rights, mgl_error *err);
+/* Bytes that whoever asks can still write to the file system of a path that stands. */
+mgl_status mgl_disk_free(const char *path, uint64_t *bytes, mgl_error *err);
+
 typedef struct mgl_map mgl_map;
 mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err);
 void mgl_map_close(mgl_map *map); /* NULL is fine */
@@ -56,7 +62,7 @@ bool mgl_map_guard(mgl_guarded_fn *work, void *user);
 mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err);
 
 /* Tests: the n-th file operation (look, open, lock, read, map, write, rights, flush, link, rename,
- * close) from now fails with EIO. 0 switches it off. */
+ * close, make) from now fails with EIO. 0 switches it off. */
 void mgl_file_fail_at(uint64_t n);
 /* Asked before each operation: whether it is to fail, with errno set. */
 bool mgl_file_denied(void);

@@ -356,6 +356,51 @@ START_TEST(test_every_operation_fails)
 }
 END_TEST
 
+START_TEST(test_folders_are_made)
+{
+    char deep[200];
+    struct stat facts;
+    mgl_error err;
+    snprintf(deep, sizeof deep, "%s/one/two", folder);
+    ck_assert_int_eq(mgl_folder_make(deep, 0700, &err), MGL_OK);
+    ck_assert_int_eq(stat(deep, &facts), 0);
+    ck_assert_uint_eq(facts.st_mode & 0777, 0700);
+    ck_assert_int_eq(mgl_folder_make(deep, 0755, &err), MGL_OK);
+    ck_assert_int_eq(stat(deep, &facts), 0);
+    ck_assert_uint_eq(facts.st_mode & 0777, 0700);
+    rmdir(deep);
+    mgl_file_fail_at(2);
+    ck_assert_int_eq(mgl_folder_make(deep, 0700, &err), MGL_SYSTEM);
+    mgl_file_fail_at(0);
+    snprintf(deep, sizeof deep, "%s/one", folder);
+    rmdir(deep);
+}
+END_TEST
+
+START_TEST(test_no_folder_in_the_place_of_a_file)
+{
+    char below[100];
+    mgl_error err;
+    snprintf(below, sizeof below, "%s/below", path);
+    ck_assert_int_eq(mgl_folder_make(path, 0700, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_folder_make(below, 0700, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_folder_make("", 0700, &err), MGL_BAD_INPUT);
+}
+END_TEST
+
+START_TEST(test_disk_free)
+{
+    uint64_t bytes = 0;
+    mgl_error err;
+    ck_assert_int_eq(mgl_disk_free(path, &bytes, &err), MGL_OK);
+    ck_assert_uint_gt(bytes, 0);
+    ck_assert_int_eq(mgl_disk_free("/no/such/path", &bytes, &err), MGL_BAD_INPUT);
+    mgl_file_fail_at(1);
+    ck_assert_int_eq(mgl_disk_free(path, &bytes, &err), MGL_SYSTEM);
+    mgl_file_fail_at(0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file");
@@ -377,6 +422,9 @@ int main(void)
         tcase_add_loop_test(cases, test_shrink, left, left + 1);
     tcase_add_loop_test(cases, test_signals_of_others, 0, 2);
     tcase_add_test(cases, test_what_errno_means);
+    tcase_add_test(cases, test_folders_are_made);
+    tcase_add_test(cases, test_no_folder_in_the_place_of_a_file);
+    tcase_add_test(cases, test_disk_free);
     tcase_add_test(cases, test_every_operation_fails);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

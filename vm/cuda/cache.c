@@ -2,10 +2,8 @@
  * endian), its SHA-256 (32), payload. */
 #include "vm/cuda/cache.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -45,23 +43,6 @@ void *mgl_cuda_cache_get(const char *folder, const char *key, size_t *length)
     return bytes;
 }
 
-/* Makes a folder and those above it. */
-static bool make_folder(const char *folder)
-{
-    char path[PATH];
-    int n = snprintf(path, sizeof path, "%s", folder);
-    if (n <= 0 || n >= (int)sizeof path)
-        return errno = ENAMETOOLONG, false;
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = 0;
-            if (mkdir(path, 0777) && errno != EEXIST)
-                return false;
-            *p = '/';
-        }
-    return !mkdir(path, 0777) || errno == EEXIST;
-}
-
 static bool refuse(const char *folder, const char *why, char *reason, size_t reason_length)
 {
     snprintf(reason, reason_length, "compiled kernels can not be kept in %s: %s", folder, why);
@@ -72,8 +53,9 @@ static bool refuse(const char *folder, const char *why, char *reason, size_t rea
 static mgl_status open_file(const char *folder, const char *name, mgl_output **out, mgl_error *err)
 {
     char path[PATH];
-    if (!make_folder(folder))
-        return mgl_fail_errno(err, folder, "could not be made");
+    mgl_status status = mgl_folder_make(folder, 0777, err);
+    if (status)
+        return status;
     if (!path_of(path, folder, name, ".kernel"))
         return mgl_fail(err, MGL_SYSTEM, folder, "the path is too long");
     return mgl_output_open(path, out, err);
