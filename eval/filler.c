@@ -87,22 +87,38 @@ static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, in
     return status;
 }
 
-/* A layer's cached keys or values. Lowering calls them k<layer> and v<layer>. */
-static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, int buffer,
-                             const mgl_vm_places *places, mgl_error *err)
+mgl_status mgl_filler_find_layer(const mgl_program *program, int buffer, int *layer, bool *value,
+                                 mgl_error *err)
 {
     const mgl_buffer *b = &program->buffers[buffer];
     const mgl_geometry *m = &program->geometry;
     char *end = NULL;
-    long layer = strtol(b->name + 1, &end, 10);
+    long number = strtol(b->name + 1, &end, 10);
     bool named = (b->name[0] == 'k' || b->name[0] == 'v') && b->name[1] && !*end;
-    if (!named || layer < 0 || layer >= m->layers || b->dtype != MGL_BF16 ||
+    if (!named || number < 0 || number >= m->layers || b->rank != 4 ||
         b->extents[1].count != m->kv_heads || b->extents[3].count != m->head_dim)
         return mgl_fail(err, MGL_BAD_INPUT, b->name,
-                        "only a bf16 cache (sequences, kv_heads, capacity, head_dim) of a layer is "
-                        "made on the device");
-    return mgl_bench_fill_cache(f->device, places->buffers[buffer], f->graph, (int)layer,
-                                b->name[0] == 'v', places->swizzled, program->limits.sequences,
+                        "only a cache (sequences, kv_heads, capacity, head_dim) of a layer, named "
+                        "k<layer> or v<layer>, can be filled");
+    *layer = (int)number;
+    *value = b->name[0] == 'v';
+    return MGL_OK;
+}
+
+/* A layer's cached keys or values. */
+static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, int buffer,
+                             const mgl_vm_places *places, mgl_error *err)
+{
+    const mgl_buffer *b = &program->buffers[buffer];
+    int layer;
+    bool value;
+    mgl_status status = mgl_filler_find_layer(program, buffer, &layer, &value, err);
+    if (!status && b->dtype != MGL_BF16)
+        status = mgl_fail(err, MGL_BAD_INPUT, b->name, "only a bf16 cache is made on the device");
+    if (status)
+        return status;
+    return mgl_bench_fill_cache(f->device, places->buffers[buffer], f->graph, layer, value,
+                                places->swizzled, program->limits.sequences,
                                 program->limits.capacity, f->positions, err);
 }
 

@@ -16,6 +16,11 @@ typedef struct mgl_filler {
 mgl_status mgl_filler_run(void *user, const mgl_program *program, const mgl_vm_places *places,
                           mgl_error *err);
 
+/* Which layer's keys, or values, a KV buffer holds. Lowering calls them k<layer> and v<layer>:
+ * MGL_BAD_INPUT for others. */
+mgl_status mgl_filler_find_layer(const mgl_program *program, int buffer, int *layer, bool *value,
+                                 mgl_error *err);
+
 /* A program's segment as the device fills it; *out lacks the address. MGL_BAD_INPUT for what it
  * can not make: other dtypes than bf16. */
 mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *graph,

@@ -221,6 +221,11 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
     return MGL_OK;
 }
 
+void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed)
+{
+    *(uint64_t *)graph->reader = seed;
+}
+
 double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions)
 {
     const mgl_geometry *m = &graph->geometry;

@@ -35,6 +35,9 @@ mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_erro
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
                               mgl_error *err);
 
+/* From now on such a graph's weights are made of `seed`. */
+void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed);
+
 /* The rule of a tensor of such a graph. */
 mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor);
 

@@ -159,6 +159,22 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
 void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out);
 
+/* ---- for those who judge a program (vm/poison.c) --------------------------------------------------- */
+
+/* Logits (vocab) of row `row` of the last epoch of the last run, from 0 to the last row that was
+ * sampled. Of a run that ended by itself: row r is the r-th sequence that took part in that epoch. */
+mgl_status mgl_vm_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error *err);
+
+/* Fills with `word` whatever a right program writes before it reads it: activations, outputs, and the
+ * cache from position `context` on. What a launch sets by itself it sets after this. Writes the
+ * guards too: MGL_GUARD_BYTES behind every buffer and tape that have a known value. */
+mgl_status mgl_vm_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
+/* MGL_GATE with the place where something was written over a guard since mgl_vm_poison. */
+mgl_status mgl_vm_check_guards(mgl_vm *vm, mgl_error *err);
+
+/* CUDA: clears the cache and has the `fill` of the options make weights and cache anew. */
+mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err);
+
 /* ---- for the machines ----------------------------------------------------------------------------- */
 
 /* What a machine implements; an open one starts with this. */
@@ -169,13 +185,37 @@ struct mgl_vm {
                       mgl_error *err);
     mgl_status (*get_logits)(mgl_vm *vm, float *logits, mgl_error *err);
     void (*get_facts)(const mgl_vm *vm, mgl_vm_facts *out);
-    double check_s; /* of the validator: set by mgl_vm_open */
+    mgl_status (*get_row_logits)(mgl_vm *vm, int row, float *logits, mgl_error *err);
+    mgl_status (*poison)(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
+    mgl_status (*check_guards)(mgl_vm *vm, mgl_error *err);
+    mgl_status (*refill)(mgl_vm *vm, mgl_error *err); /* may be NULL */
+    double check_s;                                   /* of the validator: set by mgl_vm_open */
 };
 
 mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                            const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
 mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
                             const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
+
+/* Where a buffer of an open CPU machine lies; NULL for a table that is gathered from the tapes. */
+void *mgl_vm_cpu_buffer(mgl_vm *vm, int buffer);
+
+enum {
+    MGL_GUARD_BYTES = 256, /* behind every buffer and tape of a machine's own memory */
+    MGL_GUARD_BYTE = 0xC3  /* what stands in them */
+};
+
+/* The parts of a buffer that mgl_vm_poison fills: `count` stretches of `width` bytes, one every `pitch`
+ * bytes, the first from `first` on. */
+typedef struct mgl_vm_stretches {
+    size_t first, width, pitch, count;
+} mgl_vm_stretches;
+mgl_vm_stretches mgl_vm_poisoned(const mgl_buffer *buffer, int context);
+/* The first byte of `guard` (bytes) that has another value than `byte`, or -1. */
+long mgl_vm_find_damage(const unsigned char *guard, size_t bytes, unsigned char byte);
+/* MGL_GATE: byte `at` behind a buffer, or behind a tape for buffer -1, was written. */
+mgl_status mgl_vm_fail_guard(const mgl_program *program, int buffer, int queue, long at,
+                             mgl_error *err);
 
 /* Which buffers play which part: found from the operands of enter and sample. Indices of buffers. */
 typedef struct mgl_vm_io {

@@ -18,6 +18,7 @@ struct cpu_vm {
     double pack_s;
     float *logits; /* (vocab) of the last sampled row of the last run */
     bool sampled;  /* there are such */
+    int row;       /* that they are of; -1: none of an epoch that was the last */
     int delivered[MGL_MAX_ROWS];
 };
 
@@ -50,6 +51,7 @@ static void keep_logits(struct cpu_vm *cpu, const mgl_epoch_rows *epoch)
         memcpy(cpu->logits, (const float *)m->buffers[m->io.logits] + (size_t)r * vocab,
                vocab * sizeof *cpu->logits);
         cpu->sampled = true;
+        cpu->row = r;
         return;
     }
 }
@@ -180,9 +182,12 @@ static mgl_status run_cpu(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_repo
     int most_epochs;
     memset(cpu->delivered, 0, sizeof cpu->delivered);
     cpu->sampled = false;
+    cpu->row = -1;
     mgl_status status = mgl_machine_start(&cpu->machine, request, &most_epochs, err);
     if (!status)
         status = run_queues(&run, most_epochs, err);
+    if (is_aborted(&run)) /* an epoch that was cut off has written into the buffer of logits */
+        cpu->row = -1;
     if (!status) {
         end_sequences(&run);
         fill_report(&run, out);
@@ -197,6 +202,62 @@ static mgl_status get_logits_cpu(mgl_vm *vm, float *logits, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, NULL, "no token was sampled: there are no logits yet");
     memcpy(logits, cpu->logits, (size_t)vm->program->geometry.vocab * sizeof *logits);
     return MGL_OK;
+}
+
+static mgl_status get_row_logits_cpu(mgl_vm *vm, int row, float *logits, mgl_error *err)
+{
+    const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
+    size_t vocab = (size_t)vm->program->geometry.vocab;
+    if (row < 0 || row > cpu->row)
+        return mgl_fail(err, MGL_USAGE, NULL, "row %d was not sampled in the last epoch", row);
+    memcpy(logits,
+           (const float *)cpu->machine.buffers[cpu->machine.io.logits] + (size_t)row * vocab,
+           vocab * sizeof *logits);
+    return MGL_OK;
+}
+
+/* Bytes of a buffer that tasks write, its sets included. */
+static size_t set_bytes(const mgl_buffer *b)
+{
+    return mgl_buffer_bytes(b) * (size_t)b->sets;
+}
+
+static mgl_status poison_cpu(mgl_vm *vm, uint32_t word, int context, mgl_error *err)
+{
+    (void)err;
+    struct cpu_vm *cpu = (struct cpu_vm *)vm;
+    for (int i = 0; i < vm->program->buffer_count; i++) {
+        const mgl_buffer *b = &vm->program->buffers[i];
+        mgl_vm_stretches s = mgl_vm_poisoned(b, context);
+        char *buffer = cpu->machine.buffers[i];
+        for (size_t n = 0; n < s.count; n++)
+            for (size_t byte = 0; byte < s.width; byte += sizeof word)
+                memcpy(buffer + s.first + n * s.pitch + byte, &word,
+                       s.width - byte < sizeof word ? s.width - byte : sizeof word);
+        if (b->space != MGL_SPACE_CONST)
+            memset(buffer + set_bytes(b), MGL_GUARD_BYTE, MGL_GUARD_BYTES);
+    }
+    return MGL_OK;
+}
+
+static mgl_status check_guards_cpu(mgl_vm *vm, mgl_error *err)
+{
+    const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
+    for (int i = 0; i < vm->program->buffer_count; i++) {
+        const mgl_buffer *b = &vm->program->buffers[i];
+        const unsigned char *buffer = cpu->machine.buffers[i];
+        if (b->space == MGL_SPACE_CONST)
+            continue;
+        long at = mgl_vm_find_damage(buffer + set_bytes(b), MGL_GUARD_BYTES, MGL_GUARD_BYTE);
+        if (at >= 0)
+            return mgl_vm_fail_guard(vm->program, i, -1, at, err);
+    }
+    return MGL_OK;
+}
+
+void *mgl_vm_cpu_buffer(mgl_vm *vm, int buffer)
+{
+    return ((struct cpu_vm *)vm)->machine.buffers[buffer];
 }
 
 static void get_facts_cpu(const mgl_vm *vm, mgl_vm_facts *out)
@@ -234,7 +295,10 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                        .close = close_cpu,
                        .run = run_cpu,
                        .get_logits = get_logits_cpu,
-                       .get_facts = get_facts_cpu};
+                       .get_facts = get_facts_cpu,
+                       .get_row_logits = get_row_logits_cpu,
+                       .poison = poison_cpu,
+                       .check_guards = check_guards_cpu};
     mgl_status status = cpu->logits ? MGL_OK : mgl_fail_memory(err, vocab * sizeof *cpu->logits);
     if (!status)
         status = mgl_machine_open(&cpu->machine, program, graph, &how, err);

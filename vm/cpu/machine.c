@@ -132,9 +132,9 @@ static mgl_status open_buffer(mgl_machine *m, int buffer, mgl_error *err)
     const mgl_buffer *b = &m->program->buffers[buffer];
     size_t bytes = mgl_buffer_bytes(b) * (size_t)b->sets;
     if (b->space == MGL_SPACE_KV)
-        m->buffers[buffer] = mgl_alloc_zero(bytes, 1);
+        m->buffers[buffer] = mgl_alloc_zero(bytes + MGL_GUARD_BYTES, 1);
     else
-        m->buffers[buffer] = mgl_alloc_aligned(ALIGNMENT, bytes);
+        m->buffers[buffer] = mgl_alloc_aligned(ALIGNMENT, bytes + MGL_GUARD_BYTES);
     if (!m->buffers[buffer])
         return mgl_fail_memory(err, bytes);
     m->memory[m->program->queue_count + buffer] = m->buffers[buffer];

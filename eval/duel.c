@@ -1,0 +1,344 @@
+/*
+ * Two sides, each with a program and a machine that stay on the device. A side's weights and cache are
+ * made lazily: a launch with another seed or context than the last one of that side makes them anew
+ * first. A machine whose side was emptied by a promotion or a failure is kept, since the next program
+ * can often be exchanged into it: that takes no kernel and no memory.
+ */
+#include "eval/duel_state.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "pipeline.h"
+#include "schedule/step.h"
+
+/* A signalling NaN in f32 and in bf16, a NaN in f16, and no index of anything. */
+static const uint32_t poison_words[] = {0x7FA17FA1u, 0xA5A5A5A5u};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static mgl_status find_device(mgl_duel *d, const char *name, mgl_error *err)
+{
+    mgl_machine machine = {0};
+    mgl_status status = mgl_machine_find(name, &machine, err);
+    d->kind = machine.kind;
+    d->ordinal = machine.device;
+    d->target = machine.target;
+    return status;
+}
+
+mgl_status mgl_duel_open(const mgl_duel_options *options, mgl_duel **out, mgl_error *err)
+{
+    *out = NULL;
+    mgl_duel *d = mgl_alloc_zero(1, sizeof *d);
+    if (!d)
+        return mgl_fail_memory(err, sizeof *d);
+    d->config = options->config;
+    d->abort = options->abort;
+    mgl_status status = find_device(d, options->device, err);
+    if (!status)
+        status = mgl_synthetic_open(&d->config, 0, &d->graph, err);
+    if (!status && d->kind == MGL_VM_CUDA)
+        status = mgl_duel_cuda_open(d, err);
+    if (status)
+        mgl_duel_close(d);
+    else
+        *out = d;
+    return status;
+}
+
+static void close_side(mgl_duel_side *s)
+{
+    mgl_vm_close(s->vm);
+    mgl_program_free(s->program);
+    *s = (mgl_duel_side){0};
+}
+
+void mgl_duel_close(mgl_duel *d)
+{
+    if (!d)
+        return;
+    for (int i = 0; i < MGL_SIDES; i++)
+        close_side(&d->sides[i]);
+    mgl_duel_cuda_close(d);
+    mgl_graph_free(d->graph);
+    mgl_free(d);
+}
+
+/* ---- sides ---------------------------------------------------------------------------------- */
+
+/* What the graph and the filler give from now on. */
+static void choose_weights(mgl_duel *d, uint64_t seed, int context)
+{
+    mgl_synthetic_set_seed(d->graph, seed);
+    d->filler = (mgl_filler){&d->device, d->graph, context};
+}
+
+/* Opens the machine of a side's program. */
+static mgl_status open_machine(mgl_duel *d, mgl_duel_side *s, uint64_t seed, int context,
+                               mgl_error *err)
+{
+    bool gpu = d->kind == MGL_VM_CUDA;
+    mgl_vm_options options = {.kind = d->kind,
+                              .device = d->ordinal,
+                              .fill = gpu ? mgl_filler_run : NULL,
+                              .fill_user = &d->filler,
+                              .abort = d->abort};
+    s->seed = seed;
+    s->context = context <= s->program->limits.capacity ? context : 0;
+    choose_weights(d, s->seed, s->context);
+    mgl_status status = mgl_vm_open(s->program, d->graph, &options, &s->vm, err);
+    return status || gpu ? status : mgl_duel_cpu_fill(d, s->vm, s->context, err);
+}
+
+/* Puts a program on the machine that a side has. MGL_BAD_INPUT: it needs another one. */
+static mgl_status exchange(mgl_duel *d, mgl_duel_side *s, mgl_program *program, mgl_error *err)
+{
+    (void)d, (void)s, (void)program;
+    return mgl_fail(err, MGL_BAD_INPUT, NULL, "the machine needs another kernel");
+}
+
+/* The program goes to the side, or is released. */
+static mgl_status put(mgl_duel *d, mgl_duel_side *s, mgl_program *program, bool *exchanged,
+                      mgl_error *err)
+{
+    mgl_status status = exchange(d, s, program, err);
+    *exchanged = !status;
+    if (status == MGL_BAD_INPUT) {
+        close_side(s);
+        s->program = program;
+        status = open_machine(d, s, d->seed, d->context, err);
+        if (status)
+            close_side(s);
+        return status;
+    }
+    mgl_program_free(status ? program : s->program);
+    if (!status)
+        s->program = program;
+    else if (status != MGL_REJECTED) /* the machine has no program any more */
+        close_side(s);
+    return status;
+}
+
+mgl_status mgl_duel_set(mgl_duel *d, mgl_side side, mgl_program *program, mgl_duel_facts *out,
+                        mgl_error *err)
+{
+    mgl_duel_side *s = &d->sides[side];
+    double start = mgl_clock_s();
+    *out = (mgl_duel_facts){0};
+    s->ready = false;
+    mgl_status status = put(d, s, program, &out->exchanged, err);
+    if (status)
+        return status;
+    s->ready = true;
+    s->poisoned = 0;
+    s->batch = 0;
+    mgl_vm_get_facts(s->vm, &out->vm);
+    out->check_s = out->vm.check_s;
+    out->kernel_s = out->exchanged ? 0 : out->vm.kernel_s;
+    out->total_s = mgl_clock_s() - start;
+    return MGL_OK;
+}
+
+void mgl_duel_promote(mgl_duel *d)
+{
+    mgl_duel_side spare = d->sides[MGL_INCUMBENT];
+    d->sides[MGL_INCUMBENT] = d->sides[MGL_CANDIDATE];
+    d->sides[MGL_CANDIDATE] = spare;
+    d->sides[MGL_CANDIDATE].ready = false;
+}
+
+void mgl_duel_drop(mgl_duel *d, mgl_side side)
+{
+    close_side(&d->sides[side]);
+}
+
+/* ---- launches ------------------------------------------------------------------------------- */
+
+void mgl_duel_make_first(const mgl_duel *d, const mgl_duel_load *load, int32_t *first)
+{
+    unsigned long long key = mgl_synthetic_mix(load->seed ^ 0x6669727374ull); /* "first" */
+    unsigned long long vocab = (unsigned)d->config.geometry.vocab;
+    for (int s = 0; s < load->batch; s++)
+        first[s] = (int32_t)(mgl_synthetic_mix(key + (unsigned)s) % vocab);
+}
+
+static mgl_status check_load(const mgl_duel *d, const mgl_duel_load *load, mgl_error *err)
+{
+    if (load->batch < 1 || load->batch > MGL_MAX_ROWS)
+        return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; there may be 1 to %d", load->batch,
+                        MGL_MAX_ROWS);
+    if (load->context < 0 || load->tokens < 1 ||
+        (int64_t)load->context + load->tokens + 1 > d->config.max_positions)
+        return mgl_fail(err, MGL_USAGE, "context",
+                        "%d positions and %d tokens behind them: the model has %d positions",
+                        load->context, load->tokens, (int)d->config.max_positions);
+    return mgl_check_abort(d->abort, err);
+}
+
+static mgl_status check_side(const mgl_duel_side *s, mgl_side side, const mgl_duel_load *load,
+                             mgl_error *err)
+{
+    if (!s->ready)
+        return mgl_fail(err, MGL_USAGE, side == MGL_INCUMBENT ? "incumbent" : "candidate",
+                        "there is no program on this side: put one there first");
+    const mgl_limits *limits = &s->program->limits;
+    if (load->batch > limits->sequences || load->context + load->tokens + 1 > limits->capacity)
+        return mgl_fail(
+            err, MGL_BAD_INPUT, "workload",
+            "%d sequences of %d positions are wanted; the program has room for %d of %d",
+            load->batch, load->context + load->tokens + 1, limits->sequences, limits->capacity);
+    return MGL_OK;
+}
+
+/* Weights and cache as the load has them. A CPU's machine is opened anew: it packs when it opens. */
+static mgl_status make_weights(mgl_duel *d, mgl_duel_side *s, const mgl_duel_load *load,
+                               mgl_error *err)
+{
+    bool same_seed = s->seed == load->seed;
+    mgl_status status = MGL_OK;
+    d->seed = load->seed;
+    d->context = load->context;
+    if (same_seed && s->context == load->context)
+        return MGL_OK;
+    s->seed = load->seed;
+    s->context = load->context;
+    choose_weights(d, s->seed, s->context);
+    if (d->kind == MGL_VM_CUDA) {
+        status = mgl_vm_refill(s->vm, err);
+    } else if (same_seed) {
+        status = mgl_duel_cpu_fill(d, s->vm, s->context, err);
+    } else {
+        mgl_vm_close(s->vm);
+        s->vm = NULL;
+        status = open_machine(d, s, s->seed, s->context, err);
+    }
+    if (status)
+        close_side(s); /* nobody knows what its memory holds */
+    return status;
+}
+
+/* What a launch made, to `tokens`. Synthetic weights give numbers: what is none is the program's. */
+static mgl_status take_tokens(const mgl_duel_load *load, const mgl_vm_report *report,
+                              int32_t *tokens, mgl_error *err)
+{
+    for (int s = 0; s < load->batch; s++) {
+        char where[32];
+        snprintf(where, sizeof where, "sequence %d", s);
+        if (report->state[s] == MGL_STATE_NOT_A_NUMBER)
+            return mgl_fail(
+                err, MGL_GATE, where,
+                "its logits after %d tokens are not numbers, which those of the model are",
+                (int)report->produced[s]);
+        if (report->produced[s] != load->tokens)
+            return mgl_fail(err, MGL_GATE, where, "it made %d tokens in place of %d",
+                            (int)report->produced[s], load->tokens);
+        if (tokens)
+            memcpy(tokens + (size_t)s * (size_t)load->tokens, report->output[s],
+                   (size_t)load->tokens * sizeof *tokens);
+    }
+    return MGL_OK;
+}
+
+/* One launch, as `bench` has it. */
+static mgl_status launch(const mgl_duel *d, mgl_duel_side *s, const mgl_duel_load *load,
+                         int32_t *tokens, double *seconds, mgl_error *err)
+{
+    int32_t first[MGL_MAX_ROWS];
+    mgl_vm_sequence sequences[MGL_MAX_ROWS] = {0};
+    mgl_vm_report report = {0};
+    mgl_duel_make_first(d, load, first);
+    for (int i = 0; i < load->batch; i++)
+        sequences[i] = (mgl_vm_sequence){.prompt = &first[i],
+                                         .prompt_count = 1,
+                                         .start = load->context,
+                                         .max_new = load->tokens};
+    mgl_vm_request request = {.sequences = sequences, .count = load->batch, .abort = d->abort};
+    mgl_status status = mgl_vm_run(s->vm, &request, &report, err);
+    if (status == MGL_BAD_INPUT && report.launches > 0)
+        return take_tokens(load, &report, NULL, err);
+    if (!status)
+        status = mgl_check_abort(d->abort, err);
+    if (status)
+        return status;
+    *seconds = d->kind == MGL_VM_CUDA ? report.device_s : report.prefill_s + report.decode_s;
+    return take_tokens(load, &report, tokens, err);
+}
+
+mgl_status mgl_duel_run(mgl_duel *d, mgl_side side, const mgl_duel_load *load, int32_t *tokens,
+                        double *seconds, mgl_error *err)
+{
+    mgl_duel_side *s = &d->sides[side];
+    *seconds = 0;
+    mgl_status status = check_load(d, load, err);
+    if (!status)
+        status = check_side(s, side, load, err);
+    if (!status)
+        status = make_weights(d, s, load, err);
+    if (status)
+        return status;
+    s->batch = 0;
+    if (load->poison)
+        status = mgl_vm_poison(s->vm, poison_words[s->poisoned++ % 2], load->context, err);
+    if (!status)
+        status = launch(d, s, load, tokens, seconds, err);
+    if (!status && load->poison)
+        status = mgl_vm_check_guards(s->vm, err);
+    if (!status)
+        s->batch = load->batch;
+    return status;
+}
+
+mgl_status mgl_duel_get_logits(mgl_duel *d, mgl_side side, float *logits, mgl_error *err)
+{
+    const mgl_duel_side *s = &d->sides[side];
+    size_t vocab = (size_t)d->config.geometry.vocab;
+    mgl_status status = MGL_OK;
+    if (!s->ready || s->batch == 0)
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "this side has not run since a program was put there");
+    for (int row = 0; row < s->batch && !status; row++)
+        status = mgl_vm_get_row_logits(s->vm, row, logits + (size_t)row * vocab, err);
+    return status;
+}
+
+mgl_status mgl_duel_refer(mgl_duel *d, const mgl_duel_load *load, const int32_t *made,
+                          const mgl_duel_reference *out, mgl_error *err)
+{
+    mgl_status status = check_load(d, load, err);
+    for (int i = 0; i < out->step_count && !status; i++)
+        if (out->steps[i] < 0 || out->steps[i] >= load->tokens)
+            status = mgl_fail(err, MGL_USAGE, "steps", "step %d; there are 0 to %d", out->steps[i],
+                              load->tokens - 1);
+    for (int i = 0; i < load->batch * load->tokens && !status; i++)
+        if (made[i] < 0 || made[i] >= d->config.geometry.vocab)
+            status = mgl_fail(err, MGL_USAGE, "made", "token %d is %d; ids are 0 to %d", i,
+                              (int)made[i], (int)d->config.geometry.vocab - 1);
+    if (status)
+        return status;
+    mgl_synthetic_set_seed(d->graph, load->seed);
+    return d->kind == MGL_VM_CUDA ? mgl_duel_cuda_refer(d, load, made, out, err)
+                                  : mgl_duel_cpu_refer(d, load, made, out, err);
+}
+
+/* ---- the device ----------------------------------------------------------------------------- */
+
+static void describe_cpu(const mgl_duel *d, mgl_duel_device *out)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    snprintf(out->name, sizeof out->name, "cpu");
+    out->target = d->target;
+    out->memory_total = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    out->memory_free = mgl_memory_available();
+}
+
+mgl_status mgl_duel_get_device(mgl_duel *d, mgl_duel_device *out, mgl_error *err)
+{
+    *out = (mgl_duel_device){0};
+    if (d->kind == MGL_VM_CUDA)
+        return mgl_duel_cuda_describe(d, out, err);
+    describe_cpu(d, out);
+    return MGL_OK;
+}

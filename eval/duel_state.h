@@ -1,0 +1,53 @@
+/* A duel as its files see it: sides and loads (duel.c), the CPU (duel_cpu.c), the GPU (duel_cuda.c).
+ * A duel belongs to the thread that opened it, on which the GPU's context is current meanwhile. */
+#ifndef MGL_EVAL_DUEL_STATE_H
+#define MGL_EVAL_DUEL_STATE_H
+
+#include "eval/duel.h"
+#include "eval/filler.h"
+
+typedef struct mgl_duel_side {
+    mgl_program *program; /* owned; of the machine */
+    mgl_vm *vm;           /* NULL: none */
+    bool ready;           /* false: nobody may run it; it waits for a program to be exchanged */
+    uint64_t seed;        /* weights and cache are made of it, */
+    int context;          /* so many positions of each sequence in the cache */
+    unsigned poisoned;    /* launches that were poisoned */
+    int batch;            /* sequences of the last run; 0: none */
+} mgl_duel_side;
+
+struct mgl_duel {
+    mgl_config config;
+    mgl_vm_kind kind;
+    int ordinal; /* of the GPU */
+    mgl_target target;
+    const atomic_int *abort; /* may be NULL */
+    mgl_graph *graph;        /* synthetic; mgl_synthetic_set_seed goes before each use */
+    mgl_duel_side sides[MGL_SIDES];
+    uint64_t seed; /* of the last load: what a machine starts with */
+    int context;
+    mgl_bench_device device; /* CUDA */
+    mgl_filler filler;       /* CUDA: of the machines' options */
+    mgl_clocks clocks;
+    mgl_address buffer, sum; /* of the stream */
+    size_t buffer_bytes;
+};
+
+/* The first token of each sequence of a load: first (batch). */
+void mgl_duel_make_first(const mgl_duel *duel, const mgl_duel_load *load, int32_t *first);
+
+/* A CPU machine's cache: the first `context` positions of every sequence. */
+mgl_status mgl_duel_cpu_fill(const mgl_duel *duel, mgl_vm *vm, int context, mgl_error *err);
+mgl_status mgl_duel_cpu_refer(mgl_duel *duel, const mgl_duel_load *load, const int32_t *made,
+                              const mgl_duel_reference *out, mgl_error *err);
+
+/* The device of a duel on a GPU, and back; mgl_duel_cuda_close takes one that is half open. */
+mgl_status mgl_duel_cuda_open(mgl_duel *duel, mgl_error *err);
+void mgl_duel_cuda_close(mgl_duel *duel);
+mgl_status mgl_duel_cuda_refer(mgl_duel *duel, const mgl_duel_load *load, const int32_t *made,
+                               const mgl_duel_reference *out, mgl_error *err);
+/* Whether a kernel does for both programs. */
+bool mgl_duel_cuda_shares(const mgl_duel *duel, const mgl_program *a, const mgl_program *b);
+mgl_status mgl_duel_cuda_describe(mgl_duel *duel, mgl_duel_device *out, mgl_error *err);
+
+#endif

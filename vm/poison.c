@@ -1,0 +1,71 @@
+/*
+ * What a judge of programs asks a machine for beside the tokens: logits of every row, memory that shows
+ * whether it was read before it was written, and guards that show writes behind a buffer. A program
+ * that is right gives the same bits whatever its activations, outputs and unused cache held before.
+ */
+#include "vm/vm.h"
+
+#include <stdio.h>
+
+mgl_status mgl_vm_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error *err)
+{
+    return vm->get_row_logits(vm, row, logits, err);
+}
+
+mgl_status mgl_vm_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err)
+{
+    int capacity = vm->program->limits.capacity;
+    if (context < 0 || context > capacity)
+        return mgl_fail(err, MGL_USAGE, "context", "%d positions; the capacity is %d", context,
+                        capacity);
+    return vm->poison(vm, word, context, err);
+}
+
+mgl_status mgl_vm_check_guards(mgl_vm *vm, mgl_error *err)
+{
+    return vm->check_guards(vm, err);
+}
+
+mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err)
+{
+    if (!vm->refill)
+        return mgl_fail(err, MGL_USAGE, NULL, "only the CUDA machine has weights made in place");
+    return vm->refill(vm, err);
+}
+
+/* A cache is (sequences, kv_heads, capacity, head_dim): of each head the positions from `context`. */
+mgl_vm_stretches mgl_vm_poisoned(const mgl_buffer *b, int context)
+{
+    size_t bytes = mgl_buffer_bytes(b);
+    if (b->space == MGL_SPACE_CONST)
+        return (mgl_vm_stretches){0};
+    if (b->space != MGL_SPACE_KV) {
+        bytes *= (size_t)b->sets;
+        return (mgl_vm_stretches){.width = bytes, .pitch = bytes, .count = 1};
+    }
+    size_t heads = (size_t)(b->extents[0].count * b->extents[1].count), pitch = bytes / heads;
+    size_t first = pitch / (size_t)b->extents[2].count * (size_t)context;
+    return (mgl_vm_stretches){
+        .first = first, .width = pitch - first, .pitch = pitch, .count = first < pitch ? heads : 0};
+}
+
+long mgl_vm_find_damage(const unsigned char *guard, size_t bytes, unsigned char byte)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (guard[i] != byte)
+            return (long)i;
+    return -1;
+}
+
+mgl_status mgl_vm_fail_guard(const mgl_program *program, int buffer, int queue, long at,
+                             mgl_error *err)
+{
+    char where[96];
+    if (buffer >= 0)
+        snprintf(where, sizeof where, "buffer %s", program->buffers[buffer].name);
+    else
+        snprintf(where, sizeof where, "the tape of queue %d", queue);
+    return mgl_fail(err, MGL_GATE, where,
+                    "byte %ld behind its end was written: a task writes outside of every buffer",
+                    at);
+}
