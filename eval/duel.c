@@ -137,7 +137,7 @@ mgl_status mgl_duel_set(mgl_duel *d, mgl_side side, mgl_program *program, mgl_du
     s->batch = 0;
     mgl_vm_get_facts(s->vm, &out->vm);
     out->check_s = out->vm.check_s;
-    out->kernel_s = out->exchanged ? 0 : out->vm.kernel_s;
+    out->kernel_s = out->exchanged ? 0 : out->vm.nvrtc_s;
     out->total_s = mgl_clock_s() - start;
     return MGL_OK;
 }

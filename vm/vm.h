@@ -120,7 +120,8 @@ typedef struct mgl_vm_facts {
     double check_s;   /* the validator */
     double pack_s;    /* the weights: packed, or read and checked, and uploaded */
     double kernel_s;  /* making the kernel, which goes on beside the weights */
-    double compile_s; /* of that, what was waited for when the weights were there */
+    double nvrtc_s;   /* of that, the compiler: 0 for a kernel that was there */
+    double compile_s; /* of kernel_s, what was waited for when the weights were there */
     size_t tape_bytes, const_bytes, kv_bytes; /* all queues */
     int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
     const char *instructions;                 /* CPU: "avx512", "avx2", "neon", "plain"; static */

@@ -296,6 +296,14 @@ static int memory_set(mgl_cu_address to, unsigned char value, size_t bytes)
     return 0;
 }
 
+static int memory_set_2d(mgl_cu_address to, size_t pitch, unsigned word, size_t words, size_t rows)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t w = 0; w < words; w++)
+            memcpy((char *)(uintptr_t)to + r * pitch + w * sizeof word, &word, sizeof word);
+    return 0;
+}
+
 static int copy_in(mgl_cu_address to, const void *from, size_t bytes)
 {
     memcpy((void *)(uintptr_t)to, from, bytes);
@@ -445,6 +453,7 @@ static void fill_memory(mgl_cu *table)
     table->memory_alloc = memory_alloc;
     table->memory_free = memory_free;
     table->memory_set = memory_set;
+    table->memory_set_2d = memory_set_2d;
     table->copy_in = copy_in;
     table->copy_in_async = copy_in_async;
     table->copy_out = copy_out;

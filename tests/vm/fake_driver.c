@@ -187,6 +187,15 @@ static int fake_memory_set(mgl_cu_address to, unsigned char value, size_t bytes)
     memset((void *)(uintptr_t)to, value, bytes);
     return bracketed();
 }
+static int fake_memory_set_2d(mgl_cu_address to, size_t pitch, unsigned word, size_t words,
+                              size_t rows)
+{
+    ck_assert(words * sizeof word <= pitch && pitch % sizeof word == 0 && to % sizeof word == 0);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t w = 0; w < words; w++)
+            memcpy((char *)(uintptr_t)to + r * pitch + w * sizeof word, &word, sizeof word);
+    return bracketed();
+}
 static int fake_copy_in(mgl_cu_address to, const void *from, size_t bytes)
 {
     memcpy((void *)(uintptr_t)to, from, bytes);
@@ -287,6 +296,11 @@ static int fake_event_elapsed(float *milliseconds, void *start, void *end)
 }
 
 /* What the machine itself never calls. */
+static int fake_device_uuid(unsigned char *uuid, int device)
+{
+    (void)uuid, (void)device;
+    ck_abort_msg("called");
+}
 static int fake_device_bus_id(char *id, int length, int device)
 {
     (void)id, (void)length, (void)device;

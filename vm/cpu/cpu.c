@@ -290,6 +290,7 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                                      .abort = options->abort,
                                      .on_stage = options->on_stage,
                                      .stage_user = options->stage_user};
+    cpu->row = -1;
     cpu->logits = mgl_alloc_zero(vocab, sizeof *cpu->logits);
     cpu->vm = (mgl_vm){.program = program,
                        .close = close_cpu,

@@ -22,6 +22,7 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(device_name, "cuDeviceGetName", (char *name, int length, int device))                        \
     X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))           \
     X(device_memory, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                          \
+    X(device_uuid, "cuDeviceGetUuid", (unsigned char *uuid, int device))                           \
     X(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device))                    \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                               \
     X(context_push, "cuCtxPushCurrent_v2", (void *context))                                        \
@@ -45,6 +46,8 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(memory_alloc, "cuMemAlloc_v2", (mgl_cu_address * address, size_t bytes))                     \
     X(memory_free, "cuMemFree_v2", (mgl_cu_address address))                                       \
     X(memory_set, "cuMemsetD8_v2", (mgl_cu_address to, unsigned char value, size_t bytes))         \
+    X(memory_set_2d, "cuMemsetD2D32_v2",                                                           \
+      (mgl_cu_address to, size_t pitch, unsigned word, size_t words, size_t rows))                 \
     X(copy_in, "cuMemcpyHtoD_v2", (mgl_cu_address to, const void *from, size_t bytes))             \
     X(copy_in_async, "cuMemcpyHtoDAsync_v2",                                                       \
       (mgl_cu_address to, const void *from, size_t bytes, void *stream))                           \
@@ -83,6 +86,7 @@ enum {
     MGL_CU_OUT_OF_MEMORY = 2,
     MGL_CU_NOT_READY = 600,
     MGL_CU_DEVICE_SM_COUNT = 16,
+    MGL_CU_DEVICE_L2_BYTES = 38,
     MGL_CU_DEVICE_MAJOR = 75,
     MGL_CU_DEVICE_MINOR = 76,
     MGL_CU_DEVICE_COOPERATIVE = 95,

@@ -226,14 +226,22 @@ mgl_status mgl_cuda_run(mgl_vm *base, const mgl_vm_request *request, mgl_vm_repo
 
 mgl_status mgl_cuda_get_logits(mgl_vm *base, float *logits, mgl_error *err)
 {
-    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
-    size_t bytes = (size_t)base->program->geometry.vocab * sizeof *logits;
+    const mgl_cuda_vm *vm = (const mgl_cuda_vm *)base;
     if (vm->sampled < 0)
         return mgl_fail(err, MGL_USAGE, NULL, "the last run sampled no token: there are no logits");
+    return mgl_cuda_get_row_logits(base, vm->sampled, logits, err);
+}
+
+mgl_status mgl_cuda_get_row_logits(mgl_vm *base, int row, float *logits, mgl_error *err)
+{
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    size_t bytes = (size_t)base->program->geometry.vocab * sizeof *logits;
+    if (row < 0 || row > vm->sampled)
+        return mgl_fail(err, MGL_USAGE, NULL, "row %d was not sampled in the last epoch", row);
     mgl_status status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
-    mgl_cu_address from = vm->buffers[vm->io.logits] + (uint64_t)vm->sampled * bytes;
+    mgl_cu_address from = vm->buffers[vm->io.logits] + (uint64_t)row * bytes;
     status =
         mgl_cu_check(vm->cu, vm->cu->copy_out(logits, from, bytes), "copying from the device", err);
     mgl_cuda_leave(vm);

@@ -226,8 +226,9 @@ static mgl_status finish_kernel(mgl_cuda_vm *vm, const making *m, const mgl_vm_o
         status = made ? made : mgl_check_abort(options->abort, err);
     if (!status)
         status = load_kernel(vm, m->ready ? m->ready->bytes : image.bytes, err);
-    mgl_cuda_image_clear(&image);
     vm->facts.kernel_s += image.total_s;
+    vm->facts.nvrtc_s = image.compile_s;
+    mgl_cuda_image_clear(&image);
     vm->facts.compile_s = mgl_clock_s() - start;
     return status;
 }
@@ -247,13 +248,19 @@ static uint64_t take(mgl_cuda_vm *vm, uint64_t bytes)
     return at;
 }
 
+/* The same with a guard behind it: mgl_vm_poison. */
+static uint64_t take_guarded(mgl_cuda_vm *vm, uint64_t bytes)
+{
+    return take(vm, bytes + MGL_GUARD_BYTES);
+}
+
 /* Gives everything its place in the arena: offsets for now. */
 static void place(mgl_cuda_vm *vm, size_t record_bytes)
 {
     const mgl_program *program = vm->vm.program;
     for (int q = 0; q < program->queue_count; q++) {
         size_t bytes = (size_t)program->queues[q].tape_bytes;
-        vm->tapes[q] = take(vm, bytes);
+        vm->tapes[q] = take_guarded(vm, bytes);
         vm->facts.tape_bytes += bytes;
     }
     for (int i = 0; i < program->buffer_count; i++) {
@@ -261,15 +268,15 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
         size_t bytes = mgl_buffer_bytes(b);
         if (b->sets > 1)
             continue;
-        vm->buffers[i] = take(vm, bytes);
+        vm->buffers[i] = take_guarded(vm, bytes);
         vm->facts.const_bytes += b->space == MGL_SPACE_CONST ? bytes : 0;
         vm->facts.kv_bytes += b->space == MGL_SPACE_KV ? bytes : 0;
     }
     vm->flags = vm->arena_bytes;
     for (int i = 0; i < program->buffer_count; i++)
         if (program->buffers[i].sets > 1)
-            vm->buffers[i] =
-                take(vm, mgl_buffer_bytes(&program->buffers[i]) * (size_t)program->buffers[i].sets);
+            vm->buffers[i] = take_guarded(vm, mgl_buffer_bytes(&program->buffers[i]) *
+                                                  (size_t)program->buffers[i].sets);
     vm->flag_bytes = vm->arena_bytes - vm->flags;
     vm->trace_bytes =
         (size_t)vm->trace_epochs * (size_t)program->task_count * sizeof(mgl_device_event);
@@ -330,7 +337,8 @@ static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *er
 static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph, const char *arch,
                                 const mgl_vm_options *options, mgl_error *err)
 {
-    mgl_vm_places places = {vm->tapes, vm->buffers, mgl_cuda_swizzles_past(vm->vm.program, arch)};
+    vm->swizzled = mgl_cuda_swizzles_past(vm->vm.program, arch);
+    mgl_vm_places places = {vm->tapes, vm->buffers, vm->swizzled};
     mgl_weights *packed = NULL;
     double start = mgl_clock_s();
     mgl_status status = MGL_OK;
@@ -485,10 +493,16 @@ mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
                       .close = close_machine,
                       .run = mgl_cuda_run,
                       .get_logits = mgl_cuda_get_logits,
-                      .get_facts = get_facts};
+                      .get_facts = get_facts,
+                      .get_row_logits = mgl_cuda_get_row_logits,
+                      .poison = mgl_cuda_poison,
+                      .check_guards = mgl_cuda_check_guards,
+                      .refill = mgl_cuda_refill};
     vm->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : 2000;
     vm->trace_epochs = options->trace_epochs;
     vm->delay_seed = options->delay_seed;
+    vm->fill = options->fill;
+    vm->fill_user = options->fill_user;
     vm->sampled = -1;
     mgl_status status = open_machine(vm, graph, options, err);
     if (status)

@@ -39,6 +39,9 @@ typedef struct mgl_cuda_vm {
     size_t pinned_bytes;
     mgl_cu_address pinned_address; /* the same memory, as the device sees it */
     mgl_vm_io io;
+    mgl_vm_fill_fn *fill; /* of the options */
+    void *fill_user;
+    bool swizzled; /* mgl_cuda_swizzles_past */
     int deadline_ms;
     int32_t *control, *table, *sequences, *prompt; /* what a launch starts from */
     int32_t *output;                               /* (sequences, capacity) */
@@ -50,6 +53,12 @@ typedef struct mgl_cuda_vm {
 mgl_status mgl_cuda_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                         mgl_error *err);
 mgl_status mgl_cuda_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
+mgl_status mgl_cuda_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error *err);
+
+/* poison.c: see vm/vm.h. */
+mgl_status mgl_cuda_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
+mgl_status mgl_cuda_check_guards(mgl_vm *vm, mgl_error *err);
+mgl_status mgl_cuda_refill(mgl_vm *vm, mgl_error *err);
 
 /* Writes all weights to where their parts lie on the device; obeys `abort` of the options, and tells
  * on_stage. */
