@@ -1,0 +1,189 @@
+#include "stub_server.h"
+
+#include "base/json_out.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MAX_REQUESTS = 64, MAX_REQUEST = 1 << 20 };
+
+struct stub_server {
+    const stub_answer *script;
+    int count, listener, seen;
+    char url[80];
+    char *heads[MAX_REQUESTS], *bodies[MAX_REQUESTS];
+    pthread_t thread;
+    pthread_mutex_t lock;
+};
+
+/* One connection, on a thread of its own. */
+typedef struct talk {
+    stub_server *server;
+    int connection;
+} talk;
+
+/* Reads a request to the end of its body; the body stands behind the 0 that ends the head. */
+static char *read_request(int connection, char **body)
+{
+    char *text = calloc(1, MAX_REQUEST + 1), *end = NULL;
+    size_t length = 0, wanted = 0;
+    *body = NULL;
+    while (length < MAX_REQUEST) {
+        ssize_t n = recv(connection, text + length, MAX_REQUEST - length, 0);
+        if (n <= 0)
+            break;
+        length += (size_t)n;
+        text[length] = 0;
+        if (!end && (end = strstr(text, "\r\n\r\n"))) {
+            const char *field = strcasestr(text, "content-length:");
+            wanted = field ? strtoul(field + 15, NULL, 10) : 0;
+            if (strcasestr(text, "expect: 100-continue"))
+                send(connection, "HTTP/1.1 100 Continue\r\n\r\n", 25, MSG_NOSIGNAL);
+        }
+        if (end && length - (size_t)(end + 4 - text) >= wanted)
+            break;
+    }
+    if (!end) {
+        free(text);
+        return NULL;
+    }
+    *end = 0;
+    *body = end + 4;
+    return text;
+}
+
+static void send_answer(int connection, const stub_answer *a)
+{
+    char head[512];
+    size_t length = a->body ? strlen(a->body) : 0, all = length * (a->repeat + 1);
+    int n = snprintf(head, sizeof head,
+                     "HTTP/1.1 %d Stub\r\nContent-Type: application/json\r\n"
+                     "Content-Length: %zu\r\nConnection: close\r\n%s\r\n",
+                     a->status, all + a->cut, a->headers ? a->headers : "");
+    if (send(connection, head, (size_t)n, MSG_NOSIGNAL) < 0)
+        return;
+    for (size_t i = 0; i <= a->repeat && length; i++)
+        if (send(connection, a->body, length, MSG_NOSIGNAL) < 0)
+            return;
+}
+
+static void *serve(void *user)
+{
+    talk *t = user;
+    stub_server *s = t->server;
+    char *body, *head = read_request(t->connection, &body);
+    if (head) {
+        pthread_mutex_lock(&s->lock);
+        int index = s->seen < s->count ? s->seen : s->count - 1;
+        if (s->seen < MAX_REQUESTS) {
+            s->heads[s->seen] = head;
+            s->bodies[s->seen] = body;
+            s->seen++;
+        }
+        pthread_mutex_unlock(&s->lock);
+        const stub_answer *a = &s->script[index];
+        usleep((useconds_t)(a->delay_s * 1e6));
+        if (a->status)
+            send_answer(t->connection, a);
+    }
+    close(t->connection);
+    free(t);
+    return NULL;
+}
+
+static void *listen_for_requests(void *user)
+{
+    stub_server *s = user;
+    int connection;
+    while ((connection = accept(s->listener, NULL, NULL)) >= 0) {
+        pthread_t thread;
+        talk *t = malloc(sizeof *t);
+        *t = (talk){s, connection};
+        pthread_create(&thread, NULL, serve, t);
+        pthread_detach(thread);
+    }
+    return NULL;
+}
+
+stub_server *stub_start(const stub_answer *script, int count)
+{
+    stub_server *s = calloc(1, sizeof *s);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    s->script = script;
+    s->count = count;
+    s->listener = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(s->listener, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(s->listener, 16), 0);
+    ck_assert_int_eq(getsockname(s->listener, (struct sockaddr *)&at, &size), 0);
+    snprintf(s->url, sizeof s->url, "http://127.0.0.1:%d/v1/chat/completions", ntohs(at.sin_port));
+    pthread_mutex_init(&s->lock, NULL);
+    ck_assert_int_eq(pthread_create(&s->thread, NULL, listen_for_requests, s), 0);
+    return s;
+}
+
+void stub_stop(stub_server *s)
+{
+    shutdown(s->listener, SHUT_RDWR);
+    pthread_join(s->thread, NULL);
+    close(s->listener);
+    usleep(20000); /* what is being served ends */
+    for (int i = 0; i < s->seen; i++)
+        free(s->heads[i]);
+    free(s);
+}
+
+const char *stub_url(const stub_server *s)
+{
+    return s->url;
+}
+
+int stub_requests(stub_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int seen = s->seen;
+    pthread_mutex_unlock(&s->lock);
+    return seen;
+}
+
+const char *stub_head(stub_server *s, int index)
+{
+    ck_assert_int_lt(index, stub_requests(s));
+    return s->heads[index];
+}
+
+const char *stub_body(stub_server *s, int index)
+{
+    ck_assert_int_lt(index, stub_requests(s));
+    return s->bodies[index];
+}
+
+const char *stub_completion(const char *content)
+{
+    static mgl_json_out made[4];
+    static int next;
+    mgl_json_out *out = &made[next++ % 4];
+    mgl_text_clear(&out->text);
+    *out = (mgl_json_out){0};
+    mgl_text_put(&out->text, "{");
+    mgl_json_out_array(out, "choices");
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_object(out, "message");
+    mgl_json_out_string(out, "role", "assistant");
+    mgl_json_out_string(out, "content", content);
+    mgl_json_out_close_object(out);
+    mgl_json_out_close_object(out);
+    mgl_json_out_close_array(out);
+    mgl_json_out_object(out, "usage");
+    mgl_json_out_int(out, "prompt_tokens", 100);
+    mgl_json_out_int(out, "completion_tokens", 20);
+    mgl_json_out_close_object(out);
+    mgl_json_out_close(out);
+    return out->text.bytes;
+}
