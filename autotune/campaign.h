@@ -10,6 +10,9 @@
 #include "autotune/store.h"
 
 enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
+#define MGL_SCREEN_MARGIN 0.10 /* predicted slower than what a proposal stands on by more: not measured */
+#define MGL_ERROR_SHARE   1.25 /* of the default's error: what another number format may have */
+#define MGL_LEAST_DISK    (UINT64_C(1) << 30) /* bytes free */
 
 typedef struct mgl_campaign_event {
     const char *kind;       /* "start", "trial", "keep", "control", "pause", "error", "end" */
@@ -29,15 +32,18 @@ typedef struct mgl_campaign_options {
     int proposer_count;
     bool submissions;        /* those of the store go first: `external`, and `campaign submit` */
     double max_seconds;      /* of the campaign's life; 0: no limit */
-    int64_t max_trials;      /* likewise */
+    int64_t max_trials;      /* likewise; controls are trials */
+    uint64_t least_disk;     /* bytes free beside the store, below which it ends; 0: MGL_LEAST_DISK */
     const atomic_int *abort; /* ends within 0.2 s: the trial at hand is lost, nothing else */
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;
     double (*clock)(void *user); /* seconds; NULL: the monotonic clock (tests have a virtual one) */
 } mgl_campaign_options;
 
-/* Runs until the end, a pause or `abort` (MGL_INTERRUPTED). The store always has everything that was
- * decided. MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
+/* Runs until the end (MGL_OK, with the reason in the record), or until it can not go on: `abort`
+ * (MGL_INTERRUPTED), a lab that keeps failing or a machine that is unfit (MGL_DEVICE), too little disk
+ * (MGL_SYSTEM). The store always has everything that was decided, and the same call goes on from it.
+ * MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
 
 /* The seed of trial `number`: a hash of the campaign's seed and the number. */

@@ -83,7 +83,8 @@ typedef struct mgl_trial {
     mgl_proposal proposal;
     char digest[MGL_SHA256_HEX]; /* of the programs, without names; "" where there is none */
     char nonce[MGL_SHA256_HEX];  /* that weights, tokens and cache were made of; "" where none */
-    bool control;                /* an A/A pair: the incumbent against itself */
+    bool control;                /* A/A pairs, the incumbent against itself: NO_GAIN where they find
+                                    nothing, SUSPICIOUS where they are bad */
     bool same_kernel;            /* as the incumbent's: exchanged rather than compiled */
     mgl_outcome outcome;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* first diagnostic of the outcome */

@@ -1,0 +1,236 @@
+/*
+ * Whether the machine can be trusted: at the beginning of a run, and at every tenth trial.
+ *
+ * The test at the beginning: a program without one of its edges has to be REJECTED; the incumbent is
+ * correct on a fresh nonce; measured against itself it is no faster, and not faster than its bytes
+ * can be read. A control is the third of these as a trial of its own. One that is bad is repeated at
+ * once; while the last two were bad nothing else is tried, so that nothing can be kept.
+ */
+#include "autotune/campaign_parts.h"
+
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double longest_wait_s = 60; /* between two controls while they are bad */
+
+/* ---- a program that must be rejected --------------------------------------------------------- */
+
+/* The line of the text that begins at `at`, its end included. */
+static size_t line_length(const char *at)
+{
+    const char *end = strchr(at, '\n');
+    return end ? (size_t)(end - at) + 1 : strlen(at);
+}
+
+/* A copy of the text without its last edge that somebody waits for; and without its first `clear` where
+ * words tell by themselves whether they were written. */
+static void remove_edge(const char *text, mgl_text *out)
+{
+    bool cleared = false;
+    const char *last = NULL;
+    for (const char *at = strstr(text, " wait "); at; at = strstr(at + 1, " wait "))
+        last = at;
+    for (const char *at = text; *at; at += line_length(at)) {
+        size_t length = line_length(at);
+        if (!cleared && !strncmp(at, "clear ", 6)) {
+            cleared = true;
+        } else if (last >= at && last < at + length) {
+            const char *signal = strstr(last, " signal ");
+            bool follows = signal && signal < at + length;
+            mgl_text_append(out, at, (size_t)(last - at));
+            mgl_text_put(out, follows ? "" : "\n");
+            if (follows)
+                mgl_text_append(out, signal, (size_t)(at + length - signal));
+        } else {
+            mgl_text_append(out, at, length);
+        }
+    }
+}
+
+static mgl_status test_validator(const campaign *c, mgl_error *err)
+{
+    mgl_text text = {0}, planted = {0};
+    mgl_program *program = NULL;
+    mgl_candidate candidate = {0};
+    mgl_schedule_print(c->incumbent.programs[0], &text);
+    if (!text.failed)
+        remove_edge(text.bytes, &planted);
+    mgl_status status =
+        text.failed || planted.failed
+            ? mgl_fail_memory(err, text.capacity)
+            : mgl_schedule_parse(planted.bytes, planted.length, "planted", &program, err);
+    mgl_text_clear(&text);
+    mgl_text_clear(&planted);
+    if (status)
+        return status;
+    candidate.outcome = MGL_OUTCOME_UNMEASURED;
+    candidate.programs[0] = program;
+    candidate.program_count = 1;
+    status = mgl_gate_prove(c->subject, c->o->abort, &candidate, err);
+    if (!status && candidate.outcome != MGL_OUTCOME_REJECTED)
+        status = mgl_fail(err, MGL_GATE, "self-test",
+                          "the validator accepts a program without one of its edges; nothing that "
+                          "it says can be trusted");
+    mgl_candidate_clear(&candidate);
+    return status;
+}
+
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+static mgl_status fail_unfit(const char *why, mgl_error *err)
+{
+    return mgl_fail(err, MGL_DEVICE, "self-test",
+                    "the machine is unfit to measure: %s; see that nothing else runs on it, and "
+                    "`megalith doctor`",
+                    why);
+}
+
+static mgl_status test_correctness(campaign *c, attempt *a, mgl_error *err)
+{
+    unsigned char nonce[MGL_SHA256_BYTES];
+    mgl_lab_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_status status = attempt_draw_nonce(a, nonce, err);
+    if (!status)
+        status = c->o->lab->check(c->o->lab, &c->incumbent, nonce, &found, err);
+    if (!status && found.outcome != MGL_OUTCOME_OK)
+        status = mgl_fail(err, MGL_DEVICE, "self-test",
+                          "the incumbent itself does not pass: %s: %s",
+                          mgl_outcome_name(found.outcome), found.diagnostic);
+    return status;
+}
+
+/* A/A pairs: whether they are bad, and what they say. */
+static mgl_status measure_control(campaign *c, attempt *a, bool *bad, mgl_error *err)
+{
+    mgl_interval all;
+    mgl_trial *trial = &a->trial;
+    mgl_status status = measure_stage(c, a, MGL_PAIRS_CONTROL, err);
+    if (status || a->decided)
+        return status;
+    status = measure_summarise(trial, MGL_PAIRS_CONTROL, err);
+    if (!status)
+        status = mgl_judge_control(trial->pairs, trial->pair_count, trial->workload_count, bad,
+                                   &all, err);
+    if (!status)
+        attempt_decide(a, *bad ? MGL_OUTCOME_SUSPICIOUS : MGL_OUTCOME_NO_GAIN,
+                       "the incumbent against itself: %+.3f %% (%+.3f to %+.3f), %d pairs dropped",
+                       100 * expm1(all.gain), 100 * expm1(all.lo), 100 * expm1(all.hi),
+                       all.dropped);
+    return status;
+}
+
+static mgl_status test_floors(campaign *c, const attempt *a, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (int w = 0; w < a->trial.workload_count && !status; w++) {
+        double floor_us = 0;
+        bool below = false;
+        status =
+            measure_floor(c, w, a->trial.workloads[w].incumbent_us, &floor_us, &below, err);
+        if (below)
+            return fail_unfit("the incumbent takes less than its bytes", err);
+    }
+    return status;
+}
+
+/* One bad one may be chance; two are not. */
+static mgl_status test_clock(campaign *c, mgl_error *err)
+{
+    bool bad = true;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < MOST_BAD_CONTROLS && bad && !status; i++) {
+        attempt a;
+        attempt_begin(c, &a, 0);
+        a.seed += (uint64_t)i;
+        status = measure_control(c, &a, &bad, err);
+        if (!status && a.decided && !mgl_outcome_is_correct(a.trial.outcome) &&
+            a.trial.outcome != MGL_OUTCOME_SUSPICIOUS)
+            status = fail_unfit(a.trial.diagnostic, err);
+        if (!status)
+            status = campaign_tell(c, true, "control", NULL, err, "%s", a.trial.diagnostic);
+        if (!status && bad && i == MOST_BAD_CONTROLS - 1)
+            status = fail_unfit(a.trial.diagnostic, err);
+        if (!status && !bad)
+            status = test_floors(c, &a, err);
+        attempt_clear(&a);
+    }
+    return status;
+}
+
+mgl_status campaign_test_machine(campaign *c, mgl_error *err)
+{
+    attempt a;
+    mgl_status status = test_validator(c, err);
+    if (status || !c->o->lab->executes)
+        return status;
+    attempt_begin(c, &a, 0);
+    status = test_correctness(c, &a, err);
+    attempt_clear(&a);
+    return status || !c->o->lab->measures ? status : test_clock(c, err);
+}
+
+/* ---- controls -------------------------------------------------------------------------------- */
+
+bool campaign_wants_control(const campaign *c, int64_t number)
+{
+    return c->o->lab->measures && (number % MGL_CONTROL_EVERY == 0 || c->bad_controls > 0 ||
+                                   c->suspects >= MOST_SUSPECTS || c->broken > 0);
+}
+
+/* Counts, and says what follows. */
+static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
+{
+    int before = c->bad_controls;
+    bool bad = a->trial.outcome == MGL_OUTCOME_SUSPICIOUS;
+    c->suspects = c->broken = 0;
+    c->bad_controls = bad ? before + 1 : 0;
+    mgl_status status =
+        campaign_tell(c, true, "control", &a->trial, err, "%s", a->trial.diagnostic);
+    if (!status && c->bad_controls == MOST_BAD_CONTROLS)
+        status = campaign_tell(c, true, "pause", NULL, err,
+                               "%d controls in a row were bad: nothing is kept until a good one",
+                               MOST_BAD_CONTROLS);
+    if (!status && before >= MOST_BAD_CONTROLS && !bad)
+        status = campaign_tell(c, true, "control", NULL, err, "the machine can be trusted again");
+    if (!status && c->bad_controls >= MOST_BAD_CONTROLS)
+        status = campaign_wait(c, fmin(longest_wait_s, ldexp(1, c->bad_controls)), err);
+    return status;
+}
+
+/* The incumbent did not come to its end: that is the lab's failure. */
+static mgl_status blame_lab(campaign *c, attempt *a, mgl_error *err)
+{
+    mgl_fail(err, MGL_DEVICE, "control", "the incumbent itself: %s: %s",
+             mgl_outcome_name(a->trial.outcome), a->trial.diagnostic);
+    return campaign_forgive(c, a, MGL_DEVICE, err);
+}
+
+mgl_status campaign_run_control(campaign *c, int64_t number, mgl_error *err)
+{
+    attempt a;
+    bool bad = false;
+    attempt_begin(c, &a, number);
+    a.trial.control = true;
+    a.trial.proposal.config = c->subject->start;
+    a.trial.proposal.parent = c->record->incumbent;
+    memcpy(a.trial.digest, c->incumbent.digest, sizeof a.trial.digest);
+    a.trial.proposal.proposer = mgl_strdup("control");
+    mgl_status status = a.trial.proposal.proposer ? measure_control(c, &a, &bad, err)
+                                                  : mgl_fail_memory(err, sizeof "control");
+    bool measured = !status && (a.trial.outcome == MGL_OUTCOME_NO_GAIN ||
+                                a.trial.outcome == MGL_OUTCOME_SUSPICIOUS);
+    if (status)
+        status = campaign_forgive(c, &a, status, err);
+    else if (!measured)
+        status = blame_lab(c, &a, err);
+    a.trial.seconds = campaign_clock(c) - a.began;
+    if (!status)
+        status = campaign_store_trial(c, &a.trial, err);
+    if (!status && measured)
+        status = take_control(c, &a, err);
+    attempt_clear(&a);
+    return status;
+}

@@ -1,0 +1,112 @@
+/*
+ * What the files of the loop share, and nobody else: campaign.c begins, goes on and ends;
+ * campaign_source.c finds the next proposal; campaign_trial.c makes a trial of it; campaign_measure.c
+ * takes pairs; campaign_control.c looks whether the machine can be trusted.
+ */
+#ifndef MGL_AUTOTUNE_CAMPAIGN_PARTS_H
+#define MGL_AUTOTUNE_CAMPAIGN_PARTS_H
+
+#include "autotune/campaign.h"
+#include "autotune/judge.h"
+
+/* A campaign in progress. */
+typedef struct campaign {
+    const mgl_campaign_options *o;
+    const mgl_subject *subject;
+    mgl_campaign_record *record;
+    mgl_lab_device device;
+    mgl_candidate incumbent; /* as the lab has it */
+    char first[MGL_SHA256_HEX]; /* digest of the default */
+    double first_predicted;     /* its objective; 0: none */
+    double began;               /* clock when this run began */
+    double before;              /* seconds of earlier runs */
+    double saved;               /* clock when the store was told of the time */
+    int64_t decisions;          /* so far, in the store */
+    bool exhausted[MGL_MAX_PROPOSERS];
+    int bad_controls; /* in a row */
+    int suspects;     /* candidates in a row that did not come to an end */
+    int broken;       /* failures of the lab or of the incumbent itself, in a row */
+    const char *over; /* the state that it ended with; NULL: it goes on */
+    char reason[300]; /* why: one sentence */
+} campaign;
+
+/* A trial in the making. */
+typedef struct attempt {
+    mgl_trial trial;
+    mgl_candidate candidate;
+    uint64_t seed; /* draws: moves on */
+    double began;  /* clock */
+    bool decided;  /* its outcome is */
+} attempt;
+
+enum {
+    MOST_BROKEN = 3,      /* failures in a row, behind which it ends */
+    MOST_SUSPECTS = 3,    /* behind which the incumbent has to show that it is not the machine */
+    MOST_BAD_CONTROLS = 2 /* behind which nothing is tried until a good one */
+};
+
+/* ---- campaign.c ------------------------------------------------------------------------------ */
+
+double campaign_clock(const campaign *c);
+double campaign_spent(const campaign *c); /* seconds of the campaign's life */
+/* Sleeps, or until `abort`; not with a clock that is no clock. */
+mgl_status campaign_wait(const campaign *c, double seconds, mgl_error *err);
+/* Tells the caller, and the store where `kept`. */
+mgl_status campaign_tell(campaign *c, bool kept, const char *kind, const mgl_trial *trial,
+                         mgl_error *err, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* Ends the run after the trial at hand. */
+void campaign_end(campaign *c, const char *state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A trial is stored, and every proposer hears of it. */
+mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err);
+/* The lab begins anew with the incumbent. */
+mgl_status campaign_restart_lab(campaign *c, mgl_error *err);
+
+/* ---- campaign_source.c ----------------------------------------------------------------------- */
+
+/* The next proposal: of the store's submissions, or of a proposer. A submission that can not be read
+ * has the outcome PARSE in the attempt. */
+mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
+                                  mgl_error *err);
+
+/* ---- campaign_trial.c ------------------------------------------------------------------------ */
+
+void attempt_begin(const campaign *c, attempt *a, int64_t number);
+void attempt_clear(attempt *a);
+void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Takes the attempt's proposal through all stages, and stores what came of it. */
+mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err);
+/* Fresh random bytes, which nobody could know before, as the trial's nonce. */
+mgl_status attempt_draw_nonce(attempt *a, unsigned char nonce[MGL_SHA256_BYTES], mgl_error *err);
+/* What a status of the lab comes to. MGL_OK, MGL_NO_MEMORY and MGL_INTERRUPTED stay; a failure of the
+ * lab's own leaves the attempt UNMEASURED, is told and counted, and starts the lab again: MGL_OK, or
+ * MGL_DEVICE when it was one too many. */
+mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_error *err);
+
+/* ---- campaign_measure.c ---------------------------------------------------------------------- */
+
+/* Pairs of a stage, of all workloads; decides the attempt where one did not come to an end. */
+mgl_status measure_stage(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error *err);
+/* Medians and gains, from the pairs of a stage. */
+mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *err);
+/* Stages: each leaves hope, or decides the attempt. The last one always does. */
+mgl_status measure_screen(campaign *c, attempt *a, mgl_error *err);
+mgl_status measure_survivors(campaign *c, attempt *a, mgl_error *err);
+mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err);
+/* Whether a time is less than the bytes of the lab's candidate take; the stream is measured again before
+ * it is said. */
+mgl_status measure_floor(campaign *c, int workload, double us, double *floor_us, bool *below,
+                         mgl_error *err);
+
+/* ---- campaign_control.c ---------------------------------------------------------------------- */
+
+/* Whether the validator still refuses what it must, and the machine measures nothing where there is
+ * nothing: MGL_DEVICE or MGL_GATE, with a sentence. */
+mgl_status campaign_test_machine(campaign *c, mgl_error *err);
+bool campaign_wants_control(const campaign *c, int64_t number);
+/* A trial of the incumbent against itself. */
+mgl_status campaign_run_control(campaign *c, int64_t number, mgl_error *err);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * Where the next proposal comes from: what waits in the store goes first, since somebody waits for
+ * its verdict. Else the trial's seed draws a proposer by the shares; one that has nothing yet gives
+ * way to the next in the list, and one that has nothing left is not drawn again.
+ */
+#include "autotune/campaign_parts.h"
+
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* What was handed in becomes the attempt's proposal; what can not be read is an outcome. */
+static mgl_status read_submission(const campaign *c, const mgl_submission *s, attempt *a,
+                                  mgl_error *err)
+{
+    mgl_error why = {0};
+    mgl_proposal *p = &a->trial.proposal;
+    mgl_status status = mgl_proposal_parse(s->text, strlen(s->text), "proposal",
+                                           &c->subject->start, p, &why);
+    if (status == MGL_BAD_INPUT || status == MGL_USAGE) {
+        p->config = c->subject->start;
+        attempt_decide(a, MGL_OUTCOME_PARSE, "%s%s%s", why.where, why.where[0] ? ": " : "",
+                       why.message);
+    } else if (status) {
+        *err = why;
+        return status;
+    } else if (p->parent > c->record->trials) {
+        attempt_decide(a, MGL_OUTCOME_PARSE, "parent: there is no trial %lld yet",
+                       (long long)p->parent);
+        p->parent = 0;
+    }
+    p->queued = s->id;
+    mgl_free(p->proposer);
+    p->proposer = mgl_strdup(s->origin ? s->origin : "submit");
+    return p->proposer ? MGL_OK : mgl_fail_memory(err, 1);
+}
+
+static mgl_status take_submission(campaign *c, attempt *a, bool *found, mgl_error *err)
+{
+    mgl_submission s = {0};
+    mgl_status status =
+        mgl_store_next_submission(c->o->store, c->record->id, found, &s, err);
+    if (!status && *found)
+        status = read_submission(c, &s, a, err);
+    mgl_submission_clear(&s);
+    return status;
+}
+
+/* A proposer by its share of those that are left; -1: none is. */
+static int draw_proposer(const campaign *c, attempt *a)
+{
+    double sum = 0;
+    int last = -1;
+    for (int i = 0; i < c->o->proposer_count; i++)
+        sum += c->exhausted[i] ? 0 : c->o->proposers[i].share;
+    double at = (double)(mgl_draw(&a->seed) >> 11) * 0x1p-53 * sum;
+    for (int i = 0; i < c->o->proposer_count; i++) {
+        if (c->exhausted[i])
+            continue;
+        last = i;
+        at -= c->o->proposers[i].share;
+        if (at < 0)
+            break;
+    }
+    return last;
+}
+
+static mgl_status ask(const campaign *c, attempt *a, int which, mgl_proposer_answer *answer,
+                      mgl_error *err)
+{
+    mgl_proposer *proposer = c->o->proposers[which].proposer;
+    mgl_proposal *p = &a->trial.proposal;
+    mgl_proposal_clear(p);
+    mgl_status status = proposer->propose(proposer, mgl_draw(&a->seed), p, answer, err);
+    if (status || *answer != MGL_PROPOSED || p->proposer)
+        return status;
+    p->proposer = mgl_strdup(proposer->name);
+    return p->proposer ? MGL_OK : mgl_fail_memory(err, strlen(proposer->name) + 1);
+}
+
+mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
+                                  mgl_error *err)
+{
+    bool found = false;
+    int count = c->o->proposer_count;
+    mgl_status status = c->o->submissions ? take_submission(c, a, &found, err) : MGL_OK;
+    *answer = found ? MGL_PROPOSED : MGL_NO_MORE;
+    if (status || found)
+        return status;
+    int first = draw_proposer(c, a);
+    for (int i = 0; i < count && first >= 0; i++) {
+        mgl_proposer_answer one = MGL_NO_MORE;
+        int which = (first + i) % count;
+        if (c->exhausted[which])
+            continue;
+        status = ask(c, a, which, &one, err);
+        c->exhausted[which] = !status && one == MGL_NO_MORE;
+        if (one == MGL_NOT_YET)
+            *answer = MGL_NOT_YET;
+        if (status || one == MGL_PROPOSED) {
+            *answer = one;
+            return status;
+        }
+    }
+    return MGL_OK;
+}
