@@ -151,8 +151,7 @@ static mgl_status replay(void *user, const mgl_trial *trial, mgl_error *err)
 
 static mgl_status replay_all(campaign *c, mgl_error *err)
 {
-    mgl_status status =
-        mgl_store_each_trial(c->o->store, c->record->id, 1, 0, replay, c, err);
+    mgl_status status = mgl_store_each_trial(c->o->store, c->record->id, 1, 0, replay, c, err);
     if (!status)
         status = mgl_store_count_decisions(c->o->store, c->record->id, &c->decisions, err);
     if (c->before < c->record->seconds)
@@ -167,8 +166,8 @@ static mgl_status pass_gates(const campaign *c, const mgl_proposal *proposal, co
     mgl_status status = mgl_gate_pass(c->subject, proposal, c->o->abort, out, err);
     if (status || out->outcome == MGL_OUTCOME_UNMEASURED)
         return status;
-    status = mgl_fail(err, out->outcome == MGL_OUTCOME_REJECTED ? MGL_REJECTED : MGL_BAD_INPUT, what,
-                      "it can not be begun with: %s: %s", mgl_outcome_name(out->outcome),
+    status = mgl_fail(err, out->outcome == MGL_OUTCOME_REJECTED ? MGL_REJECTED : MGL_BAD_INPUT,
+                      what, "it can not be begun with: %s: %s", mgl_outcome_name(out->outcome),
                       out->diagnostic);
     mgl_candidate_clear(out);
     return status;
@@ -188,8 +187,8 @@ static mgl_status find_incumbent(campaign *c, mgl_error *err)
     if (c->record->incumbent == 0)
         return MGL_OK;
     mgl_candidate_clear(&c->incumbent);
-    status = mgl_store_get_trial(c->o->store, c->record->id, c->record->incumbent, false, &trial,
-                                 err);
+    status =
+        mgl_store_get_trial(c->o->store, c->record->id, c->record->incumbent, false, &trial, err);
     if (!status)
         status = pass_gates(c, &trial.proposal, "the incumbent", &c->incumbent, err);
     mgl_trial_clear(&trial);
@@ -242,10 +241,11 @@ static mgl_status check_disk(const campaign *c, mgl_error *err)
     const char *path = mgl_store_path(c->o->store);
     mgl_status status = mgl_disk_free(path, &bytes, err);
     if (!status && bytes < least)
-        status = mgl_fail(err, MGL_SYSTEM, path,
-                          "%.2f GB of the disk are free, and a campaign leaves %.2f; make room, and "
-                          "it goes on",
-                          (double)bytes * 1e-9, (double)least * 1e-9);
+        status =
+            mgl_fail(err, MGL_SYSTEM, path,
+                     "%.2f GB of the disk are free, and a campaign leaves %.2f; make room, and "
+                     "it goes on",
+                     (double)bytes * 1e-9, (double)least * 1e-9);
     return status;
 }
 

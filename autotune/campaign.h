@@ -10,9 +10,10 @@
 #include "autotune/store.h"
 
 enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
-#define MGL_SCREEN_MARGIN 0.10 /* predicted slower than what a proposal stands on by more: not measured */
-#define MGL_ERROR_SHARE   1.25 /* of the default's error: what another number format may have */
-#define MGL_LEAST_DISK    (UINT64_C(1) << 30) /* bytes free */
+#define MGL_SCREEN_MARGIN                                                                          \
+    0.10 /* predicted slower than what a proposal stands on by more: not measured */
+#define MGL_ERROR_SHARE 1.25 /* of the default's error: what another number format may have */
+#define MGL_LEAST_DISK  (UINT64_C(1) << 30) /* bytes free */
 
 typedef struct mgl_campaign_event {
     const char *kind;       /* "start", "trial", "keep", "control", "pause", "error", "end" */
@@ -30,10 +31,10 @@ typedef struct mgl_campaign_options {
         double share; /* of the trials, relative to the others' */
     } proposers[MGL_MAX_PROPOSERS];
     int proposer_count;
-    bool submissions;        /* those of the store go first: `external`, and `campaign submit` */
-    double max_seconds;      /* of the campaign's life; 0: no limit */
-    int64_t max_trials;      /* likewise; controls are trials */
-    uint64_t least_disk;     /* bytes free beside the store, below which it ends; 0: MGL_LEAST_DISK */
+    bool submissions;    /* those of the store go first: `external`, and `campaign submit` */
+    double max_seconds;  /* of the campaign's life; 0: no limit */
+    int64_t max_trials;  /* likewise; controls are trials */
+    uint64_t least_disk; /* bytes free beside the store, below which it ends; 0: MGL_LEAST_DISK */
     const atomic_int *abort; /* ends within 0.2 s: the trial at hand is lost, nothing else */
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;

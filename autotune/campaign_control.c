@@ -96,9 +96,9 @@ static mgl_status test_correctness(campaign *c, attempt *a, mgl_error *err)
     if (!status)
         status = c->o->lab->check(c->o->lab, &c->incumbent, nonce, &found, err);
     if (!status && found.outcome != MGL_OUTCOME_OK)
-        status = mgl_fail(err, MGL_DEVICE, "self-test",
-                          "the incumbent itself does not pass: %s: %s",
-                          mgl_outcome_name(found.outcome), found.diagnostic);
+        status =
+            mgl_fail(err, MGL_DEVICE, "self-test", "the incumbent itself does not pass: %s: %s",
+                     mgl_outcome_name(found.outcome), found.diagnostic);
     return status;
 }
 
@@ -128,8 +128,7 @@ static mgl_status test_floors(campaign *c, const attempt *a, mgl_error *err)
     for (int w = 0; w < a->trial.workload_count && !status; w++) {
         double floor_us = 0;
         bool below = false;
-        status =
-            measure_floor(c, w, a->trial.workloads[w].incumbent_us, &floor_us, &below, err);
+        status = measure_floor(c, w, a->trial.workloads[w].incumbent_us, &floor_us, &below, err);
         if (below)
             return fail_unfit("the incumbent takes less than its bytes", err);
     }

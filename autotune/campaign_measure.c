@@ -48,8 +48,8 @@ static mgl_status measure_workload(campaign *c, attempt *a, mgl_pair_stage stage
     if (!pairs)
         return mgl_fail_memory(err, (size_t)count * sizeof *pairs);
     mgl_status status =
-        c->o->lab->pair(c->o->lab, workload, count, mgl_draw(&a->seed),
-                        stage == MGL_PAIRS_CONTROL, pairs, &outcome, diagnostic, err);
+        c->o->lab->pair(c->o->lab, workload, count, mgl_draw(&a->seed), stage == MGL_PAIRS_CONTROL,
+                        pairs, &outcome, diagnostic, err);
     if (status)
         return status;
     if (outcome != MGL_OUTCOME_OK) {
@@ -105,8 +105,8 @@ mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *
     trial->p_value = all.p_value;
     for (int w = 0; w < trial->workload_count && !status; w++) {
         mgl_workload_result *result = &trial->workloads[w];
-        status = mgl_judge_workload(trial->pairs, trial->pair_count, w, stage, SHOWN_LEVEL, &one,
-                                    err);
+        status =
+            mgl_judge_workload(trial->pairs, trial->pair_count, w, stage, SHOWN_LEVEL, &one, err);
         if (status)
             break;
         result->gain = one.gain;
@@ -142,8 +142,9 @@ static size count_parts(const mgl_candidate *candidate)
 static bool is_simpler(const campaign *c, const attempt *a)
 {
     size old = count_parts(&c->incumbent), new = count_parts(&a->candidate);
-    return new.tasks <= old.tasks && new.counters <= old.counters && new.waits <= old.waits &&
-           new.signals <= old.signals && memcmp(&old, &new, sizeof old) != 0;
+    return new.tasks <= old.tasks &&new.counters <= old.counters &&new.waits <=
+               old.waits &&new.signals <= old.signals &&memcmp(&old, &new, sizeof old) !=
+           0;
 }
 
 /* No hope is left: slower beyond doubt, or not faster by enough. */
@@ -158,9 +159,8 @@ static mgl_status give_up(attempt *a, mgl_pair_stage stage, mgl_error *err)
         slower |= trial->workloads[w].gain_hi < -MGL_KEEP_LOSS;
     attempt_decide(a, slower ? MGL_OUTCOME_REGRESSION : MGL_OUTCOME_NO_GAIN,
                    "%s: a gain of %+.2f %% (%+.2f to %+.2f) after %d pairs",
-                   stage == MGL_PAIRS_SCREEN ? "screened" : "second look",
-                   100 * expm1(trial->gain), 100 * expm1(trial->gain_lo),
-                   100 * expm1(trial->gain_hi), trial->pair_count);
+                   stage == MGL_PAIRS_SCREEN ? "screened" : "second look", 100 * expm1(trial->gain),
+                   100 * expm1(trial->gain_lo), 100 * expm1(trial->gain_hi), trial->pair_count);
     return MGL_OK;
 }
 

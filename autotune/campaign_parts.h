@@ -15,7 +15,7 @@ typedef struct campaign {
     const mgl_subject *subject;
     mgl_campaign_record *record;
     mgl_lab_device device;
-    mgl_candidate incumbent; /* as the lab has it */
+    mgl_candidate incumbent;    /* as the lab has it */
     char first[MGL_SHA256_HEX]; /* digest of the default */
     double first_predicted;     /* its objective; 0: none */
     double began;               /* clock when this run began */

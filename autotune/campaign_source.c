@@ -16,8 +16,8 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
 {
     mgl_error why = {0};
     mgl_proposal *p = &a->trial.proposal;
-    mgl_status status = mgl_proposal_parse(s->text, strlen(s->text), "proposal",
-                                           &c->subject->start, p, &why);
+    mgl_status status =
+        mgl_proposal_parse(s->text, strlen(s->text), "proposal", &c->subject->start, p, &why);
     if (status == MGL_BAD_INPUT || status == MGL_USAGE) {
         p->config = c->subject->start;
         attempt_decide(a, MGL_OUTCOME_PARSE, "%s%s%s", why.where, why.where[0] ? ": " : "",
@@ -39,8 +39,7 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
 static mgl_status take_submission(campaign *c, attempt *a, bool *found, mgl_error *err)
 {
     mgl_submission s = {0};
-    mgl_status status =
-        mgl_store_next_submission(c->o->store, c->record->id, found, &s, err);
+    mgl_status status = mgl_store_next_submission(c->o->store, c->record->id, found, &s, err);
     if (!status && *found)
         status = read_submission(c, &s, a, err);
     mgl_submission_clear(&s);

@@ -71,9 +71,8 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
                    why.where[0] ? ": " : "", why.message);
     status = MGL_DEVICE;
     while (status && ++c->broken < MOST_BROKEN) {
-        mgl_status told =
-            campaign_tell(c, true, "error", NULL, err, "%s; the lab is started again",
-                          a->trial.diagnostic);
+        mgl_status told = campaign_tell(c, true, "error", NULL, err, "%s; the lab is started again",
+                                        a->trial.diagnostic);
         status = told ? told : campaign_wait(c, 4 * c->broken, err);
         if (status)
             return status;
@@ -148,8 +147,7 @@ static mgl_status screen(campaign *c, attempt *a, mgl_error *err)
         return MGL_OK;
     mgl_status status = MGL_OK;
     if (p->parent > 0) {
-        status =
-            mgl_store_get_trial(c->o->store, c->record->id, p->parent, false, &parent, err);
+        status = mgl_store_get_trial(c->o->store, c->record->id, p->parent, false, &parent, err);
         before = parent.predicted_us;
         mgl_trial_clear(&parent);
     }
@@ -224,9 +222,8 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 typedef mgl_status stage_fn(campaign *c, attempt *a, mgl_error *err);
-static stage_fn *const stages[] = {make,           recognise,        prove,
-                                   screen,         check,            measure_screen,
-                                   measure_survivors, measure_decision};
+static stage_fn *const stages[] = {
+    make, recognise, prove, screen, check, measure_screen, measure_survivors, measure_decision};
 
 static mgl_status go_through(campaign *c, attempt *a, mgl_error *err)
 {

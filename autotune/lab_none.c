@@ -45,8 +45,8 @@ static mgl_status check(mgl_lab *self, const mgl_candidate *candidate,
 }
 
 static mgl_status pair(mgl_lab *self, int workload, int count, uint64_t seed, bool control,
-                       mgl_pair *out, mgl_outcome *outcome,
-                       char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                       mgl_pair *out, mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
+                       mgl_error *err)
 {
     (void)self, (void)workload, (void)count, (void)seed, (void)control, (void)out, (void)err;
     *outcome = MGL_OUTCOME_UNMEASURED;

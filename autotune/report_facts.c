@@ -1,0 +1,273 @@
+/*
+ * One pass over a campaign's trials. Values are chained: a trial was measured against the incumbent of
+ * its time, which itself was measured against the one before; the sum of the logarithms stands against
+ * the default. A trial without a measurement has the value that the cost model gives it, against the
+ * default's, and is told apart wherever it is shown.
+ *
+ * An effect is what a change did: a trial is compared, knob by knob and move by move, with the trial
+ * that it stood on.
+ */
+#include "autotune/report_facts.h"
+
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is remembered of each trial for those that stand on it. */
+typedef struct stand {
+    mgl_schedule_config config;
+    int moves[MGL_MOVE_COUNT];
+    double value; /* against the default; NAN: none */
+} stand;
+
+typedef struct gathering {
+    report_facts *facts;
+    mgl_schedule_config start;
+    stand *stands; /* (count) by number; [0] is the default */
+    size_t count, capacity;
+    double incumbent; /* value of it, at this trial */
+} gathering;
+
+double report_percent(double log_ratio)
+{
+    return 100 * expm1(log_ratio);
+}
+
+void report_put_seconds(double seconds, mgl_text *out)
+{
+    if (seconds >= 5400)
+        mgl_text_format(out, "%.1f h", seconds / 3600);
+    else if (seconds >= 120)
+        mgl_text_format(out, "%.0f min", seconds / 60);
+    else
+        mgl_text_format(out, "%.0f s", seconds);
+}
+
+/* ---- what was changed --------------------------------------------------------------------------- */
+
+static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
+{
+    memset(counts, 0, MGL_MOVE_COUNT * sizeof *counts);
+    for (int i = 0; i < moves->count; i++)
+        counts[moves->moves[i].kind]++;
+}
+
+static void note_effect(report_effect *e, const mgl_trial *trial, double ratio)
+{
+    bool correct = mgl_outcome_is_correct(trial->outcome);
+    e->tried++;
+    e->correct += correct;
+    e->refused += mgl_outcome_exit(trial->outcome) == MGL_EXIT_REFUSED;
+    e->outcomes[trial->outcome]++;
+    if (!correct && e->outcomes[trial->outcome] > e->outcomes[e->most])
+        e->most = trial->outcome;
+    if (isnan(ratio))
+        return;
+    if (!e->valued || ratio > e->best)
+        e->best = ratio;
+    e->sum += ratio;
+    e->valued++;
+}
+
+static void note_changes(gathering *g, const mgl_trial *trial, const stand *on, const stand *is)
+{
+    report_facts *f = g->facts;
+    double ratio = is->value - on->value;
+    for (int k = 0; k < f->first_move; k++)
+        if (mgl_knob_get(&on->config, k) != mgl_knob_get(&is->config, k))
+            note_effect(&f->effects[k], trial, ratio);
+    for (int m = 0; m < MGL_MOVE_COUNT; m++)
+        if (is->moves[m] > on->moves[m])
+            note_effect(&f->effects[f->first_move + m], trial, ratio);
+}
+
+static void name_effects(report_facts *f)
+{
+    f->first_move = mgl_knob_count() < MGL_MAX_KNOBS ? mgl_knob_count() : MGL_MAX_KNOBS;
+    for (int k = 0; k < f->first_move; k++)
+        snprintf(f->effects[k].name, sizeof f->effects[k].name, "%s", mgl_knob_name(k));
+    for (int m = 0; m < MGL_MOVE_COUNT; m++)
+        snprintf(f->effects[f->first_move + m].name, sizeof f->effects[0].name, "%s",
+                 mgl_move_name((mgl_move_kind)m));
+    f->effect_count = f->first_move + MGL_MOVE_COUNT;
+}
+
+/* ---- one trial ---------------------------------------------------------------------------------- */
+
+static double value_of(const gathering *g, const mgl_trial *trial)
+{
+    if (trial->p_value >= 0 && mgl_outcome_is_correct(trial->outcome))
+        return g->incumbent + trial->gain;
+    if (trial->outcome == MGL_OUTCOME_UNMEASURED && trial->predicted_us > 0 &&
+        g->facts->first_predicted > 0)
+        return log(g->facts->first_predicted / trial->predicted_us);
+    return NAN;
+}
+
+static mgl_status add_stand(gathering *g, const mgl_trial *trial, mgl_error *err)
+{
+    while (g->count <= (size_t)trial->number) { /* numbers follow each other; a gap has no value */
+        if (!mgl_grow((void **)&g->stands, &g->capacity, g->count, sizeof *g->stands))
+            return mgl_fail_memory(err, g->count * sizeof *g->stands);
+        g->stands[g->count++] = (stand){.config = g->start, .value = NAN};
+    }
+    stand *s = &g->stands[trial->number];
+    s->config = trial->proposal.config;
+    count_moves(&trial->proposal.moves, s->moves);
+    s->value = value_of(g, trial);
+    return MGL_OK;
+}
+
+static mgl_status add_point(gathering *g, const mgl_trial *trial, double value, mgl_error *err)
+{
+    report_facts *f = g->facts;
+    bool measured = trial->p_value >= 0;
+    if (isnan(value))
+        return MGL_OK;
+    if (!mgl_grow((void **)&f->points, &f->point_capacity, f->point_count, sizeof *f->points))
+        return mgl_fail_memory(err, f->point_count * sizeof *f->points);
+    f->points[f->point_count++] =
+        (report_point){.number = trial->number,
+                       .value = (float)value,
+                       .lo = (float)(measured ? g->incumbent + trial->gain_lo : value),
+                       .hi = (float)(measured ? g->incumbent + trial->gain_hi : value),
+                       .measured = measured,
+                       .kept = trial->outcome == MGL_OUTCOME_OK,
+                       .control = trial->control};
+    return MGL_OK;
+}
+
+static void note_proposer(report_facts *f, const mgl_trial *trial)
+{
+    const char *name = trial->proposal.proposer ? trial->proposal.proposer : "nobody";
+    int i = 0;
+    while (i < f->proposer_count &&
+           strncmp(f->proposers[i].name, name, sizeof f->proposers[i].name - 1) != 0)
+        i++;
+    if (i == REPORT_PROPOSERS)
+        return;
+    if (i == f->proposer_count) {
+        mgl_format_into(f->proposers[i].name, sizeof f->proposers[i].name, "%s", name);
+        f->proposer_count++;
+    }
+    f->proposers[i].trials++;
+    f->proposers[i].kept += trial->outcome == MGL_OUTCOME_OK;
+    f->proposers[i].seconds += trial->seconds;
+}
+
+static void note_refusal(report_facts *f, const mgl_trial *trial)
+{
+    report_refusal *r = &f->refusals[trial->outcome];
+    if (r->count++)
+        return;
+    r->example = trial->number;
+    memcpy(r->diagnostic, trial->diagnostic, sizeof r->diagnostic);
+}
+
+static void note_control(report_facts *f, const mgl_trial *trial)
+{
+    f->controls++;
+    f->bad_controls += trial->outcome != MGL_OUTCOME_OK;
+    if (fabs(trial->gain) > f->control_largest)
+        f->control_largest = fabs(trial->gain);
+}
+
+static void note_pairs(report_facts *f, const mgl_trial *trial)
+{
+    for (int w = 0; w < trial->workload_count; w++) {
+        f->pairs += trial->workloads[w].pairs;
+        f->dropped_pairs += trial->workloads[w].dropped;
+    }
+    f->compile_s += trial->compile_s;
+    f->gpu_s += trial->gpu_s;
+}
+
+static void note_prediction(report_facts *f, const mgl_trial *trial)
+{
+    bool valid = mgl_outcome_is_correct(trial->outcome) || trial->outcome == MGL_OUTCOME_UNMEASURED;
+    if (!valid || !(trial->predicted_us > 0))
+        return;
+    if (!f->best_predicted || trial->predicted_us < f->best_predicted) {
+        f->best_predicted = trial->predicted_us;
+        f->best_predicted_number = trial->number;
+    }
+}
+
+static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    gathering *g = user;
+    report_facts *f = g->facts;
+    note_pairs(f, trial);
+    if (trial->control) {
+        note_control(f, trial);
+        return add_point(g, trial, g->incumbent + trial->gain, err);
+    }
+    f->trials++;
+    f->measured += trial->p_value >= 0;
+    note_proposer(f, trial);
+    note_refusal(f, trial);
+    note_prediction(f, trial);
+    mgl_status status = add_stand(g, trial, err);
+    if (status)
+        return status;
+    const stand *is = &g->stands[trial->number];
+    size_t parent = (size_t)trial->proposal.parent;
+    if (!trial->proposal.schedule && parent < g->count && !trial->duplicate_of)
+        note_changes(g, trial, &g->stands[parent], is);
+    status = add_point(g, trial, is->value, err);
+    if (trial->outcome == MGL_OUTCOME_OK && trial->p_value >= 0) {
+        f->kept++;
+        f->best_value = is->value;
+        f->best_lo = g->incumbent + trial->gain_lo;
+        f->best_hi = g->incumbent + trial->gain_hi;
+        g->incumbent = is->value;
+    }
+    return status;
+}
+
+/* ---- all of them -------------------------------------------------------------------------------- */
+
+/* The default's prediction: the options of the campaign have it where there are costs. */
+static double read_first_predicted(const mgl_campaign_record *campaign)
+{
+    mgl_json json;
+    double us = 0;
+    if (!campaign->options || mgl_json_parse(campaign->options, strlen(campaign->options), 1 << 20,
+                                             "options", &json, NULL))
+        return 0;
+    if (mgl_json_get_double(&json, json.root, "predicted_us", false, &us, NULL))
+        us = 0;
+    mgl_json_clear(&json);
+    return us;
+}
+
+mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *campaign,
+                               report_facts *out, mgl_error *err)
+{
+    gathering g = {.facts = out};
+    *out = (report_facts){.campaign = campaign, .first_predicted = read_first_predicted(campaign)};
+    mgl_schedule_config_default(&g.start);
+    name_effects(out);
+    mgl_status status = MGL_OK;
+    if (!mgl_grow((void **)&g.stands, &g.capacity, 0, sizeof *g.stands))
+        return mgl_fail_memory(err, sizeof *g.stands);
+    g.stands[g.count++] = (stand){.config = g.start};
+    status = mgl_store_each_trial(store, campaign->id, 1, 0, take_trial, &g, err);
+    if (!status && campaign->incumbent)
+        status =
+            mgl_store_get_trial(store, campaign->id, campaign->incumbent, false, &out->best, err);
+    if (!status)
+        status = mgl_store_sum_costs(store, campaign->id, &out->requests, &out->tokens, err);
+    mgl_free(g.stands);
+    return status;
+}
+
+void report_facts_clear(report_facts *facts)
+{
+    mgl_free(facts->points);
+    mgl_trial_clear(&facts->best);
+    *facts = (report_facts){0};
+}

@@ -1,0 +1,72 @@
+/* What a report tells, gathered in one pass over the store: shared by its HTML and its Markdown. */
+#ifndef MGL_AUTOTUNE_REPORT_FACTS_H
+#define MGL_AUTOTUNE_REPORT_FACTS_H
+
+#include "autotune/gate.h"
+#include "autotune/report.h"
+#include "autotune/space.h"
+
+/* Where a trial stands against the campaign's default: logarithm of how many times as fast. */
+typedef struct report_point {
+    int64_t number;
+    float value, lo, hi; /* of measured trials with their interval; predicted: all the same */
+    bool measured, kept, control;
+} report_point;
+
+/* What changing something did: against the trial that it stood on. */
+typedef struct report_effect {
+    char name[48];
+    int64_t tried, refused, correct;
+    double sum;       /* of log ratios, of those that have a value */
+    double best;      /* the largest of them */
+    int64_t valued;   /* that have one */
+    mgl_outcome most; /* the commonest of what was no success */
+    int64_t outcomes[MGL_OUTCOME_COUNT];
+} report_effect;
+
+/* An outcome with an example. */
+typedef struct report_refusal {
+    int64_t count, example; /* number of the first such trial */
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+} report_refusal;
+
+typedef struct report_proposer {
+    char name[32];
+    int64_t trials, kept;
+    double seconds;
+} report_proposer;
+
+enum { REPORT_EFFECTS = MGL_MAX_KNOBS + MGL_MOVE_COUNT, REPORT_PROPOSERS = 16 };
+
+typedef struct report_facts {
+    const mgl_campaign_record *campaign;
+    report_point *points; /* (point_count) in order of trials */
+    size_t point_count, point_capacity;
+    report_effect effects[REPORT_EFFECTS]; /* (effect_count) knobs, then moves */
+    int effect_count, first_move;
+    report_refusal refusals[MGL_OUTCOME_COUNT];
+    report_proposer proposers[REPORT_PROPOSERS]; /* (proposer_count) */
+    int proposer_count;
+    mgl_trial best; /* the incumbent, with nothing of its pairs; number 0: the default */
+    double best_value, best_lo, best_hi; /* of the incumbent, against the default; log */
+    double best_predicted;               /* the lowest objective that was predicted, us; 0: none */
+    int64_t best_predicted_number;
+    double first_predicted; /* of the default: what values that are predicted stand against */
+    int64_t trials, measured, kept, controls, bad_controls, dropped_pairs, pairs;
+    double control_largest; /* |gain| of a control */
+    double compile_s, gpu_s;
+    int64_t requests, tokens; /* of chat */
+} report_facts;
+
+/* Release with report_facts_clear, after a failure too. */
+mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *campaign,
+                               report_facts *out, mgl_error *err);
+void report_facts_clear(report_facts *facts);
+
+/* Percent faster, of a logarithm of a ratio. */
+double report_percent(double log_ratio);
+
+/* "2.3 h", "41 min", "12 s" */
+void report_put_seconds(double seconds, mgl_text *out);
+
+#endif
