@@ -10,6 +10,7 @@
 #include "eval/filler.h"
 #include "eval/reference.h"
 #include "eval/statistics.h"
+#include "eval/stream.h"
 #include "pipeline.h"
 
 /* A case while it runs. */
@@ -27,13 +28,13 @@ struct bench {
     mgl_vm *vm;
     mgl_vm *also; /* the second machine, or NULL */
     mgl_baseline *baseline;
-    mgl_address buffer, sum; /* of the stream */
-    int32_t *first;          /* (batch) */
-    int32_t *made;           /* (batch, tokens): the machine's, checked */
-    int32_t *also_made;      /* (batch, tokens): the second machine's, checked */
-    int32_t *other;          /* (batch, tokens): somebody else's */
-    float *logits, *wanted;  /* (vocab) */
-    double *times[4];        /* (samples) seconds: machine, baseline, stream, second machine */
+    mgl_stream stream;
+    int32_t *first;         /* (batch) */
+    int32_t *made;          /* (batch, tokens): the machine's, checked */
+    int32_t *also_made;     /* (batch, tokens): the second machine's, checked */
+    int32_t *other;         /* (batch, tokens): somebody else's */
+    float *logits, *wanted; /* (vocab) */
+    double *times[4];       /* (samples) seconds: machine, baseline, stream, second machine */
 };
 enum { MACHINE, BASELINE, STREAM, ALSO, TIMED };
 
@@ -167,25 +168,11 @@ static mgl_status open_vms(struct bench *b, mgl_error *err)
     return options.arch ? mgl_vm_open(b->program, b->graph, &options, &b->also, err) : MGL_OK;
 }
 
-/* The buffer of the stream: as many bytes as a token streams, filled with weights, since what bits
- * look like may matter to the memory. */
-static mgl_status open_stream(struct bench *b, mgl_error *err)
-{
-    size_t bytes = (size_t)b->out->bytes / 16 * 16;
-    mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(b->graph, 0);
-    mgl_status status = mgl_bench_allocate(&b->device, bytes, "the stream", &b->buffer, err);
-    if (!status)
-        status = mgl_bench_allocate(&b->device, sizeof(uint32_t), "the stream", &b->sum, err);
-    if (!status)
-        status =
-            mgl_bench_fill_rows(&b->device, b->buffer, &rule, (long long)(bytes / 2), false, err);
-    return status ? status : mgl_bench_wait(&b->device, err);
-}
-
 static mgl_status open_case(struct bench *b, mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
-    mgl_status status = mgl_bench_make_rope(&b->device, b->program, b->graph, &b->of.rope, err);
+    mgl_status status =
+        mgl_bench_make_rope(&b->device, b->graph, b->program->limits.capacity, &b->of.rope, err);
     b->of.graph = b->graph;
     b->of.sequences = r->batch;
     b->of.context = r->context;
@@ -247,7 +234,7 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
     if (!status)
         status = open_case(b, err);
     if (!status)
-        status = open_stream(b, err);
+        status = mgl_stream_open(&b->device, b->graph, b->out->bytes, &b->stream, err);
     if (!status)
         describe(b);
     return status;
@@ -259,8 +246,7 @@ static void close_bench(struct bench *b)
     mgl_vm_close(b->vm);
     mgl_vm_close(b->also);
     if (b->device.context) {
-        mgl_bench_release(&b->device, b->buffer);
-        mgl_bench_release(&b->device, b->sum);
+        mgl_stream_close(&b->device, &b->stream);
         mgl_bench_release(&b->device, b->of.rope);
     }
     mgl_bench_device_close(&b->device);
@@ -301,19 +287,6 @@ static mgl_status run_machine(struct bench *b, mgl_vm *vm, int32_t *tokens, doub
     }
     *seconds = report.device_s;
     return MGL_OK;
-}
-
-static mgl_status run_stream(struct bench *b, double *seconds, mgl_error *err)
-{
-    enum { STREAM_THREADS = 1024, STREAM_BLOCKS = 2 /* a multiprocessor */ };
-    mgl_block_stream block = {
-        .from = b->buffer, .sum = b->sum, .chunks = (unsigned)(b->out->bytes / 16)};
-    mgl_bench_grid grid = {.x = (unsigned)(STREAM_BLOCKS * b->device.target.queues),
-                           .threads = STREAM_THREADS};
-    mgl_status status = mgl_bench_start_clock(&b->device, err);
-    if (!status)
-        status = mgl_bench_launch(&b->device, MGL_KERNEL_STREAM, grid, &block, err);
-    return status ? status : mgl_bench_stop_clock(&b->device, seconds, err);
 }
 
 /* ---- accuracy ------------------------------------------------------------------------------- */
@@ -392,7 +365,7 @@ static mgl_status take_sample(struct bench *b, int sample, mgl_error *err)
     if (!status)
         status = mgl_baseline_run(b->baseline, NULL, b->other, &seconds[BASELINE], err);
     if (!status)
-        status = run_stream(b, &seconds[STREAM], err);
+        status = mgl_stream_run(&b->device, &b->stream, &seconds[STREAM], err);
     for (int i = 0; i < TIMED && sample >= 0; i++)
         b->times[i][sample] = seconds[i];
     return status;

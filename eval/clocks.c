@@ -2,8 +2,14 @@
 #include "eval/clocks.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { MAX_PROCESSES = 256, STAT_BYTES = 4096 /* of a file of /proc */ };
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEMPERATURE_GPU = 0 };
 
 /*  member, symbol, arguments; all return nvmlReturn_t */
@@ -15,10 +21,19 @@ enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEMPERATURE_GPU = 0 };
     X(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons",                                        \
       (void *device, unsigned long long *reasons))
 
+/* nvmlProcessInfo_t of the versions 2 and 3 of the function below. */
+struct process {
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
+};
+typedef int list_fn(void *device, unsigned *count, struct process *processes);
+
 static struct {
 #define MGL_X(member, symbol, arguments) int(*member) arguments;
     NVML_FUNCTIONS(MGL_X)
 #undef MGL_X
+    list_fn *list; /* NULL: older drivers have none */
 } nvml;
 
 static bool take(void *library, const char *symbol, void *to)
@@ -42,6 +57,8 @@ static bool open_library(void)
 #define MGL_X(member, symbol, arguments) &&take(library, symbol, &nvml.member)
     usable = true NVML_FUNCTIONS(MGL_X) && nvml.init() == 0;
 #undef MGL_X
+    if (!take(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.list))
+        take(library, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml.list);
     return usable;
 }
 
@@ -50,21 +67,76 @@ void mgl_clocks_open(const char *bus_id, mgl_clocks *out)
     out->known = open_library() && nvml.find(bus_id, &out->device) == 0;
 }
 
+bool mgl_clocks_read(const mgl_clocks *clocks, mgl_clocks_now *out)
+{
+    unsigned long long reasons = 0;
+    *out = (mgl_clocks_now){0};
+    if (!clocks->known || nvml.clock(clocks->device, CLOCK_SM, &out->sm_mhz) ||
+        nvml.clock(clocks->device, CLOCK_MEMORY, &out->memory_mhz)) {
+        *out = (mgl_clocks_now){0};
+        return false;
+    }
+    if (nvml.temperature(clocks->device, TEMPERATURE_GPU, &out->temperature))
+        out->temperature = 0;
+    if (!nvml.reasons(clocks->device, &reasons))
+        out->reasons = reasons;
+    return true;
+}
+
 void mgl_clocks_look(mgl_clocks *clocks)
 {
-    unsigned sm = 0, memory = 0, temperature = 0;
-    unsigned long long reasons = 0;
-    if (!clocks->known || nvml.clock(clocks->device, CLOCK_SM, &sm) ||
-        nvml.clock(clocks->device, CLOCK_MEMORY, &memory))
+    mgl_clocks_now now;
+    if (!mgl_clocks_read(clocks, &now))
         return;
-    if (nvml.temperature(clocks->device, TEMPERATURE_GPU, &temperature))
-        temperature = 0;
-    if (nvml.reasons(clocks->device, &reasons))
-        reasons = 0;
     bool first = clocks->looks++ == 0;
-    clocks->sm_low = first || sm < clocks->sm_low ? sm : clocks->sm_low;
-    clocks->sm_high = sm > clocks->sm_high ? sm : clocks->sm_high;
-    clocks->memory_low = first || memory < clocks->memory_low ? memory : clocks->memory_low;
-    clocks->temperature = temperature > clocks->temperature ? temperature : clocks->temperature;
-    clocks->reasons |= reasons;
+    clocks->sm_low = first || now.sm_mhz < clocks->sm_low ? now.sm_mhz : clocks->sm_low;
+    clocks->sm_high = now.sm_mhz > clocks->sm_high ? now.sm_mhz : clocks->sm_high;
+    clocks->memory_low =
+        first || now.memory_mhz < clocks->memory_low ? now.memory_mhz : clocks->memory_low;
+    clocks->temperature =
+        now.temperature > clocks->temperature ? now.temperature : clocks->temperature;
+    clocks->reasons |= now.reasons;
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+/* The process that started another one; -1 where nobody knows. Of /proc/PID/stat that is the second
+ * field behind the name, which stands in brackets and may have any bytes. */
+static long parent_of(unsigned pid)
+{
+    char path[64], *text = NULL;
+    size_t length;
+    long parent = -1;
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    if (mgl_file_read(path, STAT_BYTES, &text, &length, NULL))
+        return -1;
+    const char *name_end = strrchr(text, ')');
+    if (name_end && sscanf(name_end + 1, " %*c %ld", &parent) != 1)
+        parent = -1;
+    mgl_free(text);
+    return parent;
+}
+
+int mgl_clocks_count_strangers(const unsigned *pids, unsigned count)
+{
+    unsigned self = (unsigned)getpid(), parent = (unsigned)getppid();
+    bool listed = false;
+    int strangers = 0;
+    for (unsigned i = 0; i < count; i++) {
+        listed = listed || pids[i] == self;
+        strangers += pids[i] != self && pids[i] != parent && parent_of(pids[i]) != (long)getpid();
+    }
+    return listed ? strangers : -1;
+}
+
+int mgl_clocks_count_others(const mgl_clocks *clocks)
+{
+    struct process processes[MAX_PROCESSES];
+    unsigned pids[MAX_PROCESSES], count = MAX_PROCESSES;
+    if (!clocks->known || !nvml.list || nvml.list(clocks->device, &count, processes) ||
+        count > MAX_PROCESSES)
+        return -1;
+    for (unsigned i = 0; i < count; i++)
+        pids[i] = processes[i].pid;
+    return mgl_clocks_count_strangers(pids, count);
 }

@@ -20,4 +20,20 @@ typedef struct mgl_clocks {
 void mgl_clocks_open(const char *bus_id, mgl_clocks *out);
 void mgl_clocks_look(mgl_clocks *clocks);
 
+/* One look. */
+typedef struct mgl_clocks_now {
+    unsigned sm_mhz, memory_mhz, temperature; /* MHz, MHz, degrees Celsius */
+    uint64_t reasons;                         /* NVML's clock event reasons */
+} mgl_clocks_now;
+/* False, and zeros, where the device is not known. */
+bool mgl_clocks_read(const mgl_clocks *clocks, mgl_clocks_now *out);
+
+/* How many other processes compute on the device. Not counted are this process, the one that started
+ * it, and those that it started: parts of one campaign. -1: unknown, also where NVML does not list
+ * this process, which must have a context there: then its numbers are those of another namespace, as in
+ * a container, and nobody is known by them. */
+int mgl_clocks_count_others(const mgl_clocks *clocks);
+/* The same of a list of process numbers. */
+int mgl_clocks_count_strangers(const unsigned *pids, unsigned count);
+
 #endif

@@ -89,6 +89,23 @@ mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, cons
     return status;
 }
 
+void mgl_bench_device_leave(const mgl_bench_device *d)
+{
+    void *context;
+    d->cu->context_pop(&context);
+    mgl_cu_end();
+}
+
+mgl_status mgl_bench_device_enter(const mgl_bench_device *d, mgl_error *err)
+{
+    mgl_cu_begin();
+    mgl_status status =
+        check(d, d->cu->context_push(d->context), "entering the device's context", err);
+    if (status)
+        mgl_cu_end();
+    return status;
+}
+
 void mgl_bench_device_close(mgl_bench_device *d)
 {
     const mgl_cu *cu = d->cu;
@@ -226,19 +243,22 @@ mgl_status mgl_bench_fill_cache(const mgl_bench_device *d, mgl_address to, const
     return mgl_bench_launch(d, MGL_KERNEL_FILL_CACHE, mgl_bench_spread(d, count), &block, err);
 }
 
-mgl_status mgl_bench_make_rope(const mgl_bench_device *d, const mgl_program *program,
-                               const mgl_graph *graph, mgl_address *out, mgl_error *err)
+mgl_status mgl_bench_make_rope(const mgl_bench_device *d, const mgl_graph *graph, int positions,
+                               mgl_address *out, mgl_error *err)
 {
-    int buffer = 0;
-    while (buffer < program->buffer_count && program->buffers[buffer].source != MGL_SOURCE_ROPE)
-        buffer++;
-    if (buffer == program->buffer_count)
-        return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program has no rope table");
-    size_t bytes = mgl_buffer_bytes(&program->buffers[buffer]);
+    mgl_buffer buffer = {.space = MGL_SPACE_CONST,
+                         .dtype = MGL_F32,
+                         .rank = 2,
+                         .extents = {{MGL_FIXED, positions}, {MGL_FIXED, graph->geometry.head_dim}},
+                         .source = MGL_SOURCE_ROPE,
+                         .tensor = -1,
+                         .sets = 1};
+    mgl_program program = {.geometry = graph->geometry, .buffers = &buffer, .buffer_count = 1};
+    size_t bytes = mgl_buffer_bytes(&buffer);
     void *table = mgl_alloc(bytes);
     mgl_status status = table ? MGL_OK : mgl_fail_memory(err, bytes);
     if (!status)
-        status = mgl_pack_const(program, graph, buffer, table, err);
+        status = mgl_pack_const(&program, graph, 0, table, err);
     if (!status)
         status = mgl_bench_allocate(d, bytes, "the rope table", out, err);
     if (!status)

@@ -30,7 +30,7 @@
     X(REFERENCE_ROPE, reference_rope, mgl_block_reference_rope)                                    \
     X(REFERENCE_ATTEND, reference_attend, mgl_block_reference_attend)                              \
     X(REFERENCE_SWIGLU, reference_swiglu, mgl_block_reference_swiglu)                              \
-    X(REFERENCE_ARGMAX, reference_argmax, mgl_block_reference_argmax)
+    X(REFERENCE_LOOK, reference_look, mgl_block_reference_look)
 
 typedef enum mgl_bench_kernel {
 #define MGL_X(id, name, block) MGL_KERNEL_##id,
@@ -45,7 +45,7 @@ typedef struct mgl_bench_device {
     int device; /* CUdevice */
     char name[128];
     mgl_target target;
-    void *context; /* current on the calling thread while the device is open */
+    void *context; /* current on the calling thread while the device is open and not left */
     void *stream, *module;
     void *events[2]; /* start and end of what is timed */
     void *functions[MGL_BENCH_KERNEL_COUNT];
@@ -56,6 +56,11 @@ typedef struct mgl_bench_device {
 mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, const atomic_int *abort,
                                  mgl_bench_device *out, mgl_error *err);
 void mgl_bench_device_close(mgl_bench_device *device);
+
+/* For a device that stays open while nothing is done with it: in between the context is not current,
+ * and the process may be ended (mgl_cu_is_busy). It is closed while it is entered. */
+void mgl_bench_device_leave(const mgl_bench_device *device);
+mgl_status mgl_bench_device_enter(const mgl_bench_device *device, mgl_error *err);
 
 /* Compiles the kernels for an architecture; needs no device. Release with mgl_cuda_image_clear. */
 mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch,
@@ -99,7 +104,7 @@ mgl_status mgl_bench_fill_cache(const mgl_bench_device *device, mgl_address to,
                                 int sequences, int capacity, int positions, mgl_error *err);
 
 /* Uploads a rope table of `positions` rows: the machine's own, from vm/pack.c. */
-mgl_status mgl_bench_make_rope(const mgl_bench_device *device, const mgl_program *program,
-                               const mgl_graph *graph, mgl_address *out, mgl_error *err);
+mgl_status mgl_bench_make_rope(const mgl_bench_device *device, const mgl_graph *graph,
+                               int positions, mgl_address *out, mgl_error *err);
 
 #endif

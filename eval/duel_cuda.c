@@ -1,38 +1,180 @@
-/* A duel on a GPU: the device, its reference, its stream and its clocks. */
+/*
+ * A duel on a GPU: its reference, its stream, its clocks. The device is left between calls, so that a
+ * duel may be asked from one thread after another, and a process that only waits can be ended.
+ */
 #include "eval/duel_state.h"
+
+#include <stdio.h>
+
+#include "eval/reference.h"
+
+/* What the stream's kernel numbers its chunks by, and enough to time at all. */
+static const double least_stream = 1 << 20, most_stream = 0x1p35;
 
 mgl_status mgl_duel_cuda_open(mgl_duel *d, mgl_error *err)
 {
-    (void)d;
-    return mgl_fail(err, MGL_DEVICE, "cuda", "duels on a GPU are not there yet");
+    char bus_id[32] = "";
+    mgl_status status = mgl_baseline_check(&d->config.geometry, err);
+    if (status)
+        return status;
+    status = mgl_bench_device_open(d->ordinal, &d->config.geometry, d->abort, &d->device, err);
+    if (!status && !d->device.cu->device_bus_id(bus_id, (int)sizeof bus_id, d->device.device))
+        mgl_clocks_open(bus_id, &d->clocks);
+    if (d->device.context)
+        mgl_bench_device_leave(&d->device);
+    return status;
 }
 
 void mgl_duel_cuda_close(mgl_duel *d)
 {
-    (void)d;
+    if (!d->device.context || mgl_bench_device_enter(&d->device, NULL))
+        return;
+    mgl_stream_close(&d->device, &d->stream);
+    mgl_bench_device_close(&d->device);
+}
+
+/* ---- the reference -------------------------------------------------------------------------- */
+
+static mgl_status refer(mgl_duel *d, const mgl_duel_load *load, const int32_t *made,
+                        const mgl_duel_reference *out, mgl_error *err)
+{
+    int32_t first[MGL_MAX_ROWS];
+    mgl_bench_case of = {.graph = d->graph,
+                         .sequences = load->batch,
+                         .context = load->context,
+                         .tokens = load->tokens,
+                         .capacity = load->context + load->tokens + 1,
+                         .first = first};
+    mgl_duel_make_first(d, load, first);
+    mgl_status status = mgl_bench_make_rope(&d->device, d->graph, of.capacity, &of.rope, err);
+    if (!status)
+        status = mgl_reference_look(&d->device, &of, made, out, err);
+    mgl_bench_release(&d->device, of.rope);
+    return status;
 }
 
 mgl_status mgl_duel_cuda_refer(mgl_duel *d, const mgl_duel_load *load, const int32_t *made,
                                const mgl_duel_reference *out, mgl_error *err)
 {
-    (void)d, (void)load, (void)made, (void)out;
-    return mgl_fail(err, MGL_DEVICE, "cuda", "duels on a GPU are not there yet");
+    mgl_status status = mgl_bench_device_enter(&d->device, err);
+    if (status)
+        return status;
+    status = refer(d, load, made, out, err);
+    mgl_bench_device_leave(&d->device);
+    return status;
 }
 
-mgl_status mgl_duel_cuda_describe(mgl_duel *d, mgl_duel_device *out, mgl_error *err)
+bool mgl_duel_cuda_shares(const mgl_duel *d, const mgl_program *a, const mgl_program *b)
 {
-    (void)d, (void)out;
-    return mgl_fail(err, MGL_DEVICE, "cuda", "duels on a GPU are not there yet");
+    char keys[2][MGL_SHA256_HEX];
+    mgl_cuda_kernel_key(a, d->device.target.arch, 0, keys[0]);
+    mgl_cuda_kernel_key(b, d->device.target.arch, 0, keys[1]);
+    return !strcmp(keys[0], keys[1]);
+}
+
+/* ---- the stream ----------------------------------------------------------------------------- */
+
+/* The buffer stays for the next call, which mostly wants as many bytes. */
+static mgl_status make_stream(mgl_duel *d, double bytes, mgl_error *err)
+{
+    if (d->stream_bytes == bytes)
+        return MGL_OK;
+    d->stream_bytes = 0;
+    mgl_stream_close(&d->device, &d->stream);
+    mgl_status status = mgl_stream_open(&d->device, d->graph, bytes, &d->stream, err);
+    d->stream_bytes = status ? 0 : bytes;
+    return status;
+}
+
+static mgl_status time_stream(mgl_duel *d, double bytes, int count, double *fastest, mgl_error *err)
+{
+    mgl_status status = make_stream(d, bytes, err);
+    for (int i = 0; i < count && !status; i++) {
+        double seconds;
+        status = mgl_check_abort(d->abort, err);
+        if (!status)
+            status = mgl_stream_run(&d->device, &d->stream, &seconds, err);
+        if (!status && (i == 0 || seconds < *fastest))
+            *fastest = seconds;
+    }
+    return status;
 }
 
 mgl_status mgl_duel_stream(mgl_duel *d, double bytes, int count, double *seconds, mgl_error *err)
 {
-    (void)d, (void)bytes, (void)count, (void)seconds;
-    return mgl_fail(err, MGL_DEVICE, "cpu", "only a GPU's memory is timed");
+    *seconds = 0;
+    if (d->kind != MGL_VM_CUDA)
+        return mgl_fail(err, MGL_DEVICE, "cpu", "only the memory of a GPU is timed");
+    if (!(bytes >= least_stream && bytes <= most_stream) || count < 1)
+        return mgl_fail(err, MGL_USAGE, "stream",
+                        "%d reads of %.0f bytes; there are 1 and more of "
+                        "%.0f to %.0f bytes",
+                        count, bytes, least_stream, most_stream);
+    mgl_status status = mgl_bench_device_enter(&d->device, err);
+    if (status)
+        return status;
+    status = time_stream(d, bytes, count, seconds, err);
+    mgl_bench_device_leave(&d->device);
+    return status;
 }
+
+/* ---- the device ----------------------------------------------------------------------------- */
 
 void mgl_duel_look(mgl_duel *d, mgl_duel_clocks *out)
 {
-    (void)d;
-    *out = (mgl_duel_clocks){.processes = -1};
+    mgl_clocks_now now;
+    bool known = mgl_clocks_read(&d->clocks, &now);
+    *out = (mgl_duel_clocks){.known = known,
+                             .sm_mhz = now.sm_mhz,
+                             .memory_mhz = now.memory_mhz,
+                             .temperature = now.temperature,
+                             .reasons = now.reasons,
+                             .processes = mgl_clocks_count_others(&d->clocks)};
+}
+
+/* As nvidia-smi prints it: 16 bytes in groups of 4, 2, 2, 2 and 6. */
+static void print_uuid(const unsigned char bytes[16], char *to, size_t size)
+{
+    size_t length = (size_t)snprintf(to, size, "GPU-");
+    for (int i = 0; i < 16; i++)
+        length +=
+            (size_t)snprintf(to + length, size - length,
+                             i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+}
+
+static mgl_status describe(const mgl_duel *d, mgl_duel_device *out, mgl_error *err)
+{
+    const mgl_cu *cu = d->device.cu;
+    unsigned char uuid[16] = {0};
+    size_t free_bytes = 0, total = 0;
+    int l2 = 0;
+    mgl_status status =
+        mgl_cu_check(cu, cu->device_uuid(uuid, d->device.device), "asking for the UUID", err);
+    if (!status)
+        status =
+            mgl_cu_check(cu, cu->memory_info(&free_bytes, &total), "asking for free memory", err);
+    if (!status)
+        status =
+            mgl_cu_check(cu, cu->device_attribute(&l2, MGL_CU_DEVICE_L2_BYTES, d->device.device),
+                         "asking for the L2 cache", err);
+    if (status)
+        return status;
+    snprintf(out->name, sizeof out->name, "%s", d->device.name);
+    print_uuid(uuid, out->uuid, sizeof out->uuid);
+    out->target = d->device.target;
+    cu->driver_version(&out->driver_version);
+    out->memory_total = total;
+    out->memory_free = free_bytes;
+    out->l2_bytes = (uint64_t)l2;
+    return MGL_OK;
+}
+
+mgl_status mgl_duel_cuda_describe(mgl_duel *d, mgl_duel_device *out, mgl_error *err)
+{
+    mgl_status status = mgl_bench_device_enter(&d->device, err);
+    if (status)
+        return status;
+    status = describe(d, out, err);
+    mgl_bench_device_leave(&d->device);
+    return status;
 }

@@ -1,10 +1,10 @@
-/* A duel as its files see it: sides and loads (duel.c), the CPU (duel_cpu.c), the GPU (duel_cuda.c).
- * A duel belongs to the thread that opened it, on which the GPU's context is current meanwhile. */
+/* A duel as its files see it: sides and loads (duel.c), the CPU (duel_cpu.c), the GPU (duel_cuda.c). */
 #ifndef MGL_EVAL_DUEL_STATE_H
 #define MGL_EVAL_DUEL_STATE_H
 
 #include "eval/duel.h"
 #include "eval/filler.h"
+#include "eval/stream.h"
 
 typedef struct mgl_duel_side {
     mgl_program *program; /* owned; of the machine */
@@ -29,8 +29,8 @@ struct mgl_duel {
     mgl_bench_device device; /* CUDA */
     mgl_filler filler;       /* CUDA: of the machines' options */
     mgl_clocks clocks;
-    mgl_address buffer, sum; /* of the stream */
-    size_t buffer_bytes;
+    mgl_stream stream;
+    double stream_bytes; /* that it was made for; 0: there is none */
 };
 
 /* The first token of each sequence of a load: first (batch). */

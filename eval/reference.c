@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 enum { THREADS = 256, TILE_ROWS = 8 /* of cuda/reference.cuh */ };
+enum { LARGEST, CHOSEN, NORM, SEEN }; /* of mgl_block_reference_look */
 
 /* A run: rows are (sequence, token). */
 struct run {
@@ -14,7 +15,9 @@ struct run {
     const mgl_bench_case *of;
     int rows;
     mgl_address token;        /* i32 (rows): inputs */
-    mgl_address id;           /* i32 (rows): what was chosen */
+    mgl_address made;         /* i32 (rows): what somebody made of them */
+    mgl_address id;           /* i32 (rows): what the reference makes of them */
+    mgl_address seen;         /* f32 (rows, SEEN) */
     mgl_address x, normed;    /* f32 (rows, hidden) */
     mgl_address q, attention; /* f32 (rows, heads head_dim) */
     mgl_address k, v;         /* f32 (rows, kv_heads head_dim) */
@@ -44,9 +47,11 @@ static mgl_status allocate(struct run *r, mgl_error *err)
         mgl_address *to;
         int width;
     } parts[] = {
-        {&r->token, 1},     {&r->id, 1},       {&r->x, m->hidden},    {&r->normed, m->hidden},
-        {&r->q, heads},     {&r->k, kv_heads}, {&r->v, kv_heads},     {&r->attention, heads},
-        {&r->gate, m->ffn}, {&r->up, m->ffn},  {&r->logits, m->vocab}};
+        {&r->token, 1},         {&r->made, 1},           {&r->id, 1},        {&r->seen, SEEN},
+        {&r->x, m->hidden},     {&r->normed, m->hidden}, {&r->q, heads},     {&r->k, kv_heads},
+        {&r->v, kv_heads},      {&r->attention, heads},  {&r->gate, m->ffn}, {&r->up, m->ffn},
+        {&r->logits, m->vocab},
+    };
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++)
         status = mgl_bench_allocate(r->device, (size_t)r->rows * (size_t)parts[i].width * 4,
@@ -56,8 +61,8 @@ static mgl_status allocate(struct run *r, mgl_error *err)
 
 static void release(struct run *r)
 {
-    const mgl_address parts[] = {r->token, r->id,        r->x,    r->normed, r->q,     r->k,
-                                 r->v,     r->attention, r->gate, r->up,     r->logits};
+    const mgl_address parts[] = {r->token, r->made, r->id,        r->seen, r->x,  r->normed, r->q,
+                                 r->k,     r->v,    r->attention, r->gate, r->up, r->logits};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         mgl_bench_release(r->device, parts[i]);
 }
@@ -73,7 +78,7 @@ static mgl_status upload_inputs(struct run *r, const int32_t *made, mgl_error *e
         inputs[i] = i % r->of->tokens ? made[i - 1] : r->of->first[i / r->of->tokens];
     mgl_status status = mgl_bench_copy_in(r->device, r->token, inputs, rows * sizeof *inputs, err);
     mgl_free(inputs);
-    return status;
+    return status ? status : mgl_bench_copy_in(r->device, r->made, made, rows * sizeof *made, err);
 }
 
 /* ---- nodes of the graph --------------------------------------------------------------------- */
@@ -169,12 +174,15 @@ static mgl_status swiglu(const struct run *r, mgl_error *err)
                             mgl_bench_spread(r->device, block.count), &block, err);
 }
 
-static mgl_status argmax(const struct run *r, mgl_error *err)
+static mgl_status look(const struct run *r, mgl_error *err)
 {
-    mgl_block_reference_argmax block = {
-        .logits = r->logits, .id = r->id, .vocab = r->of->graph->geometry.vocab};
-    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_ARGMAX, grid(r->rows, 1, THREADS),
-                            &block, err);
+    mgl_block_reference_look block = {.logits = r->logits,
+                                      .made = r->made,
+                                      .id = r->id,
+                                      .seen = r->seen,
+                                      .vocab = r->of->graph->geometry.vocab};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_LOOK, grid(r->rows, 1, THREADS), &block,
+                            err);
 }
 
 /* ---- the decoder ---------------------------------------------------------------------------- */
@@ -236,23 +244,79 @@ static mgl_status decode(const struct run *r, mgl_error *err)
         status = norm(r, -1, "model.norm.weight", err);
     if (!status)
         status = linear(r, -1, head, r->normed, r->logits, m->hidden, m->vocab, false, err);
-    return status ? status : argmax(r, err);
+    return status ? status : look(r, err);
+}
+
+/* ---- what is handed out --------------------------------------------------------------------- */
+
+/* All rows; `r` is released by the caller, after a failure too. */
+static mgl_status run_rows(struct run *r, const mgl_bench_device *device, const mgl_bench_case *of,
+                           const int32_t *made, mgl_error *err)
+{
+    *r = (struct run){.device = device, .of = of, .rows = of->sequences * of->tokens};
+    mgl_status status = allocate(r, err);
+    if (!status)
+        status = upload_inputs(r, made, err);
+    return status ? status : decode(r, err);
+}
+
+/* The logits (vocab) of one row. */
+static mgl_status copy_row(const struct run *r, int row, float *to, mgl_error *err)
+{
+    size_t bytes = (size_t)r->of->graph->geometry.vocab * sizeof *to;
+    return mgl_bench_copy_out(r->device, to, r->logits + (size_t)row * bytes, bytes, err);
 }
 
 mgl_status mgl_reference_run(const mgl_bench_device *device, const mgl_bench_case *of,
                              const int32_t *made, int32_t *chosen, float *logits, mgl_error *err)
 {
-    struct run r = {.device = device, .of = of, .rows = of->sequences * of->tokens};
-    size_t rows = (size_t)r.rows, bytes = (size_t)of->graph->geometry.vocab * sizeof *logits;
-    mgl_status status = allocate(&r, err);
+    struct run r;
+    mgl_status status = run_rows(&r, device, of, made, err);
     if (!status)
-        status = upload_inputs(&r, made, err);
+        status = mgl_bench_copy_out(device, chosen, r.id, (size_t)r.rows * sizeof *chosen, err);
     if (!status)
-        status = decode(&r, err);
+        status = copy_row(&r, r.rows - 1, logits, err);
+    release(&r);
+    return status;
+}
+
+static mgl_status hand_out_rows(const struct run *r, const mgl_duel_reference *out, mgl_error *err)
+{
+    size_t rows = (size_t)r->rows;
+    float *seen = mgl_alloc(rows * SEEN * sizeof *seen);
+    if (!seen)
+        return mgl_fail_memory(err, rows * SEEN * sizeof *seen);
+    mgl_status status =
+        mgl_bench_copy_out(r->device, seen, r->seen, rows * SEEN * sizeof *seen, err);
+    for (size_t i = 0; i < rows && !status; i++) {
+        out->largest[i] = seen[i * SEEN + LARGEST];
+        out->chosen[i] = seen[i * SEEN + CHOSEN];
+        out->norms[i] = seen[i * SEEN + NORM];
+    }
+    mgl_free(seen);
+    return status;
+}
+
+static mgl_status hand_out_steps(const struct run *r, const mgl_duel_reference *out, mgl_error *err)
+{
+    size_t vocab = (size_t)r->of->graph->geometry.vocab;
+    float *to = out->logits;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < out->step_count; i++)
+        for (int s = 0; s < r->of->sequences && !status; s++, to += vocab)
+            status = copy_row(r, s * r->of->tokens + out->steps[i], to, err);
+    return status;
+}
+
+mgl_status mgl_reference_look(const mgl_bench_device *device, const mgl_bench_case *of,
+                              const int32_t *made, const mgl_duel_reference *out, mgl_error *err)
+{
+    struct run r;
+    mgl_status status = run_rows(&r, device, of, made, err);
     if (!status)
-        status = mgl_bench_copy_out(device, chosen, r.id, rows * sizeof *chosen, err);
+        status = hand_out_rows(&r, out, err);
     if (!status)
-        status = mgl_bench_copy_out(device, logits, r.logits + (rows - 1) * bytes, bytes, err);
+        status = hand_out_steps(&r, out, err);
     release(&r);
     return status;
 }

@@ -154,11 +154,13 @@ typedef struct mgl_block_reference_swiglu {
     long long count;
 } mgl_block_reference_swiglu;
 
-typedef struct mgl_block_reference_argmax {
+typedef struct mgl_block_reference_look {
     mgl_address logits; /* f32 (R, vocab) */
-    mgl_address id;     /* i32 (R) */
+    mgl_address made;   /* i32 (R): tokens that somebody made of the same inputs */
+    mgl_address id;     /* i32 (R): the token with the largest logit */
+    mgl_address seen;   /* f32 (R, 3): the largest logit, that of `made`, the norm of all */
     int vocab;
     int unused;
-} mgl_block_reference_argmax;
+} mgl_block_reference_look;
 
 #endif

@@ -136,12 +136,21 @@ extern "C" __global__ void reference_swiglu(mgl_block_reference_swiglu b)
 }
 
 /* Block = row. */
-extern "C" __global__ void reference_argmax(mgl_block_reference_argmax b)
+extern "C" __global__ void reference_look(mgl_block_reference_look b)
 {
-    best found = block_best(
-        scan_best((const float *)b.logits + (long long)blockIdx.x * b.vocab, 0, b.vocab));
-    if (threadIdx.x == 0)
-        ((int *)b.id)[blockIdx.x] = found.id;
+    int row = blockIdx.x;
+    const float *logits = (const float *)b.logits + (long long)row * b.vocab;
+    float *seen = (float *)b.seen + 3 * row, squares = 0;
+    best found = block_best(scan_best(logits, 0, b.vocab));
+    for (int i = threadIdx.x; i < b.vocab; i += blockDim.x)
+        squares += logits[i] * logits[i];
+    squares = block_sum(squares);
+    if (threadIdx.x == 0) {
+        ((int *)b.id)[row] = found.id;
+        seen[0] = found.value;
+        seen[1] = logits[((const int *)b.made)[row]];
+        seen[2] = sqrtf(squares);
+    }
 }
 
 #endif

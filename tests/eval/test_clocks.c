@@ -1,0 +1,81 @@
+/* Which processes of a device are strangers. NVML itself is not asked: it may not be there. */
+#include <check.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "eval/clocks.h"
+
+static unsigned self, parent;
+
+static void setup(void)
+{
+    self = (unsigned)getpid();
+    parent = (unsigned)getppid();
+}
+
+START_TEST(this_process_and_its_parent_are_none)
+{
+    unsigned pids[] = {self, parent};
+    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 2), 0);
+}
+END_TEST
+
+START_TEST(a_child_is_none)
+{
+    pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    unsigned pids[] = {(unsigned)child, self};
+    int strangers = mgl_clocks_count_strangers(pids, 2);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    ck_assert_int_eq(strangers, 0);
+}
+END_TEST
+
+/* 1 is everybody's first process; the other number is no process at all. */
+START_TEST(others_are_counted)
+{
+    unsigned pids[] = {parent == 1 ? 2 : 1, self, 0x7FFFFFFF};
+    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 3), 2);
+}
+END_TEST
+
+/* Numbers of another namespace say nothing. */
+START_TEST(a_list_without_this_process_is_unknown)
+{
+    unsigned pids[] = {0x7FFFFFFF};
+    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 1), -1);
+    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 0), -1);
+}
+END_TEST
+
+START_TEST(a_device_that_is_not_known_has_no_clocks)
+{
+    mgl_clocks clocks = {0};
+    mgl_clocks_now now = {.sm_mhz = 1};
+    ck_assert(!mgl_clocks_read(&clocks, &now));
+    ck_assert_uint_eq(now.sm_mhz, 0);
+    ck_assert_int_eq(mgl_clocks_count_others(&clocks), -1);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("clocks");
+    tcase_add_checked_fixture(tests, setup, NULL);
+    tcase_add_test(tests, this_process_and_its_parent_are_none);
+    tcase_add_test(tests, a_child_is_none);
+    tcase_add_test(tests, others_are_counted);
+    tcase_add_test(tests, a_list_without_this_process_is_unknown);
+    tcase_add_test(tests, a_device_that_is_not_known_has_no_clocks);
+    Suite *suite = suite_create("clocks");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
