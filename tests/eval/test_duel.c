@@ -210,6 +210,35 @@ START_TEST(poison_changes_no_bit)
 }
 END_TEST
 
+/* The shape of tests/models/tales-5m, whose rows and columns fill the queues unevenly. */
+START_TEST(poison_changes_no_bit_of_a_larger_model)
+{
+    enum { TALES_VOCAB = 913 };
+    static float clean[BATCH * TALES_VOCAB], poisoned[BATCH * TALES_VOCAB];
+    mgl_error err;
+    mgl_duel *tales;
+    mgl_duel_facts facts;
+    mgl_duel_load with = load;
+    double seconds;
+    mgl_duel_options options = {.device = "cpu"};
+    ok(mgl_synthetic_read_config(MGL_SOURCE_DIR "/tests/models/tales-5m", &options.config, &err),
+       err);
+    ck_assert_int_eq(options.config.geometry.vocab, TALES_VOCAB);
+    shape of = {&options.config, "sm_90a:7", MGL_BF16, BATCH, 1 + _i};
+    ok(mgl_duel_open(&options, &tales, &err), err);
+    ok(mgl_duel_set(tales, MGL_CANDIDATE, lower(of), &facts, &err), err);
+    ok(mgl_duel_run(tales, MGL_CANDIDATE, &load, NULL, &seconds, &err), err);
+    ok(mgl_duel_get_logits(tales, MGL_CANDIDATE, clean, &err), err);
+    with.poison = true;
+    for (int i = 0; i < 2; i++) {
+        ok(mgl_duel_run(tales, MGL_CANDIDATE, &with, NULL, &seconds, &err), err);
+        ok(mgl_duel_get_logits(tales, MGL_CANDIDATE, poisoned, &err), err);
+        ck_assert_mem_eq(clean, poisoned, sizeof clean);
+    }
+    mgl_duel_close(tales);
+}
+END_TEST
+
 START_TEST(the_reference_agrees)
 {
     outcome made;
@@ -437,6 +466,7 @@ int main(void)
     tcase_add_test(tests, a_context_that_comes_back_gives_the_same);
     tcase_add_test(tests, each_side_gets_its_weights_when_it_runs);
     tcase_add_loop_test(tests, poison_changes_no_bit, 0, PROGRAMS);
+    tcase_add_loop_test(tests, poison_changes_no_bit_of_a_larger_model, 0, 2);
     tcase_add_loop_test(tests, the_reference_agrees, 0, PROGRAMS);
     tcase_add_test(tests, a_shorter_run_shows_an_earlier_step);
     tcase_add_test(tests, the_reference_gives_the_steps_that_were_asked);
