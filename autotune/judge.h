@@ -1,6 +1,6 @@
 /*
- * Statistics of a campaign: what pairs say, and what may be kept. Pure functions of their arguments,
- * frozen (autotune/frozen.def). See judge.c for the rule and its error rate.
+ * Statistics of a campaign: what pairs say, and what may be kept. Pure functions of their
+ * arguments, frozen (autotune/frozen.txt). See judge.c for the rule and its error rate.
  */
 #ifndef MGL_AUTOTUNE_JUDGE_H
 #define MGL_AUTOTUNE_JUDGE_H
@@ -9,12 +9,14 @@
 
 #define MGL_KEEP_GAIN      0.01  /* of the objective, at least */
 #define MGL_KEEP_LOSS      0.02  /* of a workload, at most */
+#define MGL_EQUAL_LOSS     0.005 /* that is none, where the candidate is simpler */
 #define MGL_CONTROL_GAIN   0.005 /* of an A/A control, at most */
 #define MGL_CAMPAIGN_ERROR 0.05  /* chance of one wrong keep or more in a whole campaign, at most */
 #define MGL_FLOOR_SHARE    0.995 /* of the stream's time: nothing is faster */
 #define MGL_SUSPICIOUS     2.0   /* times as fast: withheld */
+#define MGL_UNBOUNDED      100.0 /* end of an interval that so few pairs can not bound */
 
-/* Pairs of a stage, for each workload. */
+/* Pairs of a stage, for each workload: fixed beforehand. */
 int mgl_judge_pairs(mgl_pair_stage stage);
 
 /* The share of MGL_CAMPAIGN_ERROR that the n-th decision (1, 2, ...) of a campaign has; all shares
@@ -23,24 +25,27 @@ double mgl_judge_level(int64_t decision);
 
 typedef struct mgl_interval {
     double gain;    /* of log(incumbent / candidate): the estimate */
-    double lo, hi;  /* at the level that was asked for */
+    double lo, hi;  /* the truth is below lo, or above hi, with a chance of `level` each */
     double p_value; /* of "the candidate is not faster" */
     int used, dropped;
 } mgl_interval;
 
-/* Of the pairs of one workload and stage. */
+/* Of the pairs of one workload and stage. MGL_BAD_INPUT: a time is not a positive number. */
 mgl_status mgl_judge_workload(const mgl_pair *pairs, int count, int workload, int stage,
                               double level, mgl_interval *out, mgl_error *err);
-/* Of the objective: the mean over the workloads of log ratios. */
+/* Of the objective: the mean over the workloads of log ratios; `used` and `dropped` are those of
+ * the workload that lost most. */
 mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, int stage,
                                double level, mgl_interval *out, mgl_error *err);
 
-/* Whether a stage's pairs leave hope: false ends the trial with NO_GAIN or REGRESSION. */
-bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int stage);
+/* Whether a stage's pairs leave hope: false ends the trial with NO_GAIN or REGRESSION. `simpler` as
+ * below. */
+bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int stage, bool simpler);
 
 /* The decision, from the fresh pairs of MGL_PAIRS_DECISION: MGL_OUTCOME_OK, NO_GAIN, REGRESSION or
- * SUSPICIOUS; fills the trial's gains, p value and level, and says why in its diagnostic. `simpler`: the
- * candidate is a simpler program, and equal speed is enough. */
+ * SUSPICIOUS; fills the trial's gains, medians, p value and level, and says why in its diagnostic.
+ * `simpler`: the candidate is a simpler program, and equal speed is enough. MGL_USAGE: other than
+ * mgl_judge_pairs of a workload, dropped ones among them. */
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,
                             mgl_error *err);
 
@@ -48,8 +53,9 @@ mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, b
 mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bool *bad,
                              mgl_interval *out, mgl_error *err);
 
-/* Marks pairs that are to be dropped: throttling or a power cap began between the two launches, their
- * clocks differ, or another process computed. */
+/* Marks pairs that are to be dropped: the device was throttled or held at its power cap, or the
+ * clocks of the two launches differ by more than 1 %. A mark that is there stays: whoever measured
+ * sets it where another process computed. */
 void mgl_judge_drop(mgl_pair *pairs, int count);
 
 #endif
