@@ -1,6 +1,7 @@
 /* megalith doctor: what this machine has, and what to do about what is missing. */
 #include "cli/cli.h"
 
+#include "autotune/frozen.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -69,12 +70,21 @@ static void print_cpu(void)
         mgl_cli_put("how much memory is to be had is unknown\n");
 }
 
+static void print_frozen(void)
+{
+    size_t count;
+    mgl_frozen_files(&count);
+    mgl_cli_printf("%-10s%-9sversion %d, %.16s, %zu files\n", "frozen", "ok", mgl_frozen_version(),
+                   mgl_frozen_digest(), count);
+}
+
 static void print_text(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_cli_printf("%-10s%-9sMegalith %s\n", "version", "ok", mgl_version());
     print_cpu();
     mgl_cli_printf("%-10s%-9scJSON %s, PCRE2 %s, utf8proc %s\n", "libraries", "ok", found->cjson,
                    found->pcre2, found->utf8proc);
+    print_frozen();
     print_gpu(probe);
 }
 
@@ -116,6 +126,17 @@ static void put_driver(mgl_json_out *out, const mgl_cuda_probe *probe)
     mgl_json_out_close_object(out);
 }
 
+static void put_frozen(mgl_json_out *out)
+{
+    size_t count;
+    mgl_frozen_files(&count);
+    mgl_json_out_object(out, "frozen");
+    mgl_json_out_int(out, "version", mgl_frozen_version());
+    mgl_json_out_string(out, "digest", mgl_frozen_digest());
+    mgl_json_out_int(out, "files", (int64_t)count);
+    mgl_json_out_close_object(out);
+}
+
 static void print_json(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_json_out out = {0};
@@ -133,6 +154,7 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out_string(&out, "pcre2", found->pcre2);
     mgl_json_out_string(&out, "utf8proc", found->utf8proc);
     mgl_json_out_close_object(&out);
+    put_frozen(&out);
     put_driver(&out, probe);
     put_devices(&out, probe);
     mgl_cli_end_json(&out);

@@ -247,12 +247,14 @@ START_TEST(doctor_answers)
     command_result result = command_run("doctor", NULL);
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(strstr(result.out, " cores, "));
+    ck_assert_ptr_nonnull(strstr(result.out, "\nfrozen    ok       version "));
     command_clear(&result);
     result = command_run("doctor --json", NULL);
     ck_assert_int_eq(result.code, 0);
     mgl_json json = command_json(&result, "megalith.doctor/1");
     ck_assert_ptr_nonnull(json_string(&json, "version"));
     ck_assert(cJSON_IsArray(json_at(&json, "devices")));
+    ck_assert_uint_eq(strlen(json_string(&json, "frozen.digest")), 64);
     mgl_json_clear(&json);
     command_clear(&result);
 }

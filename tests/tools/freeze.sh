@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Writes autotune/frozen.txt anew: what no search may change, with its hashes. Where a hash or the list
+# has changed, the version is stepped: campaigns that began under another manifest do not go on.
+#     freeze.sh            writes;  freeze.sh --check  exit 1 with what differs, writes nothing
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export LC_ALL=C
+manifest=autotune/frozen.txt
+
+list() {
+    # the validator
+    printf '%s\n' validator/*
+    # the machines' scheduling: epochs, edges, rings; not the arithmetic of the ops
+    printf '%s\n' schedule/step.h schedule/gates.{c,h} \
+        vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
+        vm/cuda/{encode,launch,plain,watchdog}.c vm/cuda/{encode,machine}.h \
+        vm/cuda/device/{copy,director,exchange,machine,ring}.cuh \
+        vm/cuda/device/{record,ways}.h vm/cuda/device/kernel.cu
+    # the ops and the oracles
+    printf '%s\n' instructions/ops.def instructions/{linear,ops,reference}.c \
+        instructions/{linear,reference}.h instructions/*/*.c instructions/*/*.h \
+        eval/reference.{c,h} eval/cuda/reference.cuh
+    # the statistics
+    printf '%s\n' autotune/judge.{c,h} autotune/verdict.def eval/statistics.{c,h}
+}
+
+hashes=$(list | sort | xargs sha256sum)
+old=$(grep -v '^version ' "$manifest" 2>/dev/null || true)
+if [ "$hashes" = "$old" ]; then
+    exit 0
+fi
+if [ "${1-}" = --check ]; then
+    echo "$manifest is not what the sources are; tests/tools/freeze.sh writes it anew:" >&2
+    diff <(echo "$old") <(echo "$hashes") >&2 || true
+    exit 1
+fi
+version=$(sed -n 's/^version \([0-9]*\)$/\1/p' "$manifest" 2>/dev/null || true)
+printf 'version %d\n%s\n' "$((${version:-0} + 1))" "$hashes" > "$manifest.new"
+mv "$manifest.new" "$manifest"
+echo "$manifest: version $((${version:-0} + 1)), $(wc -l <<< "$hashes") files"

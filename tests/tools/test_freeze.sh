@@ -1,0 +1,24 @@
+#!/bin/sh
+# freeze.sh: what is as it was keeps its version, what has changed is named and steps it.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cp -r --parents "$root/validator" "$root/schedule" "$root/vm" "$root/instructions" "$root/eval" \
+    "$root/autotune" "$root/tests/tools/freeze.sh" "$scratch"
+cd "$scratch$root"
+version() { head -1 autotune/frozen.txt; }
+tests/tools/freeze.sh
+before=$(version)
+tests/tools/freeze.sh
+tests/tools/freeze.sh --check
+[ "$(version)" = "$before" ]
+echo >>validator/race.c
+if tests/tools/freeze.sh --check 2>errors; then exit 1; fi
+grep -q 'validator/race.c' errors
+[ "$(version)" = "$before" ]
+tests/tools/freeze.sh
+[ "$(version)" = "version $((${before#version } + 1))" ]
+touch validator/new.c
+if tests/tools/freeze.sh --check 2>errors; then exit 1; fi
+grep -q 'validator/new.c' errors
