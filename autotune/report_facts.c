@@ -170,7 +170,7 @@ static void note_refusal(report_facts *f, const mgl_trial *trial)
 static void note_control(report_facts *f, const mgl_trial *trial)
 {
     f->controls++;
-    f->bad_controls += trial->outcome != MGL_OUTCOME_OK;
+    f->bad_controls += trial->outcome == MGL_OUTCOME_SUSPICIOUS;
     if (fabs(trial->gain) > f->control_largest)
         f->control_largest = fabs(trial->gain);
 }
