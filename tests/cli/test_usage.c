@@ -24,7 +24,7 @@ static const usage_case cases[] = {
     {"help run now", 1, "one verb at a time"},
     {"lower m --quiet", 1, "unknown flag"},
     /* Flags of later versions are unknown, not silently accepted. */
-    {"check f.mls --sarif", 1, "unknown flag"},
+    {"check f.mls --dot", 1, "unknown flag"},
     {"run", 1, "'run' needs MODEL"},
     {"run ''", 1, "'run' needs MODEL"},
     {"run a b --prompt x", 1, "needs quotes"},
