@@ -20,7 +20,9 @@ enum {
     APPLICATION = 0x4D676C43, /* "MglC": what the file says it is of */
     WAIT_MS = 5000,           /* for another process that writes */
     LARGEST_TEXT = 96 << 20,  /* bytes: a schedule text may have 64 MiB */
-    LOG_BYTES = 64 << 20      /* that the log keeps once it was copied */
+    LOG_BYTES = 64 << 20,     /* that the log keeps once it was copied */
+    CHECKED_BYTES =
+        256 << 20 /* of a store that is checked as a whole, in 0.7 s, when it is opened */
 };
 
 const char *mgl_store_path(const mgl_store *store)
@@ -150,9 +152,13 @@ static mgl_status start_log(mgl_store *store, mgl_error *err)
     return status;
 }
 
-/* All pages hold together, and rows what their columns may hold. */
+/* All pages hold together, and rows what their columns may hold. Of a larger store SQLite and the
+ * columns' readers see damage only where they come to it. */
 static mgl_status check_integrity(mgl_store *store, mgl_error *err)
 {
+    struct stat facts;
+    if (stat(store->path, &facts) || facts.st_size > CHECKED_BYTES)
+        return MGL_OK;
     mgl_query q = mgl_query_open(store, "PRAGMA quick_check(1)", err);
     char *said = mgl_query_step(&q) ? mgl_query_get_text(&q, 0) : NULL;
     mgl_status status = mgl_query_close(&q);
@@ -207,6 +213,8 @@ static mgl_status connect(mgl_store *store, const char *name, int flags, mgl_err
     int code = sqlite3_open_v2(name, &store->database, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (!store->database)
         return mgl_fail_memory(err, 0);
+    if (!code && (flags & SQLITE_OPEN_READWRITE) && sqlite3_db_readonly(store->database, NULL))
+        code = SQLITE_READONLY; /* SQLite opens what it can not write to be read */
     return code ? mgl_store_fail(store, code, err) : configure(store, err);
 }
 
@@ -249,12 +257,9 @@ static mgl_status open_store(mgl_store *store, bool write, mgl_error *err)
     if (status)
         return status;
     status = connect(store, name, write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, err);
-    if (status)
-        return status;
-    if (write)
-        return set_up(store, err);
-    status = look_at(store, err);
-    return status && is_frozen(store) ? connect_frozen(store, err) : status;
+    if (!status)
+        status = write ? set_up(store, err) : look_at(store, err);
+    return status && !write && is_frozen(store) ? connect_frozen(store, err) : status;
 }
 
 mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_error *err)
