@@ -16,7 +16,8 @@
 
 #define BENCH_OPTIONS(X)                                                                           \
     X(text, shape, "--shape", "NAME", 0, 0,                                                        \
-      "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m")                             \
+      "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m, qwen2.5-0.5b, "              \
+      "tinyllama-1.1b")                                                                            \
     X(text, dtype, "--dtype", "DTYPE", 0, 0, "bf16 (bf16)")                                        \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences that are decoded together (1)")              \
     X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \
@@ -318,6 +319,15 @@ static void on_progress(void *user, const char *what, int samples)
 
 /* ---- all rows ------------------------------------------------------------------------------- */
 
+/* Said once, with the first row. */
+static void say_unpredicted(const bench *b)
+{
+    mgl_error why;
+    mgl_costs costs;
+    if (!b->options->quiet.given && mgl_costs_find(b->rows[0].device, &costs, &why))
+        mgl_cli_say("bench", "nothing is predicted: %s: %s", why.where, why.message);
+}
+
 static mgl_status run_row(bench *b, mgl_error *err)
 {
     mgl_bench_result *row = &b->rows[b->count];
@@ -325,6 +335,8 @@ static mgl_status run_row(bench *b, mgl_error *err)
     mgl_status status = mgl_bench_run(&b->request, on_progress, b, row, err);
     if (status)
         return status;
+    if (b->count == 0)
+        say_unpredicted(b);
     if (!b->options->json.given && b->count == 0)
         print_head();
     if (!b->options->json.given)

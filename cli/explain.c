@@ -17,6 +17,8 @@
       "F.mls: sequences that are decoded together (1)")                                            \
     X(int, context, "--context", "N", 0, MGL_MAX_CAPACITY, "F.mls: positions in the KV cache (0)") \
     X(int, tokens, "--tokens", "N", 1, 1 << 16, "F.mls: tokens of a launch (32)")                  \
+    X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
+      "F.mls: whose costs, as the driver has it (the architecture's first device)")                \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EXPLAIN_OPTIONS)
 
@@ -98,6 +100,7 @@ static mgl_status explain_code(const struct options *o, const mgl_code_info *inf
 /* A prediction and what it is of. */
 typedef struct prediction {
     const mgl_program *program;
+    const char *device; /* whose costs these are */
     mgl_cost_load load;
     mgl_cost cost;
 } prediction;
@@ -113,7 +116,7 @@ static void print_prediction(const prediction *p)
     mgl_cli_printf("predicted   %.1f us per token\n", cost->us);
     mgl_cli_printf("floor       %.1f us: nothing but reading %.1f MB\n", cost->floor_us,
                    (cost->tape_bytes + cost->cache_bytes) * 1e-6);
-    mgl_cli_printf("of          %s:%d, batch %d, context %g, %d %s a launch\n",
+    mgl_cli_printf("of          %s, %s:%d, batch %d, context %g, %d %s a launch\n", p->device,
                    p->program->target.arch, p->program->queue_count, p->load.batch, p->load.context,
                    p->load.tokens, p->load.tokens == 1 ? "token" : "tokens");
     mgl_cli_put("\nThe longest chain, by what its time goes into:\n");
@@ -144,6 +147,7 @@ static void print_prediction_json(const prediction *p)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.cost/1");
+    mgl_json_out_string(&out, "device", p->device);
     mgl_json_out_string(&out, "arch", p->program->target.arch);
     mgl_json_out_int(&out, "queues", p->program->queue_count);
     mgl_json_out_int(&out, "batch", p->load.batch);
@@ -165,6 +169,7 @@ static void print_prediction_json(const prediction *p)
 static mgl_status explain_schedule(const struct options *o, const char *path, mgl_error *err)
 {
     mgl_program *program = NULL;
+    mgl_costs costs;
     prediction p = {.load = {.batch = o->batch.given ? (int)o->batch.value : 1,
                              .context = (double)o->context.value,
                              .tokens = o->tokens.given ? (int)o->tokens.value : TOKENS}};
@@ -174,7 +179,9 @@ static mgl_status explain_schedule(const struct options *o, const char *path, mg
     if (!status)
         status = mgl_cli_check_cancel(err);
     if (!status)
-        status = mgl_schedule_cost(program, NULL, &p.load, &p.cost, err);
+        status = mgl_costs_find_for(&program->target, o->device_name.value, &p.device, &costs, err);
+    if (!status)
+        status = mgl_schedule_cost(program, &costs, &p.load, &p.cost, err);
     p.program = program;
     if (!status && o->json.given)
         print_prediction_json(&p);
@@ -195,10 +202,11 @@ static mgl_status explain(const char *operand, const void *options, mgl_error *e
     const struct options *o = options;
     if (is_path(operand))
         return explain_schedule(o, operand, err);
-    const char *flag = o->batch.given     ? "--batch"
-                       : o->context.given ? "--context"
-                       : o->tokens.given  ? "--tokens"
-                                          : NULL;
+    const char *flag = o->batch.given         ? "--batch"
+                       : o->context.given     ? "--context"
+                       : o->tokens.given      ? "--tokens"
+                       : o->device_name.given ? "--device-name"
+                                              : NULL;
     const mgl_code_info *info = find_code(operand);
     if (!info)
         return fail_unknown(operand, err);

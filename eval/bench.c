@@ -190,12 +190,14 @@ static double mean_positions(const mgl_bench_request *r)
     return (double)r->context + (double)(r->tokens - 1) / 2;
 }
 
-/* What the cost model says; nothing where nobody measured what steps cost. */
+/* What the cost model says; nothing where nobody measured what steps of this device cost. */
 static void predict(struct bench *b)
 {
     const mgl_bench_request *r = b->request;
+    mgl_costs costs;
     mgl_cost_load load = {r->batch, mean_positions(r), r->tokens};
-    if (mgl_schedule_cost(b->program, NULL, &load, &b->out->predicted, NULL))
+    if (mgl_costs_find(b->out->device, &costs, NULL) ||
+        mgl_schedule_cost(b->program, &costs, &load, &b->out->predicted, NULL))
         b->out->predicted = (mgl_cost){0};
 }
 
@@ -223,7 +225,6 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
         status = lower(b, err);
     if (status)
         return status;
-    predict(b);
     b->out->bytes = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(r));
     status = begin(b, "compiling the benchmark's kernels", 0, err);
     if (!status)
@@ -235,9 +236,11 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
         status = open_case(b, err);
     if (!status)
         status = mgl_stream_open(&b->device, b->graph, b->out->bytes, &b->stream, err);
-    if (!status)
-        describe(b);
-    return status;
+    if (status)
+        return status;
+    describe(b);
+    predict(b);
+    return MGL_OK;
 }
 
 static void close_bench(struct bench *b)

@@ -62,9 +62,9 @@ typedef struct mgl_bench_result {
     int queues;    /* of the program */
     int positions; /* capacity of its cache */
     mgl_bench_times machine, baseline, stream;
-    mgl_bench_times also; /* of the second machine; 0 without one */
-    mgl_cost predicted;   /* of the machine, before it was measured; us = 0: costs are not known */
-    double bytes;         /* that a token streams: matrices once, the cache at its mean length */
+    mgl_bench_times also;    /* of the second machine; 0 without one */
+    mgl_cost predicted;      /* before it was measured; us = 0: the device has no costs */
+    double bytes;            /* that a token streams: matrices once, the cache at its mean length */
     double ratio_of_medians; /* baseline / machine */
     double ratio_median;     /* median of the samples' own ratios */
     mgl_bench_accuracy accuracy;

@@ -29,6 +29,10 @@ static const struct {
     {"llama-3b", {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32)}},
     {"llama-8b", {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8)}},
     {"smollm2-135m", {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000)}},
+    /* Without its biases. */
+    {"qwen2.5-0.5b", {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f}, 32768, true, DEFAULT_ROPE(1e6f)}},
+    {"tinyllama-1.1b",
+     {{2048, 22, 32, 4, 64, 5632, 32000, 1e-5f}, 2048, false, DEFAULT_ROPE(1e4f)}},
 };
 
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err)

@@ -666,11 +666,8 @@ static mgl_status check_load(const mgl_program *p, const mgl_cost_load *load, mg
 mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
                              const mgl_cost_load *load, mgl_cost *out, mgl_error *err)
 {
-    mgl_costs own;
-    struct play play = {.program = program, .costs = costs ? costs : &own, .load = load};
+    struct play play = {.program = program, .costs = costs, .load = load};
     mgl_status status = check_load(program, load, err);
-    if (!status && !costs)
-        status = mgl_target_get_costs(&program->target, &own, err);
     if (status)
         return status;
     status = set_up(&play, err);

@@ -1,5 +1,5 @@
 /*
- * The cost model: what a token takes, from the program and the costs of its target alone.
+ * The cost model: what a token takes, from the program and the costs of a device alone.
  *
  * One epoch is played through (cost.c): each queue streams its tape through its ring, shares the
  * memory with the others, and runs its tasks in order, each when its input is there. No clock, no
@@ -10,16 +10,21 @@
 
 #include "schedule/schedule.h"
 
-/* What a target's steps cost. One list of fields, units and values: schedule/costs.def. */
+/* What steps cost on a device. schedule/costs.def has fields, units, devices and values. */
 typedef struct mgl_costs {
-#define MGL_COST(field, h200, unit, what) double field;
+#define MGL_COST(field, unit, what) double field;
 #include "schedule/costs.def"
-#undef MGL_COST
 } mgl_costs;
 
-/* The costs of a target, of which architecture and nothing else counts. MGL_BAD_INPUT when none have
- * been measured for it. */
-mgl_status mgl_target_get_costs(const mgl_target *target, mgl_costs *out, mgl_error *err);
+/* The costs of a device by its name, "NVIDIA H200". MGL_BAD_INPUT, with the devices that there are,
+ * when they have not been measured. */
+mgl_status mgl_costs_find(const char *device, mgl_costs *out, mgl_error *err);
+
+/* The same of a device that a target means: the one with that name, which must have the target's
+ * architecture, or, where name is NULL, the first of the architecture. Its name to *device (static
+ * storage): whoever shows a number says whose it is. */
+mgl_status mgl_costs_find_for(const mgl_target *target, const char *name, const char **device,
+                              mgl_costs *out, mgl_error *err);
 
 /* What is decoded. */
 typedef struct mgl_cost_load {
@@ -63,9 +68,8 @@ typedef struct mgl_cost {
     double floor_us;                /* that reading them takes, if there were nothing else */
 } mgl_cost;
 
-/* Predicts. `costs` NULL: those of the program's target. The program should be one that the validator
- * accepts. MGL_USAGE: a load that the program has no room for; MGL_BAD_INPUT: a target without costs, or
- * a program whose tasks wait for each other. */
+/* Predicts. The program should be one that the validator accepts. MGL_USAGE: a load that the
+ * program has no room for; MGL_BAD_INPUT: a program whose tasks wait for each other. */
 mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
                              const mgl_cost_load *load, mgl_cost *out, mgl_error *err);
 

@@ -3,7 +3,6 @@
  * memory that one block may have is the "maximum amount of shared memory per thread block" of the
  * compute capability (CUDA C++ Programming Guide, technical specifications).
  */
-#include "schedule/cost.h"
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -71,22 +70,5 @@ mgl_status mgl_target_parse(const char *text, mgl_target *out, mgl_error *err)
                         MGL_MAX_QUEUES, index == 0 ? "cpu:1" : "sm_90a:132");
     *out = (mgl_target){.queues = queues, .shared_bytes = architectures[index].shared_kb * 1024};
     memcpy(out->arch, name, strlen(name) + 1);
-    return MGL_OK;
-}
-
-/* One architecture has been measured. */
-static const char measured[] = "sm_90a";
-static const mgl_costs h200_costs = {
-#define MGL_COST(field, h200, unit, what) .field = h200,
-#include "schedule/costs.def"
-#undef MGL_COST
-};
-
-mgl_status mgl_target_get_costs(const mgl_target *target, mgl_costs *out, mgl_error *err)
-{
-    if (strcmp(target->arch, measured) != 0)
-        return mgl_fail(err, MGL_BAD_INPUT, target->arch,
-                        "what steps cost there has not been measured; it has for %s", measured);
-    *out = h200_costs;
     return MGL_OK;
 }

@@ -226,6 +226,7 @@ START_TEST(explains_where_the_time_goes)
         sum += part->valuedouble;
     ck_assert_double_gt(us, json_number(&json, "predicted_floor_us"));
     ck_assert_double_eq_tol(sum, us, us * 1e-6);
+    ck_assert_str_eq(json_string(&json, "device"), "NVIDIA H200");
     ck_assert_double_eq(json_number(&json, "context"), 500);
     ck_assert_double_eq(json_number(&json, "batch"), 2);
     ck_assert_double_gt(json_number(&json, "steps.down.bytes"), 0);
@@ -241,7 +242,23 @@ START_TEST(explains_in_words)
     command_result result = command_runf("explain %s", path);
     ck_assert_msg(result.code == 0, "%s", result.err);
     ck_assert_int_eq(strncmp(result.out, "predicted   ", 12), 0);
-    ck_assert_ptr_nonnull(strstr(result.out, "batch 1, context 0, 32 tokens a launch"));
+    ck_assert_ptr_nonnull(strstr(result.out,
+                                 "of          NVIDIA H200, sm_90a:132, batch 1, context 0, "
+                                 "32 tokens a launch\n"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(explains_for_a_device_that_has_costs)
+{
+    const char *path = lowered_for_a_gpu();
+    command_result result = command_runf("explain %s --device-name 'NVIDIA H200'", path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    result = command_runf("explain %s --device-name 'NVIDIA T4'", path);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "NVIDIA T4: what steps cost there has not been "
+                                             "measured; it has for NVIDIA H200"));
     command_clear(&result);
 }
 END_TEST
@@ -415,6 +432,7 @@ int main(void)
     tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);
+    tcase_add_test(tests, explains_for_a_device_that_has_costs);
     tcase_add_test(tests, has_no_time_for_what_it_can_not_run);
     tcase_add_test(tests, text_that_does_not_parse);
     tcase_add_test(tests, sarif_has_the_line_of_each_diagnostic);

@@ -9,6 +9,7 @@
 #include "eval/filler.h"
 #include "eval/synthetic.h"
 #include "schedule/schedule.h"
+#include "vm/vm.h"
 
 #define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
 
@@ -54,10 +55,35 @@ START_TEST(shapes_stream_what_they_should)
     static const struct {
         const char *name;
         double gigabytes;
-    } known[] = {{"llama-1b", 2.471}, {"llama-3b", 6.425}, {"llama-8b", 15.01}};
+    } known[] = {{"llama-1b", 2.471},
+                 {"llama-3b", 6.425},
+                 {"llama-8b", 15.01},
+                 {"qwen2.5-0.5b", 0.988},
+                 {"tinyllama-1.1b", 2.069}};
     mgl_graph *graph = open_shape(known[_i].name);
     double bytes = mgl_synthetic_streamed_bytes(graph, 1, 0);
     ck_assert_double_eq_tol(bytes * 1e-9, known[_i].gigabytes, 0.0051);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+static const char *const shapes[] = {"llama-1b",     "llama-3b",     "llama-8b",
+                                     "smollm2-135m", "qwen2.5-0.5b", "tinyllama-1.1b"};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+START_TEST(shapes_have_schedules_that_the_validator_accepts)
+{
+    mgl_error err;
+    mgl_program *program;
+    mgl_schedule_config knobs;
+    mgl_target target;
+    mgl_graph *graph = open_shape(shapes[_i]);
+    mgl_lower_options options = {MGL_BF16, 1024, 1};
+    mgl_schedule_config_default(&knobs);
+    ok(mgl_target_parse("sm_90a:132", &target, &err), err);
+    ok(mgl_schedule_lower(graph, &target, &options, &knobs, &program, &err), err);
+    ok(mgl_vm_check(program, graph, &err), err);
+    mgl_program_free(program);
     mgl_graph_free(graph);
 }
 END_TEST
@@ -88,7 +114,7 @@ START_TEST(an_unknown_shape_names_those_there_are)
     mgl_config config;
     ck_assert_int_eq(mgl_synthetic_find_shape("llama-2b", &config, &err), MGL_USAGE);
     ck_assert_str_eq(err.message, "unknown shape; there are llama-1b, llama-3b, llama-8b, "
-                                  "smollm2-135m");
+                                  "smollm2-135m, qwen2.5-0.5b, tinyllama-1.1b");
 }
 END_TEST
 
@@ -354,7 +380,8 @@ int main(void)
     Suite *suite = suite_create("synthetic");
     TCase *tests = tcase_create("synthetic");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, shapes_stream_what_they_should, 0, 3);
+    tcase_add_loop_test(tests, shapes_stream_what_they_should, 0, 5);
+    tcase_add_loop_test(tests, shapes_have_schedules_that_the_validator_accepts, 0, SHAPES);
     tcase_add_test(tests, the_cache_is_streamed_too);
     tcase_add_test(tests, smollm_is_tied_and_short);
     tcase_add_test(tests, an_unknown_shape_names_those_there_are);

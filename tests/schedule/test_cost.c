@@ -353,39 +353,86 @@ END_TEST
 static double *field_of(mgl_costs *costs, int i)
 {
     double *const fields[] = {
-#define MGL_COST(field, h200, unit, what) &costs->field,
+#define MGL_COST(field, unit, what) &costs->field,
 #include "schedule/costs.def"
-#undef MGL_COST
     };
     return fields[i];
 }
 enum {
     FIELDS = 0
-#define MGL_COST(field, h200, unit, what) +1
+#define MGL_COST(field, unit, what) +1
 #include "schedule/costs.def"
-#undef MGL_COST
 };
 
-START_TEST(a_target_has_all_costs)
+/* Every device of costs.def. */
+static const struct {
+    const char *name, *arch;
+} devices[] = {
+#define MGL_COST_DEVICE(name, arch, ...) {name, arch},
+#include "schedule/costs.def"
+};
+enum { DEVICES = sizeof devices / sizeof *devices };
+
+START_TEST(a_device_has_all_costs)
 {
-    mgl_target target;
     mgl_costs costs;
-    ck_assert_int_eq(mgl_target_parse("sm_90a:132", &target, NULL), MGL_OK);
-    ck_assert_int_eq(mgl_target_get_costs(&target, &costs, NULL), MGL_OK);
-    ck_assert_double_gt(*field_of(&costs, _i), 0);
+    ck_assert_int_eq(mgl_costs_find(devices[_i / FIELDS].name, &costs, NULL), MGL_OK);
+    ck_assert_double_gt(*field_of(&costs, _i % FIELDS), 0);
 }
 END_TEST
 
-START_TEST(without_costs_they_are_the_target_s)
+START_TEST(a_device_s_architecture_is_one_of_a_target)
+{
+    mgl_target target;
+    mgl_error err;
+    char text[64];
+    snprintf(text, sizeof text, "%s:1", devices[_i].arch);
+    ck_assert_msg(!mgl_target_parse(text, &target, &err), "%s", err.message);
+}
+END_TEST
+
+START_TEST(other_devices_of_an_architecture_have_no_costs)
 {
     mgl_costs costs;
-    mgl_cost cost;
-    mgl_cost_load load = {1, 100, 32};
-    mgl_program *program = lowered(&small, 132);
-    ck_assert_int_eq(mgl_target_get_costs(&program->target, &costs, NULL), MGL_OK);
-    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &load, &cost, NULL), MGL_OK);
-    ck_assert_double_eq(cost.us, cost_of(program, &costs, 1, 100).us);
-    mgl_program_free(program);
+    mgl_error err;
+    ck_assert_int_eq(mgl_costs_find("NVIDIA H200 NVL", &costs, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "NVIDIA H200 NVL");
+    ck_assert_ptr_nonnull(strstr(err.message, "it has for NVIDIA H200"));
+}
+END_TEST
+
+START_TEST(a_target_means_the_first_device_of_its_architecture)
+{
+    const char *name;
+    mgl_costs costs, named;
+    mgl_target target = {.arch = "sm_90a", .queues = 132};
+    ck_assert_int_eq(mgl_costs_find_for(&target, NULL, &name, &costs, NULL), MGL_OK);
+    ck_assert_str_eq(name, "NVIDIA H200");
+    ck_assert_int_eq(mgl_costs_find_for(&target, name, &name, &named, NULL), MGL_OK);
+    ck_assert_mem_eq(&costs, &named, sizeof costs);
+}
+END_TEST
+
+START_TEST(a_device_of_another_architecture_is_refused)
+{
+    const char *name;
+    mgl_costs costs;
+    mgl_error err;
+    mgl_target target = {.arch = "sm_80", .queues = 108};
+    ck_assert_int_eq(mgl_costs_find_for(&target, "NVIDIA H200", &name, &costs, &err),
+                     MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "sm_80"));
+}
+END_TEST
+
+START_TEST(a_target_that_nobody_measured_has_no_costs)
+{
+    const char *name;
+    mgl_costs costs;
+    mgl_error err;
+    mgl_target target = {.arch = "cpu", .queues = 2};
+    ck_assert_int_eq(mgl_costs_find_for(&target, NULL, &name, &costs, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "cpu");
 }
 END_TEST
 
@@ -394,9 +441,8 @@ END_TEST
 START_TEST(every_cost_counts)
 {
     static const char *const names[] = {
-#define MGL_COST(field, h200, unit, what) #field,
+#define MGL_COST(field, unit, what) #field,
 #include "schedule/costs.def"
-#undef MGL_COST
     };
     mgl_program *program = lowered(&billion, 132);
     mgl_costs costs = device;
@@ -493,23 +539,9 @@ START_TEST(loads_beyond_the_program)
     mgl_program *program = lowered(&tiny, 4);
     mgl_cost cost;
     mgl_error err = {0};
-    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &bad_loads[_i].load, &cost, &err), MGL_USAGE);
+    ck_assert_int_eq(mgl_schedule_cost(program, &device, &bad_loads[_i].load, &cost, &err),
+                     MGL_USAGE);
     ck_assert_str_eq(err.where, bad_loads[_i].where);
-    mgl_program_free(program);
-}
-END_TEST
-
-START_TEST(targets_that_were_not_measured)
-{
-    mgl_schedule_config config;
-    mgl_schedule_config_default(&config);
-    mgl_program *program = lowered_with(&tiny, "cpu", 2, &config);
-    mgl_cost cost;
-    mgl_cost_load load = {1, 0, 1};
-    mgl_error err = {0};
-    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &load, &cost, &err), MGL_BAD_INPUT);
-    ck_assert_str_eq(err.where, "cpu");
-    ck_assert_int_eq(mgl_schedule_cost(program, &device, &load, &cost, &err), MGL_OK);
     mgl_program_free(program);
 }
 END_TEST
@@ -522,7 +554,7 @@ START_TEST(tasks_that_wait_for_ever)
     mgl_error err = {0};
     for (int i = 0; i < program->wait_count; i++)
         program->waits[i].threshold *= 1000;
-    ck_assert_int_eq(mgl_schedule_cost(program, NULL, &load, &cost, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_schedule_cost(program, &device, &load, &cost, &err), MGL_BAD_INPUT);
     ck_assert_ptr_nonnull(strstr(err.message, "queue 0 never comes to its task"));
     mgl_program_free(program);
 }
@@ -587,8 +619,12 @@ static void add_tests(TCase *cases)
     tcase_add_test(cases, with_nothing_but_memory_it_is_the_floor);
     tcase_add_test(cases, edges_alone_are_counted);
     tcase_add_test(cases, counters_are_edges_too);
-    tcase_add_loop_test(cases, a_target_has_all_costs, 0, FIELDS);
-    tcase_add_test(cases, without_costs_they_are_the_target_s);
+    tcase_add_loop_test(cases, a_device_has_all_costs, 0, FIELDS * DEVICES);
+    tcase_add_loop_test(cases, a_device_s_architecture_is_one_of_a_target, 0, DEVICES);
+    tcase_add_test(cases, other_devices_of_an_architecture_have_no_costs);
+    tcase_add_test(cases, a_target_means_the_first_device_of_its_architecture);
+    tcase_add_test(cases, a_device_of_another_architecture_is_refused);
+    tcase_add_test(cases, a_target_that_nobody_measured_has_no_costs);
     tcase_add_loop_test(cases, every_cost_counts, 0, FIELDS);
     tcase_add_test(cases, one_queue);
     tcase_add_test(cases, more_queues_than_work);
@@ -596,7 +632,6 @@ static void add_tests(TCase *cases)
     tcase_add_test(cases, tapes_without_bytes);
     tcase_add_test(cases, rings_of_any_size);
     tcase_add_loop_test(cases, loads_beyond_the_program, 0, BAD_LOADS);
-    tcase_add_test(cases, targets_that_were_not_measured);
     tcase_add_test(cases, tasks_that_wait_for_ever);
     tcase_add_test(cases, without_memory);
     tcase_add_test(cases, quick_enough_for_a_search);

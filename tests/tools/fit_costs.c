@@ -6,12 +6,14 @@
  *
  * The bandwidth is that of the stream in the row that read most. The others go up and down in turn, by
  * less and less, as long as that brings the predictions nearer to what was measured, in relative squares.
- * What hardly matters stays where it is: leaving costs something too. Prints each row before and after, and
- * what to write into costs.def.
+ * What hardly matters stays where it is: leaving costs something too. The search begins with the
+ * device's costs, or with those of FIRST_DEVICE. Prints each row before and after, and the entry of
+ * costs.def.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/memory.h"
@@ -19,15 +21,15 @@
 #include "schedule/cost.h"
 
 enum { MAX_BYTES = 16 << 20, ROUNDS = 4 /* of each size of step */ };
-#define LEAVING 1e-4 /* for a factor of e, beside the mean square of relative errors */
+#define FIRST_DEVICE "NVIDIA H200" /* whose costs a device begins with that has none */
+#define LEAVING      1e-4 /* for a factor of e, beside the mean square of relative errors */
 
 static const struct {
     const char *name;
     size_t at; /* in mgl_costs */
 } fields[] = {
-#define MGL_COST(field, h200, unit, what) {#field, offsetof(mgl_costs, field)},
+#define MGL_COST(field, unit, what) {#field, offsetof(mgl_costs, field)},
 #include "schedule/costs.def"
-#undef MGL_COST
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
@@ -44,6 +46,7 @@ static struct {
     struct point *points; /* (count) */
     size_t count, capacity;
     double bytes, gbps; /* of the row that read most: bytes, and its stream */
+    char device[128];   /* of all results */
     mgl_costs start;    /* before the fit */
 } all;
 
@@ -121,8 +124,17 @@ static void add_bench(const mgl_json *json, const cJSON *bench)
 {
     mgl_error err;
     const cJSON *rows;
-    if (mgl_json_get_array(json, bench, "rows", true, &rows, &err))
+    const char *device;
+    if (mgl_json_get_array(json, bench, "rows", true, &rows, &err) ||
+        mgl_json_get_string(json, bench, "device", true, &device, &err))
         stop(&err);
+    if (!all.device[0])
+        snprintf(all.device, sizeof all.device, "%s", device);
+    if (strcmp(all.device, device) != 0) {
+        fprintf(stderr, "fit_costs: %s: results of %s and of %s; costs belong to one device\n",
+                json->file, all.device, device);
+        exit(1);
+    }
     for (const cJSON *row = rows->child; row; row = row->next)
         add_row(json, row);
 }
@@ -226,7 +238,6 @@ static void print_points(const mgl_costs *costs)
 int main(int count, char **arguments)
 {
     mgl_error err;
-    mgl_target target;
     mgl_costs costs;
     for (int i = 1; i < count; i++)
         add_file(arguments[i]);
@@ -234,8 +245,7 @@ int main(int count, char **arguments)
         fprintf(stderr, "usage: fit_costs RESULT.json...\n");
         return 1;
     }
-    if (mgl_target_parse("sm_90a:132", &target, &err) ||
-        mgl_target_get_costs(&target, &costs, &err))
+    if (mgl_costs_find(all.device, &costs, NULL) && mgl_costs_find(FIRST_DEVICE, &costs, &err))
         stop(&err);
     for (size_t i = 0; i < all.count; i++)
         all.points[i].before = predict(&all.points[i], &costs);
@@ -243,8 +253,10 @@ int main(int count, char **arguments)
     all.start = costs;
     fit(&costs);
     print_points(&costs);
+    printf("MGL_COST_DEVICE(\"%s\", \"sm_90a\",\n", all.device);
     for (int i = 0; i < FIELDS; i++)
-        printf("MGL_COST(%s, %.3g, ...)\n", fields[i].name, *field_of(&costs, i));
+        printf("                .%s = %.3g%s\n", fields[i].name, *field_of(&costs, i),
+               i + 1 < FIELDS ? "," : ")");
     for (size_t i = 0; i < all.count; i++)
         mgl_program_free(all.points[i].program);
     mgl_free(all.points);
