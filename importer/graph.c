@@ -48,6 +48,13 @@ int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], 
     return -1;
 }
 
+bool mgl_geometry_equal(const mgl_geometry *a, const mgl_geometry *b)
+{
+    return a->hidden == b->hidden && a->layers == b->layers && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
+           a->vocab == b->vocab && !memcmp(&a->eps, &b->eps, sizeof a->eps);
+}
+
 int mgl_graph_find_tensor(const mgl_graph *graph, const char *name)
 {
     for (int i = 0; i < graph->tensor_count; i++)

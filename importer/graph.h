@@ -63,6 +63,9 @@ typedef struct mgl_geometry {
     float eps; /* of every RMSNorm */
 } mgl_geometry;
 
+/* The same in every number, eps bit for bit. */
+bool mgl_geometry_equal(const mgl_geometry *a, const mgl_geometry *b);
+
 struct mgl_graph;
 
 /* Reads rows [row, row + count) of a tensor, as they are in the file (its own dtype), into `to`.

@@ -240,12 +240,9 @@ static bool equal_tasks(const mgl_task *a, const mgl_task *b)
 
 static bool equal_settings(const mgl_program *a, const mgl_program *b)
 {
-    const mgl_geometry *g = &a->geometry, *h = &b->geometry;
     return !strcmp(a->target.arch, b->target.arch) && a->target.queues == b->target.queues &&
-           a->target.shared_bytes == b->target.shared_bytes && g->hidden == h->hidden &&
-           g->layers == h->layers && g->heads == h->heads && g->kv_heads == h->kv_heads &&
-           g->head_dim == h->head_dim && g->ffn == h->ffn && g->vocab == h->vocab &&
-           !memcmp(&g->eps, &h->eps, sizeof g->eps) && a->limits.rows == b->limits.rows &&
+           a->target.shared_bytes == b->target.shared_bytes &&
+           mgl_geometry_equal(&a->geometry, &b->geometry) && a->limits.rows == b->limits.rows &&
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
            a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
            a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&

@@ -6,14 +6,6 @@
 #include "validator/check.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-static bool same_geometry(const mgl_geometry *a, const mgl_geometry *b)
-{
-    return a->hidden == b->hidden && a->layers == b->layers && a->heads == b->heads &&
-           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
-           a->vocab == b->vocab && !memcmp(&a->eps, &b->eps, sizeof a->eps);
-}
 
 static void check_tensor(mgl_check *check, int index)
 {
@@ -41,7 +33,7 @@ void mgl_check_model(mgl_check *check)
     const mgl_graph *graph = check->graph;
     if (!graph)
         return;
-    if (!same_geometry(&p->geometry, &graph->geometry)) {
+    if (!mgl_geometry_equal(&p->geometry, &graph->geometry)) {
         const mgl_geometry *a = &p->geometry, *b = &graph->geometry;
         mgl_check_report(check, 701, -1, 0,
                          "the program's model line is not this model's geometry");

@@ -63,15 +63,76 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
         return mgl_fail(err, MGL_USAGE, NULL, "the weights were packed for another program");
     status = options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)
                                           : mgl_vm_cpu_open(program, graph, options, out, err);
-    if (!status)
-        (*out)->check_s = check_s;
-    return status;
+    if (status)
+        return status;
+    (*out)->check_s = check_s;
+    (*out)->unchecked = options->unchecked;
+    return MGL_OK;
 }
 
 void mgl_vm_close(mgl_vm *vm)
 {
     if (vm)
         vm->close(vm);
+}
+
+static mgl_status check_program(const mgl_vm *vm, mgl_error *err)
+{
+    if (!vm->lost)
+        return MGL_OK;
+    return mgl_fail(err, MGL_DEVICE, NULL,
+                    "the machine has no program: the device failed while another one was put on "
+                    "it; open the machine anew");
+}
+
+/* ---- exchange ------------------------------------------------------------------------------- */
+
+static bool same_limits(const mgl_limits *a, const mgl_limits *b)
+{
+    return a->rows == b->rows && a->sequences == b->sequences && a->capacity == b->capacity;
+}
+
+/* Every tensor that both have is packed alike. */
+static bool same_formats(const mgl_program *a, const mgl_program *b)
+{
+    bool same = a->dtype == b->dtype && a->kv_dtype == b->kv_dtype;
+    for (int i = 0; i < a->tensor_count && same; i++)
+        for (int j = 0; j < b->tensor_count && same; j++)
+            same = a->tensors[i].dtype == b->tensors[j].dtype ||
+                   strcmp(a->tensors[i].checkpoint, b->tensors[j].checkpoint) != 0;
+    return same;
+}
+
+static mgl_status check_pair(const mgl_program *old, const mgl_program *program, mgl_error *err)
+{
+    const char *what = strcmp(old->target.arch, program->target.arch) != 0       ? "architecture"
+                       : !mgl_geometry_equal(&old->geometry, &program->geometry) ? "geometry"
+                       : !same_limits(&old->limits, &program->limits)            ? "limits"
+                       : !same_formats(old, program)                             ? "formats"
+                                                                                 : NULL;
+    if (!what)
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, what,
+                    "the program can not take the place of the machine's, of which it has not the "
+                    "%s; open a machine for it",
+                    what);
+}
+
+mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
+                           mgl_error *err)
+{
+    mgl_status status = check_program(vm, err);
+    double start = mgl_clock_s();
+    if (!status && !vm->unchecked)
+        status = mgl_vm_check(program, graph, err);
+    double check_s = mgl_clock_s() - start;
+    if (!status)
+        status = check_pair(vm->program, program, err);
+    if (!status)
+        status = vm->exchange(vm, program, graph, err);
+    if (!status)
+        vm->check_s = check_s;
+    return status;
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------- */
@@ -115,13 +176,16 @@ static mgl_status check_numbers(const mgl_vm *vm, const mgl_vm_request *request,
 
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
 {
-    mgl_status status = vm->run(vm, request, out, err);
+    mgl_status status = check_program(vm, err);
+    if (!status)
+        status = vm->run(vm, request, out, err);
     return status ? status : check_numbers(vm, request, out, err);
 }
 
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err)
 {
-    return vm->get_logits(vm, logits, err);
+    mgl_status status = check_program(vm, err);
+    return status ? status : vm->get_logits(vm, logits, err);
 }
 
 void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out)

@@ -113,7 +113,8 @@ typedef struct mgl_vm_report {
     double device_s; /* of the launch, between events of the device; 0 on the CPU */
 } mgl_vm_report;
 
-/* Facts for logs, `info` and results. */
+/* Facts for logs, `info` and results. Behind an exchange check_s and pack_s are of it, and nothing
+ * was waited for a kernel. */
 typedef struct mgl_vm_facts {
     char device[128];
     double driver_s;  /* starting the driver (of this process, where it was not) and its context */
@@ -140,13 +141,19 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
 void mgl_vm_close(mgl_vm *vm); /* NULL is fine */
 
 /* Puts another program of the same model on an open machine, whose kernel stays: both programs have
- * the same geometry, formats, limits and buffers' sizes, and the same kernel (on a GPU,
- * mgl_cuda_kernel_key). It is validated first, like one that is opened. Segments that both have are
- * copied from where they lie; the others come from `graph`, or are made by the `fill` of the options that the
- * machine was opened with. Behind it the machine is as one that was opened with the program: bytes of
- * tapes, tables and buffers are the same, and the cache is empty (or filled). The program replaces
- * the old one, which the caller may release then. MGL_REJECTED, and MGL_BAD_INPUT where they do not go
- * together: the machine keeps its old program and runs it. MGL_DEVICE: it has none any more. */
+ * the same geometry, formats, limits and architecture, and the same kernel (on a GPU,
+ * mgl_cuda_kernel_key); queues, edges and the buffers of activations may differ. It is validated
+ * first, like one that is opened. Segments, and row groups of them, that both have are copied from
+ * where they lie; the others come from `graph`. All are made anew by the `fill` of the options that
+ * the machine was opened with, where there is one: its fill_user must still be there. Behind it the
+ * machine is as one that was opened with the program: bytes of tapes, tables and buffers are the
+ * same, and the cache is empty (or filled). The program replaces the old one, which the caller may
+ * release then. For the CPU machine that uses mapped weights in place, they are copied: it needs the
+ * memory then, and the map no more.
+ *
+ * MGL_REJECTED, MGL_BAD_INPUT where they do not go together, or there is no memory on the device for
+ * the new tapes beside the old, and any other error but one: the machine keeps its old program and
+ * runs it. MGL_DEVICE: it has none any more, and says so until it is closed. */
 mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
 
@@ -190,7 +197,13 @@ struct mgl_vm {
     mgl_status (*poison)(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
     mgl_status (*check_guards)(mgl_vm *vm, mgl_error *err);
     mgl_status (*refill)(mgl_vm *vm, mgl_error *err); /* may be NULL */
-    double check_s;                                   /* of the validator: set by mgl_vm_open */
+    /* Of a program that was accepted and goes with the old one; sets `program` where it succeeds. */
+    mgl_status (*exchange)(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
+                           mgl_error *err);
+    bool lost; /* an exchange failed half way: `program` is NULL */
+    /* set by mgl_vm_open: */
+    double check_s; /* of the validator */
+    bool unchecked; /* of the options */
 };
 
 mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -102,7 +103,7 @@ bool mgl_weights_add(mgl_weights *weights, int part, size_t offset, size_t bytes
     weights->pieces = items;
     if (!grown)
         return false;
-    weights->pieces[weights->count++] = (mgl_piece){part, offset, bytes};
+    weights->pieces[weights->count++] = (mgl_piece){part, offset, bytes, {.part = -1}};
     if (bytes > weights->largest)
         weights->largest = bytes;
     return true;
@@ -120,7 +121,9 @@ enum { CUT_CONST = -1, CUT_ZEROS = -2 };
 
 typedef struct packing {
     const mgl_graph *graph;
-    cut *cuts; /* owned (the weights' count) */
+    const mgl_resident *from;   /* or NULL */
+    const mgl_overlap *overlap; /* with these, while the pieces are cut */
+    cut *cuts;                  /* owned (the weights' count) */
     size_t capacity;
 } packing;
 
@@ -129,12 +132,39 @@ static void close_packing(void *source)
     mgl_free(((packing *)source)->cuts);
 }
 
+typedef struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+} copy;
+
+static void copy_bytes(void *user)
+{
+    const copy *c = user;
+    memcpy(c->to, c->from, c->bytes);
+}
+
+/* The bytes at an origin, which may be in the map of a file that has become shorter. */
+static mgl_status copy_resident(const mgl_resident *from, const mgl_piece *piece, void *to,
+                                mgl_error *err)
+{
+    const char *part = from->parts[piece->origin.part];
+    bool copied = mgl_map_guard(copy_bytes, &(copy){to, part + piece->origin.offset, piece->bytes});
+    mgl_status status = from->mapped ? from->mapped->check(from->mapped, err) : MGL_OK;
+    if (!status && !copied)
+        status = mgl_fail(err, MGL_SYSTEM, NULL,
+                          "the disk could not deliver the weights; look at the system's log");
+    return status;
+}
+
 static mgl_status make_packed(const mgl_weights *weights, size_t piece, void *to, mgl_error *err)
 {
     const packing *p = weights->source;
     const cut *c = &p->cuts[piece];
     const mgl_piece *at = &weights->pieces[piece];
     const mgl_program *program = weights->program;
+    if (at->origin.part >= 0 && p->from->parts && p->from->parts[at->origin.part])
+        return copy_resident(p->from, at, to, err);
     if (c->segment >= 0)
         return mgl_pack_rows(program, p->graph, &program->segments[c->segment], c->lo, c->hi, to,
                              err);
@@ -145,7 +175,8 @@ static mgl_status make_packed(const mgl_weights *weights, size_t piece, void *to
     return MGL_OK;
 }
 
-static bool add_cut(mgl_weights *weights, int part, size_t offset, size_t bytes, cut made)
+static bool add_cut(mgl_weights *weights, int part, size_t offset, size_t bytes, cut made,
+                    mgl_origin origin)
 {
     packing *p = weights->source;
     void *cuts = p->cuts;
@@ -154,7 +185,10 @@ static bool add_cut(mgl_weights *weights, int part, size_t offset, size_t bytes,
     if (!grown)
         return false;
     p->cuts[weights->count] = made;
-    return mgl_weights_add(weights, part, offset, bytes);
+    if (!mgl_weights_add(weights, part, offset, bytes))
+        return false;
+    weights->pieces[weights->count - 1].origin = origin;
+    return true;
 }
 
 /* Zeros up to offset `end`: padding. */
@@ -163,7 +197,8 @@ static bool cut_zeros(mgl_weights *weights, int part, size_t offset, size_t end)
     bool good = true;
     for (; offset < end && good; offset += MGL_PIECE_BYTES) {
         size_t bytes = end - offset < MGL_PIECE_BYTES ? end - offset : MGL_PIECE_BYTES;
-        good = add_cut(weights, part, offset, bytes, (cut){.segment = CUT_ZEROS});
+        good = add_cut(weights, part, offset, bytes, (cut){.segment = CUT_ZEROS},
+                       (mgl_origin){.part = -1});
     }
     return good;
 }
@@ -177,19 +212,21 @@ static int64_t units_of_piece(size_t unit)
 static bool cut_segment(mgl_weights *weights, int part, int index)
 {
     const mgl_segment *segment = &weights->program->segments[index];
+    const packing *p = weights->source;
     int64_t groups = (mgl_segment_rows(segment) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
     if (groups < 1)
         return true;
     size_t unit = (size_t)(mgl_segment_bytes(weights->program, segment) / groups);
-    int64_t step = units_of_piece(unit);
+    int64_t step = units_of_piece(unit) * MGL_ROW_GROUP;
     bool good = true;
-    for (int64_t group = 0; group < groups && good; group += step) {
-        int64_t end = group + step < groups ? group + step : groups;
-        int64_t hi = segment->row_lo + end * MGL_ROW_GROUP;
-        cut made = {index, segment->row_lo + group * MGL_ROW_GROUP,
-                    hi < segment->row_hi ? hi : segment->row_hi};
+    for (int64_t row = segment->row_lo, hi; row < segment->row_hi && good; row = hi) {
+        mgl_origin origin;
+        hi = mgl_overlap_find_rows(p->overlap, segment, row, &origin);
+        hi = hi - row > step ? row + step : hi;
+        int64_t group = (row - segment->row_lo) / MGL_ROW_GROUP;
+        int64_t end = (hi - segment->row_lo + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
         good = add_cut(weights, part, (size_t)segment->offset + (size_t)group * unit,
-                       (size_t)(end - group) * unit, made);
+                       (size_t)(end - group) * unit, (cut){index, row, hi}, origin);
     }
     return good;
 }
@@ -221,11 +258,13 @@ static bool cut_const(mgl_weights *weights, int buffer)
         return true;
     size_t unit = bytes / (size_t)rows;
     int64_t step = units_of_piece(unit);
+    mgl_origin origin = mgl_overlap_find_const(((const packing *)weights->source)->overlap, buffer);
     bool good = true;
     for (int64_t row = 0; row < rows && good; row += step) {
         int64_t end = row + step < rows ? row + step : rows;
-        good = add_cut(weights, part, (size_t)row * unit, (size_t)(end - row) * unit,
-                       (cut){CUT_CONST, row, end});
+        size_t offset = (size_t)row * unit;
+        good = add_cut(weights, part, offset, (size_t)(end - row) * unit,
+                       (cut){CUT_CONST, row, end}, (mgl_origin){origin.part, offset});
     }
     return good;
 }
@@ -240,8 +279,8 @@ static bool cut_all(mgl_weights *weights)
     return good;
 }
 
-mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, mgl_weights **out,
-                            mgl_error *err)
+static mgl_status pack(const mgl_program *program, const packing *how, mgl_weights **out,
+                       mgl_error *err)
 {
     *out = NULL;
     mgl_weights *weights = mgl_alloc_zero(1, sizeof *weights);
@@ -251,7 +290,7 @@ mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, 
         mgl_free(p);
         return mgl_fail_memory(err, sizeof *weights);
     }
-    p->graph = graph;
+    *p = *how;
     *weights =
         (mgl_weights){.program = program, .make = make_packed, .source = p, .close = close_packing};
     weights->sizes = mgl_weights_sizes(program);
@@ -259,8 +298,28 @@ mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, 
         mgl_weights_close(weights);
         return mgl_fail_memory(err, sizeof(mgl_piece));
     }
+    p->overlap = NULL;
     *out = weights;
     return MGL_OK;
+}
+
+mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, mgl_weights **out,
+                            mgl_error *err)
+{
+    return pack(program, &(packing){.graph = graph}, out, err);
+}
+
+mgl_status mgl_weights_carry(const mgl_program *program, const mgl_graph *graph,
+                             const mgl_resident *from, mgl_weights **out, mgl_error *err)
+{
+    mgl_overlap *overlap;
+    *out = NULL;
+    mgl_status status = mgl_overlap_open(from->program, program, &overlap, err);
+    if (status)
+        return status;
+    status = pack(program, &(packing){.graph = graph, .from = from, .overlap = overlap}, out, err);
+    mgl_overlap_close(overlap);
+    return status;
 }
 
 /* ---- a part in memory ----------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #ifndef MGL_VM_WEIGHTS_H
 #define MGL_VM_WEIGHTS_H
 
+#include "vm/overlap.h"
 #include "vm/vm.h"
 
 enum { MGL_PIECE_BYTES = 1 << 20, MGL_LARGEST_PIECE = 1 << 26 };
@@ -17,6 +18,7 @@ enum { MGL_PIECE_BYTES = 1 << 20, MGL_LARGEST_PIECE = 1 << 26 };
 typedef struct mgl_piece {
     int part;
     size_t offset, bytes; /* in the part */
+    mgl_origin origin;    /* of mgl_weights_carry: where the resident weights have its bytes */
 } mgl_piece;
 
 typedef struct mgl_weights mgl_weights;
@@ -58,6 +60,19 @@ size_t *mgl_weights_sizes(const mgl_program *program);
 mgl_status mgl_weights_pack(const mgl_program *program, const mgl_graph *graph, mgl_weights **out,
                             mgl_error *err);
 void mgl_weights_close(mgl_weights *weights); /* NULL is fine */
+
+/* The weights of a program that are in memory. */
+typedef struct mgl_resident {
+    const mgl_program *program;
+    const void *const *parts;  /* (parts) addresses, NULL where there is none; NULL: they lie on a
+                                  device, where who writes a piece copies it from its origin */
+    const mgl_weights *mapped; /* whose map some of the parts are in, or NULL */
+} mgl_resident;
+
+/* The same weights as mgl_weights_pack's, in other pieces: those that the resident weights have are
+ * copied from there. All three must outlive them. */
+mgl_status mgl_weights_carry(const mgl_program *program, const mgl_graph *graph,
+                             const mgl_resident *from, mgl_weights **out, mgl_error *err);
 
 /* Appends a piece, the next of its part or the first of a later one: for those who make weights.
  * False when memory ran out. */

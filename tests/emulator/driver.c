@@ -322,6 +322,13 @@ static int copy_out(void *to, mgl_cu_address from, size_t bytes)
     return 0;
 }
 
+static int copy_within_async(mgl_cu_address to, mgl_cu_address from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
 static int pinned_alloc(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;
@@ -457,6 +464,7 @@ static void fill_memory(mgl_cu *table)
     table->copy_in = copy_in;
     table->copy_in_async = copy_in_async;
     table->copy_out = copy_out;
+    table->copy_within_async = copy_within_async;
     table->pinned_alloc = pinned_alloc;
     table->pinned_free = pinned_free;
     table->pinned_address = pinned_address;

@@ -214,6 +214,14 @@ static int fake_copy_out(void *to, mgl_cu_address from, size_t bytes)
     memcpy(to, (void *)(uintptr_t)from, bytes);
     return bracketed();
 }
+static int fake_copy_within_async(mgl_cu_address to, mgl_cu_address from, size_t bytes,
+                                  void *stream)
+{
+    ck_assert_ptr_null(stream); /* in order with the clearing of memory */
+    memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+    fake.moved += bytes;
+    return bracketed();
+}
 static int fake_pinned_alloc(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;

@@ -23,6 +23,7 @@ struct fake_driver {
     int queries;       /* that say "not ready" */
     bool meet;         /* the compiler and the first copy of weights wait for each other */
     atomic_int copies; /* of weights */
+    size_t moved;      /* bytes that were copied on the device */
     void (*kernel)(const mgl_device_launch *launch);
     mgl_device_launch launch;
     int launches, contexts, allocations, modules, streams, events; /* alive */

@@ -275,6 +275,20 @@ static void get_facts_cpu(const mgl_vm *vm, mgl_vm_facts *out)
     out->kv_bytes = cpu->machine.kv_bytes;
 }
 
+static mgl_status exchange_cpu(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
+                               mgl_error *err)
+{
+    struct cpu_vm *cpu = (struct cpu_vm *)vm;
+    double begun = mgl_clock_s();
+    mgl_status status = mgl_machine_exchange(&cpu->machine, program, graph, err);
+    if (status)
+        return status;
+    vm->program = program;
+    cpu->sampled = false;
+    cpu->pack_s = mgl_clock_s() - begun;
+    return MGL_OK;
+}
+
 mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                            const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
 {
@@ -299,7 +313,8 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                        .get_facts = get_facts_cpu,
                        .get_row_logits = get_row_logits_cpu,
                        .poison = poison_cpu,
-                       .check_guards = check_guards_cpu};
+                       .check_guards = check_guards_cpu,
+                       .exchange = exchange_cpu};
     mgl_status status = cpu->logits ? MGL_OK : mgl_fail_memory(err, vocab * sizeof *cpu->logits);
     if (!status)
         status = mgl_machine_open(&cpu->machine, program, graph, &how, err);

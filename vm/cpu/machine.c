@@ -352,6 +352,42 @@ void mgl_machine_close(mgl_machine *m)
     memset(m, 0, sizeof *m);
 }
 
+/* Where the weights are: (parts), released by mgl_free; NULL when memory ran out. */
+static const void **list_parts(const mgl_machine *m)
+{
+    const mgl_program *p = m->program;
+    const void **parts = mgl_alloc_zero((size_t)mgl_weights_parts(p) + 1, sizeof *parts);
+    for (int q = 0; parts && q < p->queue_count; q++)
+        parts[q] = m->tapes[q];
+    for (int i = 0; parts && i < p->buffer_count; i++)
+        parts[p->queue_count + i] = m->buffers[i];
+    return parts;
+}
+
+mgl_status mgl_machine_exchange(mgl_machine *m, const mgl_program *program, const mgl_graph *graph,
+                                mgl_error *err)
+{
+    mgl_machine next = {0};
+    mgl_weights *carried = NULL;
+    const void **parts = list_parts(m);
+    const mgl_resident resident = {m->program, parts, m->mapped};
+    if (!parts)
+        return mgl_fail_memory(err, (size_t)mgl_weights_parts(m->program) * sizeof *parts);
+    mgl_status status = mgl_weights_carry(program, graph, &resident, &carried, err);
+    if (!status) {
+        const mgl_machine_options how = {.weights = carried,
+                                         .plain = m->plain,
+                                         .threads = m->plain ? 1 : mgl_pool_threads(m->pool)};
+        status = mgl_machine_open(&next, program, graph, &how, err);
+    }
+    mgl_weights_close(carried);
+    mgl_free(parts);
+    mgl_machine_close(status ? &next : m);
+    if (!status)
+        *m = next;
+    return status;
+}
+
 /* ---- running -------------------------------------------------------------------------------- */
 
 mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int *most_epochs,

@@ -75,6 +75,10 @@ mgl_status mgl_machine_open(mgl_machine *machine, const mgl_program *program,
                             mgl_error *err);
 void mgl_machine_close(mgl_machine *machine);
 
+/* Another program of the same model, see mgl_vm_exchange; on failure the machine is as it was. */
+mgl_status mgl_machine_exchange(mgl_machine *machine, const mgl_program *program,
+                                const mgl_graph *graph, mgl_error *err);
+
 /* The start of a launch: counters, queues and the io buffers of the request. The most epochs that a
  * right program can run for it go to *most_epochs. */
 mgl_status mgl_machine_start(mgl_machine *machine, const mgl_vm_request *request, int *most_epochs,

@@ -52,6 +52,8 @@ typedef uint64_t mgl_cu_address; /* CUdeviceptr */
     X(copy_in_async, "cuMemcpyHtoDAsync_v2",                                                       \
       (mgl_cu_address to, const void *from, size_t bytes, void *stream))                           \
     X(copy_out, "cuMemcpyDtoH_v2", (void *to, mgl_cu_address from, size_t bytes))                  \
+    X(copy_within_async, "cuMemcpyDtoDAsync_v2",                                                   \
+      (mgl_cu_address to, mgl_cu_address from, size_t bytes, void *stream))                        \
     X(pinned_alloc, "cuMemHostAlloc", (void **memory, size_t bytes, unsigned flags))               \
     X(pinned_free, "cuMemFreeHost", (void *memory))                                                \
     X(pinned_address, "cuMemHostGetDevicePointer_v2",                                              \

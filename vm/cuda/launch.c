@@ -251,8 +251,8 @@ mgl_status mgl_cuda_get_row_logits(mgl_vm *base, int row, float *logits, mgl_err
 mgl_status mgl_cuda_get_trace(mgl_vm *base, mgl_device_event **out, mgl_error *err)
 {
     mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
-    if (vm->trace_epochs == 0)
-        return mgl_fail(err, MGL_USAGE, NULL, "the machine was opened without a trace");
+    if (vm->trace_epochs == 0 || base->lost)
+        return mgl_fail(err, MGL_USAGE, NULL, "the machine has no trace");
     mgl_device_event *events = mgl_alloc(vm->trace_bytes);
     if (!events)
         return mgl_fail_memory(err, vm->trace_bytes);

@@ -138,31 +138,31 @@ static mgl_status check_occupancy(mgl_cuda_vm *vm, mgl_error *err)
     mgl_status status =
         mgl_cu_check(vm->cu, vm->cu->occupancy(&blocks, vm->function, threads, shared),
                      "asking for the kernel's occupancy", err);
-    if (!status && blocks * vm->sms < queues)
+    vm->blocks = blocks * vm->sms;
+    if (!status && vm->blocks < queues)
         status = mgl_fail(err, MGL_DEVICE, vm->name,
                           "the program has %d queues, but only %d blocks of %d threads and %zu "
                           "bytes of shared memory fit the device's %d multiprocessors at once: "
                           "lower for fewer queues",
-                          queues, blocks * vm->sms, threads, shared, vm->sms);
+                          queues, vm->blocks, threads, shared, vm->sms);
     return status;
 }
 
-static unsigned extras_of(const mgl_cuda_vm *vm)
+unsigned mgl_cuda_extras(const mgl_cuda_vm *vm)
 {
     return (vm->trace_epochs > 0 ? (unsigned)MGL_CUDA_TRACE : 0) |
            (vm->delay_seed > 0 ? (unsigned)MGL_CUDA_DELAYS : 0);
 }
 
-/* The kernel that was compiled before for this architecture from what it would be compiled from now,
+/* The kernel that was compiled before for the architecture from what it would be compiled from now,
  * or NULL. */
-static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const char *arch,
-                                        const mgl_vm_options *options)
+static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const mgl_vm_options *options)
 {
     char key[MGL_SHA256_HEX];
     if (options->kernel_count)
-        mgl_cuda_kernel_key(vm->vm.program, arch, extras_of(vm), key);
+        mgl_cuda_kernel_key(vm->vm.program, vm->arch, mgl_cuda_extras(vm), key);
     for (int i = 0; i < options->kernel_count; i++)
-        if (!strcmp(options->kernels[i].arch, arch) && !strcmp(options->kernels[i].key, key))
+        if (!strcmp(options->kernels[i].arch, vm->arch) && !strcmp(options->kernels[i].key, key))
             return &options->kernels[i];
     return NULL;
 }
@@ -174,13 +174,13 @@ typedef struct making {
 } making;
 
 /* Finds a kernel that was compiled before, or starts the compiler. Needs no device. */
-static mgl_status start_kernel(const mgl_cuda_vm *vm, const char *arch,
-                               const mgl_vm_options *options, making *m, mgl_error *err)
+static mgl_status start_kernel(const mgl_cuda_vm *vm, const mgl_vm_options *options, making *m,
+                               mgl_error *err)
 {
-    *m = (making){.ready = find_kernel(vm, arch, options)};
-    return m->ready
-               ? MGL_OK
-               : mgl_cuda_compile_start(vm->vm.program, arch, extras_of(vm), &m->compiler, err);
+    *m = (making){.ready = find_kernel(vm, options)};
+    return m->ready ? MGL_OK
+                    : mgl_cuda_compile_start(vm->vm.program, vm->arch, mgl_cuda_extras(vm),
+                                             &m->compiler, err);
 }
 
 /* What the loaded kernel needs, and whether it can be had. */
@@ -258,6 +258,8 @@ static uint64_t take_guarded(mgl_cuda_vm *vm, uint64_t bytes)
 static void place(mgl_cuda_vm *vm, size_t record_bytes)
 {
     const mgl_program *program = vm->vm.program;
+    vm->arena_bytes = 0;
+    vm->facts.tape_bytes = vm->facts.const_bytes = vm->facts.kv_bytes = 0;
     for (int q = 0; q < program->queue_count; q++) {
         size_t bytes = (size_t)program->queues[q].tape_bytes;
         vm->tapes[q] = take_guarded(vm, bytes);
@@ -287,26 +289,41 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
     vm->counters = take(vm, vm->counter_bytes);
 }
 
-/* Allocates the arena and turns offsets into addresses. */
-static mgl_status allocate(mgl_cuda_vm *vm, mgl_error *err)
+/* What the arena gets beyond what the program needs, so that other programs of the model fit as well
+ * when they are put on the machine. Their tapes have the same weights: a tape ends with less than a
+ * page of padding, and there are no more tapes than blocks of the kernel, which are one or two a
+ * multiprocessor. Records, counters and activations are little. Who exchanges programs by copying
+ * needs a second arena at any rate. */
+static size_t slack_of(const mgl_cuda_vm *vm)
 {
-    const mgl_program *program = vm->vm.program;
-    size_t free_bytes = 0, total = 0;
+    size_t pages = 2 * (size_t)vm->sms * (size_t)vm->vm.program->exec.page_bytes;
+    size_t weights = vm->facts.tape_bytes + vm->facts.const_bytes + vm->facts.kv_bytes;
+    return vm->fill ? round_up(pages + (vm->arena_bytes - weights) / 4) : 0;
+}
+
+mgl_status mgl_cuda_allocate(mgl_cuda_vm *vm, mgl_error *err)
+{
+    size_t free_bytes = 0, total = 0, slack = slack_of(vm);
     mgl_status status = mgl_cu_check(vm->cu, vm->cu->memory_info(&free_bytes, &total),
                                      "asking for free memory", err);
     if (status)
         return status;
+    vm->arena_room = vm->arena_bytes + (vm->arena_bytes + slack <= free_bytes ? slack : 0);
     int result = vm->arena_bytes > free_bytes ? MGL_CU_OUT_OF_MEMORY
-                                              : vm->cu->memory_alloc(&vm->arena, vm->arena_bytes);
+                                              : vm->cu->memory_alloc(&vm->arena, vm->arena_room);
     if (result == MGL_CU_OUT_OF_MEMORY)
         return mgl_fail(err, MGL_DEVICE, vm->name,
                         "too little device memory: %zu bytes are needed (%zu of weights, %zu of KV "
                         "cache) and %zu are free; a smaller --capacity or --dtype needs less",
                         vm->arena_bytes, vm->facts.tape_bytes + vm->facts.const_bytes,
                         vm->facts.kv_bytes, free_bytes);
-    status = mgl_cu_check(vm->cu, result, "allocating device memory", err);
-    if (status)
-        return status;
+    return mgl_cu_check(vm->cu, result, "allocating device memory", err);
+}
+
+/* Turns offsets into addresses, and clears all. */
+static mgl_status anchor(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
     for (int q = 0; q < program->queue_count; q++)
         vm->tapes[q] += vm->arena;
     for (int i = 0; i < program->buffer_count; i++)
@@ -333,17 +350,22 @@ static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *er
     return mgl_cuda_encode(vm->vm.program, &addresses, tables, err);
 }
 
+mgl_status mgl_cuda_fill(mgl_cuda_vm *vm, mgl_error *err)
+{
+    mgl_vm_places places = {vm->tapes, vm->buffers,
+                            mgl_cuda_swizzles_past(vm->vm.program, vm->arch)};
+    return vm->fill(vm->fill_user, vm->vm.program, &places, err);
+}
+
 /* The weights that the options have, or have made on the device, or else those of the graph. */
-static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph, const char *arch,
+static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
                                 const mgl_vm_options *options, mgl_error *err)
 {
-    vm->swizzled = mgl_cuda_swizzles_past(vm->vm.program, arch);
-    mgl_vm_places places = {vm->tapes, vm->buffers, vm->swizzled};
     mgl_weights *packed = NULL;
     double start = mgl_clock_s();
     mgl_status status = MGL_OK;
-    if (options->fill)
-        status = options->fill(options->fill_user, vm->vm.program, &places, err);
+    if (vm->fill)
+        status = mgl_cuda_fill(vm, err);
     else if (options->weights)
         status = mgl_cuda_upload(vm, options->weights, options, err);
     else if (!(status = mgl_weights_pack(vm->vm.program, graph, &packed, err)))
@@ -353,8 +375,7 @@ static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph, const c
     return status;
 }
 
-/* Takes the device's memory, and fills all of it but the weights. */
-static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
+mgl_status mgl_cuda_plan(mgl_cuda_vm *vm, mgl_error *err)
 {
     mgl_cuda_tables tables;
     mgl_status status = encode(vm, &tables, err);
@@ -362,17 +383,32 @@ static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
         return status;
     place(vm, tables.record_bytes);
     mgl_cuda_tables_clear(&tables);
-    status = allocate(vm, err);
+    return MGL_OK;
+}
+
+mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err)
+{
+    mgl_cuda_tables tables;
+    size_t queues = (size_t)vm->vm.program->queue_count;
+    mgl_status status = anchor(vm, err);
     if (!status)
         status = encode(vm, &tables, err);
     if (status)
         return status;
-    size_t queues = (size_t)vm->vm.program->queue_count;
     status = upload(vm, vm->records, tables.records, tables.record_bytes, err);
     if (!status)
         status = upload(vm, vm->queues, tables.queues, queues * sizeof *tables.queues, err);
     mgl_cuda_tables_clear(&tables);
     return status;
+}
+
+/* Takes the device's memory, and fills all of it but the weights. */
+static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
+{
+    mgl_status status = mgl_cuda_plan(vm, err);
+    if (!status)
+        status = mgl_cuda_allocate(vm, err);
+    return status ? status : mgl_cuda_settle(vm, err);
 }
 
 /* Host memory of the launches. */
@@ -438,26 +474,30 @@ static mgl_status check_epochs(const mgl_program *program, mgl_error *err)
 }
 
 /* The weights and the kernel, at once. */
-static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const char *arch,
-                            const mgl_vm_options *options, mgl_error *err)
+static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const mgl_vm_options *options,
+                            mgl_error *err)
 {
     making kernel;
-    mgl_status status = start_kernel(vm, arch, options, &kernel, err);
+    mgl_status status = start_kernel(vm, options, &kernel, err);
     if (status)
         return status;
-    status = write_weights(vm, graph, arch, options, err);
+    status = write_weights(vm, graph, options, err);
     return finish_kernel(vm, &kernel, options, status, err);
+}
+
+mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err)
+{
+    mgl_status status = mgl_cuda_check_program(vm->vm.program, err);
+    if (!status)
+        status = check_epochs(vm->vm.program, err);
+    return status ? status : mgl_vm_find_io(vm->vm.program, &vm->io, err);
 }
 
 static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
                                const mgl_vm_options *options, mgl_error *err)
 {
     mgl_target live;
-    mgl_status status = mgl_cuda_check_program(vm->vm.program, err);
-    if (!status)
-        status = check_epochs(vm->vm.program, err);
-    if (!status)
-        status = mgl_vm_find_io(vm->vm.program, &vm->io, err);
+    mgl_status status = mgl_cuda_accept(vm, err);
     if (!status)
         status = allocate_host(vm, err);
     if (!status)
@@ -468,8 +508,8 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
         status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
-    const char *arch = options->arch ? options->arch : live.arch;
-    vm->past = mgl_cuda_streams_past(vm->vm.program, arch);
+    snprintf(vm->arch, sizeof vm->arch, "%s", options->arch ? options->arch : live.arch);
+    vm->past = mgl_cuda_streams_past(vm->vm.program, vm->arch);
     status = allocate_pinned(vm, err);
     if (!status)
         status = mgl_check_abort(options->abort, err);
@@ -478,7 +518,7 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
     if (!status)
         status = mgl_check_abort(options->abort, err);
     if (!status)
-        status = write_all(vm, graph, arch, options, err);
+        status = write_all(vm, graph, options, err);
     mgl_cuda_leave(vm);
     return status;
 }
@@ -497,12 +537,13 @@ mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
                       .get_row_logits = mgl_cuda_get_row_logits,
                       .poison = mgl_cuda_poison,
                       .check_guards = mgl_cuda_check_guards,
-                      .refill = mgl_cuda_refill};
+                      .refill = mgl_cuda_refill,
+                      .exchange = mgl_cuda_exchange};
+    vm->fill = options->fill;
+    vm->fill_user = options->fill_user;
     vm->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : 2000;
     vm->trace_epochs = options->trace_epochs;
     vm->delay_seed = options->delay_seed;
-    vm->fill = options->fill;
-    vm->fill_user = options->fill_user;
     vm->sampled = -1;
     mgl_status status = open_machine(vm, graph, options, err);
     if (status)

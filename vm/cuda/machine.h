@@ -1,4 +1,5 @@
-/* The CUDA machine's state, shared by opening (machine.c) and running (launch.c). */
+/* The CUDA machine's state, shared by opening (machine.c), running (launch.c) and putting another
+ * program on it (exchange.c). */
 #ifndef MGL_VM_CUDA_MACHINE_H
 #define MGL_VM_CUDA_MACHINE_H
 
@@ -19,11 +20,14 @@ typedef struct mgl_cuda_vm {
     const mgl_cu *cu;
     int device; /* CUdevice */
     char name[128];
+    char arch[16]; /* that the kernel is compiled for */
     int sms;
+    int blocks; /* of the kernel, that fit the device at once: queues that a program may have */
     void *context, *module, *function, *stream;
     void *events[2];      /* before and behind the launch */
     mgl_cu_address arena; /* everything on the device */
-    size_t arena_bytes;
+    size_t arena_bytes;   /* of it, that the program needs */
+    size_t arena_room;    /* of it */
     mgl_cu_address flags; /* the flagged buffers, all ones at the start of a launch */
     size_t flag_bytes;
     mgl_cu_address trace; /* mgl_device_event (trace_epochs, task_count) */
@@ -41,7 +45,6 @@ typedef struct mgl_cuda_vm {
     mgl_vm_io io;
     mgl_vm_fill_fn *fill; /* of the options */
     void *fill_user;
-    bool swizzled; /* mgl_cuda_swizzles_past */
     int deadline_ms;
     int32_t *control, *table, *sequences, *prompt; /* what a launch starts from */
     int32_t *output;                               /* (sequences, capacity) */
@@ -60,8 +63,33 @@ mgl_status mgl_cuda_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *er
 mgl_status mgl_cuda_check_guards(mgl_vm *vm, mgl_error *err);
 mgl_status mgl_cuda_refill(mgl_vm *vm, mgl_error *err);
 
-/* Writes all weights to where their parts lie on the device; obeys `abort` of the options, and tells
- * on_stage. */
+mgl_status mgl_cuda_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
+                             mgl_error *err);
+
+/* Whether the machine can have its program at all; finds its io. */
+mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err);
+
+/* The arena in three steps: everything that the program needs gets its offset in it; its memory is
+ * taken; offsets become addresses, and all of it is cleared and filled but for the weights. */
+mgl_status mgl_cuda_plan(mgl_cuda_vm *vm, mgl_error *err);
+mgl_status mgl_cuda_allocate(mgl_cuda_vm *vm, mgl_error *err);
+mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err);
+
+/* Calls `fill`. */
+mgl_status mgl_cuda_fill(mgl_cuda_vm *vm, mgl_error *err);
+
+/* Where a part of the weights lies on the device. */
+static inline mgl_cu_address mgl_cuda_part_address(const mgl_cuda_vm *vm, int part)
+{
+    int queues = vm->vm.program->queue_count;
+    return part < queues ? vm->tapes[part] : vm->buffers[part - queues];
+}
+
+/* Extras of the machine's kernel: MGL_CUDA_... bits. */
+unsigned mgl_cuda_extras(const mgl_cuda_vm *vm);
+
+/* Writes all weights to where their parts lie on the device, but for those pieces that have an
+ * origin; obeys `abort` of the options, and tells on_stage. */
 mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
                            const mgl_vm_options *options, mgl_error *err);
 

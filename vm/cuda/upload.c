@@ -74,15 +74,6 @@ static void close_lane(const mgl_cu *cu, lane *l)
         cu->stream_destroy(l->stream);
 }
 
-/* Where a piece goes. */
-static mgl_cu_address address_of(const mgl_cuda_vm *vm, const mgl_piece *piece)
-{
-    int queues = vm->vm.program->queue_count;
-    mgl_cu_address part =
-        piece->part < queues ? vm->tapes[piece->part] : vm->buffers[piece->part - queues];
-    return part + piece->offset;
-}
-
 /* Starts the copy of a half that was filled. */
 static mgl_status start_copy(const mgl_cu *cu, lane *l, int half, mgl_cu_address to, size_t bytes,
                              mgl_error *err)
@@ -108,6 +99,8 @@ static mgl_status send_piece(void *user, int worker, size_t item, mgl_error *err
     const mgl_cu *cu = u->vm->cu;
     const mgl_piece *piece = &u->weights->pieces[item];
     int half = l->next;
+    if (piece->origin.part >= 0)
+        return MGL_OK;
     l->next = 1 - half;
     mgl_status status = mgl_check_abort(u->options->abort, err);
     if (!status)
@@ -120,7 +113,8 @@ static mgl_status send_piece(void *user, int worker, size_t item, mgl_error *err
     if (!status)
         status = u->weights->make(u->weights, item, l->halves[half], err);
     if (!status)
-        status = start_copy(cu, l, half, address_of(u->vm, piece), piece->bytes, err);
+        status = start_copy(cu, l, half, mgl_cuda_part_address(u->vm, piece->part) + piece->offset,
+                            piece->bytes, err);
     mgl_cuda_leave(u->vm);
     uint64_t done = atomic_fetch_add(&u->done, piece->bytes) + piece->bytes;
     if (!status && worker == 0 && done < u->total)
@@ -133,7 +127,9 @@ mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
 {
     upload u = {.vm = vm, .weights = weights, .options = options};
     for (size_t i = 0; i < weights->count; i++)
-        u.total += weights->pieces[i].bytes;
+        u.total += weights->pieces[i].origin.part < 0 ? weights->pieces[i].bytes : 0;
+    if (u.total == 0)
+        return MGL_OK;
     int threads = mgl_parallel_threads();
     /* the memory is cleared on the default stream, for which these do not wait */
     mgl_status status =
