@@ -156,7 +156,7 @@ static int64_t shared_end(const mgl_segment *a, const mgl_segment *b, int64_t ro
 int64_t mgl_overlap_find_rows(const mgl_overlap *o, const mgl_segment *segment, int64_t row,
                               mgl_origin *out)
 {
-    *out = (mgl_origin){.part = -1};
+    *out = (mgl_origin){.part = MGL_ORIGIN_NONE};
     if (!o || segment->row_lo % MGL_ROW_GROUP != 0)
         return segment->row_hi;
     int next = count_before(o, segment, row);
@@ -170,7 +170,7 @@ int64_t mgl_overlap_find_rows(const mgl_overlap *o, const mgl_segment *segment, 
         if (end > row)
             return end;
     }
-    *out = (mgl_origin){.part = -1};
+    *out = (mgl_origin){.part = MGL_ORIGIN_NONE};
     e = next < o->count ? &o->entries[next] : NULL;
     bool goes_on =
         e && !compare_content(&e->segment, segment) && e->segment.row_lo < segment->row_hi;
@@ -196,5 +196,5 @@ mgl_origin mgl_overlap_find_const(const mgl_overlap *o, int buffer)
         if (o->sizes[p->queue_count + i] > 0 &&
             is_same_buffer(o, &p->buffers[i], &o->wanted->buffers[buffer]))
             return (mgl_origin){.part = p->queue_count + i};
-    return (mgl_origin){.part = -1};
+    return (mgl_origin){.part = MGL_ORIGIN_NONE};
 }

@@ -10,9 +10,13 @@
 
 /* A place in the weights of a program: see vm/weights.h. */
 typedef struct mgl_origin {
-    int part; /* -1: there is none */
+    int part; /* or MGL_ORIGIN_... */
     size_t offset;
 } mgl_origin;
+enum {
+    MGL_ORIGIN_NONE = -1, /* there is no such place */
+    MGL_ORIGIN_ZEROS = -2 /* padding: memory that was cleared has it already */
+};
 
 typedef struct mgl_overlap mgl_overlap;
 

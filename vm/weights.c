@@ -103,7 +103,7 @@ bool mgl_weights_add(mgl_weights *weights, int part, size_t offset, size_t bytes
     weights->pieces = items;
     if (!grown)
         return false;
-    weights->pieces[weights->count++] = (mgl_piece){part, offset, bytes, {.part = -1}};
+    weights->pieces[weights->count++] = (mgl_piece){part, offset, bytes, {.part = MGL_ORIGIN_NONE}};
     if (bytes > weights->largest)
         weights->largest = bytes;
     return true;
@@ -198,7 +198,7 @@ static bool cut_zeros(mgl_weights *weights, int part, size_t offset, size_t end)
     for (; offset < end && good; offset += MGL_PIECE_BYTES) {
         size_t bytes = end - offset < MGL_PIECE_BYTES ? end - offset : MGL_PIECE_BYTES;
         good = add_cut(weights, part, offset, bytes, (cut){.segment = CUT_ZEROS},
-                       (mgl_origin){.part = -1});
+                       (mgl_origin){.part = MGL_ORIGIN_ZEROS});
     }
     return good;
 }

@@ -18,7 +18,7 @@ enum { MGL_PIECE_BYTES = 1 << 20, MGL_LARGEST_PIECE = 1 << 26 };
 typedef struct mgl_piece {
     int part;
     size_t offset, bytes; /* in the part */
-    mgl_origin origin;    /* of mgl_weights_carry: where the resident weights have its bytes */
+    mgl_origin origin;    /* where the resident weights of mgl_weights_carry have its bytes */
 } mgl_piece;
 
 typedef struct mgl_weights mgl_weights;

@@ -370,6 +370,19 @@ static void two_capacities(void)
     check_capacities(&small_model, 9);
 }
 
+/* Fewer queues, and products apart from attention. */
+static void exchanged_programs(void)
+{
+    const device_options from = {
+        .dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .capacity = 64, .queues = 3};
+    device_options to = from;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_BF16, 3);
+    to.queues = 4;
+    to.products = 2;
+    check_exchange(graph, &from, &to, 2, 5);
+    mgl_graph_free(graph);
+}
+
 /* By counters, by flags, and of one row by flags alone. */
 static void no_numbers(void)
 {
@@ -448,6 +461,7 @@ static void (*const replies[])(void) = {first_tokens,
                                         past_of_two_heads_in_the_ring,
                                         past_of_queues_without_products,
                                         two_capacities,
+                                        exchanged_programs,
                                         no_numbers};
 
 START_TEST(replies_are_as_on_a_gpu)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "schedule/step.h"
 #include "vm/cuda/cuda.h"
+#include "vm/cuda/machine.h"
 
 void fill_prompt(int32_t *prompt, int count, int vocab, int seed)
 {
@@ -302,6 +303,84 @@ void check_capacities(const mgl_geometry *geometry, int most)
     check_capacity(graph, CHECK_CAPACITY, most, &kernel, &image);
     mgl_cuda_image_clear(&image);
     mgl_graph_free(graph);
+}
+
+/* ---- exchange --------------------------------------------------------------------------------- */
+
+/* A reply and the logits behind it. */
+struct answer {
+    int32_t tokens[CHECK_MOST];
+    float *logits; /* (vocab) */
+};
+
+static void get_answer(mgl_vm *vm, int most, struct answer *out)
+{
+    mgl_error err;
+    int32_t prompt[9];
+    fill_prompt(prompt, 9, vm->program->geometry.vocab, 6);
+    device_greedy(vm, prompt, 9, out->tokens, most);
+    out->logits = mgl_alloc((size_t)vm->program->geometry.vocab * sizeof *out->logits);
+    ck_assert_ptr_nonnull(out->logits);
+    ok(mgl_vm_get_logits(vm, out->logits, &err), err);
+}
+
+static void check_answer(mgl_vm *vm, int most, const struct answer *wanted)
+{
+    struct answer answer;
+    get_answer(vm, most, &answer);
+    ck_assert_mem_eq(answer.tokens, wanted->tokens, (size_t)most * sizeof *answer.tokens);
+    ck_assert_mem_eq(answer.logits, wanted->logits,
+                     (size_t)vm->program->geometry.vocab * sizeof *answer.logits);
+    mgl_free(answer.logits);
+}
+
+/* Reads every tape and table back from the device. */
+static void check_device_bytes(mgl_vm *base, const mgl_graph *graph)
+{
+    mgl_error err;
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    mgl_weights *weights;
+    ok(mgl_weights_pack(base->program, graph, &weights, &err), err);
+    ok(mgl_cuda_enter(vm, &err), err);
+    for (int part = 0; part < mgl_weights_parts(base->program); part++) {
+        size_t bytes = weights->sizes[part];
+        char *wanted = mgl_alloc(bytes + 1), *there = mgl_alloc(bytes + 1);
+        ok(mgl_weights_write(weights, part, wanted, NULL, &err), err);
+        if (bytes > 0)
+            ck_assert_int_eq(vm->cu->copy_out(there, mgl_cuda_part_address(vm, part), bytes), 0);
+        ck_assert_msg(memcmp(there, wanted, bytes) == 0, "part %d is not the packer's", part);
+        mgl_free(wanted);
+        mgl_free(there);
+    }
+    mgl_cuda_leave(vm);
+    mgl_weights_close(weights);
+}
+
+void check_exchange(const mgl_graph *graph, const device_options *a, const device_options *b,
+                    int turns, int most)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    const device_options *const options[2] = {a, b};
+    mgl_program *programs[2];
+    struct answer wanted[2];
+    for (int i = 0; i < 2; i++) {
+        programs[i] = device_program(graph, options[i]);
+        vm = device_vm(programs[i], graph, options[i]);
+        get_answer(vm, most, &wanted[i]);
+        mgl_vm_close(vm);
+    }
+    vm = device_vm(programs[0], graph, a);
+    for (int turn = 1; turn <= turns; turn++) {
+        ok(mgl_vm_exchange(vm, programs[turn % 2], graph, &err), err);
+        check_device_bytes(vm, graph);
+        check_answer(vm, most, &wanted[turn % 2]);
+    }
+    mgl_vm_close(vm);
+    for (int i = 0; i < 2; i++) {
+        mgl_program_free(programs[i]);
+        mgl_free(wanted[i].logits);
+    }
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------- */

@@ -42,6 +42,11 @@ void check_end_token(int most);
 void check_delays(const mgl_geometry *geometry, const device_options *options, int launches,
                   int most);
 
+/* Two programs of one kernel in turn on one machine, `turns` times: each time the bytes of all tapes are the
+ * packer's, and a reply of `most` tokens and its logits those of a machine that was opened with the program. */
+void check_exchange(const mgl_graph *graph, const device_options *a, const device_options *b,
+                    int turns, int most);
+
 /* A program that lacks the last signal of that counter, launched past the validator: ends within `most_s`
  * seconds, says who waited for what, and the process goes on. */
 void check_deadlock(const char *counter, double most_s);

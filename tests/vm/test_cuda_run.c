@@ -1,5 +1,5 @@
 /* Runs of the CUDA machine: against the CPU machine on random models of many shapes, repeated, sampled,
- * cancelled, ragged, and stopped by the watchdog. */
+ * cancelled, ragged, with another program, and stopped by the watchdog. */
 #include "cuda_checks.h"
 
 #include <stdio.h>
@@ -255,6 +255,37 @@ START_TEST(too_many_queues_are_refused)
 }
 END_TEST
 
+/* Other queues, and with flags one row and products apart from attention; a checkpoint last. */
+static const struct exchange {
+    const mgl_geometry *geometry; /* NULL: tales-5m */
+    device_options from, to;
+} exchanges[] = {
+    {&odd_model,
+     {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .capacity = 96, .queues = 9},
+     {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .capacity = 96, .queues = 6}},
+    {&grouped_heads,
+     {.dtype = MGL_BF16, .capacity = 96, .queues = 6, .rows = 1, .splits = 2},
+     {.dtype = MGL_BF16, .capacity = 96, .queues = 6, .products = 4, .rows = 1, .splits = 2}},
+    {NULL, {.dtype = MGL_BF16, .capacity = 256}, {.dtype = MGL_BF16, .capacity = 256, .queues = 97}},
+};
+
+START_TEST(exchanged_programs_are_as_opened)
+{
+    const struct exchange *e = &exchanges[_i];
+    golden_model m;
+    mgl_graph *graph = NULL;
+    if (e->geometry)
+        graph = random_graph(e->geometry, 96, true, MGL_BF16, 3);
+    else
+        golden_open(&m, "tales-5m");
+    check_exchange(graph ? graph : m.checkpoint->graph, &e->from, &e->to, 20, NEW);
+    if (graph)
+        mgl_graph_free(graph);
+    else
+        golden_close(&m);
+}
+END_TEST
+
 /* MGL_TEST_PART=K/N: every Nth case, from number K - 1 on. Compiling takes most of the time, so several
  * processes beside each other are done sooner. */
 static int part = 0, parts = 1;
@@ -298,6 +329,7 @@ int main(void)
     add(tests, a_deadlock_is_reported, 5);
     add(tests, words_that_do_not_come_are_reported, 1);
     add(tests, too_many_queues_are_refused, 1);
+    add(tests, exchanged_programs_are_as_opened, (int)(sizeof exchanges / sizeof *exchanges));
     add(tests, long_replies_are_bit_identical, 1);
     return fixture_main("cuda_run", tests);
 }

@@ -88,8 +88,8 @@ static inline mgl_cu_address mgl_cuda_part_address(const mgl_cuda_vm *vm, int pa
 /* Extras of the machine's kernel: MGL_CUDA_... bits. */
 unsigned mgl_cuda_extras(const mgl_cuda_vm *vm);
 
-/* Writes all weights to where their parts lie on the device, but for those pieces that have an
- * origin; obeys `abort` of the options, and tells on_stage. */
+/* Writes all weights to where their parts lie on the device, which is cleared, but for those pieces
+ * that have an origin; obeys `abort` of the options, and tells on_stage. */
 mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
                            const mgl_vm_options *options, mgl_error *err);
 

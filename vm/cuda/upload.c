@@ -99,7 +99,7 @@ static mgl_status send_piece(void *user, int worker, size_t item, mgl_error *err
     const mgl_cu *cu = u->vm->cu;
     const mgl_piece *piece = &u->weights->pieces[item];
     int half = l->next;
-    if (piece->origin.part >= 0)
+    if (piece->origin.part != MGL_ORIGIN_NONE)
         return MGL_OK;
     l->next = 1 - half;
     mgl_status status = mgl_check_abort(u->options->abort, err);
@@ -127,7 +127,8 @@ mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
 {
     upload u = {.vm = vm, .weights = weights, .options = options};
     for (size_t i = 0; i < weights->count; i++)
-        u.total += weights->pieces[i].origin.part < 0 ? weights->pieces[i].bytes : 0;
+        if (weights->pieces[i].origin.part == MGL_ORIGIN_NONE)
+            u.total += weights->pieces[i].bytes;
     if (u.total == 0)
         return MGL_OK;
     int threads = mgl_parallel_threads();
