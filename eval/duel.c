@@ -96,8 +96,12 @@ static mgl_status open_machine(mgl_duel *d, mgl_duel_side *s, uint64_t seed, int
 /* Puts a program on the machine that a side has. MGL_BAD_INPUT: it needs another one. */
 static mgl_status exchange(mgl_duel *d, mgl_duel_side *s, mgl_program *program, mgl_error *err)
 {
-    (void)d, (void)s, (void)program;
-    return mgl_fail(err, MGL_BAD_INPUT, NULL, "the machine needs another kernel");
+    bool gpu = d->kind == MGL_VM_CUDA;
+    if (!s->vm || (gpu && !mgl_duel_cuda_shares(d, s->program, program)))
+        return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program needs a machine of its own");
+    choose_weights(d, s->seed, s->context);
+    mgl_status status = mgl_vm_exchange(s->vm, program, d->graph, err);
+    return status || gpu ? status : mgl_duel_cpu_fill(d, s->vm, s->context, err);
 }
 
 /* The program goes to the side, or is released. */
@@ -106,18 +110,20 @@ static mgl_status put(mgl_duel *d, mgl_duel_side *s, mgl_program *program, bool 
 {
     mgl_status status = exchange(d, s, program, err);
     *exchanged = !status;
-    if (status == MGL_BAD_INPUT) {
-        close_side(s);
+    if (!status) {
+        mgl_program_free(s->program);
         s->program = program;
-        status = open_machine(d, s, d->seed, d->context, err);
-        if (status)
-            close_side(s);
+        return MGL_OK;
+    }
+    if (status != MGL_REJECTED) /* else the machine keeps its old program, for the next exchange */
+        close_side(s);
+    if (status != MGL_BAD_INPUT) {
+        mgl_program_free(program);
         return status;
     }
-    mgl_program_free(status ? program : s->program);
-    if (!status)
-        s->program = program;
-    else if (status != MGL_REJECTED) /* the machine has no program any more */
+    s->program = program;
+    status = open_machine(d, s, d->seed, d->context, err);
+    if (status)
         close_side(s);
     return status;
 }

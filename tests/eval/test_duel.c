@@ -293,6 +293,62 @@ START_TEST(the_reference_gives_the_steps_that_were_asked)
 }
 END_TEST
 
+static mgl_program *with_three_queues(void)
+{
+    return lower((shape){&small, "sm_90a:3", MGL_BF16, BATCH, 1});
+}
+
+/* The side's machine takes the other program, and has its weights and cache. */
+START_TEST(a_program_is_exchanged_for_another)
+{
+    mgl_error err;
+    mgl_duel_facts facts;
+    outcome fresh, exchanged;
+    set(MGL_INCUMBENT, with_three_queues());
+    run(MGL_INCUMBENT, &load, &fresh);
+    set(MGL_CANDIDATE, with_counters());
+    run(MGL_CANDIDATE, &load, &exchanged);
+    ok(mgl_duel_set(duel, MGL_CANDIDATE, with_three_queues(), &facts, &err), err);
+    ck_assert(facts.exchanged);
+    run(MGL_CANDIDATE, &load, &exchanged);
+    ck_assert_same(&fresh, &exchanged);
+}
+END_TEST
+
+START_TEST(a_program_of_other_formats_gets_a_machine)
+{
+    mgl_error err;
+    mgl_duel_facts facts;
+    outcome fresh, opened;
+    set(MGL_INCUMBENT, one_queue());
+    run(MGL_INCUMBENT, &load, &fresh);
+    set(MGL_CANDIDATE, with_counters());
+    ok(mgl_duel_set(duel, MGL_CANDIDATE, one_queue(), &facts, &err), err);
+    ck_assert(!facts.exchanged);
+    run(MGL_CANDIDATE, &load, &opened);
+    ck_assert_same(&fresh, &opened);
+}
+END_TEST
+
+/* The machine that a promotion or a refusal leaves takes the next program. */
+START_TEST(a_machine_that_is_left_is_used_again)
+{
+    mgl_error err;
+    mgl_duel_facts facts;
+    outcome made;
+    mgl_config wider = small;
+    wider.geometry.ffn = 384;
+    set(MGL_INCUMBENT, with_counters());
+    set(MGL_CANDIDATE, one_queue());
+    mgl_duel_promote(duel);
+    mgl_program *wrong = lower((shape){&wider, "sm_90a:4", MGL_BF16, BATCH, 1});
+    ck_assert_int_eq(mgl_duel_set(duel, MGL_CANDIDATE, wrong, &facts, &err), MGL_REJECTED);
+    ok(mgl_duel_set(duel, MGL_CANDIDATE, with_three_queues(), &facts, &err), err);
+    ck_assert(facts.exchanged);
+    run(MGL_CANDIDATE, &load, &made);
+}
+END_TEST
+
 /* What a machine with other weights makes is far from what these weights give. */
 START_TEST(wrong_weights_are_noticed)
 {
@@ -437,13 +493,17 @@ START_TEST(a_lack_of_memory_is_an_error)
         int last = TOKENS - 1;
         mgl_duel_reference how = {wanted.largest, wanted.chosen, wanted.norms, &last, 1,
                                   wanted.logits};
-        mgl_program *program = one_queue();
+        mgl_program *program = one_queue(), *next = one_queue();
         mgl_alloc_fail_at(n, false);
         status = mgl_duel_open(&options, &of, &err);
         if (status)
             mgl_program_free(program);
         else
             status = mgl_duel_set(of, MGL_INCUMBENT, program, &facts, &err);
+        if (!status)
+            status = mgl_duel_set(of, MGL_INCUMBENT, next, &facts, &err);
+        else
+            mgl_program_free(next);
         if (!status)
             status = mgl_duel_run(of, MGL_INCUMBENT, &load, tokens, &seconds, &err);
         if (!status)
@@ -470,6 +530,9 @@ int main(void)
     tcase_add_loop_test(tests, the_reference_agrees, 0, PROGRAMS);
     tcase_add_test(tests, a_shorter_run_shows_an_earlier_step);
     tcase_add_test(tests, the_reference_gives_the_steps_that_were_asked);
+    tcase_add_test(tests, a_program_is_exchanged_for_another);
+    tcase_add_test(tests, a_program_of_other_formats_gets_a_machine);
+    tcase_add_test(tests, a_machine_that_is_left_is_used_again);
     tcase_add_test(tests, wrong_weights_are_noticed);
     tcase_add_test(tests, altered_tokens_are_noticed);
     tcase_add_test(tests, a_program_of_another_model_is_refused);

@@ -50,13 +50,15 @@ static mgl_program *lower(kind which)
     return lower_for(&config, MGL_BF16, which, CAPACITY, BATCH);
 }
 
-static void set(mgl_side side, kind which)
+/* Whether the machine that was there took it. */
+static bool set(mgl_side side, kind which)
 {
     mgl_error err;
     mgl_duel_facts facts;
     ok(mgl_duel_set(duel, side, lower(which), &facts, &err), err);
     printf("program %d: exchanged %d, check %.3f s, compiler %.3f s, in all %.3f s\n", which,
            facts.exchanged, facts.check_s, facts.kernel_s, facts.total_s);
+    return facts.exchanged;
 }
 
 /* ---- launches ------------------------------------------------------------------------------- */
@@ -225,11 +227,11 @@ START_TEST(programs_of_one_kernel_follow_one_another)
 {
     set(MGL_CANDIDATE, FLAGS);
     run(MGL_CANDIDATE, &load, &a);
-    set(MGL_CANDIDATE, OTHER_QUEUES);
+    ck_assert(set(MGL_CANDIDATE, OTHER_QUEUES));
     run(MGL_CANDIDATE, &load, &b);
     refer(&load, b.tokens);
     ck_assert_double_lt(distance(&b, BATCH - 1), MGL_BENCH_ERROR);
-    set(MGL_CANDIDATE, FLAGS);
+    ck_assert(set(MGL_CANDIDATE, FLAGS));
     run(MGL_CANDIDATE, &load, &b);
     ck_assert_same(&a, &b);
 }
@@ -243,7 +245,7 @@ START_TEST(what_is_promoted_runs_as_the_incumbent)
     mgl_duel_promote(duel);
     run(MGL_INCUMBENT, &load, &b);
     ck_assert_same(&a, &b);
-    set(MGL_CANDIDATE, COUNTERS); /* on the machine that the old incumbent left */
+    ck_assert(set(MGL_CANDIDATE, COUNTERS)); /* the machine that the old incumbent left */
     run(MGL_CANDIDATE, &load, &b);
 }
 END_TEST
