@@ -113,7 +113,6 @@ static mgl_status clear_cache(const mgl_cuda_vm *vm, mgl_error *err)
 mgl_status mgl_cuda_refill(mgl_vm *base, mgl_error *err)
 {
     mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
-    mgl_vm_places places = {vm->tapes, vm->buffers, vm->swizzled};
     if (!vm->fill)
         return mgl_fail(err, MGL_USAGE, NULL, "the machine was opened without a fill");
     mgl_status status = mgl_cuda_enter(vm, err);
@@ -121,7 +120,7 @@ mgl_status mgl_cuda_refill(mgl_vm *base, mgl_error *err)
         return status;
     status = clear_cache(vm, err);
     if (!status)
-        status = vm->fill(vm->fill_user, base->program, &places, err);
+        status = mgl_cuda_fill(vm, err);
     mgl_cuda_leave(vm);
     return status;
 }
