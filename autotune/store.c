@@ -21,8 +21,7 @@ enum {
     WAIT_MS = 5000,           /* for another process that writes */
     LARGEST_TEXT = 96 << 20,  /* bytes: a schedule text may have 64 MiB */
     LOG_BYTES = 64 << 20,     /* that the log keeps once it was copied */
-    CHECKED_BYTES =
-        256 << 20 /* of a store that is checked as a whole, in 0.7 s, when it is opened */
+    CHECKED_BYTES = 256 << 20 /* of a store that is checked as a whole when it is opened: 0.7 s */
 };
 
 const char *mgl_store_path(const mgl_store *store)

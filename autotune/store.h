@@ -26,9 +26,8 @@ mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_err
 void mgl_store_close(mgl_store *store); /* NULL is fine */
 const char *mgl_store_path(const mgl_store *store);
 
-/* The lock of a device on this machine, by its UUID. A name that begins with "none", "cpu" or
- * "campaign" is no device: the lock is of this store, so name the campaign in it ("campaign-7"). Held
- * until the process ends or mgl_store_lock_release. MGL_DEVICE: another process has it, with its pid. */
+/* The lock of a device on this machine, by its UUID. "none:7" and "cpu:7" are no GPU: such a lock is of
+ * campaign 7 of this store. Held until the process ends or mgl_store_lock_release. MGL_DEVICE: another process has it, with its pid. */
 typedef struct mgl_store_lock mgl_store_lock;
 mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_lock **out,
                                mgl_error *err);
@@ -67,6 +66,16 @@ typedef mgl_status mgl_store_trial_fn(void *user, const mgl_trial *trial, mgl_er
 /* Those with numbers from `from` on, in order, without pairs; `limit` at most (0: all). */
 mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from, int64_t limit,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err);
+/* The incumbents there were and all trials that they stand on, in order, with their pairs; at most
+ * MGL_MAX_LINE. */
+enum { MGL_MAX_LINE = 4096 };
+mgl_status mgl_store_each_in_line(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
+                                  void *user, mgl_error *err);
+/* How many trials each proposer had, and how many of them were kept; controls left out. */
+typedef mgl_status mgl_store_share_fn(void *user, const char *proposer, int64_t trials,
+                                      int64_t kept, mgl_error *err);
+mgl_status mgl_store_each_share(mgl_store *store, int64_t campaign, mgl_store_share_fn *each,
+                                void *user, mgl_error *err);
 /* How many trials have each outcome, controls left out. */
 mgl_status mgl_store_count_outcomes(mgl_store *store, int64_t campaign,
                                     int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err);

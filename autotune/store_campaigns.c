@@ -17,7 +17,7 @@ enum { LONGEST_NAME = 128 };
 /* ---- adding --------------------------------------------------------------------------------- */
 
 /* A name is also that of a folder of kernels, and stands in messages. */
-static mgl_status check_name(const char *name, mgl_error *err)
+mgl_status mgl_store_check_name(const char *name, mgl_error *err)
 {
     size_t length = name ? strlen(name) : 0;
     bool plain = length > 0 && length <= LONGEST_NAME && name[0] != '.';
@@ -33,7 +33,7 @@ static mgl_status check_name(const char *name, mgl_error *err)
 
 mgl_status mgl_store_add_campaign(mgl_store *store, mgl_campaign_record *campaign, mgl_error *err)
 {
-    mgl_status status = check_name(campaign->name, err);
+    mgl_status status = mgl_store_check_name(campaign->name, err);
     if (status)
         return status;
     if (!campaign->created_unix)

@@ -4,7 +4,7 @@
  * the process, and the boot of the machine, for people who look.
  *
  * The lock of a GPU stands in the user's state folder, whatever store is used, since the GPU is the
- * same. What is no GPU ("none", "cpu", "campaign-7") is locked for a campaign: beside its store. There the lock
+ * same. What is no GPU ("none:7", "cpu:7") is locked for a campaign: beside its store. There the lock
  * of a GPU stands too where nothing says which the state folder is.
  */
 #include "autotune/store_query.h"
@@ -28,7 +28,7 @@ struct mgl_store_lock {
 
 static bool is_of_campaign(const char *uuid)
 {
-    return !strncmp(uuid, "none", 4) || !strncmp(uuid, "cpu", 3) || !strncmp(uuid, "campaign", 8);
+    return strchr(uuid, ':') || !strcmp(uuid, "none") || !strcmp(uuid, "cpu");
 }
 
 /* The name with nothing in it but letters, digits and dashes. */

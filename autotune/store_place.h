@@ -15,6 +15,9 @@ mgl_status mgl_store_state_folder(mgl_text *out, mgl_error *err);
 /* The process that holds the store's write lock, as far as the system tells; 0: unknown. */
 int64_t mgl_store_find_writer(const char *path);
 
+/* MGL_USAGE: what can not be the name of a campaign. */
+mgl_status mgl_store_check_name(const char *name, mgl_error *err);
+
 /* The name of a network file system, by its number of statfs(2); NULL: it is none. */
 const char *mgl_store_remote_name(uint32_t type);
 /* Tests: the file system that stores seem to stand on; 0: the truth. */

@@ -221,6 +221,56 @@ mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from
     return mgl_query_close(&q);
 }
 
+#define LINE                                                                                       \
+    "WITH RECURSIVE line(number) AS ("                                                             \
+    "  SELECT number FROM trials WHERE campaign = ?1 AND outcome = 'OK' AND control = 0"           \
+    "  UNION"                                                                                      \
+    "  SELECT parent FROM line JOIN trials ON trials.campaign = ?1"                                \
+    "   AND trials.number = line.number WHERE parent > 0)"                                         \
+    "SELECT number FROM line ORDER BY number LIMIT ?2"
+
+mgl_status mgl_store_each_in_line(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
+                                  void *user, mgl_error *err)
+{
+    int count = 0;
+    mgl_query q = mgl_query_open(store, LINE, err);
+    mgl_query_put_int(&q, campaign);
+    mgl_query_put_int(&q, MGL_MAX_LINE + 1);
+    while (mgl_query_step(&q)) {
+        mgl_trial trial;
+        if (++count > MGL_MAX_LINE) {
+            q.status = mgl_fail(err, MGL_BAD_INPUT, store->path,
+                                "the incumbents stand on more than %d trials", MGL_MAX_LINE);
+            break;
+        }
+        q.status =
+            mgl_store_get_trial(store, campaign, mgl_query_get_int(&q, 0), true, &trial, err);
+        if (!q.status)
+            q.status = each(user, &trial, err);
+        mgl_trial_clear(&trial);
+    }
+    return mgl_query_close(&q);
+}
+
+mgl_status mgl_store_each_share(mgl_store *store, int64_t campaign, mgl_store_share_fn *each,
+                                void *user, mgl_error *err)
+{
+    mgl_query q = mgl_query_open(store,
+                                 "SELECT coalesce(proposer, ''), count(*), sum(outcome = 'OK')"
+                                 " FROM trials WHERE campaign = ? AND control = 0"
+                                 " GROUP BY 1 ORDER BY 1",
+                                 err);
+    mgl_query_put_int(&q, campaign);
+    while (mgl_query_step(&q)) {
+        char *proposer = mgl_query_get_text(&q, 0);
+        int64_t trials = mgl_query_get_int(&q, 1), kept = mgl_query_get_int(&q, 2);
+        if (!q.status)
+            q.status = each(user, proposer, trials, kept, err);
+        mgl_free(proposer);
+    }
+    return mgl_query_close(&q);
+}
+
 mgl_status mgl_store_find_digest(mgl_store *store, int64_t campaign, const char *digest,
                                  int64_t *number, mgl_error *err)
 {

@@ -420,6 +420,50 @@ START_TEST(trials_come_in_order_and_in_part)
 }
 END_TEST
 
+static mgl_status join_numbers(void *user, const mgl_trial *trial, mgl_error *error)
+{
+    (void)error;
+    mgl_text_format(user, "%lld/%d ", (long long)trial->number, trial->pair_count);
+    return MGL_OK;
+}
+
+START_TEST(line_is_the_incumbents_and_what_they_stand_on)
+{
+    static const int64_t parents[] = {0, 0, 1, 1, 0, 4, 5, 7, 0, 9, 11, 11, 8}; /* of 1, 2, ... */
+    mgl_text numbers = {0};
+    for (int64_t number = 1; number <= 13; number++) {
+        mgl_trial trial; /* 3 and 13 are kept */
+        store_fill_trial(campaign.id, number, 4, &trial);
+        trial.proposal.parent = parents[number - 1];
+        add(&trial);
+        mgl_trial_clear(&trial);
+    }
+    ck_assert_int_eq(mgl_store_each_in_line(store, campaign.id, join_numbers, &numbers, &err),
+                     MGL_OK);
+    ck_assert_str_eq(numbers.bytes, "1/4 3/4 5/4 7/4 8/4 13/4 ");
+    mgl_text_clear(&numbers);
+}
+END_TEST
+
+static mgl_status join_shares(void *user, const char *proposer, int64_t trials, int64_t kept,
+                              mgl_error *error)
+{
+    (void)error;
+    mgl_text_format(user, "%s %lld %lld; ", proposer, (long long)trials, (long long)kept);
+    return MGL_OK;
+}
+
+START_TEST(shares_are_counted)
+{
+    mgl_text shares = {0};
+    for (int64_t number = 1; number <= 5; number++)
+        add_number(number, 2);
+    ck_assert_int_eq(mgl_store_each_share(store, campaign.id, join_shares, &shares, &err), MGL_OK);
+    ck_assert_str_eq(shares.bytes, "evolve 3 1; surrogate 2 0; ");
+    mgl_text_clear(&shares);
+}
+END_TEST
+
 START_TEST(outcomes_are_counted_without_controls)
 {
     int64_t counts[MGL_OUTCOME_COUNT];
@@ -607,6 +651,8 @@ int main(void)
         missing_trial_is_told,
         digest_finds_the_first_that_was_tried,
         trials_come_in_order_and_in_part,
+        line_is_the_incumbents_and_what_they_stand_on,
+        shares_are_counted,
         outcomes_are_counted_without_controls,
         decisions_are_counted,
         submissions_wait_in_order,

@@ -464,11 +464,11 @@ START_TEST(campaigns_without_a_gpu_have_locks_of_their_store)
 {
     mgl_store_lock *locks[3] = {0};
     mgl_store *one = store_open(store_path("one.db")), *two = store_open(store_path("two.db"));
-    ck_assert_int_eq(mgl_store_lock_take(one, "campaign-1", &locks[0], &err), MGL_OK);
-    ck_assert_int_eq(mgl_store_lock_take(one, "campaign-2", &locks[1], &err), MGL_OK);
-    ck_assert_int_eq(mgl_store_lock_take(two, "campaign-1", &locks[2], &err), MGL_OK);
+    ck_assert_int_eq(mgl_store_lock_take(one, "none:1", &locks[0], &err), MGL_OK);
+    ck_assert_int_eq(mgl_store_lock_take(one, "none:2", &locks[1], &err), MGL_OK);
+    ck_assert_int_eq(mgl_store_lock_take(two, "none:1", &locks[2], &err), MGL_OK);
     mgl_store_lock *again;
-    ck_assert_int_eq(mgl_store_lock_take(one, "campaign-1", &again, &err), MGL_DEVICE);
+    ck_assert_int_eq(mgl_store_lock_take(one, "none:1", &again, &err), MGL_DEVICE);
     says("campaign stop");
     for (int i = 0; i < 3; i++)
         mgl_store_lock_release(locks[i]);
