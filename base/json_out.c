@@ -127,6 +127,19 @@ void mgl_json_out_float(mgl_json_out *out, const char *key, float value)
     mgl_text_put(&out->text, digits);
 }
 
+void mgl_json_out_double(mgl_json_out *out, const char *key, double value)
+{
+    char digits[40] = "null";
+    if (isfinite(value))
+        for (int precision = 15; precision <= 17; precision++) {
+            snprintf(digits, sizeof digits, "%.*g", precision, value);
+            if (strtod(digits, NULL) == value)
+                break;
+        }
+    start_item(out, key);
+    mgl_text_put(&out->text, digits);
+}
+
 void mgl_json_out_bool(mgl_json_out *out, const char *key, bool value)
 {
     start_item(out, key);

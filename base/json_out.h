@@ -31,6 +31,8 @@ void mgl_json_out_int(mgl_json_out *out, const char *key, int64_t value);
 void mgl_json_out_real(mgl_json_out *out, const char *key, double value);
 /* The shortest number that reads back as the same float. */
 void mgl_json_out_float(mgl_json_out *out, const char *key, float value);
+/* The shortest number that reads back as the same double. */
+void mgl_json_out_double(mgl_json_out *out, const char *key, double value);
 void mgl_json_out_bool(mgl_json_out *out, const char *key, bool value);
 void mgl_json_out_null(mgl_json_out *out, const char *key);
 void mgl_json_out_ids(mgl_json_out *out, const char *key, const int32_t *ids, size_t count);

@@ -1,0 +1,29 @@
+/* What the writer and the reader of archives agree on. */
+#ifndef MGL_AUTOTUNE_ARCHIVE_FIELDS_H
+#define MGL_AUTOTUNE_ARCHIVE_FIELDS_H
+
+#include "autotune/fields.h"
+
+#include <string.h>
+
+#define MGL_ARCHIVE_SCHEMA "megalith.archive/1"
+enum {
+    MGL_ARCHIVE_PLAIN = 128,    /* bytes of a name, a target, a driver, ... */
+    MGL_ARCHIVE_SHAPE = 1 << 16 /* bytes of the shape's JSON */
+};
+
+/* Whether a field stands in an archive as one of its own. Left out: what stands there in another form
+ * (the proposal, the shape), what is of the machine and its user (options, the space, state), and what
+ * only the store knows. */
+static inline bool mgl_archive_has(const mgl_field *field)
+{
+    static const char *const left_out[] = {"shape",    "space",  "options",    "state",
+                                           "reason",   "config", "hypothesis", "moves",
+                                           "schedule", "parent", "queued"};
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        if (!strcmp(field->name, left_out[i]))
+            return false;
+    return true;
+}
+
+#endif
