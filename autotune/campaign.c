@@ -200,23 +200,38 @@ mgl_status campaign_restart_lab(campaign *c, mgl_error *err)
     return c->o->lab->start(c->o->lab, &c->incumbent, err);
 }
 
-static mgl_status take_lock(const campaign *c, mgl_store_lock **out, mgl_error *err)
+mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err)
 {
-    char name[64];
-    if (c->device.uuid[0])
-        return mgl_store_lock_take(c->o->store, c->device.uuid, out, err);
-    mgl_format_into(name, sizeof name, "%.16s:%lld", c->device.name, (long long)c->record->id);
-    return mgl_store_lock_take(c->o->store, name, out, err);
+    char name[40];
+    mgl_format_into(name, sizeof name, "campaign-%lld", (long long)id);
+    return mgl_store_lock_take(store, name, out, err);
 }
 
-static mgl_status begin(campaign *c, mgl_store_lock **lock, mgl_error *err)
+/* Of the campaign, and of the device. */
+typedef struct locks {
+    mgl_store_lock *whole, *device;
+} locks;
+
+static mgl_status take_locks(const campaign *c, locks *out, mgl_error *err)
+{
+    mgl_status status = mgl_campaign_lock(c->o->store, c->record->id, &out->whole, err);
+    if (!status && c->device.uuid[0])
+        status = mgl_store_lock_take(c->o->store, c->device.uuid, &out->device, err);
+    if (status) {
+        mgl_store_lock_release(out->whole);
+        *out = (locks){0};
+    }
+    return status;
+}
+
+static mgl_status begin(campaign *c, locks *held, mgl_error *err)
 {
     const mgl_campaign_options *o = c->o;
     mgl_status status = check_manifest(c, err);
     if (!status)
         status = o->lab->get_device(o->lab, &c->device, err);
     if (!status)
-        status = take_lock(c, lock, err);
+        status = take_locks(c, held, err);
     if (!status)
         status = replay_all(c, err);
     if (!status)
@@ -328,17 +343,18 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
 {
     mgl_error own = {0};
-    mgl_store_lock *lock = NULL;
+    locks held = {0};
     campaign c = {.o = options, .subject = options->subject, .record = options->record};
     c.began = c.saved = campaign_clock(&c);
-    mgl_status status = begin(&c, &lock, &own);
-    bool refused = status && !lock; /* whoever has the lock says what state it is in */
+    mgl_status status = begin(&c, &held, &own);
+    bool refused = status && !held.whole; /* whoever has the lock says what state it is in */
     while (!status && !c.over)
         status = step(&c, &own);
     if (!refused)
         status = finish(&c, status, &own);
     mgl_candidate_clear(&c.incumbent);
-    mgl_store_lock_release(lock);
+    mgl_store_lock_release(held.device);
+    mgl_store_lock_release(held.whole);
     if (status && err)
         *err = own;
     return status;

@@ -47,6 +47,9 @@ typedef struct mgl_campaign_options {
  * MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
 
+/* Whoever runs a campaign has this lock, and that of the device where it is one. */
+mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err);
+
 /* The seed of trial `number`: a hash of the campaign's seed and the number. */
 uint64_t mgl_campaign_seed(uint64_t seed, int64_t number);
 

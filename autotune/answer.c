@@ -1,0 +1,253 @@
+#include "autotune/answer.h"
+
+#include "autotune/gate.h"
+#include "base/format.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LAST_VERDICTS = 20 };
+
+/* A text that is JSON already, as a member. */
+static void put_json(mgl_json_out *out, const char *key, const char *json)
+{
+    if (!json) {
+        mgl_json_out_null(out, key);
+        return;
+    }
+    size_t length = strlen(json);
+    while (length > 0 && json[length - 1] == '\n')
+        length--;
+    mgl_text_format(&out->text, "%s\"%s\":", out->comma ? "," : "", key);
+    mgl_text_append(&out->text, json, length);
+    out->comma = true;
+}
+
+void mgl_answer_campaign(mgl_json_out *out, const mgl_campaign_record *c)
+{
+    mgl_json_out_string(out, "name", c->name);
+    mgl_json_out_string(out, "state", c->state);
+    mgl_json_out_string(out, "reason", c->reason);
+    mgl_json_out_string(out, "model", c->model);
+    mgl_json_out_string(out, "device", c->device);
+    mgl_json_out_string(out, "target", c->target);
+    mgl_json_out_string(out, "dtype", c->dtype);
+    mgl_json_out_string(out, "workloads", c->workloads);
+    mgl_json_out_int(out, "capacity", c->capacity);
+    mgl_json_out_int(out, "seed", (int64_t)c->seed);
+    mgl_json_out_string(out, "manifest", c->manifest);
+    mgl_json_out_int(out, "created_unix", c->created_unix);
+    mgl_json_out_int(out, "updated_unix", c->updated_unix);
+    mgl_json_out_real(out, "seconds", c->seconds);
+    mgl_json_out_int(out, "trials", c->trials);
+    mgl_json_out_int(out, "incumbent", c->incumbent);
+}
+
+static void put_gains(mgl_json_out *out, double gain, double lo, double hi)
+{
+    mgl_json_out_real(out, "gain", expm1(gain));
+    mgl_json_out_real(out, "gain_lo", expm1(lo));
+    mgl_json_out_real(out, "gain_hi", expm1(hi));
+}
+
+static bool is_measured(const mgl_trial *trial)
+{
+    return trial->p_value >= 0;
+}
+
+static void put_workload(mgl_json_out *out, const mgl_workload_result *w)
+{
+    mgl_json_out_object(out, NULL);
+    if (w->predicted_us > 0)
+        mgl_json_out_real(out, "predicted_us", w->predicted_us);
+    if (w->incumbent_us > 0)
+        mgl_json_out_real(out, "incumbent_us", w->incumbent_us);
+    if (w->candidate_us > 0) {
+        mgl_json_out_real(out, "us", w->candidate_us);
+        put_gains(out, w->gain, w->gain_lo, w->gain_hi);
+        mgl_json_out_int(out, "pairs", w->pairs);
+        mgl_json_out_int(out, "dropped", w->dropped);
+    }
+    if (w->stream_us > 0)
+        mgl_json_out_real(out, "stream_us", w->stream_us);
+    if (w->error >= 0)
+        mgl_json_out_real(out, "error", w->error);
+    if (w->error_default >= 0)
+        mgl_json_out_real(out, "error_default", w->error_default);
+    mgl_json_out_close_object(out);
+}
+
+void mgl_answer_trial(mgl_json_out *out, const mgl_trial *t)
+{
+    mgl_json_out_int(out, "number", t->number);
+    mgl_json_out_string(out, "proposer", t->proposal.proposer);
+    mgl_json_out_string(out, "hypothesis", t->proposal.hypothesis);
+    mgl_json_out_int(out, "parent", t->proposal.parent);
+    mgl_json_out_bool(out, "control", t->control);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(t->outcome));
+    mgl_json_out_string(out, "diagnostic", t->diagnostic);
+    mgl_json_out_string(out, "hint", mgl_outcome_hint(t->outcome));
+    mgl_json_out_string(out, "digest", t->digest[0] ? t->digest : NULL);
+    if (t->duplicate_of)
+        mgl_json_out_int(out, "duplicate_of", t->duplicate_of);
+    if (t->predicted_us > 0)
+        mgl_json_out_real(out, "predicted_us", t->predicted_us);
+    if (is_measured(t)) {
+        put_gains(out, t->gain, t->gain_lo, t->gain_hi);
+        mgl_json_out_real(out, "p_value", t->p_value);
+        mgl_json_out_real(out, "level", t->level);
+    }
+    mgl_json_out_array(out, "workloads");
+    for (int w = 0; w < t->workload_count; w++)
+        put_workload(out, &t->workloads[w]);
+    mgl_json_out_close_array(out);
+    mgl_json_out_real(out, "seconds", t->seconds);
+    mgl_json_out_int(out, "started_unix", t->started_unix);
+}
+
+mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_proposal_print(proposal, &text);
+    mgl_status status = text.failed ? mgl_fail_memory(err, text.capacity) : MGL_OK;
+    if (!status)
+        put_json(out, "proposal", text.bytes);
+    mgl_text_clear(&text);
+    return status;
+}
+
+/* ---- how many of each ------------------------------------------------------------------------ */
+
+mgl_status mgl_answer_count(mgl_store *store, int64_t campaign, mgl_answer_counts *out,
+                            mgl_error *err)
+{
+    *out = (mgl_answer_counts){0};
+    mgl_status status = mgl_store_count_outcomes(store, campaign, out->of, err);
+    for (int i = 0; i < MGL_OUTCOME_COUNT && !status; i++) {
+        int exit = mgl_outcome_exit((mgl_outcome)i);
+        out->kept += exit == MGL_EXIT_KEPT ? out->of[i] : 0;
+        out->not_kept += exit == MGL_EXIT_NOT_KEPT ? out->of[i] : 0;
+        out->refused += exit == MGL_EXIT_REFUSED ? out->of[i] : 0;
+        out->incorrect += exit == MGL_EXIT_INCORRECT ? out->of[i] : 0;
+        out->unmeasured += exit == MGL_EXIT_UNMEASURED ? out->of[i] : 0;
+    }
+    return status;
+}
+
+void mgl_answer_outcomes(mgl_json_out *out, const mgl_answer_counts *counts)
+{
+    mgl_json_out_object(out, "outcomes");
+    for (int i = 0; i < MGL_OUTCOME_COUNT; i++)
+        if (counts->of[i])
+            mgl_json_out_int(out, mgl_outcome_name((mgl_outcome)i), counts->of[i]);
+    mgl_json_out_close_object(out);
+}
+
+/* ---- the best -------------------------------------------------------------------------------- */
+
+static mgl_status add_gain(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    (void)err;
+    mgl_answer_best_facts *facts = user;
+    if (trial->outcome != MGL_OUTCOME_OK || trial->control)
+        return MGL_OK;
+    facts->gain += trial->gain;
+    facts->keeps++;
+    return MGL_OK;
+}
+
+mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *campaign,
+                                mgl_answer_best_facts *out, mgl_error *err)
+{
+    *out = (mgl_answer_best_facts){.number = campaign->incumbent};
+    if (!out->number)
+        return MGL_OK;
+    mgl_status status = mgl_store_each_trial(store, campaign->id, 1, 0, add_gain, out, err);
+    out->gain = expm1(out->gain);
+    return status;
+}
+
+mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
+                           mgl_error *err)
+{
+    mgl_trial best = {0};
+    mgl_answer_best_facts facts;
+    if (campaign->incumbent == 0) {
+        mgl_json_out_null(out, "best");
+        return MGL_OK;
+    }
+    mgl_status status = mgl_answer_find_best(store, campaign, &facts, err);
+    if (!status)
+        status = mgl_store_get_trial(store, campaign->id, facts.number, false, &best, err);
+    if (!status) {
+        mgl_json_out_object(out, "best");
+        mgl_json_out_real(out, "gain_over_default", facts.gain);
+        mgl_answer_trial(out, &best);
+        status = mgl_answer_proposal(out, &best.proposal, err);
+        mgl_json_out_close_object(out);
+    }
+    mgl_trial_clear(&best);
+    return status;
+}
+
+/* ---- what is wanted -------------------------------------------------------------------------- */
+
+static mgl_status put_verdict(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    (void)err;
+    mgl_json_out_object(user, NULL);
+    mgl_answer_trial(user, trial);
+    mgl_json_out_close_object(user);
+    return MGL_OK;
+}
+
+static void put_moves(mgl_json_out *out)
+{
+    mgl_json_out_object(out, "moves");
+    for (int i = 0; i < MGL_MOVE_COUNT; i++)
+        mgl_json_out_string(out, mgl_move_name((mgl_move_kind)i), mgl_move_what((mgl_move_kind)i));
+    mgl_json_out_close_object(out);
+}
+
+mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
+                           mgl_error *err)
+{
+    int64_t from = campaign->trials > LAST_VERDICTS ? campaign->trials - LAST_VERDICTS + 1 : 1;
+    mgl_answer_campaign(out, campaign);
+    mgl_json_out_string(out, "wanted",
+                        "a proposal whose objective, the geometric mean over the workloads of "
+                        "microseconds a token, is at least 1 % less than the best's");
+    put_json(out, "space", campaign->space);
+    put_moves(out);
+    put_json(out, "options", campaign->options);
+    mgl_status status = mgl_answer_best(out, store, campaign, err);
+    mgl_json_out_array(out, "last");
+    if (!status)
+        status =
+            mgl_store_each_trial(store, campaign->id, from, LAST_VERDICTS, put_verdict, out, err);
+    mgl_json_out_close_array(out);
+    mgl_json_out_string(out, "how",
+                        "write {\"schema\": \"megalith.proposal/1\", \"hypothesis\": ..., "
+                        "\"config\": {...}, \"moves\": [...]} to a file, or a whole schedule text, "
+                        "and hand it in with: megalith campaign submit FILE --wait --name NAME");
+    return status;
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+void mgl_answer_line(const mgl_trial *t, mgl_text *out)
+{
+    char text[2 * MGL_MAX_DIAGNOSTIC];
+    mgl_format_into(text, sizeof text, "%lld %s %.20s", (long long)t->number,
+                    mgl_outcome_name(t->outcome),
+                    t->proposal.proposer ? t->proposal.proposer : "?");
+    mgl_text_put(out, text);
+    if (is_measured(t))
+        mgl_text_format(out, " %+.2f %% (%+.2f to %+.2f)", 100 * expm1(t->gain),
+                        100 * expm1(t->gain_lo), 100 * expm1(t->gain_hi));
+    if (t->diagnostic[0] && t->outcome != MGL_OUTCOME_OK && !is_measured(t)) {
+        mgl_format_into(text, sizeof text, ": %.120s", t->diagnostic);
+        size_t end = strcspn(text, "\n");
+        mgl_text_append(out, text, end);
+    }
+}

@@ -1,0 +1,48 @@
+/*
+ * What is told of campaigns and trials as JSON: the same keys wherever they are told, by the command
+ * line, by events, and to agents. Texts from outside are strings in it, and nothing else.
+ */
+#ifndef MGL_AUTOTUNE_ANSWER_H
+#define MGL_AUTOTUNE_ANSWER_H
+
+#include "autotune/store.h"
+#include "base/json_out.h"
+
+/* Members of the object that is open. Gains are shares: 0.031 is 3.1 % faster. */
+void mgl_answer_campaign(mgl_json_out *out, const mgl_campaign_record *campaign);
+void mgl_answer_trial(mgl_json_out *out, const mgl_trial *trial);
+
+/* "proposal": the object that `campaign submit` takes, of a trial; NULL: of the default. */
+mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, mgl_error *err);
+
+/* "outcomes": how many trials have each; and how they add up. */
+typedef struct mgl_answer_counts {
+    int64_t of[MGL_OUTCOME_COUNT];
+    int64_t kept, not_kept, refused, incorrect, unmeasured;
+} mgl_answer_counts;
+mgl_status mgl_answer_count(mgl_store *store, int64_t campaign, mgl_answer_counts *out,
+                            mgl_error *err);
+void mgl_answer_outcomes(mgl_json_out *out, const mgl_answer_counts *counts);
+
+/* The incumbent, and what it gained over the default: what was kept adds up, since each was measured against
+ * the one before. number 0: the default. */
+typedef struct mgl_answer_best_facts {
+    int64_t number; /* of the trial */
+    double gain;    /* 0.031: 3.1 % faster */
+    int keeps;
+} mgl_answer_best_facts;
+mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *campaign,
+                                mgl_answer_best_facts *out, mgl_error *err);
+
+/* "best": the incumbent with its proposal, or null where the default is the best. */
+mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
+                           mgl_error *err);
+/* What a proposer from outside needs to know, as members: the space, the best, the last verdicts, and how
+ * to hand in. */
+mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
+                           mgl_error *err);
+
+/* A line for people: "12 NO_GAIN evolve +0.31 % (-0.12 to +0.70)". */
+void mgl_answer_line(const mgl_trial *trial, mgl_text *out);
+
+#endif

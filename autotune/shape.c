@@ -1,0 +1,87 @@
+#include "autotune/shape.h"
+
+#include "base/json_out.h"
+#include "base/sha256.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_SHAPE = 1 << 16, SHOWN_DIGITS = 12 };
+
+static const char *const rope_names[] = {
+#define MGL_X(id, name) name,
+    MGL_ROPE_TYPES(MGL_X)
+#undef MGL_X
+};
+
+static void print_rope(const mgl_rope *rope, mgl_json_out *out)
+{
+    mgl_json_out_object(out, "rope_parameters");
+    mgl_json_out_string(out, "rope_type", rope_names[rope->type]);
+    mgl_json_out_real(out, "rope_theta", rope->theta);
+    if (rope->type != MGL_ROPE_DEFAULT)
+        mgl_json_out_real(out, "factor", rope->factor);
+    if (rope->type == MGL_ROPE_LLAMA3) {
+        mgl_json_out_real(out, "low_freq_factor", rope->low_freq_factor);
+        mgl_json_out_real(out, "high_freq_factor", rope->high_freq_factor);
+        mgl_json_out_real(out, "original_max_position_embeddings", rope->original_max_positions);
+    }
+    mgl_json_out_close_object(out);
+}
+
+void mgl_shape_print(const mgl_config *config, mgl_text *out)
+{
+    const mgl_geometry *m = &config->geometry;
+    mgl_json_out to = {0};
+    mgl_json_out_begin(&to, "megalith.shape/1");
+    mgl_json_out_string(&to, "model_type", "llama");
+    mgl_json_out_int(&to, "hidden_size", m->hidden);
+    mgl_json_out_int(&to, "num_hidden_layers", m->layers);
+    mgl_json_out_int(&to, "num_attention_heads", m->heads);
+    mgl_json_out_int(&to, "num_key_value_heads", m->kv_heads);
+    mgl_json_out_int(&to, "head_dim", m->head_dim);
+    mgl_json_out_int(&to, "intermediate_size", m->ffn);
+    mgl_json_out_int(&to, "vocab_size", m->vocab);
+    mgl_json_out_float(&to, "rms_norm_eps", m->eps);
+    mgl_json_out_string(&to, "hidden_act", "silu");
+    mgl_json_out_int(&to, "max_position_embeddings", config->max_positions);
+    mgl_json_out_bool(&to, "tie_word_embeddings", config->tied);
+    print_rope(&config->rope, &to);
+    mgl_json_out_close(&to);
+    out->failed |= to.text.failed;
+    if (to.text.bytes)
+        mgl_text_append(out, to.text.bytes, to.text.length);
+    mgl_text_clear(&to.text);
+}
+
+mgl_status mgl_shape_parse(const char *text, mgl_config *out, mgl_error *err)
+{
+    mgl_json json;
+    mgl_reasons reasons = {0};
+    mgl_status status = mgl_json_parse(text, strlen(text), MAX_SHAPE, "shape", &json, err);
+    if (status)
+        return status;
+    status = mgl_config_read(&json, out, &reasons, err);
+    if (!status)
+        status = mgl_reasons_fail(&reasons, err);
+    mgl_reasons_clear(&reasons);
+    mgl_json_clear(&json);
+    return status;
+}
+
+mgl_status mgl_shape_name(const mgl_config *config, char out[MGL_SHAPE_NAME], mgl_error *err)
+{
+    mgl_text text = {0};
+    unsigned char hash[MGL_SHA256_BYTES];
+    char digits[MGL_SHA256_HEX];
+    mgl_shape_print(config, &text);
+    if (text.failed) {
+        mgl_text_clear(&text);
+        return mgl_fail_memory(err, text.capacity);
+    }
+    mgl_sha256_of(text.bytes, text.length, hash);
+    mgl_text_clear(&text);
+    mgl_sha256_hex(hash, digits);
+    snprintf(out, MGL_SHAPE_NAME, "model-%.*s", SHOWN_DIGITS, digits);
+    return MGL_OK;
+}

@@ -1,0 +1,458 @@
+/*
+ * From what is asked for to a record, and from a record to a subject. A campaign is found by its name,
+ * which is made of what it tunes where nobody gave one, so that the same command goes on with it.
+ */
+#include "autotune/tune.h"
+
+#include "autotune/frozen.h"
+#include "autotune/judge.h"
+#include "autotune/shape.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/format.h"
+#include "base/json_out.h"
+#include "base/memory.h"
+#include "eval/synthetic.h"
+#include "pipeline.h"
+#include "vm/cuda/cuda.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define OPTIONS_SCHEMA "megalith.options/1"
+enum { MAX_TEXT = 1 << 20, LONGEST_NAME = 100 };
+
+void mgl_tune_clear(mgl_tune *tune)
+{
+    mgl_campaign_record_clear(&tune->record);
+    mgl_graph_free(tune->graph);
+    mgl_free(tune->device);
+    mgl_free(tune->proposers);
+    *tune = (mgl_tune){0};
+}
+
+/* Takes over what a text holds. */
+static mgl_status take_text(mgl_text *text, char **to, mgl_error *err)
+{
+    mgl_status status = text->failed ? mgl_fail_memory(err, text->capacity) : MGL_OK;
+    if (!status) {
+        *to = mgl_strdup(text->bytes ? text->bytes : "");
+        if (!*to)
+            status = mgl_fail_memory(err, text->length + 1);
+    }
+    mgl_text_clear(text);
+    return status;
+}
+
+static mgl_status copy_text(const char *from, char **to, mgl_error *err)
+{
+    *to = mgl_strdup(from);
+    return *to ? MGL_OK : mgl_fail_memory(err, strlen(from) + 1);
+}
+
+/* ---- a record from a request ----------------------------------------------------------------- */
+
+static mgl_status find_model(const mgl_tune_request *r, mgl_config *config,
+                             mgl_campaign_record *out, mgl_error *err)
+{
+    char name[MGL_SHAPE_NAME];
+    mgl_text shape = {0};
+    if ((r->model != NULL) == (r->shape != NULL))
+        return mgl_fail(err, MGL_USAGE, "--shape", "%s",
+                        r->model ? "stands in place of MODEL; leave out one of the two"
+                                 : "or MODEL is needed: what to tune");
+    mgl_status status = r->model ? mgl_synthetic_read_config(r->model, config, err)
+                                 : mgl_synthetic_find_shape(r->shape, config, err);
+    if (!status)
+        status = mgl_shape_name(config, name, err);
+    if (!status)
+        status = copy_text(r->shape ? r->shape : name, &out->model, err);
+    if (status)
+        return status;
+    mgl_shape_print(config, &shape);
+    return take_text(&shape, &out->shape, err);
+}
+
+/* The name of a GPU. */
+static mgl_status name_gpu(int ordinal, mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
+    if (!probe)
+        return mgl_fail_memory(err, sizeof *probe);
+    mgl_cuda_get_probe(probe);
+    mgl_status status = ordinal < probe->device_count
+                            ? copy_text(probe->devices[ordinal].name, &out->device, err)
+                            : mgl_fail(err, MGL_DEVICE, "--device", "there is no GPU %d", ordinal);
+    mgl_free(probe);
+    return status;
+}
+
+static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
+                              mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_machine machine = {0};
+    const char *device = r->device ? r->device : "cuda";
+    bool gpu = !strncmp(device, "cuda", 4), none = !strcmp(device, "none");
+    if (!gpu && !none && strcmp(device, "cpu") != 0)
+        return mgl_fail(err, MGL_USAGE, device,
+                        "unknown device; there are cuda, cuda:N, cpu and none");
+    if (gpu && r->target)
+        return mgl_fail(err, MGL_USAGE, "--target",
+                        "is that of the GPU; it goes with --device none or cpu");
+    mgl_status status = none ? MGL_OK : mgl_machine_find(device, &machine, err);
+    *target = machine.target;
+    if (!status && (none || r->target))
+        status = mgl_target_parse(r->target ? r->target : MGL_TUNE_TARGET, target, err);
+    if (!status)
+        status = gpu ? name_gpu(machine.device, out, err) : copy_text(device, &out->device, err);
+    if (status)
+        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* a flag, not a file */
+    mgl_text_format(&text, "%s:%d", target->arch, target->queues);
+    return take_text(&text, &out->target, err);
+}
+
+static mgl_status read_workloads(const mgl_tune_request *r, const mgl_config *config,
+                                 mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_workloads workloads;
+    int most = config->max_positions < MGL_MAX_CAPACITY ? config->max_positions : MGL_MAX_CAPACITY;
+    mgl_status status =
+        mgl_workloads_parse(r->workloads ? r->workloads : MGL_TUNE_WORKLOADS, &workloads, err);
+    if (status)
+        return status;
+    out->capacity = r->capacity ? r->capacity : most < MGL_TUNE_CAPACITY ? most : MGL_TUNE_CAPACITY;
+    if (out->capacity > most)
+        return mgl_fail(err, MGL_USAGE, "--capacity", "the model has %d positions", most);
+    for (int w = 0; w < workloads.count; w++)
+        if (workloads.list[w].context + MGL_WORKLOAD_TOKENS > out->capacity)
+            return mgl_fail(err, MGL_USAGE, "--workloads",
+                            "context %d and %d tokens do not fit %lld positions (--capacity)",
+                            workloads.list[w].context, MGL_WORKLOAD_TOKENS,
+                            (long long)out->capacity);
+    mgl_workloads_print(&workloads, &text);
+    return take_text(&text, &out->workloads, err);
+}
+
+static mgl_status read_space(const mgl_tune_request *r, const mgl_target *target,
+                             mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_search_space space;
+    char *bytes = NULL;
+    size_t length = 0;
+    mgl_status status = MGL_OK;
+    if (r->space) {
+        status = mgl_file_read(r->space, MAX_TEXT, &bytes, &length, err);
+        if (!status)
+            status = mgl_search_space_parse(bytes, length, r->space, target, r->allow_narrow,
+                                            &space, err);
+        mgl_free(bytes);
+    } else {
+        mgl_search_space_default(target, r->allow_narrow, &space);
+    }
+    if (status)
+        return status;
+    mgl_search_space_print(&space, &text);
+    return take_text(&text, &out->space, err);
+}
+
+/* The rest, as JSON. */
+static mgl_status write_options(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_json_out to = {0};
+    mgl_text config = {0};
+    mgl_schedule_config start;
+    mgl_schedule_config_default(&start);
+    mgl_status status = r->config ? mgl_schedule_config_read(r->config, &start, err) : MGL_OK;
+    if (status)
+        return status;
+    mgl_json_out_begin(&to, OPTIONS_SCHEMA);
+    mgl_json_out_string(&to, "device", r->device ? r->device : "cuda");
+    mgl_json_out_string(&to, "proposers", r->proposers ? r->proposers : MGL_TUNE_PROPOSERS);
+    mgl_json_out_bool(&to, "allow_narrow", r->allow_narrow);
+    mgl_schedule_config_print(&start, &config);
+    to.text.failed |= config.failed;
+    mgl_text_format(&to.text, ",\"config\":%s", config.bytes ? config.bytes : "null");
+    mgl_text_clear(&config);
+    mgl_json_out_close(&to);
+    return take_text(&to.text, &out->options, err);
+}
+
+/* Letters, digits, dots and dashes; anything else is a dash, and two dashes are one. */
+static void put_plain(mgl_text *out, const char *text)
+{
+    for (; *text; text++) {
+        char c = (char)tolower((unsigned char)*text);
+        bool plain = isalnum((unsigned char)c) || c == '.' || c == '_';
+        if (!plain && out->length && out->bytes[out->length - 1] == '-')
+            continue;
+        mgl_text_append(out, plain ? &c : "-", 1);
+    }
+}
+
+static mgl_status choose_name(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_text name = {0};
+    if (r->name)
+        return copy_text(r->name, &out->name, err);
+    const char *parts[] = {out->model, out->device, out->target, out->dtype, out->workloads};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        mgl_text_put(&name, i ? "-" : "");
+        put_plain(&name, parts[i]);
+    }
+    mgl_text_format(&name, "-cap-%lld", (long long)out->capacity);
+    if (!name.failed && name.length > LONGEST_NAME)
+        name.bytes[LONGEST_NAME] = 0;
+    return take_text(&name, &out->name, err);
+}
+
+static mgl_status draw_seed(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
+{
+    uint32_t bits = 0;
+    out->seed = r->seed;
+    if (r->has_seed)
+        return MGL_OK;
+    if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+        return mgl_fail_errno(err, "--seed", "the system gives no random number; give a seed");
+    out->seed = bits;
+    return MGL_OK;
+}
+
+static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_config config;
+    mgl_target target;
+    const char *dtype = r->dtype ? r->dtype : "bf16";
+    if (strcmp(dtype, "bf16") != 0)
+        return mgl_fail(err, MGL_USAGE, dtype, "unknown dtype; there is bf16");
+    mgl_format_into(out->manifest, sizeof out->manifest, "%s", mgl_frozen_digest());
+    mgl_status status = find_model(r, &config, out, err);
+    if (!status)
+        status = find_device(r, &target, out, err);
+    if (!status)
+        status = copy_text(dtype, &out->dtype, err);
+    if (!status)
+        status = read_workloads(r, &config, out, err);
+    if (!status)
+        status = read_space(r, &target, out, err);
+    if (!status)
+        status = write_options(r, out, err);
+    if (!status)
+        status = draw_seed(r, out, err);
+    if (!status)
+        status = copy_text("running", &out->state, err);
+    return status ? status : choose_name(r, out, err);
+}
+
+/* ---- a subject from a record ----------------------------------------------------------------- */
+
+static mgl_status read_options(mgl_tune *tune, mgl_error *err)
+{
+    mgl_json json;
+    const cJSON *config = NULL;
+    const char *device = NULL, *proposers = NULL, *text = tune->record.options;
+    mgl_status status = mgl_json_parse(text, strlen(text), MAX_TEXT, "options", &json, err);
+    if (status)
+        return status;
+    status = mgl_json_get_string(&json, json.root, "device", true, &device, err);
+    if (!status)
+        status = mgl_json_get_string(&json, json.root, "proposers", true, &proposers, err);
+    if (!status)
+        status = mgl_json_get_bool(&json, json.root, "allow_narrow", true,
+                                   &tune->subject.allow_narrow, err);
+    if (!status)
+        status = mgl_json_get_object(&json, json.root, "config", true, &config, err);
+    mgl_schedule_config_default(&tune->subject.start);
+    if (!status)
+        status = mgl_schedule_config_merge(&json, config, "config.", &tune->subject.start, err);
+    if (!status)
+        status = copy_text(device, &tune->device, err);
+    if (!status)
+        status = copy_text(proposers, &tune->proposers, err);
+    mgl_json_clear(&json);
+    return status;
+}
+
+/* Costs are those of a device, and not of all that have its architecture. */
+static bool find_costs(const mgl_campaign_record *record, const mgl_target *target, mgl_costs *out)
+{
+    bool named = !strcmp(record->device, "none") || strstr(record->device, "H200");
+    return named && !mgl_target_get_costs(target, out, NULL);
+}
+
+static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
+{
+    mgl_subject *s = &tune->subject;
+    const mgl_campaign_record *record = &tune->record;
+    if (!record->options || !record->shape || !record->target || !record->dtype ||
+        !record->workloads || !record->space || !record->device)
+        return mgl_fail(err, MGL_BAD_INPUT, record->name, "the campaign's record is not complete");
+    mgl_status status = read_options(tune, err);
+    if (!status)
+        status = mgl_shape_parse(record->shape, &s->config, err);
+    if (!status)
+        status = mgl_synthetic_open(&s->config, 1, &tune->graph, err);
+    if (!status)
+        status = mgl_target_parse(record->target, &s->target, err);
+    if (!status)
+        status = mgl_workloads_parse(record->workloads, &s->workloads, err);
+    if (!status)
+        status = mgl_search_space_parse(record->space, strlen(record->space), "space", &s->target,
+                                        s->allow_narrow, &s->space, err);
+    if (!status && !mgl_dtype_parse(record->dtype, &s->dtype))
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, record->name, "its dtype %.40s is unknown", record->dtype);
+    s->graph = tune->graph;
+    s->capacity = (int)record->capacity;
+    s->has_costs = !status && find_costs(record, &s->target, &s->costs);
+    return status;
+}
+
+/* ---- finding it in the store ----------------------------------------------------------------- */
+
+/* The campaigns of a name, and of those that --new made of it. */
+typedef struct family {
+    const char *name;
+    char newest[160]; /* "" : there is none */
+    long last;        /* number of the last one: 1, or N of NAME-N */
+} family;
+
+static mgl_status look_at(void *user, const mgl_campaign_record *campaign, mgl_error *err)
+{
+    (void)err;
+    family *f = user;
+    size_t length = strlen(f->name);
+    long number = 1;
+    if (strncmp(campaign->name, f->name, length) != 0)
+        return MGL_OK;
+    const char *rest = campaign->name + length;
+    if (*rest) {
+        size_t digits = *rest == '-' ? strspn(rest + 1, "0123456789") : 0;
+        if (!digits || digits > 9 || rest[1 + digits])
+            return MGL_OK;
+        number = strtol(rest + 1, NULL, 10);
+    }
+    if (number > f->last) {
+        f->last = number;
+        mgl_format_into(f->newest, sizeof f->newest, "%s", campaign->name);
+    }
+    return MGL_OK;
+}
+
+static bool differs(const char *a, const char *b)
+{
+    return !a || !b || strcmp(a, b) != 0;
+}
+
+/* A flag that was given must not be ignored because the campaign began with another one. */
+static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *wanted,
+                          const mgl_campaign_record *found, mgl_error *err)
+{
+    bool options = r->config || r->proposers || r->allow_narrow;
+    const char *flag = NULL;
+    if (differs(wanted->shape, found->shape))
+        flag = "MODEL or --shape";
+    else if (differs(wanted->device, found->device))
+        flag = "--device";
+    else if (differs(wanted->target, found->target))
+        flag = "--target";
+    else if (differs(wanted->workloads, found->workloads))
+        flag = "--workloads";
+    else if (wanted->capacity != found->capacity)
+        flag = "--capacity";
+    else if (r->space && differs(wanted->space, found->space))
+        flag = "--space";
+    else if (options && differs(wanted->options, found->options))
+        flag = "--config, --proposer or --allow-narrow";
+    else if (r->has_seed && wanted->seed != found->seed)
+        flag = "--seed";
+    if (!flag)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, flag,
+                    "the campaign \"%.80s\" began with another one; --new begins a new campaign, "
+                    "and --name gives it a name",
+                    found->name);
+}
+
+/* Whether the campaign stands already; else its name is made free. */
+static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_tune *out,
+                              mgl_error *err)
+{
+    family f = {.name = out->record.name};
+    mgl_campaign_record found = {0};
+    mgl_status status = mgl_store_each_campaign(store, look_at, &f, err);
+    if (status || !f.last)
+        return status;
+    if (r->fresh) {
+        mgl_text name = {0};
+        mgl_text_format(&name, "%s-%ld", out->record.name, f.last + 1);
+        mgl_free(out->record.name);
+        out->record.name = NULL;
+        return take_text(&name, &out->record.name, err);
+    }
+    status = mgl_store_find_campaign(store, f.newest, &found, err);
+    if (!status)
+        status = compare(r, &out->record, &found, err);
+    if (status) {
+        mgl_campaign_record_clear(&found);
+        return status;
+    }
+    mgl_campaign_record_clear(&out->record);
+    out->record = found;
+    out->found = true;
+    return MGL_OK;
+}
+
+mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, bool add,
+                            mgl_tune *out, mgl_error *err)
+{
+    *out = (mgl_tune){.store = store};
+    mgl_status status = make_record(request, &out->record, err);
+    if (!status && store)
+        status = find_record(store, request, out, err);
+    if (!status)
+        status = make_subject(out, err);
+    if (!status && add && !out->found)
+        status = mgl_store_add_campaign(store, &out->record, err);
+    if (status)
+        mgl_tune_clear(out);
+    return status;
+}
+
+mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err)
+{
+    *out = (mgl_tune){.store = store, .found = true};
+    mgl_status status = mgl_store_find_campaign(store, name, &out->record, err);
+    if (!status)
+        status = make_subject(out, err);
+    if (status)
+        mgl_tune_clear(out);
+    return status;
+}
+
+/* ---- before it begins ------------------------------------------------------------------------ */
+
+mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune_outlook *out,
+                         mgl_error *err)
+{
+    mgl_candidate candidate;
+    mgl_proposal start = {.config = tune->subject.start};
+    *out = (mgl_tune_outlook){.configs = 1};
+    for (int k = 0; k < tune->subject.space.count; k++)
+        out->configs *= tune->subject.space.knobs[k].count;
+    double began = mgl_clock_s();
+    mgl_status status = mgl_gate_pass(&tune->subject, &start, abort, &candidate, err);
+    if (status)
+        return status;
+    out->gate_s = mgl_clock_s() - began;
+    out->predicted = candidate.predicted;
+    if (candidate.outcome != MGL_OUTCOME_UNMEASURED)
+        status = mgl_fail(err, MGL_BAD_INPUT, "the default", "it can not be begun with: %s: %s",
+                          mgl_outcome_name(candidate.outcome), candidate.diagnostic);
+    mgl_candidate_clear(&candidate);
+    return status;
+}

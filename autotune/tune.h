@@ -1,0 +1,97 @@
+/*
+ * Campaigns as somebody asks for them: what to tune, on what, by whom; and a campaign of a store made
+ * ready to go on. A campaign is made of its record alone, whether it begins or goes on, so that the
+ * same record always means the same search.
+ *
+ *     mgl_tune tune;
+ *     mgl_tune_request request = {.shape = "llama-1b", .device = "cuda"};
+ *     mgl_tune_prepare(store, &request, true, &tune, &err);
+ *     mgl_tune_run(&tune, &(mgl_tune_run_options){.max_trials = 100}, &err);
+ *     mgl_tune_clear(&tune);
+ */
+#ifndef MGL_AUTOTUNE_TUNE_H
+#define MGL_AUTOTUNE_TUNE_H
+
+#include "autotune/campaign.h"
+
+#define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1"
+#define MGL_TUNE_WORKLOADS "ctx=0;batch=1"
+#define MGL_TUNE_TARGET    "sm_90a:132" /* where there is no device */
+enum { MGL_TUNE_CAPACITY = 4096 };      /* positions, within the model's */
+
+/* What was asked for; NULL and 0 mean the default of each field. Strings are not kept. */
+typedef struct mgl_tune_request {
+    const char *model;     /* a MODEL or a config.json; or NULL */
+    const char *shape;     /* the name of a shape, in its place */
+    const char *device;    /* "cuda", "cuda:1", "cpu", "none"; NULL: "cuda" */
+    const char *target;    /* of "cpu" and "none" */
+    const char *dtype;     /* "bf16" */
+    const char *workloads; /* "ctx=0,8192;batch=1,8" */
+    int capacity;          /* positions of a sequence */
+    const char *space;     /* path of a space's JSON */
+    const char *config;    /* path of the ScheduleConfig that is begun with */
+    const char *proposers; /* "evolve:2,random": names, and shares (1) */
+    bool allow_narrow;     /* knobs that change number formats */
+    bool has_seed;
+    uint64_t seed; /* else one is drawn */
+    const char *name;
+    bool fresh; /* a new campaign, where one of that name stands: NAME-2 */
+} mgl_tune_request;
+
+/* A campaign that can be run. */
+typedef struct mgl_tune {
+    mgl_store *store; /* lent */
+    mgl_campaign_record record;
+    mgl_subject subject;
+    mgl_graph *graph;
+    char *device;    /* "cuda:1" */
+    char *proposers; /* as requested */
+    bool found;      /* it stood in the store before */
+} mgl_tune;
+
+/* The campaign that is asked for: found by its name, else made and, with `add`, put into the store.
+ * MGL_USAGE: one of that name stands and is another one. `store` may be NULL without `add`. */
+mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, bool add,
+                            mgl_tune *out, mgl_error *err);
+/* A campaign of the store, by name; NULL: the newest. */
+mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err);
+void mgl_tune_clear(mgl_tune *tune);
+
+typedef struct mgl_tune_run_options {
+    const char *device; /* in place of the campaign's: another ordinal of the same kind */
+    double max_seconds; /* as in mgl_campaign_options */
+    int64_t max_trials;
+    const atomic_int *abort;
+    void (*on_event)(void *user, const mgl_campaign_event *event);
+    void *user;
+} mgl_tune_run_options;
+/* Opens lab and proposers, and runs the campaign (mgl_campaign_run). */
+mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *options, mgl_error *err);
+
+/* What a campaign that has not begun is up to. */
+typedef struct mgl_tune_outlook {
+    double configs;   /* combinations of the space's knobs */
+    double gate_s;    /* the gates of one trial, before any device */
+    double predicted; /* of the default: the objective in us; 0: the device's costs are not known */
+} mgl_tune_outlook;
+mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune_outlook *out,
+                         mgl_error *err);
+
+/* Asks whoever runs it to end after the trial at hand (*running), or notes that it is stopped. */
+mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, bool *running,
+                         mgl_error *err);
+/* Removes a campaign that nobody runs. MGL_DEVICE: somebody does. */
+mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err);
+
+/* ---- submissions ----------------------------------------------------------------------------- */
+
+/* Queues a proposal (its JSON or a schedule text) for a campaign; its id to *id. What no queue could
+ * hold is MGL_BAD_INPUT. MGL_GATE: the campaign began under another manifest. */
+mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign, const char *text,
+                           size_t length, const char *origin, int64_t *id, mgl_error *err);
+/* Waits until a submission is a trial: *out is that, without pairs. Number 0: nobody runs the campaign, so
+ * that it goes on waiting. Release with mgl_trial_clear. */
+mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign, int64_t submission,
+                          const atomic_int *abort, mgl_trial *out, mgl_error *err);
+
+#endif

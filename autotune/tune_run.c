@@ -1,0 +1,250 @@
+/* Running a campaign: its proposers by name and share, its lab, and the loop; and submissions to one
+ * that another process runs. */
+#include "autotune/tune.h"
+
+#include "autotune/frozen.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- proposers ------------------------------------------------------------------------------- */
+
+/* Whoever hands in proposals from outside is waited for: the store's submissions go first anyway. */
+static mgl_status propose_nothing(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
+                                  mgl_proposer_answer *answer, mgl_error *err)
+{
+    (void)self, (void)seed, (void)out, (void)err;
+    *answer = MGL_NOT_YET;
+    return MGL_OK;
+}
+
+static mgl_status learn_nothing(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
+{
+    (void)self, (void)trial, (void)err;
+    return MGL_OK;
+}
+
+static void close_external(mgl_proposer *self)
+{
+    mgl_free(self);
+}
+
+static mgl_status open_external(const mgl_proposer_options *options, mgl_proposer **out,
+                                mgl_error *err)
+{
+    (void)options;
+    *out = mgl_alloc_zero(1, sizeof **out);
+    if (!*out)
+        return mgl_fail_memory(err, sizeof **out);
+    **out = (mgl_proposer){"external", propose_nothing, learn_nothing, close_external};
+    return MGL_OK;
+}
+
+/*  name, how it is opened */
+#define PROPOSERS(X)                                                                               \
+    X("grid", mgl_grid_open)                                                                       \
+    X("random", mgl_random_open)                                                                   \
+    X("evolve", mgl_evolve_open)                                                                   \
+    X("surrogate", mgl_surrogate_open)                                                             \
+    X("external", open_external)
+
+static const struct known_proposer {
+    const char *name;
+    mgl_status (*open)(const mgl_proposer_options *, mgl_proposer **, mgl_error *);
+} known[] = {
+#define MGL_X(name, open) {name, open},
+    PROPOSERS(MGL_X)
+#undef MGL_X
+};
+#define MGL_X(name, open) ", " name
+static const char known_names[] = PROPOSERS(MGL_X); /* with ", " in front */
+#undef MGL_X
+enum { KNOWN = sizeof known / sizeof *known };
+
+/* One of "evolve:2,random". */
+static mgl_status open_one(const mgl_tune *tune, const char *text, size_t length,
+                           mgl_campaign_options *out, mgl_error *err)
+{
+    const char *colon = memchr(text, ':', length);
+    size_t name = colon ? (size_t)(colon - text) : length;
+    double share = 1;
+    int i = 0;
+    while (i < KNOWN && (strlen(known[i].name) != name || strncmp(known[i].name, text, name) != 0))
+        i++;
+    if (i == KNOWN)
+        return mgl_fail(err, MGL_USAGE, "--proposer", "\"%.*s\" is unknown; there are %s",
+                        name < 40 ? (int)name : 40, text, known_names + 2);
+    if (colon) {
+        char *end;
+        share = strtod(colon + 1, &end);
+        if (end != text + length || !isfinite(share) || !(share > 0) || colon[1] == '+')
+            return mgl_fail(err, MGL_USAGE, "--proposer",
+                            "the share of %s is a number above 0: %s:2", known[i].name,
+                            known[i].name);
+    }
+    if (out->proposer_count == MGL_MAX_PROPOSERS)
+        return mgl_fail(err, MGL_USAGE, "--proposer", "there may be %d at most", MGL_MAX_PROPOSERS);
+    const mgl_proposer_options options = {.subject = &tune->subject, .start = &tune->subject.start};
+    mgl_proposer *opened = NULL;
+    mgl_status status = known[i].open(&options, &opened, err);
+    if (status)
+        return status;
+    out->proposers[out->proposer_count].proposer = opened;
+    out->proposers[out->proposer_count++].share = share;
+    return MGL_OK;
+}
+
+static mgl_status open_proposers(const mgl_tune *tune, mgl_campaign_options *out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    const char *at = tune->proposers;
+    for (bool more = true; more && !status;) {
+        size_t length = strcspn(at, ",");
+        status = open_one(tune, at, length, out, err);
+        more = at[length] == ',';
+        at += length + 1;
+    }
+    return status;
+}
+
+/* ---- the lab --------------------------------------------------------------------------------- */
+
+static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, mgl_lab **out,
+                           mgl_error *err)
+{
+    const char *device = o->device ? o->device : tune->device;
+    mgl_text kernels = {0};
+    if (!strcmp(device, "none"))
+        return mgl_lab_none_open(&tune->subject, out, err);
+    mgl_text_format(&kernels, "%s.kernels/%s", mgl_store_path(tune->store), tune->record.name);
+    if (kernels.failed) {
+        mgl_text_clear(&kernels);
+        return mgl_fail_memory(err, kernels.capacity);
+    }
+    const mgl_lab_options options = {.subject = &tune->subject,
+                                     .device = device,
+                                     .program = "/proc/self/exe",
+                                     .kernels = kernels.bytes,
+                                     .abort = o->abort};
+    mgl_status status = mgl_lab_device_open(&options, out, err);
+    mgl_text_clear(&kernels);
+    return status;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error *err)
+{
+    mgl_campaign_options options = {.subject = &tune->subject,
+                                    .record = &tune->record,
+                                    .store = tune->store,
+                                    .submissions = true,
+                                    .max_seconds = o->max_seconds,
+                                    .max_trials = o->max_trials,
+                                    .abort = o->abort,
+                                    .on_event = o->on_event,
+                                    .user = o->user};
+    mgl_status status = open_proposers(tune, &options, err);
+    if (!status)
+        status = open_lab(tune, o, &options.lab, err);
+    if (!status)
+        status = mgl_campaign_run(&options, err);
+    if (options.lab)
+        options.lab->close(options.lab);
+    for (int i = 0; i < options.proposer_count; i++)
+        options.proposers[i].proposer->close(options.proposers[i].proposer);
+    return status;
+}
+
+/* ---- steering -------------------------------------------------------------------------------- */
+
+mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, bool *running,
+                         mgl_error *err)
+{
+    mgl_store_lock *lock = NULL;
+    mgl_status status = mgl_campaign_lock(store, campaign->id, &lock, err);
+    *running = status == MGL_DEVICE;
+    if (*running)
+        return mgl_store_ask_stop(store, campaign->id, true, err);
+    if (!status)
+        status = mgl_store_set_state(store, campaign->id, "stopped", "it was asked to stop",
+                                     campaign->seconds, err);
+    mgl_store_lock_release(lock);
+    return status;
+}
+
+mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err)
+{
+    mgl_store_lock *lock = NULL;
+    mgl_status status = mgl_campaign_lock(store, campaign->id, &lock, err);
+    if (!status)
+        status = mgl_store_delete_campaign(store, campaign->id, err);
+    mgl_store_lock_release(lock);
+    return status;
+}
+
+/* ---- submissions ----------------------------------------------------------------------------- */
+
+/* What a store holds is text. */
+static mgl_status check_text(const char *text, size_t length, mgl_error *err)
+{
+    if (length > MGL_SCHEDULE_MAX_TEXT)
+        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "%zu bytes; at most %d are read", length,
+                        MGL_SCHEDULE_MAX_TEXT);
+    if (!length || memchr(text, 0, length))
+        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "%s",
+                        length ? "it holds a 0 byte: that is no text" : "it is empty");
+    if (mgl_utf8_valid(text, length) != length)
+        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "it is not UTF-8");
+    return MGL_OK;
+}
+
+mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign, const char *text,
+                           size_t length, const char *origin, int64_t *id, mgl_error *err)
+{
+    if (strcmp(campaign->manifest, mgl_frozen_digest()) != 0)
+        return mgl_fail(err, MGL_GATE, campaign->name, "%s: %s",
+                        mgl_outcome_name(MGL_OUTCOME_FROZEN_TAMPERED),
+                        mgl_outcome_hint(MGL_OUTCOME_FROZEN_TAMPERED));
+    mgl_status status = check_text(text, length, err);
+    return status ? status : mgl_store_add_submission(store, campaign->id, text, origin, id, err);
+}
+
+static mgl_status is_running(mgl_store *store, const char *name, bool *running, mgl_error *err)
+{
+    mgl_campaign_record now;
+    mgl_status status = mgl_store_find_campaign(store, name, &now, err);
+    if (status)
+        return status;
+    *running = now.state && !strcmp(now.state, "running");
+    mgl_campaign_record_clear(&now);
+    return MGL_OK;
+}
+
+mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign, int64_t submission,
+                          const atomic_int *abort, mgl_trial *out, mgl_error *err)
+{
+    const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
+    *out = (mgl_trial){0};
+    for (bool running = true;;) {
+        mgl_submission s = {0};
+        mgl_status status = mgl_store_get_submission(store, submission, &s, err);
+        int64_t number = s.trial;
+        mgl_submission_clear(&s);
+        if (!status && number > 0)
+            return mgl_store_get_trial(store, campaign->id, number, false, out, err);
+        if (!status && !running)
+            return MGL_OK;
+        if (!status)
+            status = is_running(store, campaign->name, &running, err);
+        if (!status)
+            status = mgl_check_abort(abort, err);
+        if (status)
+            return status;
+        nanosleep(&step, NULL);
+    }
+}
