@@ -277,11 +277,14 @@ static mgl_status read_options(mgl_tune *tune, mgl_error *err)
     return status;
 }
 
-/* Costs are those of a device, and not of all that have its architecture. */
+/* Costs are those of a device, and not of all that have its architecture. Without a device they are those
+ * of the one that has been measured for the target. */
 static bool find_costs(const mgl_campaign_record *record, const mgl_target *target, mgl_costs *out)
 {
-    bool named = !strcmp(record->device, "none") || strstr(record->device, "H200");
-    return named && !mgl_target_get_costs(target, out, NULL);
+    const char *device;
+    if (!strcmp(record->device, "none"))
+        return !mgl_costs_find_for(target, NULL, &device, out, NULL);
+    return !mgl_costs_find(record->device, out, NULL);
 }
 
 static mgl_status make_subject(mgl_tune *tune, mgl_error *err)

@@ -266,7 +266,9 @@ static const struct exchange {
     {&grouped_heads,
      {.dtype = MGL_BF16, .capacity = 96, .queues = 6, .rows = 1, .splits = 2},
      {.dtype = MGL_BF16, .capacity = 96, .queues = 6, .products = 4, .rows = 1, .splits = 2}},
-    {NULL, {.dtype = MGL_BF16, .capacity = 256}, {.dtype = MGL_BF16, .capacity = 256, .queues = 97}},
+    {NULL,
+     {.dtype = MGL_BF16, .capacity = 256},
+     {.dtype = MGL_BF16, .capacity = 256, .queues = 97}},
 };
 
 START_TEST(exchanged_programs_are_as_opened)
