@@ -7,6 +7,7 @@
 
 #include "autotune/store.h"
 #include "base/json_out.h"
+#include "validator/validator.h"
 
 /* Members of the object that is open. Gains are shares: 0.031 is 3.1 % faster. */
 void mgl_answer_campaign(mgl_json_out *out, const mgl_campaign_record *campaign);
@@ -41,6 +42,9 @@ mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campai
  * to hand in. */
 mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
                            mgl_error *err);
+
+/* What the validator found: members "verdict", "meaning", "diagnostics" and "stats". */
+void mgl_answer_verdict(mgl_json_out *out, const mgl_verdict *verdict);
 
 /* A line for people: "12 NO_GAIN evolve +0.31 % (-0.12 to +0.70)". */
 void mgl_answer_line(const mgl_trial *trial, mgl_text *out);

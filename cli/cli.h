@@ -102,6 +102,7 @@ typedef struct mgl_cli_verb {
     X(eval)                                                                                        \
     X(bench)                                                                                       \
     X(trace)                                                                                       \
+    X(mcp)                                                                                         \
     X(doctor)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_##name##_verb;
 MGL_CLI_VERBS(MGL_CLI_DECLARE)

@@ -1,0 +1,39 @@
+/* The validator's verdict as JSON: the same for the command line and for agents. */
+#include "autotune/answer.h"
+
+#include <stdio.h>
+
+static void put_diagnostic(mgl_json_out *out, const mgl_diagnostic *diagnostic)
+{
+    char code[16];
+    snprintf(code, sizeof code, "MG%03d", diagnostic->code);
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "code", code);
+    mgl_json_out_int(out, "line", diagnostic->line);
+    if (diagnostic->task >= 0)
+        mgl_json_out_int(out, "task", diagnostic->task);
+    else
+        mgl_json_out_null(out, "task");
+    mgl_json_out_string(out, "message", diagnostic->message);
+    mgl_json_out_array(out, "witness");
+    for (int w = 0; w < diagnostic->witness_count; w++)
+        mgl_json_out_string(out, NULL, diagnostic->witness[w]);
+    mgl_json_out_close_array(out);
+    mgl_json_out_close_object(out);
+}
+
+void mgl_answer_verdict(mgl_json_out *out, const mgl_verdict *verdict)
+{
+    mgl_json_out_string(out, "verdict", verdict->accepted ? "accepted" : "rejected");
+    mgl_json_out_string(out, "meaning", verdict->meaning_checked ? "checked" : "not_checked");
+    mgl_json_out_array(out, "diagnostics");
+    for (int i = 0; i < verdict->count; i++)
+        put_diagnostic(out, &verdict->diagnostics[i]);
+    mgl_json_out_close_array(out);
+    mgl_json_out_object(out, "stats");
+    mgl_json_out_int(out, "tasks", verdict->tasks);
+    mgl_json_out_int(out, "counters", verdict->counters);
+    mgl_json_out_int(out, "epochs_unrolled", verdict->epochs_unrolled);
+    mgl_json_out_real(out, "ms", verdict->ms);
+    mgl_json_out_close_object(out);
+}

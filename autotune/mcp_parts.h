@@ -1,0 +1,61 @@
+/* What the files of the MCP server share: mcp.c speaks the protocol, mcp_tools.c has the tools. */
+#ifndef MGL_AUTOTUNE_MCP_PARTS_H
+#define MGL_AUTOTUNE_MCP_PARTS_H
+
+#include "autotune/mcp.h"
+#include "base/json.h"
+#include "base/json_out.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+enum { MCP_CANCELLED = 64, MCP_MAX_ID = 128 };
+
+struct mgl_mcp {
+    char store[PATH_MAX]; /* "": the default */
+    bool allow_trials;
+    char folders[MGL_MCP_MAX_FOLDERS][PATH_MAX]; /* (folder_count) as realpath has them */
+    int folder_count;
+    pthread_mutex_t lock;                      /* of the rest */
+    char current[MCP_MAX_ID];                  /* id of the request at work; "": none */
+    char cancelled[MCP_CANCELLED][MCP_MAX_ID]; /* the last ids that were cancelled, a ring */
+    int next;                                  /* of the ring */
+    bool over;                                 /* mgl_mcp_cancel */
+    atomic_int abort;                          /* of what is at work */
+};
+
+/* The kinds of an argument, by their names in JSON schema. */
+typedef enum mcp_kind { MCP_STRING, MCP_INTEGER, MCP_OBJECT } mcp_kind;
+
+typedef struct mcp_param {
+    const char *name;
+    mcp_kind kind;
+    bool required;
+    int64_t lo, hi; /* of a number; of a string its most bytes */
+    const char *what;
+} mcp_param;
+
+/* Arguments that were checked. */
+typedef struct mcp_call {
+    mgl_mcp *mcp;
+    const mgl_json *json;
+    const cJSON *arguments; /* an object; NULL: none were given */
+} mcp_call;
+
+typedef struct mcp_tool {
+    const char *name, *title, *what;
+    const mcp_param *params; /* (count) */
+    int count;
+    bool writes; /* only with allow_trials */
+    /* Puts the members of the answer's object; failing: what the agent is told. */
+    mgl_status (*run)(const mcp_call *call, mgl_json_out *out, mgl_error *err);
+} mcp_tool;
+
+extern const mcp_tool mcp_tools[];
+extern const int mcp_tool_count;
+
+/* An argument, or what stands for one that was not given. */
+const char *mcp_text_of(const mcp_call *call, const char *name);
+int64_t mcp_number_of(const mcp_call *call, const char *name, int64_t otherwise);
+
+#endif

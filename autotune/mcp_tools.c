@@ -1,0 +1,359 @@
+/*
+ * What an agent can ask: each tool is a row with its arguments, from which its schema is told and its
+ * calls are checked, and a function that puts the answer.
+ */
+#include "autotune/mcp_parts.h"
+
+#include "autotune/answer.h"
+#include "autotune/report.h"
+#include "autotune/tune.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "importer/checkpoint.h"
+#include "schedule/knobs.h"
+#include "validator/validator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_NAME = 200, MAX_PATH = 4000, MOST_TRIALS = 200, MOST_WAIT_S = 600 };
+
+/* ---- the store -------------------------------------------------------------------------------- */
+
+/* The store and the campaign that is asked of; the newest where none is named. */
+static mgl_status open_campaign(const mcp_call *call, bool write, mgl_store **store,
+                                mgl_campaign_record *campaign, mgl_error *err)
+{
+    mgl_text path = {0};
+    *store = NULL;
+    *campaign = (mgl_campaign_record){0};
+    mgl_status status = call->mcp->store[0] ? MGL_OK : mgl_store_default_path(&path, err);
+    if (!status)
+        status =
+            mgl_store_open(call->mcp->store[0] ? call->mcp->store : path.bytes, write, store, err);
+    mgl_text_clear(&path);
+    if (!status)
+        status = mgl_store_find_campaign(*store, mcp_text_of(call, "campaign"), campaign, err);
+    return status;
+}
+
+static void close_campaign(mgl_store *store, mgl_campaign_record *campaign)
+{
+    mgl_campaign_record_clear(campaign);
+    mgl_store_close(store);
+}
+
+static mgl_status campaign_status(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_store *store;
+    mgl_campaign_record campaign;
+    mgl_answer_counts counts;
+    mgl_status status = open_campaign(call, false, &store, &campaign, err);
+    if (!status)
+        status = mgl_answer_count(store, campaign.id, &counts, err);
+    if (!status) {
+        mgl_answer_campaign(out, &campaign);
+        mgl_answer_outcomes(out, &counts);
+    }
+    close_campaign(store, &campaign);
+    return status;
+}
+
+static mgl_status put_trial(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    mgl_json_out *out = user;
+    (void)err;
+    mgl_json_out_object(out, NULL);
+    mgl_answer_trial(out, trial);
+    mgl_json_out_close_object(out);
+    return MGL_OK;
+}
+
+static mgl_status history(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_store *store;
+    mgl_campaign_record campaign;
+    int64_t limit = mcp_number_of(call, "limit", 20);
+    mgl_status status = open_campaign(call, false, &store, &campaign, err);
+    int64_t newest = campaign.trials > limit ? campaign.trials - limit + 1 : 1;
+    mgl_json_out_array(out, "trials");
+    if (!status)
+        status = mgl_store_each_trial(store, campaign.id, mcp_number_of(call, "from", newest),
+                                      limit, put_trial, out, err);
+    mgl_json_out_close_array(out);
+    close_campaign(store, &campaign);
+    return status;
+}
+
+static mgl_status best(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_store *store;
+    mgl_campaign_record campaign;
+    mgl_status status = open_campaign(call, false, &store, &campaign, err);
+    if (!status)
+        status = mgl_answer_best(out, store, &campaign, err);
+    close_campaign(store, &campaign);
+    return status;
+}
+
+static mgl_status report(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_store *store;
+    mgl_campaign_record campaign;
+    mgl_text text = {0};
+    mgl_status status = open_campaign(call, false, &store, &campaign, err);
+    if (!status)
+        status = mgl_report_markdown(store, &campaign, &text, err);
+    if (!status)
+        mgl_json_out_string(out, "markdown", text.bytes);
+    mgl_text_clear(&text);
+    close_campaign(store, &campaign);
+    return status;
+}
+
+/* ---- the space -------------------------------------------------------------------------------- */
+
+static void put_knob(mgl_json_out *out, int knob)
+{
+    const mgl_knob_row *row = mgl_knob_row_get(knob);
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "name", row->name);
+    mgl_json_out_string(out, "what", row->what);
+    mgl_json_out_int(out, "lowest", row->lowest);
+    mgl_json_out_int(out, "highest", row->highest);
+    mgl_json_out_int(out, "multiple_of", row->multiple);
+    mgl_json_out_bool(out, "zero_leaves_it_to_lowering", row->open);
+    mgl_json_out_int(out, "default", row->preset);
+    mgl_json_out_bool(out, "changes_a_number_format", row->narrow);
+    mgl_json_out_close_object(out);
+}
+
+static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    (void)call;
+    (void)err;
+    mgl_json_out_array(out, "knobs");
+    for (int k = 0; k < mgl_knob_count(); k++)
+        put_knob(out, k);
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "moves");
+    for (int m = 0; m < MGL_MOVE_COUNT; m++) {
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "name", mgl_move_name((mgl_move_kind)m));
+        mgl_json_out_string(out, "what", mgl_move_what((mgl_move_kind)m));
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+    mgl_json_out_string(out, "proposal",
+                        "{\"schema\": \"megalith.proposal/1\", \"hypothesis\": \"one sentence\", "
+                        "\"config\": {\"page_bytes\": 8192}, \"moves\": [\"rows layer=3 step=o "
+                        "from=12 to=13 count=1\"]}");
+    mgl_json_out_string(out, "frozen",
+                        "the validator, the machines, the oracles and the statistics: only config, "
+                        "moves and schedule text may be changed");
+    return MGL_OK;
+}
+
+/* ---- checking --------------------------------------------------------------------------------- */
+
+/* The path that a name leads to, which has to lie in one of the folders. */
+static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_MAX], mgl_error *err)
+{
+    if (!mcp->folder_count)
+        return mgl_fail(err, MGL_USAGE, "path",
+                        "no folder was named that may be read (megalith mcp --folders): hand in "
+                        "the text instead");
+    if (!realpath(name, path))
+        return mgl_fail_path(err, name, "looking for it");
+    for (int i = 0; i < mcp->folder_count; i++) {
+        size_t length = strlen(mcp->folders[i]);
+        if (!strncmp(path, mcp->folders[i], length) && (path[length] == '/' || length == 1))
+            return MGL_OK;
+    }
+    return mgl_fail(err, MGL_USAGE, "path", "lies in none of the folders that may be read");
+}
+
+static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_error *err)
+{
+    char path[PATH_MAX];
+    const char *text = mcp_text_of(call, "text"), *name = mcp_text_of(call, "path");
+    if (!text == !name)
+        return mgl_fail(err, MGL_USAGE, "arguments", "one of text and path is needed");
+    if (text)
+        return mgl_schedule_parse(text, strlen(text), "text", out, err);
+    mgl_status status = confine(call->mcp, name, path, err);
+    return status ? status : mgl_schedule_read(path, out, err);
+}
+
+static mgl_status import_model(const mcp_call *call, mgl_checkpoint **out, mgl_error *err)
+{
+    char path[PATH_MAX];
+    const char *name = mcp_text_of(call, "model");
+    *out = NULL;
+    if (!name)
+        return MGL_OK;
+    mgl_status status = confine(call->mcp, name, path, err);
+    return status ? status : mgl_import(path, out, err);
+}
+
+static mgl_status check_schedule(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_program *program = NULL;
+    mgl_checkpoint *checkpoint = NULL;
+    mgl_verdict verdict = {0};
+    mgl_status status = read_schedule(call, &program, err);
+    if (!status)
+        status = import_model(call, &checkpoint, err);
+    if (!status)
+        status = mgl_check_abort(&call->mcp->abort, err);
+    if (!status)
+        status = mgl_validator_check(program, checkpoint ? checkpoint->graph : NULL, &verdict, err);
+    if (!status)
+        mgl_answer_verdict(out, &verdict);
+    mgl_verdict_clear(&verdict);
+    mgl_checkpoint_close(checkpoint);
+    mgl_program_free(program);
+    return status;
+}
+
+static mgl_status explain_code(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    const char *code = mcp_text_of(call, "code");
+    const mgl_code_info *info =
+        strlen(code) == 5 && !strncmp(code, "MG", 2) ? mgl_validator_explain(atoi(code + 2)) : NULL;
+    mgl_outcome outcome;
+    mgl_json_out_string(out, "code", code);
+    if (info) {
+        mgl_json_out_string(out, "title", info->title);
+        mgl_json_out_string(out, "meaning", info->meaning);
+        mgl_json_out_string(out, "example", info->example);
+        mgl_json_out_string(out, "remedy", info->remedy);
+        return MGL_OK;
+    }
+    if (!mgl_outcome_parse(code, &outcome))
+        return mgl_fail(err, MGL_USAGE, "code",
+                        "there is no such code: MGnnn of check_schedule, or an outcome of a trial");
+    mgl_json_out_string(out, "remedy", mgl_outcome_hint(outcome));
+    mgl_json_out_int(out, "exit", mgl_outcome_exit(outcome));
+    return MGL_OK;
+}
+
+/* ---- trials ----------------------------------------------------------------------------------- */
+
+static void sleep_a_moment(void)
+{
+    const struct timespec moment = {.tv_nsec = 50000000};
+    nanosleep(&moment, NULL);
+}
+
+/* Waits until it is a trial, or its time is over, or the request is cancelled. */
+static mgl_status await_trial(const mcp_call *call, mgl_store *store, int64_t id, double seconds,
+                              int64_t *number, mgl_error *err)
+{
+    double until = mgl_clock_s() + seconds;
+    mgl_status status = MGL_OK;
+    for (*number = 0; !status && !*number && mgl_clock_s() < until;) {
+        mgl_submission submission = {0};
+        sleep_a_moment();
+        status = mgl_check_abort(&call->mcp->abort, err);
+        if (!status)
+            status = mgl_store_get_submission(store, id, &submission, err);
+        *number = submission.trial;
+        mgl_submission_clear(&submission);
+    }
+    return status;
+}
+
+static mgl_status queue_proposal(const mcp_call *call, mgl_store *store,
+                                 const mgl_campaign_record *campaign, int64_t *id, mgl_error *err)
+{
+    const cJSON *proposal = mgl_json_member(call->arguments, "proposal");
+    const char *schedule = mcp_text_of(call, "schedule");
+    if (!proposal == !schedule)
+        return mgl_fail(err, MGL_USAGE, "arguments", "one of proposal and schedule is needed");
+    char *made = proposal ? cJSON_PrintUnformatted(proposal) : NULL;
+    if (proposal && !made)
+        return mgl_fail_memory(err, 1);
+    const char *text = made ? made : schedule;
+    mgl_status status = mgl_tune_submit(store, campaign, text, strlen(text), "mcp", id, err);
+    cJSON_free(made);
+    return status;
+}
+
+static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_store *store;
+    mgl_campaign_record campaign;
+    mgl_trial trial = {0};
+    int64_t id = 0, number = 0;
+    mgl_status status = open_campaign(call, true, &store, &campaign, err);
+    if (!status)
+        status = queue_proposal(call, store, &campaign, &id, err);
+    if (!status)
+        status =
+            await_trial(call, store, id, (double)mcp_number_of(call, "wait_s", 0), &number, err);
+    if (!status && number)
+        status = mgl_store_get_trial(store, campaign.id, number, false, &trial, err);
+    if (!status) {
+        mgl_json_out_int(out, "submission", id);
+        mgl_json_out_string(out, "state", number ? "decided" : "queued");
+    }
+    if (!status && number) {
+        mgl_json_out_object(out, "trial");
+        mgl_answer_trial(out, &trial);
+        mgl_json_out_close_object(out);
+    }
+    mgl_trial_clear(&trial);
+    close_campaign(store, &campaign);
+    return status;
+}
+
+/* ---- the list --------------------------------------------------------------------------------- */
+
+#define CAMPAIGN                                                                                   \
+    {                                                                                              \
+        "campaign", MCP_STRING, false, 0, MAX_NAME,                                                \
+            "name of the campaign; the newest where left out"                                      \
+    }
+static const mcp_param of_campaign[] = {CAMPAIGN};
+static const mcp_param of_history[] = {
+    CAMPAIGN,
+    {"from", MCP_INTEGER, false, 1, INT64_C(1) << 53, "number of the first trial"},
+    {"limit", MCP_INTEGER, false, 1, MOST_TRIALS, "trials at most (20)"}};
+static const mcp_param of_check[] = {
+    {"text", MCP_STRING, false, 0, MGL_SCHEDULE_MAX_TEXT, "the schedule's text"},
+    {"path", MCP_STRING, false, 0, MAX_PATH, "or a file that holds it"},
+    {"model", MCP_STRING, false, 0, MAX_PATH, "folder of the model that it has to compute"}};
+static const mcp_param of_code[] = {
+    {"code", MCP_STRING, true, 0, 40, "MG203 of check_schedule, or NO_GAIN of a trial"}};
+static const mcp_param of_submit[] = {
+    CAMPAIGN,
+    {"proposal", MCP_OBJECT, false, 0, 0, "megalith.proposal/1: config, moves, hypothesis"},
+    {"schedule", MCP_STRING, false, 0, MGL_SCHEDULE_MAX_TEXT, "or a whole schedule text"},
+    {"wait_s", MCP_INTEGER, false, 0, MOST_WAIT_S, "seconds to wait for its verdict (0)"}};
+
+#define PARAMS(list) list, (int)(sizeof list / sizeof *list)
+const mcp_tool mcp_tools[] = {
+    {"describe_space", "What may be changed",
+     "Knobs with their ranges, moves, and how a proposal looks.", NULL, 0, false, describe_space},
+    {"check_schedule", "Prove a schedule safe",
+     "Validates a schedule text: accepted, or diagnostics with code, line and witness.",
+     PARAMS(of_check), false, check_schedule},
+    {"explain_code", "Explain a code", "What a code means and how to mend it.", PARAMS(of_code),
+     false, explain_code},
+    {"submit_trial", "Hand in a trial",
+     "Queues a proposal for a campaign, whose gates decide; answers with the verdict where it is "
+     "waited for.",
+     PARAMS(of_submit), true, submit_trial},
+    {"campaign_status", "Status of a campaign", "State, trials by outcome, time spent.",
+     PARAMS(of_campaign), false, campaign_status},
+    {"history", "Trials of a campaign", "The last trials, with verdicts and gains.",
+     PARAMS(of_history), false, history},
+    {"best", "The best program", "The incumbent with its proposal.", PARAMS(of_campaign), false,
+     best},
+    {"report", "Report of a campaign", "The whole report as Markdown.", PARAMS(of_campaign), false,
+     report}};
+const int mcp_tool_count = sizeof mcp_tools / sizeof *mcp_tools;
