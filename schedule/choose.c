@@ -55,6 +55,16 @@ int64_t mgl_step_groups(const mgl_geometry *m, mgl_step step)
     return 0;
 }
 
+int mgl_merged_heads(const mgl_geometry *m, const mgl_exec *exec, bool flags, mgl_dtype dtype)
+{
+    enum { MERGE_DIMS = 32 }; /* dimensions that a warp merges */
+    int granule = GRANULE_BYTES / (int)mgl_dtype_size(dtype);
+    int heads = exec->warps / ((m->head_dim + MERGE_DIMS - 1) / MERGE_DIMS);
+    int group = m->heads / m->kv_heads;
+    heads = heads < 1 ? 1 : heads < group ? heads : group;
+    return flags && heads * m->head_dim % granule ? group : heads;
+}
+
 /* Columns of a step's rows; gate's and up's together. */
 static int64_t step_columns(const mgl_geometry *m, mgl_step step)
 {

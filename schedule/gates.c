@@ -117,18 +117,6 @@ static int by_region(const void *a, const void *b)
     return order ? order : compare(x - y, 0);
 }
 
-/* Whether two regions of a buffer have an element in common. */
-static bool overlaps(const mgl_region *a, const mgl_region *b, int rank)
-{
-    for (int d = 0; d < rank; d++) {
-        const mgl_range *r = &a->ranges[d], *s = &b->ranges[d];
-        bool fixed = r->kind == MGL_RANGE_FIXED && s->kind == MGL_RANGE_FIXED;
-        if (fixed && (r->lo >= s->hi || s->lo >= r->hi))
-            return false;
-    }
-    return true;
-}
-
 /* Collects the flagged inputs, and the flagged outputs by their buffer. */
 static void find_flags(struct making *w)
 {
@@ -156,7 +144,7 @@ static void feed_flag_gate(struct making *w, int gate, const mgl_region *region)
     int rank = p->buffers[region->buffer].rank;
     for (int l = w->of_buffer[region->buffer]; l >= 0 && !w->failed; l = w->gates->links[l].next) {
         int out = w->gates->links[l].to;
-        if (!overlaps(region, &p->regions[out], rank))
+        if (!mgl_regions_meet(region, &p->regions[out], rank))
             continue;
         put(w, &w->gates->feeds[w->task_of[out]], gate);
         w->gates->gates[gate].needs++;

@@ -588,18 +588,11 @@ static void emit_attend(struct lowering *w, int queue, int layer)
             emit_attend_task(w, layer, i / splits, i % splits);
 }
 
-/* Heads that one task merges, no more than a kv head has, though they may be of two: as many as its warps merge at
- * once, MERGE_DIMS dimensions each, so that no warp is left with a second one while o waits. Where that would cut a
- * granule of flags, as many as a kv head has. */
+/* Heads that one task merges. */
 static int merged_heads(const struct lowering *w)
 {
-    enum { MERGE_DIMS = 32, GRANULE_BYTES = 16 };
-    const mgl_geometry *m = &w->program->geometry;
-    int granule = GRANULE_BYTES / (int)mgl_dtype_size(narrowed(w, NARROW_ATTENTION));
-    int heads = w->choices.exec.warps / ((m->head_dim + MERGE_DIMS - 1) / MERGE_DIMS);
-    int group = m->heads / m->kv_heads;
-    heads = heads < 1 ? 1 : heads < group ? heads : group;
-    return w->choices.flags && heads * m->head_dim % granule ? group : heads;
+    return mgl_merged_heads(&w->program->geometry, &w->choices.exec, w->choices.flags,
+                            narrowed(w, NARROW_ATTENTION));
 }
 
 /* Merges of a layer; 0: attention is whole. */
@@ -754,26 +747,6 @@ static void emit_sample(struct lowering *w, const struct others *others)
     signal_to(w, w->sampled);
 }
 
-/* Whether region b goes on, in one dimension, where region a ends: then a becomes both. */
-static bool join(mgl_region *a, const mgl_region *b)
-{
-    mgl_range *along = NULL;
-    if (a->buffer != b->buffer)
-        return false;
-    for (int i = 0; i < MGL_MAX_RANK; i++) {
-        mgl_range *x = &a->ranges[i];
-        const mgl_range *y = &b->ranges[i];
-        if (x->kind == y->kind && x->lo == y->lo && x->hi == y->hi)
-            continue;
-        if (along || x->kind != MGL_RANGE_FIXED || y->kind != MGL_RANGE_FIXED || x->hi != y->lo)
-            return false;
-        along = x;
-    }
-    if (along)
-        along->hi = b->ranges[along - a->ranges].hi;
-    return true;
-}
-
 /* Region number `index` of the queue's clears of a layer; a task takes a few. */
 static void emit_clear(struct lowering *w, mgl_region region, int index)
 {
@@ -792,7 +765,7 @@ static void emit_clears(struct lowering *w, int first)
     for (int t = first; t < end; t++) {
         for (int i = 0; i < p->tasks[t].out.count && !mgl_program_failed(p); i++) {
             const mgl_region region = p->regions[p->tasks[t].out.first + i];
-            if (!region.flag || join(&run, &region))
+            if (!region.flag || mgl_region_join(&run, &region))
                 continue;
             if (run.buffer >= 0)
                 emit_clear(w, run, count++);

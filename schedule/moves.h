@@ -5,9 +5,9 @@
  *
  *     rows layer=3 step=o from=12 to=13 count=1
  *
- * Moves are texts of one line each, and compose: a list of them is applied in order to what lowering
- * made. A move that does not fit the program is refused with the reason; one that fits may still make
- * a program that the validator rejects, which is how it is meant.
+ * Moves are texts of one line each, and compose: a list of them is applied in order to what
+ * lowering made. A move that does not fit the program is refused with the reason; one that fits
+ * may still make a program that the validator rejects, which is how it is meant.
  */
 #ifndef MGL_SCHEDULE_MOVES_H
 #define MGL_SCHEDULE_MOVES_H
@@ -49,18 +49,20 @@ void mgl_move_print(const mgl_move *move, mgl_text *out); /* without a line end 
 const char *mgl_move_name(mgl_move_kind kind);
 const char *mgl_move_what(mgl_move_kind kind); /* what it does: one sentence */
 
-/* The program with the moves applied, in order; `program` stays as it is. MGL_BAD_INPUT, with the move,
- * where one does not fit. The result was not validated. */
+/* The program with the moves applied, in order; `program` stays as it is. MGL_BAD_INPUT, with the
+ * move, where one does not fit. The result was not validated. */
 mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, mgl_program **out,
                            mgl_error *err);
 
 /* The move that takes this one back, given the program before it: applying both gives that program
- * (mgl_program_equal up to names). MGL_BAD_INPUT where the move does not fit. */
+ * (mgl_program_equal up to names). MGL_BAD_INPUT where the move does not fit, and where no single
+ * move leads back: a step that was not dealt evenly can not be dealt so again. *out is new. */
 mgl_status mgl_move_invert(const mgl_program *before, const mgl_move *move, mgl_moves *out,
                            mgl_error *err);
 
-/* A move that fits the program's shape, drawn with the bits of *state (which moves on); kinds whose bit
- * is not set in `kinds` (1 << kind) are left out. False: none fits. Equal state, equal move. */
+/* A move that fits the program's shape, drawn with the bits of *state (which moves on); kinds
+ * whose bit is not set in `kinds` (1 << kind) are left out. False: none fits. Equal state, equal
+ * move. */
 bool mgl_move_draw(const mgl_program *program, unsigned kinds, uint64_t *state, mgl_move *out);
 
 /* The SHA-256 of what the program is: its canonical form without names and comments, so that equal

@@ -300,6 +300,36 @@ bool mgl_program_equal(const mgl_program *a, const mgl_program *b)
            equal_queues(a, b);
 }
 
+bool mgl_region_join(mgl_region *a, const mgl_region *b)
+{
+    mgl_range *along = NULL;
+    if (a->buffer != b->buffer)
+        return false;
+    for (int i = 0; i < MGL_MAX_RANK; i++) {
+        mgl_range *x = &a->ranges[i];
+        const mgl_range *y = &b->ranges[i];
+        if (x->kind == y->kind && x->lo == y->lo && x->hi == y->hi)
+            continue;
+        if (along || x->kind != MGL_RANGE_FIXED || y->kind != MGL_RANGE_FIXED || x->hi != y->lo)
+            return false;
+        along = x;
+    }
+    if (along)
+        along->hi = b->ranges[along - a->ranges].hi;
+    return true;
+}
+
+bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank)
+{
+    for (int d = 0; d < rank; d++) {
+        const mgl_range *r = &a->ranges[d], *s = &b->ranges[d];
+        bool fixed = r->kind == MGL_RANGE_FIXED && s->kind == MGL_RANGE_FIXED;
+        if (fixed && (r->lo >= s->hi || s->lo >= r->hi))
+            return false;
+    }
+    return true;
+}
+
 const char *mgl_space_name(mgl_space space)
 {
     static const char *const names[] = {

@@ -222,6 +222,11 @@ bool mgl_program_failed(const mgl_program *program);
 /* Whether a matrix of this format, on a tape or gathered, can stand in the program. */
 bool mgl_program_takes_format(const mgl_program *program, mgl_dtype format);
 
+/* Whether region b goes on, in one dimension, where region a ends: then a becomes both. */
+bool mgl_region_join(mgl_region *a, const mgl_region *b);
+/* Whether two regions of a buffer have an element in common. What is not fixed is everything. */
+bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank);
+
 /* The same in every field, names by their letters, floats bit for bit; the lines of the text, which
  * are no part of what a program is, do not count. */
 bool mgl_program_equal(const mgl_program *a, const mgl_program *b);

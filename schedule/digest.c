@@ -1,0 +1,169 @@
+/*
+ * The digest of a program: what names it in a history of programs.
+ *
+ * Hashed is what the text form says (schedule/text.c), field by field in its order, as numbers of
+ * variable length. Tensors, buffers and counters stand by their indices, so that their names do
+ * not count; a tensor's name in the checkpoint says which weights it has, and counts. Every list
+ * has its length in front, so that no two programs give the same bytes. Lines of the text do not
+ * count.
+ */
+#include "schedule/moves.h"
+
+#include <string.h>
+
+#define VERSION "megalith.program/1"
+
+/* Bytes on their way into the hash: a program has many short fields. */
+struct sink {
+    mgl_sha256 hash;
+    size_t length;
+    unsigned char bytes[4096];
+};
+
+static void put_bytes(struct sink *s, const void *bytes, size_t length)
+{
+    if (s->length + length > sizeof s->bytes) {
+        mgl_sha256_add(&s->hash, s->bytes, s->length);
+        s->length = 0;
+    }
+    if (length > sizeof s->bytes) {
+        mgl_sha256_add(&s->hash, bytes, length);
+        return;
+    }
+    memcpy(s->bytes + s->length, bytes, length);
+    s->length += length;
+}
+
+/* Seven bits a byte, the lowest first; small numbers of either sign are short. */
+static void put(struct sink *s, int64_t number)
+{
+    unsigned char bytes[10];
+    size_t n = 0;
+    uint64_t left = (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0);
+    for (; left > 0x7F; left >>= 7)
+        bytes[n++] = (unsigned char)(left | 0x80);
+    bytes[n++] = (unsigned char)left;
+    put_bytes(s, bytes, n);
+}
+
+static void put_string(struct sink *s, const char *string)
+{
+    size_t length = strlen(string);
+    put(s, (int64_t)length);
+    put_bytes(s, string, length);
+}
+
+static void put_settings(struct sink *s, const mgl_program *p)
+{
+    const mgl_geometry *g = &p->geometry;
+    const mgl_exec *e = &p->exec;
+    int32_t eps;
+    memcpy(&eps, &g->eps, sizeof eps);
+    const int64_t numbers[] = {p->target.queues,   p->target.shared_bytes,
+                               g->hidden,          g->layers,
+                               g->heads,           g->kv_heads,
+                               g->head_dim,        g->ffn,
+                               g->vocab,           eps,
+                               p->limits.rows,     p->limits.sequences,
+                               p->limits.capacity, e->page_bytes,
+                               e->ring_pages,      e->warps,
+                               e->stage_bytes,     e->flight_bytes,
+                               e->pending_bytes,   e->prefetch_bytes,
+                               p->dtype,           p->kv_dtype,
+                               p->tensor_count,    p->buffer_count,
+                               p->counter_count,   p->queue_count};
+    put_string(s, p->target.arch);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        put(s, numbers[i]);
+}
+
+static void put_declarations(struct sink *s, const mgl_program *p)
+{
+    for (int i = 0; i < p->tensor_count; i++) {
+        const mgl_program_tensor *t = &p->tensors[i];
+        put_string(s, t->checkpoint);
+        put(s, t->dtype);
+        put(s, t->rank);
+        put(s, t->rows);
+        put(s, t->cols);
+    }
+    for (int i = 0; i < p->buffer_count; i++) {
+        const mgl_buffer *b = &p->buffers[i];
+        const int64_t numbers[] = {b->space, b->dtype, b->source, b->tensor, b->sets, b->rank};
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
+            put(s, numbers[j]);
+        for (int d = 0; d < b->rank; d++) {
+            put(s, b->extents[d].symbol);
+            put(s, b->extents[d].count);
+        }
+    }
+}
+
+static void put_regions(struct sink *s, const mgl_program *p, mgl_run run)
+{
+    put(s, run.count);
+    for (int i = run.first; i < run.first + run.count; i++) {
+        const mgl_region *region = &p->regions[i];
+        put(s, region->buffer);
+        put(s, region->flag);
+        for (int d = 0; d < p->buffers[region->buffer].rank; d++) {
+            const mgl_range *range = &region->ranges[d];
+            put(s, range->kind);
+            if (range->kind == MGL_RANGE_FIXED) {
+                put(s, range->lo);
+                put(s, range->hi);
+            }
+        }
+    }
+}
+
+static void put_segments(struct sink *s, const mgl_program *p, mgl_run run)
+{
+    put(s, run.count);
+    for (int i = run.first; i < run.first + run.count; i++) {
+        const mgl_segment *segment = &p->segments[i];
+        const int64_t numbers[] = {segment->tensor, segment->tensor2, segment->layout,
+                                   segment->row_lo, segment->row_hi,  segment->col_lo,
+                                   segment->col_hi, segment->offset};
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
+            put(s, numbers[j]);
+    }
+}
+
+static void put_task(struct sink *s, const mgl_program *p, const mgl_task *task)
+{
+    put(s, task->op);
+    put_regions(s, p, task->in);
+    put_segments(s, p, task->segments);
+    put_regions(s, p, task->out);
+    put(s, task->waits.count);
+    for (int i = task->waits.first; i < task->waits.first + task->waits.count; i++) {
+        put(s, p->waits[i].counter);
+        put(s, p->waits[i].threshold);
+    }
+    put(s, task->signals.count);
+    for (int i = task->signals.first; i < task->signals.first + task->signals.count; i++)
+        put(s, p->signals[i]);
+}
+
+mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES],
+                              mgl_error *err)
+{
+    (void)err;
+    struct sink s = {.length = 0};
+    mgl_sha256_start(&s.hash);
+    put_string(&s, VERSION);
+    put_settings(&s, program);
+    put_declarations(&s, program);
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_queue *queue = &program->queues[q];
+        put(&s, queue->tape_bytes);
+        put(&s, queue->tape_pad);
+        put(&s, queue->tasks.count);
+        for (int i = 0; i < queue->tasks.count; i++)
+            put_task(&s, program, &program->tasks[queue->tasks.first + i]);
+    }
+    mgl_sha256_add(&s.hash, s.bytes, s.length);
+    mgl_sha256_end(&s.hash, out);
+    return MGL_OK;
+}

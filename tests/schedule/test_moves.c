@@ -1,0 +1,625 @@
+/*
+ * Moves: their texts, what each of them does to a program, that what is moved is put in order
+ * again, and that it can be taken back. What the machines make of moved programs:
+ * tests/vm/test_moved.c.
+ */
+#include "lowering.h"
+
+#include "base/clock.h"
+#include "schedule/moves.h"
+#include "validator/validator.h"
+
+#include <stdio.h>
+
+/* ---- programs to move in -------------------------------------------------------------------- */
+
+static const shape three = {{64, 3, 4, 2, 16, 96, 131, 1e-5F}, true};
+static const shape small = {{576, 4, 9, 3, 64, 1536, 49152, 1e-5F}, true};
+
+static const struct variant {
+    const shape *shape;
+    int queues, sequences, splits, exchange;
+} variants[] = {
+    {&three, 5, 1, 1, 1},   {&three, 5, 1, 3, 1},     {&three, 5, 1, 1, 2}, {&three, 5, 1, 3, 2},
+    {&three, 16, 8, 2, 1},  {&three, 16, 8, 2, 2},    {&three, 1, 1, 1, 1}, {&three, 1, 1, 2, 2},
+    {&small, 132, 1, 0, 2}, {&billion, 132, 8, 0, 2}, {&even, 9, 1, 0, 0},
+};
+enum { VARIANTS = sizeof variants / sizeof *variants, SMALL = 8 /* the first ones are */ };
+
+static mgl_graph *graph;
+static mgl_program *program;
+
+static void start(int variant)
+{
+    const struct variant *v = &variants[variant];
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.splits = v->splits;
+    config.exchange = v->exchange;
+    graph = graph_of(v->shape);
+    program = lowered_for(v->sequences, graph, v->queues, &config, 512);
+}
+
+static void finish(void)
+{
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+static mgl_moves moves_of(const char *text)
+{
+    mgl_moves moves;
+    mgl_error err = {0};
+    mgl_status status = mgl_moves_parse(text, strlen(text), "test.moves", &moves, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return moves;
+}
+
+static mgl_program *moved_from(const mgl_program *from, const char *text)
+{
+    mgl_error err = {0};
+    mgl_program *out;
+    mgl_moves moves = moves_of(text);
+    mgl_status status = mgl_moves_apply(from, &moves, &out, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_moves_clear(&moves);
+    return out;
+}
+
+static mgl_program *moved(const char *text)
+{
+    return moved_from(program, text);
+}
+
+static bool is_same(const mgl_program *a, const mgl_program *b)
+{
+    unsigned char x[MGL_SHA256_BYTES], y[MGL_SHA256_BYTES];
+    ck_assert_int_eq(mgl_program_digest(a, x, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_program_digest(b, y, NULL), MGL_OK);
+    return !memcmp(x, y, sizeof x);
+}
+
+static void expect_accepted(const mgl_program *p, const char *what)
+{
+    mgl_verdict verdict = {0};
+    ck_assert_int_eq(mgl_validator_check(p, graph, &verdict, NULL), MGL_OK);
+    ck_assert_msg(verdict.accepted, "%s: MG%d %s", what,
+                  verdict.count ? verdict.diagnostics[0].code : 0,
+                  verdict.count ? verdict.diagnostics[0].message : "");
+    mgl_verdict_clear(&verdict);
+}
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+#define EACH_KIND                                                                                  \
+    "queues layer=all step=o from=0 to=4\n"                                                        \
+    "rows layer=3 step=qkv from=12 to=13 count=1\n"                                                \
+    "shift layer=0 step=gate_up from=2 count=-3\n"                                                 \
+    "place layer=1 step=merge from=2 to=0\n"                                                       \
+    "splits layer=1 from=0 to=8 count=4\n"                                                         \
+    "sets layer=all step=down count=3\n"                                                           \
+    "coarser layer=all step=head\n"                                                                \
+    "finer layer=2 step=attend count=2\n"                                                          \
+    "counted layer=2 step=o\n"                                                                     \
+    "flagged layer=2 step=o\n"                                                                     \
+    "clear layer=5 step=qkv from=7 count=2\n"                                                      \
+    "sample to=3\n"
+
+START_TEST(canonical_texts_print_as_they_are)
+{
+    mgl_moves moves = moves_of(EACH_KIND);
+    mgl_text text = {0};
+    mgl_moves_print(&moves, &text);
+    ck_assert_int_eq(moves.count, MGL_MOVE_COUNT);
+    ck_assert_str_eq(text.bytes, EACH_KIND);
+    mgl_text_clear(&text);
+    mgl_moves_clear(&moves);
+}
+END_TEST
+
+START_TEST(loose_texts_are_read)
+{
+    mgl_moves moves =
+        moves_of("# first\n\n\t rows count = 2 to=1  from=0 step=o layer=all # why\n");
+    mgl_text text = {0};
+    mgl_moves_print(&moves, &text);
+    ck_assert_str_eq(text.bytes, "rows layer=all step=o from=0 to=1 count=2\n");
+    mgl_text_clear(&text);
+    mgl_moves_clear(&moves);
+}
+END_TEST
+
+START_TEST(no_text_has_no_moves)
+{
+    mgl_moves moves = moves_of("# nothing\n");
+    ck_assert_int_eq(moves.count, 0);
+}
+END_TEST
+
+static const struct {
+    const char *text, *where, *message;
+} wrong[] = {
+    {"row layer=1", "test.moves:1:1", "`row` is no move: queues, rows, shift, place, splits"},
+    {"\nsample", "test.moves:2:7", "`to=` is missing; sample has to"},
+    {"rows layer=1 step=o from=1 to=2", "test.moves:1:32", "`count=` is missing; rows has layer,"},
+    {"sample to=1 to=2", "test.moves:1:13", "`to` stands twice"},
+    {"sample from=1", "test.moves:1:8", "`from` is no parameter of sample: to"},
+    {"sample to=257", "test.moves:1:11", "this number is too large: at most 256"},
+    {"sample to=99999999999999999999", "test.moves:1:11", "this number is too large"},
+    {"sample to=-1", "test.moves:1:11", "expected a number, found `-1`"},
+    {"sample to 1", "test.moves:1:11", "expected `=`, found `1`"},
+    {"sample to=1 1", "test.moves:1:13", "`1` is no parameter of sample"},
+    {"coarser layer=x step=o", "test.moves:1:15", "expected a number, or all, found `x`"},
+    {"coarser layer=1 step=embed", "test.moves:1:22",
+     "`embed` is no step: qkv, attend, o, gate_up"},
+    {"coarser layer=1 step=O", "test.moves:1:22", "names and words are lower case"},
+    {"sets layer=1 step=o count=0", "test.moves:1:27", "`count` is at least 1"},
+    {"clear layer=1 step=o from=1 count=0", "test.moves:1:35",
+     "a move by 0 places changes nothing"},
+    {"clear layer=1 step=o from=1 count=-", "test.moves:1:36", "expected a number, found the end"},
+    {"sample to=\x01", "test.moves:1:11", "expected a number, found byte 0x01"},
+};
+
+START_TEST(wrong_texts_say_where_and_why)
+{
+    mgl_moves moves;
+    mgl_error err = {0};
+    const char *text = wrong[_i].text;
+    ck_assert_int_eq(mgl_moves_parse(text, strlen(text), "test.moves", &moves, &err),
+                     MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, wrong[_i].where);
+    ck_assert_msg(strstr(err.message, wrong[_i].message) != NULL, "%s", err.message);
+    ck_assert_msg(strchr(err.message, '^') != NULL, "%s", err.message);
+    ck_assert_int_eq(moves.count, 0);
+}
+END_TEST
+
+/* Any beginning of a text, and any one byte of it changed, is read or refused. */
+START_TEST(damaged_texts_end_well)
+{
+    const size_t length = sizeof EACH_KIND - 1;
+    char *text = malloc(length);
+    int read = 0;
+    for (size_t i = 0; i < length; i++)
+        for (int byte = 0; byte < 256; byte += 5) {
+            mgl_moves moves;
+            memcpy(text, EACH_KIND, length);
+            text[i] = (char)byte;
+            read += mgl_moves_parse(text, length, NULL, &moves, NULL) == MGL_OK;
+            mgl_moves_clear(&moves);
+            if (byte == 0) {
+                mgl_moves_parse(EACH_KIND, i, NULL, &moves, NULL);
+                mgl_moves_clear(&moves);
+            }
+        }
+    ck_assert_int_gt(read, 100);
+    free(text);
+}
+END_TEST
+
+START_TEST(long_texts_are_refused_by_their_length)
+{
+    mgl_moves moves;
+    mgl_error err = {0};
+    const size_t length = 100 << 20;
+    char *text = malloc(length);
+    memset(text, ' ', length);
+    ck_assert_int_eq(mgl_moves_parse(text, length, "m", &moves, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.message, "the moves have 104857600 bytes; at most 65536 are read");
+    free(text);
+}
+END_TEST
+
+START_TEST(too_many_moves_are_refused)
+{
+    mgl_moves moves;
+    mgl_error err = {0};
+    mgl_text text = {0};
+    for (int i = 0; i <= MGL_MAX_MOVES; i++)
+        mgl_text_put(&text, "sample to=1\n");
+    ck_assert_int_eq(mgl_moves_parse(text.bytes, text.length, "m", &moves, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "m:257:1");
+    mgl_text_clear(&text);
+}
+END_TEST
+
+START_TEST(every_kind_has_a_sentence)
+{
+    for (int kind = 0; kind < MGL_MOVE_COUNT; kind++)
+        ck_assert_uint_gt(strlen(mgl_move_what((mgl_move_kind)kind)), 20);
+}
+END_TEST
+
+/* ---- nothing, and back ---------------------------------------------------------------------- */
+
+/* No move gives the program itself; and so does one that moves nothing: the step is dealt as it
+ * was. */
+START_TEST(no_moves_change_nothing)
+{
+    start(_i);
+    mgl_program *same = moved("");
+    ck_assert(mgl_program_equal(same, program));
+    mgl_program_free(same);
+    finish();
+}
+END_TEST
+
+START_TEST(a_move_and_its_inverse_change_nothing)
+{
+    start(_i);
+    uint64_t state = 77;
+    int inverted = 0;
+    for (int n = 0; n < 150; n++) {
+        mgl_move move;
+        mgl_moves one = {&move, 1, 1}, back = {0};
+        mgl_program *there = NULL, *again = NULL;
+        mgl_error err = {0};
+        ck_assert(mgl_move_draw(program, ~0U, &state, &move));
+        if (mgl_moves_apply(program, &one, &there, &err))
+            continue;
+        mgl_status status = mgl_move_invert(program, &move, &back, &err);
+        if (!status) {
+            ck_assert_int_eq(mgl_moves_apply(there, &back, &again, &err), MGL_OK);
+            ck_assert(is_same(again, program));
+            inverted++;
+        } else if (move.kind == MGL_MOVE_ROWS || move.kind == MGL_MOVE_SAMPLE ||
+                   move.kind == MGL_MOVE_SHIFT || move.kind == MGL_MOVE_QUEUES) {
+            mgl_text text = {0};
+            mgl_move_print(&move, &text);
+            ck_abort_msg("%s can not be taken back: %s", text.bytes, err.message);
+        }
+        mgl_program_free(there);
+        mgl_program_free(again);
+        mgl_moves_clear(&back);
+    }
+    ck_assert_int_gt(inverted, 100);
+    finish();
+}
+END_TEST
+
+/* Moves at once and one after the other. */
+START_TEST(moves_compose)
+{
+    start(_i);
+    uint64_t state = 5;
+    for (int n = 0; n < 40; n++) {
+        mgl_move pair[2];
+        mgl_moves both = {pair, 2, 2}, first = {pair, 1, 1}, second = {pair + 1, 1, 1};
+        mgl_program *a = NULL, *b = NULL, *c = NULL;
+        ck_assert(mgl_move_draw(program, ~0U, &state, &pair[0]));
+        if (mgl_moves_apply(program, &first, &b, NULL))
+            continue;
+        ck_assert(mgl_move_draw(b, ~0U, &state, &pair[1]));
+        mgl_status one = mgl_moves_apply(b, &second, &c, NULL);
+        ck_assert_int_eq(one, mgl_moves_apply(program, &both, &a, NULL));
+        if (!one) {
+            mgl_text text = {0};
+            mgl_moves_print(&both, &text);
+            ck_assert_msg(is_same(a, c), "%s", text.bytes);
+            mgl_text_clear(&text);
+        }
+        mgl_program_free(a);
+        mgl_program_free(b);
+        mgl_program_free(c);
+    }
+    finish();
+}
+END_TEST
+
+/* ---- against lowering ------------------------------------------------------------------------ */
+
+/* Dealing all steps anew gives what lowering makes for these queues. */
+START_TEST(dealing_is_that_of_lowering)
+{
+    char text[400];
+    mgl_schedule_config config;
+    const bool flags = _i == 1;
+    graph = graph_of(&three);
+    mgl_schedule_config_default(&config);
+    config.splits = 2;
+    config.exchange = flags ? 2 : 1;
+    for (int i = 0; i < MGL_STEP_COUNT; i++)
+        config.queues[i].count = 7;
+    program = lowered_for(1, graph, 7, &config, 512);
+    for (int i = 0; i < MGL_STEP_COUNT; i++) {
+        config.queues[i].first = 1 + (flags && i == MGL_STEP_DOWN ? 2 : i % 3);
+        config.queues[i].count = 3;
+    }
+    config.queues[MGL_STEP_O] = config.queues[MGL_STEP_DOWN];
+    mgl_program *wanted = lowered_for(1, graph, 7, &config, 512);
+    snprintf(text, sizeof text,
+             "queues layer=all step=qkv from=1 to=4\nqueues layer=all step=attend from=2 to=5\n"
+             "queues layer=all step=merge from=2 to=5\nqueues layer=all step=gate_up from=1 to=4\n"
+             "queues layer=all step=down from=%d to=%d\n%s"
+             "queues layer=all step=head from=3 to=6\n",
+             config.queues[MGL_STEP_DOWN].first, config.queues[MGL_STEP_DOWN].first + 3,
+             flags ? "" : "queues layer=all step=o from=2 to=5\n");
+    mgl_program *is = moved(text);
+    if (flags)
+        ck_assert(is_same(is, wanted));
+    else
+        expect_accepted(is, text);
+    mgl_program_free(is);
+    mgl_program_free(wanted);
+    finish();
+}
+END_TEST
+
+/* So does another number of splits, in all layers. */
+START_TEST(splits_are_those_of_lowering)
+{
+    static const int exchanges[] = {1, 2};
+    mgl_schedule_config config;
+    graph = graph_of(&three);
+    mgl_schedule_config_default(&config);
+    config.pending_bytes = 32768;
+    config.exchange = exchanges[_i];
+    for (int i = 0; i < MGL_STEP_COUNT; i++)
+        config.queues[i].count = 6;
+    for (int from = 1; from <= 4; from++)
+        for (int to = 1; to <= 4; to++) {
+            char text[80];
+            config.splits = from;
+            program = lowered_for(1, graph, 6, &config, 512);
+            config.splits = to;
+            mgl_program *wanted = lowered_for(1, graph, 6, &config, 512);
+            snprintf(text, sizeof text, "splits layer=all from=0 to=6 count=%d", to);
+            mgl_program *is = moved(text);
+            ck_assert_msg(is_same(is, wanted), "%d to %d splits", from, to);
+            mgl_program_free(is);
+            mgl_program_free(wanted);
+            mgl_program_free(program);
+        }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* ---- one by one ------------------------------------------------------------------------------ */
+
+/* Columns of the queue's nth task of the op. */
+static mgl_range columns_of(const mgl_program *p, int queue, mgl_op op, int nth)
+{
+    const mgl_run run = p->queues[queue].tasks;
+    for (int t = run.first; t < run.first + run.count; t++)
+        if (p->tasks[t].op == op && nth-- == 0)
+            return p->regions[p->tasks[t].out.first].ranges[1];
+    return (mgl_range){0};
+}
+
+START_TEST(adjacent_rows_join)
+{
+    start(0);
+    const mgl_range a = columns_of(program, 1, MGL_OP_NORM_SWIGLU, 1);
+    const mgl_range b = columns_of(program, 2, MGL_OP_NORM_SWIGLU, 1);
+    mgl_program *p = moved("rows layer=1 step=gate_up from=1 to=2 count=1");
+    ck_assert_int_eq(columns_of(p, 1, MGL_OP_NORM_SWIGLU, 1).hi, a.hi - 8);
+    ck_assert_int_eq(columns_of(p, 2, MGL_OP_NORM_SWIGLU, 1).lo, b.lo - 8);
+    ck_assert_int_eq(columns_of(p, 2, MGL_OP_NORM_SWIGLU, 0).lo,
+                     columns_of(program, 2, MGL_OP_NORM_SWIGLU, 0).lo);
+    ck_assert_int_eq(p->task_count, program->task_count);
+    expect_accepted(p, "rows");
+    mgl_program_free(p);
+    finish();
+}
+END_TEST
+
+START_TEST(distant_rows_are_a_second_task)
+{
+    start(2);
+    mgl_program *p = moved("rows layer=1 step=qkv from=0 to=4 count=1");
+    ck_assert_int_eq(p->task_count, program->task_count + 1);
+    expect_accepted(p, "rows");
+    mgl_program_free(p);
+    finish();
+}
+END_TEST
+
+START_TEST(residual_rows_move_in_all_layers)
+{
+    start(2);
+    mgl_program *p = moved("rows layer=all step=down from=1 to=2 count=1");
+    for (int nth = 0; nth < 6; nth++)
+        ck_assert_int_eq(columns_of(p, 1, MGL_OP_LINEAR_ADD, nth).hi,
+                         columns_of(program, 1, MGL_OP_LINEAR_ADD, nth).hi - 8);
+    ck_assert_int_eq(columns_of(p, 1, MGL_OP_EMBED, 0).hi,
+                     columns_of(program, 1, MGL_OP_EMBED, 0).hi - 8);
+    expect_accepted(p, "rows");
+    mgl_program_free(p);
+    finish();
+}
+END_TEST
+
+/* All rows of a queue's head: sample hears of its end by another way. */
+START_TEST(a_queue_may_lose_its_head)
+{
+    start(_i);
+    mgl_program *p = moved("rows layer=all step=head from=3 to=4 count=2\n"
+                           "rows layer=all step=head from=3 to=2 count=1");
+    expect_accepted(p, "rows");
+    mgl_program_free(p);
+    finish();
+}
+END_TEST
+
+START_TEST(sample_may_stand_elsewhere)
+{
+    start(_i);
+    mgl_program *p = moved("sample to=3");
+    const mgl_run run = p->queues[3].tasks;
+    ck_assert_int_eq(p->tasks[run.first + run.count - 1].op, MGL_OP_SAMPLE);
+    expect_accepted(p, "sample");
+    mgl_program_free(p);
+    finish();
+}
+END_TEST
+
+static const struct {
+    int variant;
+    const char *text, *message;
+} misfits[] = {
+    {0, "rows layer=3 step=o from=0 to=1 count=1", "the model has layers 0 to 2"},
+    {0, "rows layer=1 step=o from=0 to=5 count=1", "the program has queues 0 to 4"},
+    {0, "rows layer=1 step=o from=1 to=1 count=1", "the rows are on that queue already"},
+    {0, "rows layer=1 step=o from=0 to=1 count=9", "the task of queue 0 has 1 row groups"},
+    {0, "rows layer=1 step=attend from=0 to=1 count=1", "heads rather than rows"},
+    {0, "rows layer=1 step=head from=0 to=1 count=1", "write layer=all"},
+    {2, "rows layer=1 step=o from=0 to=1 count=1", "with flags the residual stays"},
+    {0, "queues layer=1 step=o from=3 to=3", "queues [3, 3) are not within the program's 5"},
+    {0, "shift layer=1 step=o from=0 count=99", "stand behind it"},
+    {0, "place layer=0 step=o from=0 to=1", "only attend and merge are placed"},
+    {0, "place layer=0 step=merge from=0 to=1", "queue 0 has no task of the step in layer 0"},
+    {0, "splits layer=0 from=0 to=5 count=65", "attention has 1 to 64 splits"},
+    {0, "sets layer=0 step=o count=2", "the step writes no flagged buffer in layer 0"},
+    {2, "sets layer=0 step=o count=1", "at least 2 sets"},
+    {0, "coarser layer=0 step=o", "the step has one counter in layer 0"},
+    {2, "coarser layer=0 step=o", "the step has no counter in layer 0"},
+    {0, "finer layer=0 step=o count=6", "a counter of 5 tasks is cut into 2 to 5"},
+    {0, "counted layer=0 step=o", "the step writes no flagged buffer in layer 0"},
+    {2, "flagged layer=0 step=o", "the step has no counter in layer 0"},
+    {0, "clear layer=0 step=o from=0 count=1", "queue 0 clears nothing"},
+    {0, "sample to=0", "sample is on that queue already"},
+};
+
+START_TEST(misfits_say_why)
+{
+    start(misfits[_i].variant);
+    mgl_error err = {0};
+    mgl_program *p;
+    mgl_moves moves = moves_of(misfits[_i].text);
+    ck_assert_int_eq(mgl_moves_apply(program, &moves, &p, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, misfits[_i].text);
+    ck_assert_msg(strstr(err.message, misfits[_i].message) != NULL, "%s", err.message);
+    ck_assert_ptr_null(p);
+    mgl_moves_clear(&moves);
+    finish();
+}
+END_TEST
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+START_TEST(equal_states_draw_equal_moves)
+{
+    start(3);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        uint64_t a = seed, b = seed;
+        mgl_move x, y;
+        ck_assert(mgl_move_draw(program, ~0U, &a, &x));
+        ck_assert(mgl_move_draw(program, ~0U, &b, &y));
+        ck_assert_mem_eq(&x, &y, sizeof x);
+        ck_assert_uint_eq(a, b);
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(only_the_wanted_kinds_are_drawn)
+{
+    start(3);
+    uint64_t state = 1;
+    mgl_move move;
+    for (int i = 0; i < 50; i++) {
+        ck_assert(mgl_move_draw(program, 1U << MGL_MOVE_ROWS | 1U << MGL_MOVE_SETS, &state, &move));
+        ck_assert(move.kind == MGL_MOVE_ROWS || move.kind == MGL_MOVE_SETS);
+    }
+    ck_assert(!mgl_move_draw(program, 1U << MGL_MOVE_FLAGGED, &state, &move));
+    ck_assert(!mgl_move_draw(program, 0, &state, &move));
+    finish();
+}
+END_TEST
+
+/* Most of what is drawn is worth a look, in programs of any kind. */
+START_TEST(most_draws_are_accepted)
+{
+    start(_i);
+    uint64_t state = 3;
+    int accepted = 0, fit = 0;
+    for (int n = 0; n < 100; n++) {
+        mgl_move move;
+        mgl_moves one = {&move, 1, 1};
+        mgl_program *p = NULL;
+        mgl_verdict verdict = {0};
+        if (!mgl_move_draw(program, ~0U, &state, &move) || mgl_moves_apply(program, &one, &p, NULL))
+            continue;
+        fit++;
+        ck_assert_int_eq(mgl_validator_check(p, graph, &verdict, NULL), MGL_OK);
+        accepted += verdict.accepted;
+        mgl_verdict_clear(&verdict);
+        mgl_program_free(p);
+    }
+    ck_assert_int_gt(fit, 85);
+    ck_assert_int_gt(accepted, 60);
+    finish();
+}
+END_TEST
+
+/* ---- memory and time ------------------------------------------------------------------------- */
+
+START_TEST(lost_memory_is_an_error)
+{
+    static const char *const texts[] = {"rows layer=all step=head from=3 to=4 count=2",
+                                        "queues layer=all step=down from=1 to=4",
+                                        "splits layer=1 from=0 to=5 count=4",
+                                        "counted layer=0 step=o\nfiner layer=0 step=o count=2\n"
+                                        "coarser layer=0 step=o\nflagged layer=0 step=o",
+                                        "clear layer=1 step=qkv from=1 count=-2\nsample to=2"};
+    start(3);
+    mgl_moves moves = moves_of(texts[_i]);
+    for (uint64_t n = 1;; n += 1 + n / 16) {
+        mgl_program *p;
+        mgl_error err = {0};
+        mgl_alloc_fail_at(n, n % 2 == 0);
+        mgl_status status = mgl_moves_apply(program, &moves, &p, &err);
+        bool reached = mgl_alloc_count() >= n;
+        mgl_alloc_fail_at(0, false);
+        ck_assert_int_eq(status, reached ? MGL_NO_MEMORY : MGL_OK);
+        mgl_program_free(p);
+        if (!reached)
+            break;
+    }
+    mgl_moves_clear(&moves);
+    finish();
+}
+END_TEST
+
+START_TEST(moves_on_a_billion_are_fast)
+{
+    start(9);
+    double begun = mgl_clock_s();
+    mgl_program *p = moved("rows layer=3 step=gate_up from=12 to=13 count=1");
+    ck_assert_double_lt(mgl_clock_s() - begun, 1.0); /* 10 ms on an idle machine */
+    mgl_program_free(p);
+    finish();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("moves");
+    TCase *tests = tcase_create("moves");
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, canonical_texts_print_as_they_are);
+    tcase_add_test(tests, loose_texts_are_read);
+    tcase_add_test(tests, no_text_has_no_moves);
+    tcase_add_loop_test(tests, wrong_texts_say_where_and_why, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_test(tests, damaged_texts_end_well);
+    tcase_add_test(tests, long_texts_are_refused_by_their_length);
+    tcase_add_test(tests, too_many_moves_are_refused);
+    tcase_add_test(tests, every_kind_has_a_sentence);
+    tcase_add_loop_test(tests, no_moves_change_nothing, 0, VARIANTS);
+    tcase_add_loop_test(tests, a_move_and_its_inverse_change_nothing, 0, SMALL - 2);
+    tcase_add_loop_test(tests, moves_compose, 0, SMALL);
+    tcase_add_loop_test(tests, dealing_is_that_of_lowering, 0, 2);
+    tcase_add_loop_test(tests, splits_are_those_of_lowering, 0, 2);
+    tcase_add_test(tests, adjacent_rows_join);
+    tcase_add_test(tests, distant_rows_are_a_second_task);
+    tcase_add_test(tests, residual_rows_move_in_all_layers);
+    tcase_add_loop_test(tests, a_queue_may_lose_its_head, 0, 4);
+    tcase_add_loop_test(tests, sample_may_stand_elsewhere, 0, 6);
+    tcase_add_loop_test(tests, misfits_say_why, 0, sizeof misfits / sizeof *misfits);
+    tcase_add_test(tests, equal_states_draw_equal_moves);
+    tcase_add_test(tests, only_the_wanted_kinds_are_drawn);
+    tcase_add_loop_test(tests, most_draws_are_accepted, 0, SMALL - 2);
+    tcase_add_loop_test(tests, lost_memory_is_an_error, 0, 5);
+    tcase_add_test(tests, moves_on_a_billion_are_fast);
+    return run_suite(suite);
+}
