@@ -1,6 +1,7 @@
 #include "autotune/prompt.h"
 
 #include "base/format.h"
+#include "schedule/knobs.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -54,7 +55,7 @@ static void put_knobs(const mgl_prompt *p, mgl_text *out)
         mgl_text_format(out, "%s%s = %d (", i ? "\n" : "", knob->name, value);
         for (int v = 0; v < knob->count; v++)
             mgl_text_format(out, "%s%d", v ? ", " : "", knob->values[v]);
-        mgl_text_put(out, ")");
+        mgl_text_format(out, "): %s", mgl_knob_row_get(mgl_knob_find(knob->name))->what);
     }
 }
 
