@@ -38,7 +38,8 @@ soak-smollm2       150
 gate-1b            120
 trace-overhead      90
 prefill             90
-load               180"
+load               180
+exchange           240"
 if [ $# -lt 3 ]; then
     printf '%s\n%s\n' "$others" "$rows"
     exit 1
@@ -135,6 +136,7 @@ run_part() {
         ;;
     prefill) record prefill "$tools/bench_prefill" llama-1b $config ;;
     load) load ;;
+    exchange) write_1b && record exchange "$here/exchange.sh" "$tools" "$models/1b" $config ;;
     cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
     *) bench_row "$1" $(echo "$rows" | awk -v part="$1" '$1 == part { print $3, $4, $5 }') ;;
     esac

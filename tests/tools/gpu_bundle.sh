@@ -13,7 +13,7 @@ for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_ru
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run \
     "$build"/tests/model/test_shapes \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
-    "$build"/tests/tools/bench_prefill "$build"/tests/tools/trace_overhead \
+    "$build"/tests/tools/bench_prefill "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
     "$build"/tests/tools/warm_kernels \
     "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue
@@ -28,7 +28,7 @@ for model in tales-5m llama3-rope llama-linear-rope; do
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
 cp "$source/tests/model/shapes.json" "$folder/"
-for script in record evidence curves slices sanitize; do
+for script in record evidence curves slices sanitize exchange; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
 cat >"$folder/run-all.sh" <<'RUN'
