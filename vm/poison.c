@@ -9,11 +9,15 @@
 
 mgl_status mgl_vm_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error *err)
 {
-    return vm->get_row_logits(vm, row, logits, err);
+    mgl_status status = mgl_vm_check_usable(vm, err);
+    return status ? status : vm->get_row_logits(vm, row, logits, err);
 }
 
 mgl_status mgl_vm_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err)
 {
+    mgl_status status = mgl_vm_check_usable(vm, err);
+    if (status)
+        return status;
     int capacity = vm->program->limits.capacity;
     if (context < 0 || context > capacity)
         return mgl_fail(err, MGL_USAGE, "context", "%d positions; the capacity is %d", context,
@@ -23,14 +27,16 @@ mgl_status mgl_vm_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err)
 
 mgl_status mgl_vm_check_guards(mgl_vm *vm, mgl_error *err)
 {
-    return vm->check_guards(vm, err);
+    mgl_status status = mgl_vm_check_usable(vm, err);
+    return status ? status : vm->check_guards(vm, err);
 }
 
 mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err)
 {
     if (!vm->refill)
         return mgl_fail(err, MGL_USAGE, NULL, "only the CUDA machine has weights made in place");
-    return vm->refill(vm, err);
+    mgl_status status = mgl_vm_check_usable(vm, err);
+    return status ? status : vm->refill(vm, err);
 }
 
 /* A cache is (sequences, kv_heads, capacity, head_dim): of each head the positions from `context`. */

@@ -76,7 +76,7 @@ void mgl_vm_close(mgl_vm *vm)
         vm->close(vm);
 }
 
-static mgl_status check_program(const mgl_vm *vm, mgl_error *err)
+mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err)
 {
     if (!vm->lost)
         return MGL_OK;
@@ -121,7 +121,7 @@ static mgl_status check_pair(const mgl_program *old, const mgl_program *program,
 mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err)
 {
-    mgl_status status = check_program(vm, err);
+    mgl_status status = mgl_vm_check_usable(vm, err);
     double start = mgl_clock_s();
     if (!status && !vm->unchecked)
         status = mgl_vm_check(program, graph, err);
@@ -176,7 +176,7 @@ static mgl_status check_numbers(const mgl_vm *vm, const mgl_vm_request *request,
 
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
 {
-    mgl_status status = check_program(vm, err);
+    mgl_status status = mgl_vm_check_usable(vm, err);
     if (!status)
         status = vm->run(vm, request, out, err);
     return status ? status : check_numbers(vm, request, out, err);
@@ -184,7 +184,7 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
 
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err)
 {
-    mgl_status status = check_program(vm, err);
+    mgl_status status = mgl_vm_check_usable(vm, err);
     return status ? status : vm->get_logits(vm, logits, err);
 }
 

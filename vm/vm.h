@@ -211,6 +211,9 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
 mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
                             const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
 
+/* MGL_DEVICE where the machine has no program any more. */
+mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err);
+
 /* Where a buffer of an open CPU machine lies; NULL for a table that is gathered from the tapes. */
 void *mgl_vm_cpu_buffer(mgl_vm *vm, int buffer);
 

@@ -316,6 +316,10 @@ static void check_lost(mgl_vm *vm)
     ck_assert_int_eq(run_vm(vm, &err), MGL_DEVICE);
     ck_assert_msg(strstr(err.message, "no program"), "%s", err.message);
     ck_assert_int_eq(mgl_vm_get_logits(vm, logits, &err), MGL_DEVICE);
+    ck_assert_int_eq(mgl_vm_get_row_logits(vm, 0, logits, &err), MGL_DEVICE);
+    ck_assert_int_eq(mgl_vm_poison(vm, 0, 0, &err), MGL_DEVICE);
+    ck_assert_int_eq(mgl_vm_check_guards(vm, &err), MGL_DEVICE);
+    ck_assert_int_eq(mgl_vm_refill(vm, &err), MGL_DEVICE);
     ck_assert_int_eq(mgl_vm_exchange(vm, programs[0], graph, &err), MGL_DEVICE);
 }
 

@@ -184,6 +184,21 @@ START_TEST(logits_of_the_old_program_are_gone)
     reply_of(vm, 0);
     ok(mgl_vm_exchange(vm, programs[1], graph, &err), err);
     ck_assert_int_eq(mgl_vm_get_logits(vm, logits, &err), MGL_USAGE);
+    ck_assert_int_eq(mgl_vm_get_row_logits(vm, 0, logits, &err), MGL_USAGE);
+    mgl_vm_close(vm);
+}
+END_TEST
+
+/* Guards and poison are those of the new program's memory. */
+START_TEST(poison_changes_nothing)
+{
+    mgl_error err;
+    reply wanted = fresh_reply(1, 0);
+    mgl_vm *vm = fixture_vm(programs[0], graph, false);
+    ok(mgl_vm_exchange(vm, programs[1], graph, &err), err);
+    ok(mgl_vm_poison(vm, 0x7FA00000, 0, &err), err);
+    check_reply(vm, 0, &wanted);
+    ok(mgl_vm_check_guards(vm, &err), err);
     mgl_vm_close(vm);
 }
 END_TEST
@@ -368,6 +383,7 @@ int main(void)
     tcase_add_test(tests, replies_are_those_of_a_fresh_machine);
     tcase_add_test(tests, the_cache_is_empty);
     tcase_add_test(tests, logits_of_the_old_program_are_gone);
+    tcase_add_test(tests, poison_changes_nothing);
     tcase_add_test(tests, the_old_program_may_be_released);
     tcase_add_loop_test(tests, another_kind_of_program_is_refused, 0, OTHERS);
     tcase_add_test(tests, another_models_program_is_refused);

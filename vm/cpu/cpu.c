@@ -285,6 +285,7 @@ static mgl_status exchange_cpu(mgl_vm *vm, const mgl_program *program, const mgl
         return status;
     vm->program = program;
     cpu->sampled = false;
+    cpu->row = -1;
     cpu->pack_s = mgl_clock_s() - begun;
     return MGL_OK;
 }

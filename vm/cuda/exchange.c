@@ -41,7 +41,7 @@ static mgl_status plan_next(const mgl_cuda_vm *vm, const mgl_program *program, m
     next->vm.program = program;
     next->arena = 0;
     next->sampled = -1;
-    next->facts.kernel_s = next->facts.compile_s = 0;
+    next->facts.kernel_s = next->facts.nvrtc_s = next->facts.compile_s = 0;
     next->buffers = mgl_alloc_zero((size_t)program->buffer_count, sizeof *next->buffers);
     next->tapes = mgl_alloc_zero((size_t)program->queue_count, sizeof *next->tapes);
     if (!next->buffers || !next->tapes)
