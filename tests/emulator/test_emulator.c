@@ -383,6 +383,25 @@ static void exchanged_programs(void)
     mgl_graph_free(graph);
 }
 
+/* Of one row by flags alone, with keys and values through the ring. */
+static void exchanged_plain_programs(void)
+{
+    const device_options from = {.dtype = MGL_F16,
+                                 .exchange = MGL_EXCHANGE_FLAGS,
+                                 .capacity = CHECK_CAPACITY,
+                                 .queues = 3,
+                                 .splits = 2,
+                                 .warps = 1,
+                                 .rows = 1,
+                                 .page_bytes = 6144};
+    device_options to = from;
+    mgl_graph *graph = random_graph(&paged_heads, CHECK_CAPACITY, true, MGL_F16, 3);
+    to.queues = 4;
+    to.products = 2;
+    check_exchange(graph, &from, &to, 2, 5);
+    mgl_graph_free(graph);
+}
+
 /* By counters, by flags, and of one row by flags alone. */
 static void no_numbers(void)
 {
@@ -462,6 +481,7 @@ static void (*const replies[])(void) = {first_tokens,
                                         past_of_queues_without_products,
                                         two_capacities,
                                         exchanged_programs,
+                                        exchanged_plain_programs,
                                         no_numbers};
 
 START_TEST(replies_are_as_on_a_gpu)
