@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/moves.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
@@ -221,6 +222,72 @@ START_TEST(the_same_program_is_copied_in_few_runs)
     check_device(vm, graph, same);
     mgl_vm_close(vm);
     mgl_program_free(same);
+}
+END_TEST
+
+/* ---- moves ---------------------------------------------------------------------------------- */
+
+/* By the next move that fits. */
+static mgl_program *moved(const mgl_program *program, uint64_t *state)
+{
+    mgl_program *out = NULL;
+    while (!out) {
+        mgl_error err;
+        mgl_move move;
+        mgl_moves moves = {0};
+        ck_assert(mgl_move_draw(program, (1u << MGL_MOVE_COUNT) - 1, state, &move));
+        ok(mgl_moves_add(&moves, &move, &err), err);
+        if (mgl_moves_apply(program, &moves, &out, &err))
+            out = NULL;
+        mgl_moves_clear(&moves);
+    }
+    return out;
+}
+
+static size_t buffer_bytes(const mgl_program *program)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < program->buffer_count; i++)
+        bytes += mgl_buffer_bytes(&program->buffers[i]) * (size_t)program->buffers[i].sets;
+    return bytes;
+}
+
+/* A walk of drawn moves, each program put on the machine of the last: it has all bytes of the new one, or,
+ * where that is refused, of the old one. Some moves change buffers, as splits and sets do. */
+START_TEST(moved_programs_are_exchanged)
+{
+    enum { MOVES = 60 };
+    static const mgl_geometry model = {128, 2, 6, 2, 64, 128, 75, 1e-5f};
+    const device_options options = {.dtype = MGL_BF16,
+                                    .capacity = CAPACITY,
+                                    .exchange = _i ? MGL_EXCHANGE_FLAGS : MGL_EXCHANGE_COUNTERS,
+                                    .splits = 2,
+                                    .rows = 1};
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_options open = {.kind = MGL_VM_CUDA};
+    mgl_graph *of = random_graph(&model, CAPACITY, true, MGL_BF16, 1);
+    mgl_program *now = program_for(of, "sm_90a:5", &options);
+    uint64_t state = 7;
+    int taken = 0, resized = 0;
+    ok(mgl_vm_open(now, of, &open, &vm, &err), err);
+    for (int i = 0; i < MOVES; i++) {
+        mgl_program *next = moved(now, &state);
+        mgl_status status = mgl_vm_exchange(vm, next, of, &err);
+        ck_assert(status == MGL_OK || status == MGL_REJECTED || status == MGL_BAD_INPUT);
+        resized += !status && buffer_bytes(now) != buffer_bytes(next);
+        taken += !status;
+        mgl_program_free(status ? next : now);
+        now = status ? now : next;
+        check_device(vm, of, now);
+    }
+    printf("of %d moves %d were taken, of which %d changed buffers\n", MOVES, taken, resized);
+    ck_assert_int_gt(taken, MOVES / 4);
+    ck_assert_int_gt(resized, 0);
+    mgl_vm_close(vm);
+    mgl_program_free(now);
+    mgl_graph_free(of);
+    nothing_is_left();
 }
 END_TEST
 
@@ -505,6 +572,7 @@ int main(void)
     tcase_add_test(tests, every_byte_of_a_checkpoint_is_the_packers);
     tcase_add_test(tests, what_the_old_program_has_not_is_packed);
     tcase_add_test(tests, the_same_program_is_copied_in_few_runs);
+    tcase_add_loop_test(tests, moved_programs_are_exchanged, 0, 2);
     tcase_add_test(tests, the_kernel_stays);
     tcase_add_test(tests, another_kernel_is_refused);
     tcase_add_test(tests, more_queues_than_fit_are_refused);
