@@ -2,13 +2,16 @@
  * processes that share one. */
 #include <check.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "vm/cuda/cache.h"
 
@@ -138,6 +141,100 @@ START_TEST(processes_share_a_folder)
 }
 END_TEST
 
+/* Keeps kernels "0" to "4" of a thousand bytes, each used a second after the one before. */
+static void keep_five(void)
+{
+    char reason[200], path[256], bytes[1000 - 48] = "";
+    for (int i = 0; i < 5; i++) {
+        char key[2] = {(char)('0' + i), 0};
+        struct timespec times[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
+        ck_assert(mgl_cuda_cache_put(folder, key, bytes, sizeof bytes, reason, sizeof reason));
+        path_of(path, sizeof path, key);
+        ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    }
+}
+
+/* The keys that stand, as a text. */
+static const char *keys(void)
+{
+    static char found[8];
+    char path[256], *to = found;
+    for (char key[2] = "0"; key[0] <= '4'; key[0]++) {
+        path_of(path, sizeof path, key);
+        if (!access(path, F_OK))
+            *to++ = key[0];
+    }
+    *to = 0;
+    return found;
+}
+
+static uint64_t trim_to(uint64_t most)
+{
+    uint64_t left = 99;
+    mgl_error err;
+    ck_assert_int_eq(mgl_cuda_cache_trim(folder, most, &left, &err), MGL_OK);
+    return left;
+}
+
+START_TEST(the_oldest_are_trimmed)
+{
+    keep_five();
+    ck_assert_uint_eq(trim_to(5000), 5000);
+    ck_assert_str_eq(keys(), "01234");
+    ck_assert_uint_eq(trim_to(3999), 3000);
+    ck_assert_str_eq(keys(), "234");
+    ck_assert_uint_eq(trim_to(0), 0);
+    ck_assert_str_eq(keys(), "");
+}
+END_TEST
+
+START_TEST(what_was_got_is_not_old)
+{
+    size_t length;
+    keep_five();
+    mgl_free(mgl_cuda_cache_get(folder, "0", &length));
+    trim_to(2000);
+    ck_assert_str_eq(keys(), "04");
+}
+END_TEST
+
+START_TEST(what_is_locked_or_no_kernel_stays)
+{
+    char path[256], other[256];
+    keep_five();
+    path_of(path, sizeof path, "0");
+    int locked = open(path, O_RDONLY);
+    ck_assert_int_eq(flock(locked, LOCK_EX), 0);
+    snprintf(other, sizeof other, "%s/notes.txt", folder);
+    fclose(fopen(other, "w"));
+    ck_assert_uint_eq(trim_to(0), 1000);
+    ck_assert_str_eq(keys(), "0");
+    ck_assert_int_eq(access(other, F_OK), 0);
+    close(locked);
+}
+END_TEST
+
+START_TEST(trimming_fails_in_words)
+{
+    uint64_t left;
+    mgl_error err;
+    char path[256];
+    snprintf(path, sizeof path, "%s/none", folder);
+    ck_assert_int_eq(mgl_cuda_cache_trim(path, 0, &left, &err), MGL_OK);
+    ck_assert_uint_eq(left, 0);
+    keep_five();
+    path_of(path, sizeof path, "1");
+    ck_assert_int_eq(mgl_cuda_cache_trim(path, 0, &left, &err), MGL_BAD_INPUT);
+    mgl_file_fail_at(1);
+    ck_assert_int_eq(mgl_cuda_cache_trim(folder, 0, &left, &err), MGL_SYSTEM);
+    mgl_file_fail_at(0);
+    mgl_alloc_fail_at(1, false);
+    ck_assert_int_eq(mgl_cuda_cache_trim(folder, 0, &left, &err), MGL_NO_MEMORY);
+    mgl_alloc_fail_at(0, false);
+    ck_assert_str_eq(keys(), "01234");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda_cache");
@@ -149,6 +246,10 @@ int main(void)
     tcase_add_test(tests, what_was_left_is_removed);
     tcase_add_test(tests, a_folder_that_can_not_be_made_is_told);
     tcase_add_test(tests, processes_share_a_folder);
+    tcase_add_test(tests, the_oldest_are_trimmed);
+    tcase_add_test(tests, what_was_got_is_not_old);
+    tcase_add_test(tests, what_is_locked_or_no_kernel_stays);
+    tcase_add_test(tests, trimming_fails_in_words);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);

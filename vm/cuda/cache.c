@@ -2,8 +2,16 @@
  * endian), its SHA-256 (32), payload. */
 #include "vm/cuda/cache.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -11,6 +19,7 @@
 
 enum { MAGIC_BYTES = 8, HEADER_BYTES = MAGIC_BYTES + 8 + MGL_SHA256_BYTES, PATH = 1400 };
 static const char magic[MAGIC_BYTES + 1] = "mglcubn1";
+static const char ending[] = ".kernel";
 static const size_t largest = (size_t)64 << 20;
 
 static bool path_of(char path[PATH], const char *folder, const char *key, const char *suffix)
@@ -24,7 +33,7 @@ void *mgl_cuda_cache_get(const char *folder, const char *key, size_t *length)
     char path[PATH], *bytes;
     unsigned char hash[MGL_SHA256_BYTES];
     size_t n;
-    if (!path_of(path, folder, key, ".kernel") || mgl_file_read(path, largest, &bytes, &n, NULL))
+    if (!path_of(path, folder, key, ending) || mgl_file_read(path, largest, &bytes, &n, NULL))
         return NULL;
     uint64_t said = 0;
     for (int i = 0; n >= HEADER_BYTES && i < 8; i++)
@@ -38,6 +47,7 @@ void *mgl_cuda_cache_get(const char *folder, const char *key, size_t *length)
         mgl_free(bytes);
         return NULL;
     }
+    utimensat(AT_FDCWD, path, NULL, 0); /* its time is that of its last use; may fail */
     *length = n - HEADER_BYTES;
     memmove(bytes, bytes + HEADER_BYTES, *length + 1); /* the 0 behind it too */
     return bytes;
@@ -56,7 +66,7 @@ static mgl_status open_file(const char *folder, const char *name, mgl_output **o
     mgl_status status = mgl_folder_make(folder, 0777, err);
     if (status)
         return status;
-    if (!path_of(path, folder, name, ".kernel"))
+    if (!path_of(path, folder, name, ending))
         return mgl_fail(err, MGL_SYSTEM, folder, "the path is too long");
     return mgl_output_open(path, out, err);
 }
@@ -95,4 +105,85 @@ bool mgl_cuda_cache_usable(const char *folder, char *reason, size_t reason_lengt
         return refuse(folder, err.message, reason, reason_length);
     mgl_output_abandon(output);
     return true;
+}
+
+/* ---- trimming ------------------------------------------------------------------------------- */
+
+typedef struct kept {
+    char name[NAME_MAX + 1];
+    uint64_t bytes;
+    struct timespec used;
+} kept;
+
+typedef struct kept_list {
+    kept *items; /* (count) */
+    size_t count, capacity;
+    uint64_t bytes; /* of all */
+} kept_list;
+
+static int compare_used(const void *a, const void *b)
+{
+    const struct timespec *x = &((const kept *)a)->used, *y = &((const kept *)b)->used;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* Adds the file of that name, where it is a kernel's. False: memory ran out. */
+static bool look_at(int folder, const char *name, kept_list *out)
+{
+    struct stat facts;
+    size_t length = strlen(name), end = sizeof ending - 1;
+    if (length <= end || length > NAME_MAX || strcmp(name + length - end, ending) != 0 ||
+        fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) || !S_ISREG(facts.st_mode))
+        return true;
+    void *items = out->items;
+    bool grown = mgl_grow(&items, &out->capacity, out->count, sizeof *out->items);
+    out->items = items;
+    if (!grown)
+        return false;
+    kept *item = &out->items[out->count++];
+    memcpy(item->name, name, length + 1);
+    item->bytes = (uint64_t)facts.st_size;
+    item->used = facts.st_mtim;
+    out->bytes += item->bytes;
+    return true;
+}
+
+/* Unless somebody has it locked. */
+static bool remove_kept(int folder, const char *name)
+{
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool removed = file >= 0 && !mgl_file_denied() && !flock(file, LOCK_EX | LOCK_NB) &&
+                   !unlinkat(folder, name, 0);
+    if (file >= 0)
+        close(file);
+    return removed;
+}
+
+static mgl_status trim(DIR *entries, uint64_t most, uint64_t *left, mgl_error *err)
+{
+    kept_list list = {0};
+    bool whole = true;
+    for (struct dirent *e = readdir(entries); e && whole; e = readdir(entries))
+        whole = look_at(dirfd(entries), e->d_name, &list);
+    if (list.count)
+        qsort(list.items, list.count, sizeof *list.items, compare_used);
+    for (size_t i = 0; i < list.count && whole && list.bytes > most; i++)
+        if (remove_kept(dirfd(entries), list.items[i].name))
+            list.bytes -= list.items[i].bytes;
+    mgl_free(list.items);
+    *left = list.bytes;
+    return whole ? MGL_OK : mgl_fail_memory(err, 0);
+}
+
+mgl_status mgl_cuda_cache_trim(const char *folder, uint64_t most, uint64_t *left, mgl_error *err)
+{
+    *left = 0;
+    DIR *entries = mgl_file_denied() ? NULL : opendir(folder);
+    if (!entries)
+        return errno == ENOENT ? MGL_OK : mgl_fail_path(err, folder, "can not be listed");
+    mgl_status status = trim(entries, most, left, err);
+    closedir(entries);
+    return status;
 }
