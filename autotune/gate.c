@@ -246,12 +246,21 @@ static mgl_status name_candidate(mgl_candidate *c, mgl_error *err)
     return status;
 }
 
-mgl_status mgl_gate_make(const mgl_subject *subject, const mgl_proposal *proposal,
-                         mgl_candidate *out, mgl_error *err)
+mgl_status mgl_gate_lower(const mgl_subject *subject, const mgl_proposal *proposal,
+                          mgl_candidate *out, mgl_error *err)
 {
     *out = (mgl_candidate){.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = proposal->schedule ? parse_text(subject, proposal, out, err)
                                            : lower_all(subject, proposal, out, err);
+    if (status)
+        mgl_candidate_clear(out);
+    return status;
+}
+
+mgl_status mgl_gate_make(const mgl_subject *subject, const mgl_proposal *proposal,
+                         mgl_candidate *out, mgl_error *err)
+{
+    mgl_status status = mgl_gate_lower(subject, proposal, out, err);
     if (!status && !is_refused(out))
         status = name_candidate(out, err);
     if (status)
@@ -296,7 +305,7 @@ static mgl_status check_machine(const mgl_subject *subject, const mgl_program *p
 }
 
 /* A program that the model can not price has no prediction; that is no fault of it. */
-static void predict(const mgl_subject *subject, mgl_candidate *c)
+void mgl_gate_predict(const mgl_subject *subject, mgl_candidate *c)
 {
     const mgl_workloads *all = &subject->workloads;
     for (int w = 0; w < all->count && subject->has_costs; w++) {
@@ -325,7 +334,7 @@ mgl_status mgl_gate_prove(const mgl_subject *subject, const atomic_int *abort,
     if (!status)
         status = mgl_check_abort(abort, err);
     if (!status && !is_refused(candidate))
-        predict(subject, candidate);
+        mgl_gate_predict(subject, candidate);
     return status;
 }
 

@@ -45,6 +45,11 @@ typedef struct mgl_candidate {
  * outcome. Release with mgl_candidate_clear. */
 mgl_status mgl_gate_make(const mgl_subject *subject, const mgl_proposal *proposal,
                          mgl_candidate *out, mgl_error *err);
+/* The parts of the gates that a search uses to look ahead: programs without a name and without a proof,
+ * and the cost model's word on them (predicted stays 0 where the device has no costs). */
+mgl_status mgl_gate_lower(const mgl_subject *subject, const mgl_proposal *proposal,
+                          mgl_candidate *out, mgl_error *err);
+void mgl_gate_predict(const mgl_subject *subject, mgl_candidate *candidate);
 /* The others, of a candidate that has no worse outcome than MGL_OUTCOME_UNMEASURED: the validator with
  * meaning, what the device's machine can run, and the cost model. MGL_INTERRUPTED: `abort` was set. */
 mgl_status mgl_gate_prove(const mgl_subject *subject, const atomic_int *abort,

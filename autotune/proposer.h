@@ -39,8 +39,16 @@ mgl_status mgl_evolve_open(const mgl_proposer_options *options, mgl_proposer **o
 mgl_status mgl_surrogate_open(const mgl_proposer_options *options, mgl_proposer **out,
                               mgl_error *err);
 
-/* What a trial is worth to a search: the objective in us, measured relative to the default where it was
- * measured, else predicted; 0 for one that was refused or incorrect. */
+/* Tells a surrogate of an earlier campaign, one call each, of a near shape: its trials in the order of their
+ * numbers (count), lent. What they say counts less than this campaign's own, and its level not at all. Before
+ * the first trial is learned. MGL_USAGE: the proposer is no surrogate, or it has learned. */
+mgl_status mgl_surrogate_add_prior(mgl_proposer *surrogate, const mgl_trial *trials, int count,
+                                   mgl_error *err);
+
+/* What a trial is worth by itself, in us: where it was measured, the objective of its incumbent's medians
+ * times exp(-gain), which pairs make comparable with its incumbent; else predicted_us, of a program that is
+ * correct or UNMEASURED. 0: refused, incorrect, or of no known speed. Over a campaign the incumbent and the
+ * device change: proposers chain trials, each to the value that its incumbent had when it was kept. */
 double mgl_trial_value(const mgl_trial *trial);
 
 #endif

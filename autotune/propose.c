@@ -1,0 +1,297 @@
+/*
+ * The memory of a search: what it learns from trials, and what they are worth. See propose.h; what it
+ * draws stands in propose_draw.c.
+ */
+#include "autotune/propose.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+/* The objective of the incumbent's medians; 0: the trial was not measured. */
+static double incumbent_of(const mgl_trial *trial)
+{
+    double us[MGL_MAX_WORKLOADS];
+    for (int w = 0; w < trial->workload_count; w++)
+        us[w] = trial->workloads[w].incumbent_us;
+    return mgl_objective(us, trial->workload_count);
+}
+
+/* Ran and was right, or was proved where nothing runs. */
+static bool is_correct(mgl_outcome outcome)
+{
+    return mgl_outcome_is_correct(outcome) || outcome == MGL_OUTCOME_UNMEASURED;
+}
+
+double mgl_trial_value(const mgl_trial *trial)
+{
+    double incumbent = incumbent_of(trial);
+    if (!is_correct(trial->outcome))
+        return 0;
+    return incumbent > 0 ? incumbent * exp(-trial->gain) : trial->predicted_us;
+}
+
+double mgl_search_value(const mgl_search *search, const mgl_known *known)
+{
+    if (!known->correct)
+        return 0;
+    if (known->measured > 0)
+        return known->measured;
+    double ratio = search->ratio_count ? search->ratio_sum / search->ratio_count : 0;
+    return known->predicted * exp(ratio);
+}
+
+double mgl_search_start_value(const mgl_search *search)
+{
+    const mgl_known start = {
+        .correct = true, .measured = search->default_us, .predicted = search->start_predicted};
+    return mgl_search_value(search, &start);
+}
+
+double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *config,
+                          const mgl_moves *moves)
+{
+    mgl_proposal proposal = {.config = *config, .moves = moves ? *moves : (mgl_moves){0}};
+    mgl_candidate candidate;
+    double us = 0;
+    if (!search->subject->has_costs || mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
+        return 0;
+    if (candidate.outcome == MGL_OUTCOME_UNMEASURED) {
+        mgl_gate_predict(search->subject, &candidate);
+        us = candidate.predicted;
+    }
+    mgl_candidate_clear(&candidate);
+    return us;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+mgl_status mgl_search_open(mgl_search *search, const mgl_proposer_options *options, mgl_error *err)
+{
+    const mgl_search_space *space = &options->subject->space;
+    search->subject = options->subject;
+    search->start = options->start ? *options->start : options->subject->start;
+    for (int i = 0; i < space->count; i++) {
+        search->numbers[i] = mgl_knob_find(space->knobs[i].name);
+        if (search->numbers[i] < 0)
+            return mgl_fail(err, MGL_BAD_INPUT, space->knobs[i].name, "is no knob of a config");
+    }
+    search->start_predicted = mgl_search_predict(search, &search->start, NULL);
+    return MGL_OK;
+}
+
+void mgl_search_close(mgl_search *search)
+{
+    for (size_t i = 0; i < search->known_count; i++)
+        mgl_moves_clear(&search->known[i].moves);
+    mgl_free(search->known);
+    mgl_free(search->tried);
+}
+
+/* ---- what was tried ------------------------------------------------------------------------- */
+
+static uint64_t hash_int(uint64_t hash, int value)
+{
+    uint64_t state = hash ^ (uint64_t)(uint32_t)value;
+    return mgl_draw(&state);
+}
+
+/* Of a config with moves; never 0. */
+static uint64_t hash_of(const mgl_schedule_config *config, const mgl_moves *moves)
+{
+    uint64_t hash = 1;
+    for (int k = 0; k < MGL_KNOB_ROWS; k++)
+        hash = hash_int(hash, mgl_knob_get(config, k));
+    for (int i = 0; moves && i < moves->count; i++) {
+        const mgl_move *m = &moves->moves[i];
+        const int fields[] = {(int)m->kind, m->layer, m->step, m->from, m->to, m->count};
+        for (size_t f = 0; f < sizeof fields / sizeof *fields; f++)
+            hash = hash_int(hash, fields[f]);
+    }
+    return hash ? hash : 1;
+}
+
+/* The place of a hash, or the free one where it would stand. */
+static size_t place_of(const uint64_t *set, size_t size, uint64_t hash)
+{
+    size_t at = (size_t)hash & (size - 1);
+    while (set[at] && set[at] != hash)
+        at = (at + 1) & (size - 1);
+    return at;
+}
+
+static mgl_status grow_tried(mgl_search *search, mgl_error *err)
+{
+    size_t size = search->tried_size ? 2 * search->tried_size : 256;
+    uint64_t *set = mgl_alloc_zero(size, sizeof *set);
+    if (!set)
+        return mgl_fail_memory(err, size * sizeof *set);
+    for (size_t i = 0; i < search->tried_size; i++)
+        if (search->tried[i])
+            set[place_of(set, size, search->tried[i])] = search->tried[i];
+    mgl_free(search->tried);
+    search->tried = set;
+    search->tried_size = size;
+    return MGL_OK;
+}
+
+static mgl_status add_tried(mgl_search *search, uint64_t hash, mgl_error *err)
+{
+    if (2 * search->tried_count >= search->tried_size) {
+        mgl_status status = grow_tried(search, err);
+        if (status)
+            return status;
+    }
+    size_t at = place_of(search->tried, search->tried_size, hash);
+    search->tried_count += search->tried[at] == 0;
+    search->tried[at] = hash;
+    return MGL_OK;
+}
+
+bool mgl_search_is_new(const mgl_search *search, const mgl_schedule_config *config,
+                       const mgl_moves *moves)
+{
+    return search->tried_size == 0 ||
+           !search->tried[place_of(search->tried, search->tried_size, hash_of(config, moves))];
+}
+
+/* ---- learning ------------------------------------------------------------------------------- */
+
+const mgl_known *mgl_search_find(const mgl_search *search, int64_t number)
+{
+    size_t lo = 0, hi = search->known_count;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (search->known[mid].number < number)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < search->known_count && search->known[lo].number == number ? &search->known[lo]
+                                                                          : NULL;
+}
+
+/* Whether the outcome says something of the program, rather than of whoever proposed or of the device. */
+static bool says_something(mgl_outcome outcome)
+{
+    int exit = mgl_outcome_exit(outcome);
+    return is_correct(outcome) || outcome == MGL_OUTCOME_DUPLICATE || exit == MGL_EXIT_REFUSED ||
+           exit == MGL_EXIT_INCORRECT;
+}
+
+/* Moves the chain on; us of the trial on it, 0: it was not measured. */
+static double chain_on(mgl_search *search, const mgl_trial *trial)
+{
+    double incumbent = incumbent_of(trial);
+    if (!(incumbent > 0))
+        return 0;
+    if (search->incumbent_us <= 0)
+        search->default_us = search->incumbent_us = incumbent;
+    double us = search->incumbent_us * exp(-trial->gain);
+    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
+        search->incumbent_us = us;
+    return us;
+}
+
+/* The code of "MG203: ..."; 0: there is none. */
+static int code_of(const mgl_trial *trial)
+{
+    int code = 0;
+    return sscanf(trial->diagnostic, "MG%3d", &code) == 1 ? code : 0;
+}
+
+static void credit(mgl_credit *to, bool refused, bool better, int code)
+{
+    to->tries++;
+    to->refused += refused;
+    to->better += better;
+    if (refused && code)
+        to->code = code;
+}
+
+/* How many moves the trial has in common with what it stands on, from the first on. */
+static int common_moves(const mgl_moves *a, const mgl_moves *b)
+{
+    int count = 0;
+    while (count < a->count && count < b->count && a->moves[count].kind == b->moves[count].kind &&
+           a->moves[count].layer == b->moves[count].layer &&
+           a->moves[count].step == b->moves[count].step &&
+           a->moves[count].from == b->moves[count].from &&
+           a->moves[count].to == b->moves[count].to &&
+           a->moves[count].count == b->moves[count].count)
+        count++;
+    return count;
+}
+
+/* Gives what the trial changed its share of what became of it. */
+static void credit_changes(mgl_search *search, const mgl_known *known, int code)
+{
+    const mgl_known start = {.config = search->start};
+    const mgl_known *parent = mgl_search_find(search, known->parent);
+    double before = parent ? mgl_search_value(search, parent) : mgl_search_start_value(search);
+    double value = mgl_search_value(search, known);
+    bool better = value > 0 && before > 0 && value < before * (1 - 1e-4);
+    if (!parent)
+        parent = &start;
+    for (int i = 0; i < search->subject->space.count; i++) {
+        int k = search->numbers[i];
+        if (mgl_knob_get(&known->config, k) != mgl_knob_get(&parent->config, k))
+            credit(&search->knobs[k], !known->correct, better, code);
+    }
+    for (int i = common_moves(&known->moves, &parent->moves); i < known->moves.count; i++)
+        credit(&search->moves[known->moves.moves[i].kind], !known->correct, better, code);
+}
+
+static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *known)
+{
+    double us = chain_on(search, trial);
+    const mgl_known *same = trial->outcome == MGL_OUTCOME_DUPLICATE
+                                ? mgl_search_find(search, trial->duplicate_of)
+                                : NULL;
+    known->duplicate = trial->outcome == MGL_OUTCOME_DUPLICATE;
+    known->correct = is_correct(trial->outcome);
+    known->measured = known->correct ? us : 0;
+    known->predicted = trial->predicted_us;
+    if (same) {
+        known->correct = same->correct;
+        known->measured = same->measured;
+        known->predicted = same->predicted;
+    } else if (known->measured > 0 && known->predicted > 0) {
+        search->ratio_sum += log(known->measured / known->predicted);
+        search->ratio_count++;
+    }
+}
+
+mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_error *err)
+{
+    mgl_known known = {.number = trial->number,
+                       .parent = trial->proposal.parent,
+                       .config = trial->proposal.config};
+    if (trial->control || trial->proposal.schedule || !says_something(trial->outcome)) {
+        chain_on(search, trial);
+        return MGL_OK;
+    }
+    if (search->known_count > 0 && trial->number <= search->known[search->known_count - 1].number)
+        return mgl_fail(err, MGL_USAGE, search->proposer.name,
+                        "trial %lld was told behind trial %lld", (long long)trial->number,
+                        (long long)search->known[search->known_count - 1].number);
+    mgl_status status =
+        mgl_moves_copy(&trial->proposal.moves, trial->proposal.moves.count, &known.moves, err);
+    if (!status)
+        status = add_tried(search, hash_of(&known.config, &known.moves), err);
+    if (!status && !mgl_grow((void **)&search->known, &search->known_capacity, search->known_count,
+                             sizeof known))
+        status = mgl_fail_memory(err, sizeof known);
+    if (status) {
+        mgl_moves_clear(&known.moves);
+        return status;
+    }
+    take_values(search, trial, &known);
+    credit_changes(search, &known, code_of(trial));
+    search->known[search->known_count++] = known;
+    return MGL_OK;
+}

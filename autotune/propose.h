@@ -1,0 +1,114 @@
+/*
+ * What the proposers share: a search that remembers every trial it was told of, knows which configs
+ * lowering refuses, and draws changes of knobs and moves. All of it is rebuilt by learning, in order.
+ *
+ * A search compares trials by their value. Measured ones stand on a chain: the default has the time of
+ * the first pairs, and each trial the value of its incumbent at that time times exp(-gain), so that a
+ * device that becomes slower over the night makes no trial look worse. Where some trials were measured
+ * and others are only predicted, predictions are corrected by the mean log ratio of the two.
+ */
+#ifndef MGL_AUTOTUNE_PROPOSE_H
+#define MGL_AUTOTUNE_PROPOSE_H
+
+#include "autotune/proposer.h"
+
+enum { MGL_LINEAGE_MOVES = 12 /* that a program of a search stands from its config at most */ };
+
+/* A trial, as a search remembers it. */
+typedef struct mgl_known {
+    int64_t number, parent;
+    mgl_schedule_config config;
+    mgl_moves moves;
+    bool correct;     /* could be gone on from: run and right, or proved where nothing runs */
+    bool duplicate;   /* the same program as an earlier trial's */
+    double measured;  /* us on the chain; 0: not measured */
+    double predicted; /* us; 0: none */
+} mgl_known;
+
+/* What became of changes of one knob, or of moves of one kind. */
+typedef struct mgl_credit {
+    int tries, refused, better;
+    int code; /* of the validator, the last one that refused it; 0: none */
+} mgl_credit;
+
+/* A search: the first member of each proposer's own struct. */
+typedef struct mgl_search {
+    mgl_proposer proposer; /* first: what the campaign holds */
+    const mgl_subject *subject;
+    mgl_schedule_config start;
+    double start_predicted;     /* us; 0: none */
+    int numbers[MGL_MAX_KNOBS]; /* (space.count) of the space's knobs, in a config */
+    mgl_known *known;           /* (known_count) in the order of their numbers */
+    size_t known_count, known_capacity;
+    uint64_t *tried; /* (tried_size, a power of two) hashes of configs with moves; 0: free */
+    size_t tried_count, tried_size;
+    double default_us, incumbent_us; /* of the chain; 0: nothing was measured yet */
+    double ratio_sum;                /* of log(measured / predicted) */
+    int ratio_count;
+    mgl_credit knobs[MGL_KNOB_ROWS], moves[MGL_MOVE_COUNT];
+} mgl_search;
+
+/* Of a zeroed struct. */
+mgl_status mgl_search_open(mgl_search *search, const mgl_proposer_options *options, mgl_error *err);
+void mgl_search_close(mgl_search *search);
+mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_error *err);
+
+/* The trial of that number, or NULL. */
+const mgl_known *mgl_search_find(const mgl_search *search, int64_t number);
+/* us, comparable with those of every other trial; 0: refused, incorrect or of no known speed. */
+double mgl_search_value(const mgl_search *search, const mgl_known *known);
+/* The same of the start. */
+double mgl_search_start_value(const mgl_search *search);
+/* The objective by the cost model; 0: no costs, or the program can not be made. */
+double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *config,
+                          const mgl_moves *moves);
+
+/* Whether lowering takes the config, for every number of sequences, and the target has the shared memory:
+ * microseconds, so that what is refused is never proposed. */
+bool mgl_search_fits(const mgl_search *search, const mgl_schedule_config *config);
+bool mgl_search_is_new(const mgl_search *search, const mgl_schedule_config *config,
+                       const mgl_moves *moves);
+
+/* ---- drawing: equal state, equal draw --------------------------------------------------------- */
+
+double mgl_draw_unit(uint64_t *state); /* in [0, 1) */
+/* An index by weights (count) that are not negative; -1: all are 0. */
+int mgl_draw_weighted(uint64_t *state, const double *weights, int count);
+
+/* Gives the space's knob (its index) the value; with flags, o and down go together. */
+void mgl_search_set_knob(const mgl_search *search, int knob, int value,
+                         mgl_schedule_config *config);
+/* Gives the space's knob (its index) another value: often the next one, else any. With counters o and
+ * down go together most of the time as well, so that flags can follow. False: it has no other. */
+bool mgl_search_change_knob(const mgl_search *search, int knob, uint64_t *state,
+                            mgl_schedule_config *config);
+/* How often each value of the space's knobs is drawn, by what is known of it. */
+typedef struct mgl_taste {
+    double weights[MGL_MAX_KNOBS][MGL_MAX_KNOB_VALUES]; /* (space.count) (values) */
+} mgl_taste;
+/* By Laplace's rule of succession: how many of the trials with a value, of the latest, are in the better
+ * quarter of these. */
+void mgl_search_get_taste(const mgl_search *search, mgl_taste *out);
+/* Changes `count` knobs, those that helped before more often, to values by taste; without one (NULL) as
+ * mgl_search_change_knob. False: nothing changed. */
+bool mgl_search_change_knobs(const mgl_search *search, const mgl_taste *taste, int count,
+                             uint64_t *state, mgl_schedule_config *config);
+/* Every knob anew, any value: of configs that fit. False: none was found. */
+bool mgl_search_draw_config(const mgl_search *search, uint64_t *state, mgl_schedule_config *config);
+/* Knob for knob from one or the other; exchange and the queues of o and down from the same. */
+void mgl_search_cross(const mgl_search *search, const mgl_schedule_config *other, uint64_t *state,
+                      mgl_schedule_config *config);
+/* Appends up to `count` moves that fit the config's program with the moves before them, kinds by what
+ * became of them so far. *added says how many. Fails only where memory runs out. */
+mgl_status mgl_search_add_moves(const mgl_search *search, const mgl_schedule_config *config,
+                                int count, uint64_t *state, mgl_moves *moves, int *added,
+                                mgl_error *err);
+mgl_status mgl_moves_copy(const mgl_moves *from, int count, mgl_moves *to, mgl_error *err);
+
+/* Fills a proposal that stands on `parent` (NULL: the start): what changed becomes its hypothesis. Takes
+ * the moves over. */
+mgl_status mgl_search_propose(const mgl_search *search, const mgl_known *parent,
+                              const mgl_schedule_config *config, mgl_moves *moves,
+                              mgl_proposal *out, mgl_error *err);
+
+#endif
