@@ -64,11 +64,15 @@ typedef struct mgl_lab_options {
     const atomic_int *abort;    /* may be NULL */
     double limit_s;             /* for one request of a worker; 0: 60, and more for compiling */
     uint64_t limit_bytes;       /* of a worker's resident memory; 0: half of the machine's */
+    const char *fault; /* tests only: what the worker does wrong in the first check, "hang", or in
+                          the first pairs, "pair:hang": MGL_FAULTS in protocol.h; NULL: nothing */
 } mgl_lab_options;
 
 #define MGL_WORKER_FLAG "--tune-worker"
 int mgl_worker_main(const char *socket); /* the exit code of the process */
 
+/* A lab is used by one thread, which outlives it: its workers die with the thread that started them.
+ * Strings of the options are copied. */
 mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mgl_error *err);
 mgl_status mgl_lab_none_open(const mgl_subject *subject, mgl_lab **out, mgl_error *err);
 

@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+#include "autotune/lab.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "vm/cuda/cuda.h"
@@ -159,6 +160,8 @@ int main(int argc, char **argv)
     mgl_error err = {0};
     if (argc == 3 && !strcmp(argv[1], MGL_CUDA_WORKER_FLAG))
         return mgl_cuda_compile_worker(argv[2]);
+    if (argc == 3 && !strcmp(argv[1], MGL_WORKER_FLAG))
+        return mgl_worker_main(argv[2]);
     mgl_cuda_compile_use_child("/proc/self/exe");
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a failed write says more than a signal */

@@ -1,0 +1,103 @@
+/*
+ * Compiling ahead: a kernel that a candidate will want is made while others are measured, by a worker
+ * that needs no device, into the cache where the executor finds it. At most MGL_LAB_COMPILERS at the
+ * same time; what comes while all are busy is compiled when it is wanted.
+ */
+#include "autotune/lab_state.h"
+
+#include "base/memory.h"
+#include "vm/cuda/cuda.h"
+
+#include <string.h>
+
+static const double compile_limit_s = MGL_LAB_COMPILE_S;
+
+static void retire(mgl_lab_state *lab, int i)
+{
+    mgl_process_close(lab->compilers[i].process);
+    lab->compilers[i].process = NULL;
+    lab->compilers[i].key[0] = 0;
+}
+
+void mgl_lab_end_compilers(mgl_lab_state *lab)
+{
+    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+        retire(lab, i);
+}
+
+/* Takes the reply of a compiler. What it could not compile, the executor will say. */
+static mgl_status take_reply(mgl_lab_state *lab, int i, mgl_error *err)
+{
+    mgl_answer answer;
+    mgl_status status = mgl_process_await(lab->compilers[i].process, 0, &answer, err);
+    mgl_answer_clear(&answer);
+    lab->compilers[i].key[0] = 0;
+    if (!mgl_process_lives(lab->compilers[i].process))
+        retire(lab, i);
+    return status;
+}
+
+mgl_status mgl_lab_await_kernel(mgl_lab_state *lab, const char *key, mgl_error *err)
+{
+    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+        if (lab->compilers[i].process && !strcmp(lab->compilers[i].key, key))
+            return take_reply(lab, i, err);
+    return MGL_OK;
+}
+
+/* A compiler that has nothing to do; -1: none. */
+static int find_idle(mgl_lab_state *lab)
+{
+    int idle = -1;
+    for (int i = 0; i < MGL_LAB_COMPILERS; i++) {
+        if (lab->compilers[i].key[0] && mgl_process_has_reply(lab->compilers[i].process))
+            take_reply(lab, i, NULL);
+        if (!lab->compilers[i].key[0])
+            idle = i;
+    }
+    return idle;
+}
+
+static bool is_known(const mgl_lab_state *lab, const char *key)
+{
+    for (int p = 0; p < lab->incumbent.program_count; p++)
+        if (!strcmp(lab->incumbent.keys[p], key))
+            return true;
+    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+        if (!strcmp(lab->compilers[i].key, key))
+            return true;
+    return false;
+}
+
+static void start_compiling(mgl_lab_state *lab, int i, const mgl_program *program, const char *key)
+{
+    char arch[sizeof program->target.arch];
+    mgl_text text = {0};
+    if (!lab->compilers[i].process &&
+        mgl_lab_start_worker(lab, MGL_COMPILER, &lab->compilers[i].process, NULL))
+        return;
+    memcpy(arch, lab->options.subject->target.arch, sizeof arch);
+    mgl_schedule_print(program, &text);
+    mgl_question question = {.kind = MGL_REQUEST_COMPILE,
+                             .fixed = arch,
+                             .bytes = text.bytes,
+                             .fixed_length = sizeof arch,
+                             .length = text.length,
+                             .limit_s = compile_limit_s};
+    if (!text.failed && !mgl_process_post(lab->compilers[i].process, &question, NULL))
+        memcpy(lab->compilers[i].key, key, MGL_SHA256_HEX);
+    mgl_text_clear(&text);
+}
+
+void mgl_lab_prepare(mgl_lab *self, const mgl_candidate *candidate)
+{
+    mgl_lab_state *lab = (mgl_lab_state *)self;
+    const char *arch = lab->options.subject->target.arch;
+    for (int p = 0; p < candidate->program_count && strcmp(arch, "cpu") != 0; p++) {
+        char key[MGL_SHA256_HEX];
+        mgl_cuda_kernel_key(candidate->programs[p], arch, 0, key);
+        int i = is_known(lab, key) ? -1 : find_idle(lab);
+        if (i >= 0)
+            start_compiling(lab, i, candidate->programs[p], key);
+    }
+}
