@@ -203,7 +203,7 @@ mgl_status campaign_restart_lab(campaign *c, mgl_error *err)
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err)
 {
     char name[40];
-    mgl_format_into(name, sizeof name, "campaign-%lld", (long long)id);
+    mgl_format_into(name, sizeof name, "none:%lld", (long long)id);
     return mgl_store_lock_take(store, name, out, err);
 }
 

@@ -1,15 +1,11 @@
-/* Running a campaign: its proposers by name and share, its lab, and the loop; and submissions to one
- * that another process runs. */
+/* Running a campaign: its proposers by name and share, its lab, and the loop. */
 #include "autotune/tune.h"
 
-#include "autotune/frozen.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- proposers ------------------------------------------------------------------------------- */
 
@@ -158,93 +154,4 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
     for (int i = 0; i < options.proposer_count; i++)
         options.proposers[i].proposer->close(options.proposers[i].proposer);
     return status;
-}
-
-/* ---- steering -------------------------------------------------------------------------------- */
-
-mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, bool *running,
-                         mgl_error *err)
-{
-    mgl_store_lock *lock = NULL;
-    mgl_status status = mgl_campaign_lock(store, campaign->id, &lock, err);
-    *running = status == MGL_DEVICE;
-    if (*running)
-        return mgl_store_ask_stop(store, campaign->id, true, err);
-    if (!status)
-        status = mgl_store_set_state(store, campaign->id, "stopped", "it was asked to stop",
-                                     campaign->seconds, err);
-    mgl_store_lock_release(lock);
-    return status;
-}
-
-mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err)
-{
-    mgl_store_lock *lock = NULL;
-    mgl_status status = mgl_campaign_lock(store, campaign->id, &lock, err);
-    if (!status)
-        status = mgl_store_delete_campaign(store, campaign->id, err);
-    mgl_store_lock_release(lock);
-    return status;
-}
-
-/* ---- submissions ----------------------------------------------------------------------------- */
-
-/* What a store holds is text. */
-static mgl_status check_text(const char *text, size_t length, mgl_error *err)
-{
-    if (length > MGL_SCHEDULE_MAX_TEXT)
-        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "%zu bytes; at most %d are read", length,
-                        MGL_SCHEDULE_MAX_TEXT);
-    if (!length || memchr(text, 0, length))
-        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "%s",
-                        length ? "it holds a 0 byte: that is no text" : "it is empty");
-    if (mgl_utf8_valid(text, length) != length)
-        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "it is not UTF-8");
-    return MGL_OK;
-}
-
-mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign, const char *text,
-                           size_t length, const char *origin, int64_t *id, mgl_error *err)
-{
-    if (strcmp(campaign->manifest, mgl_frozen_digest()) != 0)
-        return mgl_fail(err, MGL_GATE, campaign->name, "%s: %s",
-                        mgl_outcome_name(MGL_OUTCOME_FROZEN_TAMPERED),
-                        mgl_outcome_hint(MGL_OUTCOME_FROZEN_TAMPERED));
-    mgl_status status = check_text(text, length, err);
-    return status ? status : mgl_store_add_submission(store, campaign->id, text, origin, id, err);
-}
-
-static mgl_status is_running(mgl_store *store, const char *name, bool *running, mgl_error *err)
-{
-    mgl_campaign_record now;
-    mgl_status status = mgl_store_find_campaign(store, name, &now, err);
-    if (status)
-        return status;
-    *running = now.state && !strcmp(now.state, "running");
-    mgl_campaign_record_clear(&now);
-    return MGL_OK;
-}
-
-mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign, int64_t submission,
-                          const atomic_int *abort, mgl_trial *out, mgl_error *err)
-{
-    const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
-    *out = (mgl_trial){0};
-    for (bool running = true;;) {
-        mgl_submission s = {0};
-        mgl_status status = mgl_store_get_submission(store, submission, &s, err);
-        int64_t number = s.trial;
-        mgl_submission_clear(&s);
-        if (!status && number > 0)
-            return mgl_store_get_trial(store, campaign->id, number, false, out, err);
-        if (!status && !running)
-            return MGL_OK;
-        if (!status)
-            status = is_running(store, campaign->name, &running, err);
-        if (!status)
-            status = mgl_check_abort(abort, err);
-        if (status)
-            return status;
-        nanosleep(&step, NULL);
-    }
 }

@@ -1,0 +1,374 @@
+/* Controls, failures of the lab, and how a run ends and goes on. */
+#include "tests/autotune/campaign_fixture.h"
+#include "tests/autotune/store_support.h"
+
+#include <check.h>
+#include <string.h>
+
+/* ---- controls -------------------------------------------------------------------------------- */
+
+START_TEST(every_tenth_trial_is_a_control)
+{
+    fixture f;
+    set_up(&f, "controls");
+    f.proposer.draws = true;
+    must(run(&f, 20), &f.err);
+    for (int64_t number = 1; number <= 20; number++) {
+        mgl_trial trial = trial_of(&f, number);
+        ck_assert_int_eq(trial.control, number % 10 == 0);
+        if (trial.control)
+            ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+        mgl_trial_clear(&trial);
+    }
+    ck_assert_int_eq(f.proposer.told, 18);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_machine_that_finds_gains_in_nothing_is_unfit)
+{
+    fixture f;
+    set_up(&f, "unfit");
+    f.lab.bad_controls = 100;
+    f.proposer.draws = true;
+    ck_assert_int_eq(run(&f, 20), MGL_DEVICE);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "the machine is unfit to measure"));
+    ck_assert_int_eq(f.tune.record.trials, 0);
+    ck_assert_str_eq(f.tune.record.state, "paused");
+    tear_down(&f);
+}
+END_TEST
+
+/* One bad control is repeated at once; a good one behind it, and nothing was. */
+static void spoil_once(void *user, const mgl_campaign_event *event)
+{
+    fixture *f = user;
+    on_event(user, event);
+    if (event->trial && event->trial->number == 9)
+        f->lab.bad_controls = 1;
+}
+
+START_TEST(one_bad_control_is_repeated)
+{
+    fixture f;
+    set_up(&f, "one bad");
+    f.options.on_event = spoil_once;
+    f.proposer.draws = true;
+    must(run(&f, 12), &f.err);
+    ck_assert_int_eq(outcome_of(&f, 10), MGL_OUTCOME_SUSPICIOUS);
+    ck_assert_int_eq(outcome_of(&f, 11), MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(f.proposer.told, 10);
+    ck_assert_int_eq(count_events(&f, 'p'), 0);
+    tear_down(&f);
+}
+END_TEST
+
+/* From the second bad control to the first good one nothing else is tried. */
+static void spoil(void *user, const mgl_campaign_event *event)
+{
+    fixture *f = user;
+    on_event(user, event);
+    if (event->trial && event->trial->number == 9)
+        f->lab.bad_controls = 3;
+}
+
+START_TEST(two_bad_controls_stop_keeping)
+{
+    fixture f;
+    set_up(&f, "bad controls");
+    f.lab.by_digest = true;
+    f.options.on_event = spoil;
+    f.proposer.draws = true;
+    must(run(&f, 15), &f.err);
+    for (int64_t number = 10; number <= 13; number++) {
+        mgl_trial trial = trial_of(&f, number);
+        ck_assert(trial.control);
+        ck_assert_int_eq(trial.outcome,
+                         number == 13 ? MGL_OUTCOME_NO_GAIN : MGL_OUTCOME_SUSPICIOUS);
+        mgl_trial_clear(&trial);
+    }
+    mgl_trial after = trial_of(&f, 14);
+    ck_assert(!after.control);
+    ck_assert_int_eq(count_events(&f, 'p'), 1);
+    mgl_trial_clear(&after);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(hanging_candidates_make_the_incumbent_show_itself)
+{
+    static const lab_script hangs[] = {
+        {.check = MGL_OUTCOME_HANG}, {.check = MGL_OUTCOME_HANG}, {.check = MGL_OUTCOME_HANG}};
+    fixture f;
+    set_up(&f, "suspects");
+    f.lab.script = hangs;
+    f.lab.script_count = 3;
+    f.proposer.list = proposals;
+    f.proposer.count = 5;
+    must(run(&f, 5), &f.err);
+    mgl_trial fourth = trial_of(&f, 4);
+    ck_assert(fourth.control);
+    mgl_trial_clear(&fourth);
+    tear_down(&f);
+}
+END_TEST
+
+/* ---- the lab's own failures ------------------------------------------------------------------ */
+
+START_TEST(a_lab_that_fails_once_is_started_again)
+{
+    static const lab_script once[] = {{.failure = MGL_DEVICE}};
+    fixture f;
+    set_up(&f, "fails once");
+    f.lab.script = once;
+    f.lab.script_count = 1;
+    f.proposer.list = proposals;
+    f.proposer.count = 3;
+    must(run(&f, 4), &f.err);
+    ck_assert_int_eq(f.lab.starts, 2);
+    ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_UNMEASURED);
+    ck_assert_int_eq(outcome_of(&f, 3), MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(count_events(&f, 'e'), 2); /* the error, and the end */
+    tear_down(&f);
+}
+END_TEST
+
+static void break_lab(void *user, const mgl_campaign_event *event)
+{
+    fixture *f = user;
+    on_event(user, event);
+    if (event->trial && event->trial->number == 2)
+        f->lab.broken = true;
+}
+
+START_TEST(a_lab_that_keeps_failing_pauses_the_campaign)
+{
+    fixture f;
+    set_up(&f, "broken");
+    f.options.on_event = break_lab;
+    f.proposer.list = proposals;
+    f.proposer.count = 8;
+    ck_assert_int_eq(run(&f, 8), MGL_DEVICE);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "failed 3 times in a row"));
+    ck_assert_str_eq(f.tune.record.state, "paused");
+    ck_assert_ptr_nonnull(strstr(f.tune.record.reason, "fell off the bus"));
+    ck_assert_int_eq(f.tune.record.trials, 2);
+    tear_down(&f);
+}
+END_TEST
+
+static void hang_incumbent(void *user, const mgl_campaign_event *event)
+{
+    fixture *f = user;
+    on_event(user, event);
+    if (event->trial && event->trial->number == 9)
+        f->lab.failing_controls = 100;
+}
+
+START_TEST(an_incumbent_that_does_not_end_is_the_labs_failure)
+{
+    fixture f;
+    set_up(&f, "hanging incumbent");
+    f.options.on_event = hang_incumbent;
+    f.proposer.draws = true;
+    ck_assert_int_eq(run(&f, 30), MGL_DEVICE);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "the incumbent itself: HANG"));
+    tear_down(&f);
+}
+END_TEST
+
+/* A run that ends between the store and the lab begins with what the store has. */
+START_TEST(the_store_is_the_truth)
+{
+    static const lab_script gain[] = {{.gain = 0.05}};
+    fixture f;
+    set_up(&f, "torn");
+    f.lab.script = gain;
+    f.lab.script_count = 1;
+    f.lab.fails_promotion = true;
+    f.proposer.list = proposals;
+    f.proposer.count = 2;
+    ck_assert_int_eq(run(&f, 2), MGL_DEVICE);
+    ck_assert_int_eq(f.tune.record.incumbent, 1);
+    mgl_trial kept = trial_of(&f, 1);
+    f.lab.broken = false;
+    memset(f.lab.incumbent, 0, sizeof f.lab.incumbent);
+    scripted_proposer_init(&f.proposer, &f.tune.subject);
+    f.proposer.list = proposals;
+    f.proposer.count = 2;
+    must(run(&f, 2), &f.err);
+    ck_assert_str_eq(f.lab.incumbent, kept.digest);
+    ck_assert_int_eq(f.tune.record.trials, 2);
+    mgl_trial_clear(&kept);
+    tear_down(&f);
+}
+END_TEST
+
+/* ---- how a run ends and goes on -------------------------------------------------------------- */
+
+START_TEST(it_ends_when_nothing_is_left)
+{
+    fixture f;
+    set_up(&f, "exhausted");
+    f.proposer.list = proposals;
+    f.proposer.count = 2;
+    must(run(&f, 0), &f.err);
+    ck_assert_int_eq(f.tune.record.trials, 2);
+    ck_assert_str_eq(f.tune.record.state, "ended");
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(it_ends_when_its_hours_are_over)
+{
+    fixture f;
+    set_up(&f, "hours");
+    f.proposer.draws = true;
+    f.options.max_seconds = 5;
+    must(run(&f, 0), &f.err);
+    ck_assert_double_ge(f.tune.record.seconds, 5);
+    ck_assert_double_lt(f.tune.record.seconds, 7);
+    int64_t trials = f.tune.record.trials;
+    must(run(&f, 0), &f.err); /* they are those of its life */
+    ck_assert_int_eq(f.tune.record.trials, trials);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(it_ends_when_it_is_asked_to)
+{
+    fixture f;
+    set_up(&f, "stopped");
+    f.proposer.draws = true;
+    f.stop_at = 3;
+    must(run(&f, 0), &f.err);
+    ck_assert_int_eq(f.tune.record.trials, 3);
+    ck_assert_str_eq(f.tune.record.state, "stopped");
+    f.stop_at = 0;
+    must(run(&f, 4), &f.err); /* that was then */
+    ck_assert_int_eq(f.tune.record.trials, 4);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(an_interruption_loses_no_trial)
+{
+    fixture f;
+    set_up(&f, "aborted");
+    f.proposer.draws = true;
+    f.abort_at = 2;
+    ck_assert_int_eq(run(&f, 0), MGL_INTERRUPTED);
+    ck_assert_int_eq(f.tune.record.trials, 2);
+    ck_assert_str_eq(f.tune.record.state, "paused");
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(it_leaves_room_on_the_disk)
+{
+    fixture f;
+    set_up(&f, "disk");
+    f.options.least_disk = UINT64_MAX;
+    ck_assert_int_eq(run(&f, 1), MGL_SYSTEM);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "make room"));
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(another_manifest_is_refused)
+{
+    fixture f;
+    set_up(&f, "frozen");
+    f.tune.record.manifest[0] ^= 1;
+    ck_assert_int_eq(run(&f, 1), MGL_GATE);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "FROZEN_TAMPERED"));
+    ck_assert_int_eq(f.lab.starts, 0);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(one_process_runs_it)
+{
+    fixture f;
+    mgl_store_lock *lock;
+    set_up(&f, "locked");
+    must(mgl_campaign_lock(f.store, f.tune.record.id, &lock, &f.err), &f.err);
+    ck_assert_int_eq(run(&f, 1), MGL_DEVICE);
+    mgl_store_lock_release(lock);
+    tear_down(&f);
+}
+END_TEST
+
+/* Runs a campaign in so many runs, each of a lab and a proposer that know nothing. */
+static void run_in_parts(fixture *f, const char *name, const int64_t *until, int parts)
+{
+    set_up(f, name);
+    for (int i = 0; i < parts; i++) {
+        set_up_again(f);
+        f->lab.by_digest = true;
+        f->proposer.draws = true;
+        must(run(f, until[i]), &f->err);
+    }
+}
+
+START_TEST(resumed_it_is_as_uninterrupted)
+{
+    static const int64_t whole[] = {14}, parts[] = {4, 11, 14};
+    fixture a, b;
+    run_in_parts(&a, "whole", whole, 1);
+    run_in_parts(&b, "parts", parts, 3);
+    ck_assert_int_eq(a.tune.record.incumbent, b.tune.record.incumbent);
+    for (int64_t number = 1; number <= 14; number++) {
+        mgl_trial one = trial_of(&a, number), other = trial_of(&b, number);
+        ck_assert_str_eq(one.digest, other.digest);
+        ck_assert_int_eq(one.outcome, other.outcome);
+        ck_assert_double_eq(one.gain, other.gain);
+        ck_assert_str_ne(one.nonce[0] ? one.nonce : "a", other.nonce[0] ? other.nonce : "b");
+        mgl_trial_clear(&one);
+        mgl_trial_clear(&other);
+    }
+    tear_down(&a);
+    tear_down(&b);
+}
+END_TEST
+
+START_TEST(seeds_depend_on_seed_and_number)
+{
+    ck_assert_uint_eq(mgl_campaign_seed(7, 1), mgl_campaign_seed(7, 1));
+    ck_assert_uint_ne(mgl_campaign_seed(7, 1), mgl_campaign_seed(7, 2));
+    ck_assert_uint_ne(mgl_campaign_seed(7, 1), mgl_campaign_seed(8, 1));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("campaign runs");
+    TCase *tests = tcase_create("runs");
+    store_make_folder();
+    tcase_set_timeout(tests, 100);
+    tcase_add_test(tests, every_tenth_trial_is_a_control);
+    tcase_add_test(tests, a_machine_that_finds_gains_in_nothing_is_unfit);
+    tcase_add_test(tests, one_bad_control_is_repeated);
+    tcase_add_test(tests, two_bad_controls_stop_keeping);
+    tcase_add_test(tests, hanging_candidates_make_the_incumbent_show_itself);
+    tcase_add_test(tests, a_lab_that_fails_once_is_started_again);
+    tcase_add_test(tests, a_lab_that_keeps_failing_pauses_the_campaign);
+    tcase_add_test(tests, an_incumbent_that_does_not_end_is_the_labs_failure);
+    tcase_add_test(tests, the_store_is_the_truth);
+    tcase_add_test(tests, it_ends_when_nothing_is_left);
+    tcase_add_test(tests, it_ends_when_its_hours_are_over);
+    tcase_add_test(tests, it_ends_when_it_is_asked_to);
+    tcase_add_test(tests, an_interruption_loses_no_trial);
+    tcase_add_test(tests, it_leaves_room_on_the_disk);
+    tcase_add_test(tests, another_manifest_is_refused);
+    tcase_add_test(tests, one_process_runs_it);
+    tcase_add_test(tests, resumed_it_is_as_uninterrupted);
+    tcase_add_test(tests, seeds_depend_on_seed_and_number);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    store_remove_folder();
+    return failed != 0;
+}
