@@ -372,7 +372,11 @@ static mgl_status read_proposal(chat *c, answer *a, mgl_error *err)
     a->outcome = mgl_chat_extract(a->content, strlen(a->content), &from, &bytes);
     if (a->outcome)
         return MGL_OK;
-    mgl_status status = mgl_proposal_parse(from, bytes, "answer", &c->best.config, &proposal, &why);
+    mgl_status status = MGL_OK;
+    if (!memchr(from, '{', bytes)) /* what is no object would be taken for a schedule's text */
+        status = mgl_fail(&why, MGL_BAD_INPUT, "answer", "the fence holds no JSON object");
+    else
+        status = mgl_proposal_parse(from, bytes, "answer", &c->best.config, &proposal, &why);
     if (!status) {
         status = stand_on_best(c, &proposal, &why);
         if (status)

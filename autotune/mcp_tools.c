@@ -141,9 +141,14 @@ static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_er
     mgl_json_out_close_array(out);
     mgl_json_out_array(out, "moves");
     for (int m = 0; m < MGL_MOVE_COUNT; m++) {
+        mgl_text usage = {0};
+        mgl_move_print_usage((mgl_move_kind)m, &usage);
+        out->text.failed |= usage.failed;
         mgl_json_out_object(out, NULL);
         mgl_json_out_string(out, "name", mgl_move_name((mgl_move_kind)m));
+        mgl_json_out_string(out, "usage", usage.bytes);
         mgl_json_out_string(out, "what", mgl_move_what((mgl_move_kind)m));
+        mgl_text_clear(&usage);
         mgl_json_out_close_object(out);
     }
     mgl_json_out_close_array(out);
@@ -166,14 +171,14 @@ static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_M
         return mgl_fail(err, MGL_USAGE, "path",
                         "no folder was named that may be read (megalith mcp --folders): hand in "
                         "the text instead");
-    if (!realpath(name, path))
-        return mgl_fail_path(err, name, "looking for it");
-    for (int i = 0; i < mcp->folder_count; i++) {
+    bool stands = realpath(name, path) != NULL;
+    for (int i = 0; i < mcp->folder_count && stands; i++) {
         size_t length = strlen(mcp->folders[i]);
         if (!strncmp(path, mcp->folders[i], length) && (path[length] == '/' || length == 1))
             return MGL_OK;
     }
-    return mgl_fail(err, MGL_USAGE, "path", "lies in none of the folders that may be read");
+    return mgl_fail(err, MGL_USAGE, "path",
+                    "there is no such file in the folders that may be read");
 }
 
 static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_error *err)

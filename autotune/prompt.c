@@ -62,11 +62,14 @@ static void put_knobs(const mgl_prompt *p, mgl_text *out)
 static void put_moves(const mgl_prompt *p, mgl_text *out)
 {
     bool first = true;
+    mgl_text_put(out,
+                 "STEP is qkv, attend, merge, o, gate_up, down or head; from and to are queues.\n");
     for (int kind = 0; kind < MGL_MOVE_COUNT; kind++) {
         if (!(p->subject->space.moves & 1u << kind))
             continue;
-        mgl_text_format(out, "%s%s: %s", first ? "" : "\n", mgl_move_name((mgl_move_kind)kind),
-                        mgl_move_what((mgl_move_kind)kind));
+        mgl_text_put(out, first ? "" : "\n");
+        mgl_move_print_usage((mgl_move_kind)kind, out);
+        mgl_text_format(out, ": %s", mgl_move_what((mgl_move_kind)kind));
         first = false;
     }
 }

@@ -69,6 +69,19 @@ const char *mgl_move_what(mgl_move_kind kind)
     return kinds[kind].what;
 }
 
+void mgl_move_print_usage(mgl_move_kind kind, mgl_text *out)
+{
+    mgl_text_put(out, kinds[kind].name);
+    for (const char *letter = kinds[kind].parameters; *letter; letter++) {
+        const struct parameter *p = find_parameter(*letter);
+        const char *value = *letter == 'l'   ? "N|all"
+                            : *letter == 's' ? "STEP"
+                            : *letter == 'p' ? "N|-N"
+                                             : "N";
+        mgl_text_format(out, " %s=%s", p->name, value);
+    }
+}
+
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 void mgl_moves_clear(mgl_moves *moves)

@@ -48,6 +48,8 @@ void mgl_moves_print(const mgl_moves *moves, mgl_text *out);
 void mgl_move_print(const mgl_move *move, mgl_text *out); /* without a line end */
 const char *mgl_move_name(mgl_move_kind kind);
 const char *mgl_move_what(mgl_move_kind kind); /* what it does: one sentence */
+/* How one is written: "rows layer=N|all step=STEP from=N to=N count=N". */
+void mgl_move_print_usage(mgl_move_kind kind, mgl_text *out);
 
 /* The program with the moves applied, in order; `program` stays as it is. MGL_BAD_INPUT, with the
  * move, where one does not fit. The result was not validated. */
