@@ -189,7 +189,7 @@ static bool same_moves(const mgl_moves *a, const mgl_moves *b)
     mgl_moves_print(a, &texts[0]);
     mgl_moves_print(b, &texts[1]);
     bool same = texts[0].length == texts[1].length &&
-                !memcmp(texts[0].bytes, texts[1].bytes, texts[0].length);
+                (!texts[0].length || !memcmp(texts[0].bytes, texts[1].bytes, texts[0].length));
     mgl_text_clear(&texts[0]);
     mgl_text_clear(&texts[1]);
     return same;

@@ -1,4 +1,5 @@
 /* What the store keeps: every function, every field, and the answers to questions that make no sense. */
+#include "tests/autotune/failing_disk.h"
 #include "tests/autotune/store_support.h"
 
 #include "base/memory.h"
@@ -303,7 +304,8 @@ END_TEST
 START_TEST(extremes_come_back)
 {
     mgl_trial trial;
-    store_fill_trial(campaign.id, INT64_MAX, MGL_MAX_WORKLOADS, &trial);
+    store_fill_trial(campaign.id, 1, MGL_MAX_WORKLOADS, &trial);
+    trial.number = INT64_MAX;
     trial.workload_count = MGL_MAX_WORKLOADS;
     trial.control = true;
     trial.gain = 5e-324;
@@ -664,6 +666,7 @@ int main(void)
     };
     Suite *suite = suite_create("store");
     TCase *cases = tcase_create("store");
+    disk_install();
     tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_loop_test(cases, trial_comes_back, 1, 15);

@@ -8,6 +8,7 @@
  * every trial is complete, and n is at least what the children had said. Exit code 1 when that does
  * not hold.
  */
+#include "tests/autotune/failing_disk.h"
 #include "tests/autotune/store_support.h"
 
 #include "autotune/proposer.h"
@@ -105,6 +106,7 @@ int main(int count, char **arguments)
     int kills = count > 1 ? atoi(arguments[1]) : KILLS;
     int64_t said = 0;
     mgl_campaign_record campaign;
+    disk_install(); /* what a process wrote outlives it without being flushed */
     store_make_folder();
     const char *path = store_path("store.db");
     mgl_store *store = store_open(path);
