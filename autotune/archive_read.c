@@ -6,6 +6,7 @@
 #include "autotune/archive.h"
 #include "autotune/archive_fields.h"
 #include "autotune/gate.h"
+#include "autotune/shape.h"
 #include "autotune/store_place.h"
 
 #include "base/format.h"
@@ -210,27 +211,18 @@ static bool is_hash(const char *text)
 
 /* ---- the campaign --------------------------------------------------------------------------- */
 
-/* As a config.json is read, which it is. */
 static void read_shape(reader *r, const cJSON *shape, mgl_archive *out)
 {
+    if (shape && !cJSON_IsObject(shape))
+        refuse(r, "\"shape\" must be an object");
     char *text = r->status ? NULL : cJSON_PrintUnformatted(shape);
-    mgl_json json = {0};
-    mgl_reasons reasons = {0};
     if (!text) {
         fail_memory(r);
         return;
     }
-    r->status = mgl_json_parse(text, strlen(text), MGL_ARCHIVE_SHAPE, "shape", &json, r->err);
-    if (!r->status && !cJSON_IsObject(json.root))
-        refuse(r, "\"shape\" must be an object");
-    if (!r->status)
-        r->status = mgl_config_read(&json, &out->config, &reasons, r->err);
-    if (!r->status)
-        r->status = mgl_reasons_fail(&reasons, r->err);
+    r->status = mgl_shape_parse(text, &out->config, r->err);
     if (!r->status && !(out->campaign.shape = mgl_strdup(text)))
         fail_memory(r);
-    mgl_reasons_clear(&reasons);
-    mgl_json_clear(&json);
     cJSON_free(text);
 }
 
