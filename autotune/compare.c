@@ -4,24 +4,24 @@
  * Logits are right when their relative L2 distance to the f32 reference's is at most
  * E = MGL_BENCH_ERROR, in every sequence and step that is compared.
  *
- * A token is right when its f32 logit is near the largest one. How near follows from E. Let r be the
- * reference's V logits, l = r + d the machine's, m the reference's choice, i the machine's. Since
- * l_i >= l_m,
+ * A token is right when its f32 logit is near the largest one. How near follows from E. Let r be
+ * the reference's V logits, l = r + d the machine's, m the reference's choice, i the machine's.
+ * Since l_i >= l_m,
  *
  *     r_m - r_i = (l_m - d_m) - (l_i - d_i) <= d_i - d_m,
  *
  * and |d_i| + |d_m| <= sqrt(2) |d| <= sqrt(2) E |r|: true of any d, and useless, since it lets the
- * whole error stand in two places. Errors of rounding do not: d is a product of the head's rows with an
- * error of its input, plus its own rounding, so that its elements are like independent normal numbers
- * of standard deviation s = |d| / sqrt(V) <= E |r| / sqrt(V), and d_i - d_m is like one of sqrt(2) s.
- * The machine picks the i that suits it, one of V, so that a difference above z sqrt(2) s comes with a
- * chance of at most V exp(-z^2 / 2). With z = sqrt(2 ln(V / p)) that is p, here 1e-9 a token; the room
- * is the smaller of the two bounds:
+ * whole error stand in two places. Errors of rounding do not: d is a product of the head's rows
+ * with an error of its input, plus its own rounding, so that its elements are like independent
+ * normal numbers of standard deviation s = |d| / sqrt(V) <= E |r| / sqrt(V), and d_i - d_m is like
+ * one of sqrt(2) s. The machine picks the i that suits it, one of V, so that a difference above z
+ * sqrt(2) s comes with a chance of at most V exp(-z^2 / 2). With z = sqrt(2 ln(V / p)) that is p,
+ * here 1e-9 a token; the room is the smaller of the two bounds:
  *
  *     min(sqrt(2) E |r|, sqrt(2 ln(V / p)) sqrt(2) E |r| / sqrt(V)).
  *
- * For 128,256 logits that is 0.23 of their root mean square, where the token of a wrong program, drawn
- * as if by lot, is 4.5 below the largest.
+ * For 128,256 logits that is 0.23 of their root mean square, where the token of a wrong program,
+ * drawn as if by lot, is 4.5 below the largest.
  */
 #include "autotune/compare.h"
 
@@ -62,8 +62,8 @@ int mgl_compare_words(const void *a, const void *b, size_t count)
 
 /* ---- patterns -------------------------------------------------------------------------------- */
 
-/* What is wrong with a vector of logits. An element is bad when it is off by more than the error that the
- * elements of a right one have, by the normal numbers above. */
+/* What is wrong with a vector of logits. An element is bad when it is off by more than the error
+ * that the elements of a right one have, by the normal numbers above. */
 struct damage {
     int bad, first, last; /* elements; indices */
     int stride;           /* greatest common divisor of their distances; 0: fewer than two */

@@ -1,6 +1,6 @@
 /*
- * Whether what a candidate computed is right: its logits and tokens against the f32 reference's. Pure
- * functions; the numbers that they judge come from a process of their own.
+ * Whether what a candidate computed is right: its logits and tokens against the f32 reference's.
+ * Pure functions; the numbers that they judge come from a process of their own.
  */
 #ifndef MGL_AUTOTUNE_COMPARE_H
 #define MGL_AUTOTUNE_COMPARE_H
@@ -16,9 +16,9 @@ typedef struct mgl_compare_place {
     int sequence, step;
 } mgl_compare_place;
 
-/* Logits (vocab) against the reference's. MGL_OUTCOME_OK; else UNWRITTEN, NONFINITE or MISMATCH, with
- * a diagnostic that says where, how far, and in which pattern. *error is the relative L2 error, or -1
- * where there is none. */
+/* Logits (vocab) against the reference's. MGL_OUTCOME_OK; else UNWRITTEN, NONFINITE or MISMATCH,
+ * with a diagnostic that says where, how far, and in which pattern. *error is the relative L2
+ * error, or -1 where there is none. */
 mgl_outcome mgl_compare_logits(const mgl_compare_place *at, const float *logits,
                                const float *wanted, int vocab, double *error,
                                char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);

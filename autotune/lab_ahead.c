@@ -1,7 +1,7 @@
 /*
- * Compiling ahead: a kernel that a candidate will want is made while others are measured, by a worker
- * that needs no device, into the cache where the executor finds it. At most MGL_LAB_COMPILERS at the
- * same time; what comes while all are busy is compiled when it is wanted.
+ * Compiling ahead: a kernel that a candidate will want is made while others are measured, by a
+ * worker that needs no device, into the cache where the executor finds it. At most
+ * MGL_LAB_COMPILERS at the same time; what comes while all are busy is compiled when it is wanted.
  */
 #include "autotune/lab_state.h"
 

@@ -1,6 +1,6 @@
 /*
- * Whether a candidate is correct, before any clock. For each workload, with weights, first tokens and
- * cache made of the nonce, on poisoned memory, the two patterns in turn:
+ * Whether a candidate is correct, before any clock. For each workload, with weights, first tokens
+ * and cache made of the nonce, on poisoned memory, the two patterns in turn:
  *
  *     two whole launches           the same tokens and last logits, bit by bit
  *     a launch up to each of four  the same tokens so far; its last step's logits are compared with
@@ -8,9 +8,9 @@
  *     the referee's reference,     every token near the largest f32 logit, the logits of the four
  *     fed with these tokens        steps within the error limit, of every sequence
  *
- * Then the incumbent runs once on the same nonce: its tokens are what pairs are compared with. Where it
- * is the default its error is measured too; in campaigns that may change number formats the default's
- * always is.
+ * Then the incumbent runs once on the same nonce: its tokens are what pairs are compared with.
+ * Where it is the default its error is measured too; in campaigns that may change number formats
+ * the default's always is.
  */
 #include "autotune/lab_state.h"
 
@@ -276,7 +276,7 @@ static void compare_steps(struct check *c, int w, int last, double *error)
         }
 }
 
-/* A token is only as wrong as the logits that it was chosen by: where these are too, they are told. */
+/* A token is as wrong as the logits that it was chosen by: where these are too, they are told. */
 static void compare(struct check *c, int w, const int32_t *made, double *error)
 {
     const mgl_workload *load = workload_of(c, w);
@@ -338,8 +338,8 @@ static mgl_status check_candidate(struct check *c, int w, mgl_error *err)
     return status;
 }
 
-/* The error of a program that was found right before, on a side; its tokens to `made`. What goes wrong
- * is the lab's error. */
+/* The error of a program that was found right before, on a side; its tokens to `made`. What goes
+ * wrong is the lab's error. */
 static mgl_status measure_error(struct check *c, mgl_side side, int w, int32_t *made, double *error,
                                 mgl_error *err)
 {

@@ -3,12 +3,13 @@
  * processes hold a device: the executor runs incumbent and candidate, the referee makes the f32
  * reference and never runs a program of anybody's. Compilers, which need no device, work ahead.
  *
- * All that is remembered stands here: a worker may die at any moment, and the next one gets programs,
- * weights and cache anew when it is asked for something that needs them. What a worker did wrong while
- * a candidate ran is the candidate's verdict, provided that a new worker does better.
+ * All that is remembered stands here: a worker may die at any moment, and the next one gets
+ * programs, weights and cache anew when it is asked for something that needs them. What a worker
+ * did wrong while a candidate ran is the candidate's verdict, provided that a new worker does
+ * better.
  *
- * The other files: lab_check.c (correctness), lab_pair.c (times), lab_ahead.c (compiling), lab_set.c
- * (what is kept of a candidate), process.c (one worker), worker.c (the worker itself).
+ * The other files: lab_check.c (correctness), lab_pair.c (times), lab_ahead.c (compiling),
+ * lab_set.c (what is kept of a candidate), process.c (one worker), worker.c (the worker itself).
  */
 #include "autotune/lab_state.h"
 
@@ -107,8 +108,8 @@ mgl_status mgl_lab_ask(mgl_lab_state *lab, const mgl_question *question, size_t 
     return status;
 }
 
-/* The device as it is now. An executor that died between two requests is nobody's fault: a new one is
- * asked. */
+/* The device as it is now. An executor that died between two requests is nobody's fault: a new one
+ * is asked. */
 static mgl_status ask_device(mgl_lab_state *lab, mgl_error *err)
 {
     mgl_answer answer;
@@ -350,8 +351,8 @@ static int sequences_of(const mgl_subject *subject, const mgl_candidate *candida
     return subject->workloads.list[w].batch;
 }
 
-/* The default, with as many programs as the incumbent has: what lowering makes of the config that the
- * campaign began with. */
+/* The default, with as many programs as the incumbent has: what lowering makes of the config that
+ * the campaign began with. */
 static mgl_status make_default(mgl_lab_state *lab, const mgl_candidate *incumbent, mgl_error *err)
 {
     const mgl_subject *subject = lab->options.subject;

@@ -1,7 +1,7 @@
 /*
- * Times: pairs of launches of the incumbent and the candidate, one behind the other in random order,
- * both resident; and the stream that no program beats. A time without the tokens that were checked is
- * none.
+ * Times: pairs of launches of the incumbent and the candidate, one behind the other in random
+ * order, both resident; and the stream that no program beats. A time without the tokens that were
+ * checked is none.
  */
 #include "autotune/lab_state.h"
 
@@ -14,7 +14,7 @@
 
 enum { WARM_UPS = 2, STREAM_LOOKS = 7 };
 
-/* NVML's reasons that hold the clocks back: a power cap, slowdown of the hardware, heat, the brake. */
+/* NVML's reasons that hold the clocks back: a power cap, hardware slowdown, heat, the brake. */
 static const uint64_t throttling = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
 /* Pairs while they are measured. */

@@ -1,4 +1,5 @@
-/* The programs of a candidate as the lab keeps them, and what they take of a device. See lab_state.h. */
+/* The programs of a candidate as the lab keeps them, and what they take of a device. See
+ * lab_state.h. */
 #include "autotune/lab_state.h"
 
 #include "base/memory.h"
@@ -25,8 +26,8 @@ static uint64_t machine_bytes(const mgl_program *program)
     return bytes;
 }
 
-/* Bytes that a token reads of its program, all sequences together: the tapes once, and the cache at its
- * mean length. */
+/* Bytes that a token reads of its program, all sequences together: the tapes once, and the cache at
+ * its mean length. */
 static double streamed_bytes(const mgl_program *program, mgl_workload workload)
 {
     const mgl_geometry *g = &program->geometry;
@@ -75,8 +76,8 @@ mgl_status mgl_lab_set_make(const mgl_subject *subject, const mgl_candidate *can
 
 static const uint64_t context_bytes = 1 << 30; /* of another process on a GPU, with some to spare */
 
-/* What the reference takes, whose weights are made as they are needed: its process, and values, logits
- * and cache of every step. */
+/* What the reference takes, whose weights are made as they are needed: its process, and values,
+ * logits and cache of every step. */
 static uint64_t reference_bytes(const mgl_subject *subject)
 {
     const mgl_geometry *g = &subject->config.geometry;

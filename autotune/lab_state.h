@@ -1,4 +1,4 @@
-/* What the parts of the device lab share: lab_device.c, lab_check.c, lab_pair.c. Private to them. */
+/* What the parts of the device lab share, lab_*.c. Private to them. */
 #ifndef MGL_AUTOTUNE_LAB_STATE_H
 #define MGL_AUTOTUNE_LAB_STATE_H
 
@@ -62,7 +62,7 @@ typedef struct mgl_lab_state {
     bool fault_in_pair;
 } mgl_lab_state;
 
-/* ---- lab_device.c ------------------------------------------------------------------------------------ */
+/* ---- lab_device.c ---------------------------------------------------------------------------- */
 
 /* Asks the executor, which is started where none lives. */
 mgl_status mgl_lab_ask(mgl_lab_state *lab, const mgl_question *question, size_t wanted,
@@ -76,23 +76,24 @@ void mgl_lab_end_executor(mgl_lab_state *lab);
 /* A failure as an error of the lab's own. */
 mgl_status mgl_lab_fail(const mgl_answer *answer, mgl_error *err);
 /* A failure of the candidate's, as its verdict. Ends an executor that may be damaged, and looks
- * whether a new one works: where that fails, nothing is known of the candidate, and the lab fails. */
+ * whether a new one works: where it does not, the lab fails: nothing is known of the candidate. */
 mgl_status mgl_lab_blame(mgl_lab_state *lab, const mgl_answer *answer, mgl_lab_verdict *verdict,
                          mgl_error *err);
 
-/* Puts a program of a set on a side, if it is not there. What goes wrong with the candidate's side is
- * the verdict; `facts` may be NULL. */
+/* Puts a program of a set on a side, if it is not there. What goes wrong with the candidate's side
+ * is the verdict; `facts` may be NULL. */
 mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *set, int program,
                          mgl_wire_facts *facts, mgl_lab_verdict *verdict, mgl_error *err);
 /* One launch: tokens (batch, load->tokens) and seconds. What goes wrong on the candidate's side is
  * the verdict. */
 mgl_status mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t *tokens,
                           double *seconds, mgl_lab_verdict *verdict, mgl_error *err);
-/* Tests only: the fault that the options planted, once; and telling the executor of one, or of none. */
+/* Tests only: the fault that the options planted, once; and telling the executor of one, or of
+ * none. */
 mgl_fault mgl_lab_take_fault(mgl_lab_state *lab, bool in_pair);
 mgl_status mgl_lab_arm(mgl_lab_state *lab, mgl_fault fault, mgl_error *err);
 
-/* ---- lab_set.c --------------------------------------------------------------------------------------- */
+/* ---- lab_set.c ------------------------------------------------------------------------------- */
 
 /* A copy of a candidate's programs. Release with mgl_lab_set_clear. */
 mgl_status mgl_lab_set_make(const mgl_subject *subject, const mgl_candidate *candidate, int serial,
@@ -102,7 +103,7 @@ void mgl_lab_set_clear(mgl_lab_set *set);
 mgl_status mgl_lab_set_fits(const mgl_lab_set *set, const mgl_subject *subject,
                             const mgl_wire_device *device, mgl_error *err);
 
-/* ---- lab_check.c, lab_pair.c: the lab's functions ------------------------------------------------------ */
+/* ---- lab_check.c, lab_pair.c: the lab's functions -------------------------------------------- */
 
 mgl_status mgl_lab_check_candidate(mgl_lab *self, const mgl_candidate *candidate,
                                    const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
@@ -114,7 +115,7 @@ mgl_status mgl_lab_measure_floor(mgl_lab *self, int workload, bool again, double
                                  mgl_error *err);
 mgl_status mgl_lab_promote(mgl_lab *self, mgl_error *err);
 
-/* ---- lab_ahead.c: kernels that are compiled before they are wanted -------------------------------------- */
+/* ---- lab_ahead.c: kernels that are compiled before they are wanted --------------------------- */
 
 void mgl_lab_prepare(mgl_lab *self, const mgl_candidate *candidate);
 /* Waits for the compiler that makes this kernel, if one does. */

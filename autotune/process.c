@@ -194,8 +194,8 @@ static bool is_aborted(const mgl_process *p)
     return p->options.abort && atomic_load(p->options.abort);
 }
 
-/* Waits until it is gone, or so long: a process that has a GPU's context may take its time, and ends
- * all the same. */
+/* Waits until it is gone, or so long: a process that has a GPU's context may take its time, and
+ * ends all the same. */
 static void reap(mgl_process *p)
 {
     double end = mgl_clock_s() + (is_aborted(p) ? reap_aborted_s : reap_s);

@@ -1,7 +1,7 @@
 /*
- * A worker process as its lab sees it: started with next to nothing of the lab's environment, asked one
- * thing at a time, watched while it works on it, and killed when it takes too long or too much memory,
- * when it breaks the protocol, and when nobody wants it any more.
+ * A worker process as its lab sees it: started with next to nothing of the lab's environment, asked
+ * one thing at a time, watched while it works on it, and killed when it takes too long or too much
+ * memory, when it breaks the protocol, and when nobody wants it any more.
  *
  * A worker dies with the thread that started it, and is used by that thread alone.
  */
@@ -43,8 +43,8 @@ typedef struct mgl_answer {
 } mgl_answer;
 void mgl_answer_clear(mgl_answer *answer);
 
-/* Starts the process: MGL_SYSTEM where that is not possible. It has not said anything yet. Release with
- * mgl_process_close. */
+/* Starts the process: MGL_SYSTEM where that is not possible. It has not said anything yet. Release
+ * with mgl_process_close. */
 mgl_status mgl_process_start(const mgl_process_options *options, mgl_process **out, mgl_error *err);
 void mgl_process_close(mgl_process *process); /* kills it; NULL is fine */
 pid_t mgl_process_id(const mgl_process *process);
@@ -59,8 +59,8 @@ typedef struct mgl_question {
     double limit_s;
 } mgl_question;
 
-/* Asks and waits. A reply that is no failure must have `wanted` bytes behind its head. Fails only with
- * MGL_INTERRUPTED (the worker was killed) and MGL_NO_MEMORY: all else is in *out. */
+/* Asks and waits. A reply that is no failure must have `wanted` bytes behind its head. Fails only
+ * with MGL_INTERRUPTED (the worker was killed) and MGL_NO_MEMORY: all else is in *out. */
 mgl_status mgl_process_ask(mgl_process *process, const mgl_question *question, size_t wanted,
                            mgl_answer *out, mgl_error *err);
 
@@ -69,9 +69,9 @@ mgl_status mgl_process_post(mgl_process *process, const mgl_question *question, 
 bool mgl_process_has_reply(const mgl_process *process); /* or is dead */
 mgl_status mgl_process_await(mgl_process *process, size_t wanted, mgl_answer *out, mgl_error *err);
 
-/* Of an environment (NULL at its end) what a worker gets, in one block: names by a list, and of these
- * none that holds a key, a token or the like. MEGALITH_CACHE is `kernels` unless that is NULL. NULL:
- * no memory. Release with mgl_free. */
+/* Of an environment (NULL at its end) what a worker gets, in one block: names by a list, and of
+ * these none that holds a key, a token or the like. MEGALITH_CACHE is `kernels` unless that is
+ * NULL. NULL: no memory. Release with mgl_free. */
 char **mgl_process_environment(char *const *from, const char *kernels);
 
 #endif

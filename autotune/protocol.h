@@ -1,10 +1,10 @@
 /*
- * What a lab and its worker processes say to each other over a socket: requests of the lab, one reply
- * to each, in order. Both ends are one program (the greeting compares their versions), so a message is
- * a head, a struct of fixed fields, and bytes behind it.
+ * What a lab and its worker processes say to each other over a socket: requests of the lab, one
+ * reply to each, in order. Both ends are one program (the greeting compares their versions), so a
+ * message is a head, a struct of fixed fields, and bytes behind it.
  *
- * The worker believes the lab. The lab believes nothing that a worker says beyond its form: a candidate
- * runs in the worker, and may have damaged it.
+ * The worker believes the lab. The lab believes nothing that a worker says beyond its form: a
+ * candidate runs in the worker, and may have damaged it.
  */
 #ifndef MGL_AUTOTUNE_PROTOCOL_H
 #define MGL_AUTOTUNE_PROTOCOL_H
@@ -14,17 +14,15 @@
 
 /*  enum    name    request                                  reply behind its head */
 #define MGL_REQUESTS(X)                                                                            \
-    X(HELLO, "hello")   /* mgl_wire_hello                  mgl_wire_device, but of a compiler */   \
-    X(FAULT, "fault")   /* i32 mgl_fault                   nothing */                              \
-    X(SET, "set")       /* i32 side, schedule text         mgl_wire_facts */                       \
-    X(RUN, "run")       /* mgl_wire_load                   f64 seconds, i32 (batch, tokens) */     \
-    X(LOGITS, "logits") /* i32 side, i32 batch             f32 (batch, vocab) */                   \
-    X(REFER, "refer")   /* mgl_wire_refer, i32 (batch, tokens)                                   \
-                             f32 largest, chosen, norms (3, batch, tokens);                        \
-                             f32 logits (step_count, batch, vocab) */ \
-    X(STREAM, "stream") /* mgl_wire_stream                 f64 seconds */                          \
-    X(LOOK, "look")     /* nothing                         mgl_wire_clocks */                      \
-    X(DEVICE, "device") /* nothing                         mgl_wire_device */                      \
+    X(HELLO, "hello")     /* mgl_wire_hello                  mgl_wire_device, but of a compiler */ \
+    X(FAULT, "fault")     /* i32 mgl_fault                   nothing */                            \
+    X(SET, "set")         /* i32 side, schedule text         mgl_wire_facts */                     \
+    X(RUN, "run")         /* mgl_wire_load                   f64 seconds, i32 (batch, tokens) */   \
+    X(LOGITS, "logits")   /* i32 side, i32 batch             f32 (batch, vocab) */                 \
+    X(REFER, "refer")     /* mgl_wire_refer, i32 made           see mgl_wire_refer */              \
+    X(STREAM, "stream")   /* mgl_wire_stream                 f64 seconds */                        \
+    X(LOOK, "look")       /* nothing                         mgl_wire_clocks */                    \
+    X(DEVICE, "device")   /* nothing                         mgl_wire_device */                    \
     X(PROMOTE, "promote") /* nothing                         nothing */                            \
     X(DROP, "drop")       /* i32 side                        nothing */                            \
     X(COMPILE, "compile") /* char arch[16], schedule text    nothing */
@@ -73,7 +71,7 @@ enum {
     MGL_WIRE_STREAM_LOOKS = 1 << 10, /* of a STREAM, at most */
 };
 
-/* ---- structs: of fixed fields, their padding zero --------------------------------------------------- */
+/* ---- structs: of fixed fields, their padding zero -------------------------------------------- */
 
 typedef struct mgl_wire_head {
     char magic[8]; /* MGL_WIRE_MAGIC */
@@ -83,7 +81,7 @@ typedef struct mgl_wire_head {
 } mgl_wire_head;
 #define MGL_WIRE_MAGIC "mgltune"
 
-/* What a reply begins with, behind the head. Behind it stands something only where `status` is 0. */
+/* What a reply begins with, behind the head. More stands behind it only where `status` is 0. */
 typedef struct mgl_wire_reply {
     int32_t status; /* mgl_status */
     char where[256], message[1600];
@@ -104,6 +102,8 @@ typedef struct mgl_wire_load {
     uint64_t seed;
 } mgl_wire_load;
 
+/* Behind it the tokens that were made: i32 (batch, tokens). The reply: f32 largest, chosen and
+ * norms (3, batch, tokens), then f32 logits (step_count, batch, vocab). */
 typedef struct mgl_wire_refer {
     mgl_wire_load load;
     int32_t step_count, steps[MGL_WIRE_STEPS];
@@ -132,7 +132,7 @@ typedef struct mgl_wire_device {
     uint64_t memory_total, memory_free, l2_bytes;
 } mgl_wire_device;
 
-/* ---- the socket -------------------------------------------------------------------------------------- */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
 typedef enum mgl_wire_end {
     MGL_WIRE_DONE,
@@ -140,7 +140,8 @@ typedef enum mgl_wire_end {
     MGL_WIRE_STOPPED /* `go` said so */
 } mgl_wire_end;
 
-/* One end of a socket. `go` is asked every few milliseconds while it waits; NULL: it waits for ever. */
+/* One end of a socket. `go` is asked every few milliseconds while it waits; NULL: it waits for
+ * ever. */
 typedef struct mgl_wire {
     int socket;
     bool (*go)(void *user);

@@ -1,11 +1,11 @@
 /*
  * A worker: the process that executes candidates for a lab, and makes references for it in another
- * process of the same kind. It takes requests from a socket, one behind the other, answers each, and
- * decides nothing. See protocol.h for what is said.
+ * process of the same kind. It takes requests from a socket, one behind the other, answers each,
+ * and decides nothing. See protocol.h for what is said.
  *
- * It holds a duel (eval/duel.h): its own context of the device, with the incumbent, the candidate and
- * their kernels. When the lab goes away, so does the worker: the kernel ends it with the thread that
- * started it, and a socket that was closed ends it too.
+ * It holds a duel (eval/duel.h): its own context of the device, with the incumbent, the candidate
+ * and their kernels. When the lab goes away, so does the worker: the kernel ends it with the thread
+ * that started it, and a socket that was closed ends it too.
  */
 #include "autotune/lab.h"
 #include "autotune/protocol.h"
@@ -93,6 +93,7 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     w->config = hello.config;
     if (w->role == MGL_COMPILER || w->duel)
         return MGL_OK;
+    mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler is such a child itself */
     char device[sizeof hello.device + 1] = "";
     memcpy(device, hello.device, sizeof hello.device);
     mgl_duel_options options = {.config = w->config, .device = device};
@@ -358,8 +359,8 @@ static bool serve(struct worker *w)
     return good;
 }
 
-/* What holds for the process from its first moment: it ends with the lab, leaves no core behind, and
- * gets no rights by running another program. */
+/* What holds for the process from its first moment: it ends with the lab, leaves no core behind,
+ * and gets no rights by running another program. */
 static void confine(void)
 {
     struct rlimit none = {0, 0};
@@ -377,7 +378,6 @@ int mgl_worker_main(const char *socket)
     if (end == socket || *end || descriptor < 3 || descriptor > 1 << 20)
         return 1;
     struct worker w = {.wire = {.socket = (int)descriptor}};
-    mgl_cuda_compile_use_child("/proc/self/exe");
     while (serve(&w))
         ;
     _exit(0); /* nobody is there any more: what it holds goes with it, at once */

@@ -1,7 +1,7 @@
 /*
- * Tests only: a worker that does something wrong on request, since a program that the validator accepts
- * and that is wrong is hard to come by. The list is MGL_FAULTS in protocol.h; nothing but the options
- * of a lab can ask for one.
+ * Tests only: a worker that does something wrong on request, since a program that the validator
+ * accepts and that is wrong is hard to come by. The list is MGL_FAULTS in protocol.h; nothing but
+ * the options of a lab can ask for one.
  */
 #ifndef MGL_AUTOTUNE_WORKER_FAULT_H
 #define MGL_AUTOTUNE_WORKER_FAULT_H

@@ -1,4 +1,5 @@
-/* Logits and tokens against a reference: what passes, what does not, and the pattern that is told. */
+/* Logits and tokens against a reference: what passes, what does not, and the pattern that is told.
+ */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -163,8 +164,8 @@ END_TEST
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* The machine's choice is near the largest as long as its logits are: over many draws of an error at
- * the limit. */
+/* The machine's choice is near the largest as long as its logits are: over many draws of an error
+ * at the limit. */
 START_TEST(the_room_holds_for_errors_at_the_limit)
 {
     uint64_t state = 17;

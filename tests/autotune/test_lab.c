@@ -204,10 +204,10 @@ END_TEST
 
 START_TEST(a_hang_is_ended)
 {
-    options.limit_s = 1;
+    options.limit_s = 2;
     begin("hang");
     ck_assert_int_eq(check(&other), MGL_OUTCOME_HANG);
-    ck_assert_msg(strstr(found.diagnostic, "run: did not end within 1 s"), "%s", found.diagnostic);
+    ck_assert_msg(strstr(found.diagnostic, "run: did not end within 2 s"), "%s", found.diagnostic);
     ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
 }
 END_TEST
@@ -549,6 +549,49 @@ START_TEST(workers_die_with_their_parent)
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(waitpid(workers[i], &how, 0), workers[i]); /* it is this test's by now */
     }
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+END_TEST
+
+/* Memory of the lab that runs out, anywhere in a check: an error, and the next check passes. */
+START_TEST(a_check_without_memory_is_an_error)
+{
+    mgl_status status = MGL_NO_MEMORY;
+    begin(NULL);
+    for (uint64_t n = 1; status; n += 7) {
+        mgl_alloc_fail_at(n, true);
+        status = lab->check(lab, &other, nonce, &found, &err);
+        mgl_alloc_fail_at(0, false);
+        ck_assert_msg(status == MGL_OK || status == MGL_NO_MEMORY, "%s: %s", err.where,
+                      err.message);
+        ck_assert_uint_lt(n, 10000);
+    }
+    ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
+}
+END_TEST
+
+/* Whatever becomes of the kernels, since there need be no compiler here: two processes at most,
+ * which go with the lab. */
+START_TEST(compilers_are_few_and_go_with_the_lab)
+{
+    mgl_candidate ahead = {.program_count = 1};
+    mgl_schedule_config knobs = subject.start;
+    int processes = 0;
+    strcpy(subject.target.arch, "sm_90a");
+    subject.target.shared_bytes = 232448;
+    subject.dtype = MGL_BF16;
+    ok(mgl_lab_device_open(&options, &lab, &err));
+    for (int i = 0; i < 4; i++) {
+        mgl_lower_options how = {subject.dtype, subject.capacity, 1};
+        knobs.page_bytes = 4096 << i;
+        ok(mgl_schedule_lower(subject.graph, &subject.target, &how, &knobs, &ahead.programs[0],
+                              &err));
+        lab->prepare(lab, &ahead);
+        release(&ahead);
+    }
+    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+        processes += mgl_process_lives(state()->compilers[i].process);
+    ck_assert_int_gt(processes, 0);
 }
 END_TEST
 
@@ -594,6 +637,8 @@ int main(int argc, char **argv)
     tcase_add_test(tests, a_worker_gets_no_new_rights);
     tcase_add_test(tests, an_abort_ends_a_check_at_once);
     tcase_add_test(tests, workers_die_with_their_parent);
+    tcase_add_test(tests, a_check_without_memory_is_an_error);
+    tcase_add_test(tests, compilers_are_few_and_go_with_the_lab);
     tcase_add_test(tests, a_worker_without_a_socket_ends);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,7 +1,7 @@
 /*
- * The device lab on a GPU, with a model of two layers of llama-1b's: candidates that keep the kernel and
- * such that do not, pairs, the floor, workers that come to grief, and kernels that are compiled ahead.
- * How fast anything is is printed, not tested.
+ * The device lab on a GPU, with a model of two layers of llama-1b's: candidates that keep the
+ * kernel and such that do not, pairs, the floor, workers that come to grief, and kernels that are
+ * compiled ahead. How fast anything is is printed, not tested.
  */
 #include <check.h>
 #include <stdio.h>
