@@ -8,18 +8,21 @@
 
 enum { LAST_VERDICTS = 20 };
 
-/* A text that is JSON already, as a member. */
+/* A text that is JSON already, as a member; on one line, as the whole answer is. Strings of JSON have no
+ * line ends in them. */
 static void put_json(mgl_json_out *out, const char *key, const char *json)
 {
     if (!json) {
         mgl_json_out_null(out, key);
         return;
     }
-    size_t length = strlen(json);
-    while (length > 0 && json[length - 1] == '\n')
-        length--;
     mgl_text_format(&out->text, "%s\"%s\":", out->comma ? "," : "", key);
-    mgl_text_append(&out->text, json, length);
+    while (*json) {
+        size_t length = strcspn(json, "\n");
+        mgl_text_append(&out->text, json, length);
+        json += length;
+        json += strspn(json, "\n ");
+    }
     out->comma = true;
 }
 
@@ -149,6 +152,11 @@ static mgl_status add_gain(void *user, const mgl_trial *trial, mgl_error *err)
 {
     (void)err;
     mgl_answer_best_facts *facts = user;
+    double predicted = trial->predicted_us;
+    if (predicted > 0 && !(facts->predicted_us > 0 && facts->predicted_us <= predicted)) {
+        facts->predicted_us = predicted;
+        facts->predicted_number = trial->number;
+    }
     if (trial->outcome != MGL_OUTCOME_OK || trial->control)
         return MGL_OK;
     facts->gain += trial->gain;
@@ -160,8 +168,6 @@ mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *cam
                                 mgl_answer_best_facts *out, mgl_error *err)
 {
     *out = (mgl_answer_best_facts){.number = campaign->incumbent};
-    if (!out->number)
-        return MGL_OK;
     mgl_status status = mgl_store_each_trial(store, campaign->id, 1, 0, add_gain, out, err);
     out->gain = expm1(out->gain);
     return status;

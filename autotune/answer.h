@@ -31,6 +31,8 @@ typedef struct mgl_answer_best_facts {
     int64_t number; /* of the trial */
     double gain;    /* 0.031: 3.1 % faster */
     int keeps;
+    int64_t predicted_number; /* of the trial with the least prediction; 0: none has one */
+    double predicted_us;      /* its */
 } mgl_answer_best_facts;
 mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *campaign,
                                 mgl_answer_best_facts *out, mgl_error *err);

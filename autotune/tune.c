@@ -437,6 +437,70 @@ mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_
     return status;
 }
 
+/* ---- from an archive ------------------------------------------------------------------------- */
+
+static mgl_status copy_archive(const mgl_archive *archive, const mgl_tune_request *r,
+                               mgl_campaign_record *out, mgl_error *err)
+{
+    const mgl_campaign_record *c = &archive->campaign;
+    const struct {
+        const char *from;
+        char **to;
+    } texts[] = {{r->name ? r->name : c->name, &out->name},
+                 {c->model, &out->model},
+                 {c->shape, &out->shape},
+                 {c->device, &out->device},
+                 {c->target, &out->target},
+                 {c->dtype, &out->dtype},
+                 {c->workloads, &out->workloads},
+                 {"running", &out->state}};
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !status; i++)
+        status = copy_text(texts[i].from ? texts[i].from : "", texts[i].to, err);
+    out->capacity = c->capacity;
+    out->seed = c->seed;
+    mgl_format_into(out->manifest, sizeof out->manifest, "%s", mgl_frozen_digest());
+    return status;
+}
+
+/* What the winner stood on has no number here. */
+static mgl_status submit_winner(mgl_store *store, const mgl_archive *archive, int64_t campaign,
+                                mgl_error *err)
+{
+    mgl_proposal winner = archive->winner->proposal;
+    mgl_text text = {0};
+    int64_t id;
+    winner.parent = 0;
+    mgl_proposal_print(&winner, &text);
+    mgl_status status =
+        text.failed ? mgl_fail_memory(err, text.capacity)
+                    : mgl_store_add_submission(store, campaign, text.bytes, "import", &id, err);
+    mgl_text_clear(&text);
+    return status;
+}
+
+mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
+                           const mgl_tune_request *request, mgl_campaign_record *out,
+                           mgl_error *err)
+{
+    mgl_tune_request r = *request;
+    *out = (mgl_campaign_record){0};
+    if (!r.device && archive->campaign.device && strcmp(archive->campaign.device, "none") == 0)
+        r.device = "none";
+    mgl_status status = copy_archive(archive, &r, out, err);
+    if (!status)
+        status = read_space(&r, &archive->target, out, err);
+    if (!status)
+        status = write_options(&r, out, err);
+    if (!status)
+        status = mgl_store_add_campaign(store, out, err);
+    if (!status)
+        status = submit_winner(store, archive, out->id, err);
+    if (status)
+        mgl_campaign_record_clear(out);
+    return status;
+}
+
 /* ---- before it begins ------------------------------------------------------------------------ */
 
 mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune_outlook *out,

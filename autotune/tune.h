@@ -12,6 +12,7 @@
 #ifndef MGL_AUTOTUNE_TUNE_H
 #define MGL_AUTOTUNE_TUNE_H
 
+#include "autotune/archive.h"
 #include "autotune/campaign.h"
 
 #define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1"
@@ -56,6 +57,13 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
 /* A campaign of the store, by name; NULL: the newest. */
 mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err);
 void mgl_tune_clear(mgl_tune *tune);
+
+/* Begins a campaign of an archive's model, target and workloads, in which the archive's winner waits as a
+ * submission: it is replayed, validated and measured like any other. Of the request name, device,
+ * proposers and allow_narrow count. */
+mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
+                           const mgl_tune_request *request, mgl_campaign_record *out,
+                           mgl_error *err);
 
 typedef struct mgl_tune_run_options {
     const char *device; /* in place of the campaign's: another ordinal of the same kind */

@@ -88,6 +88,10 @@ typedef struct mgl_cli_verb {
     /* `options` is the verb's struct options. Failing with an empty err->message: the verb has said
      * itself what there is to say. */
     mgl_status (*run)(const char *operand, const void *options, mgl_error *err);
+    /* A verb of several words: what may stand behind it, each a verb ("campaign list") with options and
+     * help of its own; the fields from `operand` on but for `summary` and `example` mean nothing then. */
+    const struct mgl_cli_verb *const *words; /* (word_count); NULL: none */
+    size_t word_count;
 } mgl_cli_verb;
 
 #define MGL_CLI_VERBS(X)                                                                           \
@@ -102,6 +106,8 @@ typedef struct mgl_cli_verb {
     X(eval)                                                                                        \
     X(bench)                                                                                       \
     X(trace)                                                                                       \
+    X(tune)                                                                                        \
+    X(campaign)                                                                                    \
     X(mcp)                                                                                         \
     X(doctor)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_##name##_verb;
@@ -126,6 +132,8 @@ extern const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT];
  * many or too few. */
 mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
                          void *options, mgl_error *err);
+/* The verb of a word that may stand behind `verb`, "list" for "campaign list"; NULL: there is none. */
+const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word);
 /* Does the verb know this flag? */
 bool mgl_cli_knows(const mgl_cli_verb *verb, const char *flag);
 /* Was this flag, one without a value, given? `options` as filled by mgl_cli_parse. */
@@ -133,6 +141,9 @@ bool mgl_cli_has_flag(const mgl_cli_verb *verb, const void *options, const char 
 
 /* A list of ids, "1,2,3": fails with `what` as the place. Release with mgl_ids_clear. */
 mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err);
+
+/* What a verb that does its work ends with in place of 0. */
+void mgl_cli_end_with(int code);
 
 /* ---- help ------------------------------------------------------------------------------------ */
 

@@ -34,8 +34,30 @@ void mgl_cli_print_help(void)
     mgl_cli_put(exit_codes);
 }
 
+/* What may stand behind a verb of several words. */
+static void print_words(const mgl_cli_verb *verb)
+{
+    mgl_cli_printf("usage: megalith %s WORD ... [flags]\n\n%s\n\n", verb->name, verb->summary);
+    for (size_t i = 0; i < verb->word_count; i++) {
+        const mgl_cli_verb *word = verb->words[i];
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", word->name + strlen(verb->name) + 1,
+                 word->operand ? " " : "", word->operand ? word->operand : "");
+        mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 2, left, word->summary);
+    }
+    mgl_cli_printf("  %-*sthis text; behind a word: its flags\n\nExample:\n", HELP_COLUMN - 2,
+                   "--help");
+    mgl_cli_put(verb->example);
+    mgl_cli_put("\n\n");
+    mgl_cli_put(exit_codes);
+}
+
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
 {
+    if (verb->words) {
+        print_words(verb);
+        return;
+    }
     mgl_cli_printf("usage: megalith %s%s%s%s [flags]\n\n%s\n\n", verb->name,
                    !verb->operand           ? ""
                    : verb->operand_optional ? " ["

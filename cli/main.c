@@ -34,6 +34,13 @@ static int exit_code(mgl_status status)
     return status == MGL_NO_MEMORY ? 4 : (int)status;
 }
 
+static int end_code; /* of a verb that did its work */
+
+void mgl_cli_end_with(int code)
+{
+    end_code = code;
+}
+
 static void report_error(const char *verb, mgl_status status, bool json, const mgl_error *err)
 {
     mgl_cli_say(verb, "%s%s%s", err->where, err->where[0] ? ": " : "", err->message);
@@ -64,6 +71,8 @@ static int report(const char *verb, mgl_status status, bool json, const mgl_erro
     if (written == MGL_NO_MEMORY)
         return exit_code(written); /* as the object says that stands for the one that was lost */
     /* A reply that ended because its text could not be written is no interruption by the user. */
+    if (!status && !written)
+        return end_code;
     return exit_code(status && status != MGL_INTERRUPTED ? status : written ? written : status);
 }
 
@@ -94,6 +103,9 @@ static int help(int argc, char **argv)
 {
     mgl_error err = {0};
     const mgl_cli_verb *verb = argc > 0 ? find_verb(argv[0]) : NULL;
+    const mgl_cli_verb *word = argc == 2 && verb ? mgl_cli_find_word(verb, argv[1]) : NULL;
+    if (word)
+        return help_verb(word);
     if (argc > 1)
         mgl_fail(&err, MGL_USAGE, argv[1], "help is of one verb at a time: 'megalith help VERB'");
     else if (verb)
@@ -146,6 +158,21 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
     return report(verb->name, status, json, &err);
 }
 
+/* A verb of several words: what stands behind it says which. */
+static int run_word(const mgl_cli_verb *verb, int argc, char **argv)
+{
+    mgl_error err = {0};
+    const mgl_cli_verb *word = argc > 0 ? mgl_cli_find_word(verb, argv[0]) : NULL;
+    if (word)
+        return run_verb(word, argc - 1, argv + 1);
+    if (argc > 0 && asks_for_help(argv[0]))
+        return help_verb(verb);
+    mgl_fail(&err, MGL_USAGE, argc > 0 ? argv[0] : NULL,
+             "%s; 'megalith %s --help' lists what may stand behind '%s'",
+             argc > 0 ? "unknown" : "a word is missing", verb->name, verb->name);
+    return report(NULL, MGL_USAGE, stands_among("--json", argc, argv), &err);
+}
+
 /* A program started without one of its streams must not write an answer into the next file that it
  * opens. Opened for reading, so that writing there still fails. */
 static void hold_standard_streams(void)
@@ -177,6 +204,8 @@ int main(int argc, char **argv)
     if (asks_for_help(argv[1]))
         return help(argc - 2, argv + 2);
     const mgl_cli_verb *verb = find_verb(argv[1]);
+    if (verb && verb->words)
+        return run_word(verb, argc - 2, argv + 2);
     if (verb)
         return run_verb(verb, argc - 2, argv + 2);
     mgl_fail(&err, MGL_USAGE, argv[1], "unknown verb; 'megalith --help' lists them");

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const verbs[] = {"run",     "compile", "lower",    "check",
-                                    "explain", "info",    "tokenize", "detokenize",
-                                    "eval",    "bench",   "trace",    "doctor"};
+static const char *const verbs[] = {"run",   "compile",  "lower",      "check", "explain",
+                                    "info",  "tokenize", "detokenize", "eval",  "bench",
+                                    "trace", "tune",     "doctor"};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 /* A command line, its exit code, and what standard error must say. */
@@ -105,7 +105,28 @@ static const usage_case cases[] = {
     {"trace m -o t.json --epochs 0", 1, "not within 1 to"},
     {"trace m -o t.json --max-tokens 0", 1, "not within 1 to"},
     {"trace m -o t.json --schedule f.mls", 1, "unknown flag"},
+    {"tune", 1, "MODEL is needed"},
+    {"tune m --shape llama-1b", 1, "leave out one of the two"},
+    {"tune --shape llama-2b --dry-run", 1, "unknown shape"},
+    {"tune --shape llama-1b --dry-run --device tpu", 1, "there are cuda, cuda:N, cpu and none"},
+    {"tune --shape llama-1b --dry-run --target sm_90a:132", 1, "is that of the GPU"},
+    {"tune --shape llama-1b --dry-run --device none --target x", 1, "x"},
+    {"tune --shape llama-1b --dry-run --device none --dtype f32", 1, "unknown dtype"},
+    {"tune --shape llama-1b --dry-run --device none --workloads ctx=5000", 1, "do not fit"},
+    {"tune --shape llama-1b --dry-run --device none --workloads ctx", 1, "workloads"},
+    {"tune --shape llama-1b --dry-run --device none --capacity 200000", 1, "has 131072"},
+    {"tune --shape llama-1b --trials 0", 1, "not within 1 to"},
+    {"campaign", 1, "a word is missing"},
+    {"campaign walk", 1, "walk: unknown"},
+    {"campaign submit", 1, "'campaign submit' needs F"},
+    {"campaign delete", 1, "'campaign delete' needs NAME"},
+    {"campaign list now", 1, "takes nothing but flags"},
+    {"campaign status --wait", 1, "unknown flag of 'campaign status'"},
     /* Input that is not there. */
+    {"tune /nowhere --device none --dry-run", 2, "/nowhere"},
+    {"campaign list --store /nowhere/x.db", 2, "/nowhere/x.db"},
+    {"campaign submit /nowhere.json", 2, "/nowhere.json"},
+    {"campaign import /nowhere.json", 2, "/nowhere.json"},
     {"run /nowhere --prompt x", 2, "/nowhere"},
     {"run no-org/no-name --prompt x", 2, "no-org/no-name"},
     {"lower /nowhere", 2, "/nowhere"},

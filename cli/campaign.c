@@ -1,0 +1,111 @@
+/* megalith campaign WORD: campaigns of a store, looked at, fed and steered. One file a word, or a few
+ * that belong together. */
+#include "cli/campaign.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+mgl_status mgl_cli_store_open(const char *path, bool write, mgl_store **out, mgl_error *err)
+{
+    mgl_text own = {0};
+    *out = NULL;
+    mgl_status status = path ? MGL_OK : mgl_store_default_path(&own, err);
+    if (!status)
+        status = mgl_store_open(path ? path : own.bytes, write, out, err);
+    mgl_text_clear(&own);
+    return status;
+}
+
+mgl_status mgl_cli_campaign_open(const char *path, const char *name, bool write,
+                                 mgl_cli_campaign *out, mgl_error *err)
+{
+    mgl_status status = mgl_cli_store_open(path, write, &out->store, err);
+    return status ? status : mgl_store_find_campaign(out->store, name, &out->record, err);
+}
+
+void mgl_cli_campaign_close(mgl_cli_campaign *campaign)
+{
+    mgl_campaign_record_clear(&campaign->record);
+    mgl_store_close(campaign->store);
+    *campaign = (mgl_cli_campaign){0};
+}
+
+mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_error *err)
+{
+    if (text->failed)
+        return mgl_fail_memory(err, text->capacity);
+    if (path)
+        return mgl_cli_write_file(path, text->bytes, text->length, err);
+    mgl_cli_print(text->bytes, text->length);
+    return MGL_OK;
+}
+
+/* ---- a campaign, told ------------------------------------------------------------------------ */
+
+static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
+{
+    mgl_answer_best_facts best;
+    mgl_status status = mgl_answer_find_best(store, c, &best, err);
+    if (status)
+        return status;
+    if (!best.number)
+        mgl_cli_put("best      the default\n");
+    else
+        mgl_cli_printf("best      trial %lld: %+.2f %% over the default, in %d keeps\n",
+                       (long long)best.number, 100 * best.gain, best.keeps);
+    bool clock = strcmp(c->device, "none") != 0 && strcmp(c->device, "cpu") != 0;
+    if (!clock && best.predicted_number)
+        mgl_cli_printf("predicted %.1f us a token in trial %lld; nothing was measured\n",
+                       best.predicted_us, (long long)best.predicted_number);
+    return MGL_OK;
+}
+
+mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
+{
+    mgl_answer_counts counts;
+    mgl_status status = mgl_answer_count(store, c->id, &counts, err);
+    if (status)
+        return status;
+    mgl_cli_printf("campaign  %s\n", c->name);
+    mgl_cli_printf("state     %s%s%s\n", c->state, c->reason ? ": " : "",
+                   c->reason ? c->reason : "");
+    mgl_cli_printf("tunes     %s %s on %s (%s), %s, %lld positions\n", c->model, c->dtype,
+                   c->device, c->target, c->workloads, (long long)c->capacity);
+    mgl_cli_printf("trials    %lld in %.2f hours, seed %llu\n", (long long)c->trials,
+                   c->seconds / 3600, (unsigned long long)c->seed);
+    mgl_cli_printf("of these  %lld kept, %lld correct but not kept, %lld refused, %lld incorrect, "
+                   "%lld unmeasured\n",
+                   (long long)counts.kept, (long long)counts.not_kept, (long long)counts.refused,
+                   (long long)counts.incorrect, (long long)counts.unmeasured);
+    return print_best(store, c, err);
+}
+
+mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *c,
+                                mgl_error *err)
+{
+    mgl_answer_counts counts;
+    mgl_status status = mgl_answer_count(store, c->id, &counts, err);
+    if (status)
+        return status;
+    mgl_answer_campaign(out, c);
+    mgl_answer_outcomes(out, &counts);
+    return mgl_answer_best(out, store, c, err);
+}
+
+/* ---- the words ------------------------------------------------------------------------------- */
+
+static const mgl_cli_verb *const words[] = {
+#define MGL_X(name) &mgl_cli_campaign_##name##_verb,
+    MGL_CLI_CAMPAIGN_WORDS(MGL_X)
+#undef MGL_X
+};
+
+const mgl_cli_verb mgl_cli_campaign_verb = {
+    .name = "campaign",
+    .summary = "looks at campaigns of `tune`, hands in proposals, and steers them",
+    .example = "  megalith campaign status\n"
+               "  megalith campaign submit proposal.json --wait",
+    .words = words,
+    .word_count = sizeof words / sizeof *words,
+};

@@ -1,0 +1,75 @@
+/* What `tune` and the words of `campaign` share: the store, the campaign, and running one. */
+#ifndef MGL_CLI_CAMPAIGN_H
+#define MGL_CLI_CAMPAIGN_H
+
+#include "autotune/answer.h"
+#include "autotune/tune.h"
+#include "cli/cli.h"
+
+#define MGL_CLI_STORE_OPTION(X)                                                                    \
+    X(text, store, "--store", "F", 0, 0,                                                           \
+      "the store of campaigns (campaigns.db in XDG_STATE_HOME/megalith)")
+
+/* How a campaign is run. */
+#define MGL_CLI_RUN_OPTIONS(X)                                                                     \
+    X(real, hours, "--hours", "H", 0, 100000, "of the campaign's life, earlier runs included")     \
+    X(int, trials, "--trials", "N", 1, 1000000000, "likewise (no limit)")                          \
+    X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
+      "a program that is started at keep, pause, error and end, with JSON on its input")           \
+    X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
+
+#define MGL_CLI_CAMPAIGN_WORDS(X)                                                                  \
+    X(list)                                                                                        \
+    X(status)                                                                                      \
+    X(next)                                                                                        \
+    X(submit)                                                                                      \
+    X(history)                                                                                     \
+    X(best)                                                                                        \
+    X(report)                                                                                      \
+    X(export)                                                                                      \
+    X(import)                                                                                      \
+    X(stop)                                                                                        \
+    X(resume)                                                                                      \
+    X(delete)
+#define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_campaign_##name##_verb;
+MGL_CLI_CAMPAIGN_WORDS(MGL_CLI_DECLARE)
+#undef MGL_CLI_DECLARE
+
+/* `path` NULL: the default store. */
+mgl_status mgl_cli_store_open(const char *path, bool write, mgl_store **out, mgl_error *err);
+
+/* A store, and a campaign of it: the newest for `name` NULL. Zero-initialise; release with
+ * mgl_cli_campaign_close. */
+typedef struct mgl_cli_campaign {
+    mgl_store *store;
+    mgl_campaign_record record;
+} mgl_cli_campaign;
+mgl_status mgl_cli_campaign_open(const char *path, const char *name, bool write,
+                                 mgl_cli_campaign *out, mgl_error *err);
+void mgl_cli_campaign_close(mgl_cli_campaign *campaign);
+
+/* A text to a file, or to standard output for NULL. */
+mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_error *err);
+
+/* Runs a campaign to its end with a line a trial on standard error, and prints what came of it. */
+typedef struct mgl_cli_tuning {
+    const char *verb;     /* "tune", "campaign resume" */
+    const char *device;   /* as in mgl_tune_run_options */
+    const char *on_event; /* a program, or NULL */
+    double hours;         /* 0: no limit */
+    int64_t trials;       /* likewise */
+    bool json, quiet, detach;
+} mgl_cli_tuning;
+mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
+
+/* Starts `megalith campaign resume` of this campaign in a session of its own, with files
+ * STORE.NAME.log and STORE.NAME.pid, and says so. */
+mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
+
+/* The campaign and how its trials ended, as text; its members as JSON with `out`. */
+mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *campaign,
+                                  mgl_error *err);
+mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store,
+                                const mgl_campaign_record *campaign, mgl_error *err);
+
+#endif

@@ -1,0 +1,69 @@
+/* megalith campaign best: the winner so far, in the form that `campaign submit` takes. */
+#include "cli/campaign.h"
+
+#define BEST_OPTIONS(X)                                                                            \
+    X(text, output, "-o", "F", 0, 0, "write the proposal there rather than to standard output")    \
+    MGL_CLI_STORE_OPTION(X)                                                                        \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(BEST_OPTIONS)
+
+static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.campaign/1");
+    mgl_json_out_string(&out, "name", c->record.name);
+    mgl_status status = mgl_answer_best(&out, c->store, &c->record, err);
+    if (!status)
+        mgl_cli_end_json(&out);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+/* The proposal of the incumbent, or of the default. */
+static mgl_status find_proposal(const mgl_cli_campaign *c, mgl_text *out, mgl_error *err)
+{
+    mgl_trial trial = {0};
+    mgl_tune tune;
+    mgl_proposal start = {0};
+    mgl_status status = mgl_tune_find(c->store, c->record.name, &tune, err);
+    if (status)
+        return status;
+    start.config = tune.subject.start;
+    mgl_tune_clear(&tune);
+    if (c->record.incumbent > 0)
+        status =
+            mgl_store_get_trial(c->store, c->record.id, c->record.incumbent, false, &trial, err);
+    if (!status)
+        mgl_proposal_print(c->record.incumbent > 0 ? &trial.proposal : &start, out);
+    mgl_trial_clear(&trial);
+    return !status && out->failed ? mgl_fail_memory(err, out->capacity) : status;
+}
+
+static mgl_status best(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_cli_campaign c = {0};
+    mgl_text text = {0};
+    mgl_status status = mgl_cli_campaign_open(o->store.value, operand, false, &c, err);
+    if (!status && (!o->json.given || o->output.given))
+        status = find_proposal(&c, &text, err);
+    if (!status && o->output.given)
+        status = mgl_cli_write_file(o->output.value, text.bytes, text.length, err);
+    if (!status && o->json.given)
+        status = print_json(&c, err);
+    else if (!status && !o->output.given)
+        mgl_cli_print(text.bytes, text.length);
+    mgl_text_clear(&text);
+    mgl_cli_campaign_close(&c);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_campaign_best_verb = {
+    .name = "campaign best",
+    .operand = "NAME",
+    .operand_optional = true,
+    .summary = "config and moves of the best so far, as `campaign submit` takes them",
+    .example = "  megalith campaign best -o best.json",
+    MGL_CLI_VERB_OPTIONS,
+    .run = best,
+};

@@ -1,0 +1,119 @@
+/*
+ * A campaign that goes on beside the terminal: the same program, started anew as `campaign resume` of
+ * the campaign that stands in the store by now, in a session of its own. So nothing is inherited but
+ * the store, and whatever is wrong with the command is said here.
+ */
+#include "cli/campaign.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_WORDS = 20, LOG_RIGHTS = 0600 };
+
+/* The child's command line; its words are of `how` and of `numbers`. */
+static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char numbers[2][40],
+                       const char **words)
+{
+    int count = 0;
+    const char *fixed[] = {"megalith",        "campaign", "resume",
+                           tune->record.name, "--store",  mgl_store_path(tune->store)};
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        words[count++] = fixed[i];
+    const struct {
+        const char *flag, *value;
+    } given[] = {{"--device", how->device},
+                 {"--on-event", how->on_event},
+                 {"--hours", how->hours > 0 ? numbers[0] : NULL},
+                 {"--trials", how->trials > 0 ? numbers[1] : NULL}};
+    snprintf(numbers[0], 40, "%.17g", how->hours);
+    snprintf(numbers[1], 40, "%lld", (long long)how->trials);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i].value) {
+            words[count++] = given[i].flag;
+            words[count++] = given[i].value;
+        }
+    if (how->json)
+        words[count++] = "--json";
+    if (how->quiet)
+        words[count++] = "--quiet";
+    words[count] = NULL;
+}
+
+/* 0 or an error number. */
+static int spawn(const char *log, char *const *argv, pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none;
+    sigemptyset(&none);
+    int error = posix_spawn_file_actions_init(&files);
+    if (error)
+        return error;
+    error = posix_spawnattr_init(&how);
+    if (!error) {
+        error = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+        if (!error)
+            error = posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_APPEND,
+                                                     LOG_RIGHTS);
+        if (!error)
+            error = posix_spawn_file_actions_adddup2(&files, 1, 2);
+        if (!error)
+            error = posix_spawn_file_actions_addclosefrom_np(&files, 3);
+        posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+        posix_spawnattr_setsigmask(&how, &none);
+        if (!error)
+            error = posix_spawn(pid, "/proc/self/exe", &files, &how, argv, environ);
+        posix_spawnattr_destroy(&how);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+static void tell(const mgl_tune *tune, const mgl_cli_tuning *how, pid_t pid, const char *log)
+{
+    mgl_json_out out = {0};
+    if (!how->json) {
+        mgl_cli_printf("%s goes on as process %ld; its log is %s\n", tune->record.name, (long)pid,
+                       log);
+        return;
+    }
+    mgl_json_out_begin(&out, "megalith.tune/1");
+    mgl_answer_campaign(&out, &tune->record);
+    mgl_json_out_int(&out, "pid", pid);
+    mgl_json_out_string(&out, "log", log);
+    mgl_cli_end_json(&out);
+}
+
+mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
+{
+    char numbers[2][40], number[24];
+    const char *words[MOST_WORDS];
+    mgl_text log = {0}, file = {0};
+    pid_t pid = 0;
+    mgl_text_format(&log, "%s.%s.log", mgl_store_path(tune->store), tune->record.name);
+    mgl_text_format(&file, "%s.%s.pid", mgl_store_path(tune->store), tune->record.name);
+    mgl_status status = log.failed || file.failed ? mgl_fail_memory(err, log.capacity) : MGL_OK;
+    list_words(tune, how, numbers, words);
+    if (!status) {
+        signal(SIGHUP, SIG_IGN); /* what the child starts with: a logout does not end it */
+        errno = spawn(log.bytes, (char *const *)(uintptr_t)words, &pid);
+        if (errno)
+            status = mgl_fail_errno(err, log.bytes, "the campaign can not be started beside");
+    }
+    int length = snprintf(number, sizeof number, "%ld\n", (long)pid);
+    if (!status)
+        status = mgl_cli_write_file(file.bytes, number, (size_t)length, err);
+    if (!status)
+        tell(tune, how, pid, log.bytes);
+    mgl_text_clear(&log);
+    mgl_text_clear(&file);
+    return status;
+}

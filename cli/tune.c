@@ -1,0 +1,163 @@
+/* megalith tune MODEL: searches for a faster schedule, unattended. What it may try is made safe by the
+ * validator, and what it keeps is measured; see autotune/campaign.c. */
+#include "cli/campaign.h"
+#include "cli/signals.h"
+#include "pipeline.h"
+
+#include "base/file.h"
+
+#define TUNE_OPTIONS(X)                                                                            \
+    X(text, shape, "--shape", "NAME", 0, 0,                                                        \
+      "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m")                             \
+    MGL_CLI_RUN_OPTIONS(X)                                                                         \
+    X(text, workloads, "--workloads", "LIST", 0, 0,                                                \
+      "what is decoded: ctx=0,8192;batch=1,8 (" MGL_TUNE_WORKLOADS ")")                            \
+    X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
+      "positions of the KV cache (4096, within the model's limit)")                                \
+    X(text, dtype, "--dtype", "DTYPE", 0, 0, "bf16 (bf16)")                                        \
+    X(text, device, "--device", "DEVICE", 0, 0,                                                    \
+      "cuda, cuda:1, cpu (no times), none (nothing is executed) (cuda)")                           \
+    X(text, target, "--target", "ARCH:QUEUES", 0, 0,                                               \
+      "of --device none or cpu (" MGL_TUNE_TARGET " with none)")                                   \
+    X(file, space, "--space", "F.json", 0, 0, "what may be tried (all but number formats)")        \
+    X(file, config, "--config", "FILE", 0, 0, "the ScheduleConfig that is begun with")             \
+    X(text, proposer, "--proposer", "LIST", 0, 0,                                                  \
+      "grid, random, evolve, surrogate, external, with shares (" MGL_TUNE_PROPOSERS ")")           \
+    X(flag, allow_narrow, "--allow-narrow", NULL, 0, 0, "knobs that change number formats too")    \
+    X(int, seed, "--seed", "N", 0, ((int64_t)1 << 53) - 1, "of all draws (a random one)")          \
+    X(text, name, "--name", "NAME", 0, 0, "of the campaign (made of what is tuned)")               \
+    X(flag, fresh, "--new", NULL, 0, 0, "a new campaign, where one of that name stands")           \
+    X(flag, dry_run, "--dry-run", NULL, 0, 0, "what would be done, and how long it takes")         \
+    MGL_CLI_STORE_OPTION(X)                                                                        \
+    MGL_CLI_QUIET_OPTION(X)                                                                        \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(TUNE_OPTIONS)
+
+enum { NIGHT_S = 8 * 3600 };
+
+/* ---- a dry run ------------------------------------------------------------------------------- */
+
+static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const char *store,
+                          uint64_t disk)
+{
+    const mgl_campaign_record *c = &t->record;
+    mgl_cli_printf("campaign  %s%s\n", c->name, t->found ? " (goes on)" : "");
+    mgl_cli_printf("tunes     %s %s on %s (%s), %s, %lld positions\n", c->model, c->dtype,
+                   c->device, c->target, c->workloads, (long long)c->capacity);
+    mgl_cli_printf("space     %d knobs, %.3g configs; %d kinds of moves\n", t->subject.space.count,
+                   look->configs, __builtin_popcount(t->subject.space.moves));
+    mgl_cli_printf("gates     %s a trial: %.0f a night of 8 hours, less what the device takes\n",
+                   mgl_cli_format_time(look->gate_s).text, NIGHT_S / look->gate_s);
+    if (look->predicted > 0)
+        mgl_cli_printf("default   predicted %.1f us a token\n", look->predicted);
+    else
+        mgl_cli_put("default   no prediction: the costs of this device are not known\n");
+    mgl_cli_printf("store     %s, %.1f GB of its disk are free\n", store, (double)disk * 1e-9);
+}
+
+static void print_outlook_json(const mgl_tune *t, const mgl_tune_outlook *look, const char *store,
+                               uint64_t disk)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.tune/1");
+    mgl_json_out_bool(&out, "dry_run", true);
+    mgl_answer_campaign(&out, &t->record);
+    mgl_json_out_int(&out, "knobs", t->subject.space.count);
+    mgl_json_out_real(&out, "configs", look->configs);
+    mgl_json_out_int(&out, "moves", __builtin_popcount(t->subject.space.moves));
+    mgl_json_out_real(&out, "gate_s", look->gate_s);
+    mgl_json_out_real(&out, "trials_a_night", NIGHT_S / look->gate_s);
+    if (look->predicted > 0)
+        mgl_json_out_real(&out, "predicted_us", look->predicted);
+    mgl_json_out_string(&out, "store", store);
+    mgl_json_out_int(&out, "disk_free_bytes", (int64_t)disk);
+    mgl_cli_end_json(&out);
+}
+
+/* Nothing is made: not even the store. */
+static mgl_status dry_run(const struct options *o, const mgl_tune_request *request, mgl_error *err)
+{
+    mgl_tune tune;
+    mgl_tune_outlook look;
+    mgl_text path = {0};
+    uint64_t disk = 0;
+    char folder[PATH_MAX];
+    mgl_status status = o->store.given ? MGL_OK : mgl_store_default_path(&path, err);
+    if (status)
+        return status;
+    const char *store = o->store.given ? o->store.value : path.bytes;
+    if (strlen(store) < sizeof folder) {
+        mgl_file_split(store, folder);
+        if (mgl_disk_free(folder, &disk, NULL))
+            disk = 0; /* the folder is made later */
+    }
+    status = mgl_tune_prepare(NULL, request, false, &tune, err);
+    if (!status) {
+        status = mgl_tune_look(&tune, mgl_cancel_flag(mgl_cli_cancel()), &look, err);
+        if (!status && o->json.given)
+            print_outlook_json(&tune, &look, store, disk);
+        else if (!status)
+            print_outlook(&tune, &look, store, disk);
+        mgl_tune_clear(&tune);
+    }
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static mgl_tune_request read_request(const char *operand, const struct options *o)
+{
+    return (mgl_tune_request){.model = operand,
+                              .shape = o->shape.value,
+                              .device = o->device.value,
+                              .target = o->target.value,
+                              .dtype = o->dtype.value,
+                              .workloads = o->workloads.value,
+                              .capacity = (int)o->capacity.value,
+                              .space = o->space.value,
+                              .config = o->config.value,
+                              .proposers = o->proposer.value,
+                              .allow_narrow = o->allow_narrow.given,
+                              .has_seed = o->seed.given,
+                              .seed = (uint64_t)o->seed.value,
+                              .name = o->name.value,
+                              .fresh = o->fresh.given};
+}
+
+static mgl_status tune_model(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_store *store = NULL;
+    mgl_tune tune = {0};
+    mgl_tune_request request = read_request(operand, o);
+    const mgl_cli_tuning how = {.verb = "tune",
+                                .device = o->device.value,
+                                .on_event = o->on_event.value,
+                                .hours = o->hours.value,
+                                .trials = o->trials.value,
+                                .json = o->json.given,
+                                .quiet = o->quiet.given,
+                                .detach = o->detach.given};
+    if (o->dry_run.given)
+        return dry_run(o, &request, err);
+    mgl_status status = mgl_cli_store_open(o->store.value, true, &store, err);
+    if (!status)
+        status = mgl_tune_prepare(store, &request, true, &tune, err);
+    if (!status)
+        status = mgl_cli_tune(&tune, &how, err);
+    mgl_tune_clear(&tune);
+    mgl_store_close(store);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_tune_verb = {
+    .name = "tune",
+    .operand = "MODEL",
+    .operand_optional = true,
+    .summary = "searches for a faster schedule, unattended; the same command goes on",
+    .example = "  megalith tune --shape llama-1b --workloads 'ctx=1024;batch=1' --hours 8\n"
+               "  megalith tune tests/models/tales-5m --device none --trials 20",
+    MGL_CLI_VERB_OPTIONS,
+    .run = tune_model,
+};

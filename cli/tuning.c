@@ -1,0 +1,106 @@
+/* Running a campaign from the command line: a line a trial on standard error, the program of
+ * --on-event, and the answer at the end. */
+#include "cli/campaign.h"
+#include "cli/signals.h"
+#include "pipeline.h"
+
+#include "autotune/hook.h"
+
+#include <string.h>
+
+typedef struct tuning {
+    mgl_tune *tune;
+    const mgl_cli_tuning *how;
+    mgl_hook *hook; /* NULL: nobody wants to know */
+    bool deaf;      /* that the hook fails was said */
+} tuning;
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void say_event(const tuning *t, const mgl_campaign_event *event)
+{
+    mgl_text line = {0};
+    bool trial = !strcmp(event->kind, "trial");
+    if (t->how->quiet || (!trial && event->trial && strcmp(event->kind, "control") != 0))
+        return; /* what is kept was told as a trial */
+    if (trial)
+        mgl_answer_line(event->trial, &line);
+    mgl_cli_say(t->how->verb, "%s%s%s", trial ? "" : event->kind, trial ? "" : ": ",
+                trial && line.bytes ? line.bytes : event->text);
+    mgl_text_clear(&line);
+}
+
+static bool is_told(const char *kind)
+{
+    static const char *const told[] = {"keep", "pause", "error", "end"};
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (!strcmp(kind, told[i]))
+            return true;
+    return false;
+}
+
+static void tell_hook(tuning *t, const mgl_campaign_event *event)
+{
+    mgl_error err = {0};
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.event/1");
+    mgl_json_out_string(&out, "event", event->kind);
+    mgl_json_out_string(&out, "campaign", t->tune->record.name);
+    mgl_json_out_string(&out, "text", event->text);
+    if (event->trial) {
+        mgl_json_out_object(&out, "trial");
+        mgl_answer_trial(&out, event->trial);
+        mgl_json_out_close_object(&out);
+    }
+    mgl_json_out_close(&out);
+    mgl_text_put(&out.text, "\n");
+    bool failed =
+        out.text.failed || mgl_hook_tell(t->hook, out.text.bytes, out.text.length, &err) != MGL_OK;
+    if (failed && !t->deaf)
+        mgl_cli_say(t->how->verb, "--on-event: %s: %s", err.where, err.message);
+    t->deaf |= failed;
+    mgl_text_clear(&out.text);
+}
+
+static void on_event(void *user, const mgl_campaign_event *event)
+{
+    tuning *t = user;
+    say_event(t, event);
+    if (t->hook && is_told(event->kind))
+        tell_hook(t, event);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static mgl_status print_answer(const tuning *t, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    if (!t->how->json)
+        return mgl_cli_campaign_print(t->tune->store, &t->tune->record, err);
+    mgl_json_out_begin(&out, "megalith.tune/1");
+    mgl_json_out_string(&out, "store", mgl_store_path(t->tune->store));
+    mgl_status status = mgl_cli_campaign_put(&out, t->tune->store, &t->tune->record, err);
+    if (!status)
+        mgl_cli_end_json(&out);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
+{
+    tuning t = {.tune = tune, .how = how};
+    const atomic_int *abort = mgl_cancel_flag(mgl_cli_cancel());
+    const mgl_tune_run_options options = {.device = how->device,
+                                          .max_seconds = how->hours * 3600,
+                                          .max_trials = how->trials,
+                                          .abort = abort,
+                                          .on_event = on_event,
+                                          .user = &t};
+    if (how->detach)
+        return mgl_cli_detach(tune, how, err);
+    mgl_status status = how->on_event ? mgl_hook_open(how->on_event, 0, &t.hook, err) : MGL_OK;
+    if (!status)
+        status = mgl_tune_run(tune, &options, err);
+    mgl_hook_close(t.hook, abort);
+    return status ? status : print_answer(&t, err);
+}
