@@ -1,7 +1,7 @@
 /*
  * Whether the machine can be trusted: at the beginning of a run, and at every tenth trial.
  *
- * The test at the beginning: a program without one of its edges has to be REJECTED; the incumbent is
+ * The test at the beginning: a program with a planted error has to be REJECTED; the incumbent is
  * correct on a fresh nonce; measured against itself it is no faster, and not faster than its bytes
  * can be read. A control is the third of these as a trial of its own. One that is bad is repeated at
  * once; while the last two were bad nothing else is tried, so that nothing can be kept.
@@ -25,45 +25,71 @@ static size_t line_length(const char *at)
     return end ? (size_t)(end - at) + 1 : strlen(at);
 }
 
-/* A copy of the text without its last edge that somebody waits for; and without its first `clear` where
- * words tell by themselves whether they were written. */
-static void remove_edge(const char *text, mgl_text *out)
+/* What is taken out of a program: the first `clear` of words that tell by themselves whether they were
+ * written, and the last edge that somebody waits for; of one queue alone, whose order is enough, the task
+ * before the last. */
+typedef struct planted {
+    const char *clear, *wait, *task; /* in the text; NULL: not taken out */
+} planted;
+
+static planted find_parts(const char *text, int queues)
 {
-    bool cleared = false;
-    const char *last = NULL;
+    planted p = {.clear = strstr(text, "\nclear ")};
+    const char *last = text;
+    if (p.clear)
+        p.clear++;
     for (const char *at = strstr(text, " wait "); at; at = strstr(at + 1, " wait "))
+        p.wait = at;
+    for (const char *at = text; *at && queues == 1; at += line_length(at)) {
+        p.task = last;
         last = at;
-    for (const char *at = text; *at; at += line_length(at)) {
-        size_t length = line_length(at);
-        if (!cleared && !strncmp(at, "clear ", 6)) {
-            cleared = true;
-        } else if (last >= at && last < at + length) {
-            const char *signal = strstr(last, " signal ");
-            bool follows = signal && signal < at + length;
-            mgl_text_append(out, at, (size_t)(last - at));
-            mgl_text_put(out, follows ? "" : "\n");
-            if (follows)
-                mgl_text_append(out, signal, (size_t)(at + length - signal));
-        } else {
-            mgl_text_append(out, at, length);
-        }
     }
+    return p;
+}
+
+/* A copy of the text without these parts. */
+static void take_out(const char *text, const planted *p, mgl_text *out)
+{
+    for (const char *at = text; *at; at += line_length(at)) {
+        const char *end = at + line_length(at);
+        if (at == p->clear || at == p->task)
+            continue;
+        if (!p->wait || p->wait < at || p->wait >= end) {
+            mgl_text_append(out, at, (size_t)(end - at));
+            continue;
+        }
+        const char *signal = strstr(p->wait, " signal ");
+        mgl_text_append(out, at, (size_t)(p->wait - at));
+        if (signal && signal < end)
+            mgl_text_append(out, signal, (size_t)(end - signal));
+        else
+            mgl_text_put(out, "\n");
+    }
+}
+
+/* The text of the incumbent's first program with a planted error. */
+static mgl_status plant(const campaign *c, mgl_text *out, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_schedule_print(c->incumbent.programs[0], &text);
+    if (!text.failed) {
+        planted parts = find_parts(text.bytes, c->incumbent.programs[0]->queue_count);
+        take_out(text.bytes, &parts, out);
+    }
+    bool failed = text.failed || out->failed;
+    mgl_text_clear(&text);
+    return failed ? mgl_fail_memory(err, out->capacity) : MGL_OK;
 }
 
 static mgl_status test_validator(const campaign *c, mgl_error *err)
 {
-    mgl_text text = {0}, planted = {0};
+    mgl_text text = {0};
     mgl_program *program = NULL;
     mgl_candidate candidate = {0};
-    mgl_schedule_print(c->incumbent.programs[0], &text);
-    if (!text.failed)
-        remove_edge(text.bytes, &planted);
-    mgl_status status =
-        text.failed || planted.failed
-            ? mgl_fail_memory(err, text.capacity)
-            : mgl_schedule_parse(planted.bytes, planted.length, "planted", &program, err);
+    mgl_status status = plant(c, &text, err);
+    if (!status)
+        status = mgl_schedule_parse(text.bytes, text.length, "planted", &program, err);
     mgl_text_clear(&text);
-    mgl_text_clear(&planted);
     if (status)
         return status;
     candidate.outcome = MGL_OUTCOME_UNMEASURED;
@@ -72,8 +98,8 @@ static mgl_status test_validator(const campaign *c, mgl_error *err)
     status = mgl_gate_prove(c->subject, c->o->abort, &candidate, err);
     if (!status && candidate.outcome != MGL_OUTCOME_REJECTED)
         status = mgl_fail(err, MGL_GATE, "self-test",
-                          "the validator accepts a program without one of its edges; nothing that "
-                          "it says can be trusted");
+                          "the validator accepts a program with a planted error; nothing that it "
+                          "says can be trusted");
     mgl_candidate_clear(&candidate);
     return status;
 }

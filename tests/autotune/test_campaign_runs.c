@@ -332,6 +332,42 @@ START_TEST(resumed_it_is_as_uninterrupted)
 }
 END_TEST
 
+/* An archive's winner is a proposal like any other: gated, checked and measured again. */
+START_TEST(what_is_imported_is_measured_anew)
+{
+    static const lab_script gain[] = {{.gain = 0.05}};
+    fixture f;
+    mgl_text text = {0};
+    mgl_archive archive = {0};
+    set_up(&f, "exported");
+    f.lab.script = gain;
+    f.lab.script_count = 1;
+    f.proposer.list = proposals;
+    f.proposer.count = 1;
+    must(run(&f, 1), &f.err);
+    mgl_trial winner = trial_of(&f, 1);
+    must(mgl_archive_write(f.store, "exported", &text, &f.err), &f.err);
+    must(mgl_archive_parse(text.bytes, text.length, "archive", &archive, &f.err), &f.err);
+    const mgl_tune_request request = {.name = "imported", .device = "none"};
+    mgl_campaign_record record;
+    must(mgl_tune_import(f.store, &archive, &request, &record, &f.err), &f.err);
+    mgl_campaign_record_clear(&record);
+    mgl_tune_clear(&f.tune);
+    must(mgl_tune_find(f.store, "imported", &f.tune, &f.err), &f.err);
+    set_up_again(&f); /* it gains nothing here */
+    must(run(&f, 1), &f.err);
+    mgl_trial trial = trial_of(&f, 1);
+    ck_assert_str_eq(trial.digest, winner.digest);
+    ck_assert_str_eq(trial.proposal.proposer, "import");
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+    mgl_trial_clear(&trial);
+    mgl_trial_clear(&winner);
+    mgl_archive_clear(&archive);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(seeds_depend_on_seed_and_number)
 {
     ck_assert_uint_eq(mgl_campaign_seed(7, 1), mgl_campaign_seed(7, 1));
@@ -363,6 +399,7 @@ int main(void)
     tcase_add_test(tests, another_manifest_is_refused);
     tcase_add_test(tests, one_process_runs_it);
     tcase_add_test(tests, resumed_it_is_as_uninterrupted);
+    tcase_add_test(tests, what_is_imported_is_measured_anew);
     tcase_add_test(tests, seeds_depend_on_seed_and_number);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

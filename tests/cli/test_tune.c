@@ -67,6 +67,21 @@ START_TEST(it_tunes_a_shape_on_no_device)
 }
 END_TEST
 
+/* A worker executes, and nobody calls what it takes a time. */
+START_TEST(a_cpu_tells_what_is_correct)
+{
+    const char *store = store_of("cpu");
+    command_result result = command_runf(
+        "tune %s --device cpu --seed 3 --trials 3 --proposer random --store %s --quiet",
+        model_path("tales-5m"), store);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_result history = command_runf("campaign history --store %s", store);
+    ck_assert_ptr_nonnull(strstr(history.out, "UNMEASURED random: correct"));
+    command_clear(&result);
+    command_clear(&history);
+}
+END_TEST
+
 START_TEST(it_says_a_line_a_trial)
 {
     command_result result = tune(store_of("lines"), "--trials 3");
@@ -466,6 +481,7 @@ int main(void)
     TCase *tests = tcase_create("tune");
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, it_tunes_a_shape_on_no_device);
+    tcase_add_test(tests, a_cpu_tells_what_is_correct);
     tcase_add_test(tests, it_says_a_line_a_trial);
     tcase_add_test(tests, quiet_it_says_nothing);
     tcase_add_test(tests, the_same_command_goes_on);
