@@ -256,7 +256,11 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
     known->correct = is_correct(trial->outcome);
     known->measured = known->correct ? us : 0;
     known->predicted = trial->predicted_us;
-    if (same) {
+    if (known->duplicate && trial->duplicate_of == 0) { /* of the start */
+        known->correct = true;
+        known->measured = search->default_us;
+        known->predicted = search->start_predicted;
+    } else if (same) {
         known->correct = same->correct;
         known->measured = same->measured;
         known->predicted = same->predicted;

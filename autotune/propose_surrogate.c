@@ -38,6 +38,9 @@ enum {
 #define TASK_LEVEL  1.0  /* variance of a campaign's level */
 #define ZERO_AWAY   0.7  /* distance of "chosen" (0) from any number of a knob that has it */
 #define SUM_SHARE   0.5  /* of the covariance that is the mean over features */
+#define WARP        0.02 /* above the best: closer is much the same */
+#define DOUBT       0.1  /* for each trial without a better one: so sure it should not have been */
+#define BETTER      1e-3 /* of the log value */
 #define FIRST_GUESS 0.3  /* weight of a feature before it is fitted */
 
 /* A trial, as the process has it. */
@@ -71,6 +74,7 @@ typedef struct fit {
     double *residual; /* (count) of the residuals */
     double *to, *scratch;
     double scale, residual_scale, level, residual_level, best;
+    double doubt; /* that deviations are multiplied by */
     int count, own;
     bool priced; /* every point of this campaign */
     seen *seen;  /* (seen_count) the latest trials, where some were refused */
@@ -201,11 +205,14 @@ static void take_points(const surrogate *s, size_t limit, fit *f)
         all += has_value(s, &s->search.known[i]);
     f->priced = true;
     f->best = INFINITY;
+    f->doubt = 1;
     for (size_t i = 0; i < limit; i++) {
         const mgl_known *known = &s->search.known[i];
+        f->doubt += DOUBT;
         if (!has_value(s, known))
             continue;
         point p = point_of(s, known);
+        f->doubt = p.y < f->best - BETTER ? 1 : f->doubt;
         f->best = p.y < f->best ? p.y : f->best;
         bound = f->best + 0.05; /* of what is old, only what is good */
         bool late = all-- <= MOST_POINTS / 2;
@@ -217,23 +224,37 @@ static void take_points(const surrogate *s, size_t limit, fit *f)
     f->own = f->count;
 }
 
-/* The values of each task about their mean. Hands out the mean of this campaign's. */
+/* A log value as the process sees it: from the logarithm of how much above the best it is. */
+static double warped(double y, double least)
+{
+    return log(WARP + y - least);
+}
+
+/* Where a campaign's points end that begin at `first`, and the least of their values. */
+static int end_of_task(const fit *f, int first, double *least)
+{
+    int end = first;
+    *least = INFINITY;
+    for (; end < f->count && f->points[end].task == f->points[first].task; end++)
+        *least = f->points[end].y < *least ? f->points[end].y : *least;
+    return end;
+}
+
+/* What the process sees, about the mean of each campaign: residuals, or values by warped(), which tells near
+ * the best more apart. Hands out the mean of this campaign's. */
 static double centre(const fit *f, bool residual, double *y)
 {
-    double own = 0;
-    int first = 0;
-    for (int i = 0; i < f->count; i++)
-        y[i] = residual ? f->points[i].residual : f->points[i].y;
-    while (first < f->count) {
+    double own = 0, least;
+    for (int first = 0, end; first < f->count; first = end) {
         double sum = 0;
-        int end = first;
-        for (; end < f->count && f->points[end].task == f->points[first].task; end++)
-            sum += y[end];
-        double mean = sum / (end - first);
+        end = end_of_task(f, first, &least);
+        for (int i = first; i < end; i++) {
+            y[i] = residual ? f->points[i].residual : warped(f->points[i].y, least);
+            sum += y[i];
+        }
         for (int i = first; i < end; i++)
-            y[i] -= mean;
-        own = f->points[first].task == 0 ? mean : own;
-        first = end;
+            y[i] -= sum / (end - first);
+        own = f->points[first].task == 0 ? sum / (end - first) : own;
     }
     return own;
 }
@@ -462,9 +483,10 @@ static double worth(const surrogate *s, const fit *f, const candidate *c)
     mgl_gaussian_point p = mgl_gaussian_predict(f->factor, f->weights, f->count, f->scale, f->to,
                                                 1 + TASK_LEVEL, f->scratch);
     p.mean += f->level;
+    p.deviation *= f->doubt;
     if (f->own == 0)
         return -p.mean;
-    return mgl_expected_improvement(p, f->best) * chance(s, f, features);
+    return mgl_expected_improvement(p, warped(f->best, f->best)) * chance(s, f, features);
 }
 
 /* The same, where the cost model has said what the candidate takes. */

@@ -1,0 +1,380 @@
+/*
+ * How many trials a proposer needs on the cost model: from a poor start, whose knobs all have values that
+ * are not in the space, to a share of the shipped default's predicted speed.
+ *
+ *     bench_search evolve --shape llama-1b --seeds 10 --trials 400
+ *
+ * Nothing is executed: a trial is lowered, validated (without --quick) and priced, and its price is told
+ * to the proposer as the cost model's. The proposer itself has no costs unless --costs is given, so that it
+ * knows of a program only what it was told; --hide takes the values of the shipped default out of the
+ * space, and the 0 by which a knob is left to lowering; --prior SHAPE runs a campaign of that shape first,
+ * with as many trials, and tells a surrogate of it. The result is JSON: of each seed the trials that it
+ * needed (0: more than there were) and the best time after each trial; and the median.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autotune/campaign.h"
+#include "base/clock.h"
+#include "base/json_out.h"
+#include "base/memory.h"
+#include "eval/synthetic.h"
+
+enum { MOST_TRIALS = 5000, MOST_SEEDS = 100 };
+
+static struct {
+    const char *proposer, *shape, *prior, *target;
+    int seeds, first_seed, trials, capacity, layers;
+    bool quick, costs, hide, keep_queues, moves;
+    double share;
+    mgl_workloads workloads;
+} options = {.proposer = "evolve",
+             .shape = "llama-1b",
+             .target = "sm_90a:132",
+             .seeds = 10,
+             .first_seed = 1,
+             .trials = 400,
+             .capacity = 4096,
+             .share = 0.98,
+             .workloads = {.list = {{1, 1024}}, .count = 1}};
+
+static void stop(const mgl_error *err)
+{
+    fprintf(stderr, "bench_search: %s: %s\n", err->where, err->message);
+    exit(1);
+}
+
+static void check(mgl_status status, const mgl_error *err)
+{
+    if (status)
+        stop(err);
+}
+
+/* ---- what is searched ----------------------------------------------------------------------- */
+
+/* Bad values that lie off every ladder of the default space. */
+static void make_poor(mgl_schedule_config *config)
+{
+    static const int runs[MGL_STEP_COUNT][2] = {{3, 37},  {5, 41},  {7, 53},
+                                                {11, 67}, {13, 59}, {1, 71}};
+    *config = (mgl_schedule_config){.rows = 3,
+                                    .splits = 27,
+                                    .exchange = MGL_EXCHANGE_COUNTERS,
+                                    .page_bytes = 2560,
+                                    .ring_pages = 3,
+                                    .warps = 5,
+                                    .stage_bytes = 17408,
+                                    .flight_bytes = 6144,
+                                    .pending_bytes = 2560,
+                                    .prefetch_bytes = 3072};
+    mgl_schedule_config preset;
+    mgl_schedule_config_default(&preset);
+    config->narrow = preset.narrow;
+    for (int i = 0; i < MGL_STEP_COUNT && !options.keep_queues; i++) {
+        config->queues[i].first = runs[i][0];
+        config->queues[i].count = runs[i][1];
+    }
+}
+
+/* Takes what the shipped default has out of the space, where that leaves a choice. */
+static void hide_default(mgl_search_space *space)
+{
+    mgl_schedule_config preset;
+    mgl_schedule_config_default(&preset);
+    for (int k = 0; k < space->count; k++) {
+        mgl_knob *knob = &space->knobs[k];
+        int number = mgl_knob_find(knob->name), kept = 0;
+        int value = mgl_knob_get(&preset, number);
+        if (strstr(knob->name, ".first") || !strcmp(knob->name, "exchange"))
+            continue;
+        for (int v = 0; v < knob->count; v++)
+            if (knob->values[v] != value && knob->values[v] != 0)
+                knob->values[kept++] = knob->values[v];
+        knob->count = kept;
+    }
+}
+
+static mgl_subject open_subject(const char *shape)
+{
+    mgl_error err;
+    mgl_graph *graph;
+    const char *device;
+    mgl_subject subject = {.dtype = MGL_BF16, .capacity = options.capacity, .has_costs = true};
+    subject.workloads = options.workloads;
+    check(mgl_synthetic_find_shape(shape, &subject.config, &err), &err);
+    if (options.layers)
+        subject.config.geometry.layers = options.layers;
+    check(mgl_synthetic_open(&subject.config, 1, &graph, &err), &err);
+    check(mgl_target_parse(options.target, &subject.target, &err), &err);
+    check(mgl_costs_find_for(&subject.target, NULL, &device, &subject.costs, &err), &err);
+    subject.graph = graph;
+    make_poor(&subject.start);
+    mgl_search_space_default(&subject.target, false, &subject.space);
+    if (options.hide)
+        hide_default(&subject.space);
+    if (!options.moves)
+        subject.space.moves = 0;
+    return subject;
+}
+
+/* ---- trials --------------------------------------------------------------------------------- */
+
+/* Fills what became of the trial's proposal. */
+static void run_trial(const mgl_subject *subject, mgl_trial *trial)
+{
+    mgl_error err;
+    mgl_candidate candidate;
+    if (options.quick) {
+        check(mgl_gate_lower(subject, &trial->proposal, &candidate, &err), &err);
+        if (candidate.outcome == MGL_OUTCOME_UNMEASURED)
+            mgl_gate_predict(subject, &candidate);
+    } else {
+        check(mgl_gate_pass(subject, &trial->proposal, NULL, &candidate, &err), &err);
+    }
+    trial->outcome = candidate.outcome;
+    trial->predicted_us = candidate.predicted;
+    trial->p_value = -1;
+    trial->workload_count = subject->workloads.count;
+    memcpy(trial->diagnostic, candidate.diagnostic, sizeof trial->diagnostic);
+    mgl_candidate_clear(&candidate);
+}
+
+/* What a config takes, us. */
+static double predict(const mgl_subject *subject, const mgl_schedule_config *config)
+{
+    mgl_trial trial = {.proposal = {.config = *config}};
+    run_trial(subject, &trial);
+    return trial.predicted_us;
+}
+
+static mgl_proposer *open_proposer(const mgl_subject *subject)
+{
+    static const struct {
+        const char *name;
+        mgl_status (*open)(const mgl_proposer_options *, mgl_proposer **, mgl_error *);
+    } all[] = {{"grid", mgl_grid_open},
+               {"random", mgl_random_open},
+               {"evolve", mgl_evolve_open},
+               {"surrogate", mgl_surrogate_open}};
+    mgl_error err;
+    mgl_proposer_options given = {.subject = subject};
+    mgl_proposer *proposer;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(all[i].name, options.proposer)) {
+            check(all[i].open(&given, &proposer, &err), &err);
+            return proposer;
+        }
+    mgl_fail(&err, MGL_USAGE, options.proposer, "is none of grid, random, evolve, surrogate");
+    stop(&err);
+    return NULL;
+}
+
+/* A campaign's course. */
+struct course {
+    mgl_trial *trials; /* (count) */
+    double *best;      /* (count) after each trial, us; 0: none yet */
+    int count, needed; /* trials; 0: it was not reached */
+    double propose_s, seconds;
+};
+
+static struct course run_course(const mgl_subject *subject, const mgl_trial *prior, int prior_count,
+                                uint64_t seed, double goal)
+{
+    mgl_error err;
+    struct course c = {mgl_alloc_zero((size_t)options.trials, sizeof(mgl_trial)),
+                       mgl_alloc_zero((size_t)options.trials, sizeof(double)),
+                       0,
+                       0,
+                       0,
+                       0};
+    mgl_subject blind = *subject;
+    blind.has_costs = options.costs;
+    mgl_proposer *proposer = open_proposer(&blind);
+    double start = mgl_clock_s(), best = 0;
+    if (prior_count)
+        check(mgl_surrogate_add_prior(proposer, prior, prior_count, &err), &err);
+    while (c.count < options.trials && !c.needed) {
+        mgl_trial *trial = &c.trials[c.count];
+        mgl_proposer_answer answer;
+        uint64_t state = seed + (uint64_t)c.count * 0x9E3779B97F4A7C15u;
+        double before = mgl_clock_s();
+        check(proposer->propose(proposer, mgl_draw(&state), &trial->proposal, &answer, &err), &err);
+        c.propose_s += mgl_clock_s() - before;
+        if (answer != MGL_PROPOSED)
+            break;
+        trial->number = ++c.count;
+        run_trial(subject, trial);
+        check(proposer->learn(proposer, trial, &err), &err);
+        double value = mgl_trial_value(trial);
+        best = value > 0 && (best <= 0 || value < best) ? value : best;
+        c.best[c.count - 1] = best;
+        if (best > 0 && best <= goal)
+            c.needed = c.count;
+        if (getenv("MGL_BENCH_SEARCH_VERBOSE"))
+            fprintf(stderr, "%d %s %.1f best %.1f: %s\n", c.count, mgl_outcome_name(trial->outcome),
+                    value, best, trial->proposal.hypothesis);
+    }
+    c.seconds = mgl_clock_s() - start;
+    proposer->close(proposer);
+    return c;
+}
+
+static void clear_course(struct course *c)
+{
+    for (int i = 0; i < c->count; i++)
+        mgl_trial_clear(&c->trials[i]);
+    mgl_free(c->trials);
+    mgl_free(c->best);
+}
+
+/* ---- the result ----------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_course(mgl_json_out *out, uint64_t seed, const struct course *c)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_int(out, "seed", (int64_t)seed);
+    mgl_json_out_int(out, "trials_needed", c->needed);
+    mgl_json_out_int(out, "trials", c->count);
+    mgl_json_out_real(out, "proposing_s", c->propose_s);
+    mgl_json_out_real(out, "seconds", c->seconds);
+    mgl_json_out_array(out, "best_predicted_us");
+    for (int i = 0; i < c->count; i++)
+        mgl_json_out_real(out, NULL, c->best[i]);
+    mgl_json_out_close_array(out);
+    mgl_json_out_close_object(out);
+}
+
+static void print_head(mgl_json_out *out, double start, double preset, double goal)
+{
+    mgl_json_out_begin(out, "megalith.bench-search/1");
+    mgl_json_out_string(out, "proposer", options.proposer);
+    mgl_json_out_string(out, "shape", options.shape);
+    mgl_json_out_string(out, "target", options.target);
+    mgl_json_out_string(out, "prior", options.prior);
+    mgl_json_out_bool(out, "costs", options.costs);
+    mgl_json_out_bool(out, "default_hidden", options.hide);
+    mgl_json_out_bool(out, "validated", !options.quick);
+    mgl_json_out_real(out, "start_predicted_us", start);
+    mgl_json_out_real(out, "default_predicted_us", preset);
+    mgl_json_out_real(out, "goal_predicted_us", goal);
+}
+
+static void print_result(const struct course *courses, double start, double preset, double goal)
+{
+    mgl_json_out out = {0};
+    int needed[MOST_SEEDS], reached = 0;
+    print_head(&out, start, preset, goal);
+    mgl_json_out_array(&out, "courses");
+    for (int i = 0; i < options.seeds; i++) {
+        print_course(&out, (uint64_t)(options.first_seed + i), &courses[i]);
+        reached += courses[i].needed > 0;
+        needed[i] = courses[i].needed ? courses[i].needed : MOST_TRIALS + 1;
+    }
+    mgl_json_out_close_array(&out);
+    qsort(needed, (size_t)options.seeds, sizeof *needed, by_size);
+    int median = needed[(options.seeds - 1) / 2];
+    mgl_json_out_int(&out, "reached", reached);
+    mgl_json_out_int(&out, "trials_needed_median", median > MOST_TRIALS ? 0 : median);
+    mgl_json_out_close(&out);
+    printf("%s\n", out.text.bytes);
+    mgl_text_clear(&out.text);
+}
+
+/* ---- the command line ----------------------------------------------------------------------- */
+
+static bool read_flag(const char *name)
+{
+    const struct {
+        const char *name;
+        bool *to;
+    } flags[] = {{"--quick", &options.quick},
+                 {"--costs", &options.costs},
+                 {"--hide", &options.hide},
+                 {"--moves", &options.moves},
+                 {"--queues-chosen", &options.keep_queues}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (!strcmp(name, flags[i].name))
+            return *flags[i].to = true;
+    return false;
+}
+
+static bool read_option(const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        int *to, most;
+    } numbers[] = {{"--seeds", &options.seeds, MOST_SEEDS},
+                   {"--first-seed", &options.first_seed, 1 << 30},
+                   {"--trials", &options.trials, MOST_TRIALS},
+                   {"--capacity", &options.capacity, MGL_MAX_CAPACITY},
+                   {"--layers", &options.layers, 1000},
+                   {"--context", &options.workloads.list[0].context, MGL_MAX_CAPACITY},
+                   {"--batch", &options.workloads.list[0].batch, MGL_MAX_ROWS}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!strcmp(name, numbers[i].name)) {
+            *numbers[i].to = atoi(value);
+            return *numbers[i].to >= 0 && *numbers[i].to <= numbers[i].most;
+        }
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {
+        {"--shape", &options.shape}, {"--prior", &options.prior}, {"--target", &options.target}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!strcmp(name, texts[i].name))
+            return (*texts[i].to = value) != NULL;
+    if (!strcmp(name, "--share"))
+        return (options.share = atof(value)) > 0;
+    return false;
+}
+
+static void read_arguments(int argc, char **argv)
+{
+    bool good = argc > 1;
+    if (good)
+        options.proposer = argv[1];
+    for (int i = 2; i < argc && good; i++)
+        if (!read_flag(argv[i]))
+            good = i + 1 < argc && read_option(argv[i], argv[i + 1]) && ++i;
+    if (good && options.seeds > 0 && options.trials > 0)
+        return;
+    fprintf(stderr, "usage: bench_search grid|random|evolve|surrogate [--shape NAME] [--seeds N] "
+                    "[--first-seed N] [--trials N] [--share S] [--context N] [--batch N] "
+                    "[--capacity N] [--layers N] [--target T] [--prior SHAPE] [--costs] [--hide] "
+                    "[--moves] [--queues-chosen] [--quick]\n");
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    static struct course courses[MOST_SEEDS];
+    struct course prior = {0};
+    mgl_schedule_config preset;
+    read_arguments(argc, argv);
+    mgl_subject subject = open_subject(options.shape);
+    mgl_schedule_config_default(&preset);
+    double start = predict(&subject, &subject.start), shipped = predict(&subject, &preset);
+    double goal = shipped / options.share;
+    for (int i = 0; i < options.seeds; i++) {
+        uint64_t seed = (uint64_t)(options.first_seed + i);
+        if (options.prior) {
+            mgl_subject other = open_subject(options.prior);
+            prior = run_course(&other, NULL, 0, seed + 1000, 0);
+            mgl_graph_free((mgl_graph *)(uintptr_t)other.graph);
+        }
+        courses[i] = run_course(&subject, prior.trials, prior.count, seed, goal);
+        clear_course(&prior);
+    }
+    print_result(courses, start, shipped, goal);
+    for (int i = 0; i < options.seeds; i++)
+        clear_course(&courses[i]);
+    mgl_graph_free((mgl_graph *)(uintptr_t)subject.graph);
+    return 0;
+}
