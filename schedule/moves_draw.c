@@ -186,13 +186,12 @@ static bool depends(const struct drawing *d, int a, int b)
     return false;
 }
 
-/* How far the task may go on its queue before it meets one that it depends on, or its like. A
- * clear depends on nothing; and other tasks than clears stand where they do because steps follow
- * one another, so that a task passes them now and then only. */
-static int find_room(struct drawing *d, int task, int by, int most)
+/* How far the task may go on its queue before it meets one that it depends on, or its like. A clear
+ * depends on nothing; and other tasks than clears stand where they do because steps follow one
+ * another, so that only a bold one passes them. */
+static int find_room(const struct drawing *d, int task, int by, int most, bool bold)
 {
     const mgl_run *run = &d->p->queues[d->queue_of[task]].tasks;
-    const bool bold = below(d, 16) == 0;
     int room = 0;
     for (int t = task + by; t > run->first && t < run->first + run->count && room < most; t += by) {
         const bool clears =
@@ -205,17 +204,38 @@ static int find_room(struct drawing *d, int task, int by, int most)
     return room;
 }
 
-static bool draw_shift(struct drawing *d, mgl_move *out)
+/* The least room that tasks of this one's step have on its queue, in any layer. */
+static int find_least_room(const struct drawing *d, int task, int by, int most)
 {
-    const int task = draw_task(d, below(d, MGL_EDIT_MERGE + 1)), by = below(d, 2) ? 1 : -1;
-    const int room = task < 0 ? 0 : find_room(d, task, by, 4);
-    if (room == 0)
+    const mgl_run *run = &d->p->queues[d->queue_of[task]].tasks;
+    for (int t = run->first; t < run->first + run->count; t++)
+        if (d->roles[t].step == d->roles[task].step)
+            most = find_room(d, t, by, most, false);
+    return most;
+}
+
+/* A task of the step goes some places on, here or in all layers. False: it has no room. */
+static bool draw_places(struct drawing *d, int task, int most, mgl_move *out)
+{
+    const int by = below(d, 2) ? 1 : -1;
+    const bool bold = below(d, 16) == 0;
+    if (task < 0)
         return false;
-    out->layer = draw_layer(d, task);
-    out->step = d->roles[task].step;
+    const bool all = !bold && draw_layer(d, task) == MGL_MOVE_ALL;
+    const int room = all ? find_least_room(d, task, by, most) : find_room(d, task, by, most, bold);
+    if (room == 0 || (d->roles[task].step == MGL_STEP_HEAD && !all))
+        return false;
+    out->layer = all ? MGL_MOVE_ALL : d->roles[task].layer;
     out->from = d->queue_of[task];
     out->count = by * few(d, room);
     return true;
+}
+
+static bool draw_shift(struct drawing *d, mgl_move *out)
+{
+    const int task = draw_task(d, below(d, MGL_EDIT_MERGE + 1));
+    out->step = task < 0 ? 0 : d->roles[task].step;
+    return draw_places(d, task, 4, out);
 }
 
 /* A step that writes what the clear resets; -1: embed does. */
@@ -233,15 +253,9 @@ static int draw_step_of_clear(struct drawing *d, int clear)
 
 static bool draw_clear(struct drawing *d, mgl_move *out)
 {
-    const int task = draw_task(d, MGL_EDIT_CLEAR), by = below(d, 2) ? 1 : -1;
-    const int room = task < 0 ? 0 : find_room(d, task, by, 6);
-    if (room == 0)
-        return false;
-    out->step = draw_step_of_clear(d, task);
-    out->layer = draw_layer(d, task);
-    out->from = d->queue_of[task];
-    out->count = by * few(d, room);
-    return out->step >= 0;
+    const int task = draw_task(d, MGL_EDIT_CLEAR);
+    out->step = task < 0 ? -1 : draw_step_of_clear(d, task);
+    return out->step >= 0 && draw_places(d, task, 6, out);
 }
 
 /* ---- splits and edges ------------------------------------------------------------------------ */
