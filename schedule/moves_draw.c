@@ -379,8 +379,9 @@ bool mgl_move_draw(const mgl_program *program, unsigned kinds, uint64_t *state, 
         for (int i = 0; i < program->queues[q].tasks.count; i++)
             d.queue_of[program->queues[q].tasks.first + i] = q;
     for (int i = 0; i < TRIES && ready && !drawn; i++) {
-        *out = (mgl_move){.kind = draw_kind(&d, kinds)};
-        drawn = draw(&d, out);
+        mgl_move move = {.kind = draw_kind(&d, kinds)};
+        drawn = draw(&d, &move);
+        *out = drawn ? move : (mgl_move){0};
     }
     mgl_free(d.roles);
     mgl_free(d.queue_of);

@@ -552,6 +552,60 @@ START_TEST(most_draws_are_accepted)
 }
 END_TEST
 
+/* ---- programs of any kind -------------------------------------------------------------------- */
+
+/* Every kind of move, drawn and not, of a program that need not be safe, nor as lowering makes it. */
+static void move_any(const mgl_program *p)
+{
+    uint64_t state = 1;
+    mgl_moves moves = moves_of(EACH_KIND);
+    for (int kind = 0; kind < 4 * MGL_MOVE_COUNT; kind++) {
+        mgl_move move = moves.moves[kind % MGL_MOVE_COUNT];
+        const mgl_moves one = {&move, 1, 1};
+        mgl_program *out = NULL;
+        mgl_error err = {0};
+        if (kind >= MGL_MOVE_COUNT && !mgl_move_draw(p, 1U << move.kind, &state, &move))
+            continue;
+        mgl_status status = mgl_moves_apply(p, &one, &out, &err);
+        ck_assert(status == MGL_OK || (status == MGL_BAD_INPUT && err.message[0]));
+        mgl_program_free(out);
+    }
+    mgl_moves_clear(&moves);
+}
+
+/* The file as it is, and with every digit of it another one in turn. */
+static void move_file(const char *path, const char *name, void *user)
+{
+    mgl_text text = fixture(path);
+    int *parsed_count = user, each = 0;
+    (void)name;
+    for (size_t i = 0; i < text.length; i++) {
+        mgl_program *p = NULL;
+        const char digit = text.bytes[i];
+        if (i > 0 && (digit < '0' || digit > '9' || each++ % 29))
+            continue;
+        if (i > 0)
+            text.bytes[i] = (char)('0' + (digit - '0' + 1 + each / 29 % 9) % 10);
+        if (mgl_schedule_parse(text.bytes, text.length, path, &p, NULL) == MGL_OK) {
+            move_any(p);
+            ++*parsed_count;
+        }
+        mgl_program_free(p);
+        text.bytes[i] = digit;
+    }
+    mgl_text_clear(&text);
+}
+
+START_TEST(programs_of_any_kind_are_moved_or_refused)
+{
+    int count = 0;
+    each_file("tests/validator/programs", move_file, &count);
+    each_file("tests/schedule/golden", move_file, &count);
+    each_file("tests/validator/cases", move_file, &count);
+    ck_assert_int_gt(count, 30);
+}
+END_TEST
+
 /* ---- memory and time ------------------------------------------------------------------------- */
 
 START_TEST(lost_memory_is_an_error)
@@ -619,6 +673,7 @@ int main(void)
     tcase_add_test(tests, equal_states_draw_equal_moves);
     tcase_add_test(tests, only_the_wanted_kinds_are_drawn);
     tcase_add_loop_test(tests, most_draws_are_accepted, 0, SMALL - 2);
+    tcase_add_test(tests, programs_of_any_kind_are_moved_or_refused);
     tcase_add_loop_test(tests, lost_memory_is_an_error, 0, 5);
     tcase_add_test(tests, moves_on_a_billion_are_fast);
     return run_suite(suite);
