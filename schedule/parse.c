@@ -183,6 +183,34 @@ static bool read_settings(parser *p)
            mgl_scan_line_end(p->scan);
 }
 
+/* 64 digits; the text behind the word may end at once. */
+static bool is_sha256(mgl_word word)
+{
+    bool fits = word.length == MGL_SHA256_HEX - 1;
+    for (int i = 0; fits && i < word.length; i++)
+        fits = (word.at[i] >= '0' && word.at[i] <= '9') || (word.at[i] >= 'a' && word.at[i] <= 'f');
+    return fits;
+}
+
+/* The line behind the settings may be this one. */
+static bool read_tuned(parser *p)
+{
+    mgl_program *program = p->program;
+    mgl_word w;
+    if (!mgl_scan_word(p->scan, "the tuned entry's name", &w))
+        return false;
+    if (w.length > MGL_TUNED_NAME)
+        return mgl_scan_fail(p->scan, w.at, p->scan->at,
+                             "the name of a tuned entry has at most %d letters", MGL_TUNED_NAME);
+    memcpy(program->tuned, w.at, (size_t)w.length);
+    if (!mgl_scan_word(p->scan, "the tuned entry's SHA-256", &w))
+        return false;
+    if (!is_sha256(w))
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "a SHA-256 has 64 digits, 0-9 and a-f");
+    memcpy(program->tuned_digest, w.at, (size_t)w.length);
+    return true;
+}
+
 /* ---- declarations --------------------------------------------------------------------------- */
 
 static bool read_tensor(parser *p)
@@ -573,9 +601,11 @@ static bool read_program(parser *p)
 {
     if (!read_version(p) || !read_target(p) || !read_model(p) || !read_settings(p))
         return false;
-    while (mgl_scan_next_line(p->scan))
-        if (!read_statement(p) || !mgl_scan_line_end(p->scan))
+    for (bool first = true; mgl_scan_next_line(p->scan); first = false) {
+        bool tuned = first && mgl_scan_take_word(p->scan, "tuned");
+        if (!(tuned ? read_tuned(p) : read_statement(p)) || !mgl_scan_line_end(p->scan))
             return false;
+    }
     return true;
 }
 

@@ -249,7 +249,8 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            a->exec.flight_bytes == b->exec.flight_bytes &&
            a->exec.pending_bytes == b->exec.pending_bytes &&
            a->exec.prefetch_bytes == b->exec.prefetch_bytes && a->dtype == b->dtype &&
-           a->kv_dtype == b->kv_dtype;
+           a->kv_dtype == b->kv_dtype && !strcmp(a->tuned, b->tuned) &&
+           !strcmp(a->tuned_digest, b->tuned_digest);
 }
 
 static bool equal_counts(const mgl_program *a, const mgl_program *b)

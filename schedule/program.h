@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "importer/graph.h"
 
 enum {
@@ -177,6 +178,8 @@ typedef struct mgl_exec {
     int prefetch_bytes; /* asked into the L2 cache ahead of the ring; 0: none */
 } mgl_exec;
 
+enum { MGL_TUNED_NAME = 64 }; /* bytes of the name of a tuned entry, at most */
+
 typedef struct mgl_program {
     mgl_target target;
     mgl_geometry geometry;
@@ -185,7 +188,10 @@ typedef struct mgl_program {
     mgl_dtype
         dtype; /* what is computed with, and what queues exchange beside f32. Matrices have it as
                            their format, but in f32 on a CPU, where each has a format of its own */
-    mgl_dtype kv_dtype; /* of the KV buffers */
+    mgl_dtype kv_dtype;                /* of the KV buffers */
+    char tuned[MGL_TUNED_NAME + 1];    /* the entry that it was lowered with (schedule/tuned.h), or
+                                          ""; says where the program is from, and nothing else */
+    char tuned_digest[MGL_SHA256_HEX]; /* that entry's mgl_tuned_digest, or "" */
     mgl_program_tensor *tensors;
     mgl_buffer *buffers;
     mgl_counter *counters;

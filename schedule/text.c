@@ -15,6 +15,8 @@
  *              "exec" "page" N "ring" N "warps" N "stage" N
  *                     ["flight" N "pending" N "prefetch" N]  left out: as in a default config
  *              "types" "weights" DTYPE "cache" DTYPE
+ *              ["tuned" NAME NAME]                            the tuned entry that it was lowered
+ *                                                             with, and the entry's SHA-256
  *              { tensor | buffer | counter }                  in any order, before they are named
  *              { queue { task } }                             numbered 0, 1, 2 ...
  *   tensor   = "tensor" NAME DTYPE "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
@@ -129,6 +131,8 @@ static void put_header(const mgl_program *program, mgl_text *out)
     put_field(out, "prefetch", program->exec.prefetch_bytes);
     mgl_text_format(out, "\ntypes weights %s cache %s\n", mgl_dtype_name(program->dtype),
                     mgl_dtype_name(program->kv_dtype));
+    if (program->tuned[0])
+        mgl_text_format(out, "tuned %s %s\n", program->tuned, program->tuned_digest);
 }
 
 static void put_tensor(const mgl_program_tensor *tensor, mgl_text *out)
