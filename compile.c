@@ -43,19 +43,6 @@ typedef struct compilation {
     int file_count;
 } compilation;
 
-static mgl_status find_target(const char *target, mgl_target *out, mgl_error *err)
-{
-    mgl_machine machine;
-    if (target && strcmp(target, "live") != 0) {
-        mgl_status status = mgl_target_parse(target, out, err);
-        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* an option, not a file */
-    }
-    mgl_status status = mgl_machine_find("auto", &machine, err);
-    if (!status)
-        *out = machine.target;
-    return status;
-}
-
 static mgl_status make_program(compilation *c, mgl_error *err)
 {
     const mgl_compile_options *o = c->options;
@@ -64,7 +51,7 @@ static mgl_status make_program(compilation *c, mgl_error *err)
     mgl_target target;
     if (o->schedule)
         return mgl_schedule_read(o->schedule, &c->program, err);
-    mgl_status status = find_target(o->target, &target, err);
+    mgl_status status = mgl_target_find(o->target, &target, err);
     return status ? status
                   : mgl_pipeline_lower(c->checkpoint->graph, &target, &request, &c->program, err);
 }

@@ -149,6 +149,20 @@ mgl_status mgl_machine_find_for(const mgl_image *image, const char *device, mgl_
     return use_cuda(number, out, err);
 }
 
+mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
+{
+    mgl_machine machine;
+    mgl_status status;
+    if (target && strcmp(target, "live") != 0) {
+        status = mgl_target_parse(target, out, err);
+        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* an option, not a file */
+    }
+    status = mgl_machine_find("auto", &machine, err);
+    if (!status)
+        *out = machine.target;
+    return status;
+}
+
 /* f32 is what a CPU computes in; a GPU reads the weights as they are in the file. */
 static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target, const char *name,
                                mgl_dtype *out, mgl_error *err)
@@ -178,15 +192,23 @@ static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_reques
     return MGL_OK;
 }
 
+static mgl_status read_config(const mgl_lower_request *request, mgl_schedule_config *out,
+                              mgl_error *err)
+{
+    const char *text = request->config_text;
+    mgl_schedule_config_default(out);
+    if (text)
+        return mgl_schedule_config_parse(text, strlen(text), "config_text", out, err);
+    return request->config ? mgl_schedule_config_read(request->config, out, err) : MGL_OK;
+}
+
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err)
 {
     *out = NULL;
     mgl_schedule_config config;
     mgl_lower_options options = {.sequences = request->sequences ? request->sequences : 1};
-    mgl_schedule_config_default(&config);
-    mgl_status status =
-        request->config ? mgl_schedule_config_read(request->config, &config, err) : MGL_OK;
+    mgl_status status = read_config(request, &config, err);
     if (request->rows)
         config.rows = request->rows;
     if (!status)

@@ -22,6 +22,10 @@ typedef struct mgl_machine {
 /* "auto" (or NULL: the first usable GPU, or else the CPU), "cpu", "cuda" or "cuda:1". */
 mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err);
 
+/* What to lower for: "sm_90a:132", "cpu:1"; NULL or "live": the machine that "auto" finds. Anything
+ * else is MGL_USAGE. */
+mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err);
+
 struct mgl_image; /* vm/image.h */
 
 /* The machine for a compiled model: "auto" (or NULL) is the CPU for one that was compiled for it, and
@@ -31,12 +35,13 @@ mgl_status mgl_machine_find_for(const struct mgl_image *image, const char *devic
 
 /* What shapes a lowered program; zero means the default of each field. */
 typedef struct mgl_lower_request {
-    const char *dtype;  /* "auto" or NULL: the checkpoint's, but f32 for a CPU */
-    const char *config; /* path of a ScheduleConfig */
-    int32_t rows;       /* of an epoch, in place of the config's */
-    int32_t capacity;   /* positions; more than the model has is an error */
-    int32_t wanted;     /* with capacity 0: as many, but no more than the model has; 0: 4,096 */
-    int32_t sequences;  /* of a launch; 0: 1 */
+    const char *dtype;       /* "auto" or NULL: the checkpoint's, but f32 for a CPU */
+    const char *config;      /* path of a ScheduleConfig */
+    const char *config_text; /* a ScheduleConfig, in its place */
+    int32_t rows;            /* of an epoch, in place of the config's */
+    int32_t capacity;        /* positions; more than the model has is an error */
+    int32_t wanted;    /* with capacity 0: as many, but no more than the model has; 0: 4,096 */
+    int32_t sequences; /* of a launch; 0: 1 */
 } mgl_lower_request;
 
 /* A schedule says by itself what lowering would be told: MGL_USAGE when both are given. */

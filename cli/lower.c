@@ -18,20 +18,6 @@
     X(text, output, "-o", "F.mls", 0, 0, "write there rather than to standard output")
 MGL_CLI_OPTIONS(LOWER_OPTIONS)
 
-static mgl_status find_target(const struct options *o, mgl_target *out, mgl_error *err)
-{
-    mgl_status status;
-    if (o->target.given) {
-        status = mgl_target_parse(o->target.value, out, err);
-        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* a flag, not a file */
-    }
-    mgl_machine machine;
-    status = mgl_machine_find("auto", &machine, err);
-    if (!status)
-        *out = machine.target;
-    return status;
-}
-
 static mgl_status write_program(const struct options *o, const mgl_program *program, mgl_error *err)
 {
     mgl_text text = {0};
@@ -58,7 +44,7 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
     mgl_checkpoint *checkpoint = NULL;
     mgl_program *program = NULL;
     mgl_target target;
-    mgl_status status = find_target(o, &target, err);
+    mgl_status status = mgl_target_find(o->target.value, &target, err);
     if (!status)
         status = mgl_import(operand, &checkpoint, err);
     if (!status && o->output.given)
