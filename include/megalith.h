@@ -24,8 +24,12 @@
  *     mgl_ids_clear(&prompt);
  *     mgl_tokenizer_close(tok);
  *
+ * A model is lowered into a schedule, the one program that a launch runs. A plan is a schedule in the
+ * hand: it can be read and written as text, checked, priced and, as a file, run (the field `schedule`
+ * of mgl_open_options). mgl_autotune searches for a faster one.
+ *
  * Ownership: whatever a function hands out through a pointer to a pointer, or into a mgl_ids or
- * mgl_result, belongs to the caller and is released by the function that the comment names. A
+ * another struct, belongs to the caller and is released by the function that the comment names. A
  * function that fails sets such a pointer to NULL. Nothing here exits, prints or reads the
  * environment, but for what a comment states.
  *
@@ -36,11 +40,11 @@
  * you want otherwise. It tells the library which version of the struct a program was built with:
  * one of an older header leaves the fields it does not know at their defaults, one of a newer header
  * is refused (MGL_USAGE) where it sets a field that the library does not know. A size of 0 is
- * MGL_USAGE. mgl_error and mgl_ids never change and have no size.
+ * MGL_USAGE. mgl_error, mgl_ids and mgl_plan_diagnostic never change and have no size.
  *
  * Threads: different objects are used by different threads at will. A tokenizer is not changed by
- * encoding or decoding: any number of threads may use one at a time. A detokenizer and a model are
- * used by one thread at a time, and a tokenizer outlives its detokenizers. mgl_model_cancel and
+ * encoding or decoding: any number of threads may use one at a time. A detokenizer, a model and a
+ * plan are used by one thread at a time, and a tokenizer outlives its detokenizers. mgl_model_cancel and
  * mgl_cancel_set alone may be called from any thread and from a signal handler.
  */
 #ifndef MEGALITH_H
@@ -334,6 +338,93 @@ typedef struct mgl_compile_report {
  * the report is not wanted. */
 MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
                                      const char *to, mgl_compile_report *out, mgl_error *err);
+
+/* ---- plans ---------------------------------------------------------------------------------- */
+
+typedef struct mgl_plan mgl_plan;
+
+/* What to lower; zero means the default of each field. Strings are not kept. */
+typedef struct mgl_plan_options {
+    size_t size;             /* sizeof(mgl_plan_options) */
+    const char *model;       /* as the path of mgl_model_open; or NULL */
+    const char *shape;       /* in its place, the name of a shape without weights: "llama-1b". An
+                                unknown name is MGL_USAGE, and the message lists those there are */
+    const char *target;      /* as in mgl_compile_options */
+    const char *dtype;       /* as in mgl_compile_options; that of a shape is bf16 */
+    const char *config;      /* path of a ScheduleConfig, or NULL */
+    const char *config_text; /* a ScheduleConfig itself, in its place; or NULL */
+    const char *moves;       /* edits of what lowering made, one a line; or NULL */
+    int32_t capacity;        /* KV positions; 0: min(4,096, max_position_embeddings) */
+    int32_t sequences;       /* replies of a launch, at most MGL_MAX_BATCH; 0: 1 */
+} mgl_plan_options;
+
+/* The schedule that mgl_model_open would make, with the moves applied. The same options give the same
+ * plan. A move that does not fit is MGL_BAD_INPUT; nothing is checked beyond that. Release *out with
+ * mgl_plan_close. */
+MGL_API mgl_status mgl_plan_lower(const mgl_plan_options *options, mgl_plan **out, mgl_error *err);
+
+/* A plan from the `length` bytes of a schedule text, from anywhere: nothing of it is trusted. `name`
+ * is what errors call it, or NULL. What can not be read is MGL_BAD_INPUT, with name:line:column in
+ * err->where. Release *out with mgl_plan_close. */
+MGL_API mgl_status mgl_plan_parse(const char *text, size_t length, const char *name, mgl_plan **out,
+                                  mgl_error *err);
+MGL_API void mgl_plan_close(mgl_plan *plan); /* NULL is fine */
+
+/* The plan as text, with a trailing 0: parsing that gives the same plan. Release *out with
+ * mgl_text_free. *length may be NULL. */
+MGL_API mgl_status mgl_plan_text(const mgl_plan *plan, char **out, size_t *length, mgl_error *err);
+
+enum { MGL_DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and a 0 */
+
+/* The SHA-256 of what the plan does. Names and comments are not part of it: equal plans have equal
+ * digests. */
+MGL_API mgl_status mgl_plan_digest(const mgl_plan *plan, char out[MGL_DIGEST_SIZE], mgl_error *err);
+
+/* Something that is wrong with a plan. */
+typedef struct mgl_plan_diagnostic {
+    int32_t code;         /* 203 for MG203: `megalith explain MG203` */
+    int32_t line;         /* of the text that was parsed; 0: none, or the plan was lowered */
+    int32_t task;         /* index of the task; -1: none */
+    char *message;        /* one sentence */
+    char **witness;       /* (witness_count) lines: the cycle, the two accesses, what is missing */
+    size_t witness_count; /* may be 0 */
+} mgl_plan_diagnostic;
+
+/* Zero but for the size; release with mgl_plan_verdict_clear, which leaves the size. A verdict may be
+ * used again: what it holds is released then. */
+typedef struct mgl_plan_verdict {
+    size_t size;                      /* sizeof(mgl_plan_verdict): set it before the call */
+    mgl_plan_diagnostic *diagnostics; /* (count) none where it is accepted; at most 64 */
+    size_t count;
+    bool accepted;           /* it can not hang, race, or touch what it must not */
+    bool meaning_checked;    /* and that it computes the model was looked at as well */
+    int32_t tasks, counters; /* of the plan */
+    double seconds;          /* that checking took */
+} mgl_plan_verdict;
+MGL_API void mgl_plan_verdict_clear(mgl_plan_verdict *verdict); /* NULL is fine */
+
+/* Proves a plan safe, or says why it is not; with a model or a shape (at most one, the other NULL),
+ * given as in mgl_plan_options, also whether it computes that. MGL_OK whatever the verdict. */
+MGL_API mgl_status mgl_plan_check(mgl_plan *plan, const char *model, const char *shape,
+                                  mgl_plan_verdict *out, mgl_error *err);
+
+/* What the cost model says: computed, never measured. */
+typedef struct mgl_plan_prediction {
+    size_t size;        /* sizeof(mgl_plan_prediction): set it before the call */
+    const char *device; /* whose costs these are; static storage */
+    double us;          /* microseconds a token, of all sequences together */
+    double floor_us;    /* of them: what reading the bytes below takes, were there nothing else */
+    double tape_bytes;  /* read for a token: weights */
+    double cache_bytes; /* likewise: keys and values */
+} mgl_plan_prediction;
+
+/* Prices a plan on a device that was measured, "NVIDIA H200"; NULL: the first of the plan's
+ * architecture. `batch` sequences decode `tokens` tokens each in a launch, with `context` positions in
+ * the cache of each, the mean over these tokens. MGL_BAD_INPUT: such a device was not measured;
+ * MGL_USAGE: the plan has no room for the load; MGL_REJECTED: the plan is not safe. */
+MGL_API mgl_status mgl_plan_predict(mgl_plan *plan, const char *device, int32_t batch,
+                                    double context, int32_t tokens, mgl_plan_prediction *out,
+                                    mgl_error *err);
 
 #ifdef __cplusplus
 }
