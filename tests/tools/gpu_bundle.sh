@@ -11,6 +11,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_run \
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_duel_gpu \
+    "$build"/tests/autotune/test_lab_gpu \
     "$build"/tests/model/test_shapes \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
     "$build"/tests/tools/bench_prefill "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
