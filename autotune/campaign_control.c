@@ -140,7 +140,12 @@ static mgl_status measure_control(campaign *c, attempt *a, bool *bad, mgl_error 
     if (!status)
         status = mgl_judge_control(trial->pairs, trial->pair_count, trial->workload_count, bad,
                                    &all, err);
-    if (!status)
+    if (!status && !all.used)
+        attempt_decide(a, MGL_OUTCOME_SUSPICIOUS,
+                       "the incumbent against itself: all of %d pairs were dropped, for another "
+                       "process on the device, for its clocks, or for throttling",
+                       all.dropped);
+    else if (!status)
         attempt_decide(a, *bad ? MGL_OUTCOME_SUSPICIOUS : MGL_OUTCOME_NO_GAIN,
                        "the incumbent against itself: %+.3f %% (%+.3f to %+.3f), %d pairs dropped",
                        100 * expm1(all.gain), 100 * expm1(all.lo), 100 * expm1(all.hi),

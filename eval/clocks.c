@@ -117,14 +117,26 @@ static long parent_of(unsigned pid)
     return parent;
 }
 
+/* Whether the process that started this one runs the same program: then its other children are of one
+ * family with this one, such as the workers of a campaign. */
+static bool is_worker(void)
+{
+    char path[64];
+    bool same = false;
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)getppid());
+    return !mgl_file_same("/proc/self/exe", path, &same, NULL) && same;
+}
+
 int mgl_clocks_count_strangers(const unsigned *pids, unsigned count)
 {
-    unsigned self = (unsigned)getpid(), parent = (unsigned)getppid();
-    bool listed = false;
+    long self = (long)getpid(), parent = (long)getppid();
+    bool listed = false, worker = is_worker();
     int strangers = 0;
     for (unsigned i = 0; i < count; i++) {
-        listed = listed || pids[i] == self;
-        strangers += pids[i] != self && pids[i] != parent && parent_of(pids[i]) != (long)getpid();
+        long pid = (long)pids[i], of = parent_of(pids[i]);
+        bool family = pid == self || pid == parent || of == self || (worker && of == parent);
+        listed = listed || pid == self;
+        strangers += !family;
     }
     return listed ? strangers : -1;
 }

@@ -35,6 +35,26 @@ START_TEST(a_child_is_none)
 }
 END_TEST
 
+/* Two children of one program: workers of one campaign. */
+START_TEST(a_sibling_of_the_same_program_is_none)
+{
+    int status = 0;
+    pid_t sibling = fork();
+    if (sibling == 0)
+        for (;;)
+            pause();
+    pid_t child = fork();
+    if (child == 0) {
+        unsigned pids[] = {(unsigned)sibling, (unsigned)getpid()};
+        _exit(mgl_clocks_count_strangers(pids, 2) == 0 ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    kill(sibling, SIGKILL);
+    waitpid(sibling, NULL, 0);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* 1 is everybody's first process; the other number is no process at all. */
 START_TEST(others_are_counted)
 {
@@ -68,6 +88,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, this_process_and_its_parent_are_none);
     tcase_add_test(tests, a_child_is_none);
+    tcase_add_test(tests, a_sibling_of_the_same_program_is_none);
     tcase_add_test(tests, others_are_counted);
     tcase_add_test(tests, a_list_without_this_process_is_unknown);
     tcase_add_test(tests, a_device_that_is_not_known_has_no_clocks);
