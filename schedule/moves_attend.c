@@ -24,6 +24,7 @@ struct attention {
     int was;                 /* splits before */
     mgl_region y;            /* a region of the result; that of the heads differs in its columns */
     int part;                /* buffer, -1: none */
+    int merged;              /* heads that a task merges; 0: none did */
     mgl_edges attend, merge; /* edges of the new tasks */
 };
 
@@ -64,6 +65,11 @@ static mgl_status find_edges(mgl_edit *e, const mgl_edit_tasks *merges, struct a
         (merge >= 0 && !mgl_edit_get_edges(e, merge, &old)))
         return mgl_edit_refuse(e, "attention of layer %d has too many edges", a->layer);
     a->y = *mgl_edit_out(e, merge >= 0 ? merge : a->heads[0], 0);
+    if (merge >= 0) {
+        const mgl_range *heads = &mgl_edit_in(e, merge, 0)->ranges[2];
+        const bool fits = heads->hi > heads->lo && heads->hi - heads->lo < MOST_HEADS;
+        a->merged = fits ? (int)(heads->hi - heads->lo) : 0;
+    }
     a->attend = attend;
     a->merge = old;
     if (a->was > 1 && a->splits == 1) { /* o waits for what merges signalled */
@@ -221,7 +227,9 @@ static mgl_status make_tasks(mgl_edit *e, const struct attention *a)
     mgl_status status = MGL_OK;
     for (int i = 0; i < attends && !status; i++)
         status = deal(e, a, make_attend(e, a, i / a->splits, i % a->splits), i, attends);
-    const int heads = mgl_merged_heads(m, &e->p->exec, a->y.flag, e->p->buffers[a->y.buffer].dtype);
+    const int heads =
+        a->merged ? a->merged
+                  : mgl_merged_heads(m, &e->p->exec, a->y.flag, e->p->buffers[a->y.buffer].dtype);
     const int merges = a->splits > 1 ? (m->heads + heads - 1) / heads : 0;
     for (int i = 0; i < merges && !status; i++) {
         const int64_t first = (int64_t)i * heads, end = first + heads;

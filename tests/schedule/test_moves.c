@@ -374,6 +374,30 @@ START_TEST(splits_are_those_of_lowering)
 }
 END_TEST
 
+/* On a CPU merges are as wide as lowering made them there. */
+START_TEST(splits_of_a_layer_are_taken_back)
+{
+    static const char *const targets[] = {"cpu:12", "sm_90a:12"};
+    mgl_schedule_config config;
+    mgl_program *again;
+    mgl_moves moves = moves_of("splits layer=1 from=0 to=12 count=4"), back;
+    const mgl_target target = target_of(targets[_i]);
+    const mgl_lower_options options = {MGL_F32, 512, 1};
+    graph = graph_of(&three);
+    mgl_schedule_config_default(&config);
+    config.splits = 3;
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &program, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_move_invert(program, &moves.moves[0], &back, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_moves_add(&moves, &back.moves[0], NULL), MGL_OK);
+    ck_assert_int_eq(mgl_moves_apply(program, &moves, &again, NULL), MGL_OK);
+    ck_assert(is_same(again, program));
+    mgl_program_free(again);
+    mgl_moves_clear(&moves);
+    mgl_moves_clear(&back);
+    finish();
+}
+END_TEST
+
 /* ---- one by one ------------------------------------------------------------------------------ */
 
 /* Columns of the queue's nth task of the op. */
@@ -664,6 +688,7 @@ int main(void)
     tcase_add_loop_test(tests, moves_compose, 0, SMALL);
     tcase_add_loop_test(tests, dealing_is_that_of_lowering, 0, 2);
     tcase_add_loop_test(tests, splits_are_those_of_lowering, 0, 2);
+    tcase_add_loop_test(tests, splits_of_a_layer_are_taken_back, 0, 2);
     tcase_add_test(tests, adjacent_rows_join);
     tcase_add_test(tests, distant_rows_are_a_second_task);
     tcase_add_test(tests, residual_rows_move_in_all_layers);
