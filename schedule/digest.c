@@ -5,7 +5,7 @@
  * variable length. Tensors, buffers and counters stand by their indices, so that their names do
  * not count; a tensor's name in the checkpoint says which weights it has, and counts. Every list
  * has its length in front, so that no two programs give the same bytes. Lines of the text do not
- * count.
+ * count, nor does the tuned entry that a program is from.
  */
 #include "schedule/moves.h"
 

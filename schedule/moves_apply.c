@@ -46,6 +46,8 @@ mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, m
         status = mgl_edit_mend_ends(&e);
     if (!status)
         status = mgl_edit_build(&e, out);
+    if (!status && moves->count > 0) /* it is no longer what the entry makes */
+        (*out)->tuned[0] = (*out)->tuned_digest[0] = 0;
     mgl_edit_close(&e);
     return status;
 }

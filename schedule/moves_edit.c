@@ -291,6 +291,8 @@ static void copy_settings(mgl_program *to, const mgl_program *from)
     to->exec = from->exec;
     to->dtype = from->dtype;
     to->kv_dtype = from->kv_dtype;
+    memcpy(to->tuned, from->tuned, sizeof to->tuned);
+    memcpy(to->tuned_digest, from->tuned_digest, sizeof to->tuned_digest);
     for (int i = 0; i < from->tensor_count; i++) {
         const mgl_program_tensor *t = &from->tensors[i];
         mgl_program_add_tensor(to, t->name, t->checkpoint, t->dtype, t->rank, t->rows, t->cols);

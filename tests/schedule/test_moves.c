@@ -244,6 +244,22 @@ START_TEST(no_moves_change_nothing)
 }
 END_TEST
 
+/* A tuned entry is named by what it makes, and not by what was moved in it. */
+START_TEST(a_moved_program_names_no_entry)
+{
+    start(2);
+    strcpy(program->tuned, "some-entry");
+    memset(program->tuned_digest, 'a', MGL_SHA256_HEX - 1);
+    mgl_program *same = moved(""), *other = moved("sample to=3");
+    ck_assert(mgl_program_equal(same, program));
+    ck_assert_str_eq(other->tuned, "");
+    ck_assert_str_eq(other->tuned_digest, "");
+    mgl_program_free(same);
+    mgl_program_free(other);
+    finish();
+}
+END_TEST
+
 START_TEST(a_move_and_its_inverse_change_nothing)
 {
     start(_i);
@@ -684,6 +700,7 @@ int main(void)
     tcase_add_test(tests, too_many_moves_are_refused);
     tcase_add_test(tests, every_kind_has_a_sentence);
     tcase_add_loop_test(tests, no_moves_change_nothing, 0, VARIANTS);
+    tcase_add_test(tests, a_moved_program_names_no_entry);
     tcase_add_loop_test(tests, a_move_and_its_inverse_change_nothing, 0, SMALL - 2);
     tcase_add_loop_test(tests, moves_compose, 0, SMALL);
     tcase_add_loop_test(tests, dealing_is_that_of_lowering, 0, 2);
