@@ -1,15 +1,16 @@
 /*
- * A Gaussian process over few points: regression with its uncertainty, in closed form (Rasmussen and
- * Williams, "Gaussian Processes for Machine Learning", 2006, algorithm 2.1), and the improvement that
- * is expected of a point. The caller makes the covariances; their scale is fitted here.
+ * A Gaussian process over few points: regression with its uncertainty, in closed form
+ * (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, algorithm 2.1), and
+ * the improvement that is expected of a point. The caller makes the covariances; their scale is
+ * fitted here.
  */
 #ifndef MGL_AUTOTUNE_GAUSSIAN_H
 #define MGL_AUTOTUNE_GAUSSIAN_H
 
 #include <stdbool.h>
 
-/* Factors the covariance (count, count), symmetric, of which the lower half is read, in place: its lower
- * half becomes L with L L^T = covariance. False: it is not positive definite. */
+/* Factors the covariance (count, count), symmetric, of which the lower half is read, in place:
+ * its lower half becomes L with L L^T = covariance. False: it is not positive definite. */
 bool mgl_gaussian_factor(double *covariance, int count);
 
 /* weights (count) = covariance^-1 y (count). */
@@ -25,7 +26,8 @@ typedef struct mgl_gaussian_point {
     double mean, deviation;
 } mgl_gaussian_point;
 
-/* At a point with covariances `to` (count) to the others and `own` with itself. `scratch` (count). */
+/* At a point with covariances `to` (count) to the others and `own` with itself. `scratch`
+ * (count). */
 mgl_gaussian_point mgl_gaussian_predict(const double *factor, const double *weights, int count,
                                         double scale, const double *to, double own,
                                         double *scratch);

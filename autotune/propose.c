@@ -1,6 +1,6 @@
 /*
- * The memory of a search: what it learns from trials, and what they are worth. See propose.h; what it
- * draws stands in propose_draw.c.
+ * The memory of a search: what it learns from trials, and what they are worth. See propose.h;
+ * what it draws stands in propose_draw.c.
  */
 #include "autotune/propose.h"
 
@@ -175,7 +175,8 @@ const mgl_known *mgl_search_find(const mgl_search *search, int64_t number)
                                                                           : NULL;
 }
 
-/* Whether the outcome says something of the program, rather than of whoever proposed or of the device. */
+/* Whether the outcome says something of the program, rather than of whoever proposed or of the
+ * device. */
 static bool says_something(mgl_outcome outcome)
 {
     int exit = mgl_outcome_exit(outcome);

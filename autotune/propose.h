@@ -1,11 +1,13 @@
 /*
- * What the proposers share: a search that remembers every trial it was told of, knows which configs
- * lowering refuses, and draws changes of knobs and moves. All of it is rebuilt by learning, in order.
+ * What the proposers share: a search that remembers every trial it was told of, knows which
+ * configs lowering refuses, and draws changes of knobs and moves. All of it is rebuilt by
+ * learning, in order.
  *
- * A search compares trials by their value. Measured ones stand on a chain: the default has the time of
- * the first pairs, and each trial the value of its incumbent at that time times exp(-gain), so that a
- * device that becomes slower over the night makes no trial look worse. Where some trials were measured
- * and others are only predicted, predictions are corrected by the mean log ratio of the two.
+ * A search compares trials by their value. Measured ones stand on a chain: the default has the
+ * time of the first pairs, and each trial the value of its incumbent at that time times
+ * exp(-gain), so that a device that becomes slower over the night makes no trial look worse.
+ * Where some trials were measured and others are only predicted, predictions are corrected by
+ * the mean log ratio of the two.
  */
 #ifndef MGL_AUTOTUNE_PROPOSE_H
 #define MGL_AUTOTUNE_PROPOSE_H
@@ -63,13 +65,14 @@ double mgl_search_start_value(const mgl_search *search);
 double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *config,
                           const mgl_moves *moves);
 
-/* Whether lowering takes the config, for every number of sequences, and the target has the shared memory:
- * microseconds, so that what is refused is never proposed. */
+/* Whether lowering takes the config, for every number of sequences, and the target has the
+ * shared memory: microseconds, so that what is refused is never proposed. */
 bool mgl_search_fits(const mgl_search *search, const mgl_schedule_config *config);
 bool mgl_search_is_new(const mgl_search *search, const mgl_schedule_config *config,
                        const mgl_moves *moves);
 
-/* ---- drawing: equal state, equal draw --------------------------------------------------------- */
+/* ---- drawing: equal state, equal draw
+ * --------------------------------------------------------- */
 
 double mgl_draw_unit(uint64_t *state); /* in [0, 1) */
 /* An index by weights (count) that are not negative; -1: all are 0. */
@@ -78,19 +81,20 @@ int mgl_draw_weighted(uint64_t *state, const double *weights, int count);
 /* Gives the space's knob (its index) the value; with flags, o and down go together. */
 void mgl_search_set_knob(const mgl_search *search, int knob, int value,
                          mgl_schedule_config *config);
-/* Gives the space's knob (its index) another value: often the next one, else any. With counters o and
- * down go together most of the time as well, so that flags can follow. False: it has no other. */
+/* Gives the space's knob (its index) another value: often the next one, else any. With counters
+ * o and down go together most of the time as well, so that flags can follow. False: it has no
+ * other. */
 bool mgl_search_change_knob(const mgl_search *search, int knob, uint64_t *state,
                             mgl_schedule_config *config);
 /* How often each value of the space's knobs is drawn, by what is known of it. */
 typedef struct mgl_taste {
     double weights[MGL_MAX_KNOBS][MGL_MAX_KNOB_VALUES]; /* (space.count) (values) */
 } mgl_taste;
-/* By Laplace's rule of succession: how many of the trials with a value, of the latest, are in the better
- * quarter of these. */
+/* By Laplace's rule of succession: how many of the trials with a value, of the latest, are in
+ * the best eighth of these. */
 void mgl_search_get_taste(const mgl_search *search, mgl_taste *out);
-/* Changes `count` knobs, those that helped before more often, to values by taste; without one (NULL) as
- * mgl_search_change_knob. False: nothing changed. */
+/* Changes `count` knobs, those that helped before more often, to values by taste; without one
+ * (NULL) as mgl_search_change_knob. False: nothing changed. */
 bool mgl_search_change_knobs(const mgl_search *search, const mgl_taste *taste, int count,
                              uint64_t *state, mgl_schedule_config *config);
 /* Every knob anew, any value: of configs that fit. False: none was found. */
@@ -98,15 +102,15 @@ bool mgl_search_draw_config(const mgl_search *search, uint64_t *state, mgl_sched
 /* Knob for knob from one or the other; exchange and the queues of o and down from the same. */
 void mgl_search_cross(const mgl_search *search, const mgl_schedule_config *other, uint64_t *state,
                       mgl_schedule_config *config);
-/* Appends up to `count` moves that fit the config's program with the moves before them, kinds by what
- * became of them so far. *added says how many. Fails only where memory runs out. */
+/* Appends up to `count` moves that fit the config's program with the moves before them, kinds
+ * by what became of them so far. *added says how many. Fails only where memory runs out. */
 mgl_status mgl_search_add_moves(const mgl_search *search, const mgl_schedule_config *config,
                                 int count, uint64_t *state, mgl_moves *moves, int *added,
                                 mgl_error *err);
 mgl_status mgl_moves_copy(const mgl_moves *from, int count, mgl_moves *to, mgl_error *err);
 
-/* Fills a proposal that stands on `parent` (NULL: the start): what changed becomes its hypothesis. Takes
- * the moves over. */
+/* Fills a proposal that stands on `parent` (NULL: the start): what changed becomes its
+ * hypothesis. Takes the moves over. */
 mgl_status mgl_search_propose(const mgl_search *search, const mgl_known *parent,
                               const mgl_schedule_config *config, mgl_moves *moves,
                               mgl_proposal *out, mgl_error *err);

@@ -1,6 +1,6 @@
 /*
- * What a search draws: values of knobs, configs, moves. Every draw is a function of the search and of
- * the state that it is given.
+ * What a search draws: values of knobs, configs, moves. Every draw is a function of the search
+ * and of the state that it is given.
  */
 #include "autotune/propose.h"
 
@@ -145,7 +145,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a trial has to be faster than to count as good, us: a quarter of the latest is. */
+/* What a trial has to be faster than to count as good, us: an eighth of the latest is. */
 static double good_value(const mgl_search *search, size_t from)
 {
     double values[LATEST];
@@ -156,7 +156,7 @@ static double good_value(const mgl_search *search, size_t from)
             values[count++] = value;
     }
     qsort(values, count, sizeof *values, by_size);
-    return count ? values[count / 4] : 0;
+    return count ? values[count / 8] : 0;
 }
 
 void mgl_search_get_taste(const mgl_search *search, mgl_taste *out)

@@ -1,11 +1,12 @@
 /*
- * Evolve: a population of correct programs, promoted or not. A child changes one to three knobs of a
- * member, appends moves to its lineage, or crosses its config with another's; knobs and kinds of moves
- * that helped are drawn more often, and those that were refused less often.
+ * Evolve: a population of correct programs, promoted or not. A child changes one to three knobs
+ * of a member, appends moves to its lineage, or crosses its config with another's; knobs and
+ * kinds of moves that helped are drawn more often, and those that were refused less often.
  *
- * Basin hopping (Wales and Doye, "Global Optimization by Basin-Hopping", 1997): after PLATEAU trials
- * without a better one the search hops, by a large change of some good member, and goes on among what it
- * finds there alone; after the next plateau it returns to all that it knows. It never ends by itself.
+ * Basin hopping (Wales and Doye, "Global Optimization by Basin-Hopping", 1997): after PLATEAU
+ * trials without a better one the search hops, by a large change of some good member, and goes
+ * on among what it finds there alone; after the next plateau it returns to all that it knows.
+ * It never ends by itself.
  */
 #include "autotune/propose.h"
 
@@ -112,8 +113,8 @@ static double share(const mgl_credit *credits, int count)
     return (better + 1) / (tries + 2);
 }
 
-/* Whether a child gets moves rather than other knobs: by what helped so far, and never less often than
- * every tenth one. */
+/* Whether a child gets moves rather than other knobs: by what helped so far, and never less
+ * often than every tenth one. */
 static bool wants_moves(const evolve *e, const struct child *child, uint64_t *state)
 {
     double knobs = share(e->search.knobs, MGL_KNOB_ROWS);

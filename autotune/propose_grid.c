@@ -1,7 +1,7 @@
 /*
- * The grid: every value of every knob around the start, then every pair of knobs, always in the order of
- * the space. It takes no part of a program's moves. What was tried, by whomever, and what lowering
- * refuses is left out; after the last pair there is no more.
+ * The grid: every value of every knob around the start, then every pair of knobs, always in the
+ * order of the space. It takes no part of a program's moves. What was tried, by whomever, and
+ * what lowering refuses is left out; after the last pair there is no more.
  */
 #include "autotune/propose.h"
 
@@ -45,7 +45,8 @@ static bool step_on(const grid *g, struct place *p)
     return p->b < knobs && p->a < knobs;
 }
 
-/* Puts the place's values into a config; false: one of them is the start's, so that fewer knobs change. */
+/* Puts the place's values into a config; false: one of them is the start's, so that fewer knobs
+ * change. */
 static bool make(const grid *g, const struct place *p, mgl_schedule_config *out)
 {
     const int knobs[] = {p->a, p->b}, values[] = {p->a_value, p->b_value};

@@ -1,6 +1,7 @@
 /*
- * Random: configs of which every knob has any of its values, of those that fit; every fourth has one to
- * four moves as well. It learns nothing but what was tried: what other proposers have to beat.
+ * Random: configs of which every knob has any of its values, of those that fit; every fourth
+ * has one to four moves as well. It learns nothing but what was tried: what other proposers
+ * have to beat.
  */
 #include "autotune/propose.h"
 

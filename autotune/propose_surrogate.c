@@ -1,7 +1,7 @@
 /*
- * Surrogate: proposes the program of the largest expected improvement, by the model of surrogate.h, among
- * many that are drawn and climbed to. Where the device has costs, the best of them are priced by the
- * cost model, and what it was wrong by so far has the last word.
+ * Surrogate: proposes the program of the largest expected improvement, by the model of
+ * surrogate.h, among many that are drawn and climbed to. Where the device has costs, the best
+ * of them are priced by the cost model, and what it was wrong by so far has the last word.
  */
 #include "autotune/surrogate.h"
 
@@ -65,7 +65,8 @@ static void consider(struct best *best, candidate *c)
     best->list[at] = *c;
 }
 
-/* The nearest value of the space, for each knob of it; what is not in the space stays as it starts. */
+/* The nearest value of the space, for each knob of it; what is not in the space stays as it
+ * starts. */
 static mgl_schedule_config snap(const mgl_surrogate *s, const mgl_schedule_config *config)
 {
     const mgl_search_space *space = &s->search.subject->space;

@@ -1,7 +1,7 @@
 /*
- * Spaces: the default's values, and JSON. The values of the default are ladders around what is known to
- * work; a run of queues begins and ends at shares of the target's. Whether values go together is for
- * lowering to say, so a space may hold many configs that are refused.
+ * Spaces: the default's values, and JSON. The values of the default are ladders around what is
+ * known to work; a run of queues begins and ends at shares of the target's. Whether values go
+ * together is for lowering to say, so a space may hold many configs that are refused.
  */
 #include "autotune/space.h"
 
@@ -14,7 +14,8 @@
 #define SCHEMA "megalith.space/1"
 enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 
-/* Values of the knobs that are no runs of queues. The CPU streams nothing: there `gpu` ones are left out. */
+/* Values of the knobs that are no runs of queues. The CPU streams nothing: there `gpu` ones are
+ * left out. */
 #define LADDERS(X)                                                                                 \
     X("rows", false, 0, 1, 2, 4, 8, 16)                                                            \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
@@ -76,8 +77,8 @@ static void add_knob(mgl_search_space *space, const mgl_knob *knob)
         space->knobs[space->count++] = *knob;
 }
 
-/* Where runs begin: at 0 and at quarters. How long they are: eighths, the largest multiples of 16 and 8
- * queues, which often divide rows evenly, and all. */
+/* Where runs begin: at 0 and at quarters. How long they are: eighths, the largest multiples of
+ * 16 and 8 queues, which often divide rows evenly, and all. */
 static void add_runs(const mgl_target *target, mgl_step step, mgl_search_space *out)
 {
     mgl_knob first = knob_of(mgl_knob_first(step)), count = knob_of(mgl_knob_run(step));

@@ -1,7 +1,7 @@
 /*
- * The space that a campaign searches: which values the knobs of schedule/config.def may take, and which
- * moves may be made. The default has the knobs that change no number format, at a handful of values
- * each, and every move.
+ * The space that a campaign searches: which values the knobs of schedule/config.def may take,
+ * and which moves may be made. The default has the knobs that change no number format, at a
+ * handful of values each, and every move.
  *
  *     {"schema": "megalith.space/1", "knobs": {"page_bytes": [8192, 16384], "queues.qkv.count": [0, 64]},
  *      "moves": ["rows", "queues"]}
@@ -29,10 +29,10 @@ typedef struct mgl_search_space {
 
 /* For a target of so many queues; with `narrow`, number formats too. */
 void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_space *out);
-/* What the text leaves out, its knobs or its moves, is as in the default. Values may stand in any order. A knob
- * that is not known, stands twice, has no values, more than MGL_MAX_KNOB_VALUES or one twice, is MGL_BAD_INPUT.
- * A knob that changes a number format without `narrow` is, too, like a value out of its range or
- * beyond the target's queues. */
+/* What the text leaves out, its knobs or its moves, is as in the default. Values may stand in
+ * any order. A knob that is not known, stands twice, has no values, more than
+ * MGL_MAX_KNOB_VALUES or one twice, is MGL_BAD_INPUT. A knob that changes a number format
+ * without `narrow` is, too, like a value out of its range or beyond the target's queues. */
 mgl_status mgl_search_space_parse(const char *text, size_t length, const char *file,
                                   const mgl_target *target, bool narrow, mgl_search_space *out,
                                   mgl_error *err);

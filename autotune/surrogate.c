@@ -24,7 +24,8 @@ enum {
 
 /* ---- features ------------------------------------------------------------------------------- */
 
-/* Where a value stands between the least and the most of its knob: by logarithms where these are sizes. */
+/* Where a value stands between the least and the most of its knob: by logarithms where these
+ * are sizes. */
 static double place_knob(const mgl_knob *knob, int number, int start, int value)
 {
     const mgl_knob_row *row = mgl_knob_row_get(number);
@@ -130,7 +131,8 @@ static mgl_surrogate_point point_of(const mgl_surrogate *s, const mgl_known *kno
     return p;
 }
 
-/* Takes the trials among the first `limit`: all, or the better half of MOST_POINTS and the latest. */
+/* Takes the trials among the first `limit`: all, or the better half of MOST_POINTS and the
+ * latest. */
 static void take_points(const mgl_surrogate *s, size_t limit, mgl_surrogate_fit *f)
 {
     double bound = INFINITY;
@@ -174,8 +176,8 @@ static int end_of_task(const mgl_surrogate_fit *f, int first, double *least)
     return end;
 }
 
-/* What the process sees, about the mean of each campaign: residuals, or values by warped(), which tells near
- * the best more apart. Hands out the mean of this campaign's. */
+/* What the process sees, about the mean of each campaign: residuals, or values by warped(),
+ * which tells near the best more apart. Hands out the mean of this campaign's. */
 static double centre(const mgl_surrogate_fit *f, bool residual, double *y)
 {
     double own = 0, least;
@@ -267,7 +269,8 @@ static void fit_relevance(mgl_surrogate *s, mgl_surrogate_fit *f, struct sums *s
     }
 }
 
-/* Weights are fitted anew whenever there is a quarter more to fit them to: a function of the trials. */
+/* Weights are fitted anew whenever there is a quarter more to fit them to: a function of the
+ * trials. */
 static size_t fit_size(size_t trials)
 {
     size_t size = MGL_SURROGATE_FOUNDERS;
@@ -382,7 +385,8 @@ mgl_status mgl_surrogate_fit_all(mgl_surrogate *s, mgl_surrogate_fit *f, mgl_err
     return status;
 }
 
-/* ---- what a program is worth ------------------------------------------------------------------- */
+/* ---- what a program is worth
+ * ------------------------------------------------------------------- */
 
 /* The share of what is near that was not refused. */
 static double chance(const mgl_surrogate *s, const mgl_surrogate_fit *f, const double *features)

@@ -1,12 +1,13 @@
 /*
- * The model of the surrogate: what it knows of this campaign's trials and of earlier ones, and two Gaussian
- * processes over them: of log values, and of what the cost model was wrong by.
+ * The model of the surrogate: what it knows of this campaign's trials and of earlier ones, and
+ * two Gaussian processes over them: of log values, and of what the cost model was wrong by.
  *
- * Covariance of two points: half the weighted mean over features of exp(-2 d), which learns what a knob
- * does whatever the others are, and half exp(-2 of the weighted sum of d), which learns what they do
- * together; d is the distance in one feature. The weights are fitted to the evidence, one after the
- * other. Earlier campaigns are tasks of their own (Bonilla, Chai and Williams, "Multi-task Gaussian
- * Process Prediction", 2007): their covariance with this one is smaller, and each has its own level.
+ * Covariance of two points: half the weighted mean over features of exp(-2 d), which learns
+ * what a knob does whatever the others are, and half exp(-2 of the weighted sum of d), which
+ * learns what they do together; d is the distance in one feature. The weights are fitted to the
+ * evidence, one after the other. Earlier campaigns are tasks of their own (Bonilla, Chai and
+ * Williams, "Multi-task Gaussian Process Prediction", 2007): their covariance with this one is
+ * smaller, and each has its own level.
  */
 #ifndef MGL_AUTOTUNE_SURROGATE_H
 #define MGL_AUTOTUNE_SURROGATE_H
@@ -75,8 +76,8 @@ void mgl_surrogate_reset(mgl_surrogate *s);
 mgl_status mgl_surrogate_fit_all(mgl_surrogate *s, mgl_surrogate_fit *out, mgl_error *err);
 void mgl_surrogate_fit_clear(mgl_surrogate_fit *f);
 
-/* What proposing the program is worth: the expected improvement, times the share of what is near that was
- * not refused; before this campaign has a trial, how fast it is expected to be. */
+/* What proposing the program is worth: the expected improvement, times the share of what is
+ * near that was not refused; before this campaign has a trial, how fast it is expected to be. */
 double mgl_surrogate_worth(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                            const mgl_schedule_config *config, const mgl_moves *moves);
 /* The same where the cost model has said what it takes, us. */

@@ -1,6 +1,7 @@
 /*
- * The numbers of a ScheduleConfig as a table: the knobs of config.def, then first and count of the run
- * of queues of each step. Who reads, checks, searches or describes configs goes through it.
+ * The numbers of a ScheduleConfig as a table: the knobs of config.def, then first and count of
+ * the run of queues of each step. Who reads, checks, searches or describes configs goes through
+ * it.
  */
 #ifndef MGL_SCHEDULE_KNOBS_H
 #define MGL_SCHEDULE_KNOBS_H
@@ -45,7 +46,8 @@ int mgl_knob_find(const char *name); /* -1: no such knob */
 int mgl_knob_get(const mgl_schedule_config *config, int knob);
 void mgl_knob_set(mgl_schedule_config *config, int knob, int value);
 
-/* Whether the knob may have the value, for itself. MGL_BAD_INPUT, with `where`, says what it may have. */
+/* Whether the knob may have the value, for itself. MGL_BAD_INPUT, with `where`, says what it
+ * may have. */
 mgl_status mgl_knob_check(int knob, int64_t value, const char *where, mgl_error *err);
 
 #endif

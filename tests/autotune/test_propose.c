@@ -1,7 +1,8 @@
 /*
- * Proposers: what they promise whatever they search. The same trials and seed give the same proposal,
- * also to one that was opened later and told all of it; nothing that lowering refuses is proposed;
- * and from a poor start they get near the shipped default on the cost model of a small shape.
+ * Proposers: what they promise whatever they search. The same trials and seed give the same
+ * proposal, also to one that was opened later and told all of it; nothing that lowering refuses
+ * is proposed; and from a poor start they get near the shipped default on the cost model of a
+ * small shape.
  */
 #include "autotune/propose.h"
 

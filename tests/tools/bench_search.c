@@ -1,15 +1,16 @@
 /*
- * How many trials a proposer needs on the cost model: from a poor start, whose knobs all have values that
- * are not in the space, to a share of the shipped default's predicted speed.
+ * How many trials a proposer needs on the cost model: from a poor start, whose knobs all have
+ * values that are not in the space, to a share of the shipped default's predicted speed.
  *
  *     bench_search evolve --shape llama-1b --seeds 10 --trials 400
  *
- * Nothing is executed: a trial is lowered, validated (without --quick) and priced, and its price is told
- * to the proposer as the cost model's. The proposer itself has no costs unless --costs is given, so that it
- * knows of a program only what it was told; --hide takes the values of the shipped default out of the
- * space, and the 0 by which a knob is left to lowering; --prior SHAPE runs a campaign of that shape first,
- * with as many trials, and tells a surrogate of it. The result is JSON: of each seed the trials that it
- * needed (0: more than there were) and the best time after each trial; and the median.
+ * Nothing is executed: a trial is lowered, validated (without --quick) and priced, and its
+ * price is told to the proposer as the cost model's. The proposer itself has no costs unless
+ * --costs is given, so that it knows of a program only what it was told; --hide takes the
+ * values of the shipped default out of the space, and the 0 by which a knob is left to
+ * lowering; --prior SHAPE runs a campaign of that shape first, with as many trials, and tells a
+ * surrogate of it. The result is JSON: of each seed the trials that it needed (0: more than
+ * there were) and the best time after each trial; and the median.
  */
 #include <stdio.h>
 #include <stdlib.h>
