@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +19,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -243,6 +245,62 @@ mgl_status mgl_folder_make(const char *path, unsigned rights, mgl_error *err)
         made = false;
     }
     return made ? MGL_OK : mgl_fail_path(err, path, "the folder can not be made");
+}
+
+void mgl_file_list_clear(mgl_file_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        mgl_free(list->names[i]);
+    mgl_free(list->names);
+    *list = (mgl_file_list){0};
+}
+
+static bool ends_in(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), tail = strlen(suffix);
+    return length > tail && !strcmp(name + length - tail, suffix);
+}
+
+static mgl_status list_entries(DIR *folder, const char *path, const char *suffix,
+                               mgl_file_list *out, mgl_error *err)
+{
+    for (;;) {
+        errno = mgl_file_denied() ? errno : 0;
+        struct dirent *entry = errno ? NULL : readdir(folder);
+        if (!entry)
+            return errno ? mgl_fail_path(err, path, "the folder can not be read") : MGL_OK;
+        if (entry->d_name[0] == '.' || !ends_in(entry->d_name, suffix))
+            continue;
+        char *name = mgl_strdup(entry->d_name);
+        if (!name ||
+            !mgl_grow((void **)&out->names, &out->capacity, out->count, sizeof *out->names)) {
+            mgl_free(name);
+            return mgl_fail_memory(err, sizeof *out->names);
+        }
+        out->names[out->count++] = name;
+    }
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+mgl_status mgl_folder_list(const char *path, const char *suffix, mgl_file_list *out, mgl_error *err)
+{
+    *out = (mgl_file_list){0};
+    DIR *folder = mgl_file_denied() ? NULL : opendir(path);
+    if (!folder && errno == ENOENT)
+        return MGL_OK;
+    if (!folder)
+        return mgl_fail_path(err, path, "the folder can not be read");
+    mgl_status status = list_entries(folder, path, suffix, out, err);
+    closedir(folder);
+    if (status)
+        mgl_file_list_clear(out);
+    else if (out->count)
+        qsort(out->names, out->count, sizeof *out->names, compare_names);
+    return status;
 }
 
 mgl_status mgl_disk_free(const char *path, uint64_t *bytes, mgl_error *err)

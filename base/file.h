@@ -38,6 +38,15 @@ const char *mgl_file_split(const char *path, char folder[PATH_MAX]);
 /* Makes a folder and those above it that do not stand, with these rights (less the umask's). One that
  * stands stays as it is. */
 mgl_status mgl_folder_make(const char *path, unsigned rights, mgl_error *err);
+/* The names of what stands in a folder and ends in `suffix`, by their bytes; hidden ones are left out.
+ * None where no such folder stands. Release with mgl_file_list_clear. */
+typedef struct mgl_file_list {
+    char **names; /* (count) */
+    size_t count, capacity;
+} mgl_file_list;
+mgl_status mgl_folder_list(const char *path, const char *suffix, mgl_file_list *out,
+                           mgl_error *err);
+void mgl_file_list_clear(mgl_file_list *list);
 /* Bytes that whoever asks can still write to the file system of a path that stands. */
 mgl_status mgl_disk_free(const char *path, uint64_t *bytes, mgl_error *err);
 

@@ -1,0 +1,447 @@
+/*
+ * A tuned entry as a text, and as a program. Reading is strict, since a file in a user's folder may be
+ * of any origin and age; what is read can still be nonsense, which lowering, moves and the validator
+ * then refuse.
+ */
+#include "schedule/tuned.h"
+
+#include "base/json.h"
+#include "base/json_out.h"
+#include "schedule/scan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SCHEMA "megalith.tuned/1"
+enum { FIRST_STEP = 256, MAX_SIZE = 1 << 28 };
+
+#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/*  key         member of mgl_geometry */
+#define SIZES(X)                                                                                   \
+    X("hidden", hidden)                                                                            \
+    X("layers", layers)                                                                            \
+    X("heads", heads)                                                                              \
+    X("kv_heads", kv_heads)                                                                        \
+    X("head_dim", head_dim)                                                                        \
+    X("ffn", ffn)                                                                                  \
+    X("vocab", vocab)
+
+void mgl_tuned_clear(mgl_tuned *entry)
+{
+    mgl_moves_clear(&entry->moves);
+    *entry = (mgl_tuned){0};
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    mgl_json *json;
+    mgl_tuned *to;
+    mgl_error *err;
+} reader;
+
+static mgl_status refuse(const reader *r, const char *key, const char *what)
+{
+    char where[200];
+    snprintf(where, sizeof where, "%.120s: %.60s", r->json->file, key);
+    return mgl_fail(r->err, MGL_BAD_INPUT, where, "%s", what);
+}
+
+static mgl_status check_keys(const reader *r, const cJSON *object, const char *const *known)
+{
+    for (const cJSON *item = object->child; item; item = item->next) {
+        const char *const *key = known;
+        while (*key && strcmp(*key, item->string) != 0)
+            key++;
+        if (!*key)
+            return refuse(r, item->string, "is a key that no tuned entry has");
+    }
+    return MGL_OK;
+}
+
+/* An object that has to be there, with these keys alone. */
+static mgl_status open_object(const reader *r, const char *key, const char *const *known,
+                              const cJSON **out)
+{
+    mgl_status status = mgl_json_get_object(r->json, r->json->root, key, true, out, r->err);
+    return status ? status : check_keys(r, *out, known);
+}
+
+/* A text of at most `size` - 1 printable characters, none of which JSON would have to escape. */
+static mgl_status read_plain(const reader *r, const cJSON *object, const char *key, bool required,
+                             char *to, size_t size)
+{
+    const char *text = "";
+    mgl_status status = mgl_json_get_string(r->json, object, key, required, &text, r->err);
+    bool plain = !status && strlen(text) < size;
+    for (const char *at = text; plain && *at; at++)
+        plain = *at >= ' ' && *at <= '~' && *at != '"' && *at != '\\';
+    if (status)
+        return status;
+    if (!plain || (required && !*text))
+        return refuse(r, key, "is too long, empty, or not plain letters");
+    memcpy(to, text, strlen(text) + 1);
+    return MGL_OK;
+}
+
+static mgl_status read_int(const reader *r, const cJSON *object, const char *key, int64_t hi,
+                           int *out)
+{
+    int64_t value = 0;
+    mgl_status status = mgl_json_get_int(r->json, object, key, true, 1, hi, &value, r->err);
+    *out = (int)value;
+    return status;
+}
+
+/* A name is a word of the text form and the name of a file. */
+static mgl_status read_name(const reader *r)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+    char *name = r->to->name;
+    mgl_status status = read_plain(r, r->json->root, "name", true, name, sizeof r->to->name);
+    if (!status && (strspn(name, letters) != strlen(name) || name[0] == '.'))
+        status = refuse(r, "name", "has other letters than a-z, 0-9, `_`, `.` and `-`");
+    return status;
+}
+
+static mgl_status read_shape(const reader *r)
+{
+    const cJSON *shape;
+    mgl_geometry *g = &r->to->geometry;
+    double eps = 0;
+#define X(key, member) key,
+    mgl_status status = open_object(r, "shape", KEYS(SIZES(X) "eps", "tied"), &shape);
+#undef X
+#define X(key, member)                                                                             \
+    if (!status)                                                                                   \
+        status = read_int(r, shape, key, MAX_SIZE, &g->member);
+    SIZES(X)
+#undef X
+    if (!status)
+        status = mgl_json_get_double(r->json, shape, "eps", true, &eps, r->err);
+    g->eps = (float)eps;
+    if (!status && (!(g->eps > 0) || isinf(g->eps)))
+        status = refuse(r, "eps", "is no small number");
+    if (!status)
+        status = mgl_json_get_bool(r->json, shape, "tied", true, &r->to->tied, r->err);
+    return status;
+}
+
+static mgl_status read_dtype(const reader *r, const cJSON *object, const char *key, mgl_dtype *out)
+{
+    const char *name = NULL;
+    mgl_status status = mgl_json_get_string(r->json, object, key, true, &name, r->err);
+    if (!status && (!mgl_dtype_parse(name, out) || *out == MGL_I32))
+        status = refuse(r, key, "is no number format of weights");
+    return status;
+}
+
+static mgl_status read_formats(const reader *r)
+{
+    const cJSON *formats;
+    mgl_status status = open_object(r, "formats", KEYS("dtype", "kv"), &formats);
+    if (!status)
+        status = read_dtype(r, formats, "dtype", &r->to->dtype);
+    return status ? status : read_dtype(r, formats, "kv", &r->to->kv);
+}
+
+/* What it runs on. */
+static mgl_status read_place(const reader *r)
+{
+    char target[32] = "";
+    const cJSON *root = r->json->root, *capacity;
+    mgl_tuned *to = r->to;
+    mgl_status status = read_plain(r, root, "device", true, to->device, sizeof to->device);
+    if (!status)
+        status = read_plain(r, root, "target", true, target, sizeof target);
+    if (!status)
+        status = mgl_target_parse(target, &to->target, r->err);
+    if (!status)
+        status = read_int(r, root, "sequences", MGL_MAX_ROWS, &to->sequences);
+    if (!status)
+        status = open_object(r, "capacity", KEYS("lo", "hi"), &capacity);
+    if (!status)
+        status = read_int(r, capacity, "lo", MGL_MAX_CAPACITY, &to->capacity_lo);
+    if (!status)
+        status = read_int(r, capacity, "hi", MGL_MAX_CAPACITY, &to->capacity_hi);
+    if (!status && to->capacity_lo > to->capacity_hi)
+        status = refuse(r, "capacity", "ends before it begins");
+    return status ? status : read_int(r, root, "lowering", INT32_MAX, &to->lowering);
+}
+
+static mgl_status read_config(const reader *r)
+{
+    const cJSON *config;
+    mgl_schedule_config_default(&r->to->config);
+    mgl_status status =
+        mgl_json_get_object(r->json, r->json->root, "config", true, &config, r->err);
+    return status ? status
+                  : mgl_schedule_config_merge(r->json, config, "config.", &r->to->config, r->err);
+}
+
+/* An array of strings, read as the lines of one text. */
+static mgl_status read_moves(const reader *r)
+{
+    const cJSON *moves, *item;
+    mgl_text lines = {0};
+    mgl_status status = mgl_json_get_array(r->json, r->json->root, "moves", true, &moves, r->err);
+    if (status)
+        return status;
+    cJSON_ArrayForEach(item, moves)
+    {
+        if (!cJSON_IsString(item) || strchr(item->valuestring, '\n'))
+            status = refuse(r, "moves", "is an array of strings, one move each");
+        else
+            mgl_text_format(&lines, "%s\n", item->valuestring);
+    }
+    if (!status && lines.failed)
+        status = mgl_fail_memory(r->err, lines.capacity);
+    if (!status && lines.length)
+        status = mgl_moves_parse(lines.bytes, lines.length, r->json->file, &r->to->moves, r->err);
+    mgl_text_clear(&lines);
+    return status;
+}
+
+static mgl_status read_interval(const reader *r, const cJSON *evidence)
+{
+    const cJSON *interval;
+    mgl_tuned_evidence *to = &r->to->evidence;
+    mgl_status status = mgl_json_get_array(r->json, evidence, "interval", true, &interval, r->err);
+    if (status)
+        return status;
+    const cJSON *lo = interval->child, *hi = lo ? lo->next : NULL;
+    if (!hi || hi->next || !cJSON_IsNumber(lo) || !cJSON_IsNumber(hi))
+        return refuse(r, "interval", "is an array of two numbers");
+    to->gain_lo = lo->valuedouble;
+    to->gain_hi = hi->valuedouble;
+    return MGL_OK;
+}
+
+static mgl_status read_evidence(const reader *r)
+{
+    const cJSON *evidence;
+    mgl_tuned_evidence *to = &r->to->evidence;
+    mgl_status status = open_object(
+        r, "evidence", KEYS("gain", "interval", "commit", "date", "archive"), &evidence);
+    if (!status)
+        status = mgl_json_get_double(r->json, evidence, "gain", true, &to->gain, r->err);
+    if (!status)
+        status = read_interval(r, evidence);
+    if (!status)
+        status = read_plain(r, evidence, "commit", false, to->commit, sizeof to->commit);
+    if (!status)
+        status = read_plain(r, evidence, "date", false, to->date, sizeof to->date);
+    if (!status)
+        status = read_plain(r, evidence, "archive", false, to->archive, sizeof to->archive);
+    return status;
+}
+
+static mgl_status read_schema(const reader *r)
+{
+    const char *schema = NULL;
+    mgl_status status =
+        mgl_json_get_string(r->json, r->json->root, "schema", true, &schema, r->err);
+    if (!status && strcmp(schema, SCHEMA) != 0)
+        status = refuse(r, "schema", "is not \"" SCHEMA "\"");
+    return status ? status
+                  : check_keys(r, r->json->root,
+                               KEYS("schema", "name", "shape", "formats", "device", "target",
+                                    "sequences", "capacity", "lowering", "config", "moves",
+                                    "evidence"));
+}
+
+static mgl_status read_entry(const reader *r)
+{
+    static mgl_status (*const parts[])(const reader *r) = {read_schema,  read_name,    read_shape,
+                                                           read_formats, read_place,   read_config,
+                                                           read_moves,   read_evidence};
+    mgl_status status = MGL_OK;
+    if (!cJSON_IsObject(r->json->root))
+        return mgl_fail(r->err, MGL_BAD_INPUT, r->json->file, "is no JSON object");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++)
+        status = parts[i](r);
+    return status;
+}
+
+mgl_status mgl_tuned_parse(const char *text, size_t length, const char *file, mgl_tuned *out,
+                           mgl_error *err)
+{
+    mgl_json json;
+    reader r = {&json, out, err};
+    *out = (mgl_tuned){0};
+    mgl_status status = mgl_json_parse(text, length, MGL_TUNED_BYTES, file, &json, err);
+    if (status)
+        return status;
+    status = read_entry(&r);
+    mgl_json_clear(&json);
+    if (status)
+        mgl_tuned_clear(out);
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Appends one value as JSON has it. */
+static void put_number(mgl_text *out, double value)
+{
+    mgl_json_out json = {0};
+    mgl_json_out_double(&json, NULL, value);
+    mgl_text_put(out, json.text.bytes ? json.text.bytes : "");
+    out->failed |= json.text.failed;
+    mgl_text_clear(&json.text);
+}
+
+static void put_float(mgl_text *out, float value)
+{
+    mgl_json_out json = {0};
+    mgl_json_out_float(&json, NULL, value);
+    mgl_text_put(out, json.text.bytes ? json.text.bytes : "");
+    out->failed |= json.text.failed;
+    mgl_text_clear(&json.text);
+}
+
+/* The text of a config, as part of an object. */
+static void put_config(mgl_text *out, const mgl_schedule_config *config)
+{
+    mgl_text text = {0};
+    mgl_schedule_config_print(config, &text);
+    out->failed |= text.failed;
+    for (size_t i = 0; i + 1 < text.length; i++) {
+        mgl_text_append(out, text.bytes + i, 1);
+        if (text.bytes[i] == '\n')
+            mgl_text_put(out, "  ");
+    }
+    mgl_text_clear(&text);
+}
+
+static void put_moves(mgl_text *out, const mgl_moves *moves)
+{
+    mgl_text_put(out, "[");
+    for (int i = 0; i < moves->count; i++) {
+        mgl_text_put(out, i ? ",\n    \"" : "\n    \"");
+        mgl_move_print(&moves->moves[i], out);
+        mgl_text_put(out, "\"");
+    }
+    mgl_text_put(out, moves->count ? "\n  ]" : "]");
+}
+
+/* Everything but the evidence, without the last brace. */
+static void put_inputs(const mgl_tuned *e, mgl_text *out)
+{
+    mgl_text_format(out, "{\n  \"schema\": \"" SCHEMA "\",\n  \"name\": \"%s\",\n  \"shape\": {",
+                    e->name);
+#define X(key, member) mgl_text_format(out, "\"" key "\": %d, ", (int)e->geometry.member);
+    SIZES(X)
+#undef X
+    mgl_text_put(out, "\"eps\": ");
+    put_float(out, e->geometry.eps);
+    mgl_text_format(out, ", \"tied\": %s},\n  \"formats\": {\"dtype\": \"%s\", \"kv\": \"%s\"},\n",
+                    e->tied ? "true" : "false", mgl_dtype_name(e->dtype), mgl_dtype_name(e->kv));
+    mgl_text_format(out, "  \"device\": \"%s\",\n  \"target\": \"%s:%d\",\n  \"sequences\": %d,\n",
+                    e->device, e->target.arch, e->target.queues, e->sequences);
+    mgl_text_format(out, "  \"capacity\": {\"lo\": %d, \"hi\": %d},\n  \"lowering\": %d,\n",
+                    e->capacity_lo, e->capacity_hi, e->lowering);
+    mgl_text_put(out, "  \"config\": ");
+    put_config(out, &e->config);
+    mgl_text_put(out, ",\n  \"moves\": ");
+    put_moves(out, &e->moves);
+}
+
+static void put_evidence(const mgl_tuned_evidence *e, mgl_text *out)
+{
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"commit", e->commit}, {"date", e->date}, {"archive", e->archive}};
+    mgl_text_put(out, ",\n  \"evidence\": {\"gain\": ");
+    put_number(out, e->gain);
+    mgl_text_put(out, ", \"interval\": [");
+    put_number(out, e->gain_lo);
+    mgl_text_put(out, ", ");
+    put_number(out, e->gain_hi);
+    mgl_text_put(out, "]");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].text[0])
+            mgl_text_format(out, ", \"%s\": \"%s\"", texts[i].key, texts[i].text);
+    mgl_text_put(out, "}\n}\n");
+}
+
+void mgl_tuned_print(const mgl_tuned *entry, mgl_text *out)
+{
+    put_inputs(entry, out);
+    put_evidence(&entry->evidence, out);
+}
+
+mgl_status mgl_tuned_digest(const mgl_tuned *entry, char out[MGL_SHA256_HEX], mgl_error *err)
+{
+    mgl_text text = {0};
+    unsigned char hash[MGL_SHA256_BYTES];
+    put_inputs(entry, &text);
+    if (text.failed) {
+        mgl_text_clear(&text);
+        return mgl_fail_memory(err, text.capacity);
+    }
+    mgl_sha256_of(text.bytes, text.length, hash);
+    mgl_sha256_hex(hash, out);
+    mgl_text_clear(&text);
+    return MGL_OK;
+}
+
+/* ---- what it is for ------------------------------------------------------------------------- */
+
+int mgl_tuned_step(int capacity, int most)
+{
+    int step = FIRST_STEP;
+    while (step < capacity)
+        step *= 2;
+    return step < most ? step : most;
+}
+
+bool mgl_tuned_is_of(const mgl_tuned *entry, const mgl_graph *graph)
+{
+    return mgl_geometry_equal(&entry->geometry, &graph->geometry) && entry->tied == graph->tied;
+}
+
+bool mgl_tuned_fits(const mgl_tuned *entry, const mgl_graph *graph, const mgl_target *target,
+                    const char *device, const mgl_lower_options *options)
+{
+    return mgl_tuned_is_of(entry, graph) && entry->dtype == options->dtype &&
+           entry->kv == options->dtype && !strcmp(entry->device, device) &&
+           !strcmp(entry->target.arch, target->arch) && entry->target.queues == target->queues &&
+           entry->sequences == options->sequences && entry->capacity_lo <= options->capacity &&
+           entry->capacity_hi >= options->capacity && entry->lowering == MGL_LOWERING_VERSION;
+}
+
+/* Puts the program with the moves in its place. */
+static mgl_status apply_moves(const mgl_tuned *entry, mgl_program **program, mgl_error *err)
+{
+    mgl_program *moved = NULL;
+    if (!entry->moves.count)
+        return MGL_OK;
+    mgl_status status = mgl_moves_apply(*program, &entry->moves, &moved, err);
+    mgl_program_free(*program);
+    *program = status ? NULL : moved;
+    return status;
+}
+
+mgl_status mgl_tuned_replay(const mgl_tuned *entry, const mgl_graph *graph,
+                            const mgl_target *target, int capacity, mgl_program **out,
+                            mgl_error *err)
+{
+    mgl_program *program = NULL;
+    mgl_lower_options options = {entry->dtype, capacity, entry->sequences};
+    *out = NULL;
+    mgl_status status = mgl_schedule_lower(graph, target, &options, &entry->config, &program, err);
+    if (!status)
+        status = apply_moves(entry, &program, err);
+    if (!status)
+        status = mgl_tuned_digest(entry, program->tuned_digest, err);
+    if (status) {
+        mgl_program_free(program);
+        return status;
+    }
+    memcpy(program->tuned, entry->name, sizeof program->tuned);
+    *out = program;
+    return MGL_OK;
+}
