@@ -36,6 +36,7 @@ typedef struct compilation {
     const atomic_int *abort; /* of the options' switch, or NULL */
     mgl_checkpoint *checkpoint;
     mgl_program *program;
+    mgl_tuned_report tuned;
     mgl_cuda_image image;
     char key[MGL_SHA256_HEX]; /* of the image */
     char *texts[MODEL_FILES]; /* owned */
@@ -46,14 +47,19 @@ typedef struct compilation {
 static mgl_status make_program(compilation *c, mgl_error *err)
 {
     const mgl_compile_options *o = c->options;
-    mgl_lower_request request = {
-        .dtype = o->dtype, .config = o->config, .capacity = o->capacity, .sequences = o->sequences};
-    mgl_target target;
+    mgl_lower_request request = {.dtype = o->dtype,
+                                 .config = o->config,
+                                 .capacity = o->capacity,
+                                 .sequences = o->sequences,
+                                 .no_tuned = o->no_tuned};
+    mgl_machine machine;
     if (o->schedule)
         return mgl_schedule_read(o->schedule, &c->program, err);
-    mgl_status status = mgl_target_find(o->target, &target, err);
+    mgl_status status = mgl_target_find_machine(o->target, &machine, err);
+    request.device = machine.name;
     return status ? status
-                  : mgl_pipeline_lower(c->checkpoint->graph, &target, &request, &c->program, err);
+                  : mgl_pipeline_lower_tuned(c->checkpoint->graph, &machine.target, &request,
+                                             &c->program, &c->tuned, err);
 }
 
 /* Nothing is written that would be refused when it is opened. */
@@ -150,13 +156,16 @@ static mgl_status write_file(compilation *c, const char *to, mgl_compile_report 
     return status;
 }
 
-static void fill_report(const mgl_program *program, mgl_compile_report *out)
+static void fill_report(const compilation *c, mgl_compile_report *out)
 {
+    const mgl_program *program = c->program;
     snprintf(out->target, sizeof out->target, "%s:%d", program->target.arch,
              program->target.queues);
     out->dtype = mgl_dtype_name(program->dtype);
     out->capacity = program->limits.capacity;
     out->sequences = program->limits.sequences;
+    snprintf(out->tuned, sizeof out->tuned, "%s", program->tuned);
+    snprintf(out->left_out, sizeof out->left_out, "%s", c->tuned.note);
 }
 
 /* Nothing that is read is written; and what can not be written is known before the work. */
@@ -203,7 +212,7 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
         status = mgl_check_abort(c->abort, err);
     if (status)
         return status;
-    fill_report(c->program, out);
+    fill_report(c, out);
     status = make_kernel(c, out, err);
     return status ? status : write_file(c, to, out, err);
 }

@@ -1,8 +1,8 @@
 /*
  * A model, from its folder to its tokens. mgl_model_open below is the whole pipeline: import,
  * lower, validate, load; mgl_model_generate runs it. Everything else here says what the parts do
- * not know of each other: which machine there is, which number format it wants, how long a reply
- * may be.
+ * not know of each other: which machine there is, and how long a reply may be. pipeline.c says which
+ * program a machine wants.
  */
 #include "pipeline.h"
 
@@ -14,14 +14,13 @@
 #include "importer/mega.h"
 #include "schedule/step.h"
 #include "vm/cuda/cuda.h"
+#include "vm/cuda/driver.h"
 #include "vm/image.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { DEFAULT_CAPACITY = 4096 };
 
 _Static_assert((int)MGL_MAX_BATCH == (int)MGL_MAX_ROWS, "a reply is a sequence of the launch");
 
@@ -34,6 +33,8 @@ struct mgl_model {
     mgl_image *image;           /* of a compiled model, else NULL */
     mgl_program *made;          /* of a folder: lowered or read, else NULL */
     const mgl_program *program; /* of either */
+    mgl_tuned_report tuned;     /* of a lowered one; its capacity is that of any: what replies have,
+                                   while the program of a tuned entry may have more */
     mgl_vm *vm;
     char device[128];   /* "cpu" or the GPU's name */
     double open_s;      /* mgl_model_open */
@@ -87,12 +88,22 @@ const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel)
     return cancel ? &cancel->set : NULL;
 }
 
-/* ---- which machine, which program ------------------------------------------------------------ */
+/* ---- which machine ---------------------------------------------------------------------------- */
 
 static mgl_status use_cpu(mgl_machine *out, mgl_error *err)
 {
-    *out = (mgl_machine){.kind = MGL_VM_CPU};
+    *out = (mgl_machine){.kind = MGL_VM_CPU, .name = "cpu"};
     return mgl_target_parse("cpu:1", &out->target, err);
+}
+
+/* The name stays empty where the driver does not tell it. */
+static void name_device(mgl_machine *machine)
+{
+    const mgl_cu *cu;
+    int device;
+    if (mgl_cu_open(&cu, NULL) || cu->device_get(&device, machine->device) ||
+        cu->device_name(machine->name, (int)sizeof machine->name - 1, device))
+        machine->name[0] = 0;
 }
 
 static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
@@ -100,6 +111,8 @@ static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
     double start = mgl_clock_s();
     *out = (mgl_machine){.kind = MGL_VM_CUDA, .device = device};
     mgl_status status = mgl_cuda_live_target(device, &out->target, err);
+    if (!status)
+        name_device(out);
     out->driver_s = mgl_clock_s() - start;
     return status;
 }
@@ -149,91 +162,29 @@ mgl_status mgl_machine_find_for(const mgl_image *image, const char *device, mgl_
     return use_cuda(number, out, err);
 }
 
+mgl_status mgl_target_find_machine(const char *target, mgl_machine *out, mgl_error *err)
+{
+    if (!target || !strcmp(target, "live"))
+        return mgl_machine_find("auto", out, err);
+    *out = (mgl_machine){.kind = MGL_VM_CUDA};
+    mgl_status status = mgl_target_parse(target, &out->target, err);
+    if (!status && !strcmp(out->target.arch, "cpu")) {
+        out->kind = MGL_VM_CPU;
+        strcpy(out->name, "cpu");
+    }
+    return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* an option, not a file */
+}
+
 mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
 {
     mgl_machine machine;
-    mgl_status status;
-    if (target && strcmp(target, "live") != 0) {
-        status = mgl_target_parse(target, out, err);
-        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* an option, not a file */
-    }
-    status = mgl_machine_find("auto", &machine, err);
+    mgl_status status = mgl_target_find_machine(target, &machine, err);
     if (!status)
         *out = machine.target;
     return status;
 }
 
-/* f32 is what a CPU computes in; a GPU reads the weights as they are in the file. */
-static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target, const char *name,
-                               mgl_dtype *out, mgl_error *err)
-{
-    if (!name || !strcmp(name, "auto")) {
-        *out = strcmp(target->arch, "cpu") ? graph->dtype : MGL_F32;
-        return MGL_OK;
-    }
-    if (!mgl_dtype_parse(name, out) || *out == MGL_I32)
-        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; there are auto, f32, bf16 and f16");
-    return MGL_OK;
-}
-
-static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_request *request,
-                                  int *out, mgl_error *err)
-{
-    int32_t most =
-        graph->max_positions < MGL_MAX_CAPACITY ? graph->max_positions : MGL_MAX_CAPACITY;
-    int32_t wanted = request->wanted ? request->wanted : DEFAULT_CAPACITY;
-    if (request->capacity < 0 || wanted < 0)
-        return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
-    if (request->capacity > most)
-        return mgl_fail(err, MGL_BAD_INPUT, "capacity",
-                        "%d positions are more than the %d of the model (max_position_embeddings)",
-                        (int)request->capacity, (int)most);
-    *out = request->capacity ? request->capacity : wanted < most ? wanted : most;
-    return MGL_OK;
-}
-
-static mgl_status read_config(const mgl_lower_request *request, mgl_schedule_config *out,
-                              mgl_error *err)
-{
-    const char *text = request->config_text;
-    mgl_schedule_config_default(out);
-    if (text)
-        return mgl_schedule_config_parse(text, strlen(text), "config_text", out, err);
-    return request->config ? mgl_schedule_config_read(request->config, out, err) : MGL_OK;
-}
-
-mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
-                              const mgl_lower_request *request, mgl_program **out, mgl_error *err)
-{
-    *out = NULL;
-    mgl_schedule_config config;
-    mgl_lower_options options = {.sequences = request->sequences ? request->sequences : 1};
-    mgl_status status = read_config(request, &config, err);
-    if (request->rows)
-        config.rows = request->rows;
-    if (!status)
-        status = choose_dtype(graph, target, request->dtype, &options.dtype, err);
-    if (!status)
-        status = choose_capacity(graph, request, &options.capacity, err);
-    return status ? status : mgl_schedule_lower(graph, target, &options, &config, out, err);
-}
-
 /* ---- opening --------------------------------------------------------------------------------- */
-
-mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config, const char *dtype,
-                                       int32_t capacity, mgl_error *err)
-{
-    const char *extra = !schedule                        ? NULL
-                        : config                         ? "config"
-                        : capacity                       ? "capacity"
-                        : dtype && strcmp(dtype, "auto") ? "dtype"
-                                                         : NULL;
-    if (extra)
-        return mgl_fail(err, MGL_USAGE, "schedule",
-                        "states its own capacity and dtype and is not lowered; leave out %s",
-                        extra);
-    return MGL_OK;
-}
 
 /* A program that was made before serves as many sequences as it was made for. */
 static mgl_status check_sequences(const mgl_program *program, const char *path,
@@ -254,18 +205,38 @@ static mgl_status read_program(mgl_model *model, const mgl_open_options *options
     return status ? status : check_sequences(model->made, options->schedule, options, err);
 }
 
-static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
-                               const mgl_open_options *options, mgl_error *err)
+/* Lowered from scratch, by default where nothing is said of tuned entries. */
+static mgl_status lower_program(mgl_model *model, const mgl_machine *machine,
+                                const mgl_open_options *options, bool exact, bool no_tuned,
+                                mgl_tuned_report *report, mgl_error *err)
 {
-    if (options->schedule)
-        return read_program(model, options, err);
     mgl_lower_request request = {.dtype = options->dtype,
                                  .config = options->config,
                                  .capacity = options->capacity,
                                  .wanted = options->wanted,
-                                 .sequences = options->sequences};
-    return mgl_pipeline_lower(model->checkpoint->graph, &machine->target, &request, &model->made,
-                              err);
+                                 .sequences = options->sequences,
+                                 .device = machine->name,
+                                 .no_tuned = no_tuned,
+                                 .exact = exact};
+    mgl_program *made;
+    mgl_status status = mgl_pipeline_lower_tuned(model->checkpoint->graph, &machine->target,
+                                                 &request, &made, report, err);
+    if (status)
+        return status;
+    mgl_program_free(model->made);
+    model->made = made;
+    model->program = made;
+    return MGL_OK;
+}
+
+static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
+                               const mgl_open_options *options, mgl_error *err)
+{
+    if (!options->schedule)
+        return lower_program(model, machine, options, false, options->no_tuned, &model->tuned, err);
+    mgl_status status = read_program(model, options, err);
+    model->program = model->made;
+    return status;
 }
 
 /* From a folder to a machine and a program for it. */
@@ -284,7 +255,6 @@ static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open
         status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
         status = make_program(model, machine, options, err);
-    model->program = model->made;
     return status;
 }
 
@@ -350,6 +320,39 @@ static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
     return status;
 }
 
+/* Of a program with a tuned entry that could not be opened, the next to try: without the positions
+ * that nobody asked for, which may have no memory; then without an entry. */
+static mgl_status lower_again(mgl_model *model, const mgl_machine *machine,
+                              const mgl_open_options *options, const mgl_error *why, mgl_error *err)
+{
+    mgl_tuned_report report;
+    char entry[sizeof model->program->tuned];
+    bool roomy = model->program->limits.capacity > model->tuned.capacity;
+    memcpy(entry, model->program->tuned, sizeof entry);
+    mgl_status status = lower_program(model, machine, options, true, !roomy, &report, err);
+    if (!status && !model->program->tuned[0])
+        mgl_tuned_report_add(&model->tuned, entry, why);
+    return status;
+}
+
+/* A tuned entry is never the reason why a model can not be opened. */
+static mgl_status open_program(mgl_model *model, const mgl_machine *machine,
+                               const mgl_open_options *options, mgl_error *err)
+{
+    mgl_error why = {0};
+    mgl_status status = open_machine(model, machine, options, &why);
+    while (status && status != MGL_INTERRUPTED && model->made && !options->schedule &&
+           model->program->tuned[0]) {
+        status = lower_again(model, machine, options, &why, err);
+        if (status)
+            return status;
+        status = open_machine(model, machine, options, &why);
+    }
+    if (status && err)
+        *err = why;
+    return status;
+}
+
 /* The pipeline. mgl_vm_open hands the program to the validator before it does anything else. */
 static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_options *options,
                              mgl_error *err)
@@ -371,9 +374,11 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
                           : open_folder(model, path, options, &machine, err);
     double imported = mgl_clock_s();
     if (!status)
-        status = open_machine(model, &machine, options, err);
+        status = open_program(model, &machine, options, err);
     if (status)
         return status;
+    if (!model->tuned.capacity)
+        model->tuned.capacity = model->program->limits.capacity;
     mgl_vm_get_facts(model->vm, &facts);
     snprintf(model->device, sizeof model->device, "%s",
              machine.kind == MGL_VM_CPU ? "cpu" : facts.device);
@@ -428,7 +433,7 @@ static mgl_model_facts gather_facts(const mgl_model *model)
                              .dtype = mgl_dtype_name(model->program->dtype),
                              .vocab = model->program->geometry.vocab,
                              .max_positions = model->checkpoint->graph->max_positions,
-                             .capacity = model->program->limits.capacity,
+                             .capacity = model->tuned.capacity,
                              .queues = model->program->queue_count,
                              .load_s = model->open_s - model->driver_s - vm.compile_s,
                              .compile_s = vm.compile_s,
@@ -442,7 +447,9 @@ static mgl_model_facts gather_facts(const mgl_model *model)
                              .threads = vm.threads,
                              .memory_bytes = vm.memory_bytes,
                              .cache_bytes = vm.instructions ? vm.kv_bytes : 0,
-                             .scratch_bytes = vm.scratch_bytes};
+                             .scratch_bytes = vm.scratch_bytes,
+                             .tuned = model->program->tuned[0] ? model->program->tuned : NULL,
+                             .note = model->tuned.note[0] ? model->tuned.note : NULL};
 }
 
 mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out, mgl_error *err)
@@ -469,7 +476,7 @@ static mgl_status check_ids(const mgl_model *model, const char *where, const int
                             size_t count, mgl_error *err)
 {
     int32_t vocab = model->program->geometry.vocab;
-    size_t capacity = (size_t)model->program->limits.capacity;
+    size_t capacity = (size_t)model->tuned.capacity;
     if (!ids && count > 0)
         return mgl_fail(err, MGL_USAGE, where, "is NULL where %zu token%s should be", count,
                         mgl_plural(count));
@@ -573,7 +580,7 @@ static mgl_status check_batch(const mgl_model *model, const mgl_request *request
 static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *request)
 {
     const mgl_generation *defaults = &model->checkpoint->generation;
-    int32_t room = model->program->limits.capacity - (int32_t)request->prompt_count;
+    int32_t room = model->tuned.capacity - (int32_t)request->prompt_count;
     return (mgl_vm_sequence){.mode = MGL_VM_GENERATE,
                              .prompt = request->prompt,
                              .prompt_count = (int32_t)request->prompt_count,

@@ -1,6 +1,6 @@
 /*
  * The steps of the pipeline that mgl_model_open and the verbs of the command line share: which
- * machine, and which program for it. Implemented in megalith.c.
+ * machine, and which program for it. Implemented in megalith.c and pipeline.c.
  */
 #ifndef MGL_PIPELINE_H
 #define MGL_PIPELINE_H
@@ -17,6 +17,7 @@ typedef struct mgl_machine {
     int device; /* ordinal of the GPU */
     mgl_target target;
     double driver_s; /* starting the GPU's driver, and asking it */
+    char name[128];  /* of the device, "NVIDIA H200" or "cpu"; "" of one that need not be there */
 } mgl_machine;
 
 /* "auto" (or NULL: the first usable GPU, or else the CPU), "cpu", "cuda" or "cuda:1". */
@@ -25,6 +26,8 @@ mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err
 /* What to lower for: "sm_90a:132", "cpu:1"; NULL or "live": the machine that "auto" finds. Anything
  * else is MGL_USAGE. */
 mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err);
+/* The same with the machine's name, where it is known. */
+mgl_status mgl_target_find_machine(const char *target, mgl_machine *out, mgl_error *err);
 
 struct mgl_image; /* vm/image.h */
 
@@ -42,6 +45,10 @@ typedef struct mgl_lower_request {
     int32_t capacity;        /* positions; more than the model has is an error */
     int32_t wanted;    /* with capacity 0: as many, but no more than the model has; 0: 4,096 */
     int32_t sequences; /* of a launch; 0: 1 */
+    /* Of mgl_pipeline_lower_tuned alone: */
+    const char *device; /* name of the one it is for; NULL or "": none has a tuned entry */
+    bool no_tuned;      /* the default, whatever there is */
+    bool exact;         /* an entry may not have more positions than were asked for */
 } mgl_lower_request;
 
 /* A schedule says by itself what lowering would be told: MGL_USAGE when both are given. */
@@ -50,5 +57,24 @@ mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config,
 
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err);
+
+/* ---- tuned entries ------------------------------------------------------------------------------ */
+
+enum { MGL_TUNED_NOTE = 1024 };
+
+typedef struct mgl_tuned_report {
+    int32_t capacity;          /* positions that were asked for; the program may have more */
+    char note[MGL_TUNED_NOTE]; /* entries that were left out, and why, one a line; "" for none */
+} mgl_tuned_report;
+
+/* Lowers with the first tuned entry that is for this (schedule/tuned.h), or by default where there is
+ * none, a config was given or the request has no device. Where the request leaves the capacity open,
+ * an entry may be taken at mgl_tuned_step of it. An entry that does not replay, or makes what the
+ * validator or the device's machine refuses, is left out with a note: never an error. */
+mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *target,
+                                    const mgl_lower_request *request, mgl_program **out,
+                                    mgl_tuned_report *report, mgl_error *err);
+/* Adds a line to the report: the entry is left out for this reason. */
+void mgl_tuned_report_add(mgl_tuned_report *report, const char *entry, const mgl_error *why);
 
 #endif

@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+#include "base/format.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/bench.h"
@@ -30,6 +31,7 @@
     X(text, also, "--also", "ARCH", 0, 0,                                                          \
       "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    MGL_CLI_TUNED_OPTION(X)                                                                        \
     X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -45,8 +47,9 @@ typedef struct bench {
     mgl_schedule_config knobs; /* of --config */
     mgl_bench_request request;
     mgl_ids lists[LISTS];
-    mgl_bench_result *rows; /* (count), of as many as there are combinations */
+    mgl_bench_result *rows; /* (count), of at most two for each combination */
     size_t count;           /* so far */
+    size_t cases;           /* combinations that are done */
     const char *doing;      /* what was said last */
 } bench;
 
@@ -244,6 +247,8 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
     mgl_json_out_int(out, "tokens", r->tokens);
     mgl_json_out_int(out, "samples", r->samples);
     mgl_json_out_string(out, "config", b->options->config.value);
+    mgl_json_out_string(out, "tuned", result->tuned[0] ? result->tuned : NULL);
+    mgl_json_out_string(out, "note", result->note[0] ? result->note : NULL);
     put_times(out, "us", &result->machine);
     put_prediction(out, result);
     mgl_json_out_real(out, "bytes", result->bytes);
@@ -266,9 +271,9 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
 
 static void print_head(void)
 {
-    mgl_cli_printf("%6s %6s %6s %6s %8s %10s %10s %10s %18s %8s %8s %12s %8s %10s\n", "hidden",
+    mgl_cli_printf("%6s %6s %6s %6s %8s %10s %10s %10s %18s %8s %8s %12s %8s %10s  %s\n", "hidden",
                    "layers", "queues", "batch", "context", "us/token", "p10", "p90", "predicted",
-                   "GB/s", "of peak", "baseline us", "ratio", "error");
+                   "GB/s", "of peak", "baseline us", "ratio", "error", "tuned");
 }
 
 static void print_row(const bench *b, const mgl_bench_result *result)
@@ -278,13 +283,14 @@ static void print_row(const bench *b, const mgl_bench_result *result)
         snprintf(predicted, sizeof predicted, "%.1f (%+.1f%%)", result->predicted.us,
                  100 * mgl_bench_predicted_error(result));
     mgl_cli_printf("%6d %6d %6d %6d %8d %10.1f %10.1f %10.1f %18s %8.0f %7.1f%% %12.1f %8.2f "
-                   "%10.2e\n",
+                   "%10.2e  %s\n",
                    (int)result->geometry.hidden, (int)result->geometry.layers, result->queues,
                    result->batch, result->context, result->machine.median, result->machine.p10,
                    result->machine.p90, predicted,
                    mgl_bench_rate(result->bytes, result->machine.median),
                    100 * result->stream.median / result->machine.median, result->baseline.median,
-                   result->ratio_median, result->accuracy.machine_error);
+                   result->ratio_median, result->accuracy.machine_error,
+                   result->tuned[0] ? result->tuned : "-");
     if (b->request.also)
         mgl_cli_printf("  %s: %.1f us a token, %.2f times as long\n", b->request.also,
                        result->also.median, result->also.median / result->machine.median);
@@ -308,7 +314,7 @@ static void on_progress(void *user, const char *what, int samples)
     bench *b = user;
     const mgl_geometry *m = &b->request.config.geometry;
     uint64_t each = (uint64_t)b->request.samples;
-    mgl_cli_show("bench", MGL_CLI_COUNT_SAMPLES, b->count * each + (uint64_t)samples,
+    mgl_cli_show("bench", MGL_CLI_COUNT_SAMPLES, b->cases * each + (uint64_t)samples,
                  count_cases(b) * each);
     if (b->options->quiet.given || mgl_cli_has_bar() || what == b->doing)
         return;
@@ -328,21 +334,53 @@ static void say_unpredicted(const bench *b)
         mgl_cli_say("bench", "nothing is predicted: %s: %s", why.where, why.message);
 }
 
-static mgl_status run_row(bench *b, mgl_error *err)
+static void finish_row(bench *b)
 {
-    mgl_bench_result *row = &b->rows[b->count];
-    b->doing = NULL;
-    mgl_status status = mgl_bench_run(&b->request, on_progress, b, row, err);
-    if (status)
-        return status;
     if (b->count == 0)
         say_unpredicted(b);
     if (!b->options->json.given && b->count == 0)
         print_head();
     if (!b->options->json.given)
-        print_row(b, row);
+        print_row(b, &b->rows[b->count]);
     b->count++;
+}
+
+/* The same case with its tuned entry, if it has one: a row of its own behind the default's. What goes
+ * wrong with it is a note. */
+static mgl_status run_tuned(bench *b, mgl_error *err)
+{
+    mgl_error why = {0};
+    mgl_bench_result *row = &b->rows[b->count], *before = row - 1;
+    b->request.tuned = true;
+    mgl_status status = mgl_bench_run(&b->request, on_progress, b, row, &why);
+    b->request.tuned = false;
+    if (status == MGL_INTERRUPTED || status == MGL_NO_MEMORY) {
+        *err = why;
+        return status;
+    }
+    if (status)
+        mgl_format_into(before->note, sizeof before->note, "the tuned row is left out: %s: %s",
+                        why.where, why.message);
+    else if (row->tuned[0])
+        finish_row(b);
+    else
+        memcpy(before->note, row->note, sizeof row->note);
+    if (!b->options->json.given)
+        mgl_cli_say_lines("bench", row->tuned[0] ? row->note : before->note);
     return MGL_OK;
+}
+
+static mgl_status run_row(bench *b, mgl_error *err)
+{
+    b->doing = NULL;
+    mgl_status status = mgl_bench_run(&b->request, on_progress, b, &b->rows[b->count], err);
+    if (status)
+        return status;
+    finish_row(b);
+    if (!b->request.knobs && !b->options->no_tuned.given)
+        status = run_tuned(b, err);
+    b->cases++;
+    return status;
 }
 
 /* Every combination; with `check`, only whether it makes sense. */
@@ -377,8 +415,8 @@ static void print_json(const bench *b)
 
 static mgl_status run_all(bench *b, mgl_error *err)
 {
-    size_t rows = count_cases(b);
-    b->rows = mgl_alloc_zero(rows, sizeof *b->rows);
+    size_t rows = 0;
+    b->rows = mgl_mul(count_cases(b), 2, &rows) ? mgl_alloc_zero(rows, sizeof *b->rows) : NULL;
     if (!b->rows)
         return mgl_fail_memory(err, rows * sizeof *b->rows);
     mgl_status status = for_all(b, false, err);

@@ -67,6 +67,11 @@ typedef struct mgl_cli_option {
     X(flag, verify, "--verify", NULL, 0, 0,                                                        \
       "look at all checksums of a compiled model first, on a CPU too")
 
+/* What a model that is lowered can be told. */
+#define MGL_CLI_TUNED_OPTION(X)                                                                    \
+    X(flag, no_tuned, "--no-tuned", NULL, 0, 0,                                                    \
+      "the default schedule, even where there is a tuned one")
+
 /* The row that most verbs have. */
 #define MGL_CLI_JSON_OPTION(X)                                                                     \
     X(flag, json, "--json", NULL, 0, 0, "one JSON object on standard output")
@@ -173,6 +178,8 @@ typedef struct mgl_cli_time {
 mgl_cli_time mgl_cli_format_time(double seconds);
 /* One line on standard error, "megalith VERB: ...". `verb` may be NULL. */
 void mgl_cli_say(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same of each line of a text, which may be NULL. */
+void mgl_cli_say_lines(const char *verb, const char *lines);
 /* What should have been printed could not be made for lack of memory. */
 void mgl_cli_lose_output(void);
 /* MGL_OK, MGL_INTERRUPTED when the reader of a pipe went away, or why nothing could be written;

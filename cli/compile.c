@@ -8,6 +8,7 @@
 #include "schedule/program.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define COMPILE_OPTIONS(X)                                                                         \
     X(text, output, "-o", "F.mega", 0, 0, "the file to write (needed)")                            \
@@ -20,6 +21,7 @@
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
+    MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(COMPILE_OPTIONS)
@@ -29,8 +31,11 @@ static void print_text(const char *path, const mgl_compile_report *report)
     mgl_cli_printf("%-10s%s\n%-10s%" PRIu64 "\n%-10s%s\n%-10s%s\n%-10s%d\n%-10s%s\n", "file", path,
                    "bytes", report->bytes, "target", report->target, "dtype", report->dtype,
                    "capacity", (int)report->capacity, "kernel", report->kernel ? "yes" : "no");
+    if (report->tuned[0])
+        mgl_cli_printf("%-10s%s\n", "tuned", report->tuned);
     if (report->note[0])
         mgl_cli_say("compile", "%s", report->note);
+    mgl_cli_say_lines("compile", report->left_out);
 }
 
 static void say_closing_line(const mgl_compile_report *report)
@@ -45,6 +50,15 @@ static void say_closing_line(const mgl_compile_report *report)
                     mgl_cli_format_time(report->pack_s).text);
 }
 
+/* Why there is no kernel, and which tuned entries were left out. */
+static void put_notes(mgl_json_out *out, const mgl_compile_report *report)
+{
+    char note[sizeof report->note + sizeof report->left_out];
+    snprintf(note, sizeof note, "%s%s%s", report->note,
+             report->note[0] && report->left_out[0] ? "\n" : "", report->left_out);
+    mgl_json_out_string(out, "note", note[0] ? note : NULL);
+}
+
 static void print_json(const char *model, const char *path, const mgl_compile_report *report)
 {
     mgl_json_out out = {0};
@@ -57,7 +71,8 @@ static void print_json(const char *model, const char *path, const mgl_compile_re
     mgl_json_out_int(&out, "capacity", report->capacity);
     mgl_json_out_int(&out, "sequences", report->sequences);
     mgl_json_out_bool(&out, "kernel", report->kernel);
-    mgl_json_out_string(&out, "note", report->note[0] ? report->note : NULL);
+    mgl_json_out_string(&out, "tuned", report->tuned[0] ? report->tuned : NULL);
+    put_notes(&out, report);
     mgl_json_out_object(&out, "timing");
     mgl_json_out_real(&out, "pack_s", report->pack_s);
     mgl_json_out_real(&out, "compile_s", report->compile_s);
@@ -75,6 +90,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .schedule = o->schedule.value,
                                .capacity = (int32_t)o->capacity.value,
                                .sequences = (int32_t)o->sequences.value,
+                               .no_tuned = o->no_tuned.given,
                                .cancel = mgl_cli_cancel(),
                                .on_stage = mgl_cli_show_stage};
     mgl_compile_report report = {.size = sizeof report};

@@ -19,6 +19,7 @@
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_CPU_OPTIONS(X)                                                                         \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -102,6 +103,14 @@ static bool count_text(void *user, size_t done, size_t count)
     return true;
 }
 
+/* Tuned entries that were left out. */
+static void say_note(const mgl_model *model)
+{
+    mgl_model_facts facts = {.size = sizeof facts};
+    if (!mgl_model_get_facts(model, &facts, NULL))
+        mgl_cli_say_lines("eval", facts.note);
+}
+
 static mgl_status score(const struct options *o, const char *path, reading *r, mgl_eval_result *out,
                         mgl_error *err)
 {
@@ -114,6 +123,7 @@ static mgl_status score(const struct options *o, const char *path, reading *r, m
                              .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX,
                              .threads = (int32_t)o->threads.value,
                              .verify = o->verify.given,
+                             .no_tuned = o->no_tuned.given,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = show_stage,
                              .stage_user = r};
@@ -121,6 +131,8 @@ static mgl_status score(const struct options *o, const char *path, reading *r, m
     double start = mgl_clock_s();
     mgl_status status = mgl_model_open(path, &open, &model, err);
     double opened = mgl_clock_s();
+    if (!status)
+        say_note(model);
     if (!status)
         status = mgl_eval_score(model, c->texts, c->count, count_text, r, out, err);
     r->load_s = opened - start;

@@ -2,12 +2,15 @@
  * not, all the reasons why. */
 #include "cli/cli.h"
 
+#include "base/format.h"
 #include "base/json_out.h"
 
 #include "importer/checkpoint.h"
+#include "schedule/tuned.h"
 #include "vm/image.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define INFO_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(INFO_OPTIONS)
@@ -48,6 +51,68 @@ static void print_graph(const mgl_checkpoint *checkpoint)
     mgl_cli_put(checkpoint->generation.end_count ? "\n" : "none\n");
 }
 
+/* The tuned entries for models of this shape. */
+typedef struct entries {
+    mgl_tuned_list list;
+    mgl_text notes;
+} entries;
+
+static mgl_status find_entries(const mgl_checkpoint *checkpoint, entries *out, mgl_error *err)
+{
+    mgl_status status = checkpoint->graph ? mgl_tuned_load(&out->list, &out->notes, err) : MGL_OK;
+    size_t kept = 0;
+    for (size_t i = 0; i < out->list.count; i++) {
+        if (mgl_tuned_is_of(&out->list.entries[i], checkpoint->graph))
+            out->list.entries[kept++] = out->list.entries[i];
+        else
+            mgl_tuned_clear(&out->list.entries[i]);
+    }
+    out->list.count = kept;
+    return status;
+}
+
+static void clear_entries(entries *e)
+{
+    mgl_tuned_list_clear(&e->list);
+    mgl_text_clear(&e->notes);
+}
+
+static void print_entries(const entries *e)
+{
+    for (size_t i = 0; i < e->list.count; i++) {
+        const mgl_tuned *entry = &e->list.entries[i];
+        mgl_cli_printf("%-14s%s: %s, %s:%d, %s, %d sequence%s, %d to %d positions%s\n", "tuned",
+                       entry->name, entry->device, entry->target.arch, entry->target.queues,
+                       mgl_dtype_name(entry->dtype), entry->sequences,
+                       mgl_plural((size_t)entry->sequences), entry->capacity_lo, entry->capacity_hi,
+                       entry->lowering == MGL_LOWERING_VERSION
+                           ? ""
+                           : "; not used: it was measured with another version of lowering");
+    }
+}
+
+static void put_entries(mgl_json_out *out, const entries *e)
+{
+    mgl_json_out_array(out, "tuned");
+    for (size_t i = 0; i < e->list.count; i++) {
+        const mgl_tuned *entry = &e->list.entries[i];
+        char target[32];
+        snprintf(target, sizeof target, "%s:%d", entry->target.arch, entry->target.queues);
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "name", entry->name);
+        mgl_json_out_string(out, "device", entry->device);
+        mgl_json_out_string(out, "target", target);
+        mgl_json_out_string(out, "dtype", mgl_dtype_name(entry->dtype));
+        mgl_json_out_int(out, "sequences", entry->sequences);
+        mgl_json_out_int(out, "capacity_lo", entry->capacity_lo);
+        mgl_json_out_int(out, "capacity_hi", entry->capacity_hi);
+        mgl_json_out_bool(out, "used", entry->lowering == MGL_LOWERING_VERSION);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+    mgl_json_out_string(out, "note", e->notes.bytes);
+}
+
 /* What is fixed in a compiled model. */
 static void print_image(const mgl_image *image)
 {
@@ -58,10 +123,13 @@ static void print_image(const mgl_image *image)
     for (int i = 0; i < image->kernel_count; i++)
         mgl_cli_printf(" %s", image->kernels[i].arch);
     mgl_cli_put(image->kernel_count ? "\n" : " none\n");
+    if (program->tuned[0])
+        mgl_cli_printf("%-14s%s\n", "tuned", program->tuned);
 }
 
 /* `image`: of a compiled model, else NULL. */
-static void print_text(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image)
+static void print_text(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
+                       const entries *tuned)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
@@ -74,6 +142,7 @@ static void print_text(const char *name, const mgl_checkpoint *checkpoint, const
         mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
     if (image)
         print_image(image);
+    print_entries(tuned);
     if (checkpoint->ignored)
         mgl_cli_printf("%-14s%d stored %s the model does not use\n", "ignored", checkpoint->ignored,
                        checkpoint->ignored == 1 ? "tensor" : "tensors");
@@ -109,6 +178,7 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
     mgl_json_out_int(out, "queues", program->target.queues);
     mgl_json_out_string(out, "dtype", mgl_dtype_name(program->dtype));
     mgl_json_out_int(out, "capacity", program->limits.capacity);
+    mgl_json_out_string(out, "tuned", program->tuned[0] ? program->tuned : NULL);
     mgl_json_out_array(out, "kernels");
     for (int i = 0; i < image->kernel_count; i++)
         mgl_json_out_string(out, NULL, image->kernels[i].arch);
@@ -116,7 +186,8 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
     mgl_json_out_close_object(out);
 }
 
-static void print_json(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image)
+static void print_json(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
+                       const entries *tuned)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");
@@ -140,6 +211,7 @@ static void print_json(const char *name, const mgl_checkpoint *checkpoint, const
         put_graph(&out, checkpoint);
     if (image)
         put_image(&out, image);
+    put_entries(&out, tuned);
     mgl_cli_end_json(&out);
 }
 
@@ -148,13 +220,19 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
     const struct options *o = options;
     mgl_checkpoint *checkpoint = NULL;
     mgl_image *image = NULL;
+    entries tuned = {0};
     mgl_status status = mgl_checkpoint_open(operand, &checkpoint, err);
     if (!status && !checkpoint->files)
         status = mgl_image_open(checkpoint->folder, &image, err);
-    if (!status && o->json.given)
-        print_json(operand, checkpoint, image);
-    else if (!status)
-        print_text(operand, checkpoint, image);
+    else if (!status) /* what is compiled is not lowered any more */
+        status = find_entries(checkpoint, &tuned, err);
+    if (!status && o->json.given) {
+        print_json(operand, checkpoint, image, &tuned);
+    } else if (!status) {
+        mgl_cli_say_lines("info", tuned.notes.bytes);
+        print_text(operand, checkpoint, image, &tuned);
+    }
+    clear_entries(&tuned);
     mgl_image_close(image);
     mgl_checkpoint_close(checkpoint);
     return status;

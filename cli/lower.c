@@ -15,6 +15,9 @@
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
+    X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
+      "take a tuned schedule of this device, such as 'NVIDIA H200' (the live one's, or cpu)")      \
+    MGL_CLI_TUNED_OPTION(X)                                                                        \
     X(text, output, "-o", "F.mls", 0, 0, "write there rather than to standard output")
 MGL_CLI_OPTIONS(LOWER_OPTIONS)
 
@@ -40,17 +43,23 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
                                  .config = o->config.value,
                                  .rows = (int32_t)o->rows.value,
                                  .capacity = (int32_t)o->capacity.value,
-                                 .sequences = (int32_t)o->sequences.value};
+                                 .sequences = (int32_t)o->sequences.value,
+                                 .no_tuned = o->no_tuned.given};
     mgl_checkpoint *checkpoint = NULL;
     mgl_program *program = NULL;
-    mgl_target target;
-    mgl_status status = mgl_target_find(o->target.value, &target, err);
+    mgl_tuned_report tuned;
+    mgl_machine machine;
+    mgl_status status = mgl_target_find_machine(o->target.value, &machine, err);
+    request.device = o->device_name.given ? o->device_name.value : machine.name;
     if (!status)
         status = mgl_import(operand, &checkpoint, err);
     if (!status && o->output.given)
         status = mgl_cli_check_output(o->output.value, checkpoint, o->config.value, err);
     if (!status)
-        status = mgl_pipeline_lower(checkpoint->graph, &target, &request, &program, err);
+        status = mgl_pipeline_lower_tuned(checkpoint->graph, &machine.target, &request, &program,
+                                          &tuned, err);
+    if (!status)
+        mgl_cli_say_lines("lower", tuned.note);
     if (!status)
         status = mgl_cli_check_cancel(err);
     if (!status)

@@ -37,6 +37,7 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_CPU_OPTIONS(X)                                                                         \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -235,6 +236,7 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .sequences = (int32_t)count,
                              .threads = (int32_t)o->threads.value,
                              .verify = o->verify.given,
+                             .no_tuned = o->no_tuned.given,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     return mgl_model_open(path, &open, &s->model, err);
@@ -256,12 +258,22 @@ static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err
     return status;
 }
 
+/* Tuned entries that were left out. */
+static void say_note(const session *s)
+{
+    mgl_model_facts facts = {.size = sizeof facts};
+    if (!s->options->json.given && !mgl_model_get_facts(s->model, &facts, NULL))
+        mgl_cli_say_lines("run", facts.note);
+}
+
 static mgl_status generate(session *s, const char *path, mgl_error *err)
 {
     mgl_request requests[MGL_MAX_BATCH];
     for (size_t i = 0; i < s->prompts.count; i++)
         requests[i] = make_request(s, &s->prompts.items[i]);
     mgl_status status = open_model(s, path, requests, err);
+    if (!status)
+        say_note(s);
     if (!status && s->tokenizer && streams(s))
         status = mgl_detokenizer_open(s->tokenizer, true, &s->stream, err);
     return status ? status : launch(s, requests, err);
@@ -418,6 +430,8 @@ static void put_launch(mgl_json_out *out, const session *s, const mgl_model_fact
     mgl_json_out_int(out, "launches", result->launches);
     mgl_json_out_int(out, "queues", facts->queues);
     mgl_json_out_int(out, "capacity", facts->capacity);
+    mgl_json_out_string(out, "tuned", facts->tuned);
+    mgl_json_out_string(out, "note", facts->note);
     mgl_json_out_int(out, "weight_bytes", (int64_t)facts->weight_bytes);
     put_cpu(out, facts);
     mgl_json_out_object(out, "timing");
@@ -501,6 +515,8 @@ static void add_loading(mgl_text *line, const session *s)
                     mgl_cli_format_time(facts.load_s + facts.compile_s).text);
     if (facts.kernel_s > 0)
         mgl_text_format(line, ", kernel in %s", mgl_cli_format_time(facts.kernel_s).text);
+    if (facts.tuned)
+        mgl_text_format(line, "; tuned: %s", facts.tuned);
 }
 
 /* A list has the seeds with its replies. */

@@ -165,6 +165,15 @@ void mgl_cli_say(const char *verb, const char *format, ...)
     fprintf(stderr, "%s\n", line);
 }
 
+void mgl_cli_say_lines(const char *verb, const char *lines)
+{
+    while (lines && *lines) {
+        int length = (int)strcspn(lines, "\n");
+        mgl_cli_say(verb, "%.*s", length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
 /* Writes all of it to the open file and closes it; false with errno. */
 static bool write_and_close(FILE *file, const char *bytes, size_t length)
 {

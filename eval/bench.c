@@ -134,6 +134,29 @@ static mgl_status find_device(struct bench *b, mgl_error *err)
     return status;
 }
 
+/* As `run` would, of as many positions as it would take. */
+static mgl_status lower_tuned(struct bench *b, mgl_error *err)
+{
+    const mgl_bench_request *r = b->request;
+    mgl_tuned_report report;
+    mgl_lower_request request = {.dtype = mgl_dtype_name(r->dtype),
+                                 .wanted = r->context + r->tokens + 1,
+                                 .sequences = r->batch,
+                                 .device = b->machine.name};
+    mgl_status status =
+        mgl_pipeline_lower_tuned(b->graph, &b->machine.target, &request, &b->program, &report, err);
+    memcpy(b->out->note, report.note, sizeof report.note);
+    if (!status)
+        memcpy(b->out->tuned, b->program->tuned, sizeof b->program->tuned);
+    return status;
+}
+
+/* Whether what was asked for is not there. */
+static bool lacks_entry(const struct bench *b)
+{
+    return b->request->tuned && !b->out->tuned[0];
+}
+
 /* The same lowering as for `run`, for as many sequences and positions as the case has. */
 static mgl_status lower(struct bench *b, mgl_error *err)
 {
@@ -222,8 +245,8 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
     if (!status)
         status = mgl_synthetic_open(&r->config, r->seed, &b->graph, err);
     if (!status)
-        status = lower(b, err);
-    if (status)
+        status = b->request->tuned ? lower_tuned(b, err) : lower(b, err);
+    if (status || lacks_entry(b))
         return status;
     b->out->bytes = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(r));
     status = begin(b, "compiling the benchmark's kernels", 0, err);
@@ -402,8 +425,9 @@ static mgl_status measure(struct bench *b, mgl_error *err)
 {
     double begun = mgl_clock_s();
     mgl_status status = open_bench(b, err);
-    if (!status)
-        status = check_accuracy(b, err);
+    if (status || lacks_entry(b))
+        return status;
+    status = check_accuracy(b, err);
     for (int i = 0; i < MGL_BENCH_WARM_UPS && !status; i++)
         status = take_sample(b, -1, err);
     b->out->setup_s = mgl_clock_s() - begun;

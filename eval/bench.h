@@ -14,6 +14,7 @@
 
 #include "eval/clocks.h"
 #include "eval/synthetic.h"
+#include "pipeline.h"
 #include "schedule/cost.h"
 #include "vm/vm.h"
 
@@ -29,7 +30,9 @@ typedef struct mgl_bench_request {
     const char *device;               /* "cuda", "cuda:1"; NULL: "cuda" */
     const mgl_schedule_config *knobs; /* NULL: the defaults */
     const char
-        *also; /* architecture of the second machine: "compute_80" copies by cp.async; or NULL */
+        *also;  /* architecture of the second machine: "compute_80" copies by cp.async; or NULL */
+    bool tuned; /* with the tuned entry that `run` would take; nothing is measured where there is
+                   none. Without knobs */
     mgl_dtype dtype;         /* of weights and cache: MGL_BF16 */
     int batch;               /* sequences */
     int context;             /* positions of each in the cache before */
@@ -68,9 +71,11 @@ typedef struct mgl_bench_result {
     double ratio_of_medians; /* baseline / machine */
     double ratio_median;     /* median of the samples' own ratios */
     mgl_bench_accuracy accuracy;
-    mgl_vm_facts facts; /* of the machine */
-    mgl_clocks clocks;  /* while the samples were taken */
-    double setup_s;     /* all before the first sample */
+    mgl_vm_facts facts;             /* of the machine */
+    mgl_clocks clocks;              /* while the samples were taken */
+    double setup_s;                 /* all before the first sample */
+    char tuned[MGL_TUNED_NAME + 1]; /* the entry; "": none */
+    char note[MGL_TUNED_NOTE];      /* entries that were left out, as in mgl_tuned_report */
 } mgl_bench_result;
 
 /* Called with what is being done, once for each step and behind each sample, and how many samples are
@@ -81,7 +86,8 @@ typedef void mgl_bench_progress_fn(void *user, const char *what, int samples);
 mgl_status mgl_bench_check(const mgl_bench_request *request, mgl_error *err);
 
 /* Runs one case. MGL_DEVICE without a device, cuBLAS or enough memory; MGL_GATE when the machine or
- * the baseline is wrong: *out then holds nothing. */
+ * the baseline is wrong: *out then holds nothing. With `tuned`, and no entry that fits: MGL_OK, and
+ * out->tuned is "". */
 mgl_status mgl_bench_run(const mgl_bench_request *request, mgl_bench_progress_fn *progress,
                          void *user, mgl_bench_result *out, mgl_error *err);
 

@@ -192,6 +192,7 @@ typedef struct mgl_open_options {
                         a reply depends on them */
     bool verify; /* look at the checksums of a compiled model's weights first, which a CPU uses
                         where they are mapped; a GPU's are always looked at on their way there */
+    int32_t no_tuned; /* not 0: lower by default, even where there is a tuned entry */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */
@@ -215,6 +216,8 @@ typedef struct mgl_model_facts {
     uint64_t memory_bytes;    /* of the process for weights: none for those that are mapped */
     uint64_t cache_bytes;     /* for keys and values, taken as they are written */
     uint64_t scratch_bytes;   /* for everything else */
+    const char *tuned;        /* name of the tuned entry that it was lowered with; or NULL */
+    const char *note;         /* tuned entries that were left out, and why, one a line; or NULL */
 } mgl_model_facts;
 
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,
@@ -222,6 +225,10 @@ typedef struct mgl_model_facts {
  * `options` may be NULL for the defaults. Release *out with mgl_model_close. A
  * compiled model is not lowered any more: a config or schedule, and a dtype or capacity other than
  * its own, are MGL_USAGE.
+ * Without config and schedule, a tuned entry for this model, device, number of sequences and capacity
+ * takes the place of the defaults: one of XDG_DATA_HOME/megalith/tuned, else ~/.local/share, or one
+ * that came with the library. It makes no difference but to the speed; one that can not be used is
+ * left out.
  * A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else ~/.cache/megalith.
  * A schedule that the validator refuses is MGL_REJECTED and nothing is launched. */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
@@ -314,20 +321,23 @@ typedef struct mgl_compile_options {
     mgl_cancel *cancel;     /* ends compiling (MGL_INTERRUPTED); or NULL */
     mgl_stage_fn *on_stage; /* of the kernel and the weights; may be NULL */
     void *stage_user;       /* for on_stage */
+    int32_t no_tuned;       /* as in mgl_open_options */
 } mgl_compile_options;
 
 /* What was compiled. */
 typedef struct mgl_compile_report {
-    size_t size;       /* sizeof(mgl_compile_report): set it before the call */
-    char target[32];   /* "sm_90a:132" */
-    const char *dtype; /* static storage */
-    int32_t capacity;  /* KV positions */
-    int32_t sequences; /* replies of a launch */
-    uint64_t bytes;    /* of the file */
-    bool kernel;       /* it holds the kernel of its target */
-    char note[512];    /* why it does not, where it should; "" otherwise */
-    double pack_s;     /* seconds: packing and writing */
-    double compile_s;  /* seconds: the kernel */
+    size_t size;         /* sizeof(mgl_compile_report): set it before the call */
+    char target[32];     /* "sm_90a:132" */
+    const char *dtype;   /* static storage */
+    int32_t capacity;    /* KV positions */
+    int32_t sequences;   /* replies of a launch */
+    uint64_t bytes;      /* of the file */
+    bool kernel;         /* it holds the kernel of its target */
+    char note[512];      /* why it does not, where it should; "" otherwise */
+    double pack_s;       /* seconds: packing and writing */
+    double compile_s;    /* seconds: the kernel */
+    char tuned[72];      /* name of the tuned entry that it was lowered with; "" for none */
+    char left_out[1024]; /* tuned entries that were left out, and why, one a line; "" for none */
 } mgl_compile_report;
 
 /* Writes what mgl_model_open makes of the checkpoint at `path` into the file `to`, which can then be
@@ -358,7 +368,7 @@ typedef struct mgl_plan_options {
     int32_t sequences;       /* replies of a launch, at most MGL_MAX_BATCH; 0: 1 */
 } mgl_plan_options;
 
-/* The schedule that mgl_model_open would make, with the moves applied. The same options give the same
+/* The schedule that mgl_model_open would make without a tuned entry, with the moves applied. The same options give the same
  * plan. A move that does not fit is MGL_BAD_INPUT; nothing is checked beyond that. Release *out with
  * mgl_plan_close. */
 MGL_API mgl_status mgl_plan_lower(const mgl_plan_options *options, mgl_plan **out, mgl_error *err);
