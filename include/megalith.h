@@ -436,6 +436,91 @@ MGL_API mgl_status mgl_plan_predict(mgl_plan *plan, const char *device, int32_t 
                                     double context, int32_t tokens, mgl_plan_prediction *out,
                                     mgl_error *err);
 
+/* ---- searching ------------------------------------------------------------------------------ */
+
+/* What to search for; zero means the default of each field. Strings are not kept. */
+typedef struct mgl_autotune_options {
+    size_t size;           /* sizeof(mgl_autotune_options) */
+    const char *model;     /* as the path of mgl_model_open, or a config.json: its shape alone is
+                              used, with made-up weights; or NULL */
+    const char *shape;     /* in its place, as in mgl_plan_options */
+    const char *device;    /* "cuda" (default), "cuda:1"; "cpu": tells what is correct, but measures
+                              nothing; "none": proves and predicts alone */
+    const char *target;    /* of "cpu" and "none": "sm_90a:132" (default of "none") */
+    const char *dtype;     /* "bf16" (default) */
+    const char *workloads; /* "ctx=0,8192;batch=1,8": positions in the cache, replies of a launch;
+                              every one with every other. Default: "ctx=0;batch=1" */
+    const char *space;     /* path of what may be changed, as JSON, or NULL */
+    const char *config;    /* path of the ScheduleConfig to begin with, or NULL */
+    const char
+        *proposers;     /* "evolve:2,random": grid, random, evolve, surrogate, external, and their
+                              shares of the trials */
+    const char *store;  /* path of the file that keeps campaigns; NULL: campaigns.db in
+                              XDG_STATE_HOME/megalith, else ~/.local/state/megalith */
+    const char *name;   /* of the campaign; NULL: made of what is tuned */
+    uint64_t seed;      /* equal seeds make equal proposals; 0: one is drawn */
+    int64_t trials;     /* of the campaign's whole life; 0: no limit */
+    double hours;       /* likewise. One of the two is needed */
+    int32_t capacity;   /* KV positions; 0: min(4,096, max_position_embeddings) */
+    bool allow_narrow;  /* what changes number formats may be proposed */
+    bool fresh;         /* begin a new campaign where one of that name stands */
+    mgl_cancel *cancel; /* ends it within 0.2 s: the trial at hand is lost, nothing else; or NULL */
+} mgl_autotune_options;
+
+/* What happened. It belongs to the library and is valid during the call. */
+typedef struct mgl_autotune_event {
+    const char *kind;    /* "start", "trial", "keep", "control", "pause", "error", "end" */
+    const char *text;    /* one sentence */
+    int64_t trial;       /* number of the trial; 0: of none */
+    const char *outcome; /* of the trial, "NO_GAIN"; or NULL */
+    double gain;         /* of the trial over what it was measured against, 0.031: 3.1 % faster; 0
+                            where nothing was measured */
+} mgl_autotune_event;
+
+/* Called on the calling thread of mgl_autotune. To end it, set the switch of the options. */
+typedef void mgl_autotune_event_fn(void *user, const mgl_autotune_event *event);
+
+/* Zero but for the size; release with mgl_autotune_report_clear, which leaves the size. A report may
+ * be used again: what it holds is released then. */
+typedef struct mgl_autotune_report {
+    size_t size;    /* sizeof(mgl_autotune_report): set it before the call */
+    char *name;     /* of the campaign */
+    char *reason;   /* why it is over, one sentence; or NULL */
+    char *config;   /* the best's ScheduleConfig, and */
+    char *moves;    /* its moves, one a line, maybe "": the fields config_text and moves of
+                       mgl_plan_options */
+    char *schedule; /* the best's text, where it was handed in as one: config and moves are NULL
+                       then. Else NULL */
+    int64_t trials; /* so far */
+    int64_t kept;   /* of them */
+    int64_t best;   /* number of its trial; 0: what the campaign began with */
+    double gain;    /* of the best over what the campaign began with, 0.031: 3.1 % faster */
+    double seconds; /* spent so far */
+} mgl_autotune_report;
+MGL_API void mgl_autotune_report_clear(mgl_autotune_report *report); /* NULL is fine */
+
+/* Searches for a faster schedule: begins a campaign, or goes on with the one of that name. All that is
+ * proposed is proved safe before it runs, compared with a reference before it is timed, and kept only
+ * where it is faster beyond doubt. Whatever was decided is in the store, also when the process is
+ * killed; the same options go on from there. MGL_INTERRUPTED: the switch was set; MGL_USAGE: a campaign
+ * of that name stands and is another one.
+ * `on_event` and `out` may be NULL. *out is filled wherever the campaign stands in the store, also
+ * where this fails: it is always to be cleared. */
+MGL_API mgl_status mgl_autotune(const mgl_autotune_options *options,
+                                mgl_autotune_event_fn *on_event, void *user,
+                                mgl_autotune_report *out, mgl_error *err);
+
+/* On a device, candidates run in processes of their own, which take nobody along when they hang or
+ * crash: the program that calls mgl_autotune, started anew. Its main begins with
+ *
+ *     int code;
+ *     if (mgl_autotune_is_worker(argc, argv, &code))
+ *         return code;
+ *
+ * True: this process was such a worker, and has done its work. A program that has not called it is
+ * refused (MGL_USAGE) all devices but "none". */
+MGL_API bool mgl_autotune_is_worker(int argc, char **argv, int *code);
+
 #ifdef __cplusplus
 }
 #endif
