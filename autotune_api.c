@@ -1,6 +1,6 @@
 /*
- * Searching, behind one function of the public header: a campaign is found or begun in its store, run,
- * and told of. Everything else is in autotune/.
+ * Searching, behind one function of the public header: a campaign is found or begun in its
+ * store, run, and told of. Everything else is in autotune/.
  */
 #include "pipeline.h"
 

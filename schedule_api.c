@@ -1,7 +1,7 @@
 /*
- * Plans: schedules in the hands of whoever uses the library. Lowering, the text form, the validator and
- * the cost model, each behind one function of the public header. A plan remembers whether it was proved
- * safe, since the cost model plays a program through and relies on that.
+ * Plans: schedules in the hands of whoever uses the library. Lowering, the text form, the
+ * validator and the cost model, each behind one function of the public header. A plan remembers
+ * whether it was proved safe, since the cost model plays a program through and relies on that.
  */
 #include "pipeline.h"
 

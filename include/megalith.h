@@ -24,9 +24,9 @@
  *     mgl_ids_clear(&prompt);
  *     mgl_tokenizer_close(tok);
  *
- * A model is lowered into a schedule, the one program that a launch runs. A plan is a schedule in the
- * hand: it can be read and written as text, checked, priced and, as a file, run (the field `schedule`
- * of mgl_open_options). mgl_autotune searches for a faster one.
+ * A model is lowered into a schedule, the one program that a launch runs. A plan is a schedule in
+ * the hand: it can be read and written as text, checked, priced and, as a file, run (the field
+ * `schedule` of mgl_open_options). mgl_autotune searches for a faster one.
  *
  * Ownership: whatever a function hands out through a pointer to a pointer, or into a mgl_ids or
  * another struct, belongs to the caller and is released by the function that the comment names. A
@@ -42,10 +42,11 @@
  * is refused (MGL_USAGE) where it sets a field that the library does not know. A size of 0 is
  * MGL_USAGE. mgl_error, mgl_ids and mgl_plan_diagnostic never change and have no size.
  *
- * Threads: different objects are used by different threads at will. A tokenizer is not changed by
- * encoding or decoding: any number of threads may use one at a time. A detokenizer, a model and a
- * plan are used by one thread at a time, and a tokenizer outlives its detokenizers. mgl_model_cancel and
- * mgl_cancel_set alone may be called from any thread and from a signal handler.
+ * Threads: different objects are used by different threads at will. A tokenizer is not changed
+ * by encoding or decoding: any number of threads may use one at a time. A detokenizer, a model
+ * and a plan are used by one thread at a time, and a tokenizer outlives its detokenizers.
+ * mgl_model_cancel and mgl_cancel_set alone may be called from any thread and from a signal
+ * handler.
  */
 #ifndef MEGALITH_H
 #define MEGALITH_H
@@ -368,14 +369,14 @@ typedef struct mgl_plan_options {
     int32_t sequences;       /* replies of a launch, at most MGL_MAX_BATCH; 0: 1 */
 } mgl_plan_options;
 
-/* The schedule that mgl_model_open would make without a tuned entry, with the moves applied. The same options give the same
- * plan. A move that does not fit is MGL_BAD_INPUT; nothing is checked beyond that. Release *out with
- * mgl_plan_close. */
+/* The schedule that mgl_model_open would make without a tuned entry, with the moves applied. The
+ * same options give the same plan. A move that does not fit is MGL_BAD_INPUT; nothing is checked
+ * beyond that. Release *out with mgl_plan_close. */
 MGL_API mgl_status mgl_plan_lower(const mgl_plan_options *options, mgl_plan **out, mgl_error *err);
 
-/* A plan from the `length` bytes of a schedule text, from anywhere: nothing of it is trusted. `name`
- * is what errors call it, or NULL. What can not be read is MGL_BAD_INPUT, with name:line:column in
- * err->where. Release *out with mgl_plan_close. */
+/* A plan from the `length` bytes of a schedule text, from anywhere: nothing of it is trusted.
+ * `name` is what errors call it, or NULL. What can not be read is MGL_BAD_INPUT, with
+ * name:line:column in err->where. Release *out with mgl_plan_close. */
 MGL_API mgl_status mgl_plan_parse(const char *text, size_t length, const char *name, mgl_plan **out,
                                   mgl_error *err);
 MGL_API void mgl_plan_close(mgl_plan *plan); /* NULL is fine */
@@ -400,8 +401,8 @@ typedef struct mgl_plan_diagnostic {
     size_t witness_count; /* may be 0 */
 } mgl_plan_diagnostic;
 
-/* Zero but for the size; release with mgl_plan_verdict_clear, which leaves the size. A verdict may be
- * used again: what it holds is released then. */
+/* Zero but for the size; release with mgl_plan_verdict_clear, which leaves the size. A verdict
+ * may be used again: what it holds is released then. */
 typedef struct mgl_plan_verdict {
     size_t size;                      /* sizeof(mgl_plan_verdict): set it before the call */
     mgl_plan_diagnostic *diagnostics; /* (count) none where it is accepted; at most 64 */
@@ -429,9 +430,10 @@ typedef struct mgl_plan_prediction {
 } mgl_plan_prediction;
 
 /* Prices a plan on a device that was measured, "NVIDIA H200"; NULL: the first of the plan's
- * architecture. `batch` sequences decode `tokens` tokens each in a launch, with `context` positions in
- * the cache of each, the mean over these tokens. MGL_BAD_INPUT: such a device was not measured;
- * MGL_USAGE: the plan has no room for the load; MGL_REJECTED: the plan is not safe. */
+ * architecture. `batch` sequences decode `tokens` tokens each in a launch, with `context`
+ * positions in the cache of each, the mean over these tokens. MGL_BAD_INPUT: such a device was
+ * not measured; MGL_USAGE: the plan has no room for the load; MGL_REJECTED: the plan is not
+ * safe. */
 MGL_API mgl_status mgl_plan_predict(mgl_plan *plan, const char *device, int32_t batch,
                                     double context, int32_t tokens, mgl_plan_prediction *out,
                                     mgl_error *err);
@@ -480,8 +482,8 @@ typedef struct mgl_autotune_event {
 /* Called on the calling thread of mgl_autotune. To end it, set the switch of the options. */
 typedef void mgl_autotune_event_fn(void *user, const mgl_autotune_event *event);
 
-/* Zero but for the size; release with mgl_autotune_report_clear, which leaves the size. A report may
- * be used again: what it holds is released then. */
+/* Zero but for the size; release with mgl_autotune_report_clear, which leaves the size. A report
+ * may be used again: what it holds is released then. */
 typedef struct mgl_autotune_report {
     size_t size;    /* sizeof(mgl_autotune_report): set it before the call */
     char *name;     /* of the campaign */
@@ -499,13 +501,13 @@ typedef struct mgl_autotune_report {
 } mgl_autotune_report;
 MGL_API void mgl_autotune_report_clear(mgl_autotune_report *report); /* NULL is fine */
 
-/* Searches for a faster schedule: begins a campaign, or goes on with the one of that name. All that is
- * proposed is proved safe before it runs, compared with a reference before it is timed, and kept only
- * where it is faster beyond doubt. Whatever was decided is in the store, also when the process is
- * killed; the same options go on from there. MGL_INTERRUPTED: the switch was set; MGL_USAGE: a campaign
- * of that name stands and is another one.
- * `on_event` and `out` may be NULL. *out is filled wherever the campaign stands in the store, also
- * where this fails: it is always to be cleared. */
+/* Searches for a faster schedule: begins a campaign, or goes on with the one of that name. All
+ * that is proposed is proved safe before it runs, compared with a reference before it is timed,
+ * and kept only where it is faster beyond doubt. Whatever was decided is in the store, also when
+ * the process is killed; the same options go on from there. MGL_INTERRUPTED: the switch was set;
+ * MGL_USAGE: a campaign of that name stands and is another one. `on_event` and `out` may be
+ * NULL. *out is filled wherever the campaign stands in the store, also where this fails: it is
+ * always to be cleared. */
 MGL_API mgl_status mgl_autotune(const mgl_autotune_options *options,
                                 mgl_autotune_event_fn *on_event, void *user,
                                 mgl_autotune_report *out, mgl_error *err);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs into an empty folder, moves the installed tree elsewhere, and builds and runs
 # examples/generate.c against it in four ways: pkg-config and find_package, shared and static;
-# examples/batch.c in one.
-# Also: the header stands alone in C and C++, and the shared library exports mgl_ names alone.
+# examples/batch.c and examples/check.c in one.
+# Also: the header stands alone in C99, C and C++, and the shared library exports mgl_ names alone.
 set -euo pipefail
 build=$1
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -58,6 +58,11 @@ check 'pkg-config, shared' "$work/shared"
     $(pkg-config --cflags --libs megalith) || fail 'batch: it does not build'
 said=$(LD_LIBRARY_PATH=$libdir "$work/batch" "$model" "$prompt" Once | head -1) || fail 'batch: it does not run'
 [ "$said" = "0:$expect" ] || fail "batch: it says '$said', not '0:$expect'"
+# shellcheck disable=SC2046
+"$cc" "${strict[@]}" "$source/examples/check.c" -o "$work/check" \
+    $(pkg-config --cflags --libs megalith) || fail 'check: it does not build'
+said=$(LD_LIBRARY_PATH=$libdir "$work/check" "$model" sm_90a:132) || fail 'check: it does not run'
+[[ $said == 'accepted, '*' tasks' ]] || fail "check: it says '$said'"
 # Every end says itself: what is wrong on one line, the exit code, and no reply that was none.
 ends() { # ends CODE WORDS PROGRAM ARGUMENTS...: with standard output as it is
     local code=0 words
@@ -70,6 +75,8 @@ for program in shared batch; do
     [ ! -s "$work/out" ] || fail "$program: it prints '$(cat "$work/out")' without a model"
     ends 2 'no such folder' "$work/$program"  nowhere
 done
+ends 2 'there is no such folder' "$work/check" nowhere sm_90a:132
+ends 1 'is not one of' "$work/check" "$model" sm_1:1
 code=0
 words=$(LD_LIBRARY_PATH=$libdir "$work/shared" "$model" "$prompt" 2>&1 >/dev/full) || code=$?
 [ "$code" = 8 ] && [ "$words" = 'standard output can not be written' ] ||
@@ -109,7 +116,10 @@ fi
 # ---- the header and the symbols -----------------------------------------------------------------------------
 printf '#include <megalith.h>\nint main(void){return !mgl_version();}\n' >"$work/alone.c"
 cp "$work/alone.c" "$work/alone.cpp"
-"$cc" "${strict[@]}" -I"$tree/include" -fsyntax-only "$work/alone.c" || fail 'the header, as C'
+for version in c99 c17; do
+    "$cc" "${strict[@]}" -std=$version -I"$tree/include" -fsyntax-only "$work/alone.c" ||
+        fail "the header, as $version"
+done
 if command -v c++ >/dev/null; then
     c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -I"$tree/include" -fsyntax-only \
         "$work/alone.cpp" || fail 'the header, as C++'

@@ -1,8 +1,9 @@
-/* Plans: lowered, written and read as text, named, checked and priced by the public header alone. */
+/* Plans by the public header alone: lowered, written and read as text, named, checked, priced. */
 #include "base/memory.h"
 #include "megalith.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -361,6 +362,55 @@ START_TEST(what_can_not_be_priced_is_refused)
 }
 END_TEST
 
+/* ---- texts from anywhere --------------------------------------------------------------------- */
+
+/* Whatever could be parsed answers everything, and is priced only where it is safe. */
+static void ask_everything(mgl_plan *of)
+{
+    char digest[MGL_DIGEST_SIZE];
+    mgl_plan_verdict verdict = {.size = sizeof verdict};
+    mgl_plan_prediction price = {.size = sizeof price};
+    mgl_text_free(text_of(of));
+    get_digest(of, digest);
+    mgl_status priced = mgl_plan_predict(of, "NVIDIA H200", 1, 0, 1, &price, &err);
+    ck_assert_int_eq(mgl_plan_check(of, NULL, NULL, &verdict, &err), MGL_OK);
+    if (!verdict.accepted)
+        ck_assert(priced == MGL_REJECTED || priced == MGL_BAD_INPUT);
+    mgl_plan_verdict_clear(&verdict);
+}
+
+static int ask_folder(const char *folder)
+{
+    static char text[1 << 20];
+    int asked = 0;
+    DIR *files = opendir(folder);
+    ck_assert_ptr_nonnull(files);
+    for (struct dirent *file; (file = readdir(files)) != NULL;) {
+        char path[1024];
+        mgl_plan *found = NULL;
+        snprintf(path, sizeof path, "%s/%s", folder, file->d_name);
+        FILE *from = strstr(path, ".mls") ? fopen(path, "rb") : NULL;
+        if (!from)
+            continue;
+        size_t length = fread(text, 1, sizeof text, from);
+        fclose(from);
+        if (mgl_plan_parse(text, length, file->d_name, &found, &err))
+            continue;
+        ask_everything(found);
+        mgl_plan_close(found);
+        asked++;
+    }
+    closedir(files);
+    return asked;
+}
+
+START_TEST(a_text_from_anywhere_is_asked_everything)
+{
+    ck_assert_int_ge(ask_folder(MGL_SOURCE_DIR "/tests/validator/cases"), 50);
+    ask_folder(MGL_SOURCE_DIR "/tests/damaged/schedule");
+}
+END_TEST
+
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
 /* The call is refused, and the message names the argument. */
@@ -481,6 +531,7 @@ int main(void)
     tcase_add_test(tests, a_plan_is_priced);
     tcase_add_test(tests, a_price_is_the_same_every_time);
     tcase_add_test(tests, what_can_not_be_priced_is_refused);
+    tcase_add_test(tests, a_text_from_anywhere_is_asked_everything);
     tcase_add_test(tests, null_is_refused);
     tcase_add_test(tests, a_struct_without_its_size_is_refused);
     tcase_add_test(tests, an_older_struct_gets_what_it_knows);
