@@ -249,7 +249,7 @@ START_TEST(a_report_without_memory_is_told)
     options.trials = 1;
     run(&options); /* so that what is counted is little more than the report */
     for (uint64_t n = 1; status; n += 1 + n / 8) {
-        mgl_alloc_fail_at(n, false);
+        mgl_alloc_fail_at(n, true);
         status = mgl_autotune(&options, NULL, NULL, &report, &err);
         mgl_alloc_fail_at(0, false);
         ck_assert_msg(!status || status == MGL_NO_MEMORY, "%s: %s", err.where, err.message);
