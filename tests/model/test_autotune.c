@@ -195,6 +195,7 @@ START_TEST(workers_of_this_program_execute)
     ear heard = {.spoken = true};
     mgl_autotune_options options = without_device();
     options.device = "cpu";
+    options.target = NULL;
     options.trials = 1;
     ck_assert_msg(!mgl_autotune(&options, listen, &heard, &report, &err), "%s: %s", err.where,
                   err.message);
