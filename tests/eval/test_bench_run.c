@@ -3,9 +3,11 @@
  * they are is not tested. */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "eval/bench.h"
 #include "eval/cublas.h"
+#include "schedule/tuned.h"
 #include "vm/cuda/cuda.h"
 
 enum { SKIP = 77 };
@@ -74,6 +76,71 @@ START_TEST(a_second_machine_is_timed_beside_the_first)
 }
 END_TEST
 
+static mgl_bench_request tuned_request(void)
+{
+    return (mgl_bench_request){.config = small,
+                               .tuned = true,
+                               .dtype = MGL_BF16,
+                               .batch = 1,
+                               .tokens = 4,
+                               .samples = 3,
+                               .seed = 2};
+}
+
+START_TEST(without_an_entry_nothing_is_measured)
+{
+    mgl_error err = {0};
+    mgl_bench_result result;
+    mgl_bench_request request = tuned_request();
+    setenv("XDG_DATA_HOME", "/nonexistent", 1);
+    mgl_status status = mgl_bench_run(&request, NULL, NULL, &result, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    ck_assert_str_eq(result.tuned, "");
+    ck_assert_str_eq(result.note, "");
+    ck_assert_double_eq(result.machine.median, 0);
+}
+END_TEST
+
+/* Of as many positions as `run` would take. */
+START_TEST(an_entry_is_measured_and_named)
+{
+    char root[] = "/tmp/megalith-bench-XXXXXX", path[64];
+    mgl_error err = {0};
+    mgl_bench_result result;
+    mgl_machine machine;
+    mgl_bench_request request = tuned_request();
+    ck_assert_int_eq(mgl_machine_find("cuda", &machine, &err), MGL_OK);
+    mgl_tuned entry = {.name = "small",
+                       .geometry = small.geometry,
+                       .tied = true,
+                       .dtype = MGL_BF16,
+                       .kv = MGL_BF16,
+                       .target = machine.target,
+                       .sequences = 1,
+                       .capacity_lo = 256,
+                       .capacity_hi = 256,
+                       .lowering = MGL_LOWERING_VERSION};
+    mgl_schedule_config_default(&entry.config);
+    entry.config.splits = 2;
+    snprintf(entry.device, sizeof entry.device, "%s", machine.name);
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    setenv("XDG_DATA_HOME", root, 1);
+    mgl_status status = mgl_tuned_install(&entry, NULL, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    status = mgl_bench_run(&request, NULL, NULL, &result, &err);
+    static const char *const left[] = {"/megalith/tuned/small.json", "/megalith/tuned", "/megalith",
+                                       ""};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        snprintf(path, sizeof path, "%s%s", root, left[i]);
+        remove(path);
+    }
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    ck_assert_str_eq(result.tuned, "small");
+    ck_assert_int_eq(result.positions, 256);
+    ck_assert_double_gt(result.machine.median, 0);
+}
+END_TEST
+
 int main(void)
 {
     mgl_error err;
@@ -90,6 +157,8 @@ int main(void)
     tcase_add_loop_test(tests, machine_and_baseline_are_right, 0, CASES);
     tcase_add_test(tests, samples_are_in_order);
     tcase_add_test(tests, a_second_machine_is_timed_beside_the_first);
+    tcase_add_test(tests, without_an_entry_nothing_is_measured);
+    tcase_add_test(tests, an_entry_is_measured_and_named);
     Suite *suite = suite_create("bench_run");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
