@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LEAST_GAIN 1e-4 /* of the log value: what helped */
+
 /* ---- values --------------------------------------------------------------------------------- */
 
 /* The objective of the incumbent's medians; 0: the trial was not measured. */
@@ -205,11 +207,12 @@ static int code_of(const mgl_trial *trial)
     return sscanf(trial->diagnostic, "MG%3d", &code) == 1 ? code : 0;
 }
 
-static void credit(mgl_credit *to, bool refused, bool better, int code)
+static void credit(mgl_credit *to, bool refused, double gain, int code)
 {
     to->tries++;
     to->refused += refused;
-    to->better += better;
+    to->better += gain > LEAST_GAIN;
+    to->gain += gain > LEAST_GAIN ? gain : 0;
     if (refused && code)
         to->code = code;
 }
@@ -235,16 +238,16 @@ static void credit_changes(mgl_search *search, const mgl_known *known, int code)
     const mgl_known *parent = mgl_search_find(search, known->parent);
     double before = parent ? mgl_search_value(search, parent) : mgl_search_start_value(search);
     double value = mgl_search_value(search, known);
-    bool better = value > 0 && before > 0 && value < before * (1 - 1e-4);
+    double gain = value > 0 && before > 0 ? log(before / value) : 0;
     if (!parent)
         parent = &start;
     for (int i = 0; i < search->subject->space.count; i++) {
         int k = search->numbers[i];
         if (mgl_knob_get(&known->config, k) != mgl_knob_get(&parent->config, k))
-            credit(&search->knobs[k], !known->correct, better, code);
+            credit(&search->knobs[k], !known->correct, gain, code);
     }
     for (int i = common_moves(&known->moves, &parent->moves); i < known->moves.count; i++)
-        credit(&search->moves[known->moves.moves[i].kind], !known->correct, better, code);
+        credit(&search->moves[known->moves.moves[i].kind], !known->correct, gain, code);
 }
 
 static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *known)

@@ -30,7 +30,8 @@ typedef struct mgl_known {
 /* What became of changes of one knob, or of moves of one kind. */
 typedef struct mgl_credit {
     int tries, refused, better;
-    int code; /* of the validator, the last one that refused it; 0: none */
+    double gain; /* of log(before / after) of those that were better, all together */
+    int code;    /* of the validator, the last one that refused it; 0: none */
 } mgl_credit;
 
 /* A search: the first member of each proposer's own struct. */

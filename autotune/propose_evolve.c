@@ -103,14 +103,15 @@ static mgl_status begin_child(const evolve *e, const mgl_known *parent, struct c
     return parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &out->moves, err) : MGL_OK;
 }
 
+/* What a change gains on the average, as if there had been one more that gained a percent. */
 static double share(const mgl_credit *credits, int count)
 {
-    double tries = 0, better = 0;
+    double tries = 0, gain = 0;
     for (int i = 0; i < count; i++) {
         tries += credits[i].tries;
-        better += credits[i].better;
+        gain += credits[i].gain;
     }
-    return (better + 1) / (tries + 2);
+    return (gain + 0.01) / (tries + 1);
 }
 
 /* Whether a child gets moves rather than other knobs: by what helped so far, and never less
@@ -141,6 +142,8 @@ static mgl_status vary(const evolve *e, const struct population *p, uint64_t *st
         if (status || added > 0)
             return status;
     }
+    if (mgl_draw_below(state, 2)) /* moves are of a program, and other knobs make another */
+        child->moves.count = 0;
     bool crosses = p->count > 1 && mgl_draw_below(state, 2);
     for (int i = 0; crosses && i < PARENTS; i++)
         mgl_search_cross(&e->search, &draw_member(p, state)->config, state, &child->config);
