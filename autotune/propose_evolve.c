@@ -120,7 +120,7 @@ static bool wants_moves(const evolve *e, const struct child *child, uint64_t *st
 {
     double knobs = share(e->search.knobs, MGL_KNOB_ROWS);
     double moves = share(e->search.moves, MGL_MOVE_COUNT), least = 0.1;
-    double chance = moves / (knobs + moves);
+    double chance = moves * moves / (knobs * knobs + moves * moves); /* the better way mostly */
     if (!e->search.subject->space.moves || child->moves.count >= MGL_LINEAGE_MOVES)
         return false;
     if (e->search.subject->space.count == 0)
