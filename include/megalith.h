@@ -228,8 +228,8 @@ typedef struct mgl_model_facts {
  * its own, are MGL_USAGE.
  * Without config and schedule, a tuned entry for this model, device, number of sequences and capacity
  * takes the place of the defaults: one of XDG_DATA_HOME/megalith/tuned, else ~/.local/share, or one
- * that came with the library. It makes no difference but to the speed; one that can not be used is
- * left out.
+ * that came with the library. It is there for its speed; sums may be taken in another order, so that
+ * the last bits of logits may differ. One that can not be used is left out.
  * A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else ~/.cache/megalith.
  * A schedule that the validator refuses is MGL_REJECTED and nothing is launched. */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,

@@ -388,6 +388,50 @@ START_TEST(test_no_folder_in_the_place_of_a_file)
 }
 END_TEST
 
+/* Makes empty files of these names in a folder of their own, or removes them and it. */
+static void fill_folder(const char *of, const char *const *names, size_t count, bool make)
+{
+    char name[300];
+    if (make)
+        ck_assert_int_eq(mkdir(of, 0700), 0);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s/%s", of, names[i]);
+        if (make)
+            fclose(fopen(name, "w"));
+        else
+            unlink(name);
+    }
+    if (!make)
+        rmdir(of);
+}
+
+START_TEST(test_folders_are_listed)
+{
+    static const char *const names[] = {"b.json", "a.json", "c.txt", ".json", ".d.json", "10.json"};
+    static const char *const wanted[] = {"10.json", "a.json", "b.json"};
+    char of[200];
+    mgl_file_list list;
+    mgl_error err;
+    snprintf(of, sizeof of, "%s/listed", folder);
+    ck_assert_int_eq(mgl_folder_list(of, ".json", &list, &err), MGL_OK); /* it does not stand */
+    ck_assert_uint_eq(list.count, 0);
+    fill_folder(of, names, sizeof names / sizeof *names, true);
+    ck_assert_int_eq(mgl_folder_list(of, ".json", &list, &err), MGL_OK);
+    ck_assert_uint_eq(list.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_str_eq(list.names[i], wanted[i]);
+    mgl_file_list_clear(&list);
+    for (uint64_t n = 1; n <= 9; n++) { /* opened, and six names, two dots and the end are read */
+        mgl_file_fail_at(n);
+        ck_assert_int_eq(mgl_folder_list(of, ".json", &list, &err), MGL_SYSTEM);
+        ck_assert_uint_eq(list.count, 0);
+    }
+    mgl_file_fail_at(0);
+    fill_folder(of, names, sizeof names / sizeof *names, false);
+    ck_assert_int_eq(mgl_folder_list(path, ".json", &list, &err), MGL_BAD_INPUT); /* a file */
+}
+END_TEST
+
 START_TEST(test_disk_free)
 {
     uint64_t bytes = 0;
@@ -424,6 +468,7 @@ int main(void)
     tcase_add_test(cases, test_what_errno_means);
     tcase_add_test(cases, test_folders_are_made);
     tcase_add_test(cases, test_no_folder_in_the_place_of_a_file);
+    tcase_add_test(cases, test_folders_are_listed);
     tcase_add_test(cases, test_disk_free);
     tcase_add_test(cases, test_every_operation_fails);
     suite_add_tcase(suite, cases);
