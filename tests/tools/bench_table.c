@@ -63,16 +63,28 @@ static const char *get_string(const mgl_json *json, const cJSON *row, const char
     return value;
 }
 
+/* Of the tuned entry that the row was measured with; NULL for the default. */
+static const char *get_tuned(const mgl_json *json, const cJSON *row)
+{
+    mgl_error err;
+    const char *name = NULL;
+    if (mgl_json_get_string(json, row, "tuned", false, &name, &err))
+        fail(&err);
+    return name;
+}
+
 static void print_row(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
     const cJSON *accuracy;
     if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
         fail(&err);
-    printf("| %s %s | %.0f | %.0f | %.0f | %.0f to %.0f |", get_string(json, row, "shape"),
-           get_string(json, row, "dtype"), get_number(json, row, "batch"),
-           get_number(json, row, "context"), get_number(json, row, "us_median"),
-           get_number(json, row, "us_p10"), get_number(json, row, "us_p90"));
+    const char *tuned = get_tuned(json, row);
+    printf("| %s %s%s%s | %.0f | %.0f | %.0f | %.0f to %.0f |", get_string(json, row, "shape"),
+           get_string(json, row, "dtype"), tuned ? ", tuned: " : "", tuned ? tuned : "",
+           get_number(json, row, "batch"), get_number(json, row, "context"),
+           get_number(json, row, "us_median"), get_number(json, row, "us_p10"),
+           get_number(json, row, "us_p90"));
     print_prediction(json, row);
     printf(" %.1f %% | %.0f | %.2f | %.1e |\n", get_number(json, row, "percent_of_peak"),
            get_number(json, row, "baseline_us_median"), get_number(json, row, "ratio_median"),
@@ -115,6 +127,8 @@ static void print_curve(const mgl_json *json, const cJSON *curve)
         "| %s | us per token | predicted | of the stream | times faster |\n|---|---|---|---|---|\n",
         over);
     for (const cJSON *row = rows->child; row; row = row->next) {
+        if (get_tuned(json, row)) /* a curve is of the default */
+            continue;
         printf("| %.0f | %.1f |", get_number(json, row, over), get_number(json, row, "us_median"));
         print_prediction(json, row);
         printf(" %.1f %% | %.2f |\n", get_number(json, row, "percent_of_peak"),

@@ -95,16 +95,17 @@ static void add_row(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
     mgl_config config;
-    const char *shape, *knobs = NULL;
+    const char *shape, *knobs = NULL, *tuned = NULL;
     int context = (int)get_number(json, row, "context");
     int tokens = (int)get_number(json, row, "tokens"), batch = (int)get_number(json, row, "batch");
     if (mgl_json_get_string(json, row, "config", false, &knobs, &err) ||
+        mgl_json_get_string(json, row, "tuned", false, &tuned, &err) ||
         mgl_json_get_string(json, row, "shape", true, &shape, &err) ||
         mgl_synthetic_find_shape(shape, &config, &err) ||
         mgl_synthetic_widen(&config, (int)get_number(json, row, "hidden"), &err))
         stop(&err);
-    if (knobs)
-        return; /* of another ScheduleConfig, which is not in the result */
+    if (knobs || tuned)
+        return; /* of another schedule, which is not in the result */
     config.geometry.layers = (int)get_number(json, row, "layers");
     struct point point = {.load = {batch, context + (double)(tokens - 1) / 2, tokens},
                           .measured = get_number(json, row, "us_median"),
