@@ -14,6 +14,7 @@
 
 #include "autotune/archive.h"
 #include "autotune/campaign.h"
+#include "schedule/tuned.h"
 
 #define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1"
 #define MGL_TUNE_WORKLOADS "ctx=0;batch=1"
@@ -64,6 +65,12 @@ void mgl_tune_clear(mgl_tune *tune);
 mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
                            const mgl_tune_request *request, mgl_campaign_record *out,
                            mgl_error *err);
+
+/* The tuned entries that a campaign's winner makes, one for each number of sequences among its
+ * workloads, in turn. MGL_USAGE: there is no winner, or it is a schedule text. */
+typedef mgl_status mgl_tuned_fn(void *user, const mgl_tuned *entry, mgl_error *err);
+mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *each, void *user,
+                            mgl_error *err);
 
 typedef struct mgl_tune_run_options {
     const char *device; /* in place of the campaign's: another ordinal of the same kind */

@@ -1,11 +1,28 @@
 /* megalith campaign best: the winner so far, in the form that `campaign submit` takes. */
 #include "cli/campaign.h"
 
+#include "base/format.h"
+
 #define BEST_OPTIONS(X)                                                                            \
     X(text, output, "-o", "F", 0, 0, "write the proposal there rather than to standard output")    \
+    X(flag, install, "--install", NULL, 0, 0,                                                      \
+      "make it a tuned entry of this user's, which `run` takes from now on")                       \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BEST_OPTIONS)
+
+static mgl_status install_entry(void *user, const mgl_tuned *entry, mgl_error *err)
+{
+    mgl_text path = {0};
+    (void)user;
+    mgl_status status = mgl_tuned_install(entry, &path, err);
+    if (!status)
+        mgl_cli_say("campaign best", "%s: for %d sequence%s of %d positions on %s", path.bytes,
+                    entry->sequences, mgl_plural((size_t)entry->sequences), entry->capacity_hi,
+                    entry->device);
+    mgl_text_clear(&path);
+    return status;
+}
 
 static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
 {
@@ -45,6 +62,8 @@ static mgl_status best(const char *operand, const void *options, mgl_error *err)
     mgl_cli_campaign c = {0};
     mgl_text text = {0};
     mgl_status status = mgl_cli_campaign_open(o->store.value, operand, false, &c, err);
+    if (!status && o->install.given)
+        status = mgl_tune_entries(c.store, c.record.name, install_entry, NULL, err);
     if (!status && (!o->json.given || o->output.given))
         status = find_proposal(&c, &text, err);
     if (!status && o->output.given)
@@ -63,7 +82,8 @@ const mgl_cli_verb mgl_cli_campaign_best_verb = {
     .operand = "NAME",
     .operand_optional = true,
     .summary = "config and moves of the best so far, as `campaign submit` takes them",
-    .example = "  megalith campaign best -o best.json",
+    .example = "  megalith campaign best -o best.json\n"
+               "  megalith campaign best --install",
     MGL_CLI_VERB_OPTIONS,
     .run = best,
 };

@@ -1,0 +1,124 @@
+/*
+ * From a campaign's winner to tuned entries: one for each number of sequences among the workloads, of
+ * the capacity that was measured and no other.
+ */
+#include "autotune/answer.h"
+#include "autotune/archive.h"
+#include "autotune/tune.h"
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* What is said of the winner, the same in each of its entries. */
+static mgl_status fill_evidence(mgl_store *store, const mgl_campaign_record *campaign,
+                                const mgl_trial *trial, mgl_tuned_evidence *out, mgl_error *err)
+{
+    mgl_answer_best_facts best;
+    mgl_text archive = {0};
+    unsigned char digest[MGL_SHA256_BYTES];
+    struct tm day;
+    time_t when = (time_t)trial->started_unix;
+    mgl_status status = mgl_answer_find_best(store, campaign, &best, err);
+    if (!status)
+        status = mgl_archive_write(store, campaign->name, &archive, err);
+    if (status) {
+        mgl_text_clear(&archive);
+        return status;
+    }
+    mgl_sha256_of(archive.bytes, archive.length, digest);
+    mgl_sha256_hex(digest, out->archive);
+    mgl_text_clear(&archive);
+    out->gain = log1p(best.gain);
+    out->gain_lo = out->gain - (trial->gain - trial->gain_lo);
+    out->gain_hi = out->gain + (trial->gain_hi - trial->gain);
+    snprintf(out->commit, sizeof out->commit, "%s", trial->commit);
+    if (gmtime_r(&when, &day))
+        strftime(out->date, sizeof out->date, "%Y-%m-%d", &day);
+    return MGL_OK;
+}
+
+/* The campaign's name in the letters that an entry's may have, and how many sequences it is for. */
+static void name_entry(const mgl_campaign_record *campaign, int sequences,
+                       char out[MGL_TUNED_NAME + 1])
+{
+    char tail[16];
+    snprintf(tail, sizeof tail, "-b%d", sequences);
+    size_t most = MGL_TUNED_NAME - strlen(tail), length = 0;
+    for (const char *at = campaign->name; *at && length < most; at++) {
+        int c = tolower((unsigned char)*at);
+        out[length++] = isalnum(c) || strchr("_-", c) ? (char)c : '-';
+    }
+    strcpy(out + length, tail);
+}
+
+static mgl_status make_entry(const mgl_tune *tune, const mgl_trial *trial, int sequences,
+                             const mgl_tuned_evidence *evidence, mgl_tuned *out, mgl_error *err)
+{
+    const mgl_subject *s = &tune->subject;
+    mgl_status status = MGL_OK;
+    *out = (mgl_tuned){.geometry = s->config.geometry,
+                       .tied = s->config.tied,
+                       .dtype = s->dtype,
+                       .kv = s->dtype,
+                       .target = s->target,
+                       .sequences = sequences,
+                       .capacity_lo = s->capacity,
+                       .capacity_hi = s->capacity,
+                       .lowering = MGL_LOWERING_VERSION,
+                       .config = trial->proposal.config,
+                       .evidence = *evidence};
+    name_entry(&tune->record, sequences, out->name);
+    snprintf(out->device, sizeof out->device, "%s", tune->record.device);
+    for (int i = 0; i < trial->proposal.moves.count && !status; i++)
+        status = mgl_moves_add(&out->moves, &trial->proposal.moves.moves[i], err);
+    return status;
+}
+
+static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_trial *trial,
+                               mgl_error *err)
+{
+    if (!campaign->incumbent)
+        return mgl_fail(err, MGL_USAGE, campaign->name,
+                        "has no winner: its default is the best, and needs no entry");
+    if (trial->proposal.schedule)
+        return mgl_fail(err, MGL_USAGE, campaign->name,
+                        "its winner is a whole schedule text, and an entry holds a config and "
+                        "moves: run it with --schedule");
+    return MGL_OK;
+}
+
+mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *each, void *user,
+                            mgl_error *err)
+{
+    mgl_tune tune;
+    mgl_trial trial = {0};
+    mgl_tuned_evidence evidence = {0};
+    mgl_status status = mgl_tune_find(store, name, &tune, err);
+    if (status)
+        return status;
+    if (tune.record.incumbent)
+        status =
+            mgl_store_get_trial(store, tune.record.id, tune.record.incumbent, false, &trial, err);
+    if (!status)
+        status = check_winner(&tune.record, &trial, err);
+    if (!status)
+        status = fill_evidence(store, &tune.record, &trial, &evidence, err);
+    const mgl_workloads *w = &tune.subject.workloads; /* in the order of their sequences */
+    for (int i = 0; i < w->count && !status; i++) {
+        mgl_tuned entry;
+        if (i > 0 && w->list[i].batch == w->list[i - 1].batch)
+            continue;
+        status = make_entry(&tune, &trial, w->list[i].batch, &evidence, &entry, err);
+        if (!status)
+            status = each(user, &entry, err);
+        mgl_tuned_clear(&entry);
+    }
+    mgl_trial_clear(&trial);
+    mgl_tune_clear(&tune);
+    return status;
+}
