@@ -67,7 +67,8 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
                            mgl_error *err);
 
 /* The tuned entries that a campaign's winner makes, one for each number of sequences among its
- * workloads, in turn. MGL_USAGE: there is no winner, or it is a schedule text. */
+ * workloads, in turn. MGL_USAGE: there is no winner, it is a schedule text, or it was measured in the lower
+ * half of its capacity alone. */
 typedef mgl_status mgl_tuned_fn(void *user, const mgl_tuned *entry, mgl_error *err);
 mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *each, void *user,
                             mgl_error *err);

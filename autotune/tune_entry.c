@@ -1,6 +1,7 @@
 /*
  * From a campaign's winner to tuned entries: one for each number of sequences among the workloads, of
- * the capacity that was measured and no other.
+ * the capacity that was measured and no other. What was measured only at the first positions becomes
+ * none.
  */
 #include "autotune/answer.h"
 #include "autotune/archive.h"
@@ -92,6 +93,22 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
     return MGL_OK;
 }
 
+/* An entry is used at all positions of its capacity, so that a winner has to be measured far up as well. */
+static mgl_status check_contexts(const mgl_tune *tune, int sequences, mgl_error *err)
+{
+    const mgl_workloads *w = &tune->subject.workloads;
+    int highest = 0, capacity = tune->subject.capacity;
+    for (int i = 0; i < w->count; i++)
+        if (w->list[i].batch == sequences && w->list[i].context > highest)
+            highest = w->list[i].context;
+    if (highest >= capacity / 2)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, tune->record.name,
+                    "its winner was measured up to position %d, and an entry of %d positions is "
+                    "used at all of them: tune with a context of at least %d among --workloads",
+                    highest, capacity, capacity / 2);
+}
+
 mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *each, void *user,
                             mgl_error *err)
 {
@@ -113,6 +130,9 @@ mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *ea
         mgl_tuned entry;
         if (i > 0 && w->list[i].batch == w->list[i - 1].batch)
             continue;
+        status = check_contexts(&tune, w->list[i].batch, err);
+        if (status)
+            break;
         status = make_entry(&tune, &trial, w->list[i].batch, &evidence, &entry, err);
         if (!status)
             status = each(user, &entry, err);
