@@ -17,6 +17,7 @@
 #include "vm/cuda/cuda.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -114,19 +115,30 @@ static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
     return take_text(&text, &out->target, err);
 }
 
+/* What a reply meets: its first positions, and those half way up its capacity. */
+static void default_workloads(int64_t capacity, char *to, size_t size)
+{
+    int half = (int)(capacity / 2);
+    if (half >= MGL_WORKLOAD_TOKENS)
+        snprintf(to, size, "ctx=0,%d;batch=1", half);
+    else
+        snprintf(to, size, "ctx=0;batch=1");
+}
+
 static mgl_status read_workloads(const mgl_tune_request *r, const mgl_config *config,
                                  mgl_campaign_record *out, mgl_error *err)
 {
     mgl_text text = {0};
     mgl_workloads workloads;
     int most = config->max_positions < MGL_MAX_CAPACITY ? config->max_positions : MGL_MAX_CAPACITY;
-    mgl_status status =
-        mgl_workloads_parse(r->workloads ? r->workloads : MGL_TUNE_WORKLOADS, &workloads, err);
-    if (status)
-        return status;
+    char preset[48];
     out->capacity = r->capacity ? r->capacity : most < MGL_TUNE_CAPACITY ? most : MGL_TUNE_CAPACITY;
     if (out->capacity > most)
         return mgl_fail(err, MGL_USAGE, "--capacity", "the model has %d positions", most);
+    default_workloads(out->capacity, preset, sizeof preset);
+    mgl_status status = mgl_workloads_parse(r->workloads ? r->workloads : preset, &workloads, err);
+    if (status)
+        return status;
     for (int w = 0; w < workloads.count; w++)
         if (workloads.list[w].context + MGL_WORKLOAD_TOKENS > out->capacity)
             return mgl_fail(err, MGL_USAGE, "--workloads",

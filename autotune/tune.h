@@ -17,19 +17,19 @@
 #include "schedule/tuned.h"
 
 #define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1"
-#define MGL_TUNE_WORKLOADS "ctx=0;batch=1"
 #define MGL_TUNE_TARGET    "sm_90a:132" /* where there is no device */
 enum { MGL_TUNE_CAPACITY = 4096 };      /* positions, within the model's */
 
 /* What was asked for; NULL and 0 mean the default of each field. Strings are not kept. */
 typedef struct mgl_tune_request {
-    const char *model;     /* a MODEL or a config.json; or NULL */
-    const char *shape;     /* the name of a shape, in its place */
-    const char *device;    /* "cuda", "cuda:1", "cpu", "none"; NULL: "cuda" */
-    const char *target;    /* of "cpu" and "none" */
-    const char *dtype;     /* "bf16" */
-    const char *workloads; /* "ctx=0,8192;batch=1,8" */
-    int capacity;          /* positions of a sequence */
+    const char *model;  /* a MODEL or a config.json; or NULL */
+    const char *shape;  /* the name of a shape, in its place */
+    const char *device; /* "cuda", "cuda:1", "cpu", "none"; NULL: "cuda" */
+    const char *target; /* of "cpu" and "none" */
+    const char *dtype;  /* "bf16" */
+    const char
+        *workloads; /* "ctx=0,8192;batch=1,8"; NULL: one sequence, at 0 and at half its capacity */
+    int capacity;   /* positions of a sequence */
     const char *space;     /* path of a space's JSON */
     const char *config;    /* path of the ScheduleConfig that is begun with */
     const char *proposers; /* "evolve:2,random": names, and shares (1) */

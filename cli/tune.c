@@ -11,7 +11,7 @@
       "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m")                             \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     X(text, workloads, "--workloads", "LIST", 0, 0,                                                \
-      "what is decoded: ctx=0,8192;batch=1,8 (" MGL_TUNE_WORKLOADS ")")                            \
+      "what is decoded: ctx=0,8192;batch=1,8 (one sequence, at 0 and at half its capacity)")       \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(text, dtype, "--dtype", "DTYPE", 0, 0, "bf16 (bf16)")                                        \

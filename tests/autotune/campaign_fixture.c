@@ -48,7 +48,8 @@ void set_up_again(fixture *f)
 void set_up_with(fixture *f, const char *name, bool allow_narrow)
 {
     *f = (fixture){0};
-    const mgl_tune_request request = {.model = MGL_SOURCE_DIR "/tests/models/tales-5m",
+    const mgl_tune_request request = {.workloads = "ctx=0;batch=1",
+                                      .model = MGL_SOURCE_DIR "/tests/models/tales-5m",
                                       .device = "none",
                                       .allow_narrow = allow_narrow,
                                       .has_seed = true,
