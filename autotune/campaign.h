@@ -38,6 +38,7 @@ typedef struct mgl_campaign_options {
     const atomic_int *abort; /* ends within 0.2 s: the trial at hand is lost, nothing else */
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;
+    const char *commit;          /* of the program, that trials name; NULL: not known */
     double (*clock)(void *user); /* seconds; NULL: the monotonic clock (tests have a virtual one) */
 } mgl_campaign_options;
 

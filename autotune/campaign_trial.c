@@ -29,7 +29,8 @@ void attempt_begin(const campaign *c, attempt *a, int64_t number)
                    .began = campaign_clock(c)};
     for (int w = 0; w < a->trial.workload_count; w++)
         a->trial.workloads[w].error = a->trial.workloads[w].error_default = -1;
-    mgl_format_into(a->trial.commit, sizeof a->trial.commit, "%s", mgl_version());
+    mgl_format_into(a->trial.commit, sizeof a->trial.commit, "%s",
+                    c->o->commit ? c->o->commit : "");
     mgl_format_into(a->trial.driver, sizeof a->trial.driver, "%s", c->device.driver);
     mgl_format_into(a->trial.device_uuid, sizeof a->trial.device_uuid, "%s", c->device.uuid);
     mgl_format_into(a->trial.manifest, sizeof a->trial.manifest, "%s", mgl_frozen_digest());
@@ -112,6 +113,10 @@ static mgl_status recognise(campaign *c, attempt *a, mgl_error *err)
         mgl_store_find_digest(c->o->store, c->record->id, a->trial.digest, &number, err);
     if (!status && number > 0)
         status = mgl_store_get_trial(c->o->store, c->record->id, number, false, &earlier, err);
+    /* what was screened is measured where somebody hands it in */
+    bool unmeasured = earlier.outcome == MGL_OUTCOME_UNMEASURED && c->o->lab->measures;
+    if (!status && number > 0 && unmeasured && a->trial.proposal.queued)
+        number = 0;
     if (!status && number > 0) {
         a->trial.duplicate_of = (int)number;
         attempt_decide(a, MGL_OUTCOME_DUPLICATE, "the program of trial %lld, which was %s",

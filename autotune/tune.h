@@ -75,6 +75,7 @@ mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *ea
 
 typedef struct mgl_tune_run_options {
     const char *device; /* in place of the campaign's: another ordinal of the same kind */
+    const char *commit; /* of the program, that trials name; NULL: not known */
     double max_seconds; /* as in mgl_campaign_options */
     int64_t max_trials;
     const atomic_int *abort;

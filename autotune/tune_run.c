@@ -142,6 +142,7 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .max_seconds = o->max_seconds,
                                     .max_trials = o->max_trials,
                                     .abort = o->abort,
+                                    .commit = o->commit,
                                     .on_event = o->on_event,
                                     .user = o->user};
     mgl_status status = open_proposers(tune, &options, err);

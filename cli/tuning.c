@@ -1,6 +1,7 @@
 /* Running a campaign from the command line: a line a trial on standard error, the program of
  * --on-event, and the answer at the end. */
 #include "cli/campaign.h"
+#include "cli/commit.h"
 #include "cli/signals.h"
 #include "pipeline.h"
 
@@ -91,6 +92,7 @@ mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *er
     tuning t = {.tune = tune, .how = how};
     const atomic_int *abort = mgl_cancel_flag(mgl_cli_cancel());
     const mgl_tune_run_options options = {.device = how->device,
+                                          .commit = mgl_commit,
                                           .max_seconds = how->hours * 3600,
                                           .max_trials = how->trials,
                                           .abort = abort,

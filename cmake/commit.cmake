@@ -1,0 +1,21 @@
+# Writes the commit that is built into a C file, where that changed: cmake -DROOT=... -DOUT=... -P commit.cmake
+# What is not built from a git checkout has none.
+set(commit "")
+if(EXISTS ${ROOT}/.git)
+  execute_process(COMMAND git -C ${ROOT} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  execute_process(COMMAND git -C ${ROOT} diff --quiet HEAD ERROR_QUIET RESULT_VARIABLE changed)
+  if(failed)
+    set(commit "")
+  elseif(changed)
+    string(APPEND commit "+")
+  endif()
+endif()
+set(text "/* Made by cmake/commit.cmake. */\n#include \"cli/commit.h\"\n\nconst char mgl_commit[] = \"${commit}\";\n")
+set(old "")
+if(EXISTS ${OUT})
+  file(READ ${OUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUT} "${text}")
+endif()
