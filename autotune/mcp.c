@@ -3,6 +3,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,7 +251,8 @@ static void call_tool(const request *r, mgl_json_out *out)
     }
     mcp_call call = {r->mcp, r->json, mgl_json_member(r->params, "arguments")};
     if (check_arguments(r->json, tool, call.arguments, &why)) {
-        put_error(out, r->id, WRONG_PARAMS, "%s", why.message);
+        put_error(out, r->id, WRONG_PARAMS, "%s%s%s", why.where, why.where[0] ? ": " : "",
+                  why.message);
         return;
     }
     mgl_text_put(&answer.text, "{");
@@ -279,16 +281,26 @@ static const struct {
                {"tools/list", list_tools},
                {"tools/call", call_tool}};
 
-/* The id as it stood there; false: it is neither text nor number, or too long. */
+/* The id as JSON; false: it is neither text nor an integer that a double holds exactly, or too long. The
+ * printer of the JSON library rounds integers of more than 15 digits, so it prints text only. */
+static bool print_id(const cJSON *item, char id[MCP_MAX_ID])
+{
+    static const double most = 9007199254740992; /* 2^53 */
+    if (cJSON_IsString(item))
+        return cJSON_PrintPreallocated((cJSON *)item, id, MCP_MAX_ID, false);
+    if (!cJSON_IsNumber(item) || item->valuedouble != trunc(item->valuedouble) ||
+        fabs(item->valuedouble) >= most)
+        return false;
+    snprintf(id, MCP_MAX_ID, "%lld", (long long)item->valuedouble);
+    return true;
+}
+
+/* "" where there is none. False: print_id has none for it. */
 static bool read_id(const cJSON *object, char id[MCP_MAX_ID])
 {
     const cJSON *item = mgl_json_member(object, "id");
     id[0] = 0;
-    if (!item)
-        return true;
-    if (!cJSON_IsString(item) && !cJSON_IsNumber(item))
-        return false;
-    return cJSON_PrintPreallocated((cJSON *)item, id, MCP_MAX_ID, false);
+    return !item || print_id(item, id);
 }
 
 /* Whether the request may begin: it was not cancelled before. */
@@ -299,7 +311,7 @@ static bool begin_work(mgl_mcp *mcp, const char *id)
     for (int i = 0; i < MCP_CANCELLED && id[0]; i++)
         wanted = wanted && strcmp(mcp->cancelled[i], id) != 0;
     snprintf(mcp->current, sizeof mcp->current, "%s", id);
-    atomic_store(&mcp->abort, mcp->over);
+    atomic_store(&mcp->abort, 0);
     pthread_mutex_unlock(&mcp->lock);
     return wanted;
 }
@@ -332,7 +344,8 @@ static void handle_one(mgl_mcp *mcp, const mgl_json *json, const cJSON *object, 
 {
     request r = {.mcp = mcp, .json = json, .object = object};
     if (!cJSON_IsObject(object) || !read_id(object, r.id)) {
-        put_error(out, "", NO_REQUEST, "a message is an object of JSON-RPC 2.0");
+        put_error(out, "", NO_REQUEST,
+                  "a message is an object of JSON-RPC 2.0, its id a string or an integer");
         return;
     }
     const cJSON *method = mgl_json_member(object, "method");
@@ -412,33 +425,35 @@ mgl_status mgl_mcp_handle(mgl_mcp *mcp, const char *message, size_t length, mgl_
 
 /* ---- cancelling ------------------------------------------------------------------------------- */
 
+static void note_cancelled(mgl_mcp *mcp, const char *id)
+{
+    pthread_mutex_lock(&mcp->lock);
+    if (!strcmp(mcp->current, id))
+        atomic_store(&mcp->abort, 1);
+    snprintf(mcp->cancelled[mcp->next++ % MCP_CANCELLED], MCP_MAX_ID, "%s", id);
+    pthread_mutex_unlock(&mcp->lock);
+}
+
 void mgl_mcp_see(mgl_mcp *mcp, const char *message, size_t length)
 {
-    static const char method[] = "notifications/cancelled";
+    enum { LONGEST = 4096 }; /* a notification has a few words */
     mgl_json json = {0};
-    char id[MCP_MAX_ID] = "";
-    if (length > 4096 || !memmem(message, length, method, sizeof method - 1) ||
-        mgl_json_parse(message, length, 4096, "message", &json, NULL))
+    char id[MCP_MAX_ID];
+    if (length > LONGEST || mgl_json_parse(message, length, LONGEST, "message", &json, NULL))
         return;
-    const cJSON *params = cJSON_IsObject(json.root) ? mgl_json_member(json.root, "params") : NULL;
-    const cJSON *of = params ? mgl_json_member(params, "requestId") : NULL;
-    if (of && (cJSON_IsString(of) || cJSON_IsNumber(of)) &&
-        cJSON_PrintPreallocated((cJSON *)of, id, MCP_MAX_ID, false)) {
-        pthread_mutex_lock(&mcp->lock);
-        if (!strcmp(mcp->current, id))
-            atomic_store(&mcp->abort, 1);
-        snprintf(mcp->cancelled[mcp->next++ % MCP_CANCELLED], MCP_MAX_ID, "%s", id);
-        pthread_mutex_unlock(&mcp->lock);
-    }
+    const cJSON *root = cJSON_IsObject(json.root) ? json.root : NULL;
+    const cJSON *method = root ? mgl_json_member(root, "method") : NULL;
+    const cJSON *params = root ? mgl_json_member(root, "params") : NULL;
+    const cJSON *of = cJSON_IsObject(params) ? mgl_json_member(params, "requestId") : NULL;
+    if (cJSON_IsString(method) && !strcmp(method->valuestring, "notifications/cancelled") && of &&
+        print_id(of, id))
+        note_cancelled(mcp, id);
     mgl_json_clear(&json);
 }
 
-void mgl_mcp_cancel(mgl_mcp *mcp)
+void mgl_mcp_end_waits(mgl_mcp *mcp)
 {
-    pthread_mutex_lock(&mcp->lock);
-    mcp->over = true;
-    atomic_store(&mcp->abort, 1);
-    pthread_mutex_unlock(&mcp->lock);
+    atomic_store(&mcp->over, true);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------- */

@@ -36,7 +36,8 @@ mgl_status mgl_mcp_handle(mgl_mcp *mcp, const char *message, size_t length, mgl_
 /* For another thread, of each message as soon as it has come: a notification that cancels a request ends
  * that, whether it is at work or still waits. */
 void mgl_mcp_see(mgl_mcp *mcp, const char *message, size_t length);
-/* Ends what is at work, and all that follows. Of any thread. */
-void mgl_mcp_cancel(mgl_mcp *mcp);
+/* For another thread, when no message will come any more: who asked may be gone, so that nothing waits for
+ * a verdict from then on. */
+void mgl_mcp_end_waits(mgl_mcp *mcp);
 
 #endif

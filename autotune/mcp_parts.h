@@ -16,12 +16,12 @@ struct mgl_mcp {
     bool allow_trials;
     char folders[MGL_MCP_MAX_FOLDERS][PATH_MAX]; /* (folder_count) as realpath has them */
     int folder_count;
-    pthread_mutex_t lock;                      /* of the rest */
+    pthread_mutex_t lock;                      /* of the three that follow */
     char current[MCP_MAX_ID];                  /* id of the request at work; "": none */
     char cancelled[MCP_CANCELLED][MCP_MAX_ID]; /* the last ids that were cancelled, a ring */
     int next;                                  /* of the ring */
-    bool over;                                 /* mgl_mcp_cancel */
     atomic_int abort;                          /* of what is at work */
+    atomic_bool over;                          /* mgl_mcp_end_waits */
 };
 
 /* The kinds of an argument, by their names in JSON schema. */

@@ -174,7 +174,8 @@ static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_M
     bool stands = realpath(name, path) != NULL;
     for (int i = 0; i < mcp->folder_count && stands; i++) {
         size_t length = strlen(mcp->folders[i]);
-        if (!strncmp(path, mcp->folders[i], length) && (path[length] == '/' || length == 1))
+        if (!strncmp(path, mcp->folders[i], length) &&
+            (!path[length] || path[length] == '/' || length == 1))
             return MGL_OK;
     }
     return mgl_fail(err, MGL_USAGE, "path",
@@ -189,8 +190,15 @@ static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_err
         return mgl_fail(err, MGL_USAGE, "arguments", "one of text and path is needed");
     if (text)
         return mgl_schedule_parse(text, strlen(text), "text", out, err);
+    char *bytes = NULL;
+    size_t length = 0;
     mgl_status status = confine(call->mcp, name, path, err);
-    return status ? status : mgl_schedule_read(path, out, err);
+    if (!status)
+        status = mgl_file_read_regular(path, MGL_SCHEDULE_MAX_TEXT, &bytes, &length, err);
+    if (!status)
+        status = mgl_schedule_parse(bytes, length, path, out, err);
+    mgl_free(bytes);
+    return status;
 }
 
 static mgl_status import_model(const mcp_call *call, mgl_checkpoint **out, mgl_error *err)
@@ -254,13 +262,13 @@ static void sleep_a_moment(void)
     nanosleep(&moment, NULL);
 }
 
-/* Waits until it is a trial, or its time is over, or the request is cancelled. */
+/* Waits until it is a trial, or its time is over, or the request is cancelled, or nobody is there. */
 static mgl_status await_trial(const mcp_call *call, mgl_store *store, int64_t id, double seconds,
                               int64_t *number, mgl_error *err)
 {
     double until = mgl_clock_s() + seconds;
     mgl_status status = MGL_OK;
-    for (*number = 0; !status && !*number && mgl_clock_s() < until;) {
+    for (*number = 0; !status && !*number && mgl_clock_s() < until && !call->mcp->over;) {
         mgl_submission submission = {0};
         sleep_a_moment();
         status = mgl_check_abort(&call->mcp->abort, err);

@@ -35,9 +35,18 @@ typedef struct inbox {
     bool failed;
 } inbox;
 
+static bool is_blank(const mgl_text *line)
+{
+    return strspn(line->bytes, " \t\r") == line->length;
+}
+
 static void put_message(inbox *box, mgl_text *message)
 {
-    mgl_mcp_see(box->mcp, message->bytes ? message->bytes : "", message->length);
+    if (!message->length || is_blank(message)) {
+        mgl_text_clear(message);
+        return;
+    }
+    mgl_mcp_see(box->mcp, message->bytes, message->length);
     pthread_mutex_lock(&box->lock);
     while (box->count == WAITING && !box->stop)
         pthread_cond_wait(&box->changed, &box->lock);
@@ -84,14 +93,13 @@ static void *read_messages(void *user)
             if (line.length <= MGL_MCP_MAX_MESSAGE)
                 mgl_text_append(&line, at, length);
             box->failed |= line.failed;
-            if (stop && line.length)
+            if (stop)
                 put_message(box, &line);
             at += length + (stop != NULL);
         }
     }
-    if (line.length)
-        put_message(box, &line);
-    mgl_text_clear(&line);
+    put_message(box, &line);
+    mgl_mcp_end_waits(box->mcp);
     pthread_mutex_lock(&box->lock);
     box->over = true;
     pthread_cond_broadcast(&box->changed);

@@ -1,0 +1,327 @@
+/*
+ * The MCP server, by transcripts: each file of mcp/ is a talk with a server of its own. `> ` is a message,
+ * each `< ` behind it a pattern that the answer has to match (`*`: any bytes), `! ` one that it may not
+ * match; `<` alone: no answer. $FOLDER and $MODEL are replaced. The store has one campaign of five
+ * trials on no device; $FOLDER/in and $MODEL may be read; `# allow-trials` on the first line allows
+ * them.
+ */
+#include "autotune/mcp.h"
+#include "autotune/tune.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "tests/autotune/store_support.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODEL MGL_SOURCE_DIR "/tests/models/tales-5m"
+#define CASES MGL_SOURCE_DIR "/tests/validator/cases/"
+
+static const char *folder;
+static mgl_error err;
+
+/* ---- the scratch folder ----------------------------------------------------------------------- */
+
+static void copy_case(const char *name, const char *to)
+{
+    char *text;
+    size_t length;
+    ck_assert_int_eq(mgl_file_read(name, 1 << 20, &text, &length, &err), MGL_OK);
+    FILE *file = fopen(store_path(to), "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, length, file), length);
+    fclose(file);
+    mgl_free(text);
+}
+
+static void fill_folder(void)
+{
+    ck_assert_int_eq(mkdir(store_path("in"), 0700), 0);
+    ck_assert_int_eq(mkdir(store_path("inner"), 0700), 0);
+    copy_case(CASES "accept_plain.mls", "in/sound.mls");
+    copy_case(CASES "accept_plain.mls", "inner/sound.mls");
+    copy_case(CASES "accept_plain.mls", "outside.mls");
+    copy_case(CASES "mg302_lost_wait.mls", "in/racy.mls");
+    ck_assert_int_eq(symlink("sound.mls", store_path("in/link_inside.mls")), 0);
+    ck_assert_int_eq(symlink("../outside.mls", store_path("in/link_outside.mls")), 0);
+    ck_assert_int_eq(mkfifo(store_path("in/pipe"), 0600), 0);
+}
+
+static void run_campaign(void)
+{
+    const mgl_tune_request request = {
+        .model = MODEL, .device = "none", .has_seed = true, .seed = 5, .name = "agents"};
+    mgl_store *store = store_open(store_path("campaigns.db"));
+    mgl_tune tune;
+    ck_assert_msg(!mgl_tune_prepare(store, &request, true, &tune, &err), "%s", err.message);
+    ck_assert_msg(!mgl_tune_run(&tune, &(mgl_tune_run_options){.max_trials = 5}, &err), "%s",
+                  err.message);
+    mgl_tune_clear(&tune);
+    mgl_store_close(store);
+}
+
+static void setup(void)
+{
+    folder = store_make_folder();
+    fill_folder();
+    run_campaign();
+}
+
+static mgl_mcp *open_server(bool allow_trials)
+{
+    char store[300], in[300];
+    snprintf(store, sizeof store, "%s", store_path("campaigns.db"));
+    snprintf(in, sizeof in, "%s", store_path("in"));
+    mgl_mcp_options options = {
+        .store = store, .allow_trials = allow_trials, .folders = {in, MODEL}, .folder_count = 2};
+    mgl_mcp *mcp;
+    ck_assert_msg(!mgl_mcp_open(&options, &mcp, &err), "%s", err.message);
+    return mcp;
+}
+
+/* ---- transcripts ------------------------------------------------------------------------------ */
+
+/* `*` stands for any bytes. The last `*` that was met takes one byte more where the rest does not fit. */
+static bool matches(const char *pattern, const char *text)
+{
+    const char *star = NULL, *from = text;
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = text;
+        } else if (*pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return !*pattern;
+}
+
+static void replace(mgl_text *line, const char *name, const char *value)
+{
+    for (char *at; (at = strstr(line->bytes, name));) {
+        mgl_text made = {0};
+        mgl_text_append(&made, line->bytes, (size_t)(at - line->bytes));
+        mgl_text_put(&made, value);
+        mgl_text_put(&made, at + strlen(name));
+        mgl_text_clear(line);
+        *line = made;
+    }
+}
+
+/* As the verb does: seen when it comes, then handled. */
+static mgl_text ask(mgl_mcp *mcp, const char *message)
+{
+    mgl_text answer = {0};
+    mgl_mcp_see(mcp, message, strlen(message));
+    ck_assert_int_eq(mgl_mcp_handle(mcp, message, strlen(message), &answer, &err), MGL_OK);
+    mgl_text_put(&answer, "");
+    ck_assert(!answer.failed);
+    return answer;
+}
+
+/* Told answers are one line of JSON. */
+static void check_form(const char *where, const mgl_text *answer)
+{
+    mgl_json json;
+    if (!answer->length)
+        return;
+    ck_assert_msg(!strchr(answer->bytes, '\n'), "%s: an answer of lines", where);
+    ck_assert_msg(!mgl_json_parse(answer->bytes, answer->length, 1 << 24, "answer", &json, &err),
+                  "%s: %s", where, err.message);
+    mgl_json_clear(&json);
+}
+
+static void check_line(const char *name, int number, const char *line, const mgl_text *answer)
+{
+    const char *got = answer->bytes ? answer->bytes : "", *pattern = line + (line[1] ? 2 : 1);
+    bool wanted = line[0] == '<';
+    ck_assert_msg(matches(pattern, got) == wanted, "%s:%d: %s\n  the answer is %s", name, number,
+                  line, got);
+}
+
+static void play_line(mgl_mcp *mcp, const char *name, int number, char *bytes, mgl_text *answer)
+{
+    mgl_text line = {0};
+    mgl_text_put(&line, bytes);
+    replace(&line, "$FOLDER", folder);
+    replace(&line, "$MODEL", MODEL);
+    if (line.bytes[0] == '>') {
+        mgl_text_clear(answer);
+        *answer = ask(mcp, line.bytes + 2);
+        check_form(name, answer);
+    } else if (line.bytes[0] != '#') {
+        check_line(name, number, line.bytes, answer);
+    }
+    mgl_text_clear(&line);
+}
+
+static void play(const char *name)
+{
+    char path[600], *text, *rest;
+    size_t length;
+    mgl_text answer = {0};
+    snprintf(path, sizeof path, MGL_SOURCE_DIR "/tests/autotune/mcp/%s", name);
+    ck_assert_int_eq(mgl_file_read(path, 1 << 20, &text, &length, &err), MGL_OK);
+    mgl_mcp *mcp = open_server(!strncmp(text, "# allow-trials\n", 15));
+    int number = 0;
+    rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (number++, line[0])
+            play_line(mcp, name, number, line, &answer);
+    mgl_text_clear(&answer);
+    mgl_mcp_close(mcp);
+    mgl_free(text);
+}
+
+static int is_transcript(const struct dirent *entry)
+{
+    const char *end = strrchr(entry->d_name, '.');
+    return end && !strcmp(end, ".txt");
+}
+
+START_TEST(talks_go_as_written)
+{
+    struct dirent **entries;
+    int count = scandir(MGL_SOURCE_DIR "/tests/autotune/mcp", &entries, is_transcript, alphasort);
+    ck_assert_int_ge(count, 8);
+    for (int i = 0; i < count; i++) {
+        play(entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+}
+END_TEST
+
+/* ---- what no line can tell -------------------------------------------------------------------- */
+
+START_TEST(a_message_has_its_limit)
+{
+    size_t length = (size_t)MGL_MCP_MAX_MESSAGE + 1;
+    mgl_mcp *mcp = open_server(false);
+    mgl_text answer = {0};
+    char *message = mgl_alloc_zero(length, 1);
+    ck_assert_ptr_nonnull(message);
+    memset(message, ' ', length);
+    ck_assert_int_eq(mgl_mcp_handle(mcp, message, length, &answer, &err), MGL_OK);
+    ck_assert_ptr_nonnull(strstr(answer.bytes, "\"code\":-32700"));
+    mgl_text_clear(&answer);
+    mgl_free(message);
+    mgl_mcp_close(mcp);
+}
+END_TEST
+
+/* Nothing runs the campaign: the verdict never comes. */
+#define PATIENT                                                                                    \
+    "{\"jsonrpc\":\"2.0\",\"id\":\"w\",\"method\":\"tools/call\",\"params\":{\"name\":"            \
+    "\"submit_trial\",\"arguments\":{\"schedule\":\"x\",\"wait_s\":600}}}"
+
+static void *ask_patiently(void *user)
+{
+    static mgl_text answer;
+    answer = ask(user, PATIENT);
+    return &answer;
+}
+
+/* Ids of submissions are numbered from 1. */
+static int count_waiting(void)
+{
+    mgl_store *store = store_open(store_path("campaigns.db"));
+    mgl_submission submission;
+    int count = 0;
+    while (!mgl_store_get_submission(store, count + 1, &submission, &err)) {
+        mgl_submission_clear(&submission);
+        count++;
+    }
+    mgl_store_close(store);
+    return count;
+}
+
+/* A request that waits, once it does. */
+static pthread_t start_waiting(mgl_mcp *mcp)
+{
+    pthread_t thread;
+    int before = count_waiting();
+    ck_assert_int_eq(pthread_create(&thread, NULL, ask_patiently, mcp), 0);
+    while (count_waiting() == before)
+        usleep(10000);
+    return thread;
+}
+
+static mgl_text *end_waiting(pthread_t thread, double since)
+{
+    void *answer;
+    ck_assert_int_eq(pthread_join(thread, &answer), 0);
+    ck_assert_double_lt(mgl_clock_s() - since, 5);
+    return answer;
+}
+
+START_TEST(a_wait_is_cancelled)
+{
+    static const char cancel[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+                                 "\"params\":{\"requestId\":\"w\"}}";
+    mgl_mcp *mcp = open_server(true);
+    pthread_t thread = start_waiting(mcp);
+    double start = mgl_clock_s();
+    mgl_mcp_see(mcp, cancel, strlen(cancel));
+    mgl_text *answer = end_waiting(thread, start);
+    ck_assert_uint_eq(answer->length, 0);
+    mgl_text_clear(answer);
+    mgl_mcp_close(mcp);
+}
+END_TEST
+
+START_TEST(nobody_is_waited_for)
+{
+    mgl_mcp *mcp = open_server(true);
+    pthread_t thread = start_waiting(mcp);
+    double start = mgl_clock_s();
+    mgl_mcp_end_waits(mcp);
+    mgl_text *answer = end_waiting(thread, start);
+    ck_assert_ptr_nonnull(strstr(answer->bytes, "\"state\":\"queued\""));
+    mgl_text_clear(answer);
+    mgl_mcp_close(mcp);
+}
+END_TEST
+
+START_TEST(a_folder_has_to_stand)
+{
+    mgl_mcp_options options = {.folders = {"/nowhere/at/all"}, .folder_count = 1};
+    mgl_mcp *mcp;
+    ck_assert_int_eq(mgl_mcp_open(&options, &mcp, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_null(mcp);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mcp");
+    TCase *tests = tcase_create("mcp");
+    tcase_set_timeout(tests, 60);
+    tcase_add_unchecked_fixture(tests, setup, store_remove_folder);
+    tcase_add_test(tests, talks_go_as_written);
+    tcase_add_test(tests, a_message_has_its_limit);
+    tcase_add_test(tests, a_wait_is_cancelled);
+    tcase_add_test(tests, nobody_is_waited_for);
+    tcase_add_test(tests, a_folder_has_to_stand);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,129 @@
+/* `mcp` as a client meets it: lines in, lines out, and how it ends. What it answers is tested in
+ * tests/autotune/test_mcp.c. */
+#include "command.h"
+
+#include "base/clock.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
+#define PONG "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"
+
+static const double most_s = 2; /* 0.2 s are the promise; the machine may have other work */
+
+static void check_talk(const char *input, const char *output)
+{
+    command_result result = command_run("mcp", input);
+    ck_assert_str_eq(result.out, output);
+    ck_assert_str_eq(result.err, "");
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+}
+
+START_TEST(the_end_of_its_input_ends_it)
+{
+    check_talk("", "");
+}
+END_TEST
+
+START_TEST(it_answers_a_line_a_request)
+{
+    check_talk(PING "\n" PING "\r\n", PONG PONG);
+}
+END_TEST
+
+START_TEST(the_last_line_needs_no_end)
+{
+    check_talk(PING, PONG);
+}
+END_TEST
+
+START_TEST(empty_lines_ask_for_nothing)
+{
+    check_talk("\n\n\r\n  \n" PING "\n", PONG);
+}
+END_TEST
+
+/* Also where a tool fails: what it has to say is in the answer. */
+START_TEST(nothing_else_is_said)
+{
+    command_result result = command_run("mcp --store /nowhere/campaigns.db",
+                                        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/"
+                                        "call\",\"params\":{\"name\":\"best\"}}\n");
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_str_eq(result.err, "");
+    ck_assert_ptr_nonnull(strstr(result.out, "\"isError\":true"));
+    ck_assert_ptr_eq(strchr(result.out, '\n'), result.out + result.out_length - 1);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_line_without_end_is_refused)
+{
+    enum { MIB = 1 << 20, LENGTH = 81 };
+    char *input = malloc((size_t)LENGTH * MIB + sizeof PING + 1);
+    ck_assert_ptr_nonnull(input);
+    memset(input, 'x', (size_t)LENGTH * MIB);
+    strcpy(input + (size_t)LENGTH * MIB, "\n" PING);
+    command_result result = command_run("mcp", input);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "\"code\":-32700"));
+    ck_assert_ptr_nonnull(strstr(result.out, PONG));
+    command_clear(&result);
+    free(input);
+}
+END_TEST
+
+START_TEST(a_folder_that_is_none_is_told)
+{
+    command_result result = command_run("mcp --folders /nowhere/at/all", PING);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_signal_ends_it)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    command running = command_start_with("mcp", ends[0], 0);
+    ck_assert_int_eq(write(ends[1], PING "\n", sizeof PING), sizeof PING);
+    ck_assert_int_eq(command_await(&running, sizeof PONG - 1), 1);
+    double start = mgl_clock_s();
+    kill(running.pid, SIGTERM);
+    command_result result = command_end(&running);
+    ck_assert_double_lt(mgl_clock_s() - start, most_s);
+    ck_assert_int_eq(result.code, 128 + SIGTERM);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli mcp");
+    TCase *tests = tcase_create("mcp");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, the_end_of_its_input_ends_it);
+    tcase_add_test(tests, it_answers_a_line_a_request);
+    tcase_add_test(tests, the_last_line_needs_no_end);
+    tcase_add_test(tests, empty_lines_ask_for_nothing);
+    tcase_add_test(tests, nothing_else_is_said);
+    tcase_add_test(tests, a_line_without_end_is_refused);
+    tcase_add_test(tests, a_folder_that_is_none_is_told);
+    tcase_add_test(tests, a_signal_ends_it);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
