@@ -11,12 +11,20 @@
  * lowering; --prior SHAPE runs a campaign of that shape first, with as many trials, and tells a
  * surrogate of it. The result is JSON: of each seed the trials that it needed (0: more than
  * there were) and the best time after each trial; and the median.
+ *
+ * With --near a campaign of a device is played instead: it begins with the shipped default, the
+ * proposer has the costs of the table, and times are those of another device, whose memory is
+ * slower and later. A trial is screened by its prediction, measured with the noise that few pairs
+ * have, and kept by 1 % at least. The result is what each seed has gained in --trials trials:
+ * the true gain of what was kept, and of the best that was tried.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "autotune/campaign.h"
+#include "autotune/judge.h"
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "base/memory.h"
@@ -27,7 +35,7 @@ enum { MOST_TRIALS = 5000, MOST_SEEDS = 100 };
 static struct {
     const char *proposer, *shape, *prior, *target;
     int seeds, first_seed, trials, capacity, layers;
-    bool quick, costs, hide, keep_queues, moves;
+    bool quick, costs, hide, keep_queues, moves, near;
     double share;
     mgl_workloads workloads;
 } options = {.proposer = "evolve",
@@ -110,7 +118,10 @@ static mgl_subject open_subject(const char *shape)
     check(mgl_target_parse(options.target, &subject.target, &err), &err);
     check(mgl_costs_find_for(&subject.target, NULL, &device, &subject.costs, &err), &err);
     subject.graph = graph;
-    make_poor(&subject.start);
+    if (options.near)
+        mgl_schedule_config_default(&subject.start);
+    else
+        make_poor(&subject.start);
     mgl_search_space_default(&subject.target, false, &subject.space);
     if (options.hide)
         hide_default(&subject.space);
@@ -160,7 +171,7 @@ static mgl_proposer *open_proposer(const mgl_subject *subject)
                {"surrogate", mgl_surrogate_open}};
     mgl_error err;
     mgl_proposer_options given = {.subject = subject};
-    mgl_proposer *proposer;
+    mgl_proposer *proposer = NULL;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(all[i].name, options.proposer)) {
             check(all[i].open(&given, &proposer, &err), &err);
@@ -229,6 +240,200 @@ static void clear_course(struct course *c)
     mgl_free(c->best);
 }
 
+/* ---- a campaign near the default --------------------------------------------------------------- */
+
+#define SCREEN_NOISE   0.005  /* deviation of a gain of 8 pairs */
+#define DECISION_NOISE 0.0018 /* of one of 64 */
+
+/* What became of the trials of a campaign. */
+struct near {
+    int screened, refused, slower, level, kept, moved; /* trials; moved: those with moves */
+    double gain, tried;                /* true, of log values: of what was kept last, of the best */
+    double propose_s, most_s, seconds; /* most_s: the longest that one proposal took */
+    int count;
+};
+
+/* Another device of the architecture, as the cost model sees it. */
+static mgl_subject other_device(const mgl_subject *subject)
+{
+    mgl_subject other = *subject;
+    other.costs.latency *= 1.3;
+    other.costs.bandwidth *= 0.65;
+    return other;
+}
+
+/* Of the normal distribution: the sum of twelve. */
+static double draw_normal(uint64_t *state)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += (double)(mgl_draw(state) >> 11) * 0x1p-53;
+    return sum;
+}
+
+/* A gain as pairs would show it. */
+static void show_gain(mgl_trial *trial, double truth, double noise, uint64_t *state)
+{
+    trial->gain = truth + noise * draw_normal(state);
+    trial->gain_lo = trial->gain - 1.96 * noise;
+    trial->gain_hi = trial->gain + 1.96 * noise;
+}
+
+/* Measures a trial against the incumbent, as a campaign does in its stages. */
+static void measure(mgl_trial *trial, double incumbent_us, double us, uint64_t *state)
+{
+    double truth = log(incumbent_us / us);
+    trial->workloads[0].incumbent_us = incumbent_us;
+    show_gain(trial, truth, SCREEN_NOISE, state);
+    trial->outcome = trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION : MGL_OUTCOME_NO_GAIN;
+    if (trial->gain_hi < MGL_KEEP_GAIN)
+        return;
+    show_gain(trial, truth, DECISION_NOISE, state);
+    bool kept = trial->gain >= MGL_KEEP_GAIN && trial->gain_lo > 0;
+    trial->outcome = kept ? MGL_OUTCOME_OK : MGL_OUTCOME_NO_GAIN;
+}
+
+/* The prediction of what the trial stands on; trials (count) are those before it. */
+static double parent_predicted(const mgl_trial *trials, int count, int64_t parent, double start)
+{
+    for (int i = 0; i < count; i++)
+        if (trials[i].number == parent)
+            return trials[i].predicted_us;
+    return start;
+}
+
+static void count_trial(struct near *n, const mgl_trial *trial)
+{
+    n->count++;
+    n->moved += trial->proposal.moves.count > 0;
+    n->screened += trial->outcome == MGL_OUTCOME_UNMEASURED;
+    n->slower += trial->outcome == MGL_OUTCOME_REGRESSION;
+    n->level += trial->outcome == MGL_OUTCOME_NO_GAIN;
+    n->kept += trial->outcome == MGL_OUTCOME_OK;
+    n->refused = n->count - n->screened - n->slower - n->level - n->kept;
+}
+
+/* Judges the proposal of a trial; the incumbent's true time is *incumbent_us. */
+static void judge_near(const mgl_subject *subject, mgl_trial *trials, mgl_trial *trial,
+                       double start, double *incumbent_us, struct near *n, uint64_t *state)
+{
+    mgl_subject other = other_device(subject);
+    double truth = 0,
+           before = parent_predicted(trials, (int)(trial - trials), trial->proposal.parent, start);
+    run_trial(subject, trial);
+    if (trial->outcome == MGL_OUTCOME_UNMEASURED &&
+        !(before > 0 && trial->predicted_us > before * (1 + MGL_SCREEN_MARGIN))) {
+        mgl_trial copy = {.proposal = trial->proposal};
+        bool quick = options.quick;
+        options.quick = true;
+        run_trial(&other, &copy);
+        options.quick = quick;
+        truth = copy.predicted_us;
+        measure(trial, *incumbent_us, truth, state);
+        n->tried = fmax(n->tried, n->gain + log(*incumbent_us / truth));
+    }
+    if (trial->outcome == MGL_OUTCOME_OK) {
+        n->gain += log(*incumbent_us / truth);
+        *incumbent_us = truth;
+    }
+    count_trial(n, trial);
+}
+
+static struct near run_near(const mgl_subject *subject, uint64_t seed)
+{
+    mgl_error err;
+    mgl_subject other = other_device(subject);
+    mgl_trial *trials = mgl_alloc_zero((size_t)options.trials, sizeof *trials);
+    struct near n = {0};
+    mgl_proposer *proposer = open_proposer(subject);
+    double start = predict(subject, &subject->start), began = mgl_clock_s();
+    double incumbent_us = predict(&other, &subject->start);
+    uint64_t noise = seed * 0x9E3779B97F4A7C15u;
+    for (int i = 0; i < options.trials; i++) {
+        mgl_trial *trial = &trials[i];
+        mgl_proposer_answer answer;
+        uint64_t state = seed + (uint64_t)i * 0x9E3779B97F4A7C15u;
+        double before = mgl_clock_s();
+        check(proposer->propose(proposer, mgl_draw(&state), &trial->proposal, &answer, &err), &err);
+        double took = mgl_clock_s() - before;
+        if (answer != MGL_PROPOSED)
+            break;
+        n.propose_s += took;
+        n.most_s = fmax(n.most_s, took);
+        trial->number = i + 1;
+        judge_near(subject, trials, trial, start, &incumbent_us, &n, &noise);
+        check(proposer->learn(proposer, trial, &err), &err);
+        if (getenv("MGL_BENCH_SEARCH_VERBOSE"))
+            fprintf(stderr, "%d %s predicted %+.1f %% gain %+.2f %% on %lld: %s\n", i + 1,
+                    mgl_outcome_name(trial->outcome), 100 * (trial->predicted_us / start - 1),
+                    100 * trial->gain, (long long)trial->proposal.parent,
+                    trial->proposal.hypothesis);
+    }
+    n.seconds = mgl_clock_s() - began;
+    proposer->close(proposer);
+    for (int i = 0; i < options.trials; i++)
+        mgl_trial_clear(&trials[i]);
+    mgl_free(trials);
+    return n;
+}
+
+static int by_gain(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_gain);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static void print_near(mgl_json_out *out, uint64_t seed, const struct near *n)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_int(out, "seed", (int64_t)seed);
+    mgl_json_out_int(out, "trials", n->count);
+    mgl_json_out_int(out, "screened", n->screened);
+    mgl_json_out_int(out, "refused", n->refused);
+    mgl_json_out_int(out, "slower", n->slower);
+    mgl_json_out_int(out, "no_gain", n->level);
+    mgl_json_out_int(out, "kept", n->kept);
+    mgl_json_out_int(out, "with_moves", n->moved);
+    mgl_json_out_real(out, "gain", expm1(n->gain));
+    mgl_json_out_real(out, "best_tried_gain", expm1(n->tried));
+    mgl_json_out_real(out, "proposing_s", n->propose_s);
+    mgl_json_out_real(out, "slowest_proposal_s", n->most_s);
+    mgl_json_out_real(out, "seconds", n->seconds);
+    mgl_json_out_close_object(out);
+}
+
+static void bench_near(const mgl_subject *subject)
+{
+    mgl_json_out out = {0};
+    double gains[MOST_SEEDS], tried[MOST_SEEDS];
+    mgl_json_out_begin(&out, "megalith.bench-search-near/1");
+    mgl_json_out_string(&out, "proposer", options.proposer);
+    mgl_json_out_string(&out, "shape", options.shape);
+    mgl_json_out_string(&out, "target", options.target);
+    mgl_json_out_bool(&out, "validated", !options.quick);
+    mgl_json_out_bool(&out, "moves", options.moves);
+    mgl_json_out_array(&out, "courses");
+    for (int i = 0; i < options.seeds; i++) {
+        uint64_t seed = (uint64_t)(options.first_seed + i);
+        struct near n = run_near(subject, seed);
+        print_near(&out, seed, &n);
+        gains[i] = expm1(n.gain);
+        tried[i] = expm1(n.tried);
+    }
+    mgl_json_out_close_array(&out);
+    mgl_json_out_real(&out, "gain_median", median_of(gains, options.seeds));
+    mgl_json_out_real(&out, "best_tried_gain_median", median_of(tried, options.seeds));
+    mgl_json_out_close(&out);
+    printf("%s\n", out.text.bytes);
+    mgl_text_clear(&out.text);
+}
+
 /* ---- the result ----------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
@@ -295,11 +500,9 @@ static bool read_flag(const char *name)
     const struct {
         const char *name;
         bool *to;
-    } flags[] = {{"--quick", &options.quick},
-                 {"--costs", &options.costs},
-                 {"--hide", &options.hide},
-                 {"--moves", &options.moves},
-                 {"--queues-chosen", &options.keep_queues}};
+    } flags[] = {{"--quick", &options.quick}, {"--costs", &options.costs},
+                 {"--hide", &options.hide},   {"--moves", &options.moves},
+                 {"--near", &options.near},   {"--queues-chosen", &options.keep_queues}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (!strcmp(name, flags[i].name))
             return *flags[i].to = true;
@@ -349,7 +552,7 @@ static void read_arguments(int argc, char **argv)
     fprintf(stderr, "usage: bench_search grid|random|evolve|surrogate [--shape NAME] [--seeds N] "
                     "[--first-seed N] [--trials N] [--share S] [--context N] [--batch N] "
                     "[--capacity N] [--layers N] [--target T] [--prior SHAPE] [--costs] [--hide] "
-                    "[--moves] [--queues-chosen] [--quick]\n");
+                    "[--moves] [--queues-chosen] [--quick] [--near]\n");
     exit(2);
 }
 
@@ -360,6 +563,11 @@ int main(int argc, char **argv)
     mgl_schedule_config preset;
     read_arguments(argc, argv);
     mgl_subject subject = open_subject(options.shape);
+    if (options.near) {
+        bench_near(&subject);
+        mgl_graph_free((mgl_graph *)(uintptr_t)subject.graph);
+        return 0;
+    }
     mgl_schedule_config_default(&preset);
     double start = predict(&subject, &subject.start), shipped = predict(&subject, &preset);
     double goal = shipped / options.share;
