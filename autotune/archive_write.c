@@ -203,7 +203,7 @@ mgl_status mgl_archive_write(mgl_store *store, const char *name, mgl_text *out, 
 {
     mgl_json_out json = {0};
     mgl_campaign_record campaign = {0};
-    mgl_status status = mgl_store_execute(store, "BEGIN", err); /* while trials may be added */
+    mgl_status status = mgl_store_begin_reading(store, err); /* while trials may be added */
     if (status)
         return status;
     status = mgl_store_find_campaign(store, name, &campaign, err);

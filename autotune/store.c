@@ -33,7 +33,7 @@ void mgl_store_close(mgl_store *store)
 {
     if (!store)
         return;
-    sqlite3_close(store->database);
+    store->engine->close_store(store);
     mgl_free(store->path);
     mgl_free(store);
 }
@@ -267,6 +267,7 @@ mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_err
     mgl_store *store = mgl_alloc_zero(1, sizeof *store);
     if (!store)
         return mgl_fail_memory(err, sizeof *store);
+    store->engine = &mgl_store_sqlite;
     store->path = mgl_strdup(path);
     mgl_status status =
         store->path ? open_store(store, write, err) : mgl_fail_memory(err, strlen(path));

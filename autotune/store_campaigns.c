@@ -10,9 +10,8 @@ enum { LONGEST_NAME = 128 };
 
 #define COLUMNS                                                                                    \
     "id, (SELECT count(*) FROM trials WHERE campaign = campaigns.id), "                            \
-    "(SELECT coalesce(max(number), 0) FROM trials"                                                 \
-    "  WHERE campaign = campaigns.id AND outcome = 'OK' AND control = 0)" MGL_CAMPAIGN_FIELDS(     \
-        MGL_COLUMN_NAME)
+    "coalesce((SELECT number FROM trials WHERE campaign = campaigns.id AND outcome = 'OK'"         \
+    " AND control = 0 ORDER BY id DESC LIMIT 1), 0)" MGL_CAMPAIGN_FIELDS(MGL_COLUMN_NAME)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
@@ -41,14 +40,14 @@ mgl_status mgl_store_add_campaign(mgl_store *store, mgl_campaign_record *campaig
     campaign->updated_unix = campaign->created_unix;
     mgl_query q = mgl_query_open(
         store,
-        "INSERT INTO campaigns (id" MGL_CAMPAIGN_FIELDS(MGL_COLUMN_NAME) ") VALUES (NULL" //
-        MGL_CAMPAIGN_FIELDS(MGL_COLUMN_MARK) ")",
+        "INSERT INTO campaigns (stop" MGL_CAMPAIGN_FIELDS(MGL_COLUMN_NAME) ") VALUES (0" //
+        MGL_CAMPAIGN_FIELDS(MGL_COLUMN_MARK) ") RETURNING id",
         err);
     mgl_query_put_fields(&q, &mgl_campaign_fields, campaign);
-    mgl_query_run(&q);
+    int64_t id = mgl_query_change(&q);
     status = mgl_query_close(&q);
     if (!status)
-        campaign->id = sqlite3_last_insert_rowid(store->database);
+        campaign->id = id;
     if (status == MGL_USAGE)
         return mgl_fail(err, MGL_USAGE, "--name",
                         "there is a campaign \"%.80s\" already: take another name, or go on with "
@@ -135,12 +134,9 @@ mgl_status mgl_store_each_campaign(mgl_store *store, mgl_store_campaign_fn *each
 /* Runs a change of one row, and closes it. */
 static mgl_status change_one(mgl_query *query, mgl_error *err)
 {
-    mgl_query_run(query);
-    mgl_store *store = query->store;
+    int64_t id = mgl_query_change(query);
     mgl_status status = mgl_query_close(query);
-    if (status || sqlite3_changes(store->database))
-        return status;
-    return mgl_store_fail(store, SQLITE_CONSTRAINT_FOREIGNKEY, err); /* the campaign is gone */
+    return status || id ? status : mgl_store_fail_gone(query->store, err);
 }
 
 mgl_status mgl_store_set_state(mgl_store *store, int64_t campaign, const char *state,
@@ -148,7 +144,7 @@ mgl_status mgl_store_set_state(mgl_store *store, int64_t campaign, const char *s
 {
     mgl_query q = mgl_query_open(store,
                                  "UPDATE campaigns SET state = ?, reason = ?, seconds = ?,"
-                                 " updated_unix = ? WHERE id = ?",
+                                 " updated_unix = ? WHERE id = ? RETURNING id",
                                  err);
     mgl_query_put_text(&q, state);
     mgl_query_put_text(&q, reason);
@@ -160,7 +156,8 @@ mgl_status mgl_store_set_state(mgl_store *store, int64_t campaign, const char *s
 
 mgl_status mgl_store_ask_stop(mgl_store *store, int64_t campaign, bool stop, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store, "UPDATE campaigns SET stop = ? WHERE id = ?", err);
+    mgl_query q =
+        mgl_query_open(store, "UPDATE campaigns SET stop = ? WHERE id = ? RETURNING id", err);
     mgl_query_put_int(&q, stop);
     mgl_query_put_int(&q, campaign);
     return change_one(&q, err);
@@ -178,11 +175,10 @@ mgl_status mgl_store_is_stop_asked(mgl_store *store, int64_t campaign, bool *out
 
 mgl_status mgl_store_delete_campaign(mgl_store *store, int64_t campaign, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store, "DELETE FROM campaigns WHERE id = ?", err);
+    mgl_query q = mgl_query_open(store, "DELETE FROM campaigns WHERE id = ? RETURNING id", err);
     mgl_query_put_int(&q, campaign);
     mgl_status status = change_one(&q, err);
-    if (!status) /* gives the room back; that it can not is no failure of the deletion */
-        sqlite3_exec(store->database, "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)",
-                     NULL, NULL, NULL);
+    if (!status) /* that the room can not be given back is no failure of the deletion */
+        store->engine->give_back(store);
     return status;
 }

@@ -19,13 +19,14 @@ mgl_status mgl_store_add_submission(mgl_store *store, int64_t campaign, const ch
                                     const char *origin, int64_t *id, mgl_error *err)
 {
     mgl_query q = mgl_query_open(
-        store, "INSERT INTO submissions (campaign, unix, text, origin) VALUES (?, ?, ?, ?)", err);
+        store,
+        "INSERT INTO submissions (campaign, unix, text, origin) VALUES (?, ?, ?, ?) RETURNING id",
+        err);
     mgl_query_put_int(&q, campaign);
     mgl_query_put_int(&q, (int64_t)time(NULL));
     mgl_query_put_text(&q, text);
     mgl_query_put_text(&q, origin);
-    mgl_query_run(&q);
-    *id = sqlite3_last_insert_rowid(store->database);
+    *id = mgl_query_change(&q);
     return mgl_query_close(&q);
 }
 
@@ -97,7 +98,8 @@ mgl_status mgl_store_sum_costs(mgl_store *store, int64_t campaign, int64_t *requ
 {
     *requests = *tokens = 0;
     mgl_query q = mgl_query_open(store,
-                                 "SELECT count(*), coalesce(sum(tokens_in + tokens_out), 0)"
+                                 "SELECT count(*),"
+                                 " CAST(coalesce(sum(tokens_in + tokens_out), 0) AS BIGINT)"
                                  " FROM messages WHERE campaign = ?",
                                  err);
     mgl_query_put_int(&q, campaign);

@@ -1,101 +1,20 @@
 /*
- * Statements of the store: preparing, arguments, columns, transactions, and what SQLite's codes mean
- * to whoever runs a campaign. Every error of SQLite becomes a sentence here and nowhere else.
+ * Statements of the store, whatever database is behind them: arguments and columns by the lists of
+ * fields, and transactions. What a database does in its own way is in its mgl_store_engine.
  */
 #include "autotune/store_query.h"
 
 #include "base/memory.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-static mgl_status fail_busy(const mgl_store *store, mgl_error *err)
+mgl_status mgl_store_fail_gone(const mgl_store *store, mgl_error *err)
 {
-    int64_t pid = mgl_store_find_writer(store->path);
-    if (pid > 0)
-        return mgl_fail(err, MGL_SYSTEM, store->path,
-                        "process %lld writes to it and does not let go; end that process or wait "
-                        "for it, then try again",
-                        (long long)pid);
-    return mgl_fail(err, MGL_SYSTEM, store->path,
-                    "another process writes to it and does not let go; wait for it, then try "
-                    "again");
-}
-
-static mgl_status fail_open(const mgl_store *store, mgl_error *err)
-{
-    errno = sqlite3_system_errno(store->database);
-    if (errno)
-        return mgl_fail_path(err, store->path, "the store can not be opened");
     return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                    "the store can not be opened: its folder is missing or may not be used");
-}
-
-/* The disk, or what stands between it and us. */
-static mgl_status fail_disk(const mgl_store *store, mgl_error *err)
-{
-    int why = sqlite3_system_errno(store->database);
-    if (why == ENOSPC || why == EDQUOT || why == EFBIG)
-        return mgl_store_fail(store, SQLITE_FULL, err);
-    return mgl_fail(err, MGL_SYSTEM, store->path,
-                    "the disk failed (%s); what was stored before is kept: look at the disk, then "
-                    "run the same command again",
-                    why ? strerror(why) : sqlite3_errmsg(store->database));
-}
-
-static mgl_status fail_constraint(const mgl_store *store, int code, mgl_error *err)
-{
-    if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY)
-        return mgl_fail(err, MGL_USAGE, store->path, "stands already (%s)",
-                        sqlite3_errmsg(store->database));
-    if (code == SQLITE_CONSTRAINT_FOREIGNKEY)
-        return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                        "the campaign is not in the store any more; was it deleted?");
-    return mgl_fail(err, MGL_BAD_INPUT, store->path, "the store refuses the value: %s",
-                    sqlite3_errmsg(store->database));
-}
-
-mgl_status mgl_store_fail(const mgl_store *store, int code, mgl_error *err)
-{
-    const char *path = store->path, *what = sqlite3_errmsg(store->database);
-    switch (code & 0xFF) {
-    case SQLITE_NOMEM:
-        return mgl_fail_memory(err, 0);
-    case SQLITE_FULL:
-        return mgl_fail(err, MGL_SYSTEM, path,
-                        "the disk is full; what was stored before is kept: free some space, then "
-                        "run the same command again");
-    case SQLITE_READONLY:
-        return mgl_fail(err, MGL_SYSTEM, path,
-                        "the store can not be written: make the file and its folder writable, or "
-                        "take another --store");
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-        return fail_open(store, err);
-    case SQLITE_NOTADB:
-        return mgl_fail(err, MGL_BAD_INPUT, path, "is no store of campaigns; take another --store");
-    case SQLITE_CORRUPT:
-        return mgl_fail(err, MGL_BAD_INPUT, path,
-                        "the store is damaged (%.160s); restore a copy, or take another --store",
-                        what);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return fail_busy(store, err);
-    case SQLITE_IOERR:
-        return code == SQLITE_IOERR_NOMEM ? mgl_fail_memory(err, 0) : fail_disk(store, err);
-    case SQLITE_TOOBIG:
-        return mgl_fail(err, MGL_BAD_INPUT, path, "a text is too large for the store");
-    case SQLITE_CONSTRAINT:
-        return fail_constraint(store, code, err);
-    default:
-        return mgl_fail(err, MGL_BAD_INPUT, path,
-                        "the store is not one that this version wrote (%.160s); restore a copy, "
-                        "or take another --store",
-                        what);
-    }
+                    "the campaign is not in the store any more; was it deleted?");
 }
 
 mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_error *err)
@@ -111,33 +30,21 @@ mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_
 mgl_query mgl_query_open(mgl_store *store, const char *sql, mgl_error *err)
 {
     mgl_query query = {.store = store, .err = err};
-    int code = sqlite3_prepare_v2(store->database, sql, -1, &query.statement, NULL);
-    if (code)
-        query.status = mgl_store_fail(store, code, err);
+    store->engine->open(&query, sql);
     return query;
 }
 
 mgl_status mgl_query_close(mgl_query *query)
 {
-    sqlite3_finalize(query->statement);
+    if (query->statement)
+        query->store->engine->close(query);
     query->statement = NULL;
     return query->status;
 }
 
-static void take(mgl_query *query, int code)
-{
-    if (code && !query->status)
-        query->status = mgl_store_fail(query->store, code, query->err);
-}
-
 bool mgl_query_step(mgl_query *query)
 {
-    if (query->status)
-        return false;
-    int code = sqlite3_step(query->statement);
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        take(query, code);
-    return code == SQLITE_ROW;
+    return !query->status && query->store->engine->step(query);
 }
 
 void mgl_query_run(mgl_query *query)
@@ -145,7 +52,7 @@ void mgl_query_run(mgl_query *query)
     while (mgl_query_step(query))
         ;
     if (query->statement)
-        sqlite3_reset(query->statement); /* its code is that of the step */
+        query->store->engine->reset(query);
     query->put = 0;
 }
 
@@ -154,19 +61,19 @@ void mgl_query_run(mgl_query *query)
 void mgl_query_put_int(mgl_query *query, int64_t value)
 {
     if (!query->status)
-        take(query, sqlite3_bind_int64(query->statement, ++query->put, value));
+        query->store->engine->put_int(query, ++query->put, value);
 }
 
 void mgl_query_put_real(mgl_query *query, double value)
 {
     if (!query->status)
-        take(query, sqlite3_bind_double(query->statement, ++query->put, value));
+        query->store->engine->put_real(query, ++query->put, value);
 }
 
 void mgl_query_put_text(mgl_query *query, const char *text)
 {
     if (!query->status)
-        take(query, sqlite3_bind_text(query->statement, ++query->put, text, -1, SQLITE_STATIC));
+        query->store->engine->put_text(query, ++query->put, text, text ? strlen(text) : 0, true);
 }
 
 /* A text that is made here: the statement has a copy. One that is empty stands for none. */
@@ -175,8 +82,7 @@ static void put_made(mgl_query *query, mgl_text *text)
     if (!query->status && text->failed)
         query->status = mgl_fail_memory(query->err, 0);
     if (!query->status)
-        take(query, sqlite3_bind_text(query->statement, ++query->put, text->bytes,
-                                      (int)text->length, SQLITE_TRANSIENT));
+        query->store->engine->put_text(query, ++query->put, text->bytes, text->length, false);
     mgl_text_clear(text);
 }
 
@@ -248,32 +154,31 @@ void mgl_query_put_fields(mgl_query *query, const mgl_fields *fields, const void
 
 int64_t mgl_query_get_int(mgl_query *query, int column)
 {
-    return query->status ? 0 : sqlite3_column_int64(query->statement, column);
+    return query->status ? 0 : query->store->engine->get_int(query, column);
 }
 
 double mgl_query_get_real(mgl_query *query, int column)
 {
-    if (query->status || sqlite3_column_type(query->statement, column) == SQLITE_NULL)
+    if (query->status || query->store->engine->is_null(query, column))
         return NAN;
-    return sqlite3_column_double(query->statement, column);
+    return query->store->engine->get_real(query, column);
 }
 
 static void fail_column(mgl_query *query, int column)
 {
     if (!query->status)
         query->status = mgl_store_fail_value(
-            query->store, sqlite3_column_name(query->statement, column), query->err);
+            query->store, query->store->engine->get_name(query, column), query->err);
 }
 
 /* The text of a column, of the statement; NULL: none, or it failed. */
 static const char *peek_text(mgl_query *query, int column)
 {
-    if (query->status || sqlite3_column_type(query->statement, column) == SQLITE_NULL)
+    size_t length = 0;
+    if (query->status || query->store->engine->is_null(query, column))
         return NULL;
-    const char *text = (const char *)sqlite3_column_text(query->statement, column);
-    if (!text)
-        query->status = mgl_fail_memory(query->err, 0);
-    else if (strlen(text) != (size_t)sqlite3_column_bytes(query->statement, column))
+    const char *text = query->store->engine->get_text(query, column, &length);
+    if (text && strlen(text) != length)
         fail_column(query, column);
     return query->status ? NULL : text;
 }
@@ -376,22 +281,33 @@ void mgl_query_get_fields(mgl_query *query, int column, const mgl_fields *fields
 
 /* ---- transactions --------------------------------------------------------------------------- */
 
+int64_t mgl_query_change(mgl_query *query)
+{
+    int64_t id = mgl_query_step(query) ? mgl_query_get_int(query, 0) : 0;
+    mgl_query_run(query);
+    return query->status ? 0 : id;
+}
+
 mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err)
 {
-    int code = sqlite3_exec(store->database, sql, NULL, NULL, NULL);
-    return code ? mgl_store_fail(store, sqlite3_extended_errcode(store->database), err) : MGL_OK;
+    return store->engine->execute(store, sql, err);
 }
 
 mgl_status mgl_store_begin(mgl_store *store, mgl_error *err)
 {
-    return mgl_store_execute(store, "BEGIN IMMEDIATE", err);
+    return store->engine->begin(store, true, err);
+}
+
+mgl_status mgl_store_begin_reading(mgl_store *store, mgl_error *err)
+{
+    return store->engine->begin(store, false, err);
 }
 
 mgl_status mgl_store_end(mgl_store *store, mgl_status status, mgl_error *err)
 {
     if (!status)
         status = mgl_store_execute(store, "COMMIT", err);
-    if (status && !sqlite3_get_autocommit(store->database)) /* some errors undo it themselves */
-        sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
+    if (status)
+        store->engine->undo(store);
     return status;
 }

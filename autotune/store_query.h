@@ -17,18 +17,46 @@
 
 #include <sqlite3.h>
 
+typedef struct mgl_store_engine mgl_store_engine;
+typedef struct mgl_postgres mgl_postgres;
+
 struct mgl_store {
-    sqlite3 *database;
-    char *path; /* owned: as it was given */
+    const mgl_store_engine *engine;
+    sqlite3 *database;      /* SQLite's */
+    mgl_postgres *postgres; /* PostgreSQL's */
+    char *path;             /* owned: as it was given; of a server its host and database */
 };
 
 typedef struct mgl_query {
     mgl_store *store;
-    sqlite3_stmt *statement;
-    int put; /* arguments so far */
+    void *statement; /* the engine's */
+    int put;         /* arguments so far */
     mgl_status status;
     mgl_error *err;
 } mgl_query;
+
+/* What a database does in its own way. Arguments of a statement are `?`, `?1`, ... from left to right;
+ * places count from 1, columns from 0. A function that fails says so in the query. */
+struct mgl_store_engine {
+    void (*open)(mgl_query *query, const char *sql);
+    void (*close)(mgl_query *query);
+    bool (*step)(mgl_query *query);
+    void (*reset)(mgl_query *query); /* ready for other arguments */
+    void (*put_int)(mgl_query *query, int place, int64_t value);
+    void (*put_real)(mgl_query *query, int place, double value);
+    void (*put_text)(mgl_query *query, int place, const char *text, size_t length, bool lasts);
+    bool (*is_null)(mgl_query *query, int column);
+    int64_t (*get_int)(mgl_query *query, int column);
+    double (*get_real)(mgl_query *query, int column);
+    const char *(*get_text)(mgl_query *query, int column, size_t *length); /* of the statement */
+    const char *(*get_name)(mgl_query *query, int column);
+    mgl_status (*execute)(mgl_store *store, const char *sql, mgl_error *err);
+    mgl_status (*begin)(mgl_store *store, bool write, mgl_error *err);
+    void (*undo)(mgl_store *store);      /* the transaction, where one is open */
+    void (*give_back)(mgl_store *store); /* the room of what was deleted; may do nothing */
+    void (*close_store)(mgl_store *store);
+};
+extern const mgl_store_engine mgl_store_sqlite;
 
 mgl_query mgl_query_open(mgl_store *store, const char *sql, mgl_error *err);
 /* Arguments, from left to right. */
@@ -40,6 +68,8 @@ void mgl_query_put_fields(mgl_query *query, const mgl_fields *fields, const void
 bool mgl_query_step(mgl_query *query);
 /* Runs it to its end and makes it ready for other arguments. */
 void mgl_query_run(mgl_query *query);
+/* Runs a change of one row that ends with RETURNING id: the id; 0: no row, or it failed. */
+int64_t mgl_query_change(mgl_query *query);
 /* Columns of the row. */
 int64_t mgl_query_get_int(mgl_query *query, int column);
 double mgl_query_get_real(mgl_query *query, int column);
@@ -53,10 +83,14 @@ mgl_status mgl_query_close(mgl_query *query);
 mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err);
 /* A transaction that writes: begun, and ended, which undoes it where `status` is not MGL_OK. */
 mgl_status mgl_store_begin(mgl_store *store, mgl_error *err);
+/* One that sees the store as it is now, whatever others write meanwhile. */
+mgl_status mgl_store_begin_reading(mgl_store *store, mgl_error *err);
 mgl_status mgl_store_end(mgl_store *store, mgl_status status, mgl_error *err);
 
 /* What an SQLite code means, in a sentence. MGL_USAGE: a name or a number that stands already. */
 mgl_status mgl_store_fail(const mgl_store *store, int code, mgl_error *err);
+/* MGL_BAD_INPUT: the campaign was deleted. */
+mgl_status mgl_store_fail_gone(const mgl_store *store, mgl_error *err);
 /* MGL_BAD_INPUT: a value that no store of this version has. */
 mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_error *err);
 

@@ -27,13 +27,12 @@ static mgl_status insert_trial(mgl_store *store, const mgl_trial *trial, int64_t
     mgl_query q = mgl_query_open(store,
                                  "INSERT INTO trials (campaign, decided" MGL_TRIAL_FIELDS(
                                      MGL_COLUMN_NAME) ") VALUES (?, ?" //
-                                 MGL_TRIAL_FIELDS(MGL_COLUMN_MARK) ")",
+                                 MGL_TRIAL_FIELDS(MGL_COLUMN_MARK) ") RETURNING id",
                                  err);
     mgl_query_put_int(&q, trial->campaign);
     mgl_query_put_int(&q, has_decision(trial));
     mgl_query_put_fields(&q, &mgl_trial_fields, trial);
-    mgl_query_run(&q);
-    *id = sqlite3_last_insert_rowid(store->database);
+    *id = mgl_query_change(&q);
     return mgl_query_close(&q);
 }
 
@@ -209,7 +208,7 @@ mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from
                                  err);
     mgl_query_put_int(&q, campaign);
     mgl_query_put_int(&q, from);
-    mgl_query_put_int(&q, limit > 0 ? limit : -1);
+    mgl_query_put_int(&q, limit > 0 ? limit : INT64_MAX);
     while (mgl_query_step(&q)) {
         mgl_trial trial;
         if (get_trial(&q, &results, &trial))
@@ -256,7 +255,8 @@ mgl_status mgl_store_each_share(mgl_store *store, int64_t campaign, mgl_store_sh
                                 void *user, mgl_error *err)
 {
     mgl_query q = mgl_query_open(store,
-                                 "SELECT coalesce(proposer, ''), count(*), sum(outcome = 'OK')"
+                                 "SELECT coalesce(proposer, ''), count(*), "
+                                 " count(CASE WHEN outcome = 'OK' THEN 1 END)"
                                  " FROM trials WHERE campaign = ? AND control = 0"
                                  " GROUP BY 1 ORDER BY 1",
                                  err);
