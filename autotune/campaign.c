@@ -200,11 +200,25 @@ mgl_status campaign_restart_lab(campaign *c, mgl_error *err)
     return c->o->lab->start(c->o->lab, &c->incumbent, err);
 }
 
+enum { LOCK_NAME = 40 };
+
+static void name_lock(int64_t id, char name[LOCK_NAME])
+{
+    mgl_format_into(name, LOCK_NAME, "none:%lld", (long long)id);
+}
+
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err)
 {
-    char name[40];
-    mgl_format_into(name, sizeof name, "none:%lld", (long long)id);
+    char name[LOCK_NAME];
+    name_lock(id, name);
     return mgl_store_lock_take(store, name, out, err);
+}
+
+mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_error *err)
+{
+    char name[LOCK_NAME];
+    name_lock(id, name);
+    return mgl_store_lock_look(store, name, out, err);
 }
 
 /* Of the campaign, and of the device. */

@@ -51,6 +51,9 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
 /* Whoever runs a campaign has this lock, and that of the device where it is one. */
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err);
 
+/* Whether somebody runs it now. */
+mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_error *err);
+
 /* The seed of trial `number`: a hash of the campaign's seed and the number. */
 uint64_t mgl_campaign_seed(uint64_t seed, int64_t number);
 

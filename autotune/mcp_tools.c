@@ -37,6 +37,8 @@ static mgl_status open_campaign(const mcp_call *call, bool write, mgl_store **st
     mgl_text_clear(&path);
     if (!status)
         status = mgl_store_find_campaign(*store, mcp_text_of(call, "campaign"), campaign, err);
+    if (!status)
+        status = mgl_tune_look_state(*store, campaign, err);
     return status;
 }
 

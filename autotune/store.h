@@ -32,6 +32,8 @@ typedef struct mgl_store_lock mgl_store_lock;
 mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_lock **out,
                                mgl_error *err);
 void mgl_store_lock_release(mgl_store_lock *lock); /* NULL is fine */
+/* Whether a process has that lock; takes nothing, and makes no file. */
+mgl_status mgl_store_lock_look(mgl_store *store, const char *uuid, bool *held, mgl_error *err);
 
 /* ---- campaigns ------------------------------------------------------------------------------- */
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 struct mgl_store_lock {
@@ -88,6 +89,22 @@ static mgl_status fail_taken(const char *path, int descriptor, const char *uuid,
                     who);
 }
 
+/* Whoever only looks at a lock has it for some microseconds: a second try is not taken in by that. */
+static bool take(int descriptor)
+{
+    enum { TRIES = 4 };
+    const struct timespec step = {.tv_nsec = 5 * 1000 * 1000};
+    for (int i = 0; i < TRIES; i++) {
+        if (!flock(descriptor, LOCK_EX | LOCK_NB))
+            return true;
+        if (errno != EWOULDBLOCK)
+            return false;
+        nanosleep(&step, NULL);
+        errno = EWOULDBLOCK;
+    }
+    return false;
+}
+
 static mgl_status open_lock(const char *path, const char *uuid, int *out, mgl_error *err)
 {
     int descriptor = mgl_file_denied()
@@ -95,7 +112,7 @@ static mgl_status open_lock(const char *path, const char *uuid, int *out, mgl_er
                          : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (descriptor < 0)
         return mgl_fail_path(err, path, "the lock can not be made");
-    if (mgl_file_denied() || flock(descriptor, LOCK_EX | LOCK_NB)) {
+    if (mgl_file_denied() || !take(descriptor)) {
         mgl_status status = errno == EWOULDBLOCK
                                 ? fail_taken(path, descriptor, uuid, err)
                                 : mgl_fail_errno(err, path, "the lock can not be taken");
@@ -121,6 +138,24 @@ mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_loc
         mgl_free(lock);
     else
         *out = lock;
+    return status;
+}
+
+mgl_status mgl_store_lock_look(mgl_store *store, const char *uuid, bool *held, mgl_error *err)
+{
+    mgl_text path = {0};
+    *held = false;
+    mgl_status status = find_path(store, uuid, &path, err);
+    int descriptor = status || mgl_file_denied()
+                         ? -1
+                         : open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (!status && descriptor < 0 && errno != ENOENT)
+        status = mgl_fail_path(err, path.bytes, "the lock can not be looked at");
+    if (descriptor >= 0) {
+        *held = flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+        close(descriptor);
+    }
+    mgl_text_clear(&path);
     return status;
 }
 

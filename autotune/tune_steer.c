@@ -2,6 +2,8 @@
 #include "autotune/tune.h"
 
 #include "autotune/frozen.h"
+#include "base/clock.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -22,6 +24,28 @@ mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, 
                                      campaign->seconds, err);
     mgl_store_lock_release(lock);
     return status;
+}
+
+mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, mgl_error *err)
+{
+    bool held = false, begun = campaign->trials > 0 || campaign->seconds > 0;
+    if (!campaign->state || strcmp(campaign->state, "running") != 0)
+        return MGL_OK;
+    mgl_status status = mgl_campaign_is_run(store, campaign->id, &held, err);
+    if (status || held)
+        return status;
+    char *state = mgl_strdup(begun ? "killed" : "waiting");
+    char *reason = mgl_strdup("nobody runs it; `megalith campaign resume` does");
+    if (!state || !reason) {
+        mgl_free(state);
+        mgl_free(reason);
+        return mgl_fail_memory(err, 1);
+    }
+    mgl_free(campaign->state);
+    mgl_free(campaign->reason);
+    campaign->state = state;
+    campaign->reason = reason;
+    return MGL_OK;
 }
 
 mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err)
@@ -61,21 +85,32 @@ mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign
     return status ? status : mgl_store_add_submission(store, campaign->id, text, origin, id, err);
 }
 
-static mgl_status is_running(mgl_store *store, const char *name, bool *running, mgl_error *err)
+/* Whoever begins a campaign has its lock some moments after it stands in the store. */
+static const double patience_s = 3;
+
+static mgl_status is_running(mgl_store *store, const char *name, double *alone_since, bool *running,
+                             mgl_error *err)
 {
     mgl_campaign_record now;
+    bool held = false;
     mgl_status status = mgl_store_find_campaign(store, name, &now, err);
     if (status)
         return status;
-    *running = now.state && !strcmp(now.state, "running");
+    bool said = now.state && !strcmp(now.state, "running");
+    if (said)
+        status = mgl_campaign_is_run(store, now.id, &held, err);
+    if (held)
+        *alone_since = mgl_clock_s();
+    *running = said && mgl_clock_s() - *alone_since < patience_s;
     mgl_campaign_record_clear(&now);
-    return MGL_OK;
+    return status;
 }
 
 mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign, int64_t submission,
                           const atomic_int *abort, mgl_trial *out, mgl_error *err)
 {
     const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
+    double alone_since = mgl_clock_s();
     *out = (mgl_trial){0};
     for (bool running = true;;) {
         mgl_submission s = {0};
@@ -87,7 +122,7 @@ mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign,
         if (!status && !running)
             return MGL_OK;
         if (!status)
-            status = is_running(store, campaign->name, &running, err);
+            status = is_running(store, campaign->name, &alone_since, &running, err);
         if (!status)
             status = mgl_check_abort(abort, err);
         if (status)

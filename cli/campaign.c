@@ -21,7 +21,9 @@ mgl_status mgl_cli_campaign_open(const char *path, const char *name, bool write,
                                  mgl_cli_campaign *out, mgl_error *err)
 {
     mgl_status status = mgl_cli_store_open(path, write, &out->store, err);
-    return status ? status : mgl_store_find_campaign(out->store, name, &out->record, err);
+    if (!status)
+        status = mgl_store_find_campaign(out->store, name, &out->record, err);
+    return status ? status : mgl_tune_look_state(out->store, &out->record, err);
 }
 
 void mgl_cli_campaign_close(mgl_cli_campaign *campaign)
