@@ -51,7 +51,6 @@ void set_up_with(fixture *f, const char *name, bool allow_narrow)
     const mgl_tune_request request = {.workloads = "ctx=0;batch=1",
                                       .model = MGL_SOURCE_DIR "/tests/models/tales-5m",
                                       .device = "none",
-                                      .workloads = "ctx=0;batch=1",
                                       .allow_narrow = allow_narrow,
                                       .has_seed = true,
                                       .seed = 7,
