@@ -145,6 +145,8 @@ mgl_status mgl_proposal_parse(const char *text, size_t length, const char *file,
         if (length > MGL_SCHEDULE_MAX_TEXT)
             return mgl_fail(err, MGL_BAD_INPUT, file, "%zu bytes; a schedule has at most %d",
                             length, MGL_SCHEDULE_MAX_TEXT);
+        if (memchr(text, 0, length))
+            return mgl_fail(err, MGL_BAD_INPUT, file, "a byte 0 stands in it; a schedule is text");
         return take(&out->schedule, text, length, err);
     }
     mgl_status status = mgl_json_parse(text, length, MAX_PROPOSAL, file, &json, err);

@@ -108,17 +108,19 @@ static mgl_status read_step(const mgl_json *json, const cJSON *queues, const cha
     return MGL_OK;
 }
 
-static mgl_status read_schema(const mgl_json *json, mgl_error *err)
+/* A config within another text may leave it out. */
+static mgl_status read_schema(const mgl_json *json, const cJSON *object, const char *path,
+                              bool required, mgl_error *err)
 {
     const char *schema = NULL;
-    mgl_status status = mgl_json_get_string(json, json->root, "schema", false, &schema, err);
+    mgl_status status = mgl_json_get_string(json, object, "schema", false, &schema, err);
     if (status)
         return status;
-    if (!schema)
+    if (!schema && required)
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
                         "a ScheduleConfig says what it is: add \"schema\": \"" SCHEMA "\"");
-    if (strcmp(schema, SCHEMA) != 0)
-        return mgl_fail(err, MGL_BAD_INPUT, place_of(json, "", "schema").text,
+    if (schema && strcmp(schema, SCHEMA) != 0)
+        return mgl_fail(err, MGL_BAD_INPUT, place_of(json, path, "schema").text,
                         "must be \"" SCHEMA "\", not \"%.80s\"", schema);
     return MGL_OK;
 }
@@ -149,6 +151,8 @@ mgl_status mgl_schedule_config_merge(const mgl_json *json, const cJSON *object, 
         known[i + 1] = mgl_knob_row_get(i)->name;
     known[MGL_PLAIN_KNOBS + 1] = "queues";
     mgl_status status = check_keys(json, object, path, known, MGL_PLAIN_KNOBS + 2, err);
+    if (!status)
+        status = read_schema(json, object, path, false, err);
     for (int i = 0; i < MGL_PLAIN_KNOBS && !status; i++)
         status = read_knob(json, object, path, i, &config, err);
     if (!status)
@@ -163,7 +167,7 @@ static mgl_status read_config(const mgl_json *json, mgl_schedule_config *out, mg
     if (!cJSON_IsObject(json->root))
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
                         "a ScheduleConfig is a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
-    mgl_status status = read_schema(json, err);
+    mgl_status status = read_schema(json, json->root, "", true, err);
     return status ? status : mgl_schedule_config_merge(json, json->root, "", out, err);
 }
 
