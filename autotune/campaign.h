@@ -10,8 +10,6 @@
 #include "autotune/store.h"
 
 enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
-#define MGL_SCREEN_MARGIN                                                                          \
-    0.10 /* predicted slower than what a proposal stands on by more: not measured */
 #define MGL_ERROR_SHARE 1.25 /* of the default's error: what another number format may have */
 #define MGL_LEAST_DISK  (UINT64_C(1) << 30) /* bytes free */
 

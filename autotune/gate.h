@@ -11,6 +11,9 @@
 #include "importer/config.h"
 #include "schedule/cost.h"
 
+/* Predicted slower than what a proposal stands on by more: neither proposed nor measured. */
+#define MGL_SCREEN_MARGIN 0.10
+
 /* What is tuned. */
 typedef struct mgl_subject {
     mgl_config config;      /* of the model */

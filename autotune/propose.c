@@ -11,6 +11,10 @@
 #include <string.h>
 
 #define LEAST_GAIN 1e-4 /* of the log value: what helped */
+#define POOR       0.1  /* of the log value: what a good start can not be improved by at once */
+#define BETTER     1e-3 /* of the log value: less ends no plateau */
+#define DEVIATIONS 3.92 /* in a trial's interval, from end to end */
+#define UNBOUNDED  0.01 /* deviation of a trial whose interval has no end */
 
 /* ---- values --------------------------------------------------------------------------------- */
 
@@ -52,6 +56,38 @@ double mgl_search_start_value(const mgl_search *search)
     const mgl_known start = {
         .correct = true, .measured = search->default_us, .predicted = search->start_predicted};
     return mgl_search_value(search, &start);
+}
+
+const mgl_known *mgl_search_incumbent(const mgl_search *search)
+{
+    const mgl_known *best = NULL;
+    double least = mgl_search_start_value(search);
+    if (search->default_us > 0 && search->incumbent == 0)
+        return NULL;
+    if (search->default_us > 0 && (best = mgl_search_find(search, search->incumbent)) != NULL)
+        return best;
+    for (size_t i = 0; i < search->known_count; i++) {
+        double value = mgl_search_value(search, &search->known[i]);
+        if (value > 0 && (least <= 0 || value < least)) {
+            best = &search->known[i];
+            least = value;
+        }
+    }
+    return best;
+}
+
+bool mgl_search_is_far(const mgl_search *search)
+{
+    double start = mgl_search_start_value(search);
+    if (search->known_count == 0)
+        return !search->subject->has_costs;
+    return start <= 0 || (search->best_value > 0 && log(start / search->best_value) > POOR);
+}
+
+bool mgl_search_passes(const mgl_search *search, const mgl_known *parent, double predicted)
+{
+    double before = parent ? parent->predicted : search->start_predicted;
+    return !(predicted > 0 && before > 0 && predicted > before * (1 + MGL_SCREEN_MARGIN));
 }
 
 double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *config,
@@ -195,8 +231,10 @@ static double chain_on(mgl_search *search, const mgl_trial *trial)
     if (search->incumbent_us <= 0)
         search->default_us = search->incumbent_us = incumbent;
     double us = search->incumbent_us * exp(-trial->gain);
-    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
+    if (trial->outcome == MGL_OUTCOME_OK && !trial->control) {
         search->incumbent_us = us;
+        search->incumbent = trial->number;
+    }
     return us;
 }
 
@@ -207,18 +245,26 @@ static int code_of(const mgl_trial *trial)
     return sscanf(trial->diagnostic, "MG%3d", &code) == 1 ? code : 0;
 }
 
-static void credit(mgl_credit *to, bool refused, double gain, int code)
+/* What became of a change. */
+struct result {
+    bool refused, priced;
+    double gain, missed; /* of the log value; that it was above the predicted one, where priced */
+    int code;
+};
+
+static void credit(mgl_credit *to, const struct result *r)
 {
     to->tries++;
-    to->refused += refused;
-    to->better += gain > LEAST_GAIN;
-    to->gain += gain > LEAST_GAIN ? gain : 0;
-    if (refused && code)
-        to->code = code;
+    to->refused += r->refused;
+    to->better += r->gain > LEAST_GAIN;
+    to->gain += r->gain > LEAST_GAIN ? r->gain : 0;
+    to->priced += r->priced;
+    to->missed += r->priced ? r->missed : 0;
+    if (r->refused && r->code)
+        to->code = r->code;
 }
 
-/* How many moves the trial has in common with what it stands on, from the first on. */
-static int common_moves(const mgl_moves *a, const mgl_moves *b)
+int mgl_moves_common(const mgl_moves *a, const mgl_moves *b)
 {
     int count = 0;
     while (count < a->count && count < b->count && a->moves[count].kind == b->moves[count].kind &&
@@ -238,16 +284,28 @@ static void credit_changes(mgl_search *search, const mgl_known *known, int code)
     const mgl_known *parent = mgl_search_find(search, known->parent);
     double before = parent ? mgl_search_value(search, parent) : mgl_search_start_value(search);
     double value = mgl_search_value(search, known);
-    double gain = value > 0 && before > 0 ? log(before / value) : 0;
+    double predicted = parent ? parent->predicted : search->start_predicted;
+    struct result r = {.refused = !known->correct, .code = code};
+    r.gain = value > 0 && before > 0 ? log(before / value) : 0;
+    r.priced = r.gain != 0 && known->measured > 0 && known->predicted > 0 && predicted > 0 &&
+               (!parent || parent->measured > 0);
+    r.missed = r.priced ? r.gain - log(predicted / known->predicted) : 0;
     if (!parent)
         parent = &start;
     for (int i = 0; i < search->subject->space.count; i++) {
         int k = search->numbers[i];
         if (mgl_knob_get(&known->config, k) != mgl_knob_get(&parent->config, k))
-            credit(&search->knobs[k], !known->correct, gain, code);
+            credit(&search->knobs[k], &r);
     }
-    for (int i = common_moves(&known->moves, &parent->moves); i < known->moves.count; i++)
-        credit(&search->moves[known->moves.moves[i].kind], !known->correct, gain, code);
+    for (int i = mgl_moves_common(&known->moves, &parent->moves); i < known->moves.count; i++)
+        credit(&search->moves[known->moves.moves[i].kind], &r);
+}
+
+/* Of a measured trial's gain. */
+static double deviation_of(const mgl_trial *trial)
+{
+    double deviation = (trial->gain_hi - trial->gain_lo) / DEVIATIONS;
+    return deviation >= 0 && deviation < UNBOUNDED ? deviation : UNBOUNDED;
 }
 
 static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *known)
@@ -259,6 +317,7 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
     known->duplicate = trial->outcome == MGL_OUTCOME_DUPLICATE;
     known->correct = is_correct(trial->outcome);
     known->measured = known->correct ? us : 0;
+    known->deviation = known->measured > 0 ? deviation_of(trial) : 0;
     known->predicted = trial->predicted_us;
     if (known->duplicate && trial->duplicate_of == 0) { /* of the start */
         known->correct = true;
@@ -267,10 +326,22 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
     } else if (same) {
         known->correct = same->correct;
         known->measured = same->measured;
+        known->deviation = same->deviation;
         known->predicted = same->predicted;
     } else if (known->measured > 0 && known->predicted > 0) {
         search->ratio_sum += log(known->measured / known->predicted);
         search->ratio_count++;
+    }
+}
+
+static void note_progress(mgl_search *search, const mgl_known *known)
+{
+    double value = mgl_search_value(search, known);
+    search->stalled++;
+    if (value > 0 &&
+        (search->best_value <= 0 || log(search->best_value / value) > BETTER + known->deviation)) {
+        search->best_value = value;
+        search->stalled = 0;
     }
 }
 
@@ -300,6 +371,7 @@ mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_erro
     }
     take_values(search, trial, &known);
     credit_changes(search, &known, code_of(trial));
+    note_progress(search, &known);
     search->known[search->known_count++] = known;
     return MGL_OK;
 }

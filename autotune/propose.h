@@ -24,14 +24,17 @@ typedef struct mgl_known {
     bool correct;     /* could be gone on from: run and right, or proved where nothing runs */
     bool duplicate;   /* the same program as an earlier trial's */
     double measured;  /* us on the chain; 0: not measured */
+    double deviation; /* of the logarithm of that, by the interval of its gain */
     double predicted; /* us; 0: none */
 } mgl_known;
 
 /* What became of changes of one knob, or of moves of one kind. */
 typedef struct mgl_credit {
     int tries, refused, better;
-    double gain; /* of log(before / after) of those that were better, all together */
-    int code;    /* of the validator, the last one that refused it; 0: none */
+    double gain;   /* of log(before / after) of those that were better, all together */
+    int code;      /* of the validator, the last one that refused it; 0: none */
+    int priced;    /* of the tries: measured, with predictions */
+    double missed; /* by which their gains were above the predicted ones, all together */
 } mgl_credit;
 
 /* A search: the first member of each proposer's own struct. */
@@ -46,6 +49,9 @@ typedef struct mgl_search {
     uint64_t *tried; /* (tried_size, a power of two) hashes of configs with moves; 0: free */
     size_t tried_count, tried_size;
     double default_us, incumbent_us; /* of the chain; 0: nothing was measured yet */
+    int64_t incumbent;               /* number of the trial that was kept last; 0: the start */
+    double best_value;               /* us; 0: none yet */
+    int stalled;                     /* trials since it became better */
     double ratio_sum;                /* of log(measured / predicted) */
     int ratio_count;
     mgl_credit knobs[MGL_KNOB_ROWS], moves[MGL_MOVE_COUNT];
@@ -62,6 +68,17 @@ const mgl_known *mgl_search_find(const mgl_search *search, int64_t number);
 double mgl_search_value(const mgl_search *search, const mgl_known *known);
 /* The same of the start. */
 double mgl_search_start_value(const mgl_search *search);
+/* The best program: what was kept last, or, where nothing is measured, the best of those that are
+ * known. NULL: the start. */
+const mgl_known *mgl_search_incumbent(const mgl_search *search);
+/* Whether the start is a poor one, from which a search has to go far: something much better was
+ * found, or nothing is known of its speed. */
+bool mgl_search_is_far(const mgl_search *search);
+/* Whether the cost model leaves hope for what stands on `parent` (NULL: the start); 0: it says
+ * nothing. */
+bool mgl_search_passes(const mgl_search *search, const mgl_known *parent, double predicted);
+/* How many of the moves of `a` are also the first of `b`. */
+int mgl_moves_common(const mgl_moves *a, const mgl_moves *b);
 /* The objective by the cost model; 0: no costs, or the program can not be made. */
 double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *config,
                           const mgl_moves *moves);
@@ -109,6 +126,40 @@ mgl_status mgl_search_add_moves(const mgl_search *search, const mgl_schedule_con
                                 int count, uint64_t *state, mgl_moves *moves, int *added,
                                 mgl_error *err);
 mgl_status mgl_moves_copy(const mgl_moves *from, int count, mgl_moves *to, mgl_error *err);
+
+/* How promising a change is: by Laplace's rule of succession, with one try more that helped. */
+double mgl_credit_promise(const mgl_credit *credit);
+/* Draws a kind by weight, and a move of that kind; kinds of which none fits are tried no more. */
+bool mgl_search_draw_move(const mgl_search *search, const mgl_program *program, uint64_t *state,
+                          mgl_move *out);
+
+/* ---- near steps (propose_near.c) ------------------------------------------------------------- */
+
+enum { MGL_NEAR_DRAWS = 8 /* that the cost model prices for a proposal */ };
+
+/* A proposal in the making; it owns its moves. */
+typedef struct mgl_variant {
+    const mgl_known *parent; /* NULL: the start */
+    mgl_schedule_config config;
+    mgl_moves moves;
+    double predicted; /* us; 0: none */
+} mgl_variant;
+
+mgl_status mgl_variant_begin(const mgl_search *search, const mgl_known *parent, mgl_variant *out,
+                             mgl_error *err);
+/* Prices a variant where there are costs. False: it does not fit, was tried, leaves no hope, or is
+ * the program `other` (or NULL). */
+bool mgl_variant_price(const mgl_search *search, const mgl_program *other, mgl_variant *variant);
+/* Draws small steps from the incumbent, or from a program that may be as good: knobs at a
+ * neighbouring value, moves of one kind, or what earlier trials gained joined. `most` at most, all of
+ * them new, priced and with hope; *count says how many. Where nothing is priced, one is enough.
+ * Release each. */
+mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state,
+                                mgl_variant *out, int *count, mgl_error *err);
+/* The variant that is best by its prediction, by what the cost model missed with the like of it so
+ * far, and by chance. */
+int mgl_search_pick(const mgl_search *search, const mgl_variant *variants, int count,
+                    uint64_t *state);
 
 /* Fills a proposal that stands on `parent` (NULL: the start): what changed becomes its
  * hypothesis. Takes the moves over. */

@@ -131,8 +131,7 @@ bool mgl_search_change_knob(const mgl_search *search, int knob, uint64_t *state,
     return true;
 }
 
-/* How promising a change is: by Laplace's rule of succession, with one try more that helped. */
-static double promise(const mgl_credit *credit)
+double mgl_credit_promise(const mgl_credit *credit)
 {
     return (credit->better + 1.0) / (credit->tries + 2.0);
 }
@@ -201,7 +200,7 @@ bool mgl_search_change_knobs(const mgl_search *search, const mgl_taste *taste, i
     bool changed = false;
     int knobs = search->subject->space.count;
     for (int i = 0; i < knobs; i++)
-        weights[i] = promise(&search->knobs[search->numbers[i]]);
+        weights[i] = mgl_credit_promise(&search->knobs[search->numbers[i]]);
     for (int i = 0; i < count; i++) {
         int knob = mgl_draw_weighted(state, weights, knobs);
         if (knob < 0)
@@ -265,13 +264,13 @@ mgl_status mgl_moves_copy(const mgl_moves *from, int count, mgl_moves *to, mgl_e
     return status;
 }
 
-/* A move of a kind by weight; kinds of which none fits are tried no more. */
-static bool draw_move(const mgl_search *search, const mgl_program *program, uint64_t *state,
-                      mgl_move *out)
+bool mgl_search_draw_move(const mgl_search *search, const mgl_program *program, uint64_t *state,
+                          mgl_move *out)
 {
     double weights[MGL_MOVE_COUNT];
     for (int k = 0; k < MGL_MOVE_COUNT; k++)
-        weights[k] = search->subject->space.moves & 1u << k ? promise(&search->moves[k]) : 0;
+        weights[k] =
+            search->subject->space.moves & 1u << k ? mgl_credit_promise(&search->moves[k]) : 0;
     for (int i = 0; i < MGL_MOVE_COUNT; i++) {
         int kind = mgl_draw_weighted(state, weights, MGL_MOVE_COUNT);
         if (kind < 0)
@@ -297,7 +296,7 @@ mgl_status mgl_search_add_moves(const mgl_search *search, const mgl_schedule_con
         if ((status = mgl_gate_lower(search->subject, &proposal, &candidate, err)))
             break;
         if (candidate.outcome == MGL_OUTCOME_UNMEASURED && candidate.program_count > 0)
-            drawn = draw_move(search, candidate.programs[0], state, &move);
+            drawn = mgl_search_draw_move(search, candidate.programs[0], state, &move);
         mgl_candidate_clear(&candidate);
         if (!drawn)
             break;

@@ -1,7 +1,9 @@
 /*
- * Evolve: a population of correct programs, promoted or not. A child changes one to three knobs
- * of a member, appends moves to its lineage, or crosses its config with another's; knobs and
- * kinds of moves that helped are drawn more often, and those that were refused less often.
+ * Evolve: near steps (propose_near.c) from what is best, until they stop helping; then every other
+ * proposal is a child of a population of correct programs, promoted or not. From a poor start it
+ * begins with the children. A child changes one to three knobs of a member, appends moves to its
+ * lineage, or crosses its config with another's; knobs and kinds of moves that helped are drawn
+ * more often, and those that were refused less often.
  *
  * Basin hopping (Wales and Doye, "Global Optimization by Basin-Hopping", 1997): after PLATEAU
  * trials without a better one the search hops, by a large change of some good member, and goes
@@ -24,7 +26,10 @@ enum {
     MOST_MOVES = 3,   /* that a child appends */
     MOST_CHANGES = 3, /* knobs that a child changes */
     PARENTS = 3,      /* that a crossed child has beside its first */
-    TRIES = 60        /* draws that are tried already or do not fit */
+    SETTLED = 20, /* trials without a better one, after which moves and near steps are worth it */
+    NEAR_ALONE = 30, /* the same, after which near steps are not all, near the start */
+    PRICED = 10,     /* children that the cost model prices for a proposal, at most */
+    TRIES = 60       /* draws that are tried already or do not fit */
 };
 #define BETTER 1e-3 /* of the value: less is no improvement that ends a plateau */
 
@@ -89,20 +94,6 @@ static const mgl_known *draw_member(const struct population *p, uint64_t *state)
 
 /* ---- children ------------------------------------------------------------------------------- */
 
-/* A proposal in the making. */
-struct child {
-    const mgl_known *parent; /* NULL: the start */
-    mgl_schedule_config config;
-    mgl_moves moves;
-};
-
-static mgl_status begin_child(const evolve *e, const mgl_known *parent, struct child *out,
-                              mgl_error *err)
-{
-    *out = (struct child){.parent = parent, .config = parent ? parent->config : e->search.start};
-    return parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &out->moves, err) : MGL_OK;
-}
-
 /* What a change gains on the average, as if there had been one more that gained a percent. */
 static double share(const mgl_credit *credits, int count)
 {
@@ -116,12 +107,15 @@ static double share(const mgl_credit *credits, int count)
 
 /* Whether a child gets moves rather than other knobs: by what helped so far, and never less
  * often than every tenth one. */
-static bool wants_moves(const evolve *e, const struct child *child, uint64_t *state)
+static bool wants_moves(const evolve *e, const mgl_variant *child, uint64_t *state)
 {
     double knobs = share(e->search.knobs, MGL_KNOB_ROWS);
     double moves = share(e->search.moves, MGL_MOVE_COUNT), least = 0.1;
     double chance = moves * moves / (knobs * knobs + moves * moves); /* the better way mostly */
     if (!e->search.subject->space.moves || child->moves.count >= MGL_LINEAGE_MOVES)
+        return false;
+    if (e->search.subject->space.count > 0 && mgl_search_is_far(&e->search) &&
+        e->search.stalled < SETTLED)
         return false;
     if (e->search.subject->space.count == 0)
         return true;
@@ -131,7 +125,7 @@ static bool wants_moves(const evolve *e, const struct child *child, uint64_t *st
 
 /* A member's child, by one of the ways. */
 static mgl_status vary(const evolve *e, const struct population *p, uint64_t *state,
-                       struct child *child, mgl_error *err)
+                       mgl_variant *child, mgl_error *err)
 {
     mgl_taste taste;
     int added = 0;
@@ -155,7 +149,7 @@ static mgl_status vary(const evolve *e, const struct population *p, uint64_t *st
 }
 
 /* Far from a good member: many knobs, and some of its moves. */
-static mgl_status jump(const evolve *e, uint64_t *state, struct child *child, mgl_error *err)
+static mgl_status jump(const evolve *e, uint64_t *state, mgl_variant *child, mgl_error *err)
 {
     int knobs = LEAST_JUMP + (int)mgl_draw_below(state, MOST_JUMP - LEAST_JUMP + 1), added;
     child->moves.count = (int)mgl_draw_below(state, (uint64_t)child->moves.count + 1);
@@ -166,29 +160,83 @@ static mgl_status jump(const evolve *e, uint64_t *state, struct child *child, mg
 }
 
 /* From the start, every knob at any value or as it was, by half. */
-static bool scatter(const evolve *e, uint64_t *state, struct child *child)
+static bool scatter(const evolve *e, uint64_t *state, mgl_variant *child)
 {
     bool changed = false;
-    *child = (struct child){.config = e->search.start};
+    *child = (mgl_variant){.config = e->search.start};
     for (int i = 0; i < e->search.subject->space.count; i++)
         if (mgl_draw_below(state, 2))
             changed |= mgl_search_change_knob(&e->search, i, state, &child->config);
     return changed;
 }
 
-static mgl_status make_child(const evolve *e, bool far, uint64_t *state, struct child *out,
+static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_variant *out,
                              mgl_error *err)
 {
     struct population p = gather(e, e->basin);
     bool founding = e->basin > 0 && p.count < FOUNDERS;
-    if (e->search.known_count < SCATTERED && scatter(e, state, out))
+    if (mgl_search_is_far(&e->search) && e->search.known_count < SCATTERED &&
+        scatter(e, state, out))
         return MGL_OK;
     if (founding || far)
         p = gather(e, 0);
-    mgl_status status = begin_child(e, draw_member(&p, state), out, err);
+    mgl_status status = mgl_variant_begin(&e->search, draw_member(&p, state), out, err);
     if (status)
         return status;
     return founding || far ? jump(e, state, out, err) : vary(e, &p, state, out, err);
+}
+
+/* Whether the next proposal is a near step. */
+static bool wants_near(const evolve *e, uint64_t *state)
+{
+    bool far = mgl_search_is_far(&e->search);
+    int stalled = e->search.stalled;
+    return far ? stalled >= SETTLED && mgl_draw_below(state, 2)
+               : stalled < NEAR_ALONE || mgl_draw_below(state, 2);
+}
+
+/* The best of near steps; *found false: there is none. */
+static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_variant *out, bool *found,
+                            mgl_error *err)
+{
+    mgl_variant list[MGL_NEAR_DRAWS];
+    int count, chosen;
+    mgl_status status = mgl_search_draw_near(&e->search, MGL_NEAR_DRAWS, state, list, &count, err);
+    *found = !status && count > 0;
+    chosen = *found ? mgl_search_pick(&e->search, list, count, state) : -1;
+    for (int i = 0; i < count; i++)
+        if (i == chosen)
+            *out = list[i];
+        else
+            mgl_moves_clear(&list[i].moves);
+    return status;
+}
+
+/* A child that is new, fits and leaves hope, or else the one that leaves most of those that were
+ * priced. */
+static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_variant *out, bool *found,
+                             mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    bool hope = false;
+    *found = false;
+    for (int t = 0, priced = 0; t < TRIES && !hope && priced < PRICED && !status; t++) {
+        mgl_variant child = {0};
+        status = make_child(e, t > TRIES / 2, state, &child, err);
+        hope = !status && mgl_variant_price(&e->search, NULL, &child);
+        priced += child.predicted > 0;
+        if (hope || (child.predicted > 0 && (!*found || child.predicted < out->predicted))) {
+            if (*found)
+                mgl_moves_clear(&out->moves);
+            *out = child;
+            *found = true;
+        } else {
+            mgl_moves_clear(&child.moves);
+        }
+    }
+    if (status && *found)
+        mgl_moves_clear(&out->moves);
+    return status;
 }
 
 static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
@@ -196,20 +244,17 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
 {
     const evolve *e = (const evolve *)self;
     uint64_t state = seed;
+    mgl_variant chosen = {0};
     mgl_status status = MGL_OK;
-    for (int t = 0; t < TRIES && !status; t++) {
-        struct child child = {0};
-        status = make_child(e, t > TRIES / 2, &state, &child, err);
-        if (!status && mgl_search_is_new(&e->search, &child.config, &child.moves) &&
-            mgl_search_fits(&e->search, &child.config)) {
-            *answer = MGL_PROPOSED;
-            return mgl_search_propose(&e->search, child.parent, &child.config, &child.moves, out,
-                                      err);
-        }
-        mgl_moves_clear(&child.moves);
-    }
-    *answer = MGL_NO_MORE; /* the space is small, and all of it was tried */
-    return status;
+    bool found = false;
+    if (wants_near(e, &state))
+        status = draw_near(e, &state, &chosen, &found, err);
+    if (!status && !found)
+        status = draw_child(e, &state, &chosen, &found, err);
+    *answer = found ? MGL_PROPOSED : MGL_NO_MORE; /* the space is small, and all was tried */
+    return status || !found ? status
+                            : mgl_search_propose(&e->search, chosen.parent, &chosen.config,
+                                                 &chosen.moves, out, err);
 }
 
 /* ---- learning ------------------------------------------------------------------------------- */

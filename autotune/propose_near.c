@@ -1,0 +1,374 @@
+/*
+ * Near steps: what a search tries around a program that is hard to beat. A proposal is the best of
+ * a dozen draws, by the cost model and what it missed so far; each of them changes a knob to a
+ * neighbouring value, adds moves of one kind, or joins what two or three earlier trials changed
+ * that seemed to gain. One change is often worth less than its measurement can show, so a gain
+ * counts by its interval: it is drawn from what is then likely (Thompson sampling: Russo and
+ * others, "A Tutorial on Thompson Sampling", 2018).
+ */
+#include "autotune/propose.h"
+
+#include "schedule/choose.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    WIDER_EVERY = 15, /* trials without a better one, after which a step has a knob more */
+    MOST_WIDTH = 3,   /* knobs of a step, trials that are joined, moves of a bundle */
+    DRAWS_EACH = 2,   /* draws for each one that is priced, at most */
+    NO_COSTS = 40     /* draws where nothing is priced, until one fits */
+};
+#define LIKELY  0.01  /* deviation of what a change gains, before it is measured */
+#define REFUSED 0.02  /* of the log value: what a refusal costs */
+#define CURIOUS 0.005 /* of the log value: for what was never priced, and by chance */
+
+/* Of the standard normal distribution (Box and Muller). */
+static double draw_normal(uint64_t *state)
+{
+    double u = 1 - mgl_draw_unit(state), v = mgl_draw_unit(state);
+    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
+}
+
+/* A draw of what a gain is likely to be that was measured with this deviation. */
+static double draw_gain(double gain, double deviation, uint64_t *state)
+{
+    double own = LIKELY * LIKELY, noise = deviation * deviation, share = own / (own + noise);
+    return gain * share + sqrt(share * noise) * draw_normal(state);
+}
+
+/* ---- variants ------------------------------------------------------------------------------- */
+
+mgl_status mgl_variant_begin(const mgl_search *search, const mgl_known *parent, mgl_variant *out,
+                             mgl_error *err)
+{
+    *out = (mgl_variant){.parent = parent, .config = parent ? parent->config : search->start};
+    return parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &out->moves, err) : MGL_OK;
+}
+
+bool mgl_variant_price(const mgl_search *search, const mgl_program *other, mgl_variant *variant)
+{
+    mgl_proposal proposal = {.config = variant->config, .moves = variant->moves};
+    mgl_candidate candidate;
+    variant->predicted = 0;
+    if (!mgl_search_is_new(search, &variant->config, &variant->moves) ||
+        !mgl_search_fits(search, &variant->config))
+        return false;
+    if (!search->subject->has_costs && variant->moves.count == 0)
+        return true;
+    if (mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
+        return false;
+    bool good = candidate.outcome == MGL_OUTCOME_UNMEASURED &&
+                !(other && mgl_program_equal(candidate.programs[0], other));
+    if (good)
+        mgl_gate_predict(search->subject, &candidate);
+    variant->predicted = candidate.predicted;
+    mgl_candidate_clear(&candidate);
+    return good && mgl_search_passes(search, variant->parent, variant->predicted);
+}
+
+/* ---- what is stood on ------------------------------------------------------------------------ */
+
+/* The incumbent, or every other time a correct program that may be better. NULL: the start. */
+static const mgl_known *draw_parent(const mgl_search *search, uint64_t *state)
+{
+    const mgl_known *incumbent = mgl_search_incumbent(search), *best = incumbent;
+    double base = incumbent ? mgl_search_value(search, incumbent) : mgl_search_start_value(search);
+    double most = 0;
+    if (base <= 0 || mgl_draw_below(state, 2))
+        return incumbent;
+    for (size_t i = 0; i < search->known_count; i++) {
+        const mgl_known *known = &search->known[i];
+        double value = mgl_search_value(search, known);
+        bool comparable = known->measured > 0 || search->default_us <= 0;
+        if (value <= 0 || !comparable || known->duplicate ||
+            fabs(log(base / value)) > MOST_WIDTH * LIKELY)
+            continue;
+        double gain = draw_gain(log(base / value), known->deviation, state);
+        if (gain > most) {
+            most = gain;
+            best = known;
+        }
+    }
+    return best;
+}
+
+/* ---- knobs ---------------------------------------------------------------------------------- */
+
+/* The config with what lowering chooses in place of 0. */
+static mgl_schedule_config resolve(const mgl_search *search, const mgl_schedule_config *config)
+{
+    const mgl_subject *subject = search->subject;
+    mgl_lower_options options = {subject->dtype, subject->capacity,
+                                 subject->workloads.list[0].batch};
+    mgl_schedule_config out = *config;
+    mgl_choices c;
+    if (mgl_schedule_choose(subject->graph, &subject->target, &options, config, &c, NULL))
+        return out;
+    out.rows = c.rows;
+    out.splits = c.splits;
+    out.exchange = c.flags ? MGL_EXCHANGE_FLAGS : MGL_EXCHANGE_COUNTERS;
+    out.page_bytes = c.exec.page_bytes;
+    out.ring_pages = c.exec.ring_pages;
+    out.stage_bytes = c.exec.stage_bytes;
+    out.pending_bytes = c.exec.pending_bytes;
+    for (int s = 0; s < MGL_STEP_COUNT; s++) {
+        out.queues[s].first = c.queues[s].first;
+        out.queues[s].count = c.queues[s].count;
+    }
+    return out;
+}
+
+/* The next value up or down from what the knob has, or what lowering chose for it. A 0 that means
+ * "chosen" is no number: it is drawn now and then. False: there is none. */
+static bool step_knob(const mgl_search *search, int knob, uint64_t *state,
+                      mgl_schedule_config *config)
+{
+    const mgl_knob *values = &search->subject->space.knobs[knob];
+    int number = search->numbers[knob], own = mgl_knob_get(config, number);
+    const mgl_schedule_config resolved = resolve(search, config);
+    int value = mgl_knob_get(&resolved, number), below = own, above = own;
+    bool open = mgl_knob_row_get(number)->open;
+    for (int v = 0; v < values->count; v++) {
+        int x = values->values[v];
+        if (x == 0 && open)
+            continue;
+        if (x < value)
+            below = x;
+        else if (x > value && above == own)
+            above = x;
+    }
+    int next = mgl_draw_below(state, 2) ? above : below;
+    if (next == own)
+        next = next == above ? below : above;
+    if (open && own != 0 && values->values[0] == 0 && mgl_draw_below(state, 4) == 0)
+        next = 0;
+    if (next == own)
+        return false;
+    mgl_search_set_knob(search, knob, next, config);
+    return true;
+}
+
+static void step_knobs(const mgl_search *search, int count, uint64_t *state,
+                       mgl_schedule_config *config)
+{
+    double weights[MGL_MAX_KNOBS];
+    int knobs = search->subject->space.count;
+    for (int i = 0; i < knobs; i++)
+        weights[i] = mgl_credit_promise(&search->knobs[search->numbers[i]]);
+    for (int done = 0; done < count;) {
+        int knob = mgl_draw_weighted(state, weights, knobs);
+        if (knob < 0)
+            return;
+        weights[knob] = 0;
+        done += step_knob(search, knob, state, config);
+    }
+}
+
+/* ---- moves ---------------------------------------------------------------------------------- */
+
+/* One move, the same in all layers every other time, or a few of one kind. */
+static mgl_status add_bundle(const mgl_search *search, const mgl_program *program, uint64_t *state,
+                             mgl_moves *moves, mgl_error *err)
+{
+    mgl_move move;
+    if (!mgl_search_draw_move(search, program, state, &move))
+        return MGL_OK;
+    const unsigned kind = 1U << move.kind;
+    if (move.kind != MGL_MOVE_SAMPLE && mgl_draw_below(state, 2))
+        move.layer = MGL_MOVE_ALL;
+    mgl_status status = mgl_moves_add(moves, &move, err);
+    int more = mgl_draw_below(state, 2) ? (int)mgl_draw_below(state, MOST_WIDTH) : 0;
+    while (more-- > 0 && !status && moves->count < MGL_LINEAGE_MOVES) {
+        if (!mgl_move_draw(program, kind, state, &move))
+            break;
+        status = mgl_moves_add(moves, &move, err);
+    }
+    return status;
+}
+
+/* ---- joining -------------------------------------------------------------------------------- */
+
+/* What a trial gained on what it stands on, as a draw of what is likely; 0: nothing is known, or it
+ * gained nothing. */
+static double draw_own_gain(const mgl_search *search, const mgl_known *known, uint64_t *state)
+{
+    const mgl_known start = {.measured = search->default_us};
+    const mgl_known *parent = known->parent ? mgl_search_find(search, known->parent) : &start;
+    bool measured = search->default_us > 0;
+    if (!parent || !known->correct || known->duplicate ||
+        (measured && (known->measured <= 0 || parent->measured <= 0)))
+        return 0;
+    double before =
+        parent == &start ? mgl_search_start_value(search) : mgl_search_value(search, parent);
+    double value = mgl_search_value(search, known);
+    double gain = before > 0 && value > 0 ? log(before / value) : 0;
+    double noise = hypot(known->deviation, parent->deviation);
+    return gain > 0 ? draw_gain(gain, noise, state) : 0;
+}
+
+/* Gives the variant what the trial changed. */
+static mgl_status take_changes(const mgl_search *search, const mgl_known *known,
+                               mgl_variant *variant, mgl_error *err)
+{
+    const mgl_known start = {.config = search->start};
+    const mgl_known *parent = known->parent ? mgl_search_find(search, known->parent) : &start;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < search->subject->space.count; i++) {
+        int k = search->numbers[i], value = mgl_knob_get(&known->config, k);
+        if (value != mgl_knob_get(&parent->config, k))
+            mgl_knob_set(&variant->config, k, value);
+    }
+    for (int i = mgl_moves_common(&known->moves, &parent->moves);
+         i < known->moves.count && variant->moves.count < MGL_LINEAGE_MOVES && !status; i++)
+        status = mgl_moves_add(&variant->moves, &known->moves.moves[i], err);
+    return status;
+}
+
+/* Two or three trials that are likely to have gained most; fewer: there are no more. */
+static int draw_donors(const mgl_search *search, int most, uint64_t *state,
+                       const mgl_known *donors[MOST_WIDTH])
+{
+    double gains[MOST_WIDTH];
+    int count = 0;
+    for (size_t i = 0; i < search->known_count; i++) {
+        double gain = draw_own_gain(search, &search->known[i], state);
+        int at = count;
+        while (at > 0 && gains[at - 1] < gain)
+            at--;
+        if (gain <= 0 || at >= most)
+            continue;
+        count += count < most;
+        for (int j = count - 1; j > at; j--) {
+            donors[j] = donors[j - 1];
+            gains[j] = gains[j - 1];
+        }
+        donors[at] = &search->known[i];
+        gains[at] = gain;
+    }
+    return count;
+}
+
+/* Whether the trial is the parent, or what the parent stands on: its changes are there. */
+static bool is_there(const mgl_search *search, const mgl_known *parent, const mgl_known *known)
+{
+    for (; parent; parent = mgl_search_find(search, parent->parent))
+        if (parent == known)
+            return true;
+    return false;
+}
+
+static mgl_status join(const mgl_search *search, uint64_t *state, mgl_variant *variant,
+                       mgl_error *err)
+{
+    const mgl_known *donors[MOST_WIDTH];
+    int count = draw_donors(search, 2 + (int)mgl_draw_below(state, 2), state, donors);
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < count && !status; i++)
+        if (!is_there(search, variant->parent, donors[i]))
+            status = take_changes(search, donors[i], variant, err);
+    return status;
+}
+
+/* ---- drawing -------------------------------------------------------------------------------- */
+
+/* One step; `program`: of the parent, or NULL where no moves are made. */
+static mgl_status draw_step(const mgl_search *search, const mgl_program *program, uint64_t *state,
+                            mgl_variant *variant, mgl_error *err)
+{
+    int width = 1 + search->stalled / WIDER_EVERY, knobs = search->subject->space.count;
+    width = width > MOST_WIDTH ? MOST_WIDTH : width;
+    if (search->known_count > 4 && mgl_draw_below(state, 4) == 0)
+        return join(search, state, variant, err);
+    if (program && variant->moves.count < MGL_LINEAGE_MOVES &&
+        (knobs == 0 || mgl_draw_below(state, 2)))
+        return add_bundle(search, program, state, &variant->moves, err);
+    step_knobs(search, 1 + (int)mgl_draw_below(state, (uint64_t)width), state, &variant->config);
+    return MGL_OK;
+}
+
+/* Whether a draw came to nothing. */
+static bool is_unchanged(const mgl_variant *v, const mgl_proposal *base)
+{
+    return !memcmp(&v->config, &base->config, sizeof v->config) &&
+           v->moves.count == base->moves.count;
+}
+
+mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state,
+                                mgl_variant *out, int *count, mgl_error *err)
+{
+    const mgl_known *parent = draw_parent(search, state);
+    mgl_proposal base = {.config = parent ? parent->config : search->start};
+    mgl_candidate candidate = {0};
+    mgl_status status = MGL_OK;
+    int tries = search->subject->has_costs ? DRAWS_EACH * most : NO_COSTS;
+    most = search->subject->has_costs ? most : 1;
+    *count = 0;
+    if (parent)
+        base.moves = parent->moves;
+    if (search->subject->space.moves || search->subject->has_costs)
+        status = mgl_gate_lower(search->subject, &base, &candidate, err);
+    const mgl_program *own = candidate.program_count == 1 ? candidate.programs[0] : NULL;
+    const mgl_program *program =
+        search->subject->space.moves && candidate.program_count > 0 ? candidate.programs[0] : NULL;
+    for (int t = 0; t < tries && *count < most && !status; t++) {
+        mgl_variant *v = &out[*count];
+        status = mgl_variant_begin(search, parent, v, err);
+        if (!status)
+            status = draw_step(search, program, state, v, err);
+        if (!status && !is_unchanged(v, &base) && mgl_variant_price(search, own, v))
+            ++*count;
+        else
+            mgl_moves_clear(&v->moves);
+    }
+    mgl_candidate_clear(&candidate);
+    return status;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+/* What a change is expected to gain beside its prediction: what the cost model missed with the like
+ * of it, and less where these were refused. *unknown says how little is known of that. */
+static double guess_change(const mgl_credit *c, double *unknown)
+{
+    *unknown = fmax(*unknown, 1 / sqrt(c->priced + 1.0));
+    return c->missed / (c->priced + 1) - REFUSED * c->refused / (c->tries + 1);
+}
+
+/* The same of all that a variant changes. */
+static double guess_changes(const mgl_search *search, const mgl_variant *v)
+{
+    const mgl_schedule_config *before = v->parent ? &v->parent->config : &search->start;
+    double missed = 0, unknown = 0;
+    unsigned kinds = 0;
+    for (int i = 0; i < search->subject->space.count; i++) {
+        int k = search->numbers[i];
+        if (mgl_knob_get(before, k) != mgl_knob_get(&v->config, k))
+            missed += guess_change(&search->knobs[k], &unknown);
+    }
+    for (int i = v->parent ? mgl_moves_common(&v->moves, &v->parent->moves) : 0; i < v->moves.count;
+         i++) {
+        const mgl_move_kind kind = v->moves.moves[i].kind;
+        if (!(kinds & 1U << kind))
+            missed += guess_change(&search->moves[kind], &unknown);
+        kinds |= 1U << kind;
+    }
+    return missed + CURIOUS * unknown;
+}
+
+int mgl_search_pick(const mgl_search *search, const mgl_variant *variants, int count,
+                    uint64_t *state)
+{
+    double best = -INFINITY;
+    int chosen = 0;
+    for (int i = 0; i < count; i++) {
+        double worth = -CURIOUS * log(1 - mgl_draw_unit(state));
+        if (variants[i].predicted > 0)
+            worth += guess_changes(search, &variants[i]) - log(variants[i].predicted);
+        if (worth > best) {
+            best = worth;
+            chosen = i;
+        }
+    }
+    return chosen;
+}
