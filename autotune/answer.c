@@ -146,6 +146,51 @@ void mgl_answer_outcomes(mgl_json_out *out, const mgl_answer_counts *counts)
     mgl_json_out_close_object(out);
 }
 
+/* ---- a language model ------------------------------------------------------------------------ */
+
+mgl_status mgl_answer_count_chat(mgl_store *store, int64_t campaign, mgl_answer_chat_facts *out,
+                                 mgl_error *err)
+{
+    *out = (mgl_answer_chat_facts){0};
+    mgl_status status = mgl_store_sum_costs(store, campaign, &out->requests, &out->tokens, err);
+    return status ? status : mgl_store_count_messages(store, campaign, out->of, err);
+}
+
+mgl_status mgl_answer_chat(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err)
+{
+    mgl_answer_chat_facts facts;
+    mgl_status status = mgl_answer_count_chat(store, campaign, &facts, err);
+    if (status)
+        return status;
+    if (!facts.requests) {
+        mgl_json_out_null(out, "chat");
+        return MGL_OK;
+    }
+    mgl_json_out_object(out, "chat");
+    mgl_json_out_int(out, "requests", facts.requests);
+    mgl_json_out_int(out, "tokens", facts.tokens);
+    mgl_json_out_object(out, "outcomes");
+    for (int i = 0; i < MGL_OUTCOME_COUNT; i++)
+        if (facts.of[i])
+            mgl_json_out_int(out, mgl_outcome_name((mgl_outcome)i), facts.of[i]);
+    mgl_json_out_close_object(out);
+    mgl_json_out_close_object(out);
+    return MGL_OK;
+}
+
+void mgl_answer_chat_line(const mgl_answer_chat_facts *facts, mgl_text *out)
+{
+    const char *between = ": ";
+    mgl_text_format(out, "%lld times, %lld tokens", (long long)facts->requests,
+                    (long long)facts->tokens);
+    for (int i = 0; i < MGL_OUTCOME_COUNT; i++)
+        if (facts->of[i]) {
+            mgl_text_format(out, "%s%lld %s", between, (long long)facts->of[i],
+                            mgl_outcome_name((mgl_outcome)i));
+            between = ", ";
+        }
+}
+
 /* ---- the best -------------------------------------------------------------------------------- */
 
 static mgl_status add_gain(void *user, const mgl_trial *trial, mgl_error *err)

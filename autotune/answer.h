@@ -25,6 +25,17 @@ mgl_status mgl_answer_count(mgl_store *store, int64_t campaign, mgl_answer_count
                             mgl_error *err);
 void mgl_answer_outcomes(mgl_json_out *out, const mgl_answer_counts *counts);
 
+/* What a language model was asked, and how the exchanges ended. requests 0: none was. */
+typedef struct mgl_answer_chat_facts {
+    int64_t requests, tokens;
+    int64_t of[MGL_OUTCOME_COUNT];
+} mgl_answer_chat_facts;
+mgl_status mgl_answer_count_chat(mgl_store *store, int64_t campaign, mgl_answer_chat_facts *out,
+                                 mgl_error *err);
+/* "chat", or null where none was asked; and the same as a line: "6 times, 12345 tokens: 5 OK". */
+mgl_status mgl_answer_chat(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
+void mgl_answer_chat_line(const mgl_answer_chat_facts *facts, mgl_text *out);
+
 /* The incumbent, and what it gained over the default: what was kept adds up, since each was measured against
  * the one before. number 0: the default. */
 typedef struct mgl_answer_best_facts {

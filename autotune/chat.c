@@ -473,33 +473,42 @@ static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_
 
 /* ---- the proposer --------------------------------------------------------------------------------- */
 
-static mgl_status take_responses(chat *c, mgl_error *err)
+/* Answers that are there, or come within `wait_s`. */
+static mgl_status take_responses(chat *c, double wait_s, mgl_error *err)
 {
     mgl_http_response response;
     bool ended = true;
     mgl_status status = MGL_OK;
     while (!status && ended && c->ready_count < READY) {
-        status = mgl_http_poll(c->http, 0, &ended, &response, err);
+        status = mgl_http_poll(c->http, wait_s, &ended, &response, err);
         if (!status && ended)
             status = take_response(c, &response, err);
+        wait_s = 0;
     }
     return status;
 }
 
+/* Requests go on only while somebody asks, which is between trials: so that a new one is on its way
+ * then, and not a part of its handshake, it has this time. */
+static const double send_s = 0.25;
+
 static mgl_status ask_more(chat *c, uint64_t seed, mgl_error *err)
 {
     mgl_status status = MGL_OK;
+    bool any = false;
     while (!status && !c->refused && has_budget(c) && mgl_clock_s() >= c->not_before &&
-           mgl_http_flights(c->http) + c->ready_count < c->options.flights)
+           mgl_http_flights(c->http) + c->ready_count < c->options.flights) {
         status = ask(c, mgl_draw(&seed), err);
-    return status;
+        any = true;
+    }
+    return status || !any ? status : take_responses(c, send_s, err);
 }
 
 static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
                           mgl_proposer_answer *said, mgl_error *err)
 {
     chat *c = (chat *)self;
-    mgl_status status = take_responses(c, err);
+    mgl_status status = take_responses(c, 0, err);
     if (!status)
         status = ask_more(c, seed, err);
     if (status)

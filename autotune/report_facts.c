@@ -260,7 +260,9 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
         status =
             mgl_store_get_trial(store, campaign->id, campaign->incumbent, false, &out->best, err);
     if (!status)
-        status = mgl_store_sum_costs(store, campaign->id, &out->requests, &out->tokens, err);
+        status = mgl_answer_count_chat(store, campaign->id, &out->chat, err);
+    out->requests = out->chat.requests;
+    out->tokens = out->chat.tokens;
     mgl_free(g.stands);
     return status;
 }

@@ -2,6 +2,7 @@
 #ifndef MGL_AUTOTUNE_REPORT_FACTS_H
 #define MGL_AUTOTUNE_REPORT_FACTS_H
 
+#include "autotune/answer.h"
 #include "autotune/gate.h"
 #include "autotune/report.h"
 #include "autotune/space.h"
@@ -56,6 +57,7 @@ typedef struct report_facts {
     double control_largest; /* |gain| of a control */
     double compile_s, gpu_s;
     int64_t requests, tokens; /* of chat */
+    mgl_answer_chat_facts chat;
 } report_facts;
 
 /* Release with report_facts_clear, after a failure too. */

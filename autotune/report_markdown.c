@@ -128,9 +128,11 @@ static void put_costs(const report_facts *f, mgl_text *out)
         report_put_seconds(p->seconds, out);
         mgl_text_put(out, " |\n");
     }
-    if (f->requests)
-        mgl_text_format(out, "\nA language model was asked %lld times, for %lld tokens.\n",
-                        (long long)f->requests, (long long)f->tokens);
+    if (f->requests) {
+        mgl_text_put(out, "\nA language model was asked ");
+        mgl_answer_chat_line(&f->chat, out);
+        mgl_text_put(out, ".\n");
+    }
 }
 
 static void put_reproduction(const report_facts *f, mgl_text *out)

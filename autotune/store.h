@@ -115,6 +115,9 @@ typedef struct mgl_store_message {
 } mgl_store_message;
 mgl_status mgl_store_add_message(mgl_store *store, int64_t campaign,
                                  const mgl_store_message *message, mgl_error *err);
+/* How many exchanges had each outcome. */
+mgl_status mgl_store_count_messages(mgl_store *store, int64_t campaign,
+                                    int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err);
 mgl_status mgl_store_sum_costs(mgl_store *store, int64_t campaign, int64_t *requests,
                                int64_t *tokens, mgl_error *err);
 /* A line of the campaign's log: "keep", "pause", "error", "end", "control", ... and one sentence. */

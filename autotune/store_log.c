@@ -110,6 +110,25 @@ mgl_status mgl_store_sum_costs(mgl_store *store, int64_t campaign, int64_t *requ
     return mgl_query_close(&q);
 }
 
+mgl_status mgl_store_count_messages(mgl_store *store, int64_t campaign,
+                                    int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err)
+{
+    memset(counts, 0, MGL_OUTCOME_COUNT * sizeof *counts);
+    mgl_query q = mgl_query_open(
+        store, "SELECT outcome, count(*) FROM messages WHERE campaign = ? GROUP BY outcome", err);
+    mgl_query_put_int(&q, campaign);
+    while (mgl_query_step(&q)) {
+        mgl_outcome outcome;
+        char *name = mgl_query_get_text(&q, 0);
+        if (name && mgl_outcome_parse(name, &outcome))
+            counts[outcome] = mgl_query_get_int(&q, 1);
+        else if (!q.status)
+            q.status = mgl_store_fail_value(store, "outcome", err);
+        mgl_free(name);
+    }
+    return mgl_query_close(&q);
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 mgl_status mgl_store_add_event(mgl_store *store, int64_t campaign, const char *kind,

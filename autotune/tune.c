@@ -7,6 +7,7 @@
 #include "autotune/frozen.h"
 #include "autotune/judge.h"
 #include "autotune/shape.h"
+#include "autotune/tune_chat.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"
@@ -31,6 +32,8 @@ void mgl_tune_clear(mgl_tune *tune)
     mgl_graph_free(tune->graph);
     mgl_free(tune->device);
     mgl_free(tune->proposers);
+    mgl_free(tune->chat_url);
+    mgl_free(tune->chat_model);
     *tune = (mgl_tune){0};
 }
 
@@ -186,6 +189,7 @@ static mgl_status write_options(const mgl_tune_request *r, mgl_campaign_record *
     mgl_json_out_string(&to, "device", r->device ? r->device : "cuda");
     mgl_json_out_string(&to, "proposers", r->proposers ? r->proposers : MGL_TUNE_PROPOSERS);
     mgl_json_out_bool(&to, "allow_narrow", r->allow_narrow);
+    mgl_tune_put_chat(r, &to);
     mgl_schedule_config_print(&start, &config);
     to.text.failed |= config.failed;
     mgl_text_format(&to.text, ",\"config\":%s", config.bytes ? config.bytes : "null");
@@ -242,7 +246,9 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
     if (strcmp(dtype, "bf16") != 0)
         return mgl_fail(err, MGL_USAGE, dtype, "unknown dtype; there is bf16");
     mgl_format_into(out->manifest, sizeof out->manifest, "%s", mgl_frozen_digest());
-    mgl_status status = find_model(r, &config, out, err);
+    mgl_status status = mgl_tune_check_chat(r, err);
+    if (!status)
+        status = find_model(r, &config, out, err);
     if (!status)
         status = find_device(r, &target, out, err);
     if (!status)
@@ -285,6 +291,8 @@ static mgl_status read_options(mgl_tune *tune, mgl_error *err)
         status = copy_text(device, &tune->device, err);
     if (!status)
         status = copy_text(proposers, &tune->proposers, err);
+    if (!status)
+        status = mgl_tune_read_chat(&json, tune, err);
     mgl_json_clear(&json);
     return status;
 }
@@ -367,7 +375,7 @@ static bool differs(const char *a, const char *b)
 static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *wanted,
                           const mgl_campaign_record *found, mgl_error *err)
 {
-    bool options = r->config || r->proposers || r->allow_narrow;
+    bool options = r->config || r->proposers || r->allow_narrow; /* chat is one of these */
     const char *flag = NULL;
     if (differs(wanted->shape, found->shape))
         flag = "MODEL or --shape";

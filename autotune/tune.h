@@ -35,7 +35,8 @@ typedef struct mgl_tune_request {
     const char *proposers; /* "evolve:2,random": names, and shares (1) */
     bool allow_narrow;     /* knobs that change number formats */
     bool has_seed;
-    uint64_t seed; /* else one is drawn */
+    uint64_t seed;                     /* else one is drawn */
+    const char *chat_url, *chat_model; /* of the proposer chat */
     const char *name;
     bool fresh; /* a new campaign, where one of that name stands: NAME-2 */
 } mgl_tune_request;
@@ -46,9 +47,10 @@ typedef struct mgl_tune {
     mgl_campaign_record record;
     mgl_subject subject;
     mgl_graph *graph;
-    char *device;    /* "cuda:1" */
-    char *proposers; /* as requested */
-    bool found;      /* it stood in the store before */
+    char *device;                /* "cuda:1" */
+    char *proposers;             /* as requested */
+    char *chat_url, *chat_model; /* of the proposer chat; NULL: there is none */
+    bool found;                  /* it stood in the store before */
 } mgl_tune;
 
 /* The campaign that is asked for: found by its name, else made and, with `add`, put into the store.
@@ -78,12 +80,17 @@ typedef struct mgl_tune_run_options {
     const char *commit; /* of the program, that trials name; NULL: not known */
     double max_seconds; /* as in mgl_campaign_options */
     int64_t max_trials;
+    const char *chat_key;                   /* of the proposer chat; copied, and in no store */
+    int64_t budget_tokens, budget_requests; /* of the campaign's life; 0: no limit */
     const atomic_int *abort;
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;
 } mgl_tune_run_options;
 /* Opens lab and proposers, and runs the campaign (mgl_campaign_run). */
 mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *options, mgl_error *err);
+
+/* The body of the request that the proposer chat would send next. */
+mgl_status mgl_tune_show_prompt(const mgl_tune *tune, mgl_text *out, mgl_error *err);
 
 /* What a campaign that has not begun is up to. */
 typedef struct mgl_tune_outlook {

@@ -1,5 +1,5 @@
 /* Running a campaign: its proposers by name and share, its lab, and the loop. */
-#include "autotune/tune.h"
+#include "autotune/tune_chat.h"
 
 #include "base/memory.h"
 
@@ -40,12 +40,13 @@ static mgl_status open_external(const mgl_proposer_options *options, mgl_propose
     return MGL_OK;
 }
 
-/*  name, how it is opened */
+/*  name, how it is opened (NULL: mgl_tune_open_chat) */
 #define PROPOSERS(X)                                                                               \
     X("grid", mgl_grid_open)                                                                       \
     X("random", mgl_random_open)                                                                   \
     X("evolve", mgl_evolve_open)                                                                   \
     X("surrogate", mgl_surrogate_open)                                                             \
+    X("chat", NULL)                                                                                \
     X("external", open_external)
 
 static const struct known_proposer {
@@ -62,8 +63,8 @@ static const char known_names[] = PROPOSERS(MGL_X); /* with ", " in front */
 enum { KNOWN = sizeof known / sizeof *known };
 
 /* One of "evolve:2,random". */
-static mgl_status open_one(const mgl_tune *tune, const char *text, size_t length,
-                           mgl_campaign_options *out, mgl_error *err)
+static mgl_status open_one(const mgl_tune *tune, const mgl_tune_run_options *o, const char *text,
+                           size_t length, mgl_campaign_options *out, mgl_error *err)
 {
     const char *colon = memchr(text, ':', length);
     size_t name = colon ? (size_t)(colon - text) : length;
@@ -86,7 +87,8 @@ static mgl_status open_one(const mgl_tune *tune, const char *text, size_t length
         return mgl_fail(err, MGL_USAGE, "--proposer", "there may be %d at most", MGL_MAX_PROPOSERS);
     const mgl_proposer_options options = {.subject = &tune->subject, .start = &tune->subject.start};
     mgl_proposer *opened = NULL;
-    mgl_status status = known[i].open(&options, &opened, err);
+    mgl_status status = known[i].open ? known[i].open(&options, &opened, err)
+                                      : mgl_tune_open_chat(tune, o, &opened, err);
     if (status)
         return status;
     out->proposers[out->proposer_count].proposer = opened;
@@ -94,13 +96,14 @@ static mgl_status open_one(const mgl_tune *tune, const char *text, size_t length
     return MGL_OK;
 }
 
-static mgl_status open_proposers(const mgl_tune *tune, mgl_campaign_options *out, mgl_error *err)
+static mgl_status open_proposers(const mgl_tune *tune, const mgl_tune_run_options *o,
+                                 mgl_campaign_options *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     const char *at = tune->proposers;
     for (bool more = true; more && !status;) {
         size_t length = strcspn(at, ",");
-        status = open_one(tune, at, length, out, err);
+        status = open_one(tune, o, at, length, out, err);
         more = at[length] == ',';
         at += length + 1;
     }
@@ -145,7 +148,7 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .commit = o->commit,
                                     .on_event = o->on_event,
                                     .user = o->user};
-    mgl_status status = open_proposers(tune, &options, err);
+    mgl_status status = open_proposers(tune, o, &options, err);
     if (!status)
         status = open_lab(tune, o, &options.lab, err);
     if (!status)

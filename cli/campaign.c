@@ -63,6 +63,22 @@ static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl
     return MGL_OK;
 }
 
+static mgl_status print_chat(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
+{
+    mgl_text line = {0};
+    mgl_answer_chat_facts facts;
+    mgl_status status = mgl_answer_count_chat(store, c->id, &facts, err);
+    if (status || !facts.requests)
+        return status;
+    mgl_answer_chat_line(&facts, &line);
+    if (line.failed)
+        status = mgl_fail_memory(err, line.capacity);
+    else
+        mgl_cli_printf("asked     a language model, %s\n", line.bytes);
+    mgl_text_clear(&line);
+    return status;
+}
+
 mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
 {
     mgl_answer_counts counts;
@@ -80,7 +96,8 @@ mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c
                    "%lld unmeasured\n",
                    (long long)counts.kept, (long long)counts.not_kept, (long long)counts.refused,
                    (long long)counts.incorrect, (long long)counts.unmeasured);
-    return print_best(store, c, err);
+    status = print_chat(store, c, err);
+    return status ? status : print_best(store, c, err);
 }
 
 mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *c,
@@ -92,7 +109,8 @@ mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_c
         return status;
     mgl_answer_campaign(out, c);
     mgl_answer_outcomes(out, &counts);
-    return mgl_answer_best(out, store, c, err);
+    status = mgl_answer_chat(out, store, c->id, err);
+    return status ? status : mgl_answer_best(out, store, c, err);
 }
 
 /* ---- the words ------------------------------------------------------------------------------- */

@@ -18,6 +18,14 @@
       "a program that is started at keep, pause, error and end, with JSON on its input")           \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
 
+/* What whoever runs it decides of the proposer chat. */
+#define MGL_CLI_CHAT_OPTIONS(X)                                                                    \
+    X(text, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
+      "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")                            \
+    X(int, budget_tokens, "--budget-tokens", "N", 1, INT64_C(1) << 50,                             \
+      "that chat may take in the campaign's life (no limit)")                                      \
+    X(int, budget_requests, "--budget-requests", "N", 1, 1000000000, "likewise (no limit)")
+
 #define MGL_CLI_CAMPAIGN_WORDS(X)                                                                  \
     X(list)                                                                                        \
     X(status)                                                                                      \
@@ -58,9 +66,23 @@ typedef struct mgl_cli_tuning {
     const char *on_event; /* a program, or NULL */
     double hours;         /* 0: no limit */
     int64_t trials;       /* likewise */
+    const char *chat_key; /* path of its file, or NULL */
+    int64_t budget_tokens, budget_requests;
     bool json, quiet, detach;
 } mgl_cli_tuning;
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
+
+/* For main: the key of a chat endpoint goes from the environment to this program's memory. */
+void mgl_cli_take_key(void);
+/* That key, or a file's; NULL: there is none. Release with mgl_chat_forget_key. */
+mgl_status mgl_cli_find_key(const char *path, char **out, mgl_error *err);
+/* This process's environment, with the key in it again where it had one. */
+typedef struct mgl_cli_environment {
+    char **entries; /* NULL behind the last one */
+    char *key;
+} mgl_cli_environment;
+mgl_status mgl_cli_make_environment(bool with_key, mgl_cli_environment *out, mgl_error *err);
+void mgl_cli_clear_environment(mgl_cli_environment *environment);
 
 /* Starts `megalith campaign resume` of this campaign in a session of its own, with files
  * STORE.NAME.log and STORE.NAME.pid, and says so. */

@@ -3,6 +3,7 @@
 
 #define RESUME_OPTIONS(X)                                                                          \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
+    MGL_CLI_CHAT_OPTIONS(X)                                                                        \
     X(text, device, "--device", "DEVICE", 0, 0, "another GPU of the kind, cuda:1 (as it began)")   \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
@@ -19,6 +20,9 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
                                 .on_event = o->on_event.value,
                                 .hours = o->hours.value,
                                 .trials = o->trials.value,
+                                .chat_key = o->chat_key.value,
+                                .budget_tokens = o->budget_tokens.value,
+                                .budget_requests = o->budget_requests.value,
                                 .json = o->json.given,
                                 .quiet = o->quiet.given,
                                 .detach = o->detach.given};

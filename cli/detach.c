@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 20, LOG_RIGHTS = 0600 };
+enum { MOST_WORDS = 32, LOG_RIGHTS = 0600 };
 
 /* The child's command line; its words are of `how` and of `numbers`. */
-static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char numbers[2][40],
+static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char numbers[4][40],
                        const char **words)
 {
     int count = 0;
@@ -32,9 +32,14 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
     } given[] = {{"--device", how->device},
                  {"--on-event", how->on_event},
                  {"--hours", how->hours > 0 ? numbers[0] : NULL},
-                 {"--trials", how->trials > 0 ? numbers[1] : NULL}};
+                 {"--trials", how->trials > 0 ? numbers[1] : NULL},
+                 {"--chat-key-file", how->chat_key},
+                 {"--budget-tokens", how->budget_tokens > 0 ? numbers[2] : NULL},
+                 {"--budget-requests", how->budget_requests > 0 ? numbers[3] : NULL}};
     snprintf(numbers[0], 40, "%.17g", how->hours);
     snprintf(numbers[1], 40, "%lld", (long long)how->trials);
+    snprintf(numbers[2], 40, "%lld", (long long)how->budget_tokens);
+    snprintf(numbers[3], 40, "%lld", (long long)how->budget_requests);
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].value) {
             words[count++] = given[i].flag;
@@ -48,7 +53,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
 }
 
 /* 0 or an error number. */
-static int spawn(const char *log, char *const *argv, pid_t *pid)
+static int spawn(const char *log, char *const *argv, char *const *env, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -70,7 +75,7 @@ static int spawn(const char *log, char *const *argv, pid_t *pid)
         posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
         posix_spawnattr_setsigmask(&how, &none);
         if (!error)
-            error = posix_spawn(pid, "/proc/self/exe", &files, &how, argv, environ);
+            error = posix_spawn(pid, "/proc/self/exe", &files, &how, argv, env);
         posix_spawnattr_destroy(&how);
     }
     posix_spawn_file_actions_destroy(&files);
@@ -94,20 +99,24 @@ static void tell(const mgl_tune *tune, const mgl_cli_tuning *how, pid_t pid, con
 
 mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
 {
-    char numbers[2][40], number[24];
+    char numbers[4][40], number[24];
     const char *words[MOST_WORDS];
     mgl_text log = {0}, file = {0};
     pid_t pid = 0;
     mgl_text_format(&log, "%s.%s.log", mgl_store_path(tune->store), tune->record.name);
     mgl_text_format(&file, "%s.%s.pid", mgl_store_path(tune->store), tune->record.name);
     mgl_status status = log.failed || file.failed ? mgl_fail_memory(err, log.capacity) : MGL_OK;
+    mgl_cli_environment env = {0};
     list_words(tune, how, numbers, words);
+    if (!status)
+        status = mgl_cli_make_environment(!how->chat_key && tune->chat_url, &env, err);
     if (!status) {
         signal(SIGHUP, SIG_IGN); /* what the child starts with: a logout does not end it */
-        errno = spawn(log.bytes, (char *const *)(uintptr_t)words, &pid);
+        errno = spawn(log.bytes, (char *const *)(uintptr_t)words, env.entries, &pid);
         if (errno)
             status = mgl_fail_errno(err, log.bytes, "the campaign can not be started beside");
     }
+    mgl_cli_clear_environment(&env);
     int length = snprintf(number, sizeof number, "%ld\n", (long)pid);
     if (!status)
         status = mgl_cli_write_file(file.bytes, number, (size_t)length, err);

@@ -3,7 +3,7 @@
  * happened into the exit code and the one message (or, with --json, the one object) of the
  * contract.
  */
-#include "cli/cli.h"
+#include "cli/campaign.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -189,6 +189,7 @@ int main(int argc, char **argv)
         return mgl_cuda_compile_worker(argv[2]);
     if (argc == 3 && !strcmp(argv[1], MGL_WORKER_FLAG))
         return mgl_worker_main(argv[2]);
+    mgl_cli_take_key();
     mgl_cuda_compile_use_child("/proc/self/exe");
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a failed write says more than a signal */

@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 
+#include <sys/stat.h>
+
 #define TUNE_OPTIONS(X)                                                                            \
     X(text, shape, "--shape", "NAME", 0, 0,                                                        \
       "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m")                             \
@@ -22,7 +24,12 @@
     X(file, space, "--space", "F.json", 0, 0, "what may be tried (all but number formats)")        \
     X(file, config, "--config", "FILE", 0, 0, "the ScheduleConfig that is begun with")             \
     X(text, proposer, "--proposer", "LIST", 0, 0,                                                  \
-      "grid, random, evolve, surrogate, external, with shares (" MGL_TUNE_PROPOSERS ")")           \
+      "grid, random, evolve, surrogate, chat, external, with shares (" MGL_TUNE_PROPOSERS ")")     \
+    X(text, chat_url, "--chat-url", "URL", 0, 0,                                                   \
+      "of chat: any endpoint of OpenAI's form, https://HOST/v1/chat/completions")                  \
+    X(text, chat_model, "--chat-model", "NAME", 0, 0, "that it asks there")                        \
+    MGL_CLI_CHAT_OPTIONS(X)                                                                        \
+    X(flag, show_prompt, "--show-prompt", NULL, 0, 0, "what chat would send next, and no more")    \
     X(flag, allow_narrow, "--allow-narrow", NULL, 0, 0, "knobs that change number formats too")    \
     X(int, seed, "--seed", "N", 0, ((int64_t)1 << 53) - 1, "of all draws (a random one)")          \
     X(text, name, "--name", "NAME", 0, 0, "of the campaign (made of what is tuned)")               \
@@ -104,6 +111,45 @@ static mgl_status dry_run(const struct options *o, const mgl_tune_request *reque
     return status;
 }
 
+/* ---- a prompt -------------------------------------------------------------------------------- */
+
+/* The store where it stands: what would be sent tells of its trials. */
+static mgl_status open_if_there(const char *path, mgl_store **out, mgl_error *err)
+{
+    mgl_text own = {0};
+    struct stat facts;
+    bool stands = false;
+    *out = NULL;
+    mgl_status status = path ? MGL_OK : mgl_store_default_path(&own, err);
+    if (!status)
+        status = mgl_file_look(path ? path : own.bytes, &stands, &facts, err);
+    if (!status && stands)
+        status = mgl_store_open(path ? path : own.bytes, false, out, err);
+    mgl_text_clear(&own);
+    return status;
+}
+
+static mgl_status show_prompt(const struct options *o, const mgl_tune_request *request,
+                              mgl_error *err)
+{
+    mgl_store *store;
+    mgl_tune tune = {0};
+    mgl_text body = {0};
+    mgl_status status = open_if_there(o->store.value, &store, err);
+    if (!status)
+        status = mgl_tune_prepare(store, request, false, &tune, err);
+    if (!status)
+        status = mgl_tune_show_prompt(&tune, &body, err);
+    if (!status)
+        mgl_text_put(&body, "\n");
+    if (!status)
+        status = mgl_cli_campaign_write(NULL, &body, err);
+    mgl_text_clear(&body);
+    mgl_tune_clear(&tune);
+    mgl_store_close(store);
+    return status;
+}
+
 /* ---- the verb -------------------------------------------------------------------------------- */
 
 static mgl_tune_request read_request(const char *operand, const struct options *o)
@@ -118,6 +164,8 @@ static mgl_tune_request read_request(const char *operand, const struct options *
                               .space = o->space.value,
                               .config = o->config.value,
                               .proposers = o->proposer.value,
+                              .chat_url = o->chat_url.value,
+                              .chat_model = o->chat_model.value,
                               .allow_narrow = o->allow_narrow.given,
                               .has_seed = o->seed.given,
                               .seed = (uint64_t)o->seed.value,
@@ -136,9 +184,14 @@ static mgl_status tune_model(const char *operand, const void *options, mgl_error
                                 .on_event = o->on_event.value,
                                 .hours = o->hours.value,
                                 .trials = o->trials.value,
+                                .chat_key = o->chat_key.value,
+                                .budget_tokens = o->budget_tokens.value,
+                                .budget_requests = o->budget_requests.value,
                                 .json = o->json.given,
                                 .quiet = o->quiet.given,
                                 .detach = o->detach.given};
+    if (o->show_prompt.given)
+        return show_prompt(o, &request, err);
     if (o->dry_run.given)
         return dry_run(o, &request, err);
     mgl_status status = mgl_cli_store_open(o->store.value, true, &store, err);

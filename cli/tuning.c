@@ -5,6 +5,7 @@
 #include "cli/signals.h"
 #include "pipeline.h"
 
+#include "autotune/chat.h"
 #include "autotune/hook.h"
 
 #include <string.h>
@@ -87,22 +88,36 @@ static mgl_status print_answer(const tuning *t, mgl_error *err)
     return status;
 }
 
-mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
+static mgl_status run(tuning *t, const char *key, mgl_error *err)
 {
-    tuning t = {.tune = tune, .how = how};
+    const mgl_cli_tuning *how = t->how;
     const atomic_int *abort = mgl_cancel_flag(mgl_cli_cancel());
     const mgl_tune_run_options options = {.device = how->device,
                                           .commit = mgl_commit,
                                           .max_seconds = how->hours * 3600,
                                           .max_trials = how->trials,
+                                          .chat_key = key,
+                                          .budget_tokens = how->budget_tokens,
+                                          .budget_requests = how->budget_requests,
                                           .abort = abort,
                                           .on_event = on_event,
-                                          .user = &t};
+                                          .user = t};
+    mgl_status status = how->on_event ? mgl_hook_open(how->on_event, 0, &t->hook, err) : MGL_OK;
+    if (!status)
+        status = mgl_tune_run(t->tune, &options, err);
+    mgl_hook_close(t->hook, abort);
+    return status;
+}
+
+mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
+{
+    char *key = NULL;
+    tuning t = {.tune = tune, .how = how};
     if (how->detach)
         return mgl_cli_detach(tune, how, err);
-    mgl_status status = how->on_event ? mgl_hook_open(how->on_event, 0, &t.hook, err) : MGL_OK;
+    mgl_status status = mgl_cli_find_key(how->chat_key, &key, err);
     if (!status)
-        status = mgl_tune_run(tune, &options, err);
-    mgl_hook_close(t.hook, abort);
+        status = run(&t, key, err);
+    mgl_chat_forget_key(key);
     return status ? status : print_answer(&t, err);
 }

@@ -1,9 +1,14 @@
 /* Campaigns that come to other ends than their own: killed, and asked of a language model. */
 #include "command.h"
 
+#include "base/file.h"
+#include "base/memory.h"
+#include "tests/autotune/stub_server.h"
+
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,6 +93,105 @@ START_TEST(nobody_waits_for_a_killed_campaign)
 }
 END_TEST
 
+/* ---- a language model ------------------------------------------------------------------------ */
+
+#define ANSWER(config) "```json\n{\"schema\":\"megalith.proposal/1\",\"config\":" config "}\n```\n"
+
+static command_result ask_model(const char *store, const char *url, const char *flags)
+{
+    return command_runf("tune %s --device none --seed 5 --store %s --proposer chat --chat-url %s "
+                        "--chat-model stub %s",
+                        model_path("tales-5m"), store, url, flags);
+}
+
+/* Whether a file has that in it. */
+static bool holds(const char *path, const char *text)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    if (mgl_file_read(path, 1 << 26, &bytes, &length, NULL))
+        return false;
+    bool found = memmem(bytes, length, text, strlen(text)) != NULL;
+    mgl_free(bytes);
+    return found;
+}
+
+START_TEST(a_model_is_asked)
+{
+    const stub_answer script[] = {
+        {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":8192}"))},
+        {.status = 500, .headers = "Retry-After: 0\r\n"},
+        {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":4096}"))},
+        {.status = 200, .body = stub_completion(ANSWER("{\"warps\":4}"))}};
+    const char *store = store_of("model");
+    stub_server *server = stub_start(script, 4);
+    setenv("MEGALITH_CHAT_KEY", "sesame-in-the-environment", 1);
+    command_result result = ask_model(store, stub_url(server), "--trials 3 --quiet");
+    unsetenv("MEGALITH_CHAT_KEY");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.out, "asked     a language model, "));
+    ck_assert_ptr_nonnull(strstr(result.out, "1 PROPOSER_HTTP"));
+    ck_assert_ptr_nonnull(
+        strstr(stub_head(server, 0), "Authorization: Bearer sesame-in-the-environment"));
+    command_result history = command_runf("campaign history --store %s", store);
+    ck_assert_ptr_nonnull(strstr(history.out, "3 UNMEASURED chat"));
+    ck_assert(holds(store, "127.0.0.1"));
+    ck_assert(!holds(store, "sesame"));
+    command_clear(&history);
+    command_clear(&result);
+    stub_stop(server);
+}
+END_TEST
+
+START_TEST(a_budget_ends_the_asking)
+{
+    const stub_answer script[] = {{.status = 200, .body = stub_completion("no idea")}};
+    const char *store = store_of("budget");
+    stub_server *server = stub_start(script, 1);
+    command_result result =
+        ask_model(store, stub_url(server), "--trials 3 --budget-requests 2 --quiet");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.out, "2 times"));
+    ck_assert_ptr_nonnull(strstr(result.out, "nothing left to propose"));
+    command_clear(&result);
+    stub_stop(server);
+}
+END_TEST
+
+START_TEST(a_prompt_is_shown_and_not_sent)
+{
+    const char *store = store_of("prompt");
+    command_result result = ask_model(store, "https://example.invalid/v1/chat", "--show-prompt");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_int_eq(strncmp(result.out, "{\"model\":\"stub\"", 15), 0);
+    ck_assert_ptr_null(strstr(result.out, "tests/models"));
+    ck_assert_int_ne(access(store, F_OK), 0);
+    command_clear(&result);
+}
+END_TEST
+
+/* Flags that name no endpoint that may be asked. */
+static const struct {
+    const char *flags, *message;
+} refused[] = {
+    {"--proposer chat", "--chat-url and --chat-model say which"},
+    {"--proposer random --chat-url https://a.example/v1", "is that of the proposer chat"},
+    {"--proposer chat --chat-model m --chat-url https://u:p@a.example/v1", "name or password"},
+    {"--proposer chat --chat-model m --chat-url https://a.example/v1?key=1", "has a key in it"},
+    {"--proposer chat --chat-model m --chat-url http://a.example/v1", "in the clear"},
+};
+
+START_TEST(an_endpoint_is_checked_first)
+{
+    const char *store = store_of("refused");
+    command_result result = command_runf("tune %s --device none --trials 1 --store %s %s",
+                                         model_path("tales-5m"), store, refused[_i].flags);
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_msg(strstr(result.err, refused[_i].message) != NULL, "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("campaign");
@@ -95,6 +199,10 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_killed_campaign_is_killed);
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
+    tcase_add_test(tests, a_model_is_asked);
+    tcase_add_test(tests, a_budget_ends_the_asking);
+    tcase_add_test(tests, a_prompt_is_shown_and_not_sent);
+    tcase_add_loop_test(tests, an_endpoint_is_checked_first, 0, sizeof refused / sizeof *refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

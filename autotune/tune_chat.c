@@ -1,0 +1,146 @@
+/*
+ * The proposer `chat` of a campaign. Its endpoint and its model shape the campaign, and stand in the
+ * record's options; the key and the budgets are of whoever runs it, and stand nowhere.
+ */
+#include "autotune/tune_chat.h"
+
+#include "autotune/chat.h"
+#include "autotune/http.h"
+#include "base/memory.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* An answer is looked for between two trials: it may wait there for a while before it is read. */
+static const double timeout_s = 300;
+
+bool mgl_tune_names(const char *proposers, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = proposers; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
+        if (!strncmp(at, name, length) && strchr(",:", at[length]))
+            return true;
+    return false;
+}
+
+/* A key in the query would stand in the store. */
+static bool has_key(const char *url)
+{
+    static const char *const names[] = {"key=", "token=", "secret=", "password="};
+    const char *query = strchr(url, '?');
+    for (size_t i = 0; query && i < sizeof names / sizeof *names; i++)
+        for (const char *at = query; *at; at++)
+            if (!strncasecmp(at, names[i], strlen(names[i])))
+                return true;
+    return false;
+}
+
+mgl_status mgl_tune_check_chat(const mgl_tune_request *r, mgl_error *err)
+{
+    bool named = r->proposers && mgl_tune_names(r->proposers, "chat");
+    if (!named && (r->chat_url || r->chat_model))
+        return mgl_fail(err, MGL_USAGE, r->chat_url ? "--chat-url" : "--chat-model",
+                        "is that of the proposer chat: --proposer evolve:2,chat");
+    if (!named)
+        return MGL_OK;
+    if (!r->chat_url || !r->chat_model || !r->chat_model[0])
+        return mgl_fail(err, MGL_USAGE, "--proposer",
+                        "chat asks a language model: --chat-url and --chat-model say which");
+    if (has_key(r->chat_url))
+        return mgl_fail(err, MGL_USAGE, "--chat-url",
+                        "has a key in it, which would be stored: give it by --chat-key-file or by "
+                        "MEGALITH_CHAT_KEY");
+    return mgl_http_check_url(r->chat_url, err);
+}
+
+void mgl_tune_put_chat(const mgl_tune_request *r, mgl_json_out *to)
+{
+    if (!r->chat_url)
+        return;
+    mgl_json_out_string(to, "chat_url", r->chat_url);
+    mgl_json_out_string(to, "chat_model", r->chat_model);
+}
+
+static mgl_status take_string(const mgl_json *json, const char *key, char **to, mgl_error *err)
+{
+    const char *text = NULL;
+    mgl_status status = mgl_json_get_string(json, json->root, key, false, &text, err);
+    *to = !status && text ? mgl_strdup(text) : NULL;
+    return !status && text && !*to ? mgl_fail_memory(err, strlen(text) + 1) : status;
+}
+
+mgl_status mgl_tune_read_chat(const mgl_json *options, mgl_tune *tune, mgl_error *err)
+{
+    mgl_status status = take_string(options, "chat_url", &tune->chat_url, err);
+    return status ? status : take_string(options, "chat_model", &tune->chat_model, err);
+}
+
+static mgl_status make_options(const mgl_tune *tune, mgl_chat_options *out, mgl_error *err)
+{
+    *out = (mgl_chat_options){.subject = &tune->subject,
+                              .device = tune->record.device,
+                              .shape = tune->record.model,
+                              .url = tune->chat_url,
+                              .model = tune->chat_model,
+                              .store = tune->record.id ? tune->store : NULL,
+                              .campaign = tune->record.id,
+                              .timeout_s = timeout_s};
+    if (tune->chat_url && tune->chat_model)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "--proposer",
+                    "chat asks a language model, and the campaign has no endpoint: --chat-url and "
+                    "--chat-model say which");
+}
+
+mgl_status mgl_tune_open_chat(const mgl_tune *tune, const mgl_tune_run_options *o,
+                              mgl_proposer **out, mgl_error *err)
+{
+    mgl_chat_options options;
+    mgl_status status = make_options(tune, &options, err);
+    options.key = o->chat_key;
+    options.budget_tokens = o->budget_tokens;
+    options.budget_requests = o->budget_requests;
+    return status ? status : mgl_chat_open(&options, out, err);
+}
+
+/* ---- what would be sent ---------------------------------------------------------------------- */
+
+enum { LAST = 16 }; /* trials that a request may tell of, and the controls between them */
+
+typedef struct last_trials {
+    mgl_trial list[LAST + 1]; /* (count) */
+    int count;
+} last_trials;
+
+static mgl_status get(const mgl_tune *tune, int64_t number, last_trials *to, mgl_error *err)
+{
+    return mgl_store_get_trial(tune->store, tune->record.id, number, false, &to->list[to->count++],
+                               err);
+}
+
+/* The incumbent first, where it is older than the last trials. */
+static mgl_status get_last(const mgl_tune *tune, last_trials *to, mgl_error *err)
+{
+    const mgl_campaign_record *c = &tune->record;
+    int64_t from = c->trials > LAST ? c->trials - LAST + 1 : 1;
+    mgl_status status = MGL_OK;
+    if (c->incumbent > 0 && c->incumbent < from)
+        status = get(tune, c->incumbent, to, err);
+    for (int64_t n = from; n <= c->trials && !status; n++)
+        status = get(tune, n, to, err);
+    return status;
+}
+
+mgl_status mgl_tune_show_prompt(const mgl_tune *tune, mgl_text *out, mgl_error *err)
+{
+    mgl_chat_options options;
+    last_trials last = {0};
+    mgl_status status = make_options(tune, &options, err);
+    if (!status && tune->store && tune->record.id)
+        status = get_last(tune, &last, err);
+    if (!status)
+        status = mgl_chat_show(&options, last.list, last.count, out, err);
+    for (int i = 0; i < last.count; i++)
+        mgl_trial_clear(&last.list[i]);
+    return status;
+}
