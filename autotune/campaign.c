@@ -2,6 +2,7 @@
  * The loop of a campaign. A trial is a proposal and what became of it:
  *
  *     proposal     a submission from outside, or a proposer's       campaign_source.c
+ *     order        what needs no compiler first                     campaign_ahead.c
  *     gates        parse, lower, digest, validator, cost model      gate.c
  *     correctness  the lab, on a nonce drawn after the proposal     campaign_trial.c
  *     clock        pairs with the incumbent, stage by stage         campaign_measure.c
@@ -309,8 +310,7 @@ static mgl_status step(campaign *c, mgl_error *err)
         return status;
     if (campaign_wants_control(c, number))
         return campaign_run_control(c, number, err);
-    attempt_begin(c, &a, number);
-    status = campaign_find_proposal(c, &a, &answer, err);
+    status = campaign_find_attempt(c, &a, &answer, err);
     if (!status && answer == MGL_PROPOSED)
         status = campaign_try(c, &a, err);
     else if (!status && answer == MGL_NOT_YET)
@@ -366,6 +366,7 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
         status = step(&c, &own);
     if (!refused)
         status = finish(&c, status, &own);
+    campaign_forget_ahead(&c);
     mgl_candidate_clear(&c.incumbent);
     mgl_store_lock_release(held.device);
     mgl_store_lock_release(held.whole);

@@ -1,6 +1,7 @@
 /*
  * What the files of the loop share, and nobody else: campaign.c begins, goes on and ends;
- * campaign_source.c finds the next proposal; campaign_trial.c makes a trial of it; campaign_measure.c
+ * campaign_source.c finds the next proposal; campaign_ahead.c says which attempt is next;
+ * campaign_trial.c makes a trial of it; campaign_measure.c
  * takes pairs; campaign_control.c looks whether the machine can be trusted.
  */
 #ifndef MGL_AUTOTUNE_CAMPAIGN_PARTS_H
@@ -8,6 +9,19 @@
 
 #include "autotune/campaign.h"
 #include "autotune/judge.h"
+
+/* Proposals that wait for their kernels: as many as are compiled at the same time, and one more. */
+enum { MOST_AHEAD = 3 };
+
+/* A trial in the making. */
+typedef struct attempt {
+    mgl_trial trial;
+    mgl_candidate candidate;
+    uint64_t seed; /* draws: moves on */
+    double began;  /* clock */
+    size_t stage;  /* that is next */
+    bool decided;  /* its outcome is */
+} attempt;
 
 /* A campaign in progress. */
 typedef struct campaign {
@@ -23,21 +37,14 @@ typedef struct campaign {
     double saved;               /* clock when the store was told of the time */
     int64_t decisions;          /* so far, in the store */
     bool exhausted[MGL_MAX_PROPOSERS];
+    attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
+    int ahead_count;
     int bad_controls; /* in a row */
     int suspects;     /* candidates in a row that did not come to an end */
     int broken;       /* failures of the lab or of the incumbent itself, in a row */
     const char *over; /* the state that it ended with; NULL: it goes on */
     char reason[300]; /* why: one sentence */
 } campaign;
-
-/* A trial in the making. */
-typedef struct attempt {
-    mgl_trial trial;
-    mgl_candidate candidate;
-    uint64_t seed; /* draws: moves on */
-    double began;  /* clock */
-    bool decided;  /* its outcome is */
-} attempt;
 
 enum {
     MOST_BROKEN = 3,      /* failures in a row, behind which it ends */
@@ -70,13 +77,25 @@ mgl_status campaign_restart_lab(campaign *c, mgl_error *err);
 mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
                                   mgl_error *err);
 
+/* ---- campaign_ahead.c ------------------------------------------------------------------------ */
+
+/* The attempt that is next; release with attempt_clear, whatever the answer is. */
+mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *answer,
+                                 mgl_error *err);
+/* Those that wait are lost. */
+void campaign_forget_ahead(campaign *c);
+
 /* ---- campaign_trial.c ------------------------------------------------------------------------ */
 
 void attempt_begin(const campaign *c, attempt *a, int64_t number);
 void attempt_clear(attempt *a);
 void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Takes the attempt's proposal through all stages, and stores what came of it. */
+/* Takes the attempt's proposal through the stages before the lab; one of them may decide it. */
+mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err);
+/* Decides an attempt whose program was tried before. */
+mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err);
+/* Takes the attempt's proposal through all stages that are left, and stores what came of it. */
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err);
 /* Fresh random bytes, which nobody could know before, as the trial's nonce. */
 mgl_status attempt_draw_nonce(attempt *a, unsigned char nonce[MGL_SHA256_BYTES], mgl_error *err);

@@ -105,7 +105,7 @@ static mgl_status make(campaign *c, attempt *a, mgl_error *err)
 }
 
 /* A program that was tried before has its verdict. */
-static mgl_status recognise(campaign *c, attempt *a, mgl_error *err)
+mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial earlier = {0};
     int64_t number = 0;
@@ -228,17 +228,24 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 
 typedef mgl_status stage_fn(campaign *c, attempt *a, mgl_error *err);
 static stage_fn *const stages[] = {
-    make, recognise, prove, screen, check, measure_screen, measure_survivors, measure_decision};
+    make,           campaign_recognise, prove,           screen, check,
+    measure_screen, measure_survivors,  measure_decision};
+enum { STAGES = sizeof stages / sizeof *stages, STAGES_BEFORE_LAB = 4 };
 
-static mgl_status go_through(campaign *c, attempt *a, mgl_error *err)
+static mgl_status go_through(campaign *c, attempt *a, size_t end, mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    for (size_t i = 0; i < sizeof stages / sizeof *stages && !status && !a->decided; i++) {
+    while (a->stage < end && !status && !a->decided) {
         status = mgl_check_abort(c->o->abort, err);
         if (!status)
-            status = stages[i](c, a, err);
+            status = stages[a->stage++](c, a, err);
     }
     return status;
+}
+
+mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err)
+{
+    return go_through(c, a, STAGES_BEFORE_LAB, err);
 }
 
 /* The store first: a run that is killed in between begins with the new incumbent. */
@@ -260,7 +267,7 @@ static mgl_status keep(campaign *c, attempt *a, mgl_error *err)
 
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err)
 {
-    mgl_status status = go_through(c, a, err);
+    mgl_status status = go_through(c, a, STAGES, err);
     if (status)
         return status;
     a->trial.seconds = campaign_clock(c) - a->began;

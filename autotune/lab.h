@@ -52,6 +52,8 @@ struct mgl_lab {
     mgl_status (*promote)(mgl_lab *self, mgl_error *err);
     /* A compile that will be wanted soon: goes on beside everything else. May do nothing. */
     void (*prepare)(mgl_lab *self, const mgl_candidate *candidate);
+    /* Whether no compile is left to wait for. NULL: there never is one. */
+    bool (*is_ready)(mgl_lab *self, const mgl_candidate *candidate);
     void (*close)(mgl_lab *self);
 };
 

@@ -31,6 +31,8 @@ static mgl_status take_reply(mgl_lab_state *lab, int i, mgl_error *err)
     mgl_answer answer;
     mgl_status status = mgl_process_await(lab->compilers[i].process, 0, &answer, err);
     mgl_answer_clear(&answer);
+    if (!status)
+        mgl_lab_note_kernel(lab, lab->compilers[i].key);
     lab->compilers[i].key[0] = 0;
     if (!mgl_process_lives(lab->compilers[i].process))
         retire(lab, i);
@@ -58,11 +60,27 @@ static int find_idle(mgl_lab_state *lab)
     return idle;
 }
 
+static bool is_compiled(const mgl_lab_state *lab, const char *key)
+{
+    for (size_t i = 0; i < lab->ready_count; i++)
+        if (!strcmp(lab->ready[i], key))
+            return true;
+    return false;
+}
+
+/* One that is not noted for want of memory is looked for again: it is in the cache. */
+void mgl_lab_note_kernel(mgl_lab_state *lab, const char *key)
+{
+    if (is_compiled(lab, key) ||
+        !mgl_grow((void **)&lab->ready, &lab->ready_capacity, lab->ready_count, sizeof *lab->ready))
+        return;
+    memcpy(lab->ready[lab->ready_count++], key, MGL_SHA256_HEX);
+}
+
 static bool is_known(const mgl_lab_state *lab, const char *key)
 {
-    for (int p = 0; p < lab->incumbent.program_count; p++)
-        if (!strcmp(lab->incumbent.keys[p], key))
-            return true;
+    if (is_compiled(lab, key))
+        return true;
     for (int i = 0; i < MGL_LAB_COMPILERS; i++)
         if (!strcmp(lab->compilers[i].key, key))
             return true;
@@ -87,6 +105,20 @@ static void start_compiling(mgl_lab_state *lab, int i, const mgl_program *progra
     if (!text.failed && !mgl_process_post(lab->compilers[i].process, &question, NULL))
         memcpy(lab->compilers[i].key, key, MGL_SHA256_HEX);
     mgl_text_clear(&text);
+}
+
+bool mgl_lab_is_ready(mgl_lab *self, const mgl_candidate *candidate)
+{
+    mgl_lab_state *lab = (mgl_lab_state *)self;
+    const char *arch = lab->options.subject->target.arch;
+    bool ready = true;
+    find_idle(lab); /* takes the replies that are there */
+    for (int p = 0; p < candidate->program_count && strcmp(arch, "cpu") != 0; p++) {
+        char key[MGL_SHA256_HEX];
+        mgl_cuda_kernel_key(candidate->programs[p], arch, 0, key);
+        ready &= is_compiled(lab, key);
+    }
+    return ready;
 }
 
 void mgl_lab_prepare(mgl_lab *self, const mgl_candidate *candidate)

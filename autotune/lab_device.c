@@ -266,6 +266,7 @@ mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *s
     if (status)
         return status;
     *resident = (mgl_lab_resident){0};
+    mgl_lab_note_kernel(lab, set->keys[program]);
     if (answer.error.code)
         status = take_failure(lab, side, &answer, verdict, err);
     else
@@ -420,6 +421,7 @@ static void close_lab(mgl_lab *self)
     mgl_lab_set_clear(&lab->standard);
     mgl_lab_set_clear(&lab->incumbent);
     mgl_lab_set_clear(&lab->candidate);
+    mgl_free(lab->ready);
     mgl_free(lab->device);
     mgl_free(lab->program);
     mgl_free(lab->kernels);
@@ -477,6 +479,7 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
                          .floor = mgl_lab_measure_floor,
                          .promote = mgl_lab_promote,
                          .prepare = mgl_lab_prepare,
+                         .is_ready = mgl_lab_is_ready,
                          .close = close_lab};
     mgl_status status = copy_options(lab, options, err);
     if (status)

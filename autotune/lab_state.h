@@ -58,6 +58,8 @@ typedef struct mgl_lab_state {
         mgl_process *process;
         char key[MGL_SHA256_HEX]; /* of the kernel that it compiles; "": idle */
     } compilers[MGL_LAB_COMPILERS];
+    char (*ready)[MGL_SHA256_HEX]; /* (ready_count) keys of kernels that were compiled */
+    size_t ready_count, ready_capacity;
     mgl_fault fault; /* tests only: of the next check, or of the next pair */
     bool fault_in_pair;
 } mgl_lab_state;
@@ -118,6 +120,9 @@ mgl_status mgl_lab_promote(mgl_lab *self, mgl_error *err);
 /* ---- lab_ahead.c: kernels that are compiled before they are wanted --------------------------- */
 
 void mgl_lab_prepare(mgl_lab *self, const mgl_candidate *candidate);
+bool mgl_lab_is_ready(mgl_lab *self, const mgl_candidate *candidate);
+/* Notes that the kernel of this key was compiled, or that nobody need try again. */
+void mgl_lab_note_kernel(mgl_lab_state *lab, const char *key);
 /* Waits for the compiler that makes this kernel, if one does. */
 mgl_status mgl_lab_await_kernel(mgl_lab_state *lab, const char *key, mgl_error *err);
 void mgl_lab_end_compilers(mgl_lab_state *lab);

@@ -145,7 +145,28 @@ static mgl_status promote(mgl_lab *self, mgl_error *err)
 
 static void prepare(mgl_lab *self, const mgl_candidate *candidate)
 {
-    (void)self, (void)candidate;
+    (void)candidate;
+    lab_of(self)->prepared++;
+}
+
+static bool is_ready(mgl_lab *self, const mgl_candidate *candidate)
+{
+    scripted_lab *lab = lab_of(self);
+    int i = 0;
+    while (i < lab->looked_count && strcmp(lab->looked[i].digest, candidate->digest) != 0)
+        i++;
+    if (i == lab->looked_count && i < LAB_MOST) {
+        memcpy(lab->looked[i].digest, candidate->digest, MGL_SHA256_HEX);
+        lab->looked[lab->looked_count++].checks = lab->checks;
+    }
+    return i >= lab->slow_count || lab->checks - lab->looked[i].checks >= lab->slow[i];
+}
+
+void scripted_lab_compile(scripted_lab *lab, const int *slow, int count)
+{
+    lab->lab.is_ready = is_ready;
+    lab->slow = slow;
+    lab->slow_count = count;
 }
 
 static void close_lab(mgl_lab *self)
@@ -188,13 +209,14 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
                           mgl_proposer_answer *answer, mgl_error *err)
 {
     (void)err;
-    const scripted_proposer *p = (const scripted_proposer *)(const void *)self;
+    scripted_proposer *p = (scripted_proposer *)(void *)self;
+    int n = p->goes_on ? p->asked++ : p->told;
     out->config = p->subject->start;
-    *answer = p->draws || p->told < p->count ? MGL_PROPOSED : MGL_NO_MORE;
+    *answer = p->draws || n < p->count ? MGL_PROPOSED : MGL_NO_MORE;
     if (p->draws)
         draw_knobs(&p->subject->space, seed, &out->config);
-    else if (p->told < p->count && p->list[p->told].knob)
-        mgl_knob_set(&out->config, mgl_knob_find(p->list[p->told].knob), p->list[p->told].value);
+    else if (n < p->count && p->list[n].knob)
+        mgl_knob_set(&out->config, mgl_knob_find(p->list[n].knob), p->list[n].value);
     return MGL_OK;
 }
 

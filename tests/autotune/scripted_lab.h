@@ -30,7 +30,10 @@ typedef struct scripted_lab {
     int failing_controls; /* so many to come do not come to an end */
     bool broken;          /* every call fails */
     bool fails_promotion; /* the next one */
-    double clock;         /* seconds */
+    const int *slow; /* (slow_count) checks that pass before the kernels of the n-th candidate that
+                             was looked at are ready; NULL: nothing is compiled */
+    int slow_count;
+    double clock; /* seconds */
     /* what was asked for */
     int starts, checks, pairs, controls, promotions;
     char incumbent[MGL_SHA256_HEX], candidate[MGL_SHA256_HEX]; /* digests */
@@ -43,7 +46,14 @@ typedef struct scripted_lab {
         double gain;
     } known[LAB_MOST]; /* (known_count) what each program is worth */
     int known_count;
+    struct {
+        char digest[MGL_SHA256_HEX];
+        int checks;
+    } looked[LAB_MOST]; /* (looked_count) at whether it is ready, and when first */
+    int looked_count, prepared;
 } scripted_lab;
+/* Kernels are compiled, as `slow` says. */
+void scripted_lab_compile(scripted_lab *lab, const int *slow, int count);
 
 /* Its clock is at 0, and it measures and executes. */
 void scripted_lab_init(scripted_lab *lab);
@@ -61,6 +71,8 @@ typedef struct scripted_proposer {
     const scripted_proposal *list; /* (count) */
     int count;
     bool draws;
+    bool goes_on; /* the n-th when it is asked the n-th time instead */
+    int asked;
     int told;                       /* trials */
     mgl_outcome outcomes[LAB_MOST]; /* (told) */
 } scripted_proposer;

@@ -1,0 +1,129 @@
+/*
+ * Which attempt comes next. A proposal that needs another kernel waits until that is compiled, beside
+ * everything else, and what keeps the kernel is tried meanwhile: a device does not wait for a compiler
+ * while there is something to measure.
+ *
+ * The order: one that waited goes as soon as its kernels are ready, the oldest first; else a new
+ * proposal is asked for; where MOST_AHEAD wait already, the oldest goes, ready or not. What comes from
+ * outside is not put off.
+ *
+ * A proposal is asked for with the seed of the number that it would have if all that wait went before
+ * it, so no seed is used twice, and it has heard of every trial in the store: by the store and the list
+ * of those that wait it is determined. Those that wait are in no store, and a run that is killed loses
+ * them. So a campaign on a lab that compiles nothing is the same whether or not it was interrupted;
+ * where kernels are compiled its order depends on how long that takes, as its verdicts depend on a
+ * clock.
+ */
+#include "autotune/campaign_parts.h"
+
+#include <string.h>
+
+static bool is_ready(const campaign *c, const attempt *a)
+{
+    mgl_lab *lab = c->o->lab;
+    return !lab->is_ready || lab->is_ready(lab, &a->candidate);
+}
+
+/* Takes one out of those that wait. Its time is that of its own stages. */
+static void take(campaign *c, int i, attempt *out)
+{
+    *out = c->ahead[i];
+    out->began += campaign_clock(c);
+    c->ahead_count--;
+    memmove(c->ahead + i, c->ahead + i + 1, (size_t)(c->ahead_count - i) * sizeof *c->ahead);
+}
+
+static void put_off(campaign *c, attempt *a)
+{
+    a->began -= campaign_clock(c); /* the time so far, negative */
+    c->ahead[c->ahead_count++] = *a;
+    *a = (attempt){0};
+    for (int i = 0; i < c->ahead_count; i++) /* a compiler may have become free */
+        c->o->lab->prepare(c->o->lab, &c->ahead[i].candidate);
+}
+
+/* Of those that wait: one that is ready, or the oldest where no more can wait. */
+static bool take_one(campaign *c, attempt *out)
+{
+    for (int i = 0; i < c->ahead_count; i++) {
+        if (!is_ready(c, &c->ahead[i]))
+            continue;
+        take(c, i, out);
+        return true;
+    }
+    if (c->ahead_count < MOST_AHEAD)
+        return false;
+    take(c, 0, out);
+    return true;
+}
+
+/* Who proposes what waits already has nothing else before that is tried. */
+static bool waits(const campaign *c, const attempt *a)
+{
+    for (int i = 0; i < c->ahead_count; i++)
+        if (!strcmp(c->ahead[i].candidate.digest, a->candidate.digest))
+            return true;
+    return false;
+}
+
+/* A new proposal, taken through the gates where it may have to wait. */
+static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_error *err)
+{
+    int64_t number = c->record->trials + 1;
+    attempt_begin(c, a, number + c->ahead_count);
+    a->trial.number = number;
+    mgl_status status = campaign_find_proposal(c, a, answer, err);
+    if (!status && *answer == MGL_PROPOSED && !a->trial.proposal.queued && c->o->lab->is_ready)
+        status = campaign_gate(c, a, err);
+    return status;
+}
+
+/* Whether a new proposal is tried at once: where nothing is compiled, everything is. */
+static bool goes_at_once(const campaign *c, const attempt *a)
+{
+    return !c->o->lab->is_ready || a->trial.proposal.queued || a->decided || is_ready(c, a);
+}
+
+/* Asks until there is one to try, or none; *waited: it is one of those that waited. */
+static mgl_status ask_for_one(campaign *c, attempt *a, mgl_proposer_answer *answer, bool *waited,
+                              mgl_error *err)
+{
+    for (;;) {
+        *waited = take_one(c, a);
+        if (*waited)
+            return MGL_OK;
+        mgl_status status = ask(c, a, answer, err);
+        if (status)
+            return status;
+        bool nothing = *answer != MGL_PROPOSED || (!goes_at_once(c, a) && waits(c, a));
+        if (nothing && c->ahead_count > 0) {
+            attempt_clear(a);
+            take(c, 0, a);
+            *waited = true;
+            return MGL_OK;
+        }
+        if (nothing || goes_at_once(c, a))
+            return MGL_OK;
+        put_off(c, a);
+    }
+}
+
+mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *answer,
+                                 mgl_error *err)
+{
+    bool waited = false;
+    *a = (attempt){0};
+    mgl_status status = ask_for_one(c, a, answer, &waited, err);
+    if (status || !waited)
+        return status;
+    *answer = MGL_PROPOSED;
+    a->trial.number = c->record->trials + 1;
+    return campaign_recognise(c, a, err); /* the same program may have been tried meanwhile */
+}
+
+void campaign_forget_ahead(campaign *c)
+{
+    for (int i = 0; i < c->ahead_count; i++)
+        attempt_clear(&c->ahead[i]);
+    c->ahead_count = 0;
+}
