@@ -268,7 +268,7 @@ static mgl_status begin(campaign *c, locks *held, mgl_error *err)
 static mgl_status check_disk(const campaign *c, mgl_error *err)
 {
     uint64_t least = c->o->least_disk ? c->o->least_disk : MGL_LEAST_DISK, bytes = 0;
-    const char *path = mgl_store_path(c->o->store);
+    const char *path = mgl_store_beside(c->o->store);
     mgl_status status = mgl_disk_free(path, &bytes, err);
     if (!status && bytes < least)
         status =

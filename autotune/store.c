@@ -8,7 +8,7 @@
  * A store comes from a path that somebody names, so it may be anything: what is no store, is newer or
  * is damaged is refused before anything is changed, and what it holds is checked as it is read.
  */
-#include "autotune/store_query.h"
+#include "autotune/store_postgres.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -29,12 +29,34 @@ const char *mgl_store_path(const mgl_store *store)
     return store->path;
 }
 
+const char *mgl_store_url(const mgl_store *store)
+{
+    return store->url ? store->url : store->path;
+}
+
+const char *mgl_store_shown(const char *path)
+{
+    return mgl_postgres_is_url(path) ? "a PostgreSQL server" : path;
+}
+
+const char *mgl_store_beside(const mgl_store *store)
+{
+    return store->beside ? store->beside : store->path;
+}
+
+bool mgl_store_is_shared(const mgl_store *store)
+{
+    return store->engine->shared;
+}
+
 void mgl_store_close(mgl_store *store)
 {
     if (!store)
         return;
     store->engine->close_store(store);
     mgl_free(store->path);
+    mgl_free(store->beside);
+    mgl_free(store->url);
     mgl_free(store);
 }
 
@@ -261,6 +283,16 @@ static mgl_status open_store(mgl_store *store, bool write, mgl_error *err)
     return status && !write && is_frozen(store) ? connect_frozen(store, err) : status;
 }
 
+static mgl_status open_any(mgl_store *store, const char *path, bool write, mgl_error *err)
+{
+    char **kept = mgl_postgres_is_url(path) ? &store->url : &store->path;
+    *kept = mgl_strdup(path);
+    if (!*kept)
+        return mgl_fail_memory(err, strlen(path));
+    return store->url ? mgl_postgres_connect(store, path, write, err)
+                      : open_store(store, write, err);
+}
+
 mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_error *err)
 {
     *out = NULL;
@@ -268,9 +300,7 @@ mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_err
     if (!store)
         return mgl_fail_memory(err, sizeof *store);
     store->engine = &mgl_store_sqlite;
-    store->path = mgl_strdup(path);
-    mgl_status status =
-        store->path ? open_store(store, write, err) : mgl_fail_memory(err, strlen(path));
+    mgl_status status = open_any(store, path, write, err);
     if (status) {
         mgl_store_close(store);
         return status;

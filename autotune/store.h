@@ -1,7 +1,8 @@
 /*
- * The store: all that a campaign knows, in one SQLite file (WAL, foreign keys, migrations). Whatever
- * returned MGL_OK survives kill -9 and a loss of power; a trial is one transaction. Many processes may
- * read; one process a GPU runs campaigns (mgl_store_lock).
+ * The store: all that a campaign knows, in one SQLite file (WAL, foreign keys, migrations), or on a
+ * PostgreSQL server that several machines use ("postgresql://..."). Whatever returned MGL_OK survives
+ * kill -9 and a loss of power; a trial is one transaction. Many processes may read; one process a GPU
+ * runs campaigns (mgl_store_lock).
  *
  * Errors: MGL_BAD_INPUT for a path that is no store, a store of a newer version, and a network file
  * system; MGL_SYSTEM for a full or read-only disk and for another process that does not let go, in a
@@ -24,7 +25,16 @@ mgl_status mgl_store_default_path(mgl_text *out, mgl_error *err);
  * nothing is changed, and a missing file is MGL_BAD_INPUT. */
 mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_error *err);
 void mgl_store_close(mgl_store *store); /* NULL is fine */
+/* What errors call it: the path, or host and database of a server. */
 const char *mgl_store_path(const mgl_store *store);
+/* What mgl_store_open takes for it. It may hold a password: never told, never stored. */
+const char *mgl_store_url(const mgl_store *store);
+/* What may be told of a path or URL before it is opened. */
+const char *mgl_store_shown(const char *path);
+/* A path that stands on this machine, with which the names of files begin that belong to the store. */
+const char *mgl_store_beside(const mgl_store *store);
+/* Whether several machines write it, and several workers run a campaign of it (store_share.h). */
+bool mgl_store_is_shared(const mgl_store *store);
 
 /* The lock of a device on this machine, by its UUID. "none:7" and "cpu:7" are no GPU: such a lock is of
  * campaign 7 of this store. Held until the process ends or mgl_store_lock_release. MGL_DEVICE: another process has it, with its pid. */

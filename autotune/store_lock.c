@@ -47,7 +47,7 @@ static mgl_status find_path(const mgl_store *store, const char *uuid, mgl_text *
     mgl_status status = MGL_OK;
     mgl_text state = {0};
     if (is_of_campaign(uuid) || mgl_store_state_folder(&state, NULL)) {
-        mgl_text_format(out, "%s-", store->path);
+        mgl_text_format(out, "%s-", mgl_store_beside(store));
     } else {
         mgl_text_format(out, "%s/locks", state.bytes);
         if (!out->failed)

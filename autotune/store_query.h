@@ -25,6 +25,8 @@ struct mgl_store {
     sqlite3 *database;      /* SQLite's */
     mgl_postgres *postgres; /* PostgreSQL's */
     char *path;             /* owned: as it was given; of a server its host and database */
+    char *beside;           /* owned; NULL: the path */
+    char *url;              /* owned: of a server, with all it holds; NULL: none */
 };
 
 typedef struct mgl_query {
@@ -38,6 +40,7 @@ typedef struct mgl_query {
 /* What a database does in its own way. Arguments of a statement are `?`, `?1`, ... from left to right;
  * places count from 1, columns from 0. A function that fails says so in the query. */
 struct mgl_store_engine {
+    bool shared; /* several machines write it */
     void (*open)(mgl_query *query, const char *sql);
     void (*close)(mgl_query *query);
     bool (*step)(mgl_query *query);
@@ -97,6 +100,8 @@ mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_
 /* The statements that make and change the tables: [0] makes version 1, [1] version 2 of it, and so on. */
 extern const char *const mgl_store_migrations[];
 enum { MGL_STORE_VERSION = 1 };
+/* The tables that a shared store has besides. */
+extern const char mgl_store_sharing[];
 
 /* For lists of columns in statements: ", name" and ", ?". */
 #define MGL_COLUMN_NAME(kind, name, member) ", " #name

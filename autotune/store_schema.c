@@ -109,3 +109,25 @@ static const char version_1[] =
     "  FROM messages GROUP BY campaign;";
 
 const char *const mgl_store_migrations[MGL_STORE_VERSION] = {version_1};
+
+/*
+ * Who works on a campaign, and on which of its trials. A worker lives as long as it says so in time; one
+ * that does not is removed, and its numbers are free for the others (store_share.c).
+ */
+const char mgl_store_sharing[] =
+    "CREATE TABLE workers ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  boot TEXT NOT NULL, pid INTEGER NOT NULL," /* of the machine and the process */
+    "  device TEXT NOT NULL, device_uuid TEXT NOT NULL,"
+    "  until REAL NOT NULL" /* the server's clock, in seconds */
+    ") STRICT;"
+
+    "CREATE TABLE claims ("
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL,"                              /* of the trial */
+    "  worker INTEGER REFERENCES workers ON DELETE SET NULL," /* NULL: free */
+    "  submission INTEGER NOT NULL DEFAULT 0,"                /* submissions.id; 0: none */
+    "  PRIMARY KEY (campaign, number)"
+    ") STRICT;"
+    "CREATE INDEX claims_worker ON claims (worker);";

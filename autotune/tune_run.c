@@ -119,7 +119,7 @@ static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, 
     mgl_text kernels = {0};
     if (!strcmp(device, "none"))
         return mgl_lab_none_open(&tune->subject, out, err);
-    mgl_text_format(&kernels, "%s.kernels/%s", mgl_store_path(tune->store), tune->record.name);
+    mgl_text_format(&kernels, "%s.kernels/%s", mgl_store_beside(tune->store), tune->record.name);
     if (kernels.failed) {
         mgl_text_clear(&kernels);
         return mgl_fail_memory(err, kernels.capacity);

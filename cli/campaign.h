@@ -8,7 +8,7 @@
 
 #define MGL_CLI_STORE_OPTION(X)                                                                    \
     X(text, store, "--store", "F", 0, 0,                                                           \
-      "the store of campaigns (campaigns.db in XDG_STATE_HOME/megalith)")
+      "the store of campaigns (campaigns.db in XDG_STATE_HOME/megalith), or postgresql://...")
 
 /* How a campaign is run. */
 #define MGL_CLI_RUN_OPTIONS(X)                                                                     \

@@ -24,7 +24,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
 {
     int count = 0;
     const char *fixed[] = {"megalith",        "campaign", "resume",
-                           tune->record.name, "--store",  mgl_store_path(tune->store)};
+                           tune->record.name, "--store",  mgl_store_url(tune->store)};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         words[count++] = fixed[i];
     const struct {
@@ -103,8 +103,8 @@ mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_e
     const char *words[MOST_WORDS];
     mgl_text log = {0}, file = {0};
     pid_t pid = 0;
-    mgl_text_format(&log, "%s.%s.log", mgl_store_path(tune->store), tune->record.name);
-    mgl_text_format(&file, "%s.%s.pid", mgl_store_path(tune->store), tune->record.name);
+    mgl_text_format(&log, "%s.%s.log", mgl_store_beside(tune->store), tune->record.name);
+    mgl_text_format(&file, "%s.%s.pid", mgl_store_beside(tune->store), tune->record.name);
     mgl_status status = log.failed || file.failed ? mgl_fail_memory(err, log.capacity) : MGL_OK;
     mgl_cli_environment env = {0};
     list_words(tune, how, numbers, words);

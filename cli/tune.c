@@ -102,9 +102,9 @@ static mgl_status dry_run(const struct options *o, const mgl_tune_request *reque
     if (!status) {
         status = mgl_tune_look(&tune, mgl_cancel_flag(mgl_cli_cancel()), &look, err);
         if (!status && o->json.given)
-            print_outlook_json(&tune, &look, store, disk);
+            print_outlook_json(&tune, &look, mgl_store_shown(store), disk);
         else if (!status)
-            print_outlook(&tune, &look, store, disk);
+            print_outlook(&tune, &look, mgl_store_shown(store), disk);
         mgl_tune_clear(&tune);
     }
     mgl_text_clear(&path);

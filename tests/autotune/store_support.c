@@ -1,5 +1,6 @@
 #include "tests/autotune/store_support.h"
 
+#include "autotune/store_query.h"
 #include "base/memory.h"
 
 #include <ftw.h>
@@ -22,12 +23,33 @@ static void must(bool holds, const mgl_error *err, const char *what)
 /* ---- a folder ------------------------------------------------------------------------------- */
 
 static char folder[200];
+static const char *server; /* URL; NULL: a file */
+
+void store_use_server(const char *url)
+{
+    server = url;
+}
+
+const char *store_place(void)
+{
+    return server ? server : store_path("store.db");
+}
+
+static void empty_server(void)
+{
+    mgl_error err = {0};
+    mgl_store *store = store_open(server);
+    must(!mgl_store_execute(store, "DROP SCHEMA megalith CASCADE", &err), &err, "it stays full");
+    mgl_store_close(store);
+}
 
 const char *store_make_folder(void)
 {
     snprintf(folder, sizeof folder, "%s/store-XXXXXX", MGL_BINARY_DIR);
     must(mkdtemp(folder) != NULL, NULL, "no folder");
     setenv("XDG_STATE_HOME", folder, 1);
+    if (server)
+        empty_server();
     return folder;
 }
 

@@ -13,6 +13,11 @@ void store_remove_folder(void);
 /* A path in it; of the last sixteen that were asked for. */
 const char *store_path(const char *name);
 
+/* The store that generic tests use: store.db in the folder, or the server that store_use_server named,
+ * emptied by store_make_folder. */
+const char *store_place(void);
+void store_use_server(const char *url);
+
 /* Opens one to write, or ends the process. */
 mgl_store *store_open(const char *path);
 

@@ -1,5 +1,10 @@
-/* What the store keeps: every function, every field, and the answers to questions that make no sense. */
+/* What the store keeps: every function, every field, and the answers to questions that make no sense.
+ *
+ *     test_store [postgres]
+ *
+ * With the word, of a PostgreSQL server of its own instead of a file; skipped where there is none. */
 #include "tests/autotune/failing_disk.h"
+#include "tests/autotune/postgres_server.h"
 #include "tests/autotune/store_support.h"
 
 #include "base/memory.h"
@@ -17,7 +22,7 @@ static mgl_error err;
 static void set_up(void)
 {
     store_make_folder();
-    store = store_open(store_path("store.db"));
+    store = store_open(store_place());
     store_add_campaign(store, "one", &campaign);
     err = (mgl_error){0};
 }
@@ -314,7 +319,9 @@ START_TEST(extremes_come_back)
     trial.pairs[0].reasons = UINT64_MAX;
     trial.pairs[0].sm_mhz[1] = UINT32_MAX;
     trial.pairs[0].incumbent_us = 0.1 + 0.2;
-    memset(trial.diagnostic, 0xC3, MGL_MAX_DIAGNOSTIC); /* no UTF-8: bytes are kept */
+    memset(trial.diagnostic, 0xC3, MGL_MAX_DIAGNOSTIC); /* no UTF-8: a file keeps the bytes */
+    if (mgl_store_is_shared(store))
+        memset(trial.diagnostic, '?', MGL_MAX_DIAGNOSTIC);
     comes_back(&trial);
     mgl_trial_clear(&trial);
 }
@@ -588,7 +595,7 @@ START_TEST(all_stands_there_when_opened_again)
     for (int64_t number = 1; number <= 5; number++)
         add_number(number, STORE_PAIRS);
     mgl_store_close(store);
-    store = store_open(store_path("store.db"));
+    store = store_open(store_place());
     found = find("one");
     ck_assert_int_eq(store_count_whole(store, found.id, STORE_PAIRS), 5);
     mgl_campaign_record_clear(&found);
@@ -628,7 +635,7 @@ START_TEST(every_allocation_fails)
 }
 END_TEST
 
-int main(void)
+int main(int count, char **arguments)
 {
     const TTest *const tests[] = {
         campaign_comes_back,
@@ -664,6 +671,11 @@ int main(void)
         all_stands_there_when_opened_again,
         every_allocation_fails,
     };
+    bool shared = count > 1 && !strcmp(arguments[1], "postgres");
+    if (shared && !server_start())
+        return 77;
+    if (shared)
+        store_use_server(server_url());
     Suite *suite = suite_create("store");
     TCase *cases = tcase_create("store");
     disk_install();
@@ -677,5 +689,7 @@ int main(void)
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
+    if (shared)
+        server_stop();
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
