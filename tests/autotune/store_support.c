@@ -69,6 +69,7 @@ const char *store_path(const char *name)
     static char paths[16][300];
     static int next;
     char *path = paths[next++ % 16];
+    must(folder[0] != 0, NULL, "store_make_folder comes first");
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }

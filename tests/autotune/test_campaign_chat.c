@@ -123,6 +123,7 @@ int main(void)
 {
     Suite *suite = suite_create("campaign chat");
     TCase *tests = tcase_create("chat");
+    store_make_folder();
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_model_finds_the_planted_improvement);
     tcase_add_test(tests, others_go_on_while_a_model_thinks);
@@ -132,5 +133,6 @@ int main(void)
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
+    store_remove_folder();
     return failed != 0;
 }
