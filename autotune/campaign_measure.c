@@ -58,7 +58,7 @@ static mgl_status measure_workload(campaign *c, attempt *a, mgl_pair_stage stage
     }
     for (int i = 0; i < count; i++) {
         pairs[i].workload = workload;
-        pairs[i].stage = stage;
+        pairs[i].stage = (int)stage;
     }
     mgl_judge_drop(pairs, count);
     trial->pair_count += count;
@@ -98,15 +98,15 @@ mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *
 {
     mgl_interval all = {0}, one;
     mgl_status status = mgl_judge_objective(trial->pairs, trial->pair_count, trial->workload_count,
-                                            stage, SHOWN_LEVEL, &all, err);
+                                            (int)stage, SHOWN_LEVEL, &all, err);
     trial->gain = all.gain;
     trial->gain_lo = all.lo;
     trial->gain_hi = all.hi;
     trial->p_value = all.p_value;
     for (int w = 0; w < trial->workload_count && !status; w++) {
         mgl_workload_result *result = &trial->workloads[w];
-        status =
-            mgl_judge_workload(trial->pairs, trial->pair_count, w, stage, SHOWN_LEVEL, &one, err);
+        status = mgl_judge_workload(trial->pairs, trial->pair_count, w, (int)stage, SHOWN_LEVEL,
+                                    &one, err);
         if (status)
             break;
         result->gain = one.gain;
@@ -114,7 +114,7 @@ mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *
         result->gain_hi = one.hi;
         result->pairs = one.used;
         result->dropped = one.dropped;
-        take_medians(trial, w, stage, result);
+        take_medians(trial, w, (int)stage, result);
     }
     return status;
 }
@@ -171,7 +171,7 @@ static mgl_status look(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error 
     if (status)
         return campaign_forgive(c, a, status, err);
     if (a->decided || mgl_judge_survives(trial->pairs, trial->pair_count, trial->workload_count,
-                                         stage, is_simpler(c, a)))
+                                         (int)stage, is_simpler(c, a)))
         return MGL_OK;
     return give_up(a, stage, err);
 }

@@ -28,7 +28,7 @@ static void set_hello(const mgl_lab_state *lab, mgl_worker_role role, mgl_wire_h
 {
     memset(hello, 0, sizeof *hello);
     mgl_wire_build(hello->build);
-    hello->role = role;
+    hello->role = (int32_t)role;
     hello->parent = getpid();
     snprintf(hello->device, sizeof hello->device, "%s", lab->device);
     hello->config = lab->options.subject->config;
@@ -250,7 +250,7 @@ mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *s
                          mgl_wire_facts *facts, mgl_lab_verdict *verdict, mgl_error *err)
 {
     mgl_answer answer;
-    int32_t number = side;
+    int32_t number = (int32_t)side;
     mgl_lab_resident *resident = &lab->resident[side];
     mgl_question question = {.kind = MGL_REQUEST_SET,
                              .fixed = &number,

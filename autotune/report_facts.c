@@ -190,7 +190,7 @@ static void note_prediction(report_facts *f, const mgl_trial *trial)
     bool valid = mgl_outcome_is_correct(trial->outcome) || trial->outcome == MGL_OUTCOME_UNMEASURED;
     if (!valid || !(trial->predicted_us > 0))
         return;
-    if (!f->best_predicted || trial->predicted_us < f->best_predicted) {
+    if (!(f->best_predicted > 0) || trial->predicted_us < f->best_predicted) {
         f->best_predicted = trial->predicted_us;
         f->best_predicted_number = trial->number;
     }

@@ -324,7 +324,7 @@ static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status statu
     mgl_wire_head head = {
         .magic = MGL_WIRE_MAGIC, .kind = kind, .reply = 1, .length = sizeof start + length};
     memset(&start, 0, sizeof start);
-    start.status = status;
+    start.status = (int32_t)status;
     if (status) {
         memcpy(start.where, err->where, sizeof start.where);
         memcpy(start.message, err->message, sizeof start.message);
