@@ -174,6 +174,19 @@ static mgl_status pass_gates(const campaign *c, const mgl_proposal *proposal, co
     return status;
 }
 
+/* What lowering makes of it by now has to be what was measured. */
+static mgl_status check_incumbent(const campaign *c, const mgl_trial *trial, mgl_error *err)
+{
+    if (!strcmp(trial->digest, c->incumbent.digest))
+        return MGL_OK;
+    return mgl_fail(
+        err, MGL_GATE, c->record->name,
+        "trial %lld was kept, but what it proposes is no longer the program that was "
+        "measured: another lowering, or another store; `campaign best -o F` and `campaign "
+        "submit F` to a new campaign measure it anew",
+        (long long)trial->number);
+}
+
 static mgl_status find_incumbent(campaign *c, mgl_error *err)
 {
     mgl_trial trial = {0};
@@ -192,6 +205,8 @@ static mgl_status find_incumbent(campaign *c, mgl_error *err)
         mgl_store_get_trial(c->o->store, c->record->id, c->record->incumbent, false, &trial, err);
     if (!status)
         status = pass_gates(c, &trial.proposal, "the incumbent", &c->incumbent, err);
+    if (!status)
+        status = check_incumbent(c, &trial, err);
     mgl_trial_clear(&trial);
     return status;
 }

@@ -93,6 +93,25 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
     return MGL_OK;
 }
 
+/* What is installed is the program that was measured, by whatever means the store came here. */
+static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mgl_error *err)
+{
+    mgl_candidate made;
+    mgl_status status = mgl_gate_pass(&tune->subject, &trial->proposal, NULL, &made, err);
+    if (status)
+        return status;
+    if (made.outcome != MGL_OUTCOME_UNMEASURED)
+        status = mgl_fail(err, MGL_BAD_INPUT, tune->record.name, "its winner is refused: %s: %s",
+                          mgl_outcome_name(made.outcome), made.diagnostic);
+    else if (strcmp(made.digest, trial->digest) != 0)
+        status =
+            mgl_fail(err, MGL_GATE, tune->record.name,
+                     "its winner is no longer the program that was measured: another lowering, "
+                     "or another store; tune anew");
+    mgl_candidate_clear(&made);
+    return status;
+}
+
 /* An entry is used at all positions of its capacity, so that a winner has to be measured far up as well. */
 static mgl_status check_contexts(const mgl_tune *tune, int sequences, mgl_error *err)
 {
@@ -123,6 +142,8 @@ mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *ea
             mgl_store_get_trial(store, tune.record.id, tune.record.incumbent, false, &trial, err);
     if (!status)
         status = check_winner(&tune.record, &trial, err);
+    if (!status)
+        status = check_program(&tune, &trial, err);
     if (!status)
         status = fill_evidence(store, &tune.record, &trial, &evidence, err);
     const mgl_workloads *w = &tune.subject.workloads; /* in the order of their sequences */

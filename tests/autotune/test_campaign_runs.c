@@ -3,6 +3,7 @@
 #include "tests/autotune/store_support.h"
 
 #include <check.h>
+#include <sqlite3.h>
 #include <string.h>
 
 /* ---- controls -------------------------------------------------------------------------------- */
@@ -287,6 +288,34 @@ START_TEST(another_manifest_is_refused)
 }
 END_TEST
 
+/* A store that somebody edited: what was kept is another program than the one that was measured. */
+START_TEST(an_incumbent_is_the_program_that_was_measured)
+{
+    static const lab_script gain[] = {{.gain = 0.05}};
+    fixture f;
+    sqlite3 *database;
+    set_up(&f, "edited");
+    f.lab.script = gain;
+    f.lab.script_count = 1;
+    f.proposer.list = proposals;
+    f.proposer.count = 1;
+    must(run(&f, 1), &f.err);
+    ck_assert_int_eq(sqlite3_open(store_path("campaigns.db"), &database), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(database,
+                                  "UPDATE trials SET config = replace(config,"
+                                  " '\"prefetch_bytes\": 65536', '\"prefetch_bytes\": 0')"
+                                  " WHERE campaign = (SELECT max(id) FROM campaigns)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_changes(database), 1);
+    sqlite3_close(database);
+    ck_assert_int_eq(run(&f, 2), MGL_GATE);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "no longer the program"));
+    ck_assert_int_eq(f.tune.record.trials, 1);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(one_process_runs_it)
 {
     fixture f;
@@ -465,6 +494,7 @@ int main(void)
     tcase_add_test(tests, an_interruption_loses_no_trial);
     tcase_add_test(tests, it_leaves_room_on_the_disk);
     tcase_add_test(tests, another_manifest_is_refused);
+    tcase_add_test(tests, an_incumbent_is_the_program_that_was_measured);
     tcase_add_test(tests, one_process_runs_it);
     tcase_add_test(tests, resumed_it_is_as_uninterrupted);
     tcase_add_test(tests, what_is_imported_is_measured_anew);
