@@ -63,6 +63,7 @@ typedef struct mgl_lab_options {
     const char *program;        /* that the worker is: "/proc/self/exe"; its main hands what stands
                                    behind MGL_WORKER_FLAG to mgl_worker_main */
     const char *kernels;        /* folder of the campaign's kernel cache */
+    uint64_t kernel_bytes;      /* that it may have; 0: no limit */
     const atomic_int *abort;    /* may be NULL */
     double limit_s;             /* for one request of a worker; 0: 60, and more for compiling */
     uint64_t limit_bytes;       /* of a worker's resident memory; 0: half of the machine's */

@@ -6,6 +6,7 @@
 #include "autotune/lab_state.h"
 
 #include "base/memory.h"
+#include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
 
 #include <string.h>
@@ -68,6 +69,15 @@ static bool is_compiled(const mgl_lab_state *lab, const char *key)
     return false;
 }
 
+/* What can not be removed stays: a campaign looks at the disk itself. A kernel that is removed before it
+ * is used is compiled again. */
+static void trim(const mgl_lab_state *lab)
+{
+    uint64_t left;
+    if (lab->kernels && lab->options.kernel_bytes)
+        mgl_cuda_cache_trim(lab->kernels, lab->options.kernel_bytes, &left, NULL);
+}
+
 /* One that is not noted for want of memory is looked for again: it is in the cache. */
 void mgl_lab_note_kernel(mgl_lab_state *lab, const char *key)
 {
@@ -75,6 +85,7 @@ void mgl_lab_note_kernel(mgl_lab_state *lab, const char *key)
         !mgl_grow((void **)&lab->ready, &lab->ready_capacity, lab->ready_count, sizeof *lab->ready))
         return;
     memcpy(lab->ready[lab->ready_count++], key, MGL_SHA256_HEX);
+    trim(lab);
 }
 
 static bool is_known(const mgl_lab_state *lab, const char *key)

@@ -75,11 +75,13 @@ typedef mgl_status mgl_tuned_fn(void *user, const mgl_tuned *entry, mgl_error *e
 mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *each, void *user,
                             mgl_error *err);
 
+#define MGL_TUNE_DISK (UINT64_C(4) << 30)
 typedef struct mgl_tune_run_options {
     const char *device; /* in place of the campaign's: another ordinal of the same kind */
     const char *commit; /* of the program, that trials name; NULL: not known */
     double max_seconds; /* as in mgl_campaign_options */
     int64_t max_trials;
+    uint64_t disk_bytes;                    /* of the campaign's kernels; 0: MGL_TUNE_DISK */
     const char *chat_key;                   /* of the proposer chat; copied, and in no store */
     int64_t budget_tokens, budget_requests; /* of the campaign's life; 0: no limit */
     const atomic_int *abort;

@@ -4,6 +4,9 @@
 
 #include "base/memory.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 mgl_status mgl_cli_store_open(const char *path, bool write, mgl_store **out, mgl_error *err)
@@ -40,6 +43,24 @@ mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_er
     if (path)
         return mgl_cli_write_file(path, text->bytes, text->length, err);
     mgl_cli_print(text->bytes, text->length);
+    return MGL_OK;
+}
+
+mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out, mgl_error *err)
+{
+    static const char units[] = "KMGT";
+    char *end = NULL;
+    *out = 0;
+    if (!text)
+        return MGL_OK;
+    double number = isdigit((unsigned char)text[0]) ? strtod(text, &end) : 0;
+    const char *unit = end && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (unit)
+        end++;
+    number *= unit ? ldexp(1, 10 * (int)(unit - units + 1)) : 1;
+    if (!end || *end || !(number >= 1 && number < 0x1p60))
+        return mgl_fail(err, MGL_USAGE, flag, "\"%.40s\" is no size; 4G and 500M are", text);
+    *out = (uint64_t)number;
     return MGL_OK;
 }
 

@@ -14,6 +14,7 @@
 #define MGL_CLI_RUN_OPTIONS(X)                                                                     \
     X(real, hours, "--hours", "H", 0, 100000, "of the campaign's life, earlier runs included")     \
     X(int, trials, "--trials", "N", 1, 1000000000, "likewise (no limit)")                          \
+    X(text, disk, "--disk", "SIZE", 0, 0, "of the campaign's compiled kernels at most: 500M (4G)") \
     X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
       "a program that is started at keep, pause, error and end, with JSON on its input")           \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
@@ -59,6 +60,9 @@ void mgl_cli_campaign_close(mgl_cli_campaign *campaign);
 /* A text to a file, or to standard output for NULL. */
 mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_error *err);
 
+/* "4G", "500M": bytes, by 1,024s; NULL: 0. MGL_USAGE: it is none. */
+mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out, mgl_error *err);
+
 /* Runs a campaign to its end with a line a trial on standard error, and prints what came of it. */
 typedef struct mgl_cli_tuning {
     const char *verb;     /* "tune", "campaign resume" */
@@ -66,6 +70,7 @@ typedef struct mgl_cli_tuning {
     const char *on_event; /* a program, or NULL */
     double hours;         /* 0: no limit */
     int64_t trials;       /* likewise */
+    const char *disk;     /* as mgl_cli_read_bytes takes it; NULL: the default */
     const char *chat_key; /* path of its file, or NULL */
     int64_t budget_tokens, budget_requests;
     bool json, quiet, detach;

@@ -33,6 +33,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
                  {"--on-event", how->on_event},
                  {"--hours", how->hours > 0 ? numbers[0] : NULL},
                  {"--trials", how->trials > 0 ? numbers[1] : NULL},
+                 {"--disk", how->disk},
                  {"--chat-key-file", how->chat_key},
                  {"--budget-tokens", how->budget_tokens > 0 ? numbers[2] : NULL},
                  {"--budget-requests", how->budget_requests > 0 ? numbers[3] : NULL}};

@@ -184,6 +184,7 @@ static mgl_status tune_model(const char *operand, const void *options, mgl_error
                                 .on_event = o->on_event.value,
                                 .hours = o->hours.value,
                                 .trials = o->trials.value,
+                                .disk = o->disk.value,
                                 .chat_key = o->chat_key.value,
                                 .budget_tokens = o->budget_tokens.value,
                                 .budget_requests = o->budget_requests.value,

@@ -88,7 +88,7 @@ static mgl_status print_answer(const tuning *t, mgl_error *err)
     return status;
 }
 
-static mgl_status run(tuning *t, const char *key, mgl_error *err)
+static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
 {
     const mgl_cli_tuning *how = t->how;
     const atomic_int *abort = mgl_cancel_flag(mgl_cli_cancel());
@@ -96,6 +96,7 @@ static mgl_status run(tuning *t, const char *key, mgl_error *err)
                                           .commit = mgl_commit,
                                           .max_seconds = how->hours * 3600,
                                           .max_trials = how->trials,
+                                          .disk_bytes = disk,
                                           .chat_key = key,
                                           .budget_tokens = how->budget_tokens,
                                           .budget_requests = how->budget_requests,
@@ -113,11 +114,14 @@ mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *er
 {
     char *key = NULL;
     tuning t = {.tune = tune, .how = how};
-    if (how->detach)
+    uint64_t disk;
+    mgl_status status = mgl_cli_read_bytes("--disk", how->disk, &disk, err);
+    if (!status && how->detach)
         return mgl_cli_detach(tune, how, err);
-    mgl_status status = mgl_cli_find_key(how->chat_key, &key, err);
     if (!status)
-        status = run(&t, key, err);
+        status = mgl_cli_find_key(how->chat_key, &key, err);
+    if (!status)
+        status = run(&t, disk, key, err);
     mgl_chat_forget_key(key);
     return status ? status : print_answer(&t, err);
 }

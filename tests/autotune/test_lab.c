@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
@@ -595,6 +596,28 @@ START_TEST(compilers_are_few_and_go_with_the_lab)
 }
 END_TEST
 
+/* Whoever notes a kernel has the folder looked at. */
+START_TEST(kernels_have_so_much_of_the_disk)
+{
+    char folder[] = "/tmp/megalith_kernels_XXXXXX", reason[200], bytes[1000] = "";
+    size_t length;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert(mgl_cuda_cache_put(folder, "old", bytes, sizeof bytes, reason, sizeof reason));
+    usleep(20000); /* the clock of a file's times is coarse */
+    ck_assert(mgl_cuda_cache_put(folder, "new", bytes, sizeof bytes, reason, sizeof reason));
+    options.kernels = folder;
+    options.kernel_bytes = 1500;
+    ok(mgl_lab_device_open(&options, &lab, &err));
+    mgl_lab_note_kernel(state(), "new");
+    ck_assert_ptr_null(mgl_cuda_cache_get(folder, "old", &length));
+    void *kept = mgl_cuda_cache_get(folder, "new", &length);
+    ck_assert_ptr_nonnull(kept);
+    mgl_free(kept);
+    snprintf(bytes, sizeof bytes, "rm -r %s", folder);
+    ck_assert_int_eq(system(bytes), 0);
+}
+END_TEST
+
 START_TEST(a_worker_without_a_socket_ends)
 {
     ck_assert_int_eq(mgl_worker_main("none"), 1);
@@ -639,6 +662,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, workers_die_with_their_parent);
     tcase_add_test(tests, a_check_without_memory_is_an_error);
     tcase_add_test(tests, compilers_are_few_and_go_with_the_lab);
+    tcase_add_test(tests, kernels_have_so_much_of_the_disk);
     tcase_add_test(tests, a_worker_without_a_socket_ends);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -93,6 +93,21 @@ START_TEST(nobody_waits_for_a_killed_campaign)
 }
 END_TEST
 
+START_TEST(a_size_is_a_size)
+{
+    static const char *const sizes[] = {"4X", "G", "4GG", "0"};
+    const char *store = store_of("sizes");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        command_result result =
+            command_runf("tune %s --device none --trials 1 --store %s --disk %s",
+                         model_path("tales-5m"), store, sizes[i]);
+        ck_assert_int_eq(result.code, 1);
+        ck_assert_ptr_nonnull(strstr(result.err, "is no size"));
+        command_clear(&result);
+    }
+}
+END_TEST
+
 /* ---- a language model ------------------------------------------------------------------------ */
 
 #define ANSWER(config) "```json\n{\"schema\":\"megalith.proposal/1\",\"config\":" config "}\n```\n"
@@ -199,6 +214,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_killed_campaign_is_killed);
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
+    tcase_add_test(tests, a_size_is_a_size);
     tcase_add_test(tests, a_model_is_asked);
     tcase_add_test(tests, a_budget_ends_the_asking);
     tcase_add_test(tests, a_prompt_is_shown_and_not_sent);
