@@ -24,7 +24,7 @@
 #include <sys/random.h>
 
 #define OPTIONS_SCHEMA "megalith.options/1"
-enum { MAX_TEXT = 1 << 20, LONGEST_NAME = 100 };
+enum { MAX_TEXT = 1 << 20, LONGEST_NAME = 100, MOST_NAME = 160 };
 
 void mgl_tune_clear(mgl_tune *tune)
 {
@@ -340,8 +340,8 @@ static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
 /* The campaigns of a name, and of those that --new made of it. */
 typedef struct family {
     const char *name;
-    char newest[160]; /* "" : there is none */
-    long last;        /* number of the last one: 1, or N of NAME-N */
+    char newest[MOST_NAME]; /* "" : there is none */
+    long last;              /* number of the last one: 1, or N of NAME-N */
 } family;
 
 static mgl_status look_at(void *user, const mgl_campaign_record *campaign, mgl_error *err)
@@ -401,22 +401,45 @@ static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *
                     found->name);
 }
 
+/* The name of the next of a family. */
+static mgl_status number_name(const family *f, mgl_campaign_record *record, mgl_error *err)
+{
+    mgl_text name = {0};
+    mgl_text_format(&name, "%s-%ld", f->name, f->last + 1);
+    mgl_free(record->name);
+    record->name = NULL;
+    return take_text(&name, &record->name, err);
+}
+
+/* The same campaign under this program's manifest, from its beginning. */
+static mgl_status make_successor(const family *f, mgl_tune *out, mgl_error *err)
+{
+    mgl_campaign_record *c = &out->record;
+    out->successor_of.campaign = c->id;
+    out->successor_of.trial = c->incumbent;
+    c->id = c->trials = c->incumbent = c->created_unix = c->updated_unix = 0;
+    c->seconds = 0;
+    mgl_format_into(c->manifest, sizeof c->manifest, "%s", mgl_frozen_digest());
+    mgl_free(c->reason);
+    mgl_free(c->state);
+    c->reason = c->state = NULL;
+    mgl_status status = copy_text("running", &c->state, err);
+    return status ? status : number_name(f, c, err);
+}
+
 /* Whether the campaign stands already; else its name is made free. */
 static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_tune *out,
                               mgl_error *err)
 {
-    family f = {.name = out->record.name};
+    char name[MOST_NAME];
+    family f = {.name = name};
     mgl_campaign_record found = {0};
+    mgl_format_into(name, sizeof name, "%s", out->record.name);
     mgl_status status = mgl_store_each_campaign(store, look_at, &f, err);
     if (status || !f.last)
         return status;
-    if (r->fresh) {
-        mgl_text name = {0};
-        mgl_text_format(&name, "%s-%ld", out->record.name, f.last + 1);
-        mgl_free(out->record.name);
-        out->record.name = NULL;
-        return take_text(&name, &out->record.name, err);
-    }
+    if (r->fresh)
+        return number_name(&f, &out->record, err);
     status = mgl_store_find_campaign(store, f.newest, &found, err);
     if (!status)
         status = compare(r, &out->record, &found, err);
@@ -426,8 +449,40 @@ static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_t
     }
     mgl_campaign_record_clear(&out->record);
     out->record = found;
-    out->found = true;
-    return MGL_OK;
+    out->found = !r->rebase || !strcmp(found.manifest, mgl_frozen_digest());
+    return out->found ? MGL_OK : make_successor(&f, out, err);
+}
+
+/* ---- what a campaign begins with ------------------------------------------------------------- */
+
+/* What it stood on has no number here. */
+static mgl_status submit_winner(mgl_store *store, const mgl_proposal *proposal, int64_t campaign,
+                                const char *origin, mgl_error *err)
+{
+    mgl_proposal winner = *proposal;
+    mgl_text text = {0};
+    int64_t id;
+    winner.parent = 0;
+    mgl_proposal_print(&winner, &text);
+    mgl_status status =
+        text.failed ? mgl_fail_memory(err, text.capacity)
+                    : mgl_store_add_submission(store, campaign, text.bytes, origin, &id, err);
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status add_record(mgl_tune *out, mgl_error *err)
+{
+    mgl_trial incumbent = {0};
+    mgl_status status = mgl_store_add_campaign(out->store, &out->record, err);
+    if (status || out->successor_of.trial == 0)
+        return status;
+    status = mgl_store_get_trial(out->store, out->successor_of.campaign, out->successor_of.trial,
+                                 false, &incumbent, err);
+    if (!status)
+        status = submit_winner(out->store, &incumbent.proposal, out->record.id, "rebase", err);
+    mgl_trial_clear(&incumbent);
+    return status;
 }
 
 mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, bool add,
@@ -440,7 +495,7 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
     if (!status)
         status = make_subject(out, err);
     if (!status && add && !out->found)
-        status = mgl_store_add_campaign(store, &out->record, err);
+        status = add_record(out, err);
     if (status)
         mgl_tune_clear(out);
     return status;
@@ -483,22 +538,6 @@ static mgl_status copy_archive(const mgl_archive *archive, const mgl_tune_reques
     return status;
 }
 
-/* What the winner stood on has no number here. */
-static mgl_status submit_winner(mgl_store *store, const mgl_archive *archive, int64_t campaign,
-                                mgl_error *err)
-{
-    mgl_proposal winner = archive->winner->proposal;
-    mgl_text text = {0};
-    int64_t id;
-    winner.parent = 0;
-    mgl_proposal_print(&winner, &text);
-    mgl_status status =
-        text.failed ? mgl_fail_memory(err, text.capacity)
-                    : mgl_store_add_submission(store, campaign, text.bytes, "import", &id, err);
-    mgl_text_clear(&text);
-    return status;
-}
-
 mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
                            const mgl_tune_request *request, mgl_campaign_record *out,
                            mgl_error *err)
@@ -515,7 +554,7 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
     if (!status)
         status = mgl_store_add_campaign(store, out, err);
     if (!status)
-        status = submit_winner(store, archive, out->id, err);
+        status = submit_winner(store, &archive->winner->proposal, out->id, "import", err);
     if (status)
         mgl_campaign_record_clear(out);
     return status;

@@ -39,6 +39,9 @@ typedef struct mgl_tune_request {
     const char *chat_url, *chat_model; /* of the proposer chat */
     const char *name;
     bool fresh; /* a new campaign, where one of that name stands: NAME-2 */
+    /* Where the one that stands began under another manifest: its successor, NAME-2, which begins with the
+     * incumbent as a submission: gated and measured anew. Else it goes on. */
+    bool rebase;
 } mgl_tune_request;
 
 /* A campaign that can be run. */
@@ -51,6 +54,9 @@ typedef struct mgl_tune {
     char *proposers;             /* as requested */
     char *chat_url, *chat_model; /* of the proposer chat; NULL: there is none */
     bool found;                  /* it stood in the store before */
+    struct {
+        int64_t campaign, trial;
+    } successor_of; /* ids of the campaign and number of its incumbent; of a new record with `rebase` */
 } mgl_tune;
 
 /* The campaign that is asked for: found by its name, else made and, with `add`, put into the store.

@@ -34,6 +34,9 @@
     X(int, seed, "--seed", "N", 0, ((int64_t)1 << 53) - 1, "of all draws (a random one)")          \
     X(text, name, "--name", "NAME", 0, 0, "of the campaign (made of what is tuned)")               \
     X(flag, fresh, "--new", NULL, 0, 0, "a new campaign, where one of that name stands")           \
+    X(flag, rebase, "--rebase", NULL, 0, 0,                                                        \
+      "where the frozen files have changed since (exit 6 without it): a successor, which "         \
+      "measures the best anew")                                                                    \
     X(flag, dry_run, "--dry-run", NULL, 0, 0, "what would be done, and how long it takes")         \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
@@ -170,7 +173,8 @@ static mgl_tune_request read_request(const char *operand, const struct options *
                               .has_seed = o->seed.given,
                               .seed = (uint64_t)o->seed.value,
                               .name = o->name.value,
-                              .fresh = o->fresh.given};
+                              .fresh = o->fresh.given,
+                              .rebase = o->rebase.given};
 }
 
 static mgl_status tune_model(const char *operand, const void *options, mgl_error *err)
