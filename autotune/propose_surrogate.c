@@ -1,7 +1,9 @@
 /*
  * Surrogate: proposes the program of the largest expected improvement, by the model of
  * surrogate.h, among many that are drawn and climbed to. Where the device has costs, the best
- * of them are priced by the cost model, and what it was wrong by so far has the last word.
+ * of them are priced by the cost model, and what it was wrong by so far has the last word: the
+ * mean of what is expected is the prediction. Near a good start the candidates are near steps
+ * (propose_near.c), with some of the others once these stop helping.
  */
 #include "autotune/surrogate.h"
 
@@ -17,7 +19,10 @@ enum {
     CLIMBERS = 3, /* of which the best climb */
     CLIMBS = 8,   /* times at most */
     PRICED = 8,   /* candidates that the cost model prices */
-    MOVED = 6     /* candidates with moves more */
+    MOVED = 6,    /* candidates with moves more */
+    SETTLED = 20, /* trials without a better one, after which moves and near steps are worth it */
+    NEAR_ALONE = 30, /* the same, after which near steps are not all, near the start */
+    FEW = 4          /* near steps that are priced beside others */
 };
 
 /* ---- candidates ----------------------------------------------------------------------------- */
@@ -186,6 +191,13 @@ static mgl_status climb_all(const mgl_surrogate *s, const mgl_surrogate_fit *f, 
     return status;
 }
 
+static bool wants_moves(const mgl_surrogate *s)
+{
+    return s->search.subject->space.moves &&
+           (!mgl_search_is_far(&s->search) || s->search.stalled >= SETTLED ||
+            s->search.subject->space.count == 0);
+}
+
 /* Lineages of the leaders with moves more. */
 static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
                              struct best *best, mgl_error *err)
@@ -193,7 +205,7 @@ static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     const mgl_known *leaders[LEADERS];
     int count = find_leaders(s, leaders);
     mgl_status status = MGL_OK;
-    for (int i = 0; i < MOVED && count && s->search.subject->space.moves && !status; i++) {
+    for (int i = 0; i < MOVED && count && wants_moves(s) && !status; i++) {
         const mgl_known *parent = leaders[i % count];
         candidate c = {.parent = parent, .config = parent->config};
         int added = 0;
@@ -221,7 +233,7 @@ static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct bes
     for (int i = 0; i < best->count; i++) {
         candidate *c = &best->list[i];
         double predicted = mgl_search_predict(&s->search, &c->config, &c->moves);
-        double found = predicted > 0
+        double found = predicted > 0 && mgl_search_passes(&s->search, c->parent, predicted)
                            ? mgl_surrogate_priced_worth(s, f, &c->config, &c->moves, predicted)
                            : -INFINITY;
         if (found > most) {
@@ -231,39 +243,93 @@ static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct bes
     }
     candidate first = best->list[0];
     best->list[0] = best->list[chosen];
+    best->list[0].worth = most;
     best->list[chosen] = first;
 }
 
 /* ---- proposing ------------------------------------------------------------------------------ */
 
-/* From the start, half of its knobs at any value: what each does is learned from few of them. */
+/* From the start, half of its knobs at any value: what each does is learned from few of them. With
+ * costs, the first that leaves hope, or the best of those that were priced. */
 static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
 {
     enum { TRIES = 500 };
     const mgl_search_space *space = &s->search.subject->space;
-    for (int t = 0; t < TRIES && best->count == 0; t++) {
-        candidate c = {.config = s->search.start};
+    bool hope = false;
+    for (int t = 0, priced = 0; t < TRIES && priced < PRICED && !hope; t++) {
+        mgl_variant v = {.config = s->search.start};
         for (int i = 0; i < space->count; i++)
             if (mgl_draw_below(state, 2))
-                mgl_search_change_knob(&s->search, i, state, &c.config);
-        if (mgl_search_is_new(&s->search, &c.config, NULL) &&
-            mgl_search_fits(&s->search, &c.config))
+                mgl_search_change_knob(&s->search, i, state, &v.config);
+        hope = mgl_variant_price(&s->search, NULL, &v);
+        priced += v.predicted > 0;
+        candidate c = {.config = v.config, .worth = -v.predicted};
+        if (hope || v.predicted > 0)
             consider(best, &c);
     }
+}
+
+/* A near step: the one of the largest expected improvement, or, before enough is known, what the
+ * cost model says; where `best` has a candidate, the better one. */
+static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit *f, int most,
+                                uint64_t *state, struct best *best, mgl_error *err)
+{
+    mgl_variant list[MGL_NEAR_DRAWS];
+    int count, chosen = -1;
+    mgl_status status = mgl_search_draw_near(&s->search, most, state, list, &count, err);
+    double worth = -INFINITY;
+    bool priced = f->priced && f->own >= MGL_SURROGATE_FOUNDERS && s->search.subject->has_costs;
+    if (!status && count > 0 && !priced)
+        chosen = mgl_search_pick(&s->search, list, count, state);
+    for (int i = 0; i < count && priced; i++) {
+        double found =
+            mgl_surrogate_priced_worth(s, f, &list[i].config, &list[i].moves, list[i].predicted);
+        chosen = found > worth ? i : chosen;
+        worth = found > worth ? found : worth;
+    }
+    for (int i = 0; i < count; i++)
+        if (i == chosen && !status && (best->count == 0 || worth > best->list[0].worth)) {
+            best_clear(best);
+            best->list[best->count++] =
+                (candidate){list[i].parent, list[i].config, list[i].moves, worth};
+        } else {
+            mgl_moves_clear(&list[i].moves);
+        }
+    return status;
+}
+
+static mgl_status choose_far(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
+                             struct best *best, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (f->count < 2 || (s->prior.count == 0 && f->own < MGL_SURROGATE_FOUNDERS)) {
+        found(s, state, best);
+        return MGL_OK;
+    }
+    status = draw_pool(s, f, state, best, err);
+    if (!status)
+        status = climb_all(s, f, best, err);
+    if (!status)
+        status = draw_moves(s, f, state, best, err);
+    if (!status && best->count > 0)
+        price(s, f, best);
+    return status;
 }
 
 static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, mgl_error *err)
 {
     mgl_surrogate_fit f = {0};
+    const bool far = mgl_search_is_far(&s->search);
+    const int stalled = s->search.stalled;
     mgl_status status = mgl_surrogate_fit_all(s, &f, err);
-    if (!status && (f.count < 2 || (s->prior.count == 0 && f.own < MGL_SURROGATE_FOUNDERS)))
-        found(s, state, best);
-    else if (!status) {
-        if (!(status = draw_pool(s, &f, state, best, err)) &&
-            !(status = climb_all(s, &f, best, err)) &&
-            !(status = draw_moves(s, &f, state, best, err)) && best->count > 0)
-            price(s, &f, best);
-    }
+    bool near = far ? stalled >= SETTLED && mgl_draw_below(state, 2) : true;
+    bool wide = far || (stalled >= NEAR_ALONE && mgl_draw_below(state, 4) == 0);
+    if (!status && near && !wide)
+        status = consider_near(s, &f, MGL_NEAR_DRAWS, state, best, err);
+    if (!status && (wide || best->count == 0))
+        status = choose_far(s, &f, state, best, err);
+    if (!status && near && wide)
+        status = consider_near(s, &f, FEW, state, best, err);
     mgl_surrogate_fit_clear(&f);
     return status;
 }

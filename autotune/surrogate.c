@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MOST_POINTS = 200, /* of this campaign */
+    MOST_POINTS = 128, /* of this campaign */
     MOST_PRIOR = 80,   /* of an earlier one */
     MOST_SEEN = 300    /* trials that tell what is refused */
 };
@@ -124,6 +124,7 @@ bool mgl_surrogate_has_value(const mgl_surrogate *s, const mgl_known *known)
 static mgl_surrogate_point point_of(const mgl_surrogate *s, const mgl_known *known)
 {
     mgl_surrogate_point p = {.y = log(mgl_search_value(&s->search, known)),
+                             .deviation = known->deviation,
                              .priced = known->predicted > 0};
     describe(s, &known->config, &known->moves, p.features);
     if (p.priced)
@@ -149,7 +150,7 @@ static void take_points(const mgl_surrogate *s, size_t limit, mgl_surrogate_fit 
             continue;
         mgl_surrogate_point p = point_of(s, known);
         f->doubt = p.y < f->best - BETTER ? 1 : f->doubt;
-        f->best = p.y < f->best ? p.y : f->best;
+        f->best = fmin(f->best, p.y + p.deviation);
         bound = f->best + 0.05; /* of what is old, only what is good */
         bool late = all-- <= MOST_POINTS / 2;
         if (f->count >= MOST_POINTS || (!late && all > MOST_POINTS && p.y > bound))
@@ -213,15 +214,29 @@ static void change_weight(const mgl_surrogate_fit *f, int feature, double by, st
     sums->weights += by;
 }
 
+/* The variance of the points' residuals. */
+static double spread(const mgl_surrogate_fit *f)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; i < f->own; i++) {
+        sum += f->points[i].residual;
+        squares += f->points[i].residual * f->points[i].residual;
+    }
+    double mean = f->own ? sum / f->own : 0;
+    return f->own ? fmax(squares / f->own - mean * mean, 1e-6) : 1;
+}
+
 /* Factors the covariance of the points; false: it has none. */
 static bool factor(mgl_surrogate_fit *f, const struct sums *sums)
 {
+    const double variance = spread(f);
     for (int i = 0; i < f->count; i++)
         for (int j = 0; j <= i; j++) {
             size_t at = (size_t)i * (size_t)f->count + (size_t)j;
             double c = combine(sums->weights, sums->near[at], sums->away[at]);
-            f->factor[at] =
-                of_tasks(c, f->points[i].task, f->points[j].task) + (i == j ? NOISE : 0);
+            double noise = f->points[i].deviation * f->points[i].deviation / variance;
+            f->factor[at] = of_tasks(c, f->points[i].task, f->points[j].task) +
+                            (i == j ? NOISE + fmin(noise, 1) : 0);
         }
     return mgl_gaussian_factor(f->factor, f->count);
 }

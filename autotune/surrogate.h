@@ -26,6 +26,7 @@ typedef struct mgl_surrogate_point {
         features[MGL_SURROGATE_FEATURES]; /* knobs: in [0, 1]; negative: a 0 that means "chosen" */
     double y;                             /* log of the value */
     double residual;                      /* log of the value by the prediction */
+    double deviation;                     /* of the measurement of y */
     int task;                             /* 0: this campaign */
     bool priced;                          /* has a prediction */
 } mgl_surrogate_point;
@@ -61,7 +62,7 @@ typedef struct mgl_surrogate_fit {
     double *residual;            /* (count) of residuals */
     double *to, *scratch;        /* (count) */
     double scale, residual_scale, level, residual_level;
-    double best;  /* the least log value of this campaign */
+    double best;  /* the least log value of this campaign, by as much more as it is unsure */
     double doubt; /* that deviations are multiplied by */
     int count, own;
     bool priced;              /* every point of this campaign */
