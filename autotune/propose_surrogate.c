@@ -223,23 +223,34 @@ static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return status;
 }
 
-/* The cost model's word on the best. What it can not price keeps its place behind them. */
+/* What a candidate is worth by the cost model's word; -INFINITY: that leaves no hope. */
+static double price_one(const mgl_surrogate *s, const mgl_surrogate_fit *f, const candidate *c)
+{
+    double predicted = mgl_search_predict(&s->search, &c->config, &c->moves);
+    if (!(predicted > 0) || !mgl_search_passes(&s->search, c->parent, predicted))
+        return -INFINITY;
+    return f->priced && f->own > 0
+               ? mgl_surrogate_priced_worth(s, f, &c->config, &c->moves, predicted)
+               : c->worth;
+}
+
+/* The cost model's word on the best: what it leaves no hope for is dropped. */
 static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct best *best)
 {
     int chosen = 0;
     double most = -INFINITY;
-    if (!s->search.subject->has_costs || !f->priced || f->own == 0)
+    if (!s->search.subject->has_costs)
         return;
     for (int i = 0; i < best->count; i++) {
-        candidate *c = &best->list[i];
-        double predicted = mgl_search_predict(&s->search, &c->config, &c->moves);
-        double found = predicted > 0 && mgl_search_passes(&s->search, c->parent, predicted)
-                           ? mgl_surrogate_priced_worth(s, f, &c->config, &c->moves, predicted)
-                           : -INFINITY;
-        if (found > most) {
-            most = found;
+        double worth = price_one(s, f, &best->list[i]);
+        if (worth > most) {
+            most = worth;
             chosen = i;
         }
+    }
+    if (most == -INFINITY) {
+        best_clear(best);
+        return;
     }
     candidate first = best->list[0];
     best->list[0] = best->list[chosen];
@@ -316,20 +327,30 @@ static mgl_status choose_far(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return status;
 }
 
+/* A trial of the wide kind, beside near ones: what earlier campaigns found good, while little is
+ * known; and one in four once near steps do not help. */
+static bool wants_wide(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state)
+{
+    bool inherits = s->prior.count > 0 && f->own < MGL_SURROGATE_FOUNDERS;
+    if (mgl_search_is_far(&s->search))
+        return true;
+    return inherits ? mgl_draw_below(state, 2) != 0
+                    : s->search.stalled >= NEAR_ALONE && mgl_draw_below(state, 4) == 0;
+}
+
 static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, mgl_error *err)
 {
     mgl_surrogate_fit f = {0};
     const bool far = mgl_search_is_far(&s->search);
-    const int stalled = s->search.stalled;
     mgl_status status = mgl_surrogate_fit_all(s, &f, err);
-    bool near = far ? stalled >= SETTLED && mgl_draw_below(state, 2) : true;
-    bool wide = far || (stalled >= NEAR_ALONE && mgl_draw_below(state, 4) == 0);
-    if (!status && near && !wide)
-        status = consider_near(s, &f, MGL_NEAR_DRAWS, state, best, err);
-    if (!status && (wide || best->count == 0))
+    bool wide = !status && wants_wide(s, &f, state);
+    bool near = far && s->search.stalled >= SETTLED && mgl_draw_below(state, 2);
+    if (!status && wide)
         status = choose_far(s, &f, state, best, err);
-    if (!status && near && wide)
-        status = consider_near(s, &f, FEW, state, best, err);
+    if (!status && (near || best->count == 0))
+        status = consider_near(s, &f, wide ? FEW : MGL_NEAR_DRAWS, state, best, err);
+    if (!status && best->count == 0 && !wide)
+        status = choose_far(s, &f, state, best, err);
     mgl_surrogate_fit_clear(&f);
     return status;
 }

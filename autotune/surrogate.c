@@ -459,7 +459,12 @@ double mgl_surrogate_priced_worth(const mgl_surrogate *s, const mgl_surrogate_fi
 static mgl_status add_point(mgl_surrogate *s, const mgl_known *known, mgl_error *err)
 {
     mgl_surrogate_prior *p = &s->prior;
-    mgl_surrogate_point made = {.y = log(known->measured), .task = p->tasks};
+    mgl_surrogate_point made = {.y = log(known->measured),
+                                .deviation = known->deviation,
+                                .task = p->tasks,
+                                .priced = known->predicted > 0};
+    if (made.priced)
+        made.residual = made.y - log(known->predicted);
     describe(s, &known->config, &known->moves, made.features);
     if (!mgl_grow((void **)&p->points, &p->capacity, p->count, sizeof made) ||
         !mgl_grow((void **)&p->configs, &p->config_capacity, p->count, sizeof known->config))

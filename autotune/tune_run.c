@@ -1,5 +1,6 @@
 /* Running a campaign: its proposers by name and share, its lab, and the loop. */
 #include "autotune/tune_chat.h"
+#include "autotune/tune_prior.h"
 
 #include "base/memory.h"
 
@@ -150,6 +151,8 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .on_event = o->on_event,
                                     .user = o->user};
     mgl_status status = open_proposers(tune, o, &options, err);
+    if (!status)
+        status = mgl_tune_add_prior(tune, &options, err);
     if (!status)
         status = open_lab(tune, o, &options.lab, err);
     if (!status)
