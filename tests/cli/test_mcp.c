@@ -107,6 +107,70 @@ START_TEST(a_signal_ends_it)
 }
 END_TEST
 
+/* ---- a request that waits --------------------------------------------------------------------- */
+
+#define PATIENT                                                                                    \
+    "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/"                                            \
+    "call\",\"params\":{\"name\":\"submit_trial\","                                                \
+    "\"arguments\":{\"schedule\":\"x\",\"wait_s\":600}}}\n"
+#define CANCEL                                                                                     \
+    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":2}}\n"
+
+/* The command line of a server with a campaign that nobody runs. */
+static const char *serve_trials(void)
+{
+    static char line[500];
+    char store[300];
+    snprintf(store, sizeof store, "%s/mcp.db", scratch_folder());
+    command_result result = command_runf("tune %s --device none --trials 1 --quiet --store %s",
+                                         model_path("tales-5m"), store);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    snprintf(line, sizeof line, "mcp --allow-trials --store %s", store);
+    return line;
+}
+
+START_TEST(a_cancelled_request_is_not_answered)
+{
+    command_result result = command_run(serve_trials(), PATIENT CANCEL PING "\n");
+    ck_assert_str_eq(result.out, PONG);
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(the_end_of_its_input_ends_a_wait)
+{
+    double start = mgl_clock_s();
+    command_result result = command_run(serve_trials(), PATIENT);
+    ck_assert_double_lt(mgl_clock_s() - start, 10);
+    ck_assert_ptr_nonnull(strstr(result.out, "\"state\":\"queued\""));
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_signal_ends_a_wait)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    command running = command_start_with(serve_trials(), ends[0], 0);
+    ck_assert_int_eq(write(ends[1], PING "\n" PATIENT, sizeof PING + sizeof PATIENT - 1),
+                     sizeof PING + sizeof PATIENT - 1);
+    ck_assert_int_eq(command_await(&running, sizeof PONG - 1), 1);
+    usleep(100000);
+    double start = mgl_clock_s();
+    kill(running.pid, SIGTERM);
+    command_result result = command_end(&running);
+    ck_assert_double_lt(mgl_clock_s() - start, most_s);
+    ck_assert_int_eq(result.code, 128 + SIGTERM);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli mcp");
@@ -120,6 +184,9 @@ int main(void)
     tcase_add_test(tests, a_line_without_end_is_refused);
     tcase_add_test(tests, a_folder_that_is_none_is_told);
     tcase_add_test(tests, a_signal_ends_it);
+    tcase_add_test(tests, a_cancelled_request_is_not_answered);
+    tcase_add_test(tests, the_end_of_its_input_ends_a_wait);
+    tcase_add_test(tests, a_signal_ends_a_wait);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
