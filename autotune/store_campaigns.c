@@ -19,14 +19,14 @@ enum { LONGEST_NAME = 128 };
 mgl_status mgl_store_check_name(const char *name, mgl_error *err)
 {
     size_t length = name ? strlen(name) : 0;
-    bool plain = length > 0 && length <= LONGEST_NAME && name[0] != '.';
+    bool plain = length > 0 && length <= LONGEST_NAME && name[0] != '.' && name[0] != '-';
     for (size_t i = 0; i < length; i++)
         plain = plain && (unsigned char)name[i] >= ' ' && name[i] != 0x7F && name[i] != '/';
     if (plain)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--name",
                     "\"%.80s\" can not be the name of a campaign: 1 to %d bytes without '/' and "
-                    "controls that do not begin with '.'",
+                    "controls that do not begin with '.' or '-'",
                     name ? name : "", LONGEST_NAME);
 }
 

@@ -122,7 +122,7 @@ static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
 static void default_workloads(int64_t capacity, char *to, size_t size)
 {
     int half = (int)(capacity / 2);
-    if (half >= MGL_WORKLOAD_TOKENS)
+    if (half > MGL_WORKLOAD_TOKENS)
         snprintf(to, size, "ctx=0,%d;batch=1", half);
     else
         snprintf(to, size, "ctx=0;batch=1");
@@ -142,8 +142,8 @@ static mgl_status read_workloads(const mgl_tune_request *r, const mgl_config *co
     mgl_status status = mgl_workloads_parse(r->workloads ? r->workloads : preset, &workloads, err);
     if (status)
         return status;
-    for (int w = 0; w < workloads.count; w++)
-        if (workloads.list[w].context + MGL_WORKLOAD_TOKENS > out->capacity)
+    for (int w = 0; w < workloads.count; w++) /* the first token stands in front of those */
+        if (workloads.list[w].context + MGL_WORKLOAD_TOKENS >= out->capacity)
             return mgl_fail(err, MGL_USAGE, "--workloads",
                             "context %d and %d tokens do not fit %lld positions (--capacity)",
                             workloads.list[w].context, MGL_WORKLOAD_TOKENS,

@@ -136,6 +136,18 @@ static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, 
     return status;
 }
 
+/* Times of one kind of device say nothing of another, and a winner is one of the kind it is named for. */
+static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
+{
+    mgl_lab_device device = {0};
+    mgl_status status = lab->get_device(lab, &device, err);
+    if (status || !strcmp(device.name, tune->record.device))
+        return status;
+    return mgl_fail(err, MGL_USAGE, "--device",
+                    "the campaign \"%.80s\" is of %.80s, and this is %.80s: begin a new one",
+                    tune->record.name, tune->record.device, device.name);
+}
+
 /* ---- running --------------------------------------------------------------------------------- */
 
 mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error *err)
@@ -155,6 +167,8 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
         status = mgl_tune_add_prior(tune, &options, err);
     if (!status)
         status = open_lab(tune, o, &options.lab, err);
+    if (!status)
+        status = check_kind(tune, options.lab, err);
     if (!status)
         status = mgl_campaign_run(&options, err);
     if (options.lab)

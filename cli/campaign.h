@@ -76,6 +76,8 @@ typedef struct mgl_cli_tuning {
     bool json, quiet, detach;
 } mgl_cli_tuning;
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
+/* The limit that was given, of 0 hours too; 0: none. */
+double mgl_cli_limit(const mgl_cli_real *hours);
 
 /* For main: the key of a chat endpoint goes from the environment to this program's memory. */
 void mgl_cli_take_key(void);

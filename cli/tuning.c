@@ -88,6 +88,12 @@ static mgl_status print_answer(const tuning *t, mgl_error *err)
     return status;
 }
 
+double mgl_cli_limit(const mgl_cli_real *hours)
+{
+    const double least = 1e-9; /* that is not 0 */
+    return hours->given && hours->value < least ? least : hours->value;
+}
+
 static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
 {
     const mgl_cli_tuning *how = t->how;

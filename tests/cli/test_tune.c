@@ -82,6 +82,57 @@ START_TEST(a_cpu_tells_what_is_correct)
 }
 END_TEST
 
+/* Its times, or that there are none, are of its own kind of device. */
+START_TEST(it_stays_on_its_kind_of_device)
+{
+    const char *store = store_of("kind");
+    command_result begun = tune(store, "--trials 1 --quiet");
+    command_result other =
+        command_runf("campaign resume --store %s --device cpu --trials 2 --quiet", store);
+    ck_assert_msg(begun.code == 0, "%s", begun.err);
+    ck_assert_int_eq(other.code, 1);
+    ck_assert_ptr_nonnull(strstr(other.err, "is of none, and this is cpu"));
+    command_clear(&begun);
+    command_clear(&other);
+}
+END_TEST
+
+/* What is begun with fits the lab: the first token stands in front of those that are counted. */
+START_TEST(small_capacities_have_room_for_their_workloads)
+{
+    command_result tight = tune(store_of("tight"), "--dry-run --capacity 32");
+    command_result room = tune(store_of("room"), "--dry-run --capacity 64");
+    ck_assert_int_eq(tight.code, 1);
+    ck_assert_ptr_nonnull(strstr(tight.err, "do not fit 32 positions"));
+    ck_assert_msg(room.code == 0, "%s", room.err);
+    ck_assert_ptr_nonnull(strstr(room.out, "ctx=0;batch=1"));
+    command_clear(&tight);
+    command_clear(&room);
+}
+END_TEST
+
+/* A name is an argument of whatever is started beside. */
+START_TEST(a_name_is_no_option)
+{
+    command_result result = tune(store_of("option"), "--trials 1 --name=--on-event=reboot");
+    command_result spelled = tune(store_of("option"), "--trials 1 --name --quiet");
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_int_eq(spelled.code, 1);
+    command_clear(&result);
+    command_clear(&spelled);
+}
+END_TEST
+
+/* Hours are the campaign's life: none are over at once, and no licence to go on for ever. */
+START_TEST(no_hours_are_over_at_once)
+{
+    command_result result = tune(store_of("hours"), "--hours 0");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.err, "hours are over"));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(it_says_a_line_a_trial)
 {
     command_result result = tune(store_of("lines"), "--trials 3");
@@ -483,6 +534,10 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, it_tunes_a_shape_on_no_device);
     tcase_add_test(tests, a_cpu_tells_what_is_correct);
+    tcase_add_test(tests, it_stays_on_its_kind_of_device);
+    tcase_add_test(tests, small_capacities_have_room_for_their_workloads);
+    tcase_add_test(tests, a_name_is_no_option);
+    tcase_add_test(tests, no_hours_are_over_at_once);
     tcase_add_test(tests, it_says_a_line_a_trial);
     tcase_add_test(tests, quiet_it_says_nothing);
     tcase_add_test(tests, the_same_command_goes_on);
