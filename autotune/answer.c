@@ -8,9 +8,8 @@
 
 enum { LAST_VERDICTS = 20 };
 
-/* A text that is JSON already, as a member; on one line, as the whole answer is. Strings of JSON have no
- * line ends in them. */
-static void put_json(mgl_json_out *out, const char *key, const char *json)
+/* Strings of JSON have no line ends in them. */
+void mgl_answer_json(mgl_json_out *out, const char *key, const char *json)
 {
     if (!json) {
         mgl_json_out_null(out, key);
@@ -114,7 +113,7 @@ mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, 
     mgl_proposal_print(proposal, &text);
     mgl_status status = text.failed ? mgl_fail_memory(err, text.capacity) : MGL_OK;
     if (!status)
-        put_json(out, "proposal", text.bytes);
+        mgl_answer_json(out, "proposal", text.bytes);
     mgl_text_clear(&text);
     return status;
 }
@@ -268,9 +267,9 @@ mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campai
     mgl_json_out_string(out, "wanted",
                         "a proposal whose objective, the geometric mean over the workloads of "
                         "microseconds a token, is at least 1 % less than the best's");
-    put_json(out, "space", campaign->space);
+    mgl_answer_json(out, "space", campaign->space);
     put_moves(out);
-    put_json(out, "options", campaign->options);
+    mgl_answer_json(out, "options", campaign->options);
     mgl_status status = mgl_answer_best(out, store, campaign, err);
     mgl_json_out_array(out, "last");
     if (!status)

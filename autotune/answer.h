@@ -36,6 +36,28 @@ mgl_status mgl_answer_count_chat(mgl_store *store, int64_t campaign, mgl_answer_
 mgl_status mgl_answer_chat(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
 void mgl_answer_chat_line(const mgl_answer_chat_facts *facts, mgl_text *out);
 
+/* What the winner was measured to be against the default at the end of a campaign: shares, and us. */
+typedef struct mgl_answer_gain {
+    double gain, lo, hi, us, default_us;
+} mgl_answer_gain;
+typedef struct mgl_answer_final_facts {
+    int64_t number; /* of the winner; 0: it was not measured yet */
+    mgl_outcome outcome;
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_answer_gain all;
+    mgl_answer_gain each[MGL_MAX_WORKLOADS]; /* (workload_count) */
+    int workload_count;
+} mgl_answer_final_facts;
+#define MGL_FINAL_EVENT "final" /* kind of the event, whose text is JSON of megalith.final/1 */
+mgl_status mgl_answer_find_final(mgl_store *store, int64_t campaign, mgl_answer_final_facts *out,
+                                 mgl_error *err);
+/* "final", or null; and the same as a line. */
+mgl_status mgl_answer_final(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
+void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out);
+
+/* A text that is JSON already, as a member; on one line, as the whole answer is. */
+void mgl_answer_json(mgl_json_out *out, const char *key, const char *json);
+
 /* The incumbent, and what it gained over the default: what was kept adds up, since each was measured against
  * the one before. number 0: the default. */
 typedef struct mgl_answer_best_facts {

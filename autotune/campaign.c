@@ -237,31 +237,33 @@ mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_erro
     return mgl_store_lock_look(store, name, out, err);
 }
 
-/* Of the campaign, and of the device. */
-typedef struct locks {
-    mgl_store_lock *whole, *device;
-} locks;
-
-static mgl_status take_locks(const campaign *c, locks *out, mgl_error *err)
+mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err)
 {
     mgl_status status = mgl_campaign_lock(c->o->store, c->record->id, &out->whole, err);
     if (!status && c->device.uuid[0])
         status = mgl_store_lock_take(c->o->store, c->device.uuid, &out->device, err);
     if (status) {
         mgl_store_lock_release(out->whole);
-        *out = (locks){0};
+        *out = (campaign_locks){0};
     }
     return status;
 }
 
-static mgl_status begin(campaign *c, locks *held, mgl_error *err)
+void campaign_release_locks(campaign_locks *held)
+{
+    mgl_store_lock_release(held->device);
+    mgl_store_lock_release(held->whole);
+    *held = (campaign_locks){0};
+}
+
+static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
 {
     const mgl_campaign_options *o = c->o;
     mgl_status status = check_manifest(c, err);
     if (!status)
         status = o->lab->get_device(o->lab, &c->device, err);
     if (!status)
-        status = take_locks(c, held, err);
+        status = campaign_take_locks(c, held, err);
     if (!status)
         status = replay_all(c, err);
     if (!status)
@@ -372,7 +374,7 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
 {
     mgl_error own = {0};
-    locks held = {0};
+    campaign_locks held = {0};
     campaign c = {.o = options, .subject = options->subject, .record = options->record};
     c.began = c.saved = campaign_clock(&c);
     mgl_status status = begin(&c, &held, &own);
@@ -383,8 +385,7 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
         status = finish(&c, status, &own);
     campaign_forget_ahead(&c);
     mgl_candidate_clear(&c.incumbent);
-    mgl_store_lock_release(held.device);
-    mgl_store_lock_release(held.whole);
+    campaign_release_locks(&held);
     if (status && err)
         *err = own;
     return status;

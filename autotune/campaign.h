@@ -46,6 +46,11 @@ typedef struct mgl_campaign_options {
  * MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
 
+/* Measures the incumbent against the default with a lab that nobody used before, and stores what came of
+ * it as an event: mgl_answer_final. Does nothing where there is no incumbent, or no clock. Of the
+ * options subject, record, store, lab, abort and on_event count. */
+mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err);
+
 /* Whoever runs a campaign has this lock, and that of the device where it is one. */
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err);
 

@@ -65,6 +65,12 @@ mgl_status campaign_tell(campaign *c, bool kept, const char *kind, const mgl_tri
 /* Ends the run after the trial at hand. */
 void campaign_end(campaign *c, const char *state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Of the campaign, and of the device. */
+typedef struct campaign_locks {
+    mgl_store_lock *whole, *device;
+} campaign_locks;
+mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err);
+void campaign_release_locks(campaign_locks *held);
 /* A trial is stored, and every proposer hears of it. */
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err);
 /* The lab begins anew with the incumbent. */

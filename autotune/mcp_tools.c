@@ -60,6 +60,8 @@ static mgl_status campaign_status(const mcp_call *call, mgl_json_out *out, mgl_e
         mgl_answer_campaign(out, &campaign);
         mgl_answer_outcomes(out, &counts);
         status = mgl_answer_chat(out, store, campaign.id, err);
+        if (!status)
+            status = mgl_answer_final(out, store, campaign.id, err);
     }
     close_campaign(store, &campaign);
     return status;

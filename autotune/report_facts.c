@@ -261,6 +261,8 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
             mgl_store_get_trial(store, campaign->id, campaign->incumbent, false, &out->best, err);
     if (!status)
         status = mgl_answer_count_chat(store, campaign->id, &out->chat, err);
+    if (!status)
+        status = mgl_answer_find_final(store, campaign->id, &out->final, err);
     out->requests = out->chat.requests;
     out->tokens = out->chat.tokens;
     mgl_free(g.stands);

@@ -58,6 +58,7 @@ typedef struct report_facts {
     double compile_s, gpu_s;
     int64_t requests, tokens; /* of chat */
     mgl_answer_chat_facts chat;
+    mgl_answer_final_facts final;
 } report_facts;
 
 /* Release with report_facts_clear, after a failure too. */

@@ -45,6 +45,17 @@ static void put_head(const report_facts *f, mgl_text *out)
     mgl_text_put(out, " |\n");
 }
 
+static void put_final(const report_facts *f, mgl_text *out)
+{
+    mgl_text line = {0};
+    mgl_answer_final_line(&f->final, &line);
+    mgl_text_put(out, "\nAt the end, ");
+    put_data(line.bytes, out);
+    mgl_text_put(out, ".\n");
+    out->failed |= line.failed;
+    mgl_text_clear(&line);
+}
+
 static void put_result(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, "\n## Result\n\n");
@@ -58,6 +69,8 @@ static void put_result(const report_facts *f, mgl_text *out)
         mgl_text_put(out, "Nothing was faster than the default beyond doubt.\n");
     else
         mgl_text_put(out, "Nothing was measured: there was no device.\n");
+    if (f->final.number)
+        put_final(f, out);
     if (f->best_predicted > 0)
         mgl_text_format(out, "\nThe best prediction, %.1f us a token, is that of trial %lld.\n",
                         f->best_predicted, (long long)f->best_predicted_number);

@@ -2,6 +2,7 @@
 #include "autotune/tune_chat.h"
 #include "autotune/tune_prior.h"
 
+#include "autotune/answer.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -136,6 +137,7 @@ static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, 
     return status;
 }
 
+<<<<<<< HEAD
 /* Times of one kind of device say nothing of another, and a winner is one of the kind it is named for. */
 static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
 {
@@ -146,6 +148,40 @@ static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
     return mgl_fail(err, MGL_USAGE, "--device",
                     "the campaign \"%.80s\" is of %.80s, and this is %.80s: begin a new one",
                     tune->record.name, tune->record.device, device.name);
+=======
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *options)
+{
+    mgl_answer_final_facts last;
+    return options->lab->measures && tune->record.incumbent > 0 && tune->record.state &&
+           !strcmp(tune->record.state, "ended") &&
+           !mgl_answer_find_final(tune->store, tune->record.id, &last, NULL) &&
+           last.number != tune->record.incumbent;
+}
+
+/* The winner against the default, on a lab of its own. That it can not be measured now is told, and no
+ * failure of the campaign, which has ended. */
+static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
+                                mgl_campaign_options *options, mgl_error *err)
+{
+    mgl_error why = {0};
+    if (!wants_final(tune, options))
+        return MGL_OK;
+    options->lab->close(options->lab);
+    options->lab = NULL;
+    mgl_status status = open_lab(tune, o, &options->lab, &why);
+    if (!status)
+        status = mgl_campaign_measure_final(options, &why);
+    if (status == MGL_INTERRUPTED || status == MGL_NO_MEMORY) {
+        *err = why;
+        return status;
+    }
+    mgl_campaign_event event = {.kind = "error", .text = why.message};
+    if (status && o->on_event)
+        o->on_event(o->user, &event);
+    return MGL_OK;
+>>>>>>> 1d5de1f (Campaigns: at its end the winner is measured against the default in a fresh process)
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -171,6 +207,8 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
         status = check_kind(tune, options.lab, err);
     if (!status)
         status = mgl_campaign_run(&options, err);
+    if (!status)
+        status = measure_final(tune, o, &options, err);
     if (options.lab)
         options.lab->close(options.lab);
     for (int i = 0; i < options.proposer_count; i++)

@@ -84,6 +84,22 @@ static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl
     return MGL_OK;
 }
 
+static mgl_status print_final(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
+{
+    mgl_text line = {0};
+    mgl_answer_final_facts facts;
+    mgl_status status = mgl_answer_find_final(store, c->id, &facts, err);
+    if (status || !facts.number)
+        return status;
+    mgl_answer_final_line(&facts, &line);
+    if (line.failed)
+        status = mgl_fail_memory(err, line.capacity);
+    else
+        mgl_cli_printf("final     %s\n", line.bytes);
+    mgl_text_clear(&line);
+    return status;
+}
+
 static mgl_status print_chat(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
 {
     mgl_text line = {0};
@@ -118,7 +134,9 @@ mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c
                    (long long)counts.kept, (long long)counts.not_kept, (long long)counts.refused,
                    (long long)counts.incorrect, (long long)counts.unmeasured);
     status = print_chat(store, c, err);
-    return status ? status : print_best(store, c, err);
+    if (!status)
+        status = print_best(store, c, err);
+    return status ? status : print_final(store, c, err);
 }
 
 mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *c,
@@ -131,6 +149,8 @@ mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_c
     mgl_answer_campaign(out, c);
     mgl_answer_outcomes(out, &counts);
     status = mgl_answer_chat(out, store, c->id, err);
+    if (!status)
+        status = mgl_answer_final(out, store, c->id, err);
     return status ? status : mgl_answer_best(out, store, c, err);
 }
 

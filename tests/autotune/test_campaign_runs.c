@@ -1,8 +1,10 @@
 /* Controls, failures of the lab, and how a run ends and goes on. */
+#include "autotune/answer.h"
 #include "tests/autotune/campaign_fixture.h"
 #include "tests/autotune/store_support.h"
 
 #include <check.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <string.h>
 
@@ -443,6 +445,34 @@ START_TEST(a_successor_begins_with_the_incumbent)
 }
 END_TEST
 
+/* On a lab that knows what the programs are worth, and nothing of the campaign. */
+START_TEST(the_winner_is_measured_against_the_default)
+{
+    fixture f;
+    mgl_answer_final_facts last;
+    set_up(&f, "final");
+    f.proposer.draws = true;
+    f.lab.by_digest = true;
+    must(run(&f, 60), &f.err);
+    ck_assert_int_gt(f.tune.record.incumbent, 0);
+    must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
+    ck_assert_int_eq(last.number, 0);
+    set_up_again(&f);
+    f.lab.by_digest = true;
+    must(mgl_campaign_measure_final(&f.options, &f.err), &f.err);
+    must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
+    ck_assert_int_eq(last.number, f.tune.record.incumbent);
+    ck_assert_int_eq(last.outcome, MGL_OUTCOME_OK);
+    double truth = expm1(f.lab.candidate_gain - f.lab.incumbent_gain);
+    ck_assert_double_eq_tol(last.all.gain, truth, 0.002);
+    ck_assert_double_le(last.all.lo, last.all.gain);
+    ck_assert_int_eq(last.workload_count, 1);
+    ck_assert_double_gt(last.each[0].default_us, last.each[0].us);
+    ck_assert_int_eq(count_events(&f, 'f'), 1);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(seeds_depend_on_seed_and_number)
 {
     ck_assert_uint_eq(mgl_campaign_seed(7, 1), mgl_campaign_seed(7, 1));
@@ -545,6 +575,7 @@ int main(void)
     tcase_add_test(tests, resumed_it_is_as_uninterrupted);
     tcase_add_test(tests, what_is_imported_is_measured_anew);
     tcase_add_test(tests, a_successor_begins_with_the_incumbent);
+    tcase_add_test(tests, the_winner_is_measured_against_the_default);
     tcase_add_test(tests, seeds_depend_on_seed_and_number);
     tcase_add_test(tests, what_keeps_the_kernel_goes_first);
     tcase_add_test(tests, what_is_never_ready_is_tried_all_the_same);

@@ -1,0 +1,128 @@
+/* What was measured at the end of a campaign, told: the text of its last such event is JSON. */
+#include "autotune/answer.h"
+
+#include "base/format.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { MOST_TEXT = 1 << 20 };
+
+/* The last event of that kind; owned by whoever asks. */
+typedef struct last_event {
+    char *text; /* NULL: there was none */
+} last_event;
+
+static mgl_status take_event(void *user, int64_t unix_s, const char *kind, const char *text,
+                             mgl_error *err)
+{
+    last_event *last = user;
+    (void)unix_s;
+    if (strcmp(kind, MGL_FINAL_EVENT) != 0)
+        return MGL_OK;
+    mgl_free(last->text);
+    last->text = mgl_strdup(text);
+    return last->text ? MGL_OK : mgl_fail_memory(err, strlen(text) + 1);
+}
+
+static mgl_status find(mgl_store *store, int64_t campaign, last_event *out, mgl_error *err)
+{
+    *out = (last_event){0};
+    return mgl_store_each_event(store, campaign, take_event, out, err);
+}
+
+mgl_status mgl_answer_final(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err)
+{
+    last_event last;
+    mgl_status status = find(store, campaign, &last, err);
+    if (!status && last.text)
+        mgl_answer_json(out, "final", last.text);
+    else if (!status)
+        mgl_json_out_null(out, "final");
+    mgl_free(last.text);
+    return status;
+}
+
+/* ---- as facts -------------------------------------------------------------------------------- */
+
+static mgl_status read_gains(const mgl_json *json, const cJSON *from, mgl_answer_gain *out,
+                             mgl_error *err)
+{
+    const struct {
+        const char *name;
+        double *to;
+    } members[] = {{"gain", &out->gain},
+                   {"gain_lo", &out->lo},
+                   {"gain_hi", &out->hi},
+                   {"us", &out->us},
+                   {"incumbent_us", &out->default_us}};
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < sizeof members / sizeof *members && !status; i++)
+        status = mgl_json_get_double(json, from, members[i].name, false, members[i].to, err);
+    return status;
+}
+
+static mgl_status read_final(const char *text, mgl_answer_final_facts *out, mgl_error *err)
+{
+    mgl_json json;
+    const char *outcome = "", *diagnostic = "";
+    const cJSON *list = NULL, *one;
+    mgl_status status = mgl_json_parse(text, strlen(text), MOST_TEXT, "final", &json, err);
+    if (status)
+        return status;
+    status =
+        mgl_json_get_int(&json, json.root, "number", true, 1, INT64_C(1) << 53, &out->number, err);
+    if (!status)
+        status = mgl_json_get_string(&json, json.root, "outcome", true, &outcome, err);
+    if (!status)
+        status = mgl_json_get_string(&json, json.root, "diagnostic", false, &diagnostic, err);
+    if (!status)
+        status = read_gains(&json, json.root, &out->all, err);
+    if (!status)
+        status = mgl_json_get_array(&json, json.root, "workloads", true, &list, err);
+    if (!status && !mgl_outcome_parse(outcome, &out->outcome))
+        status = mgl_fail(err, MGL_BAD_INPUT, "final", "its outcome is unknown");
+    mgl_format_into(out->diagnostic, sizeof out->diagnostic, "%s", diagnostic ? diagnostic : "");
+    cJSON_ArrayForEach(one, list)
+    {
+        if (!status && out->workload_count < MGL_MAX_WORKLOADS)
+            status = read_gains(&json, one, &out->each[out->workload_count++], err);
+    }
+    mgl_json_clear(&json);
+    return status;
+}
+
+mgl_status mgl_answer_find_final(mgl_store *store, int64_t campaign, mgl_answer_final_facts *out,
+                                 mgl_error *err)
+{
+    last_event last;
+    *out = (mgl_answer_final_facts){0};
+    mgl_status status = find(store, campaign, &last, err);
+    if (!status && last.text)
+        status = read_final(last.text, out, err);
+    mgl_free(last.text);
+    return status;
+}
+
+static void put_gain(const mgl_answer_gain *gain, mgl_text *out)
+{
+    mgl_text_format(out, "%+.2f %% (%+.2f to %+.2f)", 100 * gain->gain, 100 * gain->lo,
+                    100 * gain->hi);
+}
+
+void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out)
+{
+    mgl_text_format(
+        out, "trial %lld against the default in a fresh process: ", (long long)facts->number);
+    if (!mgl_outcome_is_correct(facts->outcome)) {
+        mgl_text_format(out, "%s: %s", mgl_outcome_name(facts->outcome), facts->diagnostic);
+        return;
+    }
+    put_gain(&facts->all, out);
+    for (int w = 0; w < facts->workload_count && facts->workload_count > 1; w++) {
+        const mgl_answer_gain *one = &facts->each[w];
+        mgl_text_format(out, "; workload %d ", w + 1);
+        put_gain(one, out);
+    }
+}

@@ -1,0 +1,132 @@
+/*
+ * The end of a campaign: its winner against the default, on a lab that nobody used before, so that no
+ * state of a long night counts: a fresh process, fresh memory, a fresh nonce, and pairs of the number
+ * that decides, of every workload. A keep was measured against the incumbent of its time; only this is
+ * a measurement of all keeps together. It decides nothing.
+ */
+#include "autotune/answer.h"
+#include "autotune/campaign_parts.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A program that passes all gates, or the reason why it does not. */
+static mgl_status pass(const campaign *c, const mgl_proposal *proposal, mgl_candidate *out,
+                       mgl_error *err)
+{
+    mgl_status status = mgl_gate_pass(c->subject, proposal, c->o->abort, out, err);
+    if (!status && out->outcome != MGL_OUTCOME_UNMEASURED)
+        status = mgl_fail(err, MGL_GATE, "final", "%s: %s", mgl_outcome_name(out->outcome),
+                          out->diagnostic);
+    return status;
+}
+
+static mgl_status start(campaign *c, mgl_error *err)
+{
+    mgl_proposal first = {.config = c->subject->start};
+    mgl_status status = pass(c, &first, &c->incumbent, err);
+    return status ? status : campaign_restart_lab(c, err);
+}
+
+static mgl_status load_winner(campaign *c, attempt *a, mgl_error *err)
+{
+    mgl_trial winner = {0};
+    mgl_status status =
+        mgl_store_get_trial(c->o->store, c->record->id, c->record->incumbent, false, &winner, err);
+    if (!status)
+        status = pass(c, &winner.proposal, &a->candidate, err);
+    memcpy(a->trial.digest, a->candidate.digest, sizeof a->trial.digest);
+    mgl_trial_clear(&winner);
+    return status;
+}
+
+static mgl_status check(campaign *c, attempt *a, mgl_error *err)
+{
+    unsigned char nonce[MGL_SHA256_BYTES];
+    mgl_lab_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_status status = attempt_draw_nonce(a, nonce, err);
+    if (!status)
+        status = c->o->lab->check(c->o->lab, &a->candidate, nonce, &found, err);
+    if (!status && found.outcome != MGL_OUTCOME_OK)
+        attempt_decide(a, found.outcome, "%s", found.diagnostic);
+    for (int w = 0; w < a->trial.workload_count && !status; w++) {
+        a->trial.workloads[w].error = found.errors[w];
+        a->trial.workloads[w].error_default = found.defaults[w];
+    }
+    return status;
+}
+
+static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
+{
+    mgl_trial *trial = &a->trial;
+    mgl_status status = measure_stage(c, a, MGL_PAIRS_DECISION, err);
+    if (!status && !a->decided)
+        status = measure_summarise(trial, MGL_PAIRS_DECISION, err);
+    if (status || a->decided)
+        return status;
+    trial->outcome = trial->gain_lo > 0   ? MGL_OUTCOME_OK
+                     : trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION
+                                          : MGL_OUTCOME_NO_GAIN;
+    return MGL_OK;
+}
+
+/* An event, whose text is what is told of it as JSON. */
+static mgl_status keep(campaign *c, const attempt *a, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    const mgl_trial *trial = &a->trial;
+    mgl_json_out_begin(&out, "megalith.final/1");
+    mgl_answer_trial(&out, trial);
+    mgl_json_out_close(&out);
+    mgl_status status = out.text.failed ? mgl_fail_memory(err, out.text.capacity)
+                                        : mgl_store_add_event(c->o->store, c->record->id,
+                                                              MGL_FINAL_EVENT, out.text.bytes, err);
+    mgl_text_clear(&out.text);
+    if (status)
+        return status;
+    if (a->decided)
+        return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err, "trial %lld: %s: %s",
+                             (long long)trial->number, mgl_outcome_name(trial->outcome),
+                             trial->diagnostic);
+    return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err,
+                         "trial %lld against the default, afresh: %+.2f %% (%+.2f to %+.2f)",
+                         (long long)trial->number, 100 * expm1(trial->gain),
+                         100 * expm1(trial->gain_lo), 100 * expm1(trial->gain_hi));
+}
+
+static mgl_status make(campaign *c, attempt *a, mgl_error *err)
+{
+    mgl_status status = start(c, err);
+    if (!status)
+        status = load_winner(c, a, err);
+    if (!status)
+        status = check(c, a, err);
+    if (!status && !a->decided)
+        status = measure(c, a, err);
+    a->trial.seconds = campaign_clock(c) - a->began;
+    return status ? status : keep(c, a, err);
+}
+
+mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err)
+{
+    campaign_locks held = {0};
+    attempt a;
+    campaign c = {.o = options, .subject = options->subject, .record = options->record};
+    if (!options->lab->measures || options->record->incumbent == 0)
+        return MGL_OK;
+    c.began = campaign_clock(&c);
+    mgl_status status = options->lab->get_device(options->lab, &c.device, err);
+    if (!status)
+        status = campaign_take_locks(&c, &held, err);
+    if (status)
+        return status;
+    attempt_begin(&c, &a, options->record->incumbent);
+    a.seed = mgl_campaign_seed(~options->record->seed, options->record->trials);
+    a.trial.proposal.proposer = mgl_strdup(MGL_FINAL_EVENT);
+    status = a.trial.proposal.proposer ? make(&c, &a, err) : mgl_fail_memory(err, 1);
+    attempt_clear(&a);
+    mgl_candidate_clear(&c.incumbent);
+    campaign_release_locks(&held);
+    return status;
+}
