@@ -23,6 +23,7 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -119,8 +120,10 @@ mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
     if (status)
         return status;
     c->record->trials = trial->number;
-    if (kept)
+    if (kept) {
         c->record->incumbent = trial->number;
+        c->gained += trial->gain;
+    }
     if (!trial->control)
         status = teach(c->o, trial, err);
     return status ? status : save_time(c, err);
@@ -144,6 +147,8 @@ static mgl_status replay(void *user, const mgl_trial *trial, mgl_error *err)
 {
     campaign *c = user;
     c->before += trial->seconds;
+    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
+        c->gained += trial->gain;
     if (trial->control)
         c->bad_controls = trial->outcome == MGL_OUTCOME_SUSPICIOUS ? c->bad_controls + 1 : 0;
     mgl_status status = mgl_check_abort(c->o->abort, err);
@@ -312,6 +317,8 @@ static mgl_status check_limits(campaign *c, mgl_error *err)
         campaign_end(c, "stopped", "it was asked to stop");
     else if (o->max_trials > 0 && c->record->trials >= o->max_trials)
         campaign_end(c, "ended", "its %lld trials are made", (long long)o->max_trials);
+    else if (o->until_gain > 0 && c->gained >= log1p(o->until_gain))
+        campaign_end(c, "ended", "it is %.2f %% faster than it began", 100 * expm1(c->gained));
     else if (o->max_seconds > 0 && campaign_spent(c) >= o->max_seconds)
         campaign_end(c, "ended", "its %.2f hours are over", o->max_seconds / 3600);
     return MGL_OK;

@@ -29,9 +29,10 @@ typedef struct mgl_campaign_options {
         double share; /* of the trials, relative to the others' */
     } proposers[MGL_MAX_PROPOSERS];
     int proposer_count;
-    bool submissions;    /* those of the store go first: `external`, and `campaign submit` */
-    double max_seconds;  /* of the campaign's life; 0: no limit */
-    int64_t max_trials;  /* likewise; controls are trials */
+    bool submissions;   /* those of the store go first: `external`, and `campaign submit` */
+    double max_seconds; /* of the campaign's life; 0: no limit */
+    int64_t max_trials; /* likewise; controls are trials */
+    double until_gain;  /* likewise: 0.03 ends it when it is 3 % faster than it began; 0: goes on */
     uint64_t least_disk; /* bytes free beside the store, below which it ends; 0: MGL_LEAST_DISK */
     const atomic_int *abort; /* ends within 0.2 s: the trial at hand is lost, nothing else */
     void (*on_event)(void *user, const mgl_campaign_event *event);

@@ -36,6 +36,7 @@ typedef struct campaign {
     double before;              /* seconds of earlier runs */
     double saved;               /* clock when the store was told of the time */
     int64_t decisions;          /* so far, in the store */
+    double gained;              /* log ratio: of all that was kept, one upon the other */
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;

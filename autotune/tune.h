@@ -90,6 +90,7 @@ typedef struct mgl_tune_run_options {
     uint64_t disk_bytes;                    /* of the campaign's kernels; 0: MGL_TUNE_DISK */
     const char *chat_key;                   /* of the proposer chat; copied, and in no store */
     int64_t budget_tokens, budget_requests; /* of the campaign's life; 0: no limit */
+    double until_gain;
     const atomic_int *abort;
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;

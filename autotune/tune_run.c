@@ -194,6 +194,7 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .submissions = true,
                                     .max_seconds = o->max_seconds,
                                     .max_trials = o->max_trials,
+                                    .until_gain = o->until_gain,
                                     .abort = o->abort,
                                     .commit = o->commit,
                                     .on_event = o->on_event,

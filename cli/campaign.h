@@ -15,6 +15,8 @@
     X(real, hours, "--hours", "H", 0, 100000, "of the campaign's life, earlier runs included")     \
     X(int, trials, "--trials", "N", 1, 1000000000, "likewise (no limit)")                          \
     X(text, disk, "--disk", "SIZE", 0, 0, "of the campaign's compiled kernels at most: 500M (4G)") \
+    X(real, until_gain, "--until-gain", "PERCENT", 0, 1000000,                                     \
+      "ends when it is so much faster than it began (no limit)")                                   \
     X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
       "a program that is started at keep, pause, error and end, with JSON on its input")           \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
@@ -73,6 +75,7 @@ typedef struct mgl_cli_tuning {
     const char *disk;     /* as mgl_cli_read_bytes takes it; NULL: the default */
     const char *chat_key; /* path of its file, or NULL */
     int64_t budget_tokens, budget_requests;
+    double until_gain; /* percent; likewise */
     bool json, quiet, detach;
 } mgl_cli_tuning;
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);

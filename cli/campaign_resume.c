@@ -24,6 +24,7 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
                                 .chat_key = o->chat_key.value,
                                 .budget_tokens = o->budget_tokens.value,
                                 .budget_requests = o->budget_requests.value,
+                                .until_gain = o->until_gain.value,
                                 .json = o->json.given,
                                 .quiet = o->quiet.given,
                                 .detach = o->detach.given};

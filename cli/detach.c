@@ -19,7 +19,7 @@
 enum { MOST_WORDS = 32, LOG_RIGHTS = 0600 };
 
 /* The child's command line; its words are of `how` and of `numbers`. */
-static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char numbers[4][40],
+static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char numbers[5][40],
                        const char **words)
 {
     int count = 0;
@@ -30,6 +30,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
     const struct {
         const char *flag, *value;
     } given[] = {{"--device", how->device},
+                 {"--until-gain", how->until_gain > 0 ? numbers[4] : NULL},
                  {"--on-event", how->on_event},
                  {"--hours", how->hours > 0 ? numbers[0] : NULL},
                  {"--trials", how->trials > 0 ? numbers[1] : NULL},
@@ -41,6 +42,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
     snprintf(numbers[1], 40, "%lld", (long long)how->trials);
     snprintf(numbers[2], 40, "%lld", (long long)how->budget_tokens);
     snprintf(numbers[3], 40, "%lld", (long long)how->budget_requests);
+    snprintf(numbers[4], 40, "%.17g", how->until_gain);
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].value) {
             words[count++] = given[i].flag;
@@ -100,7 +102,7 @@ static void tell(const mgl_tune *tune, const mgl_cli_tuning *how, pid_t pid, con
 
 mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
 {
-    char numbers[4][40], number[24];
+    char numbers[5][40], number[24];
     const char *words[MOST_WORDS];
     mgl_text log = {0}, file = {0};
     pid_t pid = 0;

@@ -106,6 +106,7 @@ static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
                                           .chat_key = key,
                                           .budget_tokens = how->budget_tokens,
                                           .budget_requests = how->budget_requests,
+                                          .until_gain = how->until_gain / 100,
                                           .abort = abort,
                                           .on_event = on_event,
                                           .user = t};

@@ -238,6 +238,29 @@ START_TEST(it_ends_when_its_hours_are_over)
 }
 END_TEST
 
+/* Two keeps of 3 %, one upon the other; what was kept before counts for whoever goes on. */
+START_TEST(it_ends_when_it_has_gained_enough)
+{
+    static const lab_script script[] = {
+        {.gain = 0.03}, {.gain = 0.01}, {.gain = 0.06}, {.gain = 0.09}};
+    fixture f;
+    set_up(&f, "gain");
+    f.lab.script = script;
+    f.lab.script_count = sizeof script / sizeof *script;
+    f.proposer.list = proposals;
+    f.proposer.count = PROPOSALS;
+    f.options.until_gain = 0.05;
+    must(run(&f, 0), &f.err);
+    ck_assert_int_eq(f.tune.record.trials, 3);
+    ck_assert_str_eq(f.tune.record.state, "ended");
+    set_up_again(&f);
+    f.options.until_gain = 0.05;
+    must(run(&f, 0), &f.err);
+    ck_assert_int_eq(f.tune.record.trials, 3);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(it_ends_when_it_is_asked_to)
 {
     fixture f;
@@ -566,6 +589,7 @@ int main(void)
     tcase_add_test(tests, the_store_is_the_truth);
     tcase_add_test(tests, it_ends_when_nothing_is_left);
     tcase_add_test(tests, it_ends_when_its_hours_are_over);
+    tcase_add_test(tests, it_ends_when_it_has_gained_enough);
     tcase_add_test(tests, it_ends_when_it_is_asked_to);
     tcase_add_test(tests, an_interruption_loses_no_trial);
     tcase_add_test(tests, it_leaves_room_on_the_disk);
