@@ -137,7 +137,6 @@ static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, 
     return status;
 }
 
-<<<<<<< HEAD
 /* Times of one kind of device say nothing of another, and a winner is one of the kind it is named for. */
 static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
 {
@@ -148,7 +147,8 @@ static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
     return mgl_fail(err, MGL_USAGE, "--device",
                     "the campaign \"%.80s\" is of %.80s, and this is %.80s: begin a new one",
                     tune->record.name, tune->record.device, device.name);
-=======
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *options)
@@ -181,7 +181,6 @@ static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
     if (status && o->on_event)
         o->on_event(o->user, &event);
     return MGL_OK;
->>>>>>> 1d5de1f (Campaigns: at its end the winner is measured against the default in a fresh process)
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -195,6 +194,8 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .max_seconds = o->max_seconds,
                                     .max_trials = o->max_trials,
                                     .until_gain = o->until_gain,
+                                    .lab = o->lab,
+                                    .clock = o->clock,
                                     .abort = o->abort,
                                     .commit = o->commit,
                                     .on_event = o->on_event,
@@ -202,15 +203,15 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
     mgl_status status = open_proposers(tune, o, &options, err);
     if (!status)
         status = mgl_tune_add_prior(tune, &options, err);
-    if (!status)
+    if (!status && !o->lab)
         status = open_lab(tune, o, &options.lab, err);
-    if (!status)
+    if (!status && !o->lab)
         status = check_kind(tune, options.lab, err);
     if (!status)
         status = mgl_campaign_run(&options, err);
-    if (!status)
+    if (!status && !o->lab)
         status = measure_final(tune, o, &options, err);
-    if (options.lab)
+    if (options.lab && !o->lab)
         options.lab->close(options.lab);
     for (int i = 0; i < options.proposer_count; i++)
         options.proposers[i].proposer->close(options.proposers[i].proposer);

@@ -38,6 +38,14 @@ static double gain_of_digest(const char *digest)
     return -0.10 + 0.14 * (sum % 1000) / 1000;
 }
 
+/* What a program is worth by itself. */
+static double gain_of(const scripted_lab *lab, const mgl_candidate *candidate)
+{
+    if (lab->by_cost && candidate->predicted > 0)
+        return log(DEFAULT_US / candidate->predicted);
+    return lab->by_digest ? gain_of_digest(candidate->digest) : find_gain(lab, candidate->digest);
+}
+
 static void remember(scripted_lab *lab, const char *digest, double gain)
 {
     if (lab->known_count == LAB_MOST)
@@ -60,8 +68,7 @@ static mgl_status start(mgl_lab *self, const mgl_candidate *incumbent, mgl_error
     scripted_lab *lab = lab_of(self);
     lab->starts++;
     memcpy(lab->incumbent, incumbent->digest, MGL_SHA256_HEX);
-    lab->incumbent_gain =
-        lab->by_digest ? gain_of_digest(incumbent->digest) : find_gain(lab, incumbent->digest);
+    lab->incumbent_gain = gain_of(lab, incumbent);
     return fail_if_broken(lab, err);
 }
 
@@ -84,9 +91,9 @@ static mgl_status check(mgl_lab *self, const mgl_candidate *candidate,
     if (lab->now->failure)
         return mgl_fail(err, lab->now->failure, "lab", "the worker is gone");
     memcpy(lab->candidate, candidate->digest, MGL_SHA256_HEX);
-    lab->candidate_gain = itself           ? lab->incumbent_gain
-                          : lab->by_digest ? gain_of_digest(candidate->digest)
-                                           : lab->now->gain;
+    lab->candidate_gain = itself                           ? lab->incumbent_gain
+                          : lab->by_digest || lab->by_cost ? gain_of(lab, candidate)
+                                                           : lab->now->gain;
     remember(lab, candidate->digest, lab->candidate_gain);
     out->outcome = lab->now->check;
     for (int w = 0; w < MGL_MAX_WORKLOADS; w++) {

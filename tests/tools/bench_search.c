@@ -29,6 +29,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
+#include "tests/tools/poor_start.h"
 
 enum { MOST_TRIALS = 5000, MOST_SEEDS = 100 };
 
@@ -61,30 +62,6 @@ static void check(mgl_status status, const mgl_error *err)
 }
 
 /* ---- what is searched ----------------------------------------------------------------------- */
-
-/* Bad values that lie off every ladder of the default space. */
-static void make_poor(mgl_schedule_config *config)
-{
-    static const int runs[MGL_STEP_COUNT][2] = {{3, 37},  {5, 41},  {7, 53},
-                                                {11, 67}, {13, 59}, {1, 71}};
-    *config = (mgl_schedule_config){.rows = 3,
-                                    .splits = 27,
-                                    .exchange = MGL_EXCHANGE_COUNTERS,
-                                    .page_bytes = 2560,
-                                    .ring_pages = 3,
-                                    .warps = 5,
-                                    .stage_bytes = 17408,
-                                    .flight_bytes = 6144,
-                                    .pending_bytes = 2560,
-                                    .prefetch_bytes = 3072};
-    mgl_schedule_config preset;
-    mgl_schedule_config_default(&preset);
-    config->narrow = preset.narrow;
-    for (int i = 0; i < MGL_STEP_COUNT && !options.keep_queues; i++) {
-        config->queues[i].first = runs[i][0];
-        config->queues[i].count = runs[i][1];
-    }
-}
 
 /* Takes what the shipped default has out of the space, where that leaves a choice. */
 static void hide_default(mgl_search_space *space)
@@ -121,7 +98,7 @@ static mgl_subject open_subject(const char *shape)
     if (options.near)
         mgl_schedule_config_default(&subject.start);
     else
-        make_poor(&subject.start);
+        poor_start_make(!options.keep_queues, &subject.start);
     mgl_search_space_default(&subject.target, false, &subject.space);
     if (options.hide)
         hide_default(&subject.space);

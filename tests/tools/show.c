@@ -1,0 +1,134 @@
+#include "tests/tools/show.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "eval/statistics.h"
+#include "tests/autotune/scripted_lab.h"
+
+enum { TELL_EVERY = 50, MOST_CONTROLS = 1001 };
+
+void show_check(mgl_status status, const mgl_error *err)
+{
+    if (!status)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", show_name, err->where, err->message);
+    exit(1);
+}
+
+void show_tell(const char *format, ...)
+{
+    static double began;
+    va_list args;
+    if (began <= 0)
+        began = mgl_clock_s();
+    fprintf(stderr, "%7.1f s  ", mgl_clock_s() - began);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void on_event(void *user, const mgl_campaign_event *event)
+{
+    (void)user;
+    bool trial = !strcmp(event->kind, "trial");
+    if (!trial || (event->trial && event->trial->number % TELL_EVERY == 0))
+        show_tell("%s: %s", event->kind, event->text);
+}
+
+mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err)
+{
+    scripted_lab played;
+    mgl_tune_run_options how = {.max_seconds = limits->seconds,
+                                .max_trials = limits->trials,
+                                .until_gain = limits->gain,
+                                .on_event = on_event};
+    if (limits->simulated) {
+        scripted_lab_init(&played);
+        played.by_cost = true;
+        how.lab = &played.lab;
+        how.clock = scripted_lab_clock;
+        how.user = &played;
+    }
+    return mgl_tune_run(tune, &how, err);
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static void count_control(show_counts *c, const mgl_trial *trial)
+{
+    c->bad_controls += trial->outcome == MGL_OUTCOME_SUSPICIOUS;
+    if (trial->p_value < 0 || c->controls == MOST_CONTROLS)
+        return;
+    c->control_gain[c->controls] = trial->gain;
+    c->control_width[c->controls++] = trial->gain_hi - trial->gain_lo;
+}
+
+static void count_measured(show_counts *c, const mgl_trial *trial)
+{
+    int moves = trial->proposal.moves.count;
+    c->measured++;
+    c->configs += moves == 0;
+    c->moved += moves > 0;
+    c->moves += moves;
+}
+
+static mgl_status count_trial(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    (void)err;
+    show_counts *c = user;
+    c->seconds += trial->seconds;
+    c->device_s += trial->gpu_s;
+    if (trial->control) {
+        count_control(c, trial);
+        return MGL_OK;
+    }
+    c->trials++;
+    c->suspicious += trial->outcome == MGL_OUTCOME_SUSPICIOUS;
+    c->refused += mgl_outcome_exit(trial->outcome) == MGL_EXIT_REFUSED;
+    if (trial->workload_count > 0 && trial->workloads[0].incumbent_us > 0)
+        count_measured(c, trial);
+    if (trial->outcome == MGL_OUTCOME_OK) {
+        c->kept++;
+        c->gain += trial->gain;
+        c->gain_lo += trial->gain_lo;
+        c->gain_hi += trial->gain_hi;
+    }
+    return MGL_OK;
+}
+
+void show_count(mgl_store *store, const mgl_campaign_record *campaign, show_counts *out)
+{
+    mgl_error err = {0};
+    *out = (show_counts){0};
+    show_check(mgl_store_each_trial(store, campaign->id, 1, 0, count_trial, out, &err), &err);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+void show_put_percent(mgl_json_out *out, const char *key, const double *values, int count)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } points[] = {{"median", 0.5}, {"p10", 0.1}, {"p90", 0.9}};
+    mgl_json_out_object(out, key);
+    for (size_t i = 0; i < sizeof points / sizeof *points && count > 0; i++)
+        mgl_json_out_real(out, points[i].name,
+                          100 * expm1(mgl_quantile(values, (size_t)count, points[i].share)));
+    mgl_json_out_close_object(out);
+}
+
+void show_end_json(mgl_json_out *out)
+{
+    mgl_json_out_close(out);
+    printf("%s\n", out->text.bytes);
+    mgl_text_clear(&out->text);
+}

@@ -1,0 +1,43 @@
+/* What the tools share that show campaigns: how they fail, and running one on a device or on a lab that
+ * plays one, whose times are those that the cost model predicts. */
+#ifndef MGL_TESTS_TOOLS_SHOW_H
+#define MGL_TESTS_TOOLS_SHOW_H
+
+#include "autotune/tune.h"
+#include "base/json_out.h"
+
+extern const char *show_name; /* of the tool */
+
+/* Ends the tool with the error's message. */
+void show_check(mgl_status status, const mgl_error *err);
+/* A line on standard error, with the seconds since the first one. */
+void show_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+typedef struct show_limits {
+    double seconds; /* of the campaign's life; 0: no limit */
+    int64_t trials; /* likewise */
+    double gain;    /* as in mgl_campaign_options */
+    bool simulated; /* the lab */
+} show_limits;
+/* Runs a campaign until one of its limits, and tells of keeps, errors, and every fiftieth trial. */
+mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err);
+
+/* How the trials of a campaign came out. Controls are counted by themselves. */
+typedef struct show_counts {
+    int64_t trials, measured; /* measured: pairs were taken */
+    int64_t configs;          /* measured trials without moves */
+    int64_t moved, moves;     /* measured trials with moves, and all their moves */
+    int64_t kept, suspicious, refused;
+    double gain, gain_lo, gain_hi; /* log ratios: sums over what was kept */
+    double seconds, device_s;      /* of trials and controls */
+    int controls, bad_controls;
+    double control_gain[1001], control_width[1001]; /* (controls) log ratios, the first 1001 */
+} show_counts;
+void show_count(mgl_store *store, const mgl_campaign_record *campaign, show_counts *out);
+
+/* Median, p10 and p90 of log ratios as percent: an object. */
+void show_put_percent(mgl_json_out *out, const char *key, const double *values, int count);
+/* Closes and prints it. */
+void show_end_json(mgl_json_out *out);
+
+#endif
