@@ -10,6 +10,11 @@
 #   MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
 #   CONFIG  a ScheduleConfig for all of them
 #   SAMPLES of each bench row and of trace-overhead (21)
+#   STORES  where the campaigns of `search` and `shapes` are kept (FOLDER): the same stores go on where they were
+#   BOX     seconds that `shapes` has (540); ONLY some of its campaigns
+#   MINUTES that a seed of `search` has (10), SEEDS how many (3), FIRST the first one (1), SEARCH its
+#           proposers (evolve surrogate), START how it begins (--queues-chosen)
+#   SHAPE   of `statistics` and `search` (llama-1b)
 #   COUNTS  of the soak of the 1B model (--launches 1000 --tokens 16 --long 100000 --delays 20 --capacity 8192)
 #   CACHE   of kernels ($MODELS/kernels): a part that is timed should find its kernel there, see `kernels`
 #
@@ -39,14 +44,17 @@ gate-1b            120
 trace-overhead      90
 prefill             90
 load               180
-exchange           240"
+exchange           240
+statistics         420
+search            2400
+shapes            2400"
 if [ $# -lt 3 ]; then
     printf '%s\n%s\n' "$others" "$rows"
     exit 1
 fi
 commit=$1 bin=$(cd "$2" && pwd) folder=$3
 shift 3
-models=${MODELS:-/tmp/megalith-evidence}
+models=${MODELS:-/tmp/megalith-evidence} stores=${STORES:-$folder}
 export MEGALITH_CACHE="${CACHE:-$models/kernels}"
 export LD_LIBRARY_PATH="$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 config=${CONFIG:+--config $CONFIG}
@@ -110,6 +118,17 @@ bench_row() { # bench_row PART SHAPE BATCH CONTEXT FLAG...
         --samples "${SAMPLES:-21}" $config --json "$@"
 }
 
+# A result a proposer: search-evolve, search-surrogate.
+search() {
+    found=0
+    for proposer in ${SEARCH:-evolve surrogate}; do
+        "$here/record.sh" "$commit" "$folder/h200-search-$proposer.json" timeout "$(limit_of search)" \
+            "$tools/show_search" "${SHAPE:-llama-1b}" --proposer "$proposer" --seeds "${SEEDS:-3}" \
+            --first-seed "${FIRST:-1}" --minutes "${MINUTES:-10}" ${START:-} --store "$stores/search-$proposer.db" || found=$?
+    done
+    return $found
+}
+
 run_part() {
     case $1 in
     kernels) warm ;;
@@ -137,6 +156,12 @@ run_part() {
     prefill) record prefill "$tools/bench_prefill" llama-1b $config ;;
     load) load ;;
     exchange) write_1b && record exchange "$here/exchange.sh" "$tools" "$models/1b" $config ;;
+    statistics)
+        record statistics "$tools/show_statistics" "${SHAPE:-llama-1b}" $config --kernels "$models/lab-kernels"
+        ;;
+    search) search ;;
+    shapes) record shapes "$tools/show_shapes" "${BOX:-540}" --store "$stores/shapes.db" \
+        ${ONLY:+--only "$ONLY"} ;;
     cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
     *) bench_row "$1" $(echo "$rows" | awk -v part="$1" '$1 == part { print $3, $4, $5 }') ;;
     esac
