@@ -167,7 +167,8 @@ static void step_knobs(const mgl_search *search, int count, uint64_t *state,
 
 /* ---- moves ---------------------------------------------------------------------------------- */
 
-/* One move, the same in all layers every other time, or a few of one kind. */
+/* One move, the same in all layers every other time, or a few of one kind. An order of tasks that
+ * one layer bears makes others wait for each other more often than not. */
 static mgl_status add_bundle(const mgl_search *search, const mgl_program *program, uint64_t *state,
                              mgl_moves *moves, mgl_error *err)
 {
@@ -175,7 +176,8 @@ static mgl_status add_bundle(const mgl_search *search, const mgl_program *progra
     if (!mgl_search_draw_move(search, program, state, &move))
         return MGL_OK;
     const unsigned kind = 1U << move.kind;
-    if (move.kind != MGL_MOVE_SAMPLE && mgl_draw_below(state, 2))
+    bool ordered = move.kind == MGL_MOVE_SHIFT || move.kind == MGL_MOVE_CLEAR;
+    if (move.kind != MGL_MOVE_SAMPLE && !ordered && mgl_draw_below(state, 2))
         move.layer = MGL_MOVE_ALL;
     mgl_status status = mgl_moves_add(moves, &move, err);
     int more = mgl_draw_below(state, 2) ? (int)mgl_draw_below(state, MOST_WIDTH) : 0;

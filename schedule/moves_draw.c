@@ -8,7 +8,10 @@
 #include "base/draw.h"
 #include "base/memory.h"
 
-enum { TRIES = 64 };
+enum {
+    TRIES = 64,
+    LOADS = 8 /* draws of which one is taken by its load */
+};
 
 /* The program that is drawn for. */
 struct drawing {
@@ -86,15 +89,33 @@ static int find_neighbour(const struct drawing *d, int task, bool behind)
     return -1;
 }
 
+/* A task of the step, of a queue whose tape is long, or short: the one of several draws. */
+static int draw_by_load(struct drawing *d, int step, bool most)
+{
+    int best = draw_task(d, step);
+    for (int i = 1; i < LOADS && best >= 0; i++) {
+        const int task = draw_task(d, step);
+        const int64_t a = d->p->queues[d->queue_of[task]].tape_bytes;
+        const int64_t b = d->p->queues[d->queue_of[best]].tape_bytes;
+        if (most ? a > b : a < b)
+            best = task;
+    }
+    return best;
+}
+
+/* From a queue that has much to read to one that has little; else to a neighbour mostly. */
 static bool draw_rows(struct drawing *d, mgl_move *out)
 {
     static const int steps[] = {MGL_STEP_QKV, MGL_STEP_O, MGL_STEP_GATE_UP, MGL_STEP_DOWN,
                                 MGL_STEP_HEAD};
-    const int task = draw_task(d, steps[below(d, 5)]);
+    const int step = steps[below(d, 5)];
+    const bool balance = below(d, 3) == 0;
+    const int task = balance ? draw_by_load(d, step, true) : draw_task(d, step);
     if (task < 0)
         return false;
     const int groups = (int)mgl_task_groups(d->p, &d->p->tasks[task]);
-    const int near = find_neighbour(d, task, below(d, 2));
+    const int near =
+        balance ? d->queue_of[draw_by_load(d, step, false)] : find_neighbour(d, task, below(d, 2));
     out->layer = draw_layer_of_rows(d, task);
     out->step = d->roles[task].step;
     out->from = d->queue_of[task];
