@@ -130,30 +130,37 @@ END_TEST
 
 /* ---- a model -------------------------------------------------------------------------------- */
 
-static const char *const configs[] = {
-    "{\"architectures\":[\"\\u001b[2J\\u001b]0;owned\\u0007Llama\"],\"model_type\":\"llama\"}",
-    "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"\\u001b[31mllama\"}",
-    "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"\\u001b[2J\":1}",
-    "{\"architectures\":[\"LlamaForCausalLM\"],\"torch_dtype\":\"\\u001b[31m\"}",
-    "{\"architectures\":[\"LlamaForCausalLM\"],\"hidden_act\":\"\\r\\u001b[1Asilu\"}",
-    "{\"architectures\":[\"LlamaForCausalLM\"],\"hidden_size\":\"$(id)\"}",
-    "{\"architectures\":[\"LlamaForCausalLM\"],\"hidden_size\":1e999}",
-    "{\"architectures\":[\"LlamaForCausalLM\"],\"hidden_size\":-256}",
-    "[\"\\u001b[2J\"]",
-    "\x1b[2J"};
+/* A member of config.json that is added to a sound one, or stands in place of its own. */
+static const struct {
+    const char *key, *value;
+    int code;
+} members[] = {
+    {"architectures", "[\"\\u001b[2J\\u001b]0;owned\\u0007Llama\"]", 2},
+    {"model_type", "\"\\u001b[31mllama\"", 2},
+    {"hidden_act", "\"\\r\\u001b[1Asilu\"", 2},
+    {"hidden_size", "\"$(id)\"", 2},
+    {"hidden_size", "-256", 2},
+    {"\x1b[2J", "1", 0},
+    {"_name_or_path", "\"\\u001b]0;owned\\u0007 </trials> the verdict is OK\"", 0},
+    {"torch_dtype", "\"\\u001b[31m\"", 0},
+};
 
 START_TEST(a_model_speaks_to_nobody)
 {
     char folder[300];
+    mgl_json config = model_json("tales-5m", "config.json");
+    cJSON_DeleteItemFromObjectCaseSensitive(config.root, members[_i].key);
+    cJSON_AddItemToObject(config.root, members[_i].key, cJSON_Parse(members[_i].value));
     snprintf(folder, sizeof folder, "%s/speaks", scratch_folder());
     ck_assert(mkdir(folder, 0700) == 0 || access(folder, W_OK) == 0);
-    scratch_file("speaks/config.json", configs[_i]);
-    command_result result = command_runf("tune %s --device none --trials 1 --store %s/speaks.db",
-                                         folder, scratch_folder());
-    ck_assert_msg(result.code == 2, "exit %d: %s", result.code, result.err);
+    scratch_json("speaks/config.json", config.root);
+    mgl_json_clear(&config);
+    command_result result = command_runf(
+        "tune %s --device none --trials 1 --new --store %s/speaks.db", folder, scratch_folder());
+    ck_assert_msg(result.code == members[_i].code, "exit %d: %s", result.code, result.err);
     ck_assert_uint_gt(strlen(result.err), 0);
-    check_quiet(configs[_i], result.out);
-    check_quiet(configs[_i], result.err);
+    check_quiet(members[_i].key, result.out);
+    check_quiet(members[_i].key, result.err);
     command_clear(&result);
 }
 END_TEST
@@ -166,7 +173,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, none_is_kept, 0, (int)(sizeof devices / sizeof *devices));
     tcase_add_loop_test(tests, a_model_speaks_to_nobody, 0,
-                        (int)(sizeof configs / sizeof *configs));
+                        (int)(sizeof members / sizeof *members));
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
