@@ -239,7 +239,9 @@ mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_erro
 {
     char name[LOCK_NAME];
     name_lock(id, name);
-    return mgl_store_lock_look(store, name, out, err);
+    mgl_status status = mgl_store_lock_look(store, name, out, err);
+    *out |= !status && mgl_store_is_shared(store);
+    return status;
 }
 
 mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err)

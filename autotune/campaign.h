@@ -55,7 +55,7 @@ mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_e
 /* Whoever runs a campaign has this lock, and that of the device where it is one. */
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err);
 
-/* Whether somebody runs it now. */
+/* Whether somebody runs it now; true where other machines may, which can not be seen from here. */
 mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_error *err);
 
 /* The seed of trial `number`: a hash of the campaign's seed and the number. */

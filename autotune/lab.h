@@ -71,6 +71,10 @@ typedef struct mgl_lab_options {
                           the first pairs, "pair:hang": MGL_FAULTS in protocol.h; NULL: nothing */
 } mgl_lab_options;
 
+/* Bytes that a campaign needs of its device: two machines as large as the candidate's largest, and the
+ * reference. */
+uint64_t mgl_lab_bytes(const mgl_subject *subject, const mgl_candidate *candidate);
+
 #define MGL_WORKER_FLAG "--tune-worker"
 int mgl_worker_main(const char *socket); /* the exit code of the process */
 

@@ -95,10 +95,25 @@ static uint64_t reference_bytes(const mgl_subject *subject)
     return most + (gpu ? context_bytes : 0);
 }
 
+static uint64_t needed_bytes(const mgl_subject *subject, uint64_t machine)
+{
+    return 2 * machine + reference_bytes(subject);
+}
+
+uint64_t mgl_lab_bytes(const mgl_subject *subject, const mgl_candidate *candidate)
+{
+    uint64_t most = 0;
+    for (int p = 0; p < candidate->program_count; p++) {
+        uint64_t bytes = machine_bytes(candidate->programs[p]);
+        most = bytes > most ? bytes : most;
+    }
+    return needed_bytes(subject, most);
+}
+
 mgl_status mgl_lab_set_fits(const mgl_lab_set *set, const mgl_subject *subject,
                             const mgl_wire_device *device, mgl_error *err)
 {
-    uint64_t need = 2 * set->machine_bytes + reference_bytes(subject);
+    uint64_t need = needed_bytes(subject, set->machine_bytes);
     if (device->memory_free == 0 || need <= device->memory_free)
         return MGL_OK;
     return mgl_fail(err, MGL_DEVICE, device->name,

@@ -562,6 +562,43 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
 
 /* ---- before it begins ------------------------------------------------------------------------ */
 
+/* Launches of a trial and workload: for correctness, to warm up, of the screen, and what the few that
+ * survive it take on the mean. */
+enum { LAUNCHES = 11 + 4 + 16 + 6 };
+
+static double guess_trial(const mgl_subject *subject, const mgl_candidate *candidate)
+{
+    double us = 0;
+    for (int w = 0; w < subject->workloads.count; w++)
+        us += candidate->predicted_us[w] * MGL_WORKLOAD_TOKENS * LAUNCHES;
+    return us * 1e-6;
+}
+
+/* Asks a worker, as the campaign itself would. */
+static mgl_status look_at_device(const mgl_tune *tune, const mgl_candidate *candidate,
+                                 const atomic_int *abort, mgl_tune_outlook *out, mgl_error *err)
+{
+    mgl_lab *lab;
+    mgl_lab_device device;
+    const mgl_lab_options options = {.subject = &tune->subject,
+                                     .device = tune->device,
+                                     .program = "/proc/self/exe",
+                                     .abort = abort};
+    if (!strcmp(tune->device, "none"))
+        return MGL_OK;
+    mgl_status status = mgl_lab_device_open(&options, &lab, err);
+    if (status)
+        return status;
+    status = lab->get_device(lab, &device, err);
+    if (!status) {
+        out->memory_needed = mgl_lab_bytes(&tune->subject, candidate);
+        out->memory_free = device.memory_free;
+        out->device_s = lab->measures ? guess_trial(&tune->subject, candidate) : 0;
+    }
+    lab->close(lab);
+    return status;
+}
+
 mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune_outlook *out,
                          mgl_error *err)
 {
@@ -579,6 +616,8 @@ mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune
     if (candidate.outcome != MGL_OUTCOME_UNMEASURED)
         status = mgl_fail(err, MGL_BAD_INPUT, "the default", "it can not be begun with: %s: %s",
                           mgl_outcome_name(candidate.outcome), candidate.diagnostic);
+    if (!status)
+        status = look_at_device(tune, &candidate, abort, out, err);
     mgl_candidate_clear(&candidate);
     return status;
 }

@@ -108,6 +108,9 @@ typedef struct mgl_tune_outlook {
     double configs;   /* combinations of the space's knobs */
     double gate_s;    /* the gates of one trial, before any device */
     double predicted; /* of the default: the objective in us; 0: the device's costs are not known */
+    /* Of a device that is there; all 0 without one. */
+    uint64_t memory_needed, memory_free; /* bytes */
+    double device_s; /* of a trial that is measured, roughly, without compiling; 0: not known */
 } mgl_tune_outlook;
 mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune_outlook *out,
                          mgl_error *err);

@@ -47,6 +47,18 @@ enum { NIGHT_S = 8 * 3600 };
 
 /* ---- a dry run ------------------------------------------------------------------------------- */
 
+static void print_device(const mgl_tune_outlook *look)
+{
+    if (look->memory_needed > 0 && look->memory_free > 0)
+        mgl_cli_printf("memory    %.2f GB of the device are needed, %.2f GB are free%s\n",
+                       (double)look->memory_needed * 1e-9, (double)look->memory_free * 1e-9,
+                       look->memory_needed > look->memory_free ? ": too little" : "");
+    if (look->device_s > 0)
+        mgl_cli_printf("device    roughly %s a trial that is measured, by the cost model, and "
+                       "compiling\n",
+                       mgl_cli_format_time(look->device_s).text);
+}
+
 static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const char *store,
                           uint64_t disk)
 {
@@ -56,8 +68,10 @@ static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const
                    c->device, c->target, c->workloads, (long long)c->capacity);
     mgl_cli_printf("space     %d knobs, %.3g configs; %d kinds of moves\n", t->subject.space.count,
                    look->configs, __builtin_popcount(t->subject.space.moves));
-    mgl_cli_printf("gates     %s a trial: %.0f a night of 8 hours, less what the device takes\n",
-                   mgl_cli_format_time(look->gate_s).text, NIGHT_S / look->gate_s);
+    mgl_cli_printf("gates     %s a trial; at most %.0f trials a night of 8 hours\n",
+                   mgl_cli_format_time(look->gate_s).text,
+                   NIGHT_S / (look->gate_s + look->device_s));
+    print_device(look);
     if (look->predicted > 0)
         mgl_cli_printf("default   predicted %.1f us a token\n", look->predicted);
     else
@@ -76,7 +90,13 @@ static void print_outlook_json(const mgl_tune *t, const mgl_tune_outlook *look, 
     mgl_json_out_real(&out, "configs", look->configs);
     mgl_json_out_int(&out, "moves", __builtin_popcount(t->subject.space.moves));
     mgl_json_out_real(&out, "gate_s", look->gate_s);
-    mgl_json_out_real(&out, "trials_a_night", NIGHT_S / look->gate_s);
+    mgl_json_out_real(&out, "trials_a_night", NIGHT_S / (look->gate_s + look->device_s));
+    if (look->memory_needed > 0)
+        mgl_json_out_int(&out, "memory_needed_bytes", (int64_t)look->memory_needed);
+    if (look->memory_free > 0)
+        mgl_json_out_int(&out, "memory_free_bytes", (int64_t)look->memory_free);
+    if (look->device_s > 0)
+        mgl_json_out_real(&out, "device_s", look->device_s);
     if (look->predicted > 0)
         mgl_json_out_real(&out, "predicted_us", look->predicted);
     mgl_json_out_string(&out, "store", store);

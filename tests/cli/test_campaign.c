@@ -93,6 +93,21 @@ START_TEST(nobody_waits_for_a_killed_campaign)
 }
 END_TEST
 
+START_TEST(a_dry_run_asks_the_device)
+{
+    const char *store = store_of("dry");
+    command_result result = command_runf("tune %s --device cpu --dry-run --json --store %s",
+                                         model_path("tales-5m"), store);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.tune/1");
+    ck_assert_double_gt(json_number(&json, "memory_needed_bytes"), 1e6);
+    ck_assert_ptr_null(mgl_json_member(json.root, "device_s")); /* a CPU has no clock here */
+    ck_assert_int_ne(access(store, F_OK), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(a_size_is_a_size)
 {
     static const char *const sizes[] = {"4X", "G", "4GG", "0"};
@@ -214,6 +229,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_killed_campaign_is_killed);
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
+    tcase_add_test(tests, a_dry_run_asks_the_device);
     tcase_add_test(tests, a_size_is_a_size);
     tcase_add_test(tests, a_model_is_asked);
     tcase_add_test(tests, a_budget_ends_the_asking);
