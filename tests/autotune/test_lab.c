@@ -599,7 +599,8 @@ END_TEST
 /* Whoever notes a kernel has the folder looked at. */
 START_TEST(kernels_have_so_much_of_the_disk)
 {
-    char folder[] = "/tmp/megalith_kernels_XXXXXX", reason[200], bytes[1000] = "";
+    char key[MGL_SHA256_HEX] = "new", folder[] = "/tmp/megalith_kernels_XXXXXX", reason[200],
+         bytes[1000] = "";
     size_t length;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert(mgl_cuda_cache_put(folder, "old", bytes, sizeof bytes, reason, sizeof reason));
@@ -608,7 +609,7 @@ START_TEST(kernels_have_so_much_of_the_disk)
     options.kernels = folder;
     options.kernel_bytes = 1500;
     ok(mgl_lab_device_open(&options, &lab, &err));
-    mgl_lab_note_kernel(state(), "new");
+    mgl_lab_note_kernel(state(), key);
     ck_assert_ptr_null(mgl_cuda_cache_get(folder, "old", &length));
     void *kept = mgl_cuda_cache_get(folder, "new", &length);
     ck_assert_ptr_nonnull(kept);

@@ -173,6 +173,26 @@ START_TEST(a_model_is_asked)
 }
 END_TEST
 
+/* Whoever goes on by itself is the campaign's process: it has the key too. */
+START_TEST(a_detached_campaign_has_the_key)
+{
+    const stub_answer script[] = {
+        {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":8192}"))}};
+    const char *store = store_of("detached");
+    stub_server *server = stub_start(script, 1);
+    setenv("MEGALITH_CHAT_KEY", "sesame-detached", 1);
+    command_result result = ask_model(store, stub_url(server), "--trials 1 --detach");
+    unsetenv("MEGALITH_CHAT_KEY");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    for (int i = 0; i < 500 && strcmp(state_of(store), "ended") != 0; i++)
+        usleep(20000);
+    ck_assert_str_eq(state_of(store), "ended");
+    ck_assert_ptr_nonnull(strstr(stub_head(server, 0), "Authorization: Bearer sesame-detached"));
+    command_clear(&result);
+    stub_stop(server);
+}
+END_TEST
+
 START_TEST(a_budget_ends_the_asking)
 {
     const stub_answer script[] = {{.status = 200, .body = stub_completion("no idea")}};
@@ -232,6 +252,7 @@ int main(void)
     tcase_add_test(tests, a_dry_run_asks_the_device);
     tcase_add_test(tests, a_size_is_a_size);
     tcase_add_test(tests, a_model_is_asked);
+    tcase_add_test(tests, a_detached_campaign_has_the_key);
     tcase_add_test(tests, a_budget_ends_the_asking);
     tcase_add_test(tests, a_prompt_is_shown_and_not_sent);
     tcase_add_loop_test(tests, an_endpoint_is_checked_first, 0, sizeof refused / sizeof *refused);
