@@ -124,7 +124,8 @@ search() {
     for proposer in ${SEARCH:-evolve surrogate}; do
         "$here/record.sh" "$commit" "$folder/h200-search-$proposer.json" timeout "$(limit_of search)" \
             "$tools/show_search" "${SHAPE:-llama-1b}" --proposer "$proposer" --seeds "${SEEDS:-3}" \
-            --first-seed "${FIRST:-1}" --minutes "${MINUTES:-10}" ${START:-} --store "$stores/search-$proposer.db" || found=$?
+            --first-seed "${FIRST:-1}" --minutes "${MINUTES:-10}" ${START:-} --commit "$commit" \
+            --store "$stores/search-$proposer.db" || found=$?
     done
     return $found
 }
@@ -160,7 +161,8 @@ run_part() {
         record statistics "$tools/show_statistics" "${SHAPE:-llama-1b}" $config --kernels "$models/lab-kernels"
         ;;
     search) search ;;
-    shapes) record shapes "$tools/show_shapes" "${BOX:-540}" --store "$stores/shapes.db" \
+    shapes) record shapes "$tools/show_shapes" "${BOX:-540}" --commit "$commit" \
+        --store "$stores/shapes.db" \
         ${ONLY:+--only "$ONLY"} ;;
     cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
     *) bench_row "$1" $(echo "$rows" | awk -v part="$1" '$1 == part { print $3, $4, $5 }') ;;

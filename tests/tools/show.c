@@ -12,6 +12,8 @@
 
 enum { TELL_EVERY = 50, MOST_CONTROLS = 1001 };
 
+const char *show_commit;
+
 void show_check(mgl_status status, const mgl_error *err)
 {
     if (!status)
@@ -46,7 +48,8 @@ static void on_event(void *user, const mgl_campaign_event *event)
 mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err)
 {
     scripted_lab played;
-    mgl_tune_run_options how = {.max_seconds = limits->seconds,
+    mgl_tune_run_options how = {.commit = show_commit,
+                                .max_seconds = limits->seconds,
                                 .max_trials = limits->trials,
                                 .until_gain = limits->gain,
                                 .on_event = on_event};

@@ -6,7 +6,8 @@
 #include "autotune/tune.h"
 #include "base/json_out.h"
 
-extern const char *show_name; /* of the tool */
+extern const char *show_name;   /* of the tool */
+extern const char *show_commit; /* of --commit, that trials name; NULL: none was given */
 
 /* Ends the tool with the error's message. */
 void show_check(mgl_status status, const mgl_error *err);

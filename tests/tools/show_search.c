@@ -217,6 +217,7 @@ static bool read_option(const char *name, const char *value)
     } texts[] = {{"--proposer", &options.proposer},
                  {"--device", &options.device},
                  {"--lab", &options.lab},
+                 {"--commit", &show_commit},
                  {"--store", &options.store}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name)) {
@@ -246,9 +247,11 @@ static void read_arguments(int argc, char **argv)
     snprintf(options.workloads, sizeof options.workloads, "ctx=%d;batch=1", options.context);
     if (good && (options.simulated || !strcmp(options.lab, "device")))
         return;
-    fprintf(stderr, "usage: show_search SHAPE [--proposer LIST] [--seeds N] [--first-seed N] "
-                    "[--minutes M] [--trials N] [--context N] [--capacity N] [--share S] "
-                    "[--queues-chosen] [--store F] [--device cuda] [--lab device|simulated]\n");
+    fprintf(
+        stderr,
+        "usage: show_search SHAPE [--proposer LIST] [--seeds N] [--first-seed N] "
+        "[--minutes M] [--trials N] [--context N] [--capacity N] [--share S] "
+        "[--queues-chosen] [--store F] [--commit C] [--device cuda] [--lab device|simulated]\n");
     exit(2);
 }
 

@@ -231,11 +231,9 @@ static void read_arguments(int argc, char **argv)
     const struct {
         const char *name;
         const char **to;
-    } texts[] = {{"--store", &options.store},
-                 {"--only", &options.only},
-                 {"--device", &options.device},
-                 {"--proposers", &options.proposers},
-                 {"--lab", &options.lab}};
+    } texts[] = {{"--store", &options.store},   {"--only", &options.only},
+                 {"--device", &options.device}, {"--proposers", &options.proposers},
+                 {"--lab", &options.lab},       {"--commit", &show_commit}};
     bool good = argc > 1 && argc % 2 == 0 && argv[1][0] >= '0' && argv[1][0] <= '9';
     if (good)
         options.seconds = atof(argv[1]);
@@ -252,8 +250,10 @@ static void read_arguments(int argc, char **argv)
     options.simulated = !strcmp(options.lab, "simulated");
     if (good && (options.simulated || !strcmp(options.lab, "device")))
         return;
-    fprintf(stderr, "usage: show_shapes SECONDS [--store F] [--only NAME,...] [--proposers LIST] "
-                    "[--trials N] [--seed N] [--device cuda] [--lab device|simulated]\nnames:");
+    fprintf(
+        stderr,
+        "usage: show_shapes SECONDS [--store F] [--only NAME,...] [--proposers LIST] "
+        "[--trials N] [--seed N] [--commit C] [--device cuda] [--lab device|simulated]\nnames:");
     for (int i = 0; i < KINDS; i++)
         fprintf(stderr, " %s", kinds[i].name);
     fprintf(stderr, "\n");
