@@ -32,7 +32,8 @@ if ! tail -n 1 "$result" | grep -q '}$' || [ "$(count '{')" -ne "$(count '}')" ]
     [ "$(count '[')" -ne "$(count ']')" ]; then
     echo null >"$result"
 fi
-kill "$sampler" 2>/dev/null
+# Not TERM: a shell that has just begun still has the trap of this one, and loses it.
+kill -KILL "$sampler" 2>/dev/null
 wait "$sampler" 2>/dev/null
 quantile() { # quantile COLUMN SHARE
     cut -d, -f"$1" "$samples" | tr -d ' ' | sort -n |
