@@ -1,0 +1,42 @@
+/*
+ * Any bytes as an archive of a campaign, which may be from anybody: refused with a reason, or one that
+ * hangs together: its trials ascend, parents stand before their children, the winner is one of them.
+ */
+#include "autotune/archive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static bool is_plain(const char *text)
+{
+    for (; text && *text; text++)
+        if ((unsigned char)*text < ' ' || *text == '/' || *text == 0x7F)
+            return false;
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    mgl_archive archive;
+    mgl_error err = {0};
+    if (mgl_archive_parse((const char *)data, size, "fuzz", &archive, &err)) {
+        require(err.code == MGL_BAD_INPUT && err.message[0] && !archive.trials && !archive.shares);
+        return 0;
+    }
+    require(archive.winner && archive.winner->number == archive.campaign.incumbent);
+    require(is_plain(archive.campaign.name) && is_plain(archive.campaign.device));
+    for (size_t i = 1; i < archive.trial_count; i++) {
+        require(archive.trials[i].number > archive.trials[i - 1].number);
+        require(archive.trials[i].proposal.parent < archive.trials[i].number);
+    }
+    mgl_archive_clear(&archive);
+    return 0;
+}
