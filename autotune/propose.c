@@ -252,14 +252,14 @@ struct result {
     int code;
 };
 
-static void credit(mgl_credit *to, const struct result *r)
+static void credit(mgl_credit *to, bool higher, const struct result *r)
 {
     to->tries++;
     to->refused += r->refused;
     to->better += r->gain > LEAST_GAIN;
     to->gain += r->gain > LEAST_GAIN ? r->gain : 0;
-    to->priced += r->priced;
-    to->missed += r->priced ? r->missed : 0;
+    to->priced[higher] += r->priced;
+    to->missed[higher] += r->priced ? r->missed : 0;
     if (r->refused && r->code)
         to->code = r->code;
 }
@@ -294,11 +294,12 @@ static void credit_changes(mgl_search *search, const mgl_known *known, int code)
         parent = &start;
     for (int i = 0; i < search->subject->space.count; i++) {
         int k = search->numbers[i];
-        if (mgl_knob_get(&known->config, k) != mgl_knob_get(&parent->config, k))
-            credit(&search->knobs[k], &r);
+        int now = mgl_knob_get(&known->config, k), old = mgl_knob_get(&parent->config, k);
+        if (now != old)
+            credit(&search->knobs[k], now > old, &r);
     }
     for (int i = mgl_moves_common(&known->moves, &parent->moves); i < known->moves.count; i++)
-        credit(&search->moves[known->moves.moves[i].kind], &r);
+        credit(&search->moves[known->moves.moves[i].kind], false, &r);
 }
 
 /* Of a measured trial's gain. */

@@ -31,10 +31,11 @@ typedef struct mgl_known {
 /* What became of changes of one knob, or of moves of one kind. */
 typedef struct mgl_credit {
     int tries, refused, better;
-    double gain;   /* of log(before / after) of those that were better, all together */
-    int code;      /* of the validator, the last one that refused it; 0: none */
-    int priced;    /* of the tries: measured, with predictions */
-    double missed; /* by which their gains were above the predicted ones, all together */
+    double gain; /* of log(before / after) of those that were better, all together */
+    int code;    /* of the validator, the last one that refused it; 0: none */
+    /* Of lower values and of higher ones; of moves: the first. */
+    int priced[2];    /* tries that were measured, with predictions */
+    double missed[2]; /* by which their gains were above the predicted ones, all together */
 } mgl_credit;
 
 /* A search: the first member of each proposer's own struct. */

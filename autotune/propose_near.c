@@ -19,9 +19,13 @@ enum {
     DRAWS_EACH = 2,   /* draws for each one that is priced, at most */
     NO_COSTS = 40     /* draws where nothing is priced, until one fits */
 };
-#define LIKELY  0.01  /* deviation of what a change gains, before it is measured */
-#define REFUSED 0.02  /* of the log value: what a refusal costs */
-#define CURIOUS 0.005 /* of the log value: for what was never priced, and by chance */
+#define LIKELY  0.01 /* deviation of what a change gains, before it is measured */
+#define REFUSED 0.02 /* of the log value: what a refusal costs */
+/* What the cost model may miss, as deviations of the log value: a knob's change, a move in all
+ * layers, a move in one. */
+#define KNOB_DOUBT 0.03
+#define ALL_DOUBT  0.01
+#define MOVE_DOUBT 0.003
 
 /* Of the standard normal distribution (Box and Muller). */
 static double draw_normal(uint64_t *state)
@@ -329,33 +333,39 @@ mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *st
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-/* What a change is expected to gain beside its prediction: what the cost model missed with the like
- * of it, and less where these were refused. *unknown says how little is known of that. */
-static double guess_change(const mgl_credit *c, double *unknown)
+/* What is believed of a variant beside its prediction: a mean and a variance. */
+struct belief {
+    double mean, variance;
+};
+
+/* What the cost model missed with the like of a change, and less where these were refused. */
+static void believe(const mgl_credit *c, bool higher, double doubt, struct belief *b)
 {
-    *unknown = fmax(*unknown, 1 / sqrt(c->priced + 1.0));
-    return c->missed / (c->priced + 1) - REFUSED * c->refused / (c->tries + 1);
+    int priced = c->priced[higher] + 1;
+    b->mean += c->missed[higher] / priced - REFUSED * c->refused / (c->tries + 1);
+    b->variance += doubt * doubt / priced;
 }
 
-/* The same of all that a variant changes. */
-static double guess_changes(const mgl_search *search, const mgl_variant *v)
+static struct belief believe_all(const mgl_search *search, const mgl_variant *v)
 {
     const mgl_schedule_config *before = v->parent ? &v->parent->config : &search->start;
-    double missed = 0, unknown = 0;
+    struct belief b = {0, 0};
     unsigned kinds = 0;
     for (int i = 0; i < search->subject->space.count; i++) {
         int k = search->numbers[i];
-        if (mgl_knob_get(before, k) != mgl_knob_get(&v->config, k))
-            missed += guess_change(&search->knobs[k], &unknown);
+        int old = mgl_knob_get(before, k), value = mgl_knob_get(&v->config, k);
+        if (value != old)
+            believe(&search->knobs[k], value > old, KNOB_DOUBT, &b);
     }
     for (int i = v->parent ? mgl_moves_common(&v->moves, &v->parent->moves) : 0; i < v->moves.count;
          i++) {
-        const mgl_move_kind kind = v->moves.moves[i].kind;
-        if (!(kinds & 1U << kind))
-            missed += guess_change(&search->moves[kind], &unknown);
-        kinds |= 1U << kind;
+        const mgl_move *move = &v->moves.moves[i];
+        if (!(kinds & 1U << move->kind))
+            believe(&search->moves[move->kind], false,
+                    move->layer == MGL_MOVE_ALL ? ALL_DOUBT : MOVE_DOUBT, &b);
+        kinds |= 1U << move->kind;
     }
-    return missed + CURIOUS * unknown;
+    return b;
 }
 
 int mgl_search_pick(const mgl_search *search, const mgl_variant *variants, int count,
@@ -364,9 +374,10 @@ int mgl_search_pick(const mgl_search *search, const mgl_variant *variants, int c
     double best = -INFINITY;
     int chosen = 0;
     for (int i = 0; i < count; i++) {
-        double worth = -CURIOUS * log(1 - mgl_draw_unit(state));
+        struct belief b = believe_all(search, &variants[i]);
+        double worth = b.mean + sqrt(b.variance) * draw_normal(state);
         if (variants[i].predicted > 0)
-            worth += guess_changes(search, &variants[i]) - log(variants[i].predicted);
+            worth -= log(variants[i].predicted);
         if (worth > best) {
             best = worth;
             chosen = i;

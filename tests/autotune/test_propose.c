@@ -403,6 +403,115 @@ START_TEST(running_out_of_memory_is_told)
 }
 END_TEST
 
+/* ---- near a good start ------------------------------------------------------------------------ */
+
+static const int searchers[] = {RANDOM, EVOLVE, SURROGATE};
+
+static mgl_subject good_start(void)
+{
+    mgl_subject good = subject;
+    mgl_schedule_config_default(&good.start);
+    return good;
+}
+
+enum { FEW = 12 };
+
+START_TEST(what_leaves_no_hope_is_not_proposed)
+{
+    mgl_trial trials[FEW] = {0};
+    mgl_subject good = good_start();
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    run(proposer, 21, trials, FEW);
+    for (int i = 0; i < FEW; i++) {
+        const mgl_known *parent = mgl_search_find(search_of(proposer), trials[i].proposal.parent);
+        ck_assert_msg(mgl_search_passes(search_of(proposer), parent, trials[i].predicted_us), "%s",
+                      trials[i].proposal.hypothesis);
+    }
+    clear(trials, FEW);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(a_search_begins_near_a_good_start)
+{
+    mgl_trial trials[FEW] = {0};
+    mgl_subject good = good_start();
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    for (int i = 0; i < 4; i++) {
+        trials[i].number = i + 1;
+        ck_assert_int_eq(ask(proposer, (uint64_t)i, &trials[i].proposal), MGL_PROPOSED);
+        int changed = 0;
+        for (int k = 0; k < mgl_knob_count(); k++)
+            changed += mgl_knob_get(&trials[i].proposal.config, k) != mgl_knob_get(&good.start, k);
+        ck_assert_int_le(changed, 2); /* o and down go together */
+        judge(&trials[i]);
+        trials[i].predicted_us = search_of(proposer)->start_predicted;
+        tell(proposer, &trials[i]);
+    }
+    clear(trials, FEW);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(from_a_poor_start_a_search_goes_far)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED};
+    trial.predicted_us = search_of(proposer)->start_predicted / 2;
+    trial.proposal.config = subject.start;
+    ck_assert(!mgl_search_is_far(search_of(proposer)));
+    tell(proposer, &trial);
+    ck_assert(mgl_search_is_far(search_of(proposer)));
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Tells of a measured trial that changed one knob of the start. */
+static void tell_change(mgl_proposer *proposer, int64_t number, const char *knob, int value,
+                        double gain)
+{
+    mgl_trial trial = measured(100, gain);
+    trial.number = number;
+    trial.outcome = MGL_OUTCOME_NO_GAIN;
+    trial.gain_lo = gain - 0.001;
+    trial.gain_hi = gain + 0.001;
+    trial.predicted_us = search_of(proposer)->start_predicted;
+    mgl_schedule_config_default(&trial.proposal.config);
+    mgl_knob_set(&trial.proposal.config, mgl_knob_find(knob), value);
+    tell(proposer, &trial);
+}
+
+START_TEST(small_gains_are_joined)
+{
+    mgl_subject good = good_start();
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    int joined = 0;
+    good.has_costs = false; /* whatever the cost model thinks of them */
+    tell_change(proposer, 1, "page_bytes", 8192, 0.008);
+    tell_change(proposer, 2, "warps", 12, 0.007);
+    tell_change(proposer, 3, "flight_bytes", 32768, -0.02);
+    tell_change(proposer, 4, "prefetch_bytes", 65536, -0.02);
+    tell_change(proposer, 5, "rows", 1, -0.02);
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        mgl_proposal p = {0};
+        ck_assert_int_eq(ask(proposer, seed, &p), MGL_PROPOSED);
+        joined += p.config.page_bytes == 8192 && p.config.warps == 12;
+        mgl_proposal_clear(&p);
+    }
+    ck_assert_int_ge(joined, 2);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(a_value_is_as_sure_as_its_interval)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    tell_change(proposer, 1, "warps", 12, 0.004);
+    ck_assert_double_eq_tol(mgl_search_find(search_of(proposer), 1)->deviation, 0.002 / 3.92, 1e-9);
+    proposer->close(proposer);
+}
+END_TEST
+
 /* ---- one each ------------------------------------------------------------------------------- */
 
 static int changed_knobs(const mgl_schedule_config *config)
@@ -634,6 +743,11 @@ static void add_every(TCase *cases)
     tcase_add_test(cases, random_proposes_moves_too);
     tcase_add_test(cases, lineages_grow_by_moves);
     tcase_add_test(cases, a_plateau_hops);
+    tcase_add_loop_test(cases, what_leaves_no_hope_is_not_proposed, 0, 3);
+    tcase_add_loop_test(cases, a_search_begins_near_a_good_start, 1, 3);
+    tcase_add_test(cases, from_a_poor_start_a_search_goes_far);
+    tcase_add_loop_test(cases, small_gains_are_joined, 1, 3);
+    tcase_add_test(cases, a_value_is_as_sure_as_its_interval);
 }
 
 int main(void)
