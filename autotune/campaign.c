@@ -28,6 +28,7 @@
 #include <time.h>
 
 static const double save_s = 10;   /* between two notes of the time in the store */
+static const double idle_s = 0.2;  /* likewise, where all numbers are taken by others */
 static const double look_s = 0.05; /* between two looks at those who have nothing to propose yet */
 
 uint64_t mgl_campaign_seed(uint64_t seed, int64_t number)
@@ -105,27 +106,40 @@ void campaign_end(campaign *c, const char *state, const char *format, ...)
     c->over = state;
 }
 
-static mgl_status teach(const mgl_campaign_options *o, const mgl_trial *trial, mgl_error *err)
+mgl_status campaign_teach(const campaign *c, const mgl_trial *trial, mgl_error *err)
 {
+    const mgl_campaign_options *o = c->o;
     mgl_status status = MGL_OK;
     for (int i = 0; i < o->proposer_count && !status; i++)
         status = o->proposers[i].proposer->learn(o->proposers[i].proposer, trial, err);
     return status;
 }
 
+/* This worker was silent for too long. */
+static mgl_status lose_trial(campaign *c, mgl_trial *trial, mgl_error *err)
+{
+    trial->outcome = MGL_OUTCOME_UNMEASURED;
+    mgl_format_into(trial->diagnostic, sizeof trial->diagnostic, "another worker took it over");
+    return campaign_tell(c, true, "error", NULL, err, "trial %lld: %s", (long long)trial->number,
+                         trial->diagnostic);
+}
+
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
 {
-    bool kept = trial->outcome == MGL_OUTCOME_OK && !trial->control;
     mgl_status status = mgl_store_add_trial(c->o->store, trial, err);
+    c->taken = 0;
+    if (status == MGL_USAGE && c->worker)
+        return lose_trial(c, trial, err);
     if (status)
         return status;
-    c->record->trials = trial->number;
-    if (kept) {
+    if (!c->worker)
+        c->record->trials = trial->number;
+    if (trial->outcome == MGL_OUTCOME_OK && !trial->control) {
         c->record->incumbent = trial->number;
-        c->gained += trial->gain;
+        c->gained += c->worker ? 0 : trial->gain; /* a worker hears of it with the others' */
     }
-    if (!trial->control)
-        status = teach(c->o, trial, err);
+    if (!trial->control && !c->worker)
+        status = campaign_teach(c, trial, err);
     return status ? status : save_time(c, err);
 }
 
@@ -152,12 +166,16 @@ static mgl_status replay(void *user, const mgl_trial *trial, mgl_error *err)
     if (trial->control)
         c->bad_controls = trial->outcome == MGL_OUTCOME_SUSPICIOUS ? c->bad_controls + 1 : 0;
     mgl_status status = mgl_check_abort(c->o->abort, err);
-    return status || trial->control ? status : teach(c->o, trial, err);
+    return status || trial->control ? status : campaign_teach(c, trial, err);
 }
 
 static mgl_status replay_all(campaign *c, mgl_error *err)
 {
-    mgl_status status = mgl_store_each_trial(c->o->store, c->record->id, 1, 0, replay, c, err);
+    mgl_status status =
+        c->worker ? campaign_hear(c, err)
+                  : mgl_store_each_trial(c->o->store, c->record->id, 1, 0, replay, c, err);
+    if (c->newest)
+        c->record->incumbent = c->newest;
     if (!status)
         status = mgl_store_count_decisions(c->o->store, c->record->id, &c->decisions, err);
     if (c->before < c->record->seconds)
@@ -192,9 +210,22 @@ static mgl_status check_incumbent(const campaign *c, const mgl_trial *trial, mgl
         (long long)trial->number);
 }
 
-static mgl_status find_incumbent(campaign *c, mgl_error *err)
+mgl_status campaign_load_incumbent(campaign *c, mgl_error *err)
 {
     mgl_trial trial = {0};
+    mgl_candidate_clear(&c->incumbent);
+    mgl_status status =
+        mgl_store_get_trial(c->o->store, c->record->id, c->record->incumbent, false, &trial, err);
+    if (!status)
+        status = pass_gates(c, &trial.proposal, "the incumbent", &c->incumbent, err);
+    if (!status)
+        status = check_incumbent(c, &trial, err);
+    mgl_trial_clear(&trial);
+    return status;
+}
+
+static mgl_status find_incumbent(campaign *c, mgl_error *err)
+{
     mgl_candidate first;
     mgl_proposal start = {.config = c->subject->start};
     mgl_status status = pass_gates(c, &start, "the default", &first, err);
@@ -203,17 +234,7 @@ static mgl_status find_incumbent(campaign *c, mgl_error *err)
     memcpy(c->first, first.digest, sizeof c->first);
     c->first_predicted = first.predicted;
     c->incumbent = first;
-    if (c->record->incumbent == 0)
-        return MGL_OK;
-    mgl_candidate_clear(&c->incumbent);
-    status =
-        mgl_store_get_trial(c->o->store, c->record->id, c->record->incumbent, false, &trial, err);
-    if (!status)
-        status = pass_gates(c, &trial.proposal, "the incumbent", &c->incumbent, err);
-    if (!status)
-        status = check_incumbent(c, &trial, err);
-    mgl_trial_clear(&trial);
-    return status;
+    return c->record->incumbent ? campaign_load_incumbent(c, err) : MGL_OK;
 }
 
 mgl_status campaign_restart_lab(campaign *c, mgl_error *err)
@@ -231,6 +252,9 @@ static void name_lock(int64_t id, char name[LOCK_NAME])
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err)
 {
     char name[LOCK_NAME];
+    *out = NULL;
+    if (mgl_store_is_shared(store))
+        return campaign_check_workers(store, id, err);
     name_lock(id, name);
     return mgl_store_lock_take(store, name, out, err);
 }
@@ -238,6 +262,8 @@ mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out,
 mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_error *err)
 {
     char name[LOCK_NAME];
+    if (mgl_store_is_shared(store))
+        return campaign_has_workers(store, id, out, err);
     name_lock(id, name);
     mgl_status status = mgl_store_lock_look(store, name, out, err);
     *out |= !status && mgl_store_is_shared(store);
@@ -246,10 +272,16 @@ mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_erro
 
 mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err)
 {
-    mgl_status status = mgl_campaign_lock(c->o->store, c->record->id, &out->whole, err);
+    bool shared = mgl_store_is_shared(c->o->store);
+    mgl_status status =
+        shared ? MGL_OK : mgl_campaign_lock(c->o->store, c->record->id, &out->whole, err);
     if (!status && c->device.uuid[0])
         status = mgl_store_lock_take(c->o->store, c->device.uuid, &out->device, err);
+    if (!status && shared)
+        status = campaign_check_kind(c, err);
+    out->taken = !status;
     if (status) {
+        mgl_store_lock_release(out->device);
         mgl_store_lock_release(out->whole);
         *out = (campaign_locks){0};
     }
@@ -263,6 +295,16 @@ void campaign_release_locks(campaign_locks *held)
     *held = (campaign_locks){0};
 }
 
+/* A wish to stop is of those who ran when it was said. */
+static mgl_status forget_stop(const campaign *c, mgl_error *err)
+{
+    int64_t workers = 0;
+    mgl_status status =
+        c->worker ? mgl_store_count_workers(c->o->store, c->record->id, &workers, err) : MGL_OK;
+    return status || workers > 1 ? status
+                                 : mgl_store_ask_stop(c->o->store, c->record->id, false, err);
+}
+
 static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
 {
     const mgl_campaign_options *o = c->o;
@@ -272,11 +314,13 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
     if (!status)
         status = campaign_take_locks(c, held, err);
     if (!status)
+        status = campaign_join(c, err);
+    if (!status)
         status = replay_all(c, err);
     if (!status)
         status = find_incumbent(c, err);
     if (!status)
-        status = mgl_store_ask_stop(o->store, c->record->id, false, err);
+        status = forget_stop(c, err);
     if (!status)
         status = mgl_store_set_state(o->store, c->record->id, "running", NULL, c->before, err);
     if (!status)
@@ -330,10 +374,14 @@ static mgl_status step(campaign *c, mgl_error *err)
 {
     mgl_proposer_answer answer = MGL_PROPOSED;
     attempt a;
-    int64_t number = c->record->trials + 1;
+    int64_t number = 0;
     mgl_status status = check_limits(c, err);
+    if (!status && !c->over)
+        status = campaign_take_number(c, &number, err);
     if (status || c->over)
         return status;
+    if (!number)
+        return campaign_wait(c, idle_s, err);
     if (campaign_wants_control(c, number))
         return campaign_run_control(c, number, err);
     status = campaign_find_attempt(c, &a, &answer, err);
@@ -363,8 +411,11 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
     else if (status)
         campaign_end(c, "paused", "%s%s%s", err->where, err->where[0] ? ": " : "", err->message);
     c->record->seconds = campaign_spent(c);
-    mgl_status told = mgl_store_set_state(c->o->store, c->record->id, c->over, c->reason,
-                                          c->record->seconds, &late);
+    bool last = true;
+    mgl_status told = campaign_leave(c, &last, &late);
+    if (!told && last) /* others go on with it */
+        told = mgl_store_set_state(c->o->store, c->record->id, c->over, c->reason,
+                                   c->record->seconds, &late);
     if (!told)
         told = campaign_tell(c, true, kind_of_end(status), NULL, &late, "%s", c->reason);
     if (!told) {
@@ -387,7 +438,7 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
     campaign c = {.o = options, .subject = options->subject, .record = options->record};
     c.began = c.saved = campaign_clock(&c);
     mgl_status status = begin(&c, &held, &own);
-    bool refused = status && !held.whole; /* whoever has the lock says what state it is in */
+    bool refused = status && !held.taken; /* whoever has the lock says what state it is in */
     while (!status && !c.over)
         status = step(&c, &own);
     if (!refused)

@@ -69,9 +69,10 @@ static bool waits(const campaign *c, const attempt *a)
 /* A new proposal, taken through the gates where it may have to wait. */
 static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_error *err)
 {
-    int64_t number = c->record->trials + 1;
+    int64_t number = campaign_number(c);
     attempt_begin(c, a, number + c->ahead_count);
     a->trial.number = number;
+    a->seed = campaign_draw_seed(c, number + c->ahead_count);
     mgl_status status = campaign_find_proposal(c, a, answer, err);
     if (!status && *answer == MGL_PROPOSED && !a->trial.proposal.queued && c->o->lab->is_ready)
         status = campaign_gate(c, a, err);
@@ -117,7 +118,8 @@ mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *a
     if (status || !waited)
         return status;
     *answer = MGL_PROPOSED;
-    a->trial.number = c->record->trials + 1;
+    a->trial.number = campaign_number(c);
+    a->trial.against = c->record->incumbent;
     return campaign_recognise(c, a, err); /* the same program may have been tried meanwhile */
 }
 

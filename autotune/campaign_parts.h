@@ -9,6 +9,7 @@
 
 #include "autotune/campaign.h"
 #include "autotune/judge.h"
+#include "autotune/store_share.h"
 
 /* Proposals that wait for their kernels: as many as are compiled at the same time, and one more. */
 enum { MOST_AHEAD = 3 };
@@ -40,11 +41,16 @@ typedef struct campaign {
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;
-    int bad_controls; /* in a row */
-    int suspects;     /* candidates in a row that did not come to an end */
-    int broken;       /* failures of the lab or of the incumbent itself, in a row */
-    const char *over; /* the state that it ended with; NULL: it goes on */
-    char reason[300]; /* why: one sentence */
+    int bad_controls;         /* in a row */
+    int suspects;             /* candidates in a row that did not come to an end */
+    int broken;               /* failures of the lab or of the incumbent itself, in a row */
+    mgl_store_worker *worker; /* of a shared store; NULL: the campaign is this process's alone */
+    int64_t seen;             /* id of the last trial that this worker has heard of */
+    int64_t newest;           /* number of the last one that was kept; 0: none */
+    int64_t taken;            /* number of the trial at hand; 0: none is taken */
+    int64_t draws;            /* seeds that this worker drew */
+    const char *over;         /* the state that it ended with; NULL: it goes on */
+    char reason[300];         /* why: one sentence */
 } campaign;
 
 enum {
@@ -69,6 +75,7 @@ void campaign_end(campaign *c, const char *state, const char *format, ...)
 /* Of the campaign, and of the device. */
 typedef struct campaign_locks {
     mgl_store_lock *whole, *device;
+    bool taken; /* both, or what there is of them: a shared store's campaign has workers */
 } campaign_locks;
 mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err);
 void campaign_release_locks(campaign_locks *held);
@@ -76,6 +83,30 @@ void campaign_release_locks(campaign_locks *held);
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err);
 /* The lab begins anew with the incumbent. */
 mgl_status campaign_restart_lab(campaign *c, mgl_error *err);
+
+/* The store's incumbent, which has to pass all gates; the lab does not have it yet. */
+mgl_status campaign_load_incumbent(campaign *c, mgl_error *err);
+/* Every proposer hears of a trial. */
+mgl_status campaign_teach(const campaign *c, const mgl_trial *trial, mgl_error *err);
+
+/* ---- campaign_share.c ------------------------------------------------------------------------ */
+
+/* MGL_USAGE: the device is of another kind than the campaign. */
+mgl_status campaign_check_kind(const campaign *c, mgl_error *err);
+/* Becomes a worker, where the store is shared. */
+mgl_status campaign_join(campaign *c, mgl_error *err);
+/* Whether anybody does; MGL_DEVICE where somebody does. */
+mgl_status campaign_has_workers(mgl_store *store, int64_t id, bool *out, mgl_error *err);
+mgl_status campaign_check_workers(mgl_store *store, int64_t id, mgl_error *err);
+/* *last: nobody else runs the campaign. */
+mgl_status campaign_leave(campaign *c, bool *last, mgl_error *err);
+/* Proposers hear of what was stored since. */
+mgl_status campaign_hear(campaign *c, mgl_error *err);
+/* The number of the trial at hand, and the seed of a proposal that may become trial `number`. */
+int64_t campaign_number(const campaign *c);
+uint64_t campaign_draw_seed(campaign *c, int64_t number);
+/* Takes the number of the next trial; 0: all are made or taken, and somebody may still give one back. */
+mgl_status campaign_take_number(campaign *c, int64_t *number, mgl_error *err);
 
 /* ---- campaign_source.c ----------------------------------------------------------------------- */
 

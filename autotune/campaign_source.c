@@ -10,6 +10,18 @@
 
 #include <string.h>
 
+/* 0 is the default. Workers may have left a number out. */
+static bool has_trial(const campaign *c, int64_t number, mgl_error *why)
+{
+    mgl_trial trial = {0};
+    if (number <= c->record->trials && !c->worker)
+        return true;
+    bool found =
+        number == 0 || !mgl_store_get_trial(c->o->store, c->record->id, number, false, &trial, why);
+    mgl_trial_clear(&trial);
+    return found;
+}
+
 /* What was handed in becomes the attempt's proposal; what can not be read is an outcome. */
 static mgl_status read_submission(const campaign *c, const mgl_submission *s, attempt *a,
                                   mgl_error *err)
@@ -25,7 +37,7 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
     } else if (status) {
         *err = why;
         return status;
-    } else if (p->parent > c->record->trials) {
+    } else if (!has_trial(c, p->parent, &why)) {
         attempt_decide(a, MGL_OUTCOME_PARSE, "parent: there is no trial %lld yet",
                        (long long)p->parent);
         p->parent = 0;
@@ -39,7 +51,9 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
 static mgl_status take_submission(campaign *c, attempt *a, bool *found, mgl_error *err)
 {
     mgl_submission s = {0};
-    mgl_status status = mgl_store_next_submission(c->o->store, c->record->id, found, &s, err);
+    mgl_status status = c->worker
+                            ? mgl_store_take_submission(c->worker, a->trial.number, found, &s, err)
+                            : mgl_store_next_submission(c->o->store, c->record->id, found, &s, err);
     if (!status && *found)
         status = read_submission(c, &s, a, err);
     mgl_submission_clear(&s);

@@ -21,6 +21,7 @@ void attempt_begin(const campaign *c, attempt *a, int64_t number)
 {
     *a = (attempt){.trial = {.campaign = c->record->id,
                              .number = number,
+                             .against = c->record->incumbent,
                              .p_value = -1,
                              .outcome = MGL_OUTCOME_UNMEASURED,
                              .workload_count = c->subject->workloads.count,

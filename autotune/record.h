@@ -80,6 +80,7 @@ typedef struct mgl_trial {
     int64_t id;       /* of the store; 0: not stored */
     int64_t campaign; /* id */
     int64_t number;   /* 1, 2, ... in the campaign */
+    int64_t against;  /* number of the incumbent that it is measured against; not stored */
     mgl_proposal proposal;
     char digest[MGL_SHA256_HEX]; /* of the programs, without names; "" where there is none */
     char nonce[MGL_SHA256_HEX];  /* that weights, tokens and cache were made of; "" where none */

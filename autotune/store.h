@@ -78,6 +78,9 @@ typedef mgl_status mgl_store_trial_fn(void *user, const mgl_trial *trial, mgl_er
 /* Those with numbers from `from` on, in order, without pairs; `limit` at most (0: all). */
 mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from, int64_t limit,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err);
+/* Those that were stored behind the one of id `after` (0: all), in that order, without pairs. */
+mgl_status mgl_store_each_newer(mgl_store *store, int64_t campaign, int64_t after,
+                                mgl_store_trial_fn *each, void *user, mgl_error *err);
 /* The incumbents there were and all trials that they stand on, in order, with their pairs; at most
  * MGL_MAX_LINE. */
 enum { MGL_MAX_LINE = 4096 };

@@ -303,6 +303,18 @@ mgl_status mgl_store_begin_reading(mgl_store *store, mgl_error *err)
     return store->engine->begin(store, false, err);
 }
 
+mgl_status mgl_store_lock_campaign(mgl_store *store, int64_t campaign, mgl_error *err)
+{
+    if (!store->engine->shared)
+        return MGL_OK;
+    mgl_query q =
+        mgl_query_open(store, "SELECT id FROM campaigns WHERE id = ? FOR NO KEY UPDATE", err);
+    mgl_query_put_int(&q, campaign);
+    bool found = mgl_query_change(&q) != 0;
+    mgl_status status = mgl_query_close(&q);
+    return status || found ? status : mgl_store_fail_gone(store, err);
+}
+
 mgl_status mgl_store_end(mgl_store *store, mgl_status status, mgl_error *err)
 {
     if (!status)

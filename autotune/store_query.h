@@ -26,6 +26,7 @@ struct mgl_store {
     mgl_postgres *postgres; /* PostgreSQL's */
     char *path;             /* owned: as it was given; of a server its host and database */
     char *beside;           /* owned; NULL: the path */
+    int64_t worker;         /* of a server: who stores trials; 0: nobody has joined */
     char *url;              /* owned: of a server, with all it holds; NULL: none */
 };
 
@@ -88,6 +89,9 @@ mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err);
 mgl_status mgl_store_begin(mgl_store *store, mgl_error *err);
 /* One that sees the store as it is now, whatever others write meanwhile. */
 mgl_status mgl_store_begin_reading(mgl_store *store, mgl_error *err);
+/* Within a transaction of a shared store: no other worker takes or stores before its end. Nothing in a
+ * file, where a transaction that writes is alone anyway. */
+mgl_status mgl_store_lock_campaign(mgl_store *store, int64_t campaign, mgl_error *err);
 mgl_status mgl_store_end(mgl_store *store, mgl_status status, mgl_error *err);
 
 /* What an SQLite code means, in a sentence. MGL_USAGE: a name or a number that stands already. */

@@ -4,6 +4,7 @@
  */
 #include "autotune/store_query.h"
 
+#include "base/format.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -96,13 +97,65 @@ static mgl_status add_all(mgl_store *store, const mgl_trial *trial, int64_t *id,
     return status ? status : mark_campaign(store, trial->campaign, err);
 }
 
+/* ---- by one of several workers --------------------------------------------------------------- */
+
+/* The number has to be the worker's; it is given up. */
+static mgl_status give_up_claim(mgl_store *store, const mgl_trial *trial, mgl_error *err)
+{
+    mgl_query q = mgl_query_open(store,
+                                 "DELETE FROM claims WHERE campaign = ? AND number = ?"
+                                 " AND worker = ? RETURNING number",
+                                 err);
+    mgl_query_put_int(&q, trial->campaign);
+    mgl_query_put_int(&q, trial->number);
+    mgl_query_put_int(&q, store->worker);
+    bool found = mgl_query_change(&q) != 0;
+    mgl_status status = mgl_query_close(&q);
+    return status || found ? status
+                           : mgl_fail(err, MGL_USAGE, store->path, "its number was taken over");
+}
+
+/* A gain over what is the incumbent no more says nothing. */
+static mgl_status check_incumbent(mgl_store *store, mgl_trial *trial, mgl_error *err)
+{
+    int64_t now = 0;
+    if (trial->outcome != MGL_OUTCOME_OK || trial->control)
+        return MGL_OK;
+    mgl_query q = mgl_query_open(store,
+                                 "SELECT number FROM trials WHERE campaign = ? AND outcome = 'OK'"
+                                 " AND control = 0 ORDER BY id DESC LIMIT 1",
+                                 err);
+    mgl_query_put_int(&q, trial->campaign);
+    if (mgl_query_step(&q))
+        now = mgl_query_get_int(&q, 0);
+    mgl_status status = mgl_query_close(&q);
+    if (status || now == trial->against)
+        return status;
+    trial->outcome = MGL_OUTCOME_NO_GAIN;
+    mgl_format_into(trial->diagnostic, sizeof trial->diagnostic,
+                    "the incumbent changed meanwhile: trial %lld was kept, and this one was "
+                    "measured against %lld",
+                    (long long)now, (long long)trial->against);
+    return MGL_OK;
+}
+
+static mgl_status add_as_worker(mgl_store *store, mgl_trial *trial, int64_t *id, mgl_error *err)
+{
+    mgl_status status = mgl_store_lock_campaign(store, trial->campaign, err);
+    if (!status && store->worker)
+        status = give_up_claim(store, trial, err);
+    if (!status && store->worker)
+        status = check_incumbent(store, trial, err);
+    return status ? status : add_all(store, trial, id, err);
+}
+
 mgl_status mgl_store_add_trial(mgl_store *store, mgl_trial *trial, mgl_error *err)
 {
     int64_t id = 0;
     mgl_status status = mgl_store_begin(store, err);
     if (status)
         return status;
-    status = mgl_store_end(store, add_all(store, trial, &id, err), err);
+    status = mgl_store_end(store, add_as_worker(store, trial, &id, err), err);
     if (!status)
         trial->id = id;
     if (status == MGL_USAGE)
@@ -209,6 +262,25 @@ mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from
     mgl_query_put_int(&q, campaign);
     mgl_query_put_int(&q, from);
     mgl_query_put_int(&q, limit > 0 ? limit : INT64_MAX);
+    while (mgl_query_step(&q)) {
+        mgl_trial trial;
+        if (get_trial(&q, &results, &trial))
+            break;
+        q.status = each(user, &trial, err);
+        mgl_trial_clear(&trial);
+    }
+    mgl_query_close(&results);
+    return mgl_query_close(&q);
+}
+
+mgl_status mgl_store_each_newer(mgl_store *store, int64_t campaign, int64_t after,
+                                mgl_store_trial_fn *each, void *user, mgl_error *err)
+{
+    mgl_query results = open_results(store, err);
+    mgl_query q = mgl_query_open(
+        store, "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND id > ? ORDER BY id", err);
+    mgl_query_put_int(&q, campaign);
+    mgl_query_put_int(&q, after);
     while (mgl_query_step(&q)) {
         mgl_trial trial;
         if (get_trial(&q, &results, &trial))

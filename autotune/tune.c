@@ -496,6 +496,8 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
         status = make_subject(out, err);
     if (!status && add && !out->found)
         status = add_record(out, err);
+    if (status == MGL_USAGE && store && mgl_store_is_shared(store) && !request->fresh)
+        status = find_record(store, request, out, err); /* another worker was first */
     if (status)
         mgl_tune_clear(out);
     return status;
