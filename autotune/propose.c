@@ -127,6 +127,7 @@ void mgl_search_close(mgl_search *search)
     for (size_t i = 0; i < search->known_count; i++)
         mgl_moves_clear(&search->known[i].moves);
     mgl_free(search->known);
+    mgl_free(search->order);
     mgl_free(search->tried);
 }
 
@@ -199,18 +200,44 @@ bool mgl_search_is_new(const mgl_search *search, const mgl_schedule_config *conf
 
 /* ---- learning ------------------------------------------------------------------------------- */
 
-const mgl_known *mgl_search_find(const mgl_search *search, int64_t number)
+/* The first place of the order whose number is not less. */
+static size_t find_place(const mgl_search *search, int64_t number)
 {
     size_t lo = 0, hi = search->known_count;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (search->known[mid].number < number)
+        if (search->known[search->order[mid]].number < number)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo < search->known_count && search->known[lo].number == number ? &search->known[lo]
-                                                                          : NULL;
+    return lo;
+}
+
+const mgl_known *mgl_search_find(const mgl_search *search, int64_t number)
+{
+    size_t place = find_place(search, number);
+    if (place == search->known_count)
+        return NULL;
+    const mgl_known *found = &search->known[search->order[place]];
+    return found->number == number ? found : NULL;
+}
+
+/* Room for one more in both lists. */
+static bool grow(mgl_search *search)
+{
+    return mgl_grow((void **)&search->known, &search->known_capacity, search->known_count,
+                    sizeof *search->known) &&
+           mgl_grow((void **)&search->order, &search->order_capacity, search->known_count,
+                    sizeof *search->order);
+}
+
+static void add_known(mgl_search *search, const mgl_known *known)
+{
+    size_t place = find_place(search, known->number), behind = search->known_count - place;
+    memmove(&search->order[place + 1], &search->order[place], behind * sizeof *search->order);
+    search->order[place] = search->known_count;
+    search->known[search->known_count++] = *known;
 }
 
 /* Whether the outcome says something of the program, rather than of whoever proposed or of the
@@ -355,16 +382,14 @@ mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_erro
         chain_on(search, trial);
         return MGL_OK;
     }
-    if (search->known_count > 0 && trial->number <= search->known[search->known_count - 1].number)
-        return mgl_fail(err, MGL_USAGE, search->proposer.name,
-                        "trial %lld was told behind trial %lld", (long long)trial->number,
-                        (long long)search->known[search->known_count - 1].number);
+    if (mgl_search_find(search, trial->number))
+        return mgl_fail(err, MGL_USAGE, search->proposer.name, "trial %lld was told twice",
+                        (long long)trial->number);
     mgl_status status =
         mgl_moves_copy(&trial->proposal.moves, trial->proposal.moves.count, &known.moves, err);
     if (!status)
         status = add_tried(search, hash_of(&known.config, &known.moves), err);
-    if (!status && !mgl_grow((void **)&search->known, &search->known_capacity, search->known_count,
-                             sizeof known))
+    if (!status && !grow(search))
         status = mgl_fail_memory(err, sizeof known);
     if (status) {
         mgl_moves_clear(&known.moves);
@@ -373,6 +398,6 @@ mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_erro
     take_values(search, trial, &known);
     credit_changes(search, &known, code_of(trial));
     note_progress(search, &known);
-    search->known[search->known_count++] = known;
+    add_known(search, &known);
     return MGL_OK;
 }

@@ -45,8 +45,11 @@ typedef struct mgl_search {
     mgl_schedule_config start;
     double start_predicted;     /* us; 0: none */
     int numbers[MGL_MAX_KNOBS]; /* (space.count) of the space's knobs, in a config */
-    mgl_known *known;           /* (known_count) in the order of their numbers */
+    mgl_known *known;           /* (known_count) as they were told */
     size_t known_count, known_capacity;
+    size_t
+        *order; /* (known_count) places in `known`, by number: several workers tell out of turn */
+    size_t order_capacity;
     uint64_t *tried; /* (tried_size, a power of two) hashes of configs with moves; 0: free */
     size_t tried_count, tried_size;
     double default_us, incumbent_us; /* of the chain; 0: nothing was measured yet */

@@ -115,8 +115,10 @@ static mgl_status read_version(mgl_store *store, int64_t *out, mgl_error *err)
 {
     bool stands = false;
     *out = 0;
-    mgl_query q = mgl_query_open(
-        store, "SELECT CAST(1 AS BIGINT) WHERE to_regclass('megalith.about') IS NOT NULL", err);
+    mgl_query q = mgl_query_open(store,
+                                 "SELECT 1 FROM pg_catalog.pg_tables"
+                                 " WHERE schemaname = 'megalith' AND tablename = 'about'",
+                                 err); /* by the rows: a name's absence is cached */
     stands = mgl_query_step(&q);
     mgl_status status = mgl_query_close(&q);
     if (status || !stands)
