@@ -86,6 +86,10 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
     if (!campaign->incumbent)
         return mgl_fail(err, MGL_USAGE, campaign->name,
                         "has no winner: its default is the best, and needs no entry");
+    if (!strcmp(campaign->device, "none") || !strcmp(campaign->device, "cpu"))
+        return mgl_fail(err, MGL_USAGE, campaign->name,
+                        "nothing was measured on %s, and an entry rests on a measurement",
+                        campaign->device);
     if (trial->proposal.schedule)
         return mgl_fail(err, MGL_USAGE, campaign->name,
                         "its winner is a whole schedule text, and an entry holds a config and "
