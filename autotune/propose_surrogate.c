@@ -289,7 +289,10 @@ static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit 
     int count, chosen = -1;
     mgl_status status = mgl_search_draw_near(&s->search, most, state, list, &count, err);
     double worth = -INFINITY;
-    bool priced = f->priced && f->own >= MGL_SURROGATE_FOUNDERS && s->search.subject->has_costs;
+    /* Where most steps are level the process is too sure of the others: every other one is picked
+     * by what is not known of its knobs. */
+    bool priced = f->priced && f->own >= MGL_SURROGATE_FOUNDERS && s->search.subject->has_costs &&
+                  mgl_draw_below(state, 2);
     if (!status && count > 0 && !priced)
         chosen = mgl_search_pick(&s->search, list, count, state);
     for (int i = 0; i < count && priced; i++) {
