@@ -9,6 +9,7 @@
  */
 #include "autotune/report_facts.h"
 
+#include "autotune/tune.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -46,6 +47,23 @@ void report_put_seconds(double seconds, mgl_text *out)
         mgl_text_format(out, "%.0f s", seconds);
 }
 
+void report_put_workload(const report_facts *facts, int w, mgl_text *out)
+{
+    if (w < facts->workloads.count)
+        mgl_text_format(out, "batch %d, context %d", facts->workloads.list[w].batch,
+                        facts->workloads.list[w].context);
+    else
+        mgl_text_format(out, "%d", w + 1);
+}
+
+void report_put_error(double error, mgl_text *out)
+{
+    if (error >= 0)
+        mgl_text_format(out, "%.1e", error);
+    else
+        mgl_text_put(out, "-");
+}
+
 /* ---- what was changed --------------------------------------------------------------------------- */
 
 static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
@@ -75,7 +93,9 @@ static void note_effect(report_effect *e, const mgl_trial *trial, double ratio)
 static void note_changes(gathering *g, const mgl_trial *trial, const stand *on, const stand *is)
 {
     report_facts *f = g->facts;
-    double ratio = is->value - on->value;
+    /* a prediction is set against a measurement nowhere */
+    bool told = f->measures ? mgl_outcome_is_correct(trial->outcome) : true;
+    double ratio = told ? is->value - on->value : NAN;
     for (int k = 0; k < f->first_move; k++)
         if (mgl_knob_get(&on->config, k) != mgl_knob_get(&is->config, k))
             note_effect(&f->effects[k], trial, ratio);
@@ -230,17 +250,23 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
 
 /* ---- all of them -------------------------------------------------------------------------------- */
 
-/* The default's prediction: the options of the campaign have it where there are costs. */
-static double read_first_predicted(const mgl_campaign_record *campaign)
+/* What the campaign began with, and its prediction where there are costs: 0 otherwise. */
+static double predict_start(mgl_store *store, const mgl_campaign_record *campaign,
+                            mgl_schedule_config *start)
 {
-    mgl_json json;
+    mgl_tune tune;
+    mgl_candidate made = {0};
     double us = 0;
-    if (!campaign->options || mgl_json_parse(campaign->options, strlen(campaign->options), 1 << 20,
-                                             "options", &json, NULL))
+    if (mgl_tune_find(store, campaign->name, &tune, NULL))
         return 0;
-    if (mgl_json_get_double(&json, json.root, "predicted_us", false, &us, NULL))
-        us = 0;
-    mgl_json_clear(&json);
+    *start = tune.subject.start;
+    const mgl_proposal first = {.config = *start};
+    if (tune.subject.has_costs && !mgl_gate_lower(&tune.subject, &first, &made, NULL)) {
+        mgl_gate_predict(&tune.subject, &made);
+        us = made.predicted;
+    }
+    mgl_candidate_clear(&made);
+    mgl_tune_clear(&tune);
     return us;
 }
 
@@ -248,8 +274,13 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
                                report_facts *out, mgl_error *err)
 {
     gathering g = {.facts = out};
-    *out = (report_facts){.campaign = campaign, .first_predicted = read_first_predicted(campaign)};
+    *out = (report_facts){.campaign = campaign,
+                          .measures = campaign->device && strcmp(campaign->device, "none") != 0 &&
+                                      strcmp(campaign->device, "cpu") != 0};
     mgl_schedule_config_default(&g.start);
+    out->first_predicted = predict_start(store, campaign, &g.start);
+    if (campaign->workloads && mgl_workloads_parse(campaign->workloads, &out->workloads, NULL))
+        out->workloads = (mgl_workloads){0};
     name_effects(out);
     mgl_status status = MGL_OK;
     if (!mgl_grow((void **)&g.stands, &g.capacity, 0, sizeof *g.stands))

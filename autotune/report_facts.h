@@ -41,7 +41,9 @@ enum { REPORT_EFFECTS = MGL_MAX_KNOBS + MGL_MOVE_COUNT, REPORT_PROPOSERS = 16 };
 
 typedef struct report_facts {
     const mgl_campaign_record *campaign;
-    report_point *points; /* (point_count) in order of trials */
+    bool measures;           /* its device has a clock: else all values are predicted */
+    mgl_workloads workloads; /* count 0: they could not be read */
+    report_point *points;    /* (point_count) in order of trials */
     size_t point_count, point_capacity;
     report_effect effects[REPORT_EFFECTS]; /* (effect_count) knobs, then moves */
     int effect_count, first_move;
@@ -68,6 +70,11 @@ void report_facts_clear(report_facts *facts);
 
 /* Percent faster, of a logarithm of a ratio. */
 double report_percent(double log_ratio);
+
+/* "batch 1, context 8192" of workload `w`, or its number. */
+void report_put_workload(const report_facts *facts, int w, mgl_text *out);
+/* "7.5e-03"; "-" where nothing was compared. */
+void report_put_error(double error, mgl_text *out);
 
 /* "2.3 h", "41 min", "12 s" */
 void report_put_seconds(double seconds, mgl_text *out);

@@ -257,21 +257,33 @@ static void put_trajectory(const report_facts *f, mgl_text *out)
 
 /* ---- tables ---------------------------------------------------------------------------------------- */
 
-/* A bar from the middle, of at most 10 % to either side. */
-static void put_bar(double mean, double best, mgl_text *out)
+/* A bar from the middle, of at most `most` percent to either side. */
+static void put_bar(double mean, double best, double most, mgl_text *out)
 {
-    double at = fmax(-10, fmin(10, report_percent(mean))),
-           most = fmax(-10, fmin(10, report_percent(best)));
+    double scale = 78 / most, at = report_percent(mean) * scale, dot = report_percent(best) * scale;
     mgl_text_format(out,
                     "<svg viewBox=\"0 0 160 14\" style=\"width:160px;min-width:160px\">"
                     "<line x1=\"80\" x2=\"80\" y1=\"0\" y2=\"14\" stroke=\"var(--line)\"/>"
                     "<rect x=\"%.1f\" y=\"3\" width=\"%.1f\" height=\"8\" fill=\"%s\"/>"
-                    "<circle cx=\"%.1f\" cy=\"7\" r=\"3\" fill=\"var(--mark)\"/></svg>",
-                    at < 0 ? 80 + at * 8 : 80, fabs(at) * 8, at < 0 ? "var(--bad)" : "var(--good)",
-                    80 + most * 8);
+                    "<circle cx=\"%.1f\" cy=\"7\" r=\"2.5\" fill=\"var(--mark)\"/></svg>",
+                    at < 0 ? fmax(2, 80 + at) : 80, fmin(78, fabs(at)),
+                    at < 0 ? "var(--bad)" : "var(--good)", fmax(2, fmin(158, 80 + dot)));
 }
 
-static void put_effect(const report_effect *e, mgl_text *out)
+/* The largest effect, in percent: where bars end. */
+static double largest_effect(const report_facts *f)
+{
+    double most = 1;
+    for (int i = 0; i < f->effect_count; i++) {
+        const report_effect *e = &f->effects[i];
+        if (e->valued)
+            most = fmax(most, fmax(fabs(report_percent(e->best)),
+                                   fabs(report_percent(e->sum / (double)e->valued))));
+    }
+    return fmin(most, 50);
+}
+
+static void put_effect(const report_effect *e, double most, mgl_text *out)
 {
     mgl_text_format(out,
                     "<tr><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
@@ -281,7 +293,7 @@ static void put_effect(const report_effect *e, mgl_text *out)
         mgl_text_format(out,
                         "<td class=\"n\">%+.2f&nbsp;%%</td><td class=\"n\">%+.2f&nbsp;%%</td><td>",
                         report_percent(e->sum / (double)e->valued), report_percent(e->best));
-        put_bar(e->sum / (double)e->valued, e->best, out);
+        put_bar(e->sum / (double)e->valued, e->best, most, out);
     } else {
         mgl_text_put(out, "<td class=\"n\">-</td><td class=\"n\">-</td><td>");
     }
@@ -291,15 +303,18 @@ static void put_effect(const report_effect *e, mgl_text *out)
 
 static void put_effects(const report_facts *f, mgl_text *out)
 {
-    mgl_text_put(out, "<h2>What changing each knob and making each move did</h2>"
-                      "<p class=\"soft\">Against the trial that it stood on, other changes of the "
+    double most = largest_effect(f);
+    mgl_text_put(out,
+                 "<h2>What changing each knob and making each move did</h2><p class=\"soft\">");
+    mgl_text_put(out, f->measures ? "" : "Predicted, not measured. ");
+    mgl_text_put(out, "Against the trial that it stood on, other changes of the "
                       "same trial included. Bar: the mean; dot: the best.</p>"
                       "<div class=\"wide\"><table><tr><th>change of</th><th class=\"n\">tried</th>"
                       "<th class=\"n\">correct</th><th class=\"n\">refused</th><th class=\"n\">mean"
                       "</th><th class=\"n\">best</th><th></th><th>most often</th></tr>");
     for (int i = 0; i < f->effect_count; i++)
         if (f->effects[i].tried)
-            put_effect(&f->effects[i], out);
+            put_effect(&f->effects[i], most, out);
     mgl_text_put(out, "</table></div>");
 }
 
@@ -329,19 +344,23 @@ static void put_workloads(const report_facts *f, mgl_text *out)
     if (!f->best.workload_count)
         return;
     mgl_text_put(out, "<h2>The incumbent, workload by workload</h2><div class=\"wide\"><table><tr>"
-                      "<th class=\"n\">workload</th><th class=\"n\">before, us</th><th class=\"n\">"
+                      "<th>workload</th><th class=\"n\">before, us</th><th class=\"n\">"
                       "it, us</th><th class=\"n\">gain</th><th class=\"n\">stream, us</th>"
                       "<th class=\"n\">error</th><th class=\"n\">default's error</th></tr>");
     for (int w = 0; w < f->best.workload_count; w++) {
         const mgl_workload_result *r = &f->best.workloads[w];
-        mgl_text_format(
-            out,
-            "<tr><td class=\"n\">%d</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f</td>"
-            "<td class=\"n\">%+.2f&nbsp;%% (%+.2f to %+.2f)</td><td class=\"n\">%.1f</td>"
-            "<td class=\"n\">%.2e</td><td class=\"n\">%.2e</td></tr>",
-            w + 1, r->incumbent_us, r->candidate_us, report_percent(r->gain),
-            report_percent(r->gain_lo), report_percent(r->gain_hi), r->stream_us, r->error,
-            r->error_default);
+        mgl_text_put(out, "<tr><td>");
+        report_put_workload(f, w, out);
+        mgl_text_format(out,
+                        "</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f</td><td class=\"n\">"
+                        "%+.2f&nbsp;%% (%+.2f to %+.2f)</td><td class=\"n\">%.1f</td>"
+                        "<td class=\"n\">",
+                        r->incumbent_us, r->candidate_us, report_percent(r->gain),
+                        report_percent(r->gain_lo), report_percent(r->gain_hi), r->stream_us);
+        report_put_error(r->error, out);
+        mgl_text_put(out, "</td><td class=\"n\">");
+        report_put_error(r->error_default, out);
+        mgl_text_put(out, "</td></tr>");
     }
     mgl_text_put(out, "</table></div>");
 }

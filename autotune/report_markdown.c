@@ -78,9 +78,9 @@ static void put_result(const report_facts *f, mgl_text *out)
 
 static void put_effects(const report_facts *f, mgl_text *out)
 {
-    mgl_text_put(out,
-                 "\n## Effects\n\n| change of | tried | correct | refused | mean | best | most "
-                 "often |\n|---|---|---|---|---|---|---|\n");
+    mgl_text_put(out, f->measures ? "\n## Effects\n" : "\n## Effects, predicted\n");
+    mgl_text_put(out, "\n| change of | tried | correct | refused | mean | best | most "
+                      "often |\n|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < f->effect_count; i++) {
         const report_effect *e = &f->effects[i];
         if (!e->tried)
@@ -123,9 +123,15 @@ static void put_trust(const report_facts *f, mgl_text *out)
                         (long long)f->dropped_pairs);
     for (int w = 0; w < f->best.workload_count; w++) {
         const mgl_workload_result *r = &f->best.workloads[w];
-        if (r->error >= 0)
-            mgl_text_format(out, "- Error of workload %d: %.3g, the default's %.3g.\n", w + 1,
-                            r->error, r->error_default);
+        if (r->error < 0)
+            continue;
+        mgl_text_put(out, "- Error of ");
+        report_put_workload(f, w, out);
+        mgl_text_put(out, ": ");
+        report_put_error(r->error, out);
+        mgl_text_put(out, ", the default's ");
+        report_put_error(r->error_default, out);
+        mgl_text_put(out, ".\n");
     }
     mgl_text_format(out, "- Frozen files: %.16s.\n", f->campaign->manifest);
 }
