@@ -55,7 +55,7 @@ void set_up_with(fixture *f, const char *name, bool allow_narrow)
                                       .has_seed = true,
                                       .seed = 7,
                                       .name = name};
-    f->store = store_open(store_path("campaigns.db"));
+    f->store = store_open(store_at("campaigns.db"));
     must(mgl_tune_prepare(f->store, &request, true, &f->tune, &f->err), &f->err);
     set_up_again(f);
 }

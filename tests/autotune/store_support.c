@@ -30,9 +30,14 @@ void store_use_server(const char *url)
     server = url;
 }
 
+const char *store_at(const char *name)
+{
+    return server ? server : store_path(name);
+}
+
 const char *store_place(void)
 {
-    return server ? server : store_path("store.db");
+    return store_at("store.db");
 }
 
 static void empty_server(void)

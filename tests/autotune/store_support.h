@@ -16,6 +16,7 @@ const char *store_path(const char *name);
 /* The store that generic tests use: store.db in the folder, or the server that store_use_server named,
  * emptied by store_make_folder. */
 const char *store_place(void);
+const char *store_at(const char *name); /* a file of that name instead of store.db */
 void store_use_server(const char *url);
 
 /* Opens one to write, or ends the process. */

@@ -3,6 +3,7 @@
  * killed, a server that goes away, and passwords that nobody sees. Skipped where there is no server; see
  * postgres_server.h. What a store does in either database is in test_store.c.
  */
+#include "tests/autotune/campaign_fixture.h"
 #include "tests/autotune/postgres_server.h"
 #include "tests/autotune/store_support.h"
 
@@ -29,7 +30,7 @@ static mgl_store_worker *workers[2];
 static mgl_campaign_record campaign; /* "one", stored */
 static mgl_error err;
 
-static void set_up(void)
+static void open_both(void)
 {
     store_make_folder();
     for (int i = 0; i < 2; i++) {
@@ -40,7 +41,7 @@ static void set_up(void)
     err = (mgl_error){0};
 }
 
-static void tear_down(void)
+static void close_both(void)
 {
     for (int i = 0; i < 2; i++) {
         mgl_store_leave(workers[i]);
@@ -196,6 +197,57 @@ START_TEST(gain_over_an_earlier_incumbent_is_not_kept)
 }
 END_TEST
 
+/* Another worker makes trial 2 and keeps it. */
+static void keep_another(void *user, const mgl_campaign_event *event)
+{
+    fixture *f = user;
+    mgl_trial trial;
+    on_event(user, event);
+    if (strcmp(event->kind, "trial") != 0 || event->trial->number != 1)
+        return;
+    is_ok(mgl_store_join(stores[1], f->tune.record.id, "none", "", &workers[1], &err));
+    int64_t number = take(1, 0);
+    store_fill_trial(f->tune.record.id, number, 2, &trial);
+    mgl_proposal_clear(&trial.proposal);
+    trial.proposal.config = event->trial->proposal.config;
+    memcpy(trial.digest, event->trial->digest, sizeof trial.digest);
+    trial.outcome = MGL_OUTCOME_OK;
+    trial.control = false;
+    is_ok(mgl_store_add_trial(stores[1], &trial, &err));
+    mgl_trial_clear(&trial);
+    mgl_store_leave(workers[1]);
+    workers[1] = NULL;
+}
+
+START_TEST(incumbent_of_another_worker_goes_into_the_lab)
+{
+    fixture f;
+    set_up(&f, "shared");
+    f.proposer.draws = true;
+    f.options.on_event = keep_another;
+    mgl_free(f.tune.record.device);
+    f.tune.record.device = mgl_strdup("scripted"); /* the name of the lab's */
+    must(run(&f, 4), &f.err);
+    ck_assert_int_eq(f.tune.record.incumbent, 2);
+    ck_assert_int_eq(f.lab.starts, 2);
+    ck_assert_int_eq(f.proposer.told, 4);
+    for (int64_t number = 1; number <= 4; number++)
+        outcome_of(&f, number);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(device_of_another_kind_is_refused)
+{
+    fixture f;
+    set_up(&f, "kinds");
+    ck_assert_int_eq(run(&f, 4), MGL_USAGE);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "what they measure does not compare"));
+    ck_assert_int_eq(f.tune.record.trials, 0);
+    tear_down(&f);
+}
+END_TEST
+
 /* ---- passwords ------------------------------------------------------------------------------- */
 
 START_TEST(no_error_repeats_a_password)
@@ -345,6 +397,8 @@ int main(void)
         worker_of_another_machine_is_not_looked_for,
         submission_goes_to_one_worker,
         gain_over_an_earlier_incumbent_is_not_kept,
+        incumbent_of_another_worker_goes_into_the_lab,
+        device_of_another_kind_is_refused,
         no_error_repeats_a_password,
         store_is_named_by_host_and_database,
         store_that_is_only_read_is_not_made,
@@ -358,7 +412,7 @@ int main(void)
     Suite *suite = suite_create("postgres");
     TCase *cases = tcase_create("postgres");
     tcase_set_timeout(cases, MOST_S + 20);
-    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_checked_fixture(cases, open_both, close_both);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_test(cases, tests[i]);
     suite_add_tcase(suite, cases);
