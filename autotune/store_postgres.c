@@ -94,8 +94,7 @@ static const struct {
     {"25006", MGL_SYSTEM, "the store can not be written: the server or this connection only reads"},
     {"42501", MGL_SYSTEM, "the user of the database may not do that; ask who runs the server"},
     {"40", MGL_SYSTEM, "another process was in the way; run the same command again"},
-    {"57", MGL_SYSTEM,
-     "the server ended the connection; what was stored before is kept: run the same command again"},
+    {"57", MGL_SYSTEM, "the server broke the statement off; run the same command again"},
     {"22021", MGL_BAD_INPUT, "a text can not be kept in the encoding of the database"},
     {"54", MGL_BAD_INPUT, "a text is too large for the store"},
 };
@@ -105,7 +104,9 @@ static mgl_status fail_result(const mgl_store *store, const void *result, mgl_er
     const mgl_postgres *p = store->postgres;
     const char *code = field_of(p, result, MGL_LIBPQ_FIELD_CODE);
     const char *text = field_of(p, result, MGL_LIBPQ_FIELD_TEXT);
-    if (p->api->status(p->connection) != MGL_LIBPQ_CONNECTED || !strncmp(code, "08", 2))
+    /* No code is libpq's own: it could not send or receive. 57P: the server shuts down. */
+    if (p->api->status(p->connection) != MGL_LIBPQ_CONNECTED || !code[0] ||
+        !strncmp(code, "08", 2) || !strncmp(code, "57P", 3))
         return mgl_fail(err, MGL_SYSTEM, store->path,
                         "the connection to the server was lost; what was stored before is kept: "
                         "run the same command again once the server is there");

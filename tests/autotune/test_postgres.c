@@ -378,7 +378,8 @@ START_TEST(server_that_goes_away_ends_a_worker_with_a_sentence)
     ck_assert(WIFEXITED(ended));
     ck_assert_int_eq(WEXITSTATUS(ended), 2);
     is_ok(mgl_file_read(store_path("lost.log"), 1 << 20, &said, &length, &err));
-    ck_assert_ptr_nonnull(strstr(said, "the connection to the server was lost"));
+    bool lost = strstr(said, "the connection to the server was lost") != NULL;
+    ck_assert_msg(lost, "%s", said);
     mgl_free(said);
     server_restart();
     mgl_store_close(stores[0]);
