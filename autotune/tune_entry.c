@@ -98,6 +98,27 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
 }
 
 /* What is installed is the program that was measured, by whatever means the store came here. */
+/* Prompts are in no workload: a winner that has fewer rows an epoch than the default, and so reads prompts
+ * slower, is no entry. */
+static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mgl_error *err)
+{
+    const mgl_proposal start = {.config = tune->subject.start};
+    mgl_candidate first;
+    mgl_status status = mgl_gate_lower(&tune->subject, &start, &first, err);
+    if (status)
+        return status;
+    for (int p = 0; p < made->program_count && p < first.program_count && !status; p++) {
+        int rows = made->programs[p]->limits.rows, wanted = first.programs[p]->limits.rows;
+        if (rows < wanted)
+            status = mgl_fail(err, MGL_USAGE, tune->record.name,
+                              "its winner reads %d rows of a prompt at once, and the default %d: "
+                              "prompts would be slower; leave `rows` out of the --space",
+                              rows, wanted);
+    }
+    mgl_candidate_clear(&first);
+    return status;
+}
+
 static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mgl_error *err)
 {
     mgl_candidate made;
@@ -112,6 +133,8 @@ static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mg
             mgl_fail(err, MGL_GATE, tune->record.name,
                      "its winner is no longer the program that was measured: another lowering, "
                      "or another store; tune anew");
+    else
+        status = check_rows(tune, &made, err);
     mgl_candidate_clear(&made);
     return status;
 }
