@@ -26,6 +26,7 @@ enum {
     READY = MGL_HTTP_MAX_FLIGHTS,
     MAX_ANSWER = 2000,    /* tokens */
     BYTES_OF_A_TOKEN = 4, /* where an endpoint does not count */
+    MOST_FAILURES = 7,    /* in a row: then the endpoint is asked no more in this run */
     MAX_WAIT = 600,       /* seconds */
     MAX_KEY_FILE = 8192
 };
@@ -401,6 +402,7 @@ static void back_off(chat *c, const answer *a, double retry_after_s)
                     a->outcome == MGL_OUTCOME_PROPOSER_RATE;
     c->refused |= a->outcome == MGL_OUTCOME_PROPOSER_AUTH;
     c->failures = endpoint ? c->failures + 1 : 0;
+    c->refused |= c->failures >= MOST_FAILURES;
     if (!endpoint)
         return;
     int doublings = c->failures < 9 ? c->failures - 1 : 9;
@@ -444,7 +446,8 @@ static void count_tokens(chat *c, const asked *request, answer *a,
                          const mgl_http_response *response)
 {
     int64_t guessed = (int64_t)(strlen(request->body) / BYTES_OF_A_TOKEN);
-    if (a->estimated) {
+    bool answered = response->end == MGL_HTTP_DONE && response->status == 200;
+    if (a->estimated && answered) {
         a->tokens_in = guessed;
         a->tokens_out = (int64_t)(response->length / BYTES_OF_A_TOKEN);
     }

@@ -65,7 +65,7 @@ void mgl_candidate_clear(mgl_candidate *candidate);
 /* A proposal as JSON, as agents hand it in; every key but the schema may be left out:
  *
  *     {"schema": "megalith.proposal/1", "hypothesis": "fewer edges", "parent": 12,
- *      "config": {"page_bytes": 8192}, "moves": ["rows layer=3 step=o from=12 to=13 count=1"]}
+ *      "config": {"page_bytes": 8192}, "moves": ["rows layer=all step=o from=12 to=13 count=1"]}
  *
  * or "schedule", the text of a whole program, in place of config and moves. What `config` leaves out is
  * as in `start`. A text that does not begin with `{` is a schedule. Strict: unknown and double keys,

@@ -159,7 +159,7 @@ static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_er
     mgl_json_out_close_array(out);
     mgl_json_out_string(out, "proposal",
                         "{\"schema\": \"megalith.proposal/1\", \"hypothesis\": \"one sentence\", "
-                        "\"config\": {\"page_bytes\": 8192}, \"moves\": [\"rows layer=3 step=o "
+                        "\"config\": {\"page_bytes\": 8192}, \"moves\": [\"rows layer=all step=o "
                         "from=12 to=13 count=1\"]}");
     mgl_json_out_string(out, "frozen",
                         "the validator, the machines, the oracles and the statistics: only config, "

@@ -117,7 +117,7 @@ static void put_result(const report_facts *f, mgl_text *out)
     else if (f->measured)
         mgl_text_put(out, "Nothing was faster than the default beyond doubt.");
     else
-        mgl_text_put(out, "Nothing was measured: there was no device.");
+        mgl_text_put(out, "Nothing was measured: there was no clock to go by.");
     mgl_text_put(out, "</p>");
     if (f->best.number && f->best.proposal.hypothesis) {
         mgl_text_put(out, "<p class=\"soft\">Its proposer said: &ldquo;");
@@ -413,9 +413,11 @@ static void put_costs(const report_facts *f, mgl_text *out)
 static void put_reproduction(const report_facts *f, mgl_text *out)
 {
     mgl_text proposal = {0};
-    mgl_text_put(out, "<h2>Reproduce</h2><pre>megalith campaign export '");
-    put_data(f->campaign->name, out);
-    mgl_text_put(out, "' -o campaign.json\nmegalith campaign import campaign.json</pre>");
+    if (f->best.number) {
+        mgl_text_put(out, "<h2>Reproduce</h2><pre>megalith campaign export '");
+        put_data(f->campaign->name, out);
+        mgl_text_put(out, "' -o campaign.json\nmegalith campaign import campaign.json</pre>");
+    }
     if (f->best.number && !f->best.proposal.schedule) {
         mgl_proposal_print(&f->best.proposal, &proposal);
         mgl_text_put(

@@ -68,7 +68,7 @@ static void put_result(const report_facts *f, mgl_text *out)
     else if (f->measured)
         mgl_text_put(out, "Nothing was faster than the default beyond doubt.\n");
     else
-        mgl_text_put(out, "Nothing was measured: there was no device.\n");
+        mgl_text_put(out, "Nothing was measured: there was no clock to go by.\n");
     if (f->final.number)
         put_final(f, out);
     if (f->best_predicted > 0)
@@ -157,10 +157,11 @@ static void put_costs(const report_facts *f, mgl_text *out)
 static void put_reproduction(const report_facts *f, mgl_text *out)
 {
     mgl_text proposal = {0};
-    mgl_text_format(out,
-                    "\n## Reproduce\n\n    megalith campaign export '%s' -o campaign.json\n"
-                    "    megalith campaign import campaign.json\n",
-                    f->campaign->name ? f->campaign->name : "");
+    if (f->best.number)
+        mgl_text_format(out,
+                        "\n## Reproduce\n\n    megalith campaign export '%s' -o campaign.json\n"
+                        "    megalith campaign import campaign.json\n",
+                        f->campaign->name ? f->campaign->name : "");
     if (f->best.number && !f->best.proposal.schedule) {
         mgl_proposal_print(&f->best.proposal, &proposal);
         mgl_text_format(out, "\n```json\n%s```\n", proposal.bytes ? proposal.bytes : "");

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 
+#include "autotune/verdict.h"
 #include "base/json_out.h"
 
 #include "schedule/cost.h"
@@ -197,8 +198,25 @@ static bool is_path(const char *operand)
     return strpbrk(operand, "./") != NULL;
 }
 
+/* The outcome of a trial: what to do next. */
+static mgl_status explain_outcome(const struct options *o, mgl_outcome outcome)
+{
+    mgl_json_out out = {0};
+    if (!o->json.given) {
+        mgl_cli_printf("%s: %s\n", mgl_outcome_name(outcome), mgl_outcome_hint(outcome));
+        return MGL_OK;
+    }
+    mgl_json_out_begin(&out, "megalith.explain/1");
+    mgl_json_out_string(&out, "code", mgl_outcome_name(outcome));
+    mgl_json_out_string(&out, "remedy", mgl_outcome_hint(outcome));
+    mgl_json_out_int(&out, "exit", mgl_outcome_exit(outcome));
+    mgl_cli_end_json(&out);
+    return MGL_OK;
+}
+
 static mgl_status explain(const char *operand, const void *options, mgl_error *err)
 {
+    mgl_outcome outcome;
     const struct options *o = options;
     if (is_path(operand))
         return explain_schedule(o, operand, err);
@@ -208,6 +226,8 @@ static mgl_status explain(const char *operand, const void *options, mgl_error *e
                        : o->device_name.given ? "--device-name"
                                               : NULL;
     const mgl_code_info *info = find_code(operand);
+    if (!info && !flag && mgl_outcome_parse(operand, &outcome))
+        return explain_outcome(o, outcome);
     if (!info)
         return fail_unknown(operand, err);
     if (flag)

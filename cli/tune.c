@@ -10,7 +10,7 @@
 
 #define TUNE_OPTIONS(X)                                                                            \
     X(text, shape, "--shape", "NAME", 0, 0,                                                        \
-      "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m")                             \
+      "in place of MODEL: a shape that `bench --shape` knows, such as llama-1b")                   \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     X(text, workloads, "--workloads", "LIST", 0, 0,                                                \
       "what is decoded: ctx=0,8192;batch=1,8 (one sequence, at 0 and at half its capacity)")       \
