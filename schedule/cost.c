@@ -663,8 +663,18 @@ static mgl_status check_load(const mgl_program *p, const mgl_cost_load *load, mg
     return MGL_OK;
 }
 
-mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
-                             const mgl_cost_load *load, mgl_cost *out, mgl_error *err)
+static void list_spans(const struct play *s, mgl_cost_span *spans)
+{
+    for (int q = 0; q < s->program->queue_count; q++) {
+        const mgl_run *tasks = &s->program->queues[q].tasks;
+        for (int t = tasks->first; t < tasks->first + tasks->count; t++)
+            spans[t] = (mgl_cost_span){q, s->jobs[t].step, s->jobs[t].start, s->jobs[t].end};
+    }
+}
+
+mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_costs *costs,
+                                      const mgl_cost_load *load, mgl_cost *out,
+                                      mgl_cost_span *spans, mgl_error *err)
 {
     struct play play = {.program = program, .costs = costs, .load = load};
     mgl_status status = check_load(program, load, err);
@@ -677,6 +687,14 @@ mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
     }
     if (!status)
         sum_up(&play, out);
+    if (!status && spans)
+        list_spans(&play, spans);
     clear(&play);
     return status;
+}
+
+mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
+                             const mgl_cost_load *load, mgl_cost *out, mgl_error *err)
+{
+    return mgl_schedule_cost_timeline(program, costs, load, out, NULL, err);
 }

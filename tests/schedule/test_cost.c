@@ -137,6 +137,61 @@ START_TEST(steps_add_up)
 }
 END_TEST
 
+/* ---- the timeline --------------------------------------------------------------------------- */
+
+/* Spans of one of the loads; released by the caller. */
+static mgl_cost_span *timeline_of(int i, mgl_program **program, mgl_cost *cost)
+{
+    mgl_error err = {0};
+    mgl_cost_load load = {loads[i].batch, loads[i].context, 32};
+    *program = lowered(loads[i].geometry, loads[i].queues);
+    mgl_cost_span *spans = mgl_alloc((size_t)(*program)->task_count * sizeof *spans);
+    ck_assert_ptr_nonnull(spans);
+    ck_assert_int_eq(mgl_schedule_cost_timeline(*program, &device, &load, cost, spans, &err),
+                     MGL_OK);
+    return spans;
+}
+
+START_TEST(a_timeline_is_of_the_same_play)
+{
+    mgl_program *program;
+    mgl_cost cost, alone = cost_of_load(_i);
+    mgl_free(timeline_of(_i, &program, &cost));
+    ck_assert_mem_eq(&cost, &alone, sizeof cost);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(tasks_of_a_queue_follow_each_other)
+{
+    mgl_program *program;
+    mgl_cost cost;
+    mgl_cost_span *spans = timeline_of(_i, &program, &cost);
+    for (int t = 0; t < program->task_count; t++) {
+        double before = t && spans[t - 1].queue == spans[t].queue ? spans[t - 1].end : 0;
+        ck_assert_double_ge(spans[t].start, before);
+        ck_assert_double_ge(spans[t].end, spans[t].start);
+    }
+    mgl_free(spans);
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(a_timeline_ends_within_the_token)
+{
+    mgl_program *program;
+    mgl_cost cost;
+    mgl_cost_span *spans = timeline_of(_i, &program, &cost);
+    double last = 0;
+    for (int t = 0; t < program->task_count; t++)
+        last = spans[t].end > last ? spans[t].end : last;
+    ck_assert_double_gt(last, 0);
+    ck_assert_double_le(last, cost.us * (1 + 1e-9));
+    mgl_free(spans);
+    mgl_program_free(program);
+}
+END_TEST
+
 START_TEST(reading_the_bytes_is_the_least)
 {
     mgl_cost cost = cost_of_load(_i);
@@ -603,6 +658,9 @@ static void add_tests(TCase *cases)
     tcase_add_loop_test(cases, parts_add_up, 0, LOADS);
     tcase_add_loop_test(cases, no_part_is_negative, 0, LOADS);
     tcase_add_loop_test(cases, steps_add_up, 0, LOADS);
+    tcase_add_loop_test(cases, a_timeline_is_of_the_same_play, 0, LOADS);
+    tcase_add_loop_test(cases, tasks_of_a_queue_follow_each_other, 0, LOADS);
+    tcase_add_loop_test(cases, a_timeline_ends_within_the_token, 0, LOADS);
     tcase_add_loop_test(cases, reading_the_bytes_is_the_least, 0, LOADS);
     tcase_add_loop_test(cases, the_same_numbers_every_time, 0, LOADS);
     tcase_add_test(cases, bytes_are_those_of_the_model);
