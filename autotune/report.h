@@ -8,8 +8,7 @@
 #include "autotune/store.h"
 
 typedef struct mgl_report_options {
-    const char *trace_default, *trace_best; /* timelines of both as SVG fragments, or NULL */
-    bool running;                           /* the page asks for itself again every 30 s */
+    bool running; /* the page asks for itself again every 30 s */
 } mgl_report_options;
 
 mgl_status mgl_report_html(mgl_store *store, const mgl_campaign_record *campaign,

@@ -9,13 +9,14 @@
  */
 #include "autotune/report_facts.h"
 
-#include "autotune/tune.h"
 #include "base/format.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* What is remembered of each trial for those that stand on it. */
 typedef struct stand {
@@ -24,9 +25,10 @@ typedef struct stand {
     double value; /* against the default; NAN: none */
 } stand;
 
+enum { WIDEST_GAP = 4096 }; /* of the numbers of trials */
+
 typedef struct gathering {
     report_facts *facts;
-    mgl_schedule_config start;
     stand *stands; /* (count) by number; [0] is the default */
     size_t count, capacity;
     double incumbent; /* value of it, at this trial */
@@ -62,6 +64,50 @@ void report_put_error(double error, mgl_text *out)
         mgl_text_format(out, "%.1e", error);
     else
         mgl_text_put(out, "-");
+}
+
+void report_put_time(int64_t unix_s, mgl_text *out)
+{
+    const time_t when = (time_t)unix_s;
+    struct tm day;
+    char text[32] = "-";
+    if (gmtime_r(&when, &day))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &day);
+    mgl_text_put(out, text);
+}
+
+/* As a terminal may have it; `quote` stands for a quote, and a line ends where `lines` says so. */
+static void put_shown(const char *text, const char *quote, bool lines, mgl_text *out)
+{
+    const size_t length = text ? strlen(text) : 0;
+    for (size_t i = 0, used; i < length; i += used) {
+        char shown[4];
+        const size_t n = mgl_utf8_show(text + i, length - i, shown, &used);
+        if (lines && text[i] == '\n')
+            mgl_text_put(out, "\n");
+        else if (shown[0] == '\'')
+            mgl_text_put(out, quote);
+        else
+            mgl_text_append(out, shown, n);
+    }
+}
+
+void report_put_quoted(const char *name, mgl_text *out)
+{
+    mgl_text_put(out, "'");
+    put_shown(name, "'\\''", false, out);
+    mgl_text_put(out, "'");
+}
+
+void report_print_best(const report_facts *facts, mgl_text *out)
+{
+    mgl_text printed = {0};
+    if (!facts->best.number || facts->best.proposal.schedule)
+        return;
+    mgl_proposal_print(&facts->best.proposal, &printed);
+    put_shown(printed.bytes, "'", true, out);
+    out->failed |= printed.failed;
+    mgl_text_clear(&printed);
 }
 
 /* ---- what was changed --------------------------------------------------------------------------- */
@@ -122,22 +168,22 @@ static double value_of(const gathering *g, const mgl_trial *trial)
     if (trial->p_value >= 0 && mgl_outcome_is_correct(trial->outcome))
         return g->incumbent + trial->gain;
     if (trial->outcome == MGL_OUTCOME_UNMEASURED && trial->predicted_us > 0 &&
-        g->facts->first_predicted > 0)
-        return log(g->facts->first_predicted / trial->predicted_us);
+        g->facts->plays.start_us > 0)
+        return log(g->facts->plays.start_us / trial->predicted_us);
     return NAN;
 }
 
-static mgl_status add_stand(gathering *g, const mgl_trial *trial, mgl_error *err)
+/* Numbers follow each other. A gap has no value; behind a wide one nothing is remembered. */
+static mgl_status add_stand(gathering *g, int64_t number, const stand *is, mgl_error *err)
 {
-    while (g->count <= (size_t)trial->number) { /* numbers follow each other; a gap has no value */
+    if (number < 1 || (uint64_t)number > g->count + WIDEST_GAP)
+        return MGL_OK;
+    while (g->count <= (size_t)number) {
         if (!mgl_grow((void **)&g->stands, &g->capacity, g->count, sizeof *g->stands))
             return mgl_fail_memory(err, g->count * sizeof *g->stands);
-        g->stands[g->count++] = (stand){.config = g->start, .value = NAN};
+        g->stands[g->count++] = (stand){.config = g->facts->plays.start, .value = NAN};
     }
-    stand *s = &g->stands[trial->number];
-    s->config = trial->proposal.config;
-    count_moves(&trial->proposal.moves, s->moves);
-    s->value = value_of(g, trial);
+    g->stands[number] = *is;
     return MGL_OK;
 }
 
@@ -154,6 +200,8 @@ static mgl_status add_point(gathering *g, const mgl_trial *trial, double value, 
                        .value = (float)value,
                        .lo = (float)(measured ? g->incumbent + trial->gain_lo : value),
                        .hi = (float)(measured ? g->incumbent + trial->gain_hi : value),
+                       .gain = (float)trial->gain,
+                       .outcome = trial->outcome,
                        .measured = measured,
                        .kept = trial->outcome == MGL_OUTCOME_OK,
                        .control = trial->control};
@@ -230,63 +278,87 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
     note_proposer(f, trial);
     note_refusal(f, trial);
     note_prediction(f, trial);
-    mgl_status status = add_stand(g, trial, err);
-    if (status)
-        return status;
-    const stand *is = &g->stands[trial->number];
+    stand is = {.config = trial->proposal.config, .value = value_of(g, trial)};
+    count_moves(&trial->proposal.moves, is.moves);
     size_t parent = (size_t)trial->proposal.parent;
     if (!trial->proposal.schedule && parent < g->count && !trial->duplicate_of)
-        note_changes(g, trial, &g->stands[parent], is);
-    status = add_point(g, trial, is->value, err);
+        note_changes(g, trial, &g->stands[parent], &is);
+    mgl_status status = add_stand(g, trial->number, &is, err);
+    if (!status)
+        status = add_point(g, trial, is.value, err);
     if (trial->outcome == MGL_OUTCOME_OK && trial->p_value >= 0) {
         f->kept++;
-        f->best_value = is->value;
+        f->best_value = is.value;
         f->best_lo = g->incumbent + trial->gain_lo;
         f->best_hi = g->incumbent + trial->gain_hi;
-        g->incumbent = is->value;
+        g->incumbent = is.value;
     }
     return status;
 }
 
 /* ---- all of them -------------------------------------------------------------------------------- */
 
-/* What the campaign began with, and its prediction where there are costs: 0 otherwise. */
-static double predict_start(mgl_store *store, const mgl_campaign_record *campaign,
-                            mgl_schedule_config *start)
+/* What a reader of the report wants to know of; trials and controls stand elsewhere. */
+static bool is_shown(const char *kind)
 {
-    mgl_tune tune;
-    mgl_candidate made = {0};
-    double us = 0;
-    if (mgl_tune_find(store, campaign->name, &tune, NULL))
-        return 0;
-    *start = tune.subject.start;
-    const mgl_proposal first = {.config = *start};
-    if (tune.subject.has_costs && !mgl_gate_lower(&tune.subject, &first, &made, NULL)) {
-        mgl_gate_predict(&tune.subject, &made);
-        us = made.predicted;
-    }
-    mgl_candidate_clear(&made);
-    mgl_tune_clear(&tune);
-    return us;
+    static const char *const shown[] = {"keep", "pause", "error", "end", MGL_FINAL_EVENT};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        if (!strcmp(kind, shown[i]))
+            return true;
+    return false;
+}
+
+static mgl_status take_event(void *user, int64_t unix_s, const char *kind, const char *text,
+                             mgl_error *err)
+{
+    report_facts *f = user;
+    (void)err;
+    if (!kind || !is_shown(kind))
+        return MGL_OK;
+    report_event *event = &f->events[f->event_count++ % REPORT_EVENTS];
+    event->unix_s = unix_s;
+    mgl_format_into(event->kind, sizeof event->kind, "%s", kind);
+    mgl_format_into(event->text, sizeof event->text, "%s",
+                    strcmp(kind, MGL_FINAL_EVENT) != 0 && text
+                        ? text
+                        : "the best, measured against the default in a fresh process");
+    return MGL_OK;
+}
+
+static mgl_status take_trials(mgl_store *store, report_facts *f, mgl_error *err)
+{
+    gathering g = {.facts = f};
+    if (!mgl_grow((void **)&g.stands, &g.capacity, 0, sizeof *g.stands))
+        return mgl_fail_memory(err, sizeof *g.stands);
+    g.stands[g.count++] = (stand){.config = f->plays.start};
+    mgl_status status = mgl_store_each_trial(store, f->campaign->id, 1, 0, take_trial, &g, err);
+    mgl_free(g.stands);
+    return status;
+}
+
+/* The best is what was kept; where there is no clock, what is predicted to be the fastest. */
+static int64_t find_best(const report_facts *f)
+{
+    if (f->campaign->incumbent || f->measures)
+        return f->campaign->incumbent;
+    return f->best_predicted < f->plays.start_us ? f->best_predicted_number : 0;
 }
 
 mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *campaign,
                                report_facts *out, mgl_error *err)
 {
-    gathering g = {.facts = out};
     *out = (report_facts){.campaign = campaign,
                           .measures = campaign->device && strcmp(campaign->device, "none") != 0 &&
                                       strcmp(campaign->device, "cpu") != 0};
-    mgl_schedule_config_default(&g.start);
-    out->first_predicted = predict_start(store, campaign, &g.start);
     if (campaign->workloads && mgl_workloads_parse(campaign->workloads, &out->workloads, NULL))
         out->workloads = (mgl_workloads){0};
     name_effects(out);
-    mgl_status status = MGL_OK;
-    if (!mgl_grow((void **)&g.stands, &g.capacity, 0, sizeof *g.stands))
-        return mgl_fail_memory(err, sizeof *g.stands);
-    g.stands[g.count++] = (stand){.config = g.start};
-    status = mgl_store_each_trial(store, campaign->id, 1, 0, take_trial, &g, err);
+    mgl_status status = report_plays_start(store, campaign, &out->plays, err);
+    if (!status)
+        status = take_trials(store, out, err);
+    out->played_best = find_best(out);
+    if (!status)
+        status = report_plays_best(store, campaign, out->played_best, &out->plays, err);
     if (!status && campaign->incumbent)
         status =
             mgl_store_get_trial(store, campaign->id, campaign->incumbent, false, &out->best, err);
@@ -294,15 +366,17 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
         status = mgl_answer_count_chat(store, campaign->id, &out->chat, err);
     if (!status)
         status = mgl_answer_find_final(store, campaign->id, &out->final, err);
+    if (!status)
+        status = mgl_store_each_event(store, campaign->id, take_event, out, err);
     out->requests = out->chat.requests;
     out->tokens = out->chat.tokens;
-    mgl_free(g.stands);
     return status;
 }
 
 void report_facts_clear(report_facts *facts)
 {
     mgl_free(facts->points);
+    report_plays_clear(&facts->plays);
     mgl_trial_clear(&facts->best);
     *facts = (report_facts){0};
 }

@@ -5,12 +5,15 @@
 #include "autotune/answer.h"
 #include "autotune/gate.h"
 #include "autotune/report.h"
+#include "autotune/report_plays.h"
 #include "autotune/space.h"
 
 /* Where a trial stands against the campaign's default: logarithm of how many times as fast. */
 typedef struct report_point {
     int64_t number;
     float value, lo, hi; /* of measured trials with their interval; predicted: all the same */
+    float gain;          /* over what it was measured against */
+    mgl_outcome outcome;
     bool measured, kept, control;
 } report_point;
 
@@ -37,6 +40,14 @@ typedef struct report_proposer {
     double seconds;
 } report_proposer;
 
+/* A line of the campaign's log. */
+typedef struct report_event {
+    int64_t unix_s;
+    char kind[16], text[240];
+} report_event;
+
+enum { REPORT_EVENTS = 50 };
+
 enum { REPORT_EFFECTS = MGL_MAX_KNOBS + MGL_MOVE_COUNT, REPORT_PROPOSERS = 16 };
 
 typedef struct report_facts {
@@ -54,7 +65,10 @@ typedef struct report_facts {
     double best_value, best_lo, best_hi; /* of the incumbent, against the default; log */
     double best_predicted;               /* the lowest objective that was predicted, us; 0: none */
     int64_t best_predicted_number;
-    double first_predicted; /* of the default: what values that are predicted stand against */
+    report_plays plays;                 /* start_us: what predicted values stand against */
+    int64_t played_best;                /* the trial whose play is the best; 0: the default */
+    report_event events[REPORT_EVENTS]; /* the last ones; of number n at n % REPORT_EVENTS */
+    int64_t event_count;                /* of those that a report shows */
     int64_t trials, measured, kept, controls, bad_controls, dropped_pairs, pairs;
     double control_largest; /* |gain| of a control */
     double compile_s, gpu_s;
@@ -75,6 +89,13 @@ double report_percent(double log_ratio);
 void report_put_workload(const report_facts *facts, int w, mgl_text *out);
 /* "7.5e-03"; "-" where nothing was compared. */
 void report_put_error(double error, mgl_text *out);
+
+/* "2026-05-01 23:10", of the world's time. */
+void report_put_time(int64_t unix_s, mgl_text *out);
+/* A name as one word of a shell. */
+void report_put_quoted(const char *name, mgl_text *out);
+/* The lines of a proposal, as `campaign submit` takes it: what the incumbent is made again from. */
+void report_print_best(const report_facts *facts, mgl_text *out);
 
 /* "2.3 h", "41 min", "12 s" */
 void report_put_seconds(double seconds, mgl_text *out);

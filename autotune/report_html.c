@@ -3,10 +3,10 @@
  * the reader's own setting. While the campaign runs, the page asks for itself again.
  *
  * Whatever came from a model, an agent or a file passes through put_data: it can show itself, and do
- * nothing else. The page stays small for any campaign: of many points only some are drawn, the kept
- * ones always.
+ * nothing else. The page stays small for any campaign: texts are cut, and of many points only some are
+ * drawn (report_draw.c).
  */
-#include "autotune/report_facts.h"
+#include "autotune/report_draw.h"
 
 #include "base/format.h"
 #include "base/utf8.h"
@@ -14,51 +14,81 @@
 #include <math.h>
 #include <string.h>
 
-enum { DRAWN = 1500, WIDTH = 960, HEIGHT = 320, LEFT = 64, RIGHT = 16, TOP = 16, BOTTOM = 36 };
+enum { MOST_DATA = 1000 }; /* bytes of a text of others */
 
 /* Text of others: shown as a terminal may have it, and escaped for HTML. */
-static void put_data(const char *text, mgl_text *out)
+static void put_piece(const char *text, size_t length, mgl_text *out)
 {
-    size_t length = text ? strlen(text) : 0;
     for (size_t i = 0, used; i < length; i += used) {
         char shown[4];
         size_t n = mgl_utf8_show(text + i, length - i, shown, &used);
-        if (n == 1 && shown[0] == '&')
-            mgl_text_put(out, "&amp;");
-        else if (n == 1 && shown[0] == '<')
-            mgl_text_put(out, "&lt;");
-        else if (n == 1 && shown[0] == '>')
-            mgl_text_put(out, "&gt;");
-        else if (n == 1 && shown[0] == '"')
-            mgl_text_put(out, "&quot;");
-        else if (n == 1 && shown[0] == '\'')
-            mgl_text_put(out, "&#39;");
+        const char *escaped = n > 1              ? NULL
+                              : shown[0] == '&'  ? "&amp;"
+                              : shown[0] == '<'  ? "&lt;"
+                              : shown[0] == '>'  ? "&gt;"
+                              : shown[0] == '"'  ? "&quot;"
+                              : shown[0] == '\'' ? "&#39;"
+                                                 : NULL;
+        if (escaped)
+            mgl_text_put(out, escaped);
         else
             mgl_text_append(out, shown, n);
     }
 }
 
+static void put_data(const char *text, mgl_text *out)
+{
+    const size_t length = text ? strnlen(text, MOST_DATA + 1) : 0;
+    put_piece(text, length < MOST_DATA ? length : MOST_DATA, out);
+    if (length > MOST_DATA)
+        mgl_text_put(out, "...");
+}
+
+/* Whole, and with its lines: what somebody copies. */
+static void put_lines(const mgl_text *text, mgl_text *out)
+{
+    const char *at = text->bytes ? text->bytes : "";
+    out->failed |= text->failed;
+    while (*at) {
+        const size_t length = strcspn(at, "\n");
+        put_piece(at, length, out);
+        mgl_text_put(out, "\n");
+        at += length + (at[length] == '\n');
+    }
+}
+
 static const char style[] =
-    ":root{color-scheme:light dark;--bg:#fff;--fg:#1c1e21;--soft:#6a7078;--line:#d9dde2;"
-    "--card:#f6f7f9;--good:#157f3b;--bad:#b3261e;--mark:#1f5fbf;--faint:#9aa3ad}"
-    "@media(prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e6e8ea;--soft:#9aa3ad;"
-    "--line:#32383f;--card:#1c2126;--good:#5fd38a;--bad:#ff8a80;--mark:#7fb2ff;--faint:#66707a}}"
+    ":root{color-scheme:light dark;--bg:#fff;--fg:#1c1e21;--soft:#5c636b;--line:#e0e3e7;"
+    "--card:#f6f7f9;--good:#157f3b;--bad:#b3261e;--mark:#1f5fbf;--faint:#8b949e;--dot:#8b949e;"
+    "--s0:#3b7fc4;--s1:#dd8420;--s2:#2a9d63;--s3:#8b5fc7;--s4:#cc4b6c;--s5:#a08a1a;--s6:#727a83}"
+    "@media(prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e6e8ea;--soft:#a3abb4;"
+    "--line:#2c3238;--card:#1c2126;--good:#5fd38a;--bad:#ff8a80;--mark:#7fb2ff;--faint:#7d8791;"
+    "--dot:#7d8791;--s0:#5b9ade;--s1:#eb9a3f;--s2:#45b97d;--s3:#a583dc;--s4:#e0708d;--s5:#c4ac3a;"
+    "--s6:#9098a1}}"
     "*{box-sizing:border-box}body{margin:0 auto;padding:24px 16px 64px;max-width:1040px;"
     "background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}"
-    "h1{font-size:1.5rem;margin:0 0 4px;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:32px 0 "
-    "8px}"
-    "p{margin:8px 0}.soft{color:var(--soft)}"
-    ".facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:8px;"
+    "h1{font-size:1.5rem;line-height:1.25;margin:0 0 4px;overflow-wrap:anywhere}"
+    "h2{font-size:1.1rem;margin:32px 0 8px}p{margin:8px 0;overflow-wrap:anywhere}"
+    ".soft{color:var(--soft)}"
+    ".facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:8px;"
     "margin:16px 0}.facts div{background:var(--card);border:1px solid var(--line);"
-    "border-radius:6px;padding:8px 12px;overflow-wrap:anywhere}.facts b{display:block;"
+    "border-radius:6px;padding:8px 12px;overflow-wrap:anywhere}.facts .two{grid-column:span "
+    "2}.facts b{display:block;"
     "font-size:.75rem;font-weight:600;color:var(--soft)}.wide{overflow-x:auto}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
-    "th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);"
-    "vertical-align:top}th{font-size:.75rem;color:var(--soft)}td.n,th.n{text-align:right}"
-    "td.why{overflow-wrap:anywhere;min-width:16em}svg{display:block;width:100%;height:auto;"
-    "min-width:560px}pre{background:var(--card);border:1px solid var(--line);border-radius:6px;"
+    "th,td{text-align:left;padding:4px 14px 4px 0;border-bottom:1px solid var(--line);"
+    "vertical-align:top;white-space:nowrap}th{font-size:.75rem;color:var(--soft);"
+    "vertical-align:bottom}td.n,th.n{text-align:right}"
+    "td.why{overflow-wrap:anywhere;min-width:18em;white-space:normal}"
+    "th.group{padding-top:14px;color:var(--fg)}"
+    "svg{display:block;height:auto}svg.chart{width:100%;min-width:640px}"
+    "svg.play{width:100%;max-width:560px}svg.bar{width:160px;height:14px;margin-top:4px}"
+    "pre{background:var(--card);border:1px solid var(--line);border-radius:6px;"
     "padding:12px;overflow-x:auto;font-size:.85rem}.good{color:var(--good)}.bad{color:var(--bad)}"
-    ".sides{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:16px}";
+    ".sides{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr));"
+    "gap:16px}.legend{display:flex;flex-wrap:wrap;gap:4px 16px;color:var(--soft);"
+    "font-size:.85rem}.legend i{display:inline-block;width:12px;height:12px;margin-right:6px;"
+    "border-radius:2px;border:1px solid var(--line);vertical-align:-1px}";
 
 static void put_fact(const char *key, const char *value, mgl_text *out)
 {
@@ -94,7 +124,9 @@ static void put_head(const report_facts *f, bool running, mgl_text *out)
     put_fact("device", c->device, out);
     put_fact("target", c->target, out);
     put_fact("dtype", c->dtype, out);
-    put_fact("workloads", c->workloads, out);
+    mgl_text_put(out, "<div class=\"two\"><b>workloads</b>");
+    put_data(c->workloads, out);
+    mgl_text_put(out, "</div>");
     put_count("capacity", c->capacity, out);
     put_count("trials", f->trials, out);
     put_count("measured", f->measured, out);
@@ -102,6 +134,17 @@ static void put_head(const report_facts *f, bool running, mgl_text *out)
     mgl_text_put(out, "<div><b>time</b>");
     report_put_seconds(c->seconds, out);
     mgl_text_put(out, "</div></div>");
+}
+
+static void put_final(const report_facts *f, mgl_text *out)
+{
+    mgl_text line = {0};
+    mgl_answer_final_line(&f->final, &line);
+    mgl_text_put(out, "<p>At the end, ");
+    put_data(line.bytes, out);
+    mgl_text_put(out, ".</p>");
+    out->failed |= line.failed;
+    mgl_text_clear(&line);
 }
 
 static void put_result(const report_facts *f, mgl_text *out)
@@ -117,8 +160,11 @@ static void put_result(const report_facts *f, mgl_text *out)
     else if (f->measured)
         mgl_text_put(out, "Nothing was faster than the default beyond doubt.");
     else
-        mgl_text_put(out, "Nothing was measured: there was no clock to go by.");
+        mgl_text_put(out, f->measures ? "Nothing has been measured yet."
+                                      : "Nothing was measured: there was no clock to go by.");
     mgl_text_put(out, "</p>");
+    if (f->final.number)
+        put_final(f, out);
     if (f->best.number && f->best.proposal.hypothesis) {
         mgl_text_put(out, "<p class=\"soft\">Its proposer said: &ldquo;");
         put_data(f->best.proposal.hypothesis, out);
@@ -131,128 +177,107 @@ static void put_result(const report_facts *f, mgl_text *out)
                         f->best_predicted, (long long)f->best_predicted_number);
 }
 
-/* ---- the trajectory ------------------------------------------------------------------------------- */
-
-/* From trials and percent to the drawing. */
-typedef struct axes {
-    double first, last; /* trials */
-    double low, high;   /* percent */
-} axes;
-
-static double x_of(const axes *a, double trial)
-{
-    double span = a->last > a->first ? a->last - a->first : 1;
-    return LEFT + (trial - a->first) / span * (WIDTH - LEFT - RIGHT);
-}
-
-static double y_of(const axes *a, double percent)
-{
-    double clipped = percent < a->low ? a->low : percent > a->high ? a->high : percent;
-    return TOP + (a->high - clipped) / (a->high - a->low) * (HEIGHT - TOP - BOTTOM);
-}
-
-/* What is far slower than the default says nothing: it lies at the lower edge. */
-static axes find_axes(const report_facts *f)
-{
-    axes a = {.first = 0, .last = 1, .low = -1, .high = 1};
-    for (size_t i = 0; i < f->point_count; i++) {
-        const report_point *p = &f->points[i];
-        double low = report_percent(p->value), high = report_percent(p->hi);
-        a.last = (double)p->number > a.last ? (double)p->number : a.last;
-        a.low = low < a.low ? low : a.low;
-        a.high = high > a.high ? high : a.high;
-    }
-    a.low = a.low < -10 ? -10 : floor(a.low);
-    a.high = a.high > 1000 ? 1000 : ceil(a.high);
-    return a;
-}
-
-/* 1, 2 or 5 times a power of ten, so that there are about five of them. */
-static double tick_of(double span)
-{
-    double raw = span / 5, base = pow(10, floor(log10(raw)));
-    return raw / base < 1.5   ? base
-           : raw / base < 3.5 ? 2 * base
-           : raw / base < 7.5 ? 5 * base
-                              : 10 * base;
-}
-
-static void put_grid(const axes *a, mgl_text *out)
-{
-    double tick = tick_of(a->high - a->low);
-    for (double at = ceil(a->low / tick) * tick; at <= a->high + tick / 100; at += tick)
-        mgl_text_format(out,
-                        "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"var(--line)\"/>"
-                        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%+.3g %%</text>",
-                        LEFT, WIDTH - RIGHT, y_of(a, at), y_of(a, at), LEFT - 6, y_of(a, at) + 4,
-                        at);
-    tick = tick_of(a->last - a->first);
-    tick = tick < 1 ? 1 : tick;
-    for (double at = 0; at <= a->last; at += tick)
-        mgl_text_format(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>",
-                        x_of(a, at), HEIGHT - 16, at);
-    mgl_text_format(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">trial</text>", WIDTH - RIGHT,
-                    HEIGHT - 2);
-}
-
-static void put_point(const axes *a, const report_point *p, mgl_text *out)
-{
-    double x = x_of(a, (double)p->number), y = y_of(a, report_percent(p->value));
-    const char *colour = p->kept && !p->control ? "var(--good)"
-                         : p->control           ? "var(--mark)"
-                                                : "var(--faint)";
-    if (p->measured)
-        mgl_text_format(out,
-                        "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
-                        "stroke-opacity=\".45\"/>",
-                        x, x, y_of(a, report_percent(p->lo)), y_of(a, report_percent(p->hi)),
-                        colour);
-    mgl_text_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" %s=\"%s\"/>", x, y,
-                    p->kept && !p->control ? "4" : "2.2",
-                    p->measured ? "fill" : "fill=\"none\" stroke", colour);
-}
-
-/* The incumbent's value, which rises in steps. */
-static void put_steps(const report_facts *f, const axes *a, mgl_text *out)
-{
-    double value = 0;
-    mgl_text_format(
-        out, "<path fill=\"none\" stroke=\"var(--good)\" stroke-width=\"1.5\" d=\"M%.1f %.1f",
-        x_of(a, a->first), y_of(a, 0));
-    for (size_t i = 0; i < f->point_count; i++) {
-        const report_point *p = &f->points[i];
-        if (!p->kept || p->control || !p->measured)
-            continue;
-        value = p->value;
-        mgl_text_format(out, "H%.1fV%.1f", x_of(a, (double)p->number),
-                        y_of(a, report_percent(value)));
-    }
-    mgl_text_format(out, "H%.1f\"/>", x_of(a, a->last));
-}
+/* ---- drawings ----------------------------------------------------------------------------------- */
 
 static void put_trajectory(const report_facts *f, mgl_text *out)
 {
-    axes a = find_axes(f);
-    size_t every = f->point_count / DRAWN + 1;
     mgl_text_put(out, "<h2>Trajectory</h2>");
     if (!f->point_count) {
         mgl_text_put(out, "<p class=\"soft\">No trial came as far as a time or a prediction.</p>");
         return;
     }
+    mgl_text_put(out, "<p class=\"soft\">Faster than the default, trial by trial. ");
+    mgl_text_put(
+        out, f->measured
+                 ? "Line and green: what was kept, with its interval. Gray: measured and not "
+                   "kept; hollow: predicted, not measured. Blue, small: A/A controls."
+                 : "Nothing was measured: hollow dots are predicted, and the dashed line is the "
+                   "best prediction so far.");
+    mgl_text_put(out, " At the lower edge: slower than the axis goes.");
+    if (f->point_count > REPORT_DRAWN)
+        mgl_text_put(out, " Of the many dots only some are drawn.");
+    mgl_text_put(out, "</p>");
+    report_draw_trajectory(f, out);
+}
+
+/* Both plays between two times, side by side. */
+static void put_plays(const report_facts *f, double from, double until, mgl_text *out)
+{
+    const report_plays *plays = &f->plays;
     mgl_text_format(out,
-                    "<p class=\"soft\">Faster than the default, trial by trial, with the interval "
-                    "of each measurement. Filled: measured. Green: kept. Blue: A/A controls. "
-                    "Hollow: predicted, not measured.%s</p><div class=\"wide\">"
-                    "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"trajectory\" "
-                    "fill=\"var(--soft)\" font-size=\"11\">",
-                    every > 1 ? " Only some of those that were not kept are drawn." : "", WIDTH,
-                    HEIGHT);
-    put_grid(&a, out);
-    for (size_t i = 0; i < f->point_count; i++)
-        if (i % every == 0 || (f->points[i].kept && !f->points[i].control))
-            put_point(&a, &f->points[i], out);
-    put_steps(f, &a, out);
-    mgl_text_put(out, "</svg></div>");
+                    "<div class=\"sides\"><div><p class=\"soft\">the default, %.1f us a token</p>",
+                    plays->first.cost.us);
+    report_draw_play(&plays->first, from, until, out);
+    if (plays->best.span_count) {
+        mgl_text_format(out,
+                        "</div><div><p class=\"soft\">the best, trial %lld, %.1f us a token</p>",
+                        (long long)f->played_best, plays->best.cost.us);
+        report_draw_play(&plays->best, from, until, out);
+    }
+    mgl_text_put(out, "</div></div>");
+}
+
+static void put_change(double change, mgl_text *out)
+{
+    if (fabs(change) < .05)
+        mgl_text_put(out, "<td class=\"n\">0</td>");
+    else
+        mgl_text_format(out, "<td class=\"n\">%+.1f</td>", change);
+}
+
+/* Where the time goes, along the chain of what had to wait for each other. */
+static void put_parts(const report_plays *plays, mgl_text *out)
+{
+    const bool both = plays->best.span_count > 0;
+    mgl_text_put(out, "<div class=\"wide\"><table><tr><th>what a token waits for, us</th>"
+                      "<th class=\"n\">default</th>");
+    mgl_text_put(out,
+                 both ? "<th class=\"n\">best</th><th class=\"n\">difference</th></tr>" : "</tr>");
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++) {
+        const double was = plays->first.cost.parts[i], is = plays->best.cost.parts[i];
+        if (was <= 0 && is <= 0)
+            continue;
+        mgl_text_format(out, "<tr><td>%s</td><td class=\"n\">%.1f</td>",
+                        mgl_cost_part_name((mgl_cost_part)i), was);
+        if (both) {
+            mgl_text_format(out, "<td class=\"n\">%.1f</td>", is);
+            put_change(is - was, out);
+        }
+        mgl_text_put(out, "</tr>");
+    }
+    mgl_text_put(out, "</table></div>");
+}
+
+static double end_of(const report_play *play)
+{
+    double last = 0;
+    for (int i = 0; i < play->span_count; i++)
+        last = fmax(last, play->spans[i].end);
+    return last;
+}
+
+static void put_timelines(const report_facts *f, mgl_text *out)
+{
+    const report_plays *plays = &f->plays;
+    const double until = fmax(end_of(&plays->first), end_of(&plays->best));
+    mgl_text_put(out, "<h2>A token's timeline, predicted</h2><p class=\"soft\">");
+    if (until > 0)
+        mgl_text_format(out,
+                        "By the cost model, not by a clock; what is measured may differ. Batch %d, "
+                        "context %d; queues from top to bottom. ",
+                        plays->workload.batch, plays->workload.context);
+    if (until > 0 && !f->played_best)
+        mgl_text_put(out, "Nothing is better than the default so far. ");
+    mgl_text_format(out, "%s</p>", plays->why);
+    if (until <= 0)
+        return;
+    report_draw_legend(out);
+    put_plays(f, 0, until, out);
+    if (plays->layers > 3) {
+        mgl_text_put(out, "<p class=\"soft\">From the middle of it, about two layers:</p>");
+        put_plays(f, until / 2, until / 2 + 2 * until / plays->layers, out);
+    }
+    put_parts(plays, out);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------------- */
@@ -262,10 +287,10 @@ static void put_bar(double mean, double best, double most, mgl_text *out)
 {
     double scale = 78 / most, at = report_percent(mean) * scale, dot = report_percent(best) * scale;
     mgl_text_format(out,
-                    "<svg viewBox=\"0 0 160 14\" style=\"width:160px;min-width:160px\">"
-                    "<line x1=\"80\" x2=\"80\" y1=\"0\" y2=\"14\" stroke=\"var(--line)\"/>"
+                    "<svg class=\"bar\" viewBox=\"0 0 160 14\">"
+                    "<line x1=\"80\" x2=\"80\" y1=\"0\" y2=\"14\" stroke=\"var(--faint)\"/>"
                     "<rect x=\"%.1f\" y=\"3\" width=\"%.1f\" height=\"8\" fill=\"%s\"/>"
-                    "<circle cx=\"%.1f\" cy=\"7\" r=\"2.5\" fill=\"var(--mark)\"/></svg>",
+                    "<circle cx=\"%.1f\" cy=\"7\" r=\"2.5\" fill=\"var(--fg)\"/></svg>",
                     at < 0 ? fmax(2, 80 + at) : 80, fmin(78, fabs(at)),
                     at < 0 ? "var(--bad)" : "var(--good)", fmax(2, fmin(158, 80 + dot)));
 }
@@ -285,10 +310,7 @@ static double largest_effect(const report_facts *f)
 
 static void put_effect(const report_effect *e, double most, mgl_text *out)
 {
-    mgl_text_format(out,
-                    "<tr><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
-                    "<td class=\"n\">%lld</td>",
-                    e->name, (long long)e->tried, (long long)e->correct, (long long)e->refused);
+    mgl_text_format(out, "<tr><td>%s</td>", e->name);
     if (e->valued) {
         mgl_text_format(out,
                         "<td class=\"n\">%+.2f&nbsp;%%</td><td class=\"n\">%+.2f&nbsp;%%</td><td>",
@@ -297,24 +319,43 @@ static void put_effect(const report_effect *e, double most, mgl_text *out)
     } else {
         mgl_text_put(out, "<td class=\"n\">-</td><td class=\"n\">-</td><td>");
     }
-    mgl_text_format(out, "</td><td>%s</td></tr>",
+    mgl_text_format(out,
+                    "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
+                    "<td class=\"n\">%lld</td><td>%s</td></tr>",
+                    (long long)e->tried, (long long)e->correct, (long long)e->refused,
                     e->tried > e->correct ? mgl_outcome_name(e->most) : "");
+}
+
+static void put_group(const report_facts *f, int from, int to, const char *name, double most,
+                      mgl_text *out)
+{
+    int64_t tried = 0;
+    for (int i = from; i < to; i++)
+        tried += f->effects[i].tried;
+    if (!tried)
+        return;
+    mgl_text_format(out, "<tr><th class=\"group\" colspan=\"8\">%s</th></tr>", name);
+    for (int i = from; i < to; i++)
+        if (f->effects[i].tried)
+            put_effect(&f->effects[i], most, out);
 }
 
 static void put_effects(const report_facts *f, mgl_text *out)
 {
-    double most = largest_effect(f);
+    const double most = largest_effect(f);
     mgl_text_put(out,
                  "<h2>What changing each knob and making each move did</h2><p class=\"soft\">");
     mgl_text_put(out, f->measures ? "" : "Predicted, not measured. ");
-    mgl_text_put(out, "Against the trial that it stood on, other changes of the "
-                      "same trial included. Bar: the mean; dot: the best.</p>"
-                      "<div class=\"wide\"><table><tr><th>change of</th><th class=\"n\">tried</th>"
-                      "<th class=\"n\">correct</th><th class=\"n\">refused</th><th class=\"n\">mean"
-                      "</th><th class=\"n\">best</th><th></th><th>most often</th></tr>");
-    for (int i = 0; i < f->effect_count; i++)
-        if (f->effects[i].tried)
-            put_effect(&f->effects[i], most, out);
+    mgl_text_format(out,
+                    "Against the trial that it stood on, other changes of the same trial included. "
+                    "Bar: the mean, to %.0f&nbsp;%% on either side; dot: the best.</p>"
+                    "<div class=\"wide\"><table><tr><th>change of</th><th class=\"n\">mean</th>"
+                    "<th class=\"n\">best</th><th></th><th class=\"n\">tried</th>"
+                    "<th class=\"n\">correct</th><th class=\"n\">refused</th>"
+                    "<th>else, most often</th></tr>",
+                    most);
+    put_group(f, 0, f->first_move, "knobs", most, out);
+    put_group(f, f->first_move, f->effect_count, "moves", most, out);
     mgl_text_put(out, "</table></div>");
 }
 
@@ -367,26 +408,48 @@ static void put_workloads(const report_facts *f, mgl_text *out)
 
 static void put_trust(const report_facts *f, mgl_text *out)
 {
+    char manifest[17];
+    mgl_format_into(manifest, sizeof manifest, "%.*s", (int)sizeof manifest - 1,
+                    f->campaign->manifest);
     mgl_text_put(out, "<h2>Can it be believed</h2><div class=\"facts\">");
     put_count("A/A controls", f->controls, out);
     put_count("of these bad", f->bad_controls, out);
-    mgl_text_format(out, "<div><b>largest A/A difference</b>%.2f&nbsp;%%</div>",
-                    report_percent(f->control_largest));
+    if (f->controls)
+        mgl_text_format(out, "<div><b>largest A/A difference</b>%.2f&nbsp;%%</div>",
+                        report_percent(f->control_largest));
     put_count("pairs", f->pairs, out);
     put_count("dropped for an event", f->dropped_pairs, out);
-    mgl_text_format(out, "<div><b>frozen files</b>%.16s</div></div>", f->campaign->manifest);
+    put_fact("frozen files", manifest, out);
+    mgl_text_put(out, "</div>");
+    if (!f->controls)
+        return;
+    mgl_text_put(out,
+                 "<p class=\"soft\">A/A controls: the incumbent against itself, with 99&nbsp;% "
+                 "intervals. Dashed: what it may differ by. Red: bad ones.</p>");
+    report_draw_controls(f, out);
 }
 
-static void put_timelines(const mgl_report_options *o, mgl_text *out)
+static void put_log(const report_facts *f, mgl_text *out)
 {
-    if (!o->trace_default && !o->trace_best)
+    const int64_t from = f->event_count > REPORT_EVENTS ? f->event_count - REPORT_EVENTS : 0;
+    if (!f->event_count)
         return;
-    mgl_text_put(out, "<h2>A token's timeline</h2><div class=\"sides\"><div class=\"wide\"><p "
-                      "class=\"soft\">the default</p>");
-    mgl_text_put(out, o->trace_default ? o->trace_default : "");
-    mgl_text_put(out, "</div><div class=\"wide\"><p class=\"soft\">the best</p>");
-    mgl_text_put(out, o->trace_best ? o->trace_best : "");
-    mgl_text_put(out, "</div></div>");
+    mgl_text_put(out, "<h2>Log</h2>");
+    if (from)
+        mgl_text_format(out, "<p class=\"soft\">The last %d of %lld events.</p>", REPORT_EVENTS,
+                        (long long)f->event_count);
+    mgl_text_put(out, "<div class=\"wide\"><table><tr><th>UTC</th><th>event</th><th></th></tr>");
+    for (int64_t i = from; i < f->event_count; i++) {
+        const report_event *event = &f->events[i % REPORT_EVENTS];
+        mgl_text_put(out, "<tr><td>");
+        report_put_time(event->unix_s, out);
+        mgl_text_put(out, "</td><td>");
+        put_data(event->kind, out);
+        mgl_text_put(out, "</td><td class=\"why\">");
+        put_data(event->text, out);
+        mgl_text_put(out, "</td></tr>");
+    }
+    mgl_text_put(out, "</table></div>");
 }
 
 static void put_costs(const report_facts *f, mgl_text *out)
@@ -405,36 +468,32 @@ static void put_costs(const report_facts *f, mgl_text *out)
         mgl_text_put(out, "</td></tr>");
     }
     mgl_text_put(out, "</table></div>");
-    if (f->requests)
-        mgl_text_format(out, "<p>A language model was asked %lld times, for %lld tokens.</p>",
-                        (long long)f->requests, (long long)f->tokens);
+    if (f->requests) {
+        mgl_text_put(out, "<p>A language model was asked ");
+        mgl_answer_chat_line(&f->chat, out); /* numbers, and names of outcomes */
+        mgl_text_put(out, ".</p>");
+    }
 }
 
 static void put_reproduction(const report_facts *f, mgl_text *out)
 {
-    mgl_text proposal = {0};
-    if (f->best.number) {
-        mgl_text_put(out, "<h2>Reproduce</h2><pre>megalith campaign export '");
-        put_data(f->campaign->name, out);
-        mgl_text_put(out, "' -o campaign.json\nmegalith campaign import campaign.json</pre>");
-    }
-    if (f->best.number && !f->best.proposal.schedule) {
-        mgl_proposal_print(&f->best.proposal, &proposal);
-        mgl_text_put(
-            out, "<p>The incumbent, as <code>megalith campaign submit</code> takes it:</p><pre>");
-        /* line by line: put_data shows a line end as what it is not */
-        for (const char *at = proposal.bytes ? proposal.bytes : "", *end; *at; at = end) {
-            char line[512];
-            end = strchr(at, '\n') ? strchr(at, '\n') + 1 : at + strlen(at);
-            mgl_format_into(line, sizeof line, "%.*s", (int)(end - at - (end[-1] == '\n')), at);
-            put_data(line, out);
-            mgl_text_put(out, "\n");
-        }
+    mgl_text text = {0};
+    if (!f->best.number)
+        return; /* nothing to export */
+    report_put_quoted(f->campaign->name, &text);
+    mgl_text_put(out, "<h2>Reproduce</h2><pre>megalith campaign export ");
+    put_data(text.bytes, out);
+    mgl_text_put(out, " -o campaign.json\nmegalith campaign import campaign.json</pre>");
+    out->failed |= text.failed;
+    mgl_text_clear(&text);
+    report_print_best(f, &text);
+    if (text.length) {
+        mgl_text_put(out, "<p>The incumbent, as <code>megalith campaign submit</code> takes it:"
+                          "</p><pre>");
+        put_lines(&text, out);
         mgl_text_put(out, "</pre>");
-        out->failed |= proposal.failed;
-        mgl_text_clear(&proposal);
     }
-    mgl_text_put(out, "</body></html>\n");
+    mgl_text_clear(&text);
 }
 
 mgl_status mgl_report_html(mgl_store *store, const mgl_campaign_record *campaign,
@@ -447,12 +506,14 @@ mgl_status mgl_report_html(mgl_store *store, const mgl_campaign_record *campaign
         put_result(&facts, out);
         put_trajectory(&facts, out);
         put_workloads(&facts, out);
-        put_timelines(options, out);
+        put_timelines(&facts, out);
         put_effects(&facts, out);
         put_outcomes(&facts, out);
         put_trust(&facts, out);
         put_costs(&facts, out);
+        put_log(&facts, out);
         put_reproduction(&facts, out);
+        mgl_text_put(out, "</body></html>\n");
         if (out->failed)
             status = mgl_fail_memory(err, out->capacity);
     }

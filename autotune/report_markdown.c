@@ -3,7 +3,21 @@
 
 #include "base/format.h"
 
+#include <ctype.h>
 #include <string.h>
+
+/* What would begin markup there, or a link. Within a word `_` begins nothing. */
+static bool is_markup(const char *text, const char *at)
+{
+    const unsigned char before = at > text ? (unsigned char)at[-1] : ' ';
+    if (*at == '_')
+        return !isalnum(before) || !isalnum((unsigned char)at[1]);
+    if (*at == ':')
+        return at[1] == '/';
+    if (*at == '.')
+        return before == 'w' || before == 'W';
+    return strchr("|\\`*<>[]#~&@$", *at) != NULL;
+}
 
 /* Text of others within a table: nothing in it can end the cell or begin markup. */
 static void put_data(const char *text, mgl_text *out)
@@ -11,7 +25,7 @@ static void put_data(const char *text, mgl_text *out)
     char shown[1024];
     mgl_format_into(shown, sizeof shown, "%s", text ? text : "");
     for (const char *at = shown; *at; at++) {
-        if (strchr("|\\`*_<>[]#", *at))
+        if (is_markup(shown, at))
             mgl_text_put(out, "\\");
         mgl_text_append(out, at, 1);
     }
@@ -68,7 +82,8 @@ static void put_result(const report_facts *f, mgl_text *out)
     else if (f->measured)
         mgl_text_put(out, "Nothing was faster than the default beyond doubt.\n");
     else
-        mgl_text_put(out, "Nothing was measured: there was no clock to go by.\n");
+        mgl_text_put(out, f->measures ? "Nothing has been measured yet.\n"
+                                      : "Nothing was measured: there was no clock to go by.\n");
     if (f->final.number)
         put_final(f, out);
     if (f->best_predicted > 0)
@@ -133,7 +148,12 @@ static void put_trust(const report_facts *f, mgl_text *out)
         report_put_error(r->error_default, out);
         mgl_text_put(out, ".\n");
     }
-    mgl_text_format(out, "- Frozen files: %.16s.\n", f->campaign->manifest);
+    char manifest[17];
+    mgl_format_into(manifest, sizeof manifest, "%.*s", (int)sizeof manifest - 1,
+                    f->campaign->manifest);
+    mgl_text_put(out, "- Frozen files: ");
+    put_data(manifest, out);
+    mgl_text_put(out, ".\n");
 }
 
 static void put_costs(const report_facts *f, mgl_text *out)
@@ -154,20 +174,53 @@ static void put_costs(const report_facts *f, mgl_text *out)
     }
 }
 
+static void put_parts(const report_facts *f, mgl_text *out)
+{
+    const report_plays *plays = &f->plays;
+    if (!plays->best.span_count)
+        return;
+    mgl_text_format(
+        out,
+        "\n## Where a token's time goes, predicted\n\nBy the cost model, for batch %d, "
+        "context %d; the best is trial %lld.\n\n| us | default | best |\n|---|---|---|\n",
+        plays->workload.batch, plays->workload.context, (long long)f->played_best);
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        if (plays->first.cost.parts[i] > 0 || plays->best.cost.parts[i] > 0)
+            mgl_text_format(out, "| %s | %.1f | %.1f |\n", mgl_cost_part_name((mgl_cost_part)i),
+                            plays->first.cost.parts[i], plays->best.cost.parts[i]);
+    mgl_text_format(out, "| all | %.1f | %.1f |\n", plays->first.cost.us, plays->best.cost.us);
+}
+
+static void put_log(const report_facts *f, mgl_text *out)
+{
+    const int64_t from = f->event_count > REPORT_EVENTS ? f->event_count - REPORT_EVENTS : 0;
+    if (f->event_count)
+        mgl_text_put(out, "\n## Log\n\n| UTC | event | |\n|---|---|---|\n");
+    for (int64_t i = from; i < f->event_count; i++) {
+        const report_event *event = &f->events[i % REPORT_EVENTS];
+        mgl_text_put(out, "| ");
+        report_put_time(event->unix_s, out);
+        mgl_text_put(out, " | ");
+        put_data(event->kind, out);
+        mgl_text_put(out, " | ");
+        put_data(event->text, out);
+        mgl_text_put(out, " |\n");
+    }
+}
+
 static void put_reproduction(const report_facts *f, mgl_text *out)
 {
-    mgl_text proposal = {0};
-    if (f->best.number)
-        mgl_text_format(out,
-                        "\n## Reproduce\n\n    megalith campaign export '%s' -o campaign.json\n"
-                        "    megalith campaign import campaign.json\n",
-                        f->campaign->name ? f->campaign->name : "");
-    if (f->best.number && !f->best.proposal.schedule) {
-        mgl_proposal_print(&f->best.proposal, &proposal);
-        mgl_text_format(out, "\n```json\n%s```\n", proposal.bytes ? proposal.bytes : "");
-        out->failed |= proposal.failed;
-        mgl_text_clear(&proposal);
-    }
+    mgl_text text = {0};
+    if (!f->best.number)
+        return; /* nothing to export */
+    mgl_text_put(out, "\n## Reproduce\n\n    megalith campaign export ");
+    report_put_quoted(f->campaign->name, out);
+    mgl_text_put(out, " -o campaign.json\n    megalith campaign import campaign.json\n");
+    report_print_best(f, &text);
+    if (text.length) /* it is JSON, so that no line of it begins with a fence */
+        mgl_text_format(out, "\n```json\n%s```\n", text.bytes);
+    out->failed |= text.failed;
+    mgl_text_clear(&text);
 }
 
 mgl_status mgl_report_markdown(mgl_store *store, const mgl_campaign_record *campaign, mgl_text *out,
@@ -179,9 +232,11 @@ mgl_status mgl_report_markdown(mgl_store *store, const mgl_campaign_record *camp
         put_head(&facts, out);
         put_result(&facts, out);
         put_effects(&facts, out);
+        put_parts(&facts, out);
         put_refusals(&facts, out);
         put_trust(&facts, out);
         put_costs(&facts, out);
+        put_log(&facts, out);
         put_reproduction(&facts, out);
         if (out->failed)
             status = mgl_fail_memory(err, out->capacity);

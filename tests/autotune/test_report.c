@@ -1,9 +1,12 @@
 /* The report: what came from others can show itself and do nothing; it stays small; it says predicted where
  * nothing was measured. */
 #include "autotune/report.h"
+#include "autotune/report_plays.h"
+#include "autotune/store_query.h"
 #include "tests/autotune/campaign_fixture.h"
 #include "tests/autotune/store_support.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <check.h>
@@ -11,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 5 << 20 };
+enum { MOST_BYTES = 5 << 20, NIGHT = 10000 };
+static const double most_s = 2; /* for the report of a night; it takes a tenth of that */
 
-static const char evil[] = "<script>alert(1)</script>\"'&\x1b[31m|x`y`";
+static const char evil[] = "<script>alert(1)</script>\"'&\x1b[31m|x`y`\xE2\x80\xAE http://x.y @all";
 
 static mgl_trial make_trial(const fixture *f, int64_t number, mgl_outcome outcome)
 {
@@ -64,20 +68,88 @@ static mgl_text markdown_of(fixture *f)
     return text;
 }
 
+/* A report of all that others may write: trials, events, a reason, a name. */
+static void set_up_evil(fixture *f, const char *end)
+{
+    char name[64];
+    snprintf(name, sizeof name, "a'; rm -rf ~ <b>|%s", end);
+    set_up(f, name);
+    add(f, 1, MGL_OUTCOME_REJECTED);
+    add(f, 2, MGL_OUTCOME_OK);
+    add(f, 3, MGL_OUTCOME_UNMEASURED);
+    must(mgl_store_add_event(f->store, f->tune.record.id, "keep", evil, &f->err), &f->err);
+    must(mgl_store_set_state(f->store, f->tune.record.id, "paused", evil, 1, &f->err), &f->err);
+}
+
+static bool holds(const mgl_text *text, const char *what)
+{
+    return strstr(text->bytes, what) != NULL;
+}
+
 START_TEST(texts_of_others_are_escaped)
 {
     fixture f;
-    set_up(&f, "escaped");
-    add(&f, 1, MGL_OUTCOME_REJECTED);
-    add(&f, 2, MGL_OUTCOME_OK);
+    set_up_evil(&f, "x");
     mgl_text html = html_of(&f), text = markdown_of(&f);
-    ck_assert_ptr_null(strstr(html.bytes, "<script"));
-    ck_assert_ptr_nonnull(strstr(html.bytes, "&lt;script&gt;alert(1)"));
+    ck_assert(!holds(&html, "<script"));
+    ck_assert(!holds(&html, "<b>|x"));
+    ck_assert(holds(&html, "&lt;script&gt;alert(1)"));
     ck_assert_ptr_null(strchr(html.bytes, 0x1b));
     ck_assert_ptr_null(strchr(text.bytes, 0x1b));
-    ck_assert_ptr_nonnull(strstr(text.bytes, "\\<script\\>"));
-    ck_assert_ptr_nonnull(strstr(text.bytes, "\\|x\\`y\\`"));
+    ck_assert(!holds(&html, "\xE2\x80\xAE"));
+    ck_assert(!holds(&text, "\xE2\x80\xAE"));
+    ck_assert(holds(&text, "\\<script\\>"));
+    ck_assert(holds(&text, "\\|x\\`y\\`"));
+    ck_assert(holds(&text, "http\\://x.y \\@all"));
     mgl_text_clear(&html);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_name_stays_one_word_of_the_shell)
+{
+    fixture f;
+    set_up_evil(&f, "y");
+    mgl_text html = html_of(&f), text = markdown_of(&f);
+    ck_assert(holds(&text, "export 'a'\\''; rm -rf ~ <b>|y' -o"));
+    ck_assert(holds(&html, "export &#39;a&#39;\\&#39;&#39;; rm -rf ~ &lt;b&gt;|y&#39; -o"));
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
+/* Cells of a line of a table: the bars that nothing escapes. */
+static int count_bars(const char *line, size_t length)
+{
+    int bars = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (line[i] == '\\')
+            i++;
+        else
+            bars += line[i] == '|';
+    }
+    return bars;
+}
+
+START_TEST(nothing_breaks_out_of_a_cell)
+{
+    fixture f;
+    int wanted = 0;
+    set_up_evil(&f, "z");
+    mgl_text text = markdown_of(&f);
+    for (const char *at = text.bytes, *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        ck_assert_ptr_nonnull(end);
+        if (*at != '|')
+            wanted = 0;
+        else if (!wanted)
+            wanted = count_bars(at, (size_t)(end - at));
+        if (*at == '|')
+            ck_assert_msg(count_bars(at, (size_t)(end - at)) == wanted, "%.*s", (int)(end - at),
+                          at);
+    }
     mgl_text_clear(&text);
     tear_down(&f);
 }
@@ -85,11 +157,10 @@ END_TEST
 
 START_TEST(nothing_is_fetched_from_outside)
 {
-    static const char *const outside[] = {"http:",   "https:", "src=",   "url(",
-                                          "<script", "<link",  "@import"};
+    static const char *const outside[] = {"src=",  "href=",  "url(", "<script",
+                                          "<link", "<image", "<use", "@import"};
     fixture f;
-    set_up(&f, "outside");
-    add(&f, 1, MGL_OUTCOME_OK);
+    set_up_evil(&f, "v");
     mgl_text html = html_of(&f);
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         ck_assert_msg(!strstr(html.bytes, outside[i]), "there is %s", outside[i]);
@@ -100,17 +171,11 @@ START_TEST(nothing_is_fetched_from_outside)
 END_TEST
 
 /* Every element that is opened is closed, in order; those without an end are few. */
-START_TEST(elements_are_balanced)
+static void check_balance(const char *html)
 {
-    fixture f;
     char open[64][16];
     int depth = 0;
-    set_up(&f, "balanced");
-    add(&f, 1, MGL_OUTCOME_OK);
-    add(&f, 2, MGL_OUTCOME_NO_GAIN);
-    add(&f, 3, MGL_OUTCOME_REJECTED);
-    mgl_text html = html_of(&f);
-    for (char *at = strchr(html.bytes, '<'); at; at = strchr(at + 1, '<')) {
+    for (const char *at = strchr(html, '<'); at; at = strchr(at + 1, '<')) {
         char name[16] = "";
         const char *end = strchr(at, '>');
         ck_assert_ptr_nonnull(end);
@@ -126,7 +191,31 @@ START_TEST(elements_are_balanced)
         ck_assert_str_eq(open[--depth], name);
     }
     ck_assert_int_eq(depth, 0);
+}
+
+START_TEST(elements_are_balanced)
+{
+    fixture f;
+    set_up_evil(&f, "w");
+    add(&f, 4, MGL_OUTCOME_NO_GAIN);
+    mgl_text html = html_of(&f);
+    check_balance(html.bytes);
     mgl_text_clear(&html);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(an_empty_campaign_has_a_page)
+{
+    fixture f;
+    set_up(&f, "empty");
+    mgl_text html = html_of(&f), text = markdown_of(&f);
+    check_balance(html.bytes);
+    ck_assert(holds(&html, "No trial came as far"));
+    ck_assert(holds(&html, "Nothing is better than the default so far"));
+    ck_assert(holds(&text, "Nothing was measured"));
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
     tear_down(&f);
 }
 END_TEST
@@ -146,22 +235,207 @@ START_TEST(without_a_device_it_says_predicted)
 }
 END_TEST
 
-START_TEST(many_trials_stay_small)
+/* ---- what is drawn ---------------------------------------------------------------------------- */
+
+static int count_of(const mgl_text *text, const char *what)
+{
+    int count = 0;
+    for (const char *at = text->bytes; (at = strstr(at, what)); at++)
+        count++;
+    return count;
+}
+
+START_TEST(predictions_are_a_dashed_line)
 {
     fixture f;
-    size_t few, many;
-    set_up(&f, "many");
-    for (int64_t i = 1; i <= 200; i++)
-        add(&f, i, i % 3 ? MGL_OUTCOME_NO_GAIN : MGL_OUTCOME_REJECTED);
+    set_up(&f, "dashed");
+    add(&f, 1, MGL_OUTCOME_UNMEASURED);
     mgl_text html = html_of(&f);
-    few = html.length;
+    ck_assert(holds(&html, "stroke-dasharray"));
+    ck_assert(holds(&html, "<title>trial 1, UNMEASURED: predicted +"));
     mgl_text_clear(&html);
-    for (int64_t i = 201; i <= 1000; i++)
-        add(&f, i, i % 3 ? MGL_OUTCOME_NO_GAIN : MGL_OUTCOME_REJECTED);
-    html = html_of(&f);
-    many = html.length;
-    ck_assert_uint_lt(many, 6 * few);
-    ck_assert_uint_lt(many, MOST_BYTES / 5);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_large_gain_is_told_beside_its_line)
+{
+    fixture f;
+    set_up(&f, "large");
+    mgl_trial trial = make_trial(&f, 1, MGL_OUTCOME_OK);
+    trial.gain = trial.gain_lo = trial.gain_hi = 0.405465; /* log 1.5 */
+    must(mgl_store_add_trial(f.store, &trial, &f.err), &f.err);
+    mgl_trial_clear(&trial);
+    mgl_text html = html_of(&f);
+    ck_assert(holds(&html, ">+50.0 %</text>"));
+    ck_assert(holds(&html, "<title>trial 1, OK: +50.00 % (+50.00 to +50.00), +50.00 % over"));
+    mgl_text_clear(&html);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(controls_have_their_own_chart)
+{
+    fixture f;
+    set_up(&f, "controls");
+    mgl_trial trial = make_trial(&f, 1, MGL_OUTCOME_NO_GAIN);
+    trial.control = true;
+    must(mgl_store_add_trial(f.store, &trial, &f.err), &f.err);
+    mgl_trial_clear(&trial);
+    mgl_text html = html_of(&f);
+    ck_assert(holds(&html, "aria-label=\"A/A controls\""));
+    ck_assert(holds(&html, "<title>trial 1, A/A control: +2.02 %"));
+    mgl_text_clear(&html);
+    tear_down(&f);
+}
+END_TEST
+
+/* All of a token and two layers of it, each for both programs. */
+START_TEST(default_and_best_stand_side_by_side)
+{
+    fixture f;
+    set_up(&f, "plays");
+    add(&f, 1, MGL_OUTCOME_OK);
+    mgl_text html = html_of(&f), text = markdown_of(&f);
+    ck_assert_int_eq(count_of(&html, "<svg class=\"play\""), 4);
+    ck_assert_int_eq(count_of(&html, "the best, trial 1,"), 2);
+    ck_assert(holds(&html, "By the cost model, not by a clock"));
+    ck_assert(holds(&text, "## Where a token's time goes, predicted"));
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_play_is_what_is_predicted)
+{
+    fixture f;
+    mgl_candidate made;
+    report_plays plays;
+    set_up(&f, "prediction");
+    const mgl_proposal start = {.config = f.tune.subject.start};
+    must(mgl_gate_lower(&f.tune.subject, &start, &made, &f.err), &f.err);
+    mgl_gate_predict(&f.tune.subject, &made);
+    must(report_plays_start(f.store, &f.tune.record, &plays, &f.err), &f.err);
+    ck_assert_double_gt(made.predicted, 0);
+    ck_assert_double_eq(plays.first.cost.us, made.predicted_us[0]);
+    ck_assert_double_eq(plays.start_us, made.predicted);
+    report_plays_clear(&plays);
+    mgl_candidate_clear(&made);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_record_without_a_program_has_no_timeline)
+{
+    fixture f;
+    mgl_campaign_record record;
+    mgl_text html = {0};
+    set_up(&f, "whole");
+    store_add_campaign(f.store, "not whole", &record);
+    must(mgl_report_html(f.store, &record, &(mgl_report_options){0}, &html, &f.err), &f.err);
+    ck_assert(!holds(&html, "<svg class=\"play\""));
+    ck_assert(holds(&html, "has not what a program is made of"));
+    check_balance(html.bytes);
+    mgl_text_clear(&html);
+    mgl_campaign_record_clear(&record);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(workloads_have_names)
+{
+    fixture f;
+    set_up(&f, "one workload");
+    mgl_tune_clear(&f.tune);
+    const mgl_tune_request request = {.workloads = "ctx=0,128;batch=1,2",
+                                      .model = MGL_SOURCE_DIR "/tests/models/tales-5m",
+                                      .device = "none",
+                                      .name = "four workloads"};
+    must(mgl_tune_prepare(f.store, &request, true, &f.tune, &f.err), &f.err);
+    mgl_trial trial = make_trial(&f, 1, MGL_OUTCOME_OK);
+    trial.workload_count = 4;
+    must(mgl_store_add_trial(f.store, &trial, &f.err), &f.err);
+    mgl_trial_clear(&trial);
+    mgl_text html = html_of(&f);
+    ck_assert(holds(&html, "<td>batch 1, context 0</td>"));
+    ck_assert(holds(&html, "<td>batch 2, context 128</td>"));
+    check_balance(html.bytes);
+    mgl_text_clear(&html);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(the_log_has_the_last_fifty)
+{
+    fixture f;
+    char text[32];
+    set_up(&f, "log");
+    for (int i = 1; i <= 60; i++) {
+        snprintf(text, sizeof text, "event %d.", i);
+        must(mgl_store_add_event(f.store, f.tune.record.id, i % 2 ? "pause" : "keep", text, &f.err),
+             &f.err);
+    }
+    must(mgl_store_add_event(f.store, f.tune.record.id, "control", "not told", &f.err), &f.err);
+    mgl_text html = html_of(&f);
+    ck_assert(!holds(&html, "event 10."));
+    ck_assert(holds(&html, "event 11."));
+    ck_assert(holds(&html, "event 60."));
+    ck_assert(holds(&html, "The last 50 of 60 events."));
+    ck_assert(!holds(&html, "not told"));
+    mgl_text_clear(&html);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(exchanges_with_a_model_are_told_by_outcome)
+{
+    fixture f;
+    set_up(&f, "chat");
+    const mgl_store_message messages[] = {
+        {.outcome = MGL_OUTCOME_OK, .tokens_in = 100, .tokens_out = 20},
+        {.outcome = MGL_OUTCOME_PROPOSER_TIMEOUT, .tokens_in = 30}};
+    for (int i = 0; i < 2; i++)
+        must(mgl_store_add_message(f.store, f.tune.record.id, &messages[i], &f.err), &f.err);
+    mgl_text html = html_of(&f);
+    ck_assert(holds(&html, "2 times, 150 tokens: 1 OK, 1 PROPOSER_TIMEOUT"));
+    mgl_text_clear(&html);
+    tear_down(&f);
+}
+END_TEST
+
+/* ---- a night ---------------------------------------------------------------------------------- */
+
+/* Trials up to NIGHT like the first one, in one statement; a third each kept, not kept and refused. */
+static void add_night(fixture *f)
+{
+    static const char *const statements[] = {
+        "CREATE TEMP TABLE many AS WITH RECURSIVE c(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM c"
+        " WHERE n < 10000) SELECT n, t.* FROM trials t, c WHERE t.id = (SELECT max(id) FROM "
+        "trials)",
+        "UPDATE many SET number = n, parent = n - 1, digest = n, gain = 0.0003 * (n % 7 - 3),"
+        " outcome = CASE n % 3 WHEN 0 THEN 'OK' WHEN 1 THEN 'NO_GAIN' ELSE 'REJECTED' END",
+        "INSERT INTO trials (campaign, decided" MGL_TRIAL_FIELDS(
+            MGL_COLUMN_NAME) ") SELECT campaign, decided" MGL_TRIAL_FIELDS(MGL_COLUMN_NAME) " FROM "
+                                                                                            "many"};
+    add(f, 1, MGL_OUTCOME_OK);
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        must(mgl_store_execute(f->store, statements[i], &f->err), &f->err);
+}
+
+START_TEST(a_night_stays_small_and_quick)
+{
+    fixture f;
+    char trials[64];
+    set_up(&f, "night");
+    add_night(&f);
+    double began = mgl_clock_s();
+    mgl_text html = html_of(&f);
+    ck_assert_double_lt(mgl_clock_s() - began, most_s);
+    snprintf(trials, sizeof trials, "<b>trials</b>%d<", NIGHT);
+    ck_assert(holds(&html, trials));
+    ck_assert_uint_lt(html.length, MOST_BYTES);
+    check_balance(html.bytes);
     mgl_text_clear(&html);
     tear_down(&f);
 }
@@ -177,7 +451,19 @@ int main(void)
     tcase_add_test(tests, nothing_is_fetched_from_outside);
     tcase_add_test(tests, elements_are_balanced);
     tcase_add_test(tests, without_a_device_it_says_predicted);
-    tcase_add_test(tests, many_trials_stay_small);
+    tcase_add_test(tests, a_name_stays_one_word_of_the_shell);
+    tcase_add_test(tests, nothing_breaks_out_of_a_cell);
+    tcase_add_test(tests, an_empty_campaign_has_a_page);
+    tcase_add_test(tests, predictions_are_a_dashed_line);
+    tcase_add_test(tests, a_large_gain_is_told_beside_its_line);
+    tcase_add_test(tests, controls_have_their_own_chart);
+    tcase_add_test(tests, default_and_best_stand_side_by_side);
+    tcase_add_test(tests, a_play_is_what_is_predicted);
+    tcase_add_test(tests, a_record_without_a_program_has_no_timeline);
+    tcase_add_test(tests, workloads_have_names);
+    tcase_add_test(tests, the_log_has_the_last_fifty);
+    tcase_add_test(tests, exchanges_with_a_model_are_told_by_outcome);
+    tcase_add_test(tests, a_night_stays_small_and_quick);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
