@@ -79,10 +79,11 @@ static const char style[] =
     "th,td{text-align:left;padding:4px 14px 4px 0;border-bottom:1px solid var(--line);"
     "vertical-align:top;white-space:nowrap}th{font-size:.75rem;color:var(--soft);"
     "vertical-align:bottom}td.n,th.n{text-align:right}"
-    "td.why{overflow-wrap:anywhere;min-width:18em;white-space:normal}"
+    "td.why{overflow-wrap:anywhere;min-width:min(18em,40vw);white-space:normal}"
     "th.group{padding-top:14px;color:var(--fg)}"
     "svg{display:block;height:auto}svg.chart{width:100%;min-width:640px}"
-    "svg.play{width:100%;max-width:560px}svg.bar{width:160px;height:14px;margin-top:4px}"
+    ".sides+.wide{margin-top:16px}svg.play{width:100%;max-width:560px}svg.bar{width:160px;height:"
+    "14px;margin-top:4px}"
     "pre{background:var(--card);border:1px solid var(--line);border-radius:6px;"
     "padding:12px;overflow-x:auto;font-size:.85rem}.good{color:var(--good)}.bad{color:var(--bad)}"
     ".sides{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr));"
@@ -200,19 +201,31 @@ static void put_trajectory(const report_facts *f, mgl_text *out)
     report_draw_trajectory(f, out);
 }
 
-/* Both plays between two times, side by side. */
-static void put_plays(const report_facts *f, double from, double until, mgl_text *out)
+/* When the last task ends; of the layers', without the head and what follows it. */
+static double end_of(const report_play *play, bool layers)
+{
+    double last = 0;
+    for (int i = 0; i < play->span_count; i++)
+        if (!layers || play->spans[i].step < MGL_STEP_HEAD)
+            last = fmax(last, play->spans[i].end);
+    return last;
+}
+
+/* Both plays for so long, side by side: from the beginning, or from the middle of their layers. */
+static void put_plays(const report_facts *f, bool middle, double us, mgl_text *out)
 {
     const report_plays *plays = &f->plays;
+    double from = middle ? end_of(&plays->first, true) / 2 : 0;
     mgl_text_format(out,
                     "<div class=\"sides\"><div><p class=\"soft\">the default, %.1f us a token</p>",
                     plays->first.cost.us);
-    report_draw_play(&plays->first, from, until, out);
+    report_draw_play(&plays->first, from, from + us, out);
     if (plays->best.span_count) {
+        from = middle ? end_of(&plays->best, true) / 2 : 0;
         mgl_text_format(out,
                         "</div><div><p class=\"soft\">the best, trial %lld, %.1f us a token</p>",
                         (long long)f->played_best, plays->best.cost.us);
-        report_draw_play(&plays->best, from, until, out);
+        report_draw_play(&plays->best, from, from + us, out);
     }
     mgl_text_put(out, "</div></div>");
 }
@@ -248,18 +261,11 @@ static void put_parts(const report_plays *plays, mgl_text *out)
     mgl_text_put(out, "</table></div>");
 }
 
-static double end_of(const report_play *play)
-{
-    double last = 0;
-    for (int i = 0; i < play->span_count; i++)
-        last = fmax(last, play->spans[i].end);
-    return last;
-}
-
 static void put_timelines(const report_facts *f, mgl_text *out)
 {
     const report_plays *plays = &f->plays;
-    const double until = fmax(end_of(&plays->first), end_of(&plays->best));
+    const double until = fmax(end_of(&plays->first, false), end_of(&plays->best, false));
+    const double layers = fmax(end_of(&plays->first, true), end_of(&plays->best, true));
     mgl_text_put(out, "<h2>A token's timeline, predicted</h2><p class=\"soft\">");
     if (until > 0)
         mgl_text_format(out,
@@ -272,10 +278,10 @@ static void put_timelines(const report_facts *f, mgl_text *out)
     if (until <= 0)
         return;
     report_draw_legend(out);
-    put_plays(f, 0, until, out);
-    if (plays->layers > 3) {
-        mgl_text_put(out, "<p class=\"soft\">From the middle of it, about two layers:</p>");
-        put_plays(f, until / 2, until / 2 + 2 * until / plays->layers, out);
+    put_plays(f, false, until, out);
+    if (plays->layers > 3 && layers > 0) {
+        mgl_text_put(out, "<p class=\"soft\">From the middle of each, about two layers:</p>");
+        put_plays(f, true, 2 * layers / plays->layers, out);
     }
     put_parts(plays, out);
 }

@@ -19,6 +19,7 @@
       "ends when it is so much faster than it began (no limit)")                                   \
     X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
       "a program that is started at keep, pause, error and end, with JSON on its input")           \
+    X(text, report, "--report", "F.html", 0, 0, "its report, written every minute and at the end") \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
 
 /* What whoever runs it decides of the proposer chat. */
@@ -62,6 +63,10 @@ void mgl_cli_campaign_close(mgl_cli_campaign *campaign);
 /* A text to a file, or to standard output for NULL. */
 mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_error *err);
 
+/* A campaign's report as one HTML file; `running`: the page asks for itself again. */
+mgl_status mgl_cli_campaign_report(mgl_store *store, const char *name, bool running,
+                                   const char *path, mgl_error *err);
+
 /* "4G", "500M": bytes, by 1,024s; NULL: 0. MGL_USAGE: it is none. */
 mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out, mgl_error *err);
 
@@ -70,6 +75,7 @@ typedef struct mgl_cli_tuning {
     const char *verb;     /* "tune", "campaign resume" */
     const char *device;   /* as in mgl_tune_run_options */
     const char *on_event; /* a program, or NULL */
+    const char *report;   /* path of a page, or NULL */
     double hours;         /* 0: no limit */
     int64_t trials;       /* likewise */
     const char *disk;     /* as mgl_cli_read_bytes takes it; NULL: the default */

@@ -2,6 +2,7 @@
 #include "cli/campaign.h"
 
 #include "autotune/report.h"
+#include "base/file.h"
 
 #include <string.h>
 
@@ -10,12 +11,40 @@
     MGL_CLI_STORE_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 
+/* A page in the place of the store would be the end of all campaigns in it. */
+static mgl_status check_place(mgl_store *store, const char *path, mgl_error *err)
+{
+    if (!path || mgl_store_is_shared(store))
+        return MGL_OK;
+    return mgl_file_check_output(path, mgl_store_path(store), err);
+}
+
+mgl_status mgl_cli_campaign_report(mgl_store *store, const char *name, bool running,
+                                   const char *path, mgl_error *err)
+{
+    mgl_campaign_record record = {0};
+    mgl_text page = {0};
+    mgl_status status = check_place(store, path, err);
+    if (!status)
+        status = mgl_store_find_campaign(store, name, &record, err);
+    if (!status)
+        status =
+            mgl_report_html(store, &record, &(mgl_report_options){.running = running}, &page, err);
+    if (!status)
+        status = mgl_cli_campaign_write(path, &page, err);
+    mgl_text_clear(&page);
+    mgl_campaign_record_clear(&record);
+    return status;
+}
+
 static mgl_status report(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_cli_campaign c = {0};
     mgl_text text = {0};
     mgl_status status = mgl_cli_campaign_open(o->store.value, operand, false, &c, err);
+    if (!status)
+        status = check_place(c.store, o->output.value, err);
     const mgl_report_options how = {.running = !status && !strcmp(c.record.state, "running")};
     if (!status && o->output.given)
         status = mgl_report_html(c.store, &c.record, &how, &text, err);

@@ -18,6 +18,7 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
     const mgl_cli_tuning how = {.verb = "campaign resume",
                                 .device = o->device.value,
                                 .on_event = o->on_event.value,
+                                .report = o->report.value,
                                 .hours = mgl_cli_limit(&o->hours),
                                 .trials = o->trials.value,
                                 .disk = o->disk.value,

@@ -32,6 +32,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
     } given[] = {{"--device", how->device},
                  {"--until-gain", how->until_gain > 0 ? numbers[4] : NULL},
                  {"--on-event", how->on_event},
+                 {"--report", how->report},
                  {"--hours", how->hours > 0 ? numbers[0] : NULL},
                  {"--trials", how->trials > 0 ? numbers[1] : NULL},
                  {"--disk", how->disk},

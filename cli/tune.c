@@ -206,6 +206,7 @@ static mgl_status tune_model(const char *operand, const void *options, mgl_error
     const mgl_cli_tuning how = {.verb = "tune",
                                 .device = o->device.value,
                                 .on_event = o->on_event.value,
+                                .report = o->report.value,
                                 .hours = mgl_cli_limit(&o->hours),
                                 .trials = o->trials.value,
                                 .disk = o->disk.value,

@@ -1,5 +1,5 @@
 /* Running a campaign from the command line: a line a trial on standard error, the program of
- * --on-event, and the answer at the end. */
+ * --on-event, the page of --report, and the answer at the end. */
 #include "cli/campaign.h"
 #include "cli/commit.h"
 #include "cli/signals.h"
@@ -8,13 +8,19 @@
 #include "autotune/chat.h"
 #include "autotune/hook.h"
 
+#include "base/clock.h"
+
 #include <string.h>
+
+static const double REPORT_S = 60; /* between two reports of a campaign that runs */
 
 typedef struct tuning {
     mgl_tune *tune;
     const mgl_cli_tuning *how;
     mgl_hook *hook; /* NULL: nobody wants to know */
     bool deaf;      /* that the hook fails was said */
+    bool blind;     /* that the report can not be written was said */
+    double written; /* the report, in seconds of the clock */
 } tuning;
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -64,12 +70,27 @@ static void tell_hook(tuning *t, const mgl_campaign_event *event)
     mgl_text_clear(&out.text);
 }
 
+/* One that can not be written is no reason to end a campaign. */
+static void renew_report(tuning *t)
+{
+    mgl_error err = {0};
+    if (!t->how->report || mgl_clock_s() - t->written < REPORT_S)
+        return;
+    bool failed = mgl_cli_campaign_report(t->tune->store, t->tune->record.name, true,
+                                          t->how->report, &err) != MGL_OK;
+    t->written = mgl_clock_s();
+    if (failed && !t->blind)
+        mgl_cli_say(t->how->verb, "--report: %s: %s", err.where, err.message);
+    t->blind = failed;
+}
+
 static void on_event(void *user, const mgl_campaign_event *event)
 {
     tuning *t = user;
     say_event(t, event);
     if (t->hook && is_told(event->kind))
         tell_hook(t, event);
+    renew_report(t);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -111,10 +132,25 @@ static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
                                           .on_event = on_event,
                                           .user = t};
     mgl_status status = how->on_event ? mgl_hook_open(how->on_event, 0, &t->hook, err) : MGL_OK;
+    if (!status && how->report) /* where it can not be written is said before the night begins */
+        status =
+            mgl_cli_campaign_report(t->tune->store, t->tune->record.name, true, how->report, err);
+    t->written = mgl_clock_s();
     if (!status)
         status = mgl_tune_run(t->tune, &options, err);
     mgl_hook_close(t->hook, abort);
     return status;
+}
+
+/* How it ended; what it ended with goes before. */
+static mgl_status end_report(const tuning *t, mgl_status status, mgl_error *err)
+{
+    mgl_error late = {0};
+    if (!t->how->report)
+        return status;
+    mgl_status written = mgl_cli_campaign_report(t->tune->store, t->tune->record.name, false,
+                                                 t->how->report, status ? &late : err);
+    return status ? status : written;
 }
 
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
@@ -128,7 +164,7 @@ mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *er
     if (!status)
         status = mgl_cli_find_key(how->chat_key, &key, err);
     if (!status)
-        status = run(&t, disk, key, err);
+        status = end_report(&t, run(&t, disk, key, err), err);
     mgl_chat_forget_key(key);
     return status ? status : print_answer(&t, err);
 }

@@ -320,6 +320,47 @@ START_TEST(a_report_is_one_page)
 }
 END_TEST
 
+START_TEST(tune_writes_its_report)
+{
+    const char *store = store_of("page");
+    char file[300], options[400];
+    snprintf(file, sizeof file, "%s/page.html", scratch_folder());
+    snprintf(options, sizeof options, "--trials 2 --quiet --report %s", file);
+    command_result made = tune(store, options);
+    ck_assert_int_eq(made.code, 0);
+    char *page;
+    size_t length;
+    ck_assert_int_eq(mgl_file_read(file, 1 << 20, &page, &length, NULL), MGL_OK);
+    ck_assert_ptr_nonnull(strstr(page, "<b>trials</b>2<"));
+    ck_assert_ptr_null(strstr(page, "http-equiv")); /* it has ended */
+    mgl_free(page);
+    command_clear(&made);
+}
+END_TEST
+
+START_TEST(a_report_that_can_not_be_written_is_said_first)
+{
+    const char *store = store_of("nowhere");
+    command_result made = tune(store, "--trials 2 --report /nowhere/page.html");
+    ck_assert_int_ne(made.code, 0);
+    ck_assert_ptr_nonnull(strstr(made.err, "/nowhere"));
+    ck_assert_ptr_null(strstr(made.err, "UNMEASURED"));
+    command_clear(&made);
+}
+END_TEST
+
+START_TEST(a_report_does_not_replace_its_store)
+{
+    const char *store = store_of("kept");
+    command_result made = tune(store, "--trials 1 --quiet");
+    command_result page = command_runf("campaign report --store %s -o %s", store, store);
+    ck_assert_int_ne(page.code, 0);
+    ck_assert_int_eq(code_of("campaign status --store %s", store), 0);
+    command_clear(&made);
+    command_clear(&page);
+}
+END_TEST
+
 START_TEST(what_is_deleted_is_gone)
 {
     const char *store = store_of("delete");
@@ -550,6 +591,9 @@ int main(void)
     tcase_add_test(tests, the_best_is_what_submit_takes);
     tcase_add_test(tests, nothing_kept_is_nothing_to_export);
     tcase_add_test(tests, a_report_is_one_page);
+    tcase_add_test(tests, tune_writes_its_report);
+    tcase_add_test(tests, a_report_does_not_replace_its_store);
+    tcase_add_test(tests, a_report_that_can_not_be_written_is_said_first);
     tcase_add_test(tests, what_is_deleted_is_gone);
     tcase_add_test(tests, every_word_has_help);
     tcase_add_test(tests, what_is_handed_in_has_its_verdict);
