@@ -100,8 +100,8 @@ static void put_effects(const report_facts *f, mgl_text *out)
         const report_effect *e = &f->effects[i];
         if (!e->tried)
             continue;
-        mgl_text_format(out, "| %s | %lld | %lld | %lld | ", e->name, (long long)e->tried,
-                        (long long)e->correct, (long long)e->refused);
+        mgl_text_format(out, "| %s%s | %lld | %lld | %lld | ", i < f->first_move ? "" : "move ",
+                        e->name, (long long)e->tried, (long long)e->correct, (long long)e->refused);
         if (e->valued)
             mgl_text_format(out, "%+.2f %% | %+.2f %%", report_percent(e->sum / (double)e->valued),
                             report_percent(e->best));
