@@ -55,7 +55,7 @@ typedef struct chat {
     bool refused;             /* the key: there is no going on */
 } chat;
 
-/* ---- what is remembered ------------------------------------------------------------------------ */
+/* ---- what is remembered ---------------------------------------------------------------------- */
 
 static mgl_status copy_proposal(const mgl_proposal *from, mgl_proposal *to, mgl_error *err)
 {
@@ -105,7 +105,7 @@ static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *e
     return status;
 }
 
-/* ---- a request --------------------------------------------------------------------------------- */
+/* ---- a request ------------------------------------------------------------------------------- */
 
 static void put_message(mgl_json_out *out, const char *role, const char *content)
 {
@@ -183,7 +183,7 @@ static mgl_status ask(chat *c, uint64_t seed, mgl_error *err)
     return status;
 }
 
-/* ---- an answer --------------------------------------------------------------------------------- */
+/* ---- an answer ------------------------------------------------------------------------------- */
 
 /* What an answer holds. */
 typedef struct answer {
@@ -274,7 +274,7 @@ static void read_response(answer *a, const mgl_http_response *response)
     fail_answer(a, outcome_of_status(response->status), &why);
 }
 
-/* ---- what an answer becomes --------------------------------------------------------------------- */
+/* ---- what an answer becomes ------------------------------------------------------------------ */
 
 static mgl_outcome end_of_fence(const char *at, const char *end, const char **stop)
 {
@@ -392,7 +392,7 @@ static mgl_status read_proposal(chat *c, answer *a, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- what goes wrong ----------------------------------------------------------------------------- */
+/* ---- what goes wrong ------------------------------------------------------------------------- */
 
 /* Waits as long as the endpoint says, else twice as long each time. */
 static void back_off(chat *c, const answer *a, double retry_after_s)
@@ -474,7 +474,7 @@ static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_
     return status;
 }
 
-/* ---- the proposer --------------------------------------------------------------------------------- */
+/* ---- the proposer ---------------------------------------------------------------------------- */
 
 /* Answers that are there, or come within `wait_s`. */
 static mgl_status take_responses(chat *c, double wait_s, mgl_error *err)
@@ -590,7 +590,7 @@ mgl_status mgl_chat_show(const mgl_chat_options *options, const mgl_trial *trial
     return status;
 }
 
-/* ---- the key --------------------------------------------------------------------------------------- */
+/* ---- the key --------------------------------------------------------------------------------- */
 
 /* A file that others can read is refused: whoever reads it can spend its owner's money. */
 static mgl_status read_key_file(const char *path, char **out, mgl_error *err)

@@ -34,7 +34,7 @@ struct mgl_http {
     mgl_text taken; /* the answer that was handed out */
 };
 
-/* ---- which URL -------------------------------------------------------------------------------- */
+/* ---- which URL ------------------------------------------------------------------------------- */
 
 /* Whether the host at `at` is this machine, by a name that no resolver can bend. */
 static bool is_loopback(const char *at)
@@ -76,7 +76,7 @@ mgl_status mgl_http_check_url(const char *url, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Headers of every request. The line with the key is wiped from this process's copy at once. */
 static mgl_status make_headers(mgl_http *http, const char *key, mgl_error *err)
@@ -158,7 +158,7 @@ int mgl_http_flights(const mgl_http *http)
     return http->count;
 }
 
-/* ---- one request ------------------------------------------------------------------------------ */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 /* libcurl's write callback: anything but `size * count` ends the request. */
 static size_t take_bytes(const char *bytes, size_t size, size_t count, void *user)

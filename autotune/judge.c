@@ -381,7 +381,7 @@ static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
 {
     const mgl_interval *all = &e->objective;
     int slowest = find_workload(e, false), fastest = find_workload(e, true);
-    double loss = -e->each[slowest].gain, percent = 100 * all->gain;
+    double loss = -e->each[slowest].gain, percent = 100 * expm1(all->gain);
     if (!is_enough(all))
         return say(trial, MGL_OUTCOME_NO_GAIN,
                    "%d of %d pairs had an event (throttling, other clocks, other processes): too "
@@ -396,17 +396,17 @@ static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
                    e->workloads, 100 * loss, 100 * MGL_KEEP_LOSS);
     if (all->gain >= MGL_KEEP_GAIN && all->lo > 0)
         return say(trial, MGL_OUTCOME_OK, "%.2f %% faster (%.2f to %.2f at level %.1e)", percent,
-                   100 * all->lo, 100 * all->hi, e->level);
+                   100 * expm1(all->lo), 100 * expm1(all->hi), e->level);
     if (simpler && is_as_fast(e))
         return say(trial, MGL_OUTCOME_OK,
                    "simpler, and as fast: a gain of %.2f %% (%.2f to %.2f at level %.1e)", percent,
-                   100 * all->lo, 100 * all->hi, e->level);
+                   100 * expm1(all->lo), 100 * expm1(all->hi), e->level);
     if (all->gain >= MGL_KEEP_GAIN)
         return say(trial, MGL_OUTCOME_NO_GAIN,
                    "%.2f %% faster, which may be chance: %.2f to %.2f at level %.1e", percent,
-                   100 * all->lo, 100 * all->hi, e->level);
+                   100 * expm1(all->lo), 100 * expm1(all->hi), e->level);
     return say(trial, MGL_OUTCOME_NO_GAIN, "a gain of %.2f %% (%.2f to %.2f): less than %g %%",
-               percent, 100 * all->lo, 100 * all->hi, 100 * MGL_KEEP_GAIN);
+               percent, 100 * expm1(all->lo), 100 * expm1(all->hi), 100 * MGL_KEEP_GAIN);
 }
 
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,

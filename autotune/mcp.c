@@ -29,7 +29,7 @@ typedef struct request {
     char id[MCP_MAX_ID]; /* as JSON; "": a notification */
 } request;
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void begin_answer(mgl_json_out *out, const char *id)
 {
@@ -67,7 +67,7 @@ static void end_result(mgl_json_out *out)
     mgl_json_out_close(out);
 }
 
-/* ---- initialize ------------------------------------------------------------------------------- */
+/* ---- initialize ------------------------------------------------------------------------------ */
 
 static const char *negotiate(const request *r)
 {
@@ -98,7 +98,7 @@ static void initialize(const request *r, mgl_json_out *out)
     end_result(out);
 }
 
-/* ---- tools ------------------------------------------------------------------------------------ */
+/* ---- tools ----------------------------------------------------------------------------------- */
 
 static void put_schema(mgl_json_out *out, const mcp_tool *tool)
 {
@@ -265,7 +265,7 @@ static void call_tool(const request *r, mgl_json_out *out)
     mgl_text_clear(&answer.text);
 }
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void ping(const request *r, mgl_json_out *out)
 {
@@ -423,7 +423,7 @@ mgl_status mgl_mcp_handle(mgl_mcp *mcp, const char *message, size_t length, mgl_
     return appended || status == MGL_NO_MEMORY ? MGL_NO_MEMORY : MGL_OK;
 }
 
-/* ---- cancelling ------------------------------------------------------------------------------- */
+/* ---- cancelling ------------------------------------------------------------------------------ */
 
 static void note_cancelled(mgl_mcp *mcp, const char *id)
 {
@@ -456,7 +456,7 @@ void mgl_mcp_end_waits(mgl_mcp *mcp)
     atomic_store(&mcp->over, true);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 mgl_status mgl_mcp_open(const mgl_mcp_options *options, mgl_mcp **out, mgl_error *err)
 {

@@ -21,7 +21,7 @@
 
 enum { MAX_NAME = 200, MAX_PATH = 4000, MOST_TRIALS = 200, MOST_WAIT_S = 600 };
 
-/* ---- the store -------------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 /* The store and the campaign that is asked of; the newest where none is named. */
 static mgl_status open_campaign(const mcp_call *call, bool write, mgl_store **store,
@@ -119,7 +119,7 @@ static mgl_status report(const mcp_call *call, mgl_json_out *out, mgl_error *err
     return status;
 }
 
-/* ---- the space -------------------------------------------------------------------------------- */
+/* ---- the space ------------------------------------------------------------------------------- */
 
 static void put_knob(mgl_json_out *out, int knob)
 {
@@ -167,7 +167,7 @@ static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_er
     return MGL_OK;
 }
 
-/* ---- checking --------------------------------------------------------------------------------- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
 /* The path that a name leads to, which has to lie in one of the folders. */
 static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_MAX], mgl_error *err)
@@ -259,7 +259,7 @@ static mgl_status explain_code(const mcp_call *call, mgl_json_out *out, mgl_erro
     return MGL_OK;
 }
 
-/* ---- trials ----------------------------------------------------------------------------------- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 static void sleep_a_moment(void)
 {
@@ -329,7 +329,7 @@ static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_erro
     return status;
 }
 
-/* ---- the list --------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 #define CAMPAIGN                                                                                   \
     {                                                                                              \

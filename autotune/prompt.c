@@ -20,7 +20,7 @@ const char *mgl_prompt_system(void)
     return find_text("autotune/prompts/system.md");
 }
 
-/* ---- the parts -------------------------------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 static void put_device(const mgl_prompt *p, mgl_text *out)
 {
@@ -125,7 +125,7 @@ static void put_border(const mgl_prompt *p, mgl_text *out)
     mgl_text_format(out, "%016" PRIx64, p->border);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -156,7 +156,7 @@ void mgl_prompt_task(const mgl_prompt *prompt, mgl_text *out)
     mgl_text_put(out, at);
 }
 
-/* ---- history ------------------------------------------------------------------------------------ */
+/* ---- history --------------------------------------------------------------------------------- */
 
 /* What differs from the campaign's start. */
 static void put_difference(const mgl_subject *subject, const mgl_proposal *proposal, mgl_text *out)

@@ -119,7 +119,7 @@ static void put_interval(const axes *a, double x, double lo, double hi, const ch
                     colour, x, y_of(a, lo), y_of(a, hi));
 }
 
-/* ---- the trajectory --------------------------------------------------------------------------- */
+/* ---- the trajectory -------------------------------------------------------------------------- */
 
 /* A quarter of the height at most is for what is slower, but two percent always are. */
 static axes find_axes(const report_facts *f)
@@ -211,7 +211,7 @@ void report_draw_trajectory(const report_facts *f, mgl_text *out)
     end(out);
 }
 
-/* ---- the controls ------------------------------------------------------------------------------- */
+/* ---- the controls ---------------------------------------------------------------------------- */
 
 static void put_control(const axes *a, const report_point *p, mgl_text *out)
 {

@@ -110,7 +110,7 @@ void report_print_best(const report_facts *facts, mgl_text *out)
     mgl_text_clear(&printed);
 }
 
-/* ---- what was changed --------------------------------------------------------------------------- */
+/* ---- what was changed ------------------------------------------------------------------------ */
 
 static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
 {
@@ -161,7 +161,7 @@ static void name_effects(report_facts *f)
     f->effect_count = f->first_move + MGL_MOVE_COUNT;
 }
 
-/* ---- one trial ---------------------------------------------------------------------------------- */
+/* ---- one trial ------------------------------------------------------------------------------- */
 
 static double value_of(const gathering *g, const mgl_trial *trial)
 {
@@ -296,7 +296,7 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
     return status;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* What a reader of the report wants to know of; trials and controls stand elsewhere. */
 static bool is_shown(const char *kind)

@@ -178,7 +178,7 @@ static void put_result(const report_facts *f, mgl_text *out)
                         f->best_predicted, (long long)f->best_predicted_number);
 }
 
-/* ---- drawings ----------------------------------------------------------------------------------- */
+/* ---- drawings -------------------------------------------------------------------------------- */
 
 static void put_trajectory(const report_facts *f, mgl_text *out)
 {
@@ -286,7 +286,7 @@ static void put_timelines(const report_facts *f, mgl_text *out)
     put_parts(plays, out);
 }
 
-/* ---- tables ---------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* A bar from the middle, of at most `most` percent to either side. */
 static void put_bar(double mean, double best, double most, mgl_text *out)

@@ -98,7 +98,7 @@ mgl_status mgl_store_count_outcomes(mgl_store *store, int64_t campaign,
 mgl_status mgl_store_count_decisions(mgl_store *store, int64_t campaign, int64_t *out,
                                      mgl_error *err);
 
-/* ---- submissions: proposals from outside ------------------------------------------------------ */
+/* ---- submissions: proposals from outside ----------------------------------------------------- */
 
 typedef struct mgl_submission {
     int64_t id, campaign;
@@ -115,7 +115,7 @@ mgl_status mgl_store_next_submission(mgl_store *store, int64_t campaign, bool *f
 mgl_status mgl_store_get_submission(mgl_store *store, int64_t id, mgl_submission *out,
                                     mgl_error *err);
 
-/* ---- messages and costs of a model, events, requests to stop ------------------------------------ */
+/* ---- messages and costs of a model, events, requests to stop --------------------------------- */
 
 /* One exchange with a chat endpoint. No key, ever. */
 typedef struct mgl_store_message {
