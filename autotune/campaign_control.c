@@ -133,7 +133,11 @@ static mgl_status measure_control(campaign *c, attempt *a, bool *bad, mgl_error 
 {
     mgl_interval all;
     mgl_trial *trial = &a->trial;
-    mgl_status status = measure_stage(c, a, MGL_PAIRS_CONTROL, err);
+    mgl_status status = MGL_OK;
+    do
+        status = measure_stage(c, a, MGL_PAIRS_CONTROL, err);
+    while (!status && !a->decided &&
+           mgl_judge_wants_pairs(trial->pairs, trial->pair_count, trial->workload_count));
     if (status || a->decided)
         return status;
     status = measure_summarise(trial, MGL_PAIRS_CONTROL, err);

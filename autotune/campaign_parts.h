@@ -133,6 +133,9 @@ void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err);
 /* Decides an attempt whose program was tried before. */
 mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err);
+/* Whether the attempt's candidate is correct, by the lab. */
+mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL_SHA256_BYTES],
+                          mgl_lab_check *out, mgl_error *err);
 /* Takes the attempt's proposal through all stages that are left, and stores what came of it. */
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err);
 /* Fresh random bytes, which nobody could know before, as the trial's nonce. */

@@ -203,6 +203,16 @@ static bool is_suspect(mgl_outcome outcome)
            outcome == MGL_OUTCOME_ILLEGAL_ADDRESS;
 }
 
+mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL_SHA256_BYTES],
+                          mgl_lab_check *out, mgl_error *err)
+{
+    mgl_lab *lab = c->o->lab;
+    double before = lab->busy_s;
+    mgl_status status = lab->check(lab, &a->candidate, nonce, out, err);
+    a->trial.gpu_s += lab->busy_s - before;
+    return status;
+}
+
 static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
@@ -211,7 +221,7 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
         found.errors[w] = found.defaults[w] = -1;
     mgl_status status = attempt_draw_nonce(a, nonce, err);
     if (!status)
-        status = c->o->lab->check(c->o->lab, &a->candidate, nonce, &found, err);
+        status = campaign_check(c, a, nonce, &found, err);
     if (status)
         return campaign_forgive(c, a, status, err);
     a->trial.same_kernel = found.same_kernel;

@@ -31,6 +31,7 @@ typedef struct mgl_lab mgl_lab;
 struct mgl_lab {
     bool measures; /* has a clock */
     bool executes; /* can tell what is correct */
+    double busy_s; /* seconds of all launches so far, by the device's clock */
     /* The device; also what it is now. */
     mgl_status (*get_device)(mgl_lab *self, mgl_lab_device *out, mgl_error *err);
     /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it. */

@@ -293,6 +293,7 @@ mgl_status mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t
         status = take_failure(lab, (mgl_side)load->side, &answer, verdict, err);
     } else {
         memcpy(seconds, answer.bytes, sizeof *seconds);
+        lab->lab.busy_s += *seconds;
         memcpy(tokens, (char *)answer.bytes + sizeof *seconds, bytes);
     }
     mgl_answer_clear(&answer);

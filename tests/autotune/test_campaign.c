@@ -85,6 +85,42 @@ START_TEST(a_trial_has_its_verdict)
 }
 END_TEST
 
+/* What a fresh process says of a candidate that was twice as fast, and what becomes of it. */
+static const struct {
+    const char *name;
+    lab_script again;
+    mgl_outcome outcome;
+} repeats[] = {
+    {"again as fast", {.gain = 0.81}, MGL_OUTCOME_OK},
+    {"not so fast", {.gain = 0.6}, MGL_OUTCOME_SUSPICIOUS},
+    {"no faster", {.gain = 0}, MGL_OUTCOME_SUSPICIOUS},
+    {"wrong again", {.check = MGL_OUTCOME_MISMATCH}, MGL_OUTCOME_MISMATCH},
+    {"below again", {.gain = 0.8, .below_floor = true}, MGL_OUTCOME_SUBFLOOR},
+};
+
+START_TEST(what_is_twice_as_fast_is_seen_twice)
+{
+    const lab_script scripts[] = {{.gain = 0.8}, repeats[_i].again};
+    bool kept = repeats[_i].outcome == MGL_OUTCOME_OK;
+    fixture f;
+    set_up(&f, repeats[_i].name);
+    f.lab.script = scripts;
+    f.lab.script_count = 2;
+    f.proposer.list = proposals;
+    f.proposer.count = 1;
+    must(run(&f, 1), &f.err);
+    mgl_trial trial = trial_of(&f, 1);
+    ck_assert_msg(trial.outcome == repeats[_i].outcome, "%s: %s", mgl_outcome_name(trial.outcome),
+                  trial.diagnostic);
+    ck_assert_int_eq(f.lab.starts, 2);
+    ck_assert_int_eq(f.lab.promotions, kept);
+    ck_assert_int_ne(memcmp(f.lab.nonces[0], f.lab.nonces[1], MGL_SHA256_BYTES), 0);
+    ck_assert_double_eq_tol(trial.gain, kept ? 0.81 : 0, 0.003);
+    mgl_trial_clear(&trial);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(no_time_is_kept_of_what_nobody_may_believe)
 {
     fixture f;
@@ -323,6 +359,8 @@ int main(void)
     tcase_add_test(tests, what_is_kept_has_all_its_evidence);
     tcase_add_loop_test(tests, a_trial_has_its_verdict, 0,
                         (int)(sizeof verdicts / sizeof *verdicts));
+    tcase_add_loop_test(tests, what_is_twice_as_fast_is_seen_twice, 0,
+                        sizeof repeats / sizeof *repeats);
     tcase_add_test(tests, no_time_is_kept_of_what_nobody_may_believe);
     tcase_add_test(tests, a_known_program_answers_with_its_verdict);
     tcase_add_test(tests, the_default_is_known);

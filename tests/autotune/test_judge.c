@@ -484,6 +484,27 @@ START_TEST(a_control_with_a_difference_is_bad)
 }
 END_TEST
 
+/* Pairs of a control of so much noise until they are enough, as a campaign measures them. */
+static int count_control(double spread)
+{
+    mgl_pair pairs[MAX_PAIRS];
+    simulator s = {.seed = 54, .spread = spread};
+    int count = 0;
+    do {
+        simulator_pairs(&s, 0, 0, MGL_PAIRS_CONTROL, CONTROL, pairs + count);
+        count += CONTROL;
+    } while (mgl_judge_wants_pairs(pairs, count, 1));
+    return count;
+}
+
+START_TEST(a_noisy_control_has_more_pairs)
+{
+    ck_assert_int_eq(count_control(REALISTIC), CONTROL);
+    ck_assert_int_eq(count_control(0.02), 4 * CONTROL);
+    ck_assert_int_eq(count_control(0.2), MGL_CONTROL_PAIRS);
+}
+END_TEST
+
 START_TEST(a_control_whose_estimate_is_far_off_is_bad)
 {
     simulator s = {.seed = 53, .spread = 0.1};
@@ -619,6 +640,7 @@ static void add_decisions(Suite *suite)
     tcase_add_test(tests, a_few_pairs_with_other_clocks_do_not_count);
     tcase_add_test(tests, more_than_a_quarter_with_an_event_ends_the_decision);
     tcase_add_test(tests, a_control_with_a_difference_is_bad);
+    tcase_add_test(tests, a_noisy_control_has_more_pairs);
     tcase_add_test(tests, a_control_whose_estimate_is_far_off_is_bad);
     suite_add_tcase(suite, tests);
 }

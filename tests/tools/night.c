@@ -277,8 +277,8 @@ static void open_campaign(void)
 
 static void remove_store(void)
 {
-    static const char *const ends[] = {"", "-wal", "-shm"};
-    char path[sizeof night.path + 8];
+    static const char *const ends[] = {"", "-wal", "-shm", "-none-1.lock"};
+    char path[sizeof night.path + 16];
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         snprintf(path, sizeof path, "%s%s", night.path, ends[i]);
         unlink(path);
