@@ -211,8 +211,8 @@ static void withhold(mgl_trial *trial)
 static mgl_status check_floors(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    bool below = false;
-    for (int w = 0; w < a->trial.workload_count && !status && !below; w++) {
+    bool right = mgl_outcome_is_correct(a->trial.outcome), below = false;
+    for (int w = 0; w < a->trial.workload_count && right && !status && !below; w++) {
         mgl_workload_result *result = &a->trial.workloads[w];
         status = measure_floor(c, w, result->candidate_us, &result->stream_us, &below, err);
         if (below)
@@ -220,7 +220,7 @@ static mgl_status check_floors(campaign *c, attempt *a, mgl_error *err)
                            "workload %d: less than %.3f of the %.1f us that its bytes take", w + 1,
                            MGL_FLOOR_SHARE, result->stream_us);
     }
-    if (below || a->trial.outcome == MGL_OUTCOME_SUSPICIOUS)
+    if (below || !right)
         withhold(&a->trial);
     return status;
 }

@@ -4,8 +4,7 @@ void poor_start_make(bool queues, mgl_schedule_config *config)
 {
     static const int runs[MGL_STEP_COUNT][2] = {{3, 37},  {5, 41},  {7, 53},
                                                 {11, 67}, {13, 59}, {1, 71}};
-    *config = (mgl_schedule_config){.rows = 3,
-                                    .splits = 27,
+    *config = (mgl_schedule_config){.splits = 27,
                                     .exchange = MGL_EXCHANGE_COUNTERS,
                                     .page_bytes = 2560,
                                     .ring_pages = 3,
