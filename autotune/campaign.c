@@ -402,6 +402,24 @@ static const char *kind_of_end(mgl_status status)
     return status == MGL_OK ? "end" : status == MGL_INTERRUPTED ? "pause" : "error";
 }
 
+/* Where the time went that the campaign waited for its lab. */
+static mgl_status tell_waits(campaign *c, mgl_error *err)
+{
+    mgl_text text = {0};
+    for (int i = 0; i < MGL_LAB_WAITS; i++) {
+        const mgl_lab_wait *wait = &c->o->lab->waits[i];
+        if (wait->what)
+            mgl_text_format(&text, "%s%s %.1f s (%lld)", text.length ? ", " : "", wait->what,
+                            wait->seconds, (long long)wait->count);
+    }
+    mgl_status status = text.failed ? mgl_fail_memory(err, text.length) : MGL_OK;
+    if (!status && text.length)
+        status = campaign_tell(c, true, "waits", NULL, err, "of %.1f s: %s; launches %.1f s",
+                               campaign_clock(c) - c->began, text.bytes, c->o->lab->busy_s);
+    mgl_text_clear(&text);
+    return status;
+}
+
 /* The error that ended it counts more than one of telling about it. */
 static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
 {
@@ -416,6 +434,8 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
     if (!told && last) /* others go on with it */
         told = mgl_store_set_state(c->o->store, c->record->id, c->over, c->reason,
                                    c->record->seconds, &late);
+    if (!told)
+        told = tell_waits(c, &late);
     if (!told)
         told = campaign_tell(c, true, kind_of_end(status), NULL, &late, "%s", c->reason);
     if (!told) {

@@ -4,7 +4,7 @@
  * while there is something to measure.
  *
  * The order: one that waited goes as soon as its kernels are ready, the oldest first; else a new
- * proposal is asked for; where MOST_AHEAD wait already, the oldest goes, ready or not. What comes from
+ * proposal is asked for; where as many wait as the lab compiles, and one more, the oldest goes, ready or not. What comes from
  * outside is not put off.
  *
  * A proposal is asked for with the seed of the number that it would have if all that wait went before
@@ -51,7 +51,7 @@ static bool take_one(campaign *c, attempt *out)
         take(c, i, out);
         return true;
     }
-    if (c->ahead_count < MOST_AHEAD)
+    if (c->ahead_count <= c->o->lab->compilers)
         return false;
     take(c, 0, out);
     return true;

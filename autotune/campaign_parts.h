@@ -12,7 +12,7 @@
 #include "autotune/store_share.h"
 
 /* Proposals that wait for their kernels: as many as are compiled at the same time, and one more. */
-enum { MOST_AHEAD = 3 };
+enum { MOST_AHEAD = MGL_MOST_COMPILERS + 1 };
 
 /* A trial in the making. */
 typedef struct attempt {

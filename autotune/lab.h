@@ -27,11 +27,24 @@ typedef struct mgl_lab_check {
     double compile_s, seconds;
 } mgl_lab_check;
 
+/* Kernels that a lab compiles at the same time, at most. */
+enum { MGL_MOST_COMPILERS = 6 };
+
+/* What a lab was asked for, and for how long whoever asked has waited. */
+enum { MGL_LAB_WAITS = 16 };
+typedef struct mgl_lab_wait {
+    const char *what;
+    double seconds;
+    int64_t count;
+} mgl_lab_wait;
+
 typedef struct mgl_lab mgl_lab;
 struct mgl_lab {
     bool measures; /* has a clock */
     bool executes; /* can tell what is correct */
     double busy_s; /* seconds of all launches so far, by the device's clock */
+    int compilers; /* kernels that it compiles at the same time; at most MGL_MOST_COMPILERS */
+    mgl_lab_wait waits[MGL_LAB_WAITS]; /* those without a name are not used */
     /* The device; also what it is now. */
     mgl_status (*get_device)(mgl_lab *self, mgl_lab_device *out, mgl_error *err);
     /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it. */

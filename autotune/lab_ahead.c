@@ -1,7 +1,7 @@
 /*
  * Compiling ahead: a kernel that a candidate will want is made while others are measured, by a
- * worker that needs no device, into the cache where the executor finds it. At most
- * MGL_LAB_COMPILERS at the same time; what comes while all are busy is compiled when it is wanted.
+ * worker that needs no device, into the cache where the executor finds it. What comes while all
+ * compilers are busy is compiled when it is wanted.
  */
 #include "autotune/lab_state.h"
 
@@ -22,7 +22,7 @@ static void retire(mgl_lab_state *lab, int i)
 
 void mgl_lab_end_compilers(mgl_lab_state *lab)
 {
-    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+    for (int i = 0; i < lab->lab.compilers; i++)
         retire(lab, i);
 }
 
@@ -42,7 +42,7 @@ static mgl_status take_reply(mgl_lab_state *lab, int i, mgl_error *err)
 
 mgl_status mgl_lab_await_kernel(mgl_lab_state *lab, const char *key, mgl_error *err)
 {
-    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+    for (int i = 0; i < lab->lab.compilers; i++)
         if (lab->compilers[i].process && !strcmp(lab->compilers[i].key, key))
             return take_reply(lab, i, err);
     return MGL_OK;
@@ -52,7 +52,7 @@ mgl_status mgl_lab_await_kernel(mgl_lab_state *lab, const char *key, mgl_error *
 static int find_idle(mgl_lab_state *lab)
 {
     int idle = -1;
-    for (int i = 0; i < MGL_LAB_COMPILERS; i++) {
+    for (int i = 0; i < lab->lab.compilers; i++) {
         if (lab->compilers[i].key[0] && mgl_process_has_reply(lab->compilers[i].process))
             take_reply(lab, i, NULL);
         if (!lab->compilers[i].key[0])
@@ -92,7 +92,7 @@ static bool is_known(const mgl_lab_state *lab, const char *key)
 {
     if (is_compiled(lab, key))
         return true;
-    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+    for (int i = 0; i < lab->lab.compilers; i++)
         if (!strcmp(lab->compilers[i].key, key))
             return true;
     return false;

@@ -205,7 +205,7 @@ static mgl_status ask_referee(mgl_lab_state *lab, const mgl_question *question, 
         mgl_status status = need_referee(lab, err);
         *answer = (mgl_answer){0};
         if (!status)
-            status = mgl_process_ask(lab->referee, question, wanted, answer, err);
+            status = mgl_lab_ask_process(lab, lab->referee, question, wanted, answer, err);
         if (status)
             return status;
         if (answer->fate == MGL_FATE_ANSWERED)

@@ -13,6 +13,7 @@
  */
 #include "autotune/lab_state.h"
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 static const double default_limit_s = 60;
+_Static_assert(MGL_REQUEST_COUNT <= (int)MGL_LAB_WAITS, "each kind of request has its place");
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
@@ -96,13 +98,26 @@ static mgl_status need_executor(mgl_lab_state *lab, mgl_error *err)
     return mgl_lab_start_worker(lab, MGL_EXECUTOR, &lab->executor, err);
 }
 
+mgl_status mgl_lab_ask_process(mgl_lab_state *lab, mgl_process *process,
+                               const mgl_question *question, size_t wanted, mgl_answer *out,
+                               mgl_error *err)
+{
+    mgl_lab_wait *wait = &lab->lab.waits[question->kind];
+    double began = mgl_clock_s();
+    mgl_status status = mgl_process_ask(process, question, wanted, out, err);
+    wait->what = mgl_request_name(question->kind);
+    wait->seconds += mgl_clock_s() - began;
+    wait->count++;
+    return status;
+}
+
 mgl_status mgl_lab_ask(mgl_lab_state *lab, const mgl_question *question, size_t wanted,
                        mgl_answer *out, mgl_error *err)
 {
     *out = (mgl_answer){0};
     mgl_status status = need_executor(lab, err);
     if (!status)
-        status = mgl_process_ask(lab->executor, question, wanted, out, err);
+        status = mgl_lab_ask_process(lab, lab->executor, question, wanted, out, err);
     if (!mgl_process_lives(lab->executor))
         mgl_lab_end_executor(lab);
     return status;
@@ -437,6 +452,13 @@ static uint64_t half_of_memory(void)
     return pages > 0 && page > 0 ? (uint64_t)pages / 2 * (uint64_t)page : 0;
 }
 
+/* Half of the processors: the others propose and prove. */
+static int choose_compilers(void)
+{
+    long half = sysconf(_SC_NPROCESSORS_ONLN) / 2;
+    return half < 2 ? 2 : half < MGL_MOST_COMPILERS ? (int)half : MGL_MOST_COMPILERS;
+}
+
 /* "hang", or "pair:hang". */
 static mgl_status read_fault(mgl_lab_state *lab, const char *fault, mgl_error *err)
 {
@@ -473,6 +495,7 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
         return mgl_fail_memory(err, sizeof *lab);
     lab->lab = (mgl_lab){.measures = strcmp(options->device, "cpu") != 0,
                          .executes = true,
+                         .compilers = choose_compilers(),
                          .get_device = get_device,
                          .start = start,
                          .check = mgl_lab_check_candidate,

@@ -6,7 +6,6 @@
 #include "autotune/process.h"
 
 enum {
-    MGL_LAB_COMPILERS = 2,  /* kernels that are compiled ahead at the same time */
     MGL_LAB_LONG = 5,       /* times the limit of a request, where weights or kernels are made */
     MGL_LAB_COMPILE_S = 300 /* and so many seconds more where a kernel may be compiled */
 };
@@ -56,9 +55,9 @@ typedef struct mgl_lab_state {
     bool measured[MGL_MAX_WORKLOADS]; /* the stream of as many bytes */
     struct {
         mgl_process *process;
-        char key[MGL_SHA256_HEX]; /* of the kernel that it compiles; "": idle */
-    } compilers[MGL_LAB_COMPILERS];
-    char (*ready)[MGL_SHA256_HEX]; /* (ready_count) keys of kernels that were compiled */
+        char key[MGL_SHA256_HEX];    /* of the kernel that it compiles; "": idle */
+    } compilers[MGL_MOST_COMPILERS]; /* (lab.compilers) */
+    char (*ready)[MGL_SHA256_HEX];   /* (ready_count) keys of kernels that were compiled */
     size_t ready_count, ready_capacity;
     mgl_fault fault; /* tests only: of the next check, or of the next pair */
     bool fault_in_pair;
@@ -66,6 +65,10 @@ typedef struct mgl_lab_state {
 
 /* ---- lab_device.c ---------------------------------------------------------------------------- */
 
+/* mgl_process_ask, of which the lab notes how long it took. */
+mgl_status mgl_lab_ask_process(mgl_lab_state *lab, mgl_process *process,
+                               const mgl_question *question, size_t wanted, mgl_answer *out,
+                               mgl_error *err);
 /* Asks the executor, which is started where none lives. */
 mgl_status mgl_lab_ask(mgl_lab_state *lab, const mgl_question *question, size_t wanted,
                        mgl_answer *out, mgl_error *err);

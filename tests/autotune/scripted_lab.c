@@ -185,6 +185,7 @@ void scripted_lab_init(scripted_lab *lab)
 {
     *lab = (scripted_lab){.lab = {.measures = true,
                                   .executes = true,
+                                  .compilers = 2,
                                   .get_device = get_device,
                                   .start = start,
                                   .check = check,

@@ -590,7 +590,7 @@ START_TEST(compilers_are_few_and_go_with_the_lab)
         lab->prepare(lab, &ahead);
         release(&ahead);
     }
-    for (int i = 0; i < MGL_LAB_COMPILERS; i++)
+    for (int i = 0; i < lab->compilers; i++)
         processes += mgl_process_lives(state()->compilers[i].process);
     ck_assert_int_gt(processes, 0);
 }
