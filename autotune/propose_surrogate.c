@@ -354,6 +354,9 @@ static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, m
         status = consider_near(s, &f, wide ? FEW : MGL_NEAR_DRAWS, state, best, err);
     if (!status && best->count == 0 && !wide)
         status = choose_far(s, &f, state, best, err);
+    if (!status &&
+        best->count == 0) /* no hope is left anywhere near: a search goes on all the same */
+        found(s, state, best);
     mgl_surrogate_fit_clear(&f);
     return status;
 }

@@ -453,6 +453,29 @@ START_TEST(a_search_begins_near_a_good_start)
 }
 END_TEST
 
+/* Everything near the start was tried and gained nothing: a space of 10^20 programs does not end there. */
+START_TEST(what_helps_nowhere_stops_nothing)
+{
+    enum { TRIALS = 120 };
+    mgl_subject good = good_start();
+    good.space.moves = 0;
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    for (int i = 0; i < TRIALS; i++) {
+        mgl_trial trial = {.number = i + 1};
+        ck_assert_msg(ask(proposer, (uint64_t)i, &trial.proposal) == MGL_PROPOSED, "trial %d", i);
+        judge(&trial);
+        if (trial.outcome == MGL_OUTCOME_UNMEASURED) {
+            trial.outcome = MGL_OUTCOME_NO_GAIN;
+            trial.gain = -0.001;
+            trial.workloads[0].incumbent_us = trial.workloads[1].incumbent_us = 100;
+        }
+        tell(proposer, &trial);
+        mgl_trial_clear(&trial);
+    }
+    proposer->close(proposer);
+}
+END_TEST
+
 START_TEST(from_a_poor_start_a_search_goes_far)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
@@ -745,6 +768,7 @@ static void add_every(TCase *cases)
     tcase_add_test(cases, a_plateau_hops);
     tcase_add_loop_test(cases, what_leaves_no_hope_is_not_proposed, 0, 3);
     tcase_add_loop_test(cases, a_search_begins_near_a_good_start, 1, 3);
+    tcase_add_loop_test(cases, what_helps_nowhere_stops_nothing, 0, 3);
     tcase_add_test(cases, from_a_poor_start_a_search_goes_far);
     tcase_add_loop_test(cases, small_gains_are_joined, 1, 3);
     tcase_add_test(cases, a_value_is_as_sure_as_its_interval);
