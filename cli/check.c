@@ -97,14 +97,21 @@ static mgl_status print(const source *from, const struct options *o, const mgl_v
     return verdict->accepted ? MGL_OK : mgl_fail(err, MGL_REJECTED, NULL, "%s", "");
 }
 
-static mgl_status parse(source *from, const struct options *o, mgl_program **out, mgl_error *err)
+static mgl_status parse(source *from, mgl_program **out, mgl_error *err)
 {
-    static const mgl_verdict none;
     mgl_status status =
         mgl_file_read(from->path, MGL_SCHEDULE_MAX_TEXT, &from->text, &from->length, err);
     if (!status)
         status = mgl_schedule_parse(from->text, from->length, from->path, out, err);
-    if (status && o->sarif.given)
+    return status;
+}
+
+/* A log that says why there is no verdict: an editor reads nothing else. */
+static mgl_status fail_check(const source *from, const struct options *o, mgl_status status,
+                             const mgl_error *err)
+{
+    static const mgl_verdict none;
+    if (o->sarif.given && status != MGL_INTERRUPTED)
         mgl_cli_print_sarif(from->path, from->text, from->length, &none, err);
     return status;
 }
@@ -118,7 +125,7 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     mgl_verdict verdict = {0};
     if (o->sarif.given && o->json.given)
         return mgl_fail(err, MGL_USAGE, "--sarif", "stands in place of --json; leave out one");
-    mgl_status status = parse(&from, o, &program, err);
+    mgl_status status = parse(&from, &program, err);
     if (!status && o->model.given)
         status = mgl_import(o->model.value, &checkpoint, err);
     if (!status)
@@ -127,8 +134,7 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
         status = mgl_validator_check(program, checkpoint ? checkpoint->graph : NULL, &verdict, err);
     if (!status)
         status = mgl_cli_check_cancel(err);
-    if (!status)
-        status = print(&from, o, &verdict, err);
+    status = status ? fail_check(&from, o, status, err) : print(&from, o, &verdict, err);
     mgl_verdict_clear(&verdict);
     mgl_checkpoint_close(checkpoint);
     mgl_program_free(program);

@@ -199,6 +199,25 @@ static int line_of_error(const sarif *s, const mgl_error *failed)
     return atoi(failed->where + name + 1);
 }
 
+/* What is wrong with another file than the schedule says itself which one that is. */
+static void put_failure(sarif *s, const mgl_error *failed)
+{
+    mgl_text said = {0};
+    bool here = !strncmp(failed->where, s->path, strlen(s->path));
+    mgl_text_format(&said, "%s%s%s", here ? "" : failed->where,
+                    here || !failed->where[0] ? "" : ": ", failed->message);
+    s->out.text.failed |= said.failed;
+    put_message(s, "message", said.failed ? failed->message : said.bytes);
+    mgl_text_clear(&said);
+    if (!here)
+        return;
+    mgl_json_out_array(&s->out, "locations");
+    mgl_json_out_object(&s->out, NULL);
+    put_place(s, line_of_error(s, failed));
+    mgl_json_out_close_object(&s->out);
+    mgl_json_out_close_array(&s->out);
+}
+
 static void put_invocation(sarif *s, const mgl_error *failed)
 {
     mgl_json_out_array(&s->out, "invocations");
@@ -208,12 +227,7 @@ static void put_invocation(sarif *s, const mgl_error *failed)
         mgl_json_out_array(&s->out, "toolExecutionNotifications");
         mgl_json_out_object(&s->out, NULL);
         mgl_json_out_string(&s->out, "level", "error");
-        put_message(s, "message", failed->message);
-        mgl_json_out_array(&s->out, "locations");
-        mgl_json_out_object(&s->out, NULL);
-        put_place(s, line_of_error(s, failed));
-        mgl_json_out_close_object(&s->out);
-        mgl_json_out_close_array(&s->out);
+        put_failure(s, failed);
         mgl_json_out_close_object(&s->out);
         mgl_json_out_close_array(&s->out);
     }

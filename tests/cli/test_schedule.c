@@ -396,6 +396,27 @@ START_TEST(sarif_of_what_does_not_parse_names_the_line)
 }
 END_TEST
 
+START_TEST(sarif_of_a_model_that_is_none_is_a_log)
+{
+    const char *path = edited("whole.mls", "", "");
+    command_result plain = command_runf("check %s --model /no/such/model", path);
+    command_result result = command_runf("check %s --model /no/such/model --sarif", path);
+    mgl_json json;
+    const cJSON *run = parse_sarif(&result, &json);
+    const cJSON *invocation = first_of(run, "invocations");
+    const cJSON *told = first_of(invocation, "toolExecutionNotifications");
+    const cJSON *message = cJSON_GetObjectItem(cJSON_GetObjectItem(told, "message"), "text");
+    ck_assert_int_eq(plain.code, 2);
+    ck_assert_int_eq(result.code, plain.code);
+    ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(invocation, "executionSuccessful")));
+    ck_assert_ptr_nonnull(strstr(message->valuestring, "/no/such/model"));
+    ck_assert_ptr_null(first_of(told, "locations")); /* the schedule is not at fault */
+    mgl_json_clear(&json);
+    command_clear(&plain);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(writes_all_or_nothing)
 {
     struct rlimit old, small;
@@ -437,6 +458,7 @@ int main(void)
     tcase_add_test(tests, text_that_does_not_parse);
     tcase_add_test(tests, sarif_has_the_line_of_each_diagnostic);
     tcase_add_test(tests, sarif_of_what_does_not_parse_names_the_line);
+    tcase_add_test(tests, sarif_of_a_model_that_is_none_is_a_log);
     tcase_add_test(tests, writes_all_or_nothing);
     tcase_add_loop_test(tests, damaged_input_is_one_message, 0,
                         (int)(sizeof damages / sizeof *damages));
