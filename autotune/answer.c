@@ -120,19 +120,34 @@ mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, 
 
 /* ---- how many of each ------------------------------------------------------------------------ */
 
+/* What a proposal of that outcome is counted as. */
+static int64_t *find_sum(mgl_answer_counts *counts, mgl_outcome outcome)
+{
+    if (outcome == MGL_OUTCOME_DUPLICATE)
+        return &counts->duplicates;
+    if (outcome == MGL_OUTCOME_PARSE)
+        return &counts->unreadable;
+    switch (mgl_outcome_exit(outcome)) {
+    case MGL_EXIT_KEPT:
+        return &counts->kept;
+    case MGL_EXIT_NOT_KEPT:
+        return &counts->not_kept;
+    case MGL_EXIT_INCORRECT:
+        return &counts->incorrect;
+    case MGL_EXIT_UNMEASURED:
+        return &counts->unmeasured;
+    default:
+        return &counts->refused;
+    }
+}
+
 mgl_status mgl_answer_count(mgl_store *store, int64_t campaign, mgl_answer_counts *out,
                             mgl_error *err)
 {
     *out = (mgl_answer_counts){0};
     mgl_status status = mgl_store_count_outcomes(store, campaign, out->of, err);
-    for (int i = 0; i < MGL_OUTCOME_COUNT && !status; i++) {
-        int exit = mgl_outcome_exit((mgl_outcome)i);
-        out->kept += exit == MGL_EXIT_KEPT ? out->of[i] : 0;
-        out->not_kept += exit == MGL_EXIT_NOT_KEPT ? out->of[i] : 0;
-        out->refused += exit == MGL_EXIT_REFUSED ? out->of[i] : 0;
-        out->incorrect += exit == MGL_EXIT_INCORRECT ? out->of[i] : 0;
-        out->unmeasured += exit == MGL_EXIT_UNMEASURED ? out->of[i] : 0;
-    }
+    for (int i = 0; i < MGL_OUTCOME_COUNT && !status; i++)
+        *find_sum(out, (mgl_outcome)i) += out->of[i];
     return status;
 }
 

@@ -20,6 +20,7 @@ mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, 
 typedef struct mgl_answer_counts {
     int64_t of[MGL_OUTCOME_COUNT];
     int64_t kept, not_kept, refused, incorrect, unmeasured;
+    int64_t duplicates, unreadable; /* which are none of the refused */
 } mgl_answer_counts;
 mgl_status mgl_answer_count(mgl_store *store, int64_t campaign, mgl_answer_counts *out,
                             mgl_error *err);

@@ -34,9 +34,14 @@ const char *mgl_store_url(const mgl_store *store)
     return store->url ? store->url : store->path;
 }
 
+bool mgl_store_is_path(const char *path)
+{
+    return !mgl_postgres_is_url(path);
+}
+
 const char *mgl_store_shown(const char *path)
 {
-    return mgl_postgres_is_url(path) ? "a PostgreSQL server" : path;
+    return mgl_store_is_path(path) ? path : "a PostgreSQL server";
 }
 
 const char *mgl_store_beside(const mgl_store *store)

@@ -29,6 +29,8 @@ void mgl_store_close(mgl_store *store); /* NULL is fine */
 const char *mgl_store_path(const mgl_store *store);
 /* What mgl_store_open takes for it. It may hold a password: never told, never stored. */
 const char *mgl_store_url(const mgl_store *store);
+/* Whether it names a file, and no server. */
+bool mgl_store_is_path(const char *path);
 /* What may be told of a path or URL before it is opened. */
 const char *mgl_store_shown(const char *path);
 /* A path that stands on this machine, with which the names of files begin that belong to the store. */

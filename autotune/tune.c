@@ -243,10 +243,16 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
     mgl_config config;
     mgl_target target;
     const char *dtype = r->dtype ? r->dtype : "bf16";
+    if (r->fresh && r->rebase)
+        return mgl_fail(err, MGL_USAGE, "--new",
+                        "begins without what was found, and --rebase measures it anew: leave out "
+                        "one of the two");
     if (strcmp(dtype, "bf16") != 0)
         return mgl_fail(err, MGL_USAGE, dtype, "unknown dtype; there is bf16");
     mgl_format_into(out->manifest, sizeof out->manifest, "%s", mgl_frozen_digest());
     mgl_status status = mgl_tune_check_chat(r, err);
+    if (!status && r->proposers)
+        status = mgl_tune_check_proposers(r->proposers, err);
     if (!status)
         status = find_model(r, &config, out, err);
     if (!status)
@@ -337,11 +343,11 @@ static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
 
 /* ---- finding it in the store ----------------------------------------------------------------- */
 
-/* The campaigns of a name, and of those that --new made of it. */
+/* The campaigns of a name, and those that --new or --rebase made of it. */
 typedef struct family {
     const char *name;
-    char newest[MOST_NAME]; /* "" : there is none */
-    long last;              /* number of the last one: 1, or N of NAME-N */
+    char newest[MOST_NAME]; /* the one that goes on; "": there is none */
+    long last;              /* number of the last one: 1, or N of NAME-N; 0: there is none */
 } family;
 
 static mgl_status look_at(void *user, const mgl_campaign_record *campaign, mgl_error *err)
@@ -364,6 +370,41 @@ static mgl_status look_at(void *user, const mgl_campaign_record *campaign, mgl_e
         mgl_format_into(f->newest, sizeof f->newest, "%s", campaign->name);
     }
     return MGL_OK;
+}
+
+typedef struct wanted_name {
+    char text[MOST_NAME];
+    bool stands;
+} wanted_name;
+
+static mgl_status compare_name(void *user, const mgl_campaign_record *campaign, mgl_error *err)
+{
+    (void)err;
+    wanted_name *wanted = user;
+    wanted->stands |= !strcmp(campaign->name, wanted->text);
+    return MGL_OK;
+}
+
+/* A name that somebody gave is a name and no beginning of one: "exp" does not go on with "exp-2024". What
+ * --new and --rebase made of it counts up without a gap. */
+static mgl_status follow_name(mgl_store *store, const mgl_tune_request *r, family *f,
+                              mgl_error *err)
+{
+    wanted_name wanted = {.stands = true};
+    mgl_status status = MGL_OK;
+    while (!status && wanted.stands) {
+        mgl_format_into(wanted.text, sizeof wanted.text, "%s", f->name);
+        if (f->last)
+            mgl_format_into(wanted.text, sizeof wanted.text, "%s-%ld", f->name, f->last + 1);
+        wanted.stands = false;
+        status = mgl_store_each_campaign(store, compare_name, &wanted, err);
+        if (status || !wanted.stands)
+            break;
+        if (!f->last || r->rebase)
+            mgl_format_into(f->newest, sizeof f->newest, "%s", wanted.text);
+        f->last++;
+    }
+    return status;
 }
 
 static bool differs(const char *a, const char *b)
@@ -435,7 +476,8 @@ static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_t
     family f = {.name = name};
     mgl_campaign_record found = {0};
     mgl_format_into(name, sizeof name, "%s", out->record.name);
-    mgl_status status = mgl_store_each_campaign(store, look_at, &f, err);
+    mgl_status status =
+        r->name ? follow_name(store, r, &f, err) : mgl_store_each_campaign(store, look_at, &f, err);
     if (status || !f.last)
         return status;
     if (r->fresh)

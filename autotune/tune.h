@@ -37,8 +37,8 @@ typedef struct mgl_tune_request {
     bool has_seed;
     uint64_t seed;                     /* else one is drawn */
     const char *chat_url, *chat_model; /* of the proposer chat */
-    const char *name;
-    bool fresh; /* a new campaign, where one of that name stands: NAME-2 */
+    const char *name;                  /* the whole of it; NULL: made of what is tuned */
+    bool fresh;                        /* a new campaign, where one of that name stands: NAME-2 */
     /* Where the one that stands began under another manifest: its successor, NAME-2, which begins with the
      * incumbent as a submission: gated and measured anew. Else it goes on. */
     bool rebase;
@@ -63,6 +63,8 @@ typedef struct mgl_tune {
  * MGL_USAGE: one of that name stands and is another one. `store` may be NULL without `add`. */
 mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, bool add,
                             mgl_tune *out, mgl_error *err);
+/* MGL_USAGE: no list of proposers, such as "evolve:2,random". */
+mgl_status mgl_tune_check_proposers(const char *text, mgl_error *err);
 /* A campaign of the store, by name; NULL: the newest. */
 mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err);
 void mgl_tune_clear(mgl_tune *tune);
@@ -75,8 +77,8 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
                            mgl_error *err);
 
 /* The tuned entries that a campaign's winner makes, one for each number of sequences among its
- * workloads, in turn. MGL_USAGE: there is no winner, it is a schedule text, or it was measured in the lower
- * half of its capacity alone. */
+ * workloads, in turn. MGL_BAD_INPUT: there is no winner. MGL_USAGE: it is a schedule text, or it was
+ * measured in the lower half of its capacity alone. */
 typedef mgl_status mgl_tuned_fn(void *user, const mgl_tuned *entry, mgl_error *err);
 mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *each, void *user,
                             mgl_error *err);

@@ -84,7 +84,7 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
                                mgl_error *err)
 {
     if (!campaign->incumbent)
-        return mgl_fail(err, MGL_USAGE, campaign->name,
+        return mgl_fail(err, MGL_BAD_INPUT, campaign->name,
                         "has no winner: its default is the best, and needs no entry");
     if (!strcmp(campaign->device, "none") || !strcmp(campaign->device, "cpu"))
         return mgl_fail(err, MGL_USAGE, campaign->name,

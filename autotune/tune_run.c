@@ -64,14 +64,14 @@ static const char known_names[] = PROPOSERS(MGL_X); /* with ", " in front */
 #undef MGL_X
 enum { KNOWN = sizeof known / sizeof *known };
 
-/* One of "evolve:2,random". */
-static mgl_status open_one(const mgl_tune *tune, const mgl_tune_run_options *o, const char *text,
-                           size_t length, mgl_campaign_options *out, mgl_error *err)
+/* One of "evolve:2,random": its row of `known`, and its share. */
+static mgl_status read_one(const char *text, size_t length, int *which, double *share,
+                           mgl_error *err)
 {
     const char *colon = memchr(text, ':', length);
     size_t name = colon ? (size_t)(colon - text) : length;
-    double share = 1;
     int i = 0;
+    *share = 1;
     while (i < KNOWN && (strlen(known[i].name) != name || strncmp(known[i].name, text, name) != 0))
         i++;
     if (i == KNOWN)
@@ -79,18 +79,64 @@ static mgl_status open_one(const mgl_tune *tune, const mgl_tune_run_options *o, 
                         name < 40 ? (int)name : 40, text, known_names + 2);
     if (colon) {
         char *end;
-        share = strtod(colon + 1, &end);
-        if (end != text + length || !isfinite(share) || !(share > 0) || colon[1] == '+')
+        *share = strtod(colon + 1, &end);
+        if (end != text + length || !isfinite(*share) || !(*share > 0) || colon[1] == '+')
             return mgl_fail(err, MGL_USAGE, "--proposer",
                             "the share of %s is a number above 0: %s:2", known[i].name,
                             known[i].name);
     }
-    if (out->proposer_count == MGL_MAX_PROPOSERS)
-        return mgl_fail(err, MGL_USAGE, "--proposer", "there may be %d at most", MGL_MAX_PROPOSERS);
+    *which = i;
+    return MGL_OK;
+}
+
+typedef mgl_status each_proposer(void *user, int which, double share, mgl_error *err);
+
+static mgl_status read_proposers(const char *text, each_proposer *each, void *user, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    int count = 0;
+    for (bool more = true; more && !status; count++) {
+        size_t length = strcspn(text, ",");
+        double share;
+        int which = 0;
+        status = count < MGL_MAX_PROPOSERS ? read_one(text, length, &which, &share, err)
+                                           : mgl_fail(err, MGL_USAGE, "--proposer",
+                                                      "there may be %d at most", MGL_MAX_PROPOSERS);
+        if (!status)
+            status = each(user, which, share, err);
+        more = text[length] == ',';
+        text += length + 1;
+    }
+    return status;
+}
+
+static mgl_status take_any(void *user, int which, double share, mgl_error *err)
+{
+    (void)user, (void)which, (void)share, (void)err;
+    return MGL_OK;
+}
+
+mgl_status mgl_tune_check_proposers(const char *text, mgl_error *err)
+{
+    return read_proposers(text, take_any, NULL, err);
+}
+
+/* Where proposers are opened. */
+typedef struct opening {
+    const mgl_tune *tune;
+    const mgl_tune_run_options *o;
+    mgl_campaign_options *out;
+} opening;
+
+static mgl_status open_one(void *user, int i, double share, mgl_error *err)
+{
+    const opening *at = user;
+    const mgl_tune *tune = at->tune;
+    mgl_campaign_options *out = at->out;
     const mgl_proposer_options options = {.subject = &tune->subject, .start = &tune->subject.start};
     mgl_proposer *opened = NULL;
     mgl_status status = known[i].open ? known[i].open(&options, &opened, err)
-                                      : mgl_tune_open_chat(tune, o, &opened, err);
+                                      : mgl_tune_open_chat(tune, at->o, &opened, err);
     if (status)
         return status;
     out->proposers[out->proposer_count].proposer = opened;
@@ -101,15 +147,8 @@ static mgl_status open_one(const mgl_tune *tune, const mgl_tune_run_options *o, 
 static mgl_status open_proposers(const mgl_tune *tune, const mgl_tune_run_options *o,
                                  mgl_campaign_options *out, mgl_error *err)
 {
-    mgl_status status = MGL_OK;
-    const char *at = tune->proposers;
-    for (bool more = true; more && !status;) {
-        size_t length = strcspn(at, ",");
-        status = open_one(tune, o, at, length, out, err);
-        more = at[length] == ',';
-        at += length + 1;
-    }
-    return status;
+    opening at = {tune, o, out};
+    return read_proposers(tune->proposers, open_one, &at, err);
 }
 
 /* ---- the lab --------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 #include "autotune/tune.h"
 
 #include "autotune/frozen.h"
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 
@@ -85,11 +84,16 @@ mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign
     return status ? status : mgl_store_add_submission(store, campaign->id, text, origin, id, err);
 }
 
-/* Whoever begins a campaign has its lock some moments after it stands in the store. */
-static const double patience_s = 3;
+/* Whoever begins a campaign has its lock some moments after it stands in the store: when its device has
+ * answered. */
+enum { PATIENCE_S = 10 };
 
-static mgl_status is_running(mgl_store *store, const char *name, double *alone_since, bool *running,
-                             mgl_error *err)
+static bool is_beginning(const mgl_campaign_record *c)
+{
+    return c->trials == 0 && !(c->seconds > 0) && time(NULL) - c->created_unix < PATIENCE_S;
+}
+
+static mgl_status is_running(mgl_store *store, const char *name, bool *running, mgl_error *err)
 {
     mgl_campaign_record now;
     bool held = false;
@@ -99,9 +103,7 @@ static mgl_status is_running(mgl_store *store, const char *name, double *alone_s
     bool said = now.state && !strcmp(now.state, "running");
     if (said)
         status = mgl_campaign_is_run(store, now.id, &held, err);
-    if (held)
-        *alone_since = mgl_clock_s();
-    *running = said && mgl_clock_s() - *alone_since < patience_s;
+    *running = said && (held || is_beginning(&now));
     mgl_campaign_record_clear(&now);
     return status;
 }
@@ -110,7 +112,6 @@ mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign,
                           const atomic_int *abort, mgl_trial *out, mgl_error *err)
 {
     const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
-    double alone_since = mgl_clock_s();
     *out = (mgl_trial){0};
     for (bool running = true;;) {
         mgl_submission s = {0};
@@ -122,7 +123,7 @@ mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign,
         if (!status && !running)
             return MGL_OK;
         if (!status)
-            status = is_running(store, campaign->name, &alone_since, &running, err);
+            status = is_running(store, campaign->name, &running, err);
         if (!status)
             status = mgl_check_abort(abort, err);
         if (status)

@@ -130,9 +130,10 @@ mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c
     mgl_cli_printf("trials    %lld in %.2f hours, seed %llu\n", (long long)c->trials,
                    c->seconds / 3600, (unsigned long long)c->seed);
     mgl_cli_printf("of these  %lld kept, %lld correct but not kept, %lld refused, %lld incorrect, "
-                   "%lld unmeasured\n",
+                   "%lld unmeasured, %lld duplicates, %lld unreadable\n",
                    (long long)counts.kept, (long long)counts.not_kept, (long long)counts.refused,
-                   (long long)counts.incorrect, (long long)counts.unmeasured);
+                   (long long)counts.incorrect, (long long)counts.unmeasured,
+                   (long long)counts.duplicates, (long long)counts.unreadable);
     status = print_chat(store, c, err);
     if (!status)
         status = print_best(store, c, err);

@@ -82,8 +82,12 @@ typedef struct mgl_cli_tuning {
     const char *chat_key; /* path of its file, or NULL */
     int64_t budget_tokens, budget_requests;
     double until_gain; /* percent; likewise */
+    bool gain_given;   /* ... was asked for, be it 0 */
     bool json, quiet, detach;
 } mgl_cli_tuning;
+/* What can be said of it before anything is written: a campaign that was added and can not run would be in
+ * the way of the mended command. `store` as mgl_cli_store_open takes it. */
+mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err);
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 /* The limit that was given, of 0 hours too; 0: none. */
 double mgl_cli_limit(const mgl_cli_real *hours);

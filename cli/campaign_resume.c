@@ -26,10 +26,13 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
                                 .budget_tokens = o->budget_tokens.value,
                                 .budget_requests = o->budget_requests.value,
                                 .until_gain = o->until_gain.value,
+                                .gain_given = o->until_gain.given,
                                 .json = o->json.given,
                                 .quiet = o->quiet.given,
                                 .detach = o->detach.given};
-    mgl_status status = mgl_cli_store_open(o->store.value, true, &store, err);
+    mgl_status status = mgl_cli_check_tuning(&how, o->store.value, err);
+    if (!status)
+        status = mgl_cli_store_open(o->store.value, true, &store, err);
     if (!status)
         status = mgl_tune_find(store, operand, &tune, err);
     if (!status)

@@ -10,7 +10,7 @@
     X(text, name, "--name", "NAME", 0, 0, "the campaign (the newest)")                             \
     X(flag, wait, "--wait", NULL, 0, 0,                                                            \
       "ends with the verdict: 0 kept, 10 not kept, 11 refused, 12 wrong, 13 unmeasured, 14 "       \
-      "frozen")                                                                                    \
+      "frozen; with 1 where nobody runs the campaign, and the proposal stays in its queue")        \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(SUBMIT_OPTIONS)
@@ -84,9 +84,12 @@ static mgl_status await(const struct options *o, const mgl_cli_campaign *c, int6
     if (!status && trial.number)
         tell_trial(o, c, id, &trial);
     else if (!status)
-        tell_outcome(
-            o, c, id, MGL_OUTCOME_UNMEASURED,
-            "nobody runs the campaign; the proposal waits until `megalith campaign resume`");
+        status =
+            mgl_fail(err, MGL_USAGE, c->record.name,
+                     "nobody runs the campaign: proposal %lld is queued and has no verdict yet; "
+                     "`megalith campaign resume %.80s` in another terminal, or the `megalith "
+                     "tune` that it began with, takes it",
+                     (long long)id, c->record.name);
     mgl_trial_clear(&trial);
     return status;
 }

@@ -6,7 +6,9 @@
 
 #include "base/file.h"
 
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TUNE_OPTIONS(X)                                                                            \
     X(text, shape, "--shape", "NAME", 0, 0,                                                        \
@@ -76,7 +78,10 @@ static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const
         mgl_cli_printf("default   predicted %.1f us a token\n", look->predicted);
     else
         mgl_cli_put("default   no prediction: the costs of this device are not known\n");
-    mgl_cli_printf("store     %s, %.1f GB of its disk are free\n", store, (double)disk * 1e-9);
+    mgl_cli_printf("store     %s", store);
+    if (disk)
+        mgl_cli_printf(", %.1f GB of its disk are free", (double)disk * 1e-9);
+    mgl_cli_put("\n");
 }
 
 static void print_outlook_json(const mgl_tune *t, const mgl_tune_outlook *look, const char *store,
@@ -100,8 +105,28 @@ static void print_outlook_json(const mgl_tune *t, const mgl_tune_outlook *look, 
     if (look->predicted > 0)
         mgl_json_out_real(&out, "predicted_us", look->predicted);
     mgl_json_out_string(&out, "store", store);
-    mgl_json_out_int(&out, "disk_free_bytes", (int64_t)disk);
+    if (disk)
+        mgl_json_out_int(&out, "disk_free_bytes", (int64_t)disk);
     mgl_cli_end_json(&out);
+}
+
+/* Bytes free where the store stands, or would be made: in the nearest folder above that does stand.
+ * 0: nobody can tell. */
+static uint64_t find_disk(const char *store)
+{
+    char folder[PATH_MAX];
+    uint64_t disk = 0;
+    if (!mgl_store_is_path(store) || strlen(store) >= sizeof folder)
+        return 0;
+    mgl_file_split(store, folder);
+    while (access(folder, F_OK)) {
+        char above[PATH_MAX];
+        mgl_file_split(folder, above);
+        if (!strcmp(folder, above))
+            return 0;
+        strcpy(folder, above);
+    }
+    return mgl_disk_free(folder, &disk, NULL) ? 0 : disk;
 }
 
 /* Nothing is made: not even the store. */
@@ -110,17 +135,11 @@ static mgl_status dry_run(const struct options *o, const mgl_tune_request *reque
     mgl_tune tune;
     mgl_tune_outlook look;
     mgl_text path = {0};
-    uint64_t disk = 0;
-    char folder[PATH_MAX];
     mgl_status status = o->store.given ? MGL_OK : mgl_store_default_path(&path, err);
     if (status)
         return status;
     const char *store = o->store.given ? o->store.value : path.bytes;
-    if (strlen(store) < sizeof folder) {
-        mgl_file_split(store, folder);
-        if (mgl_disk_free(folder, &disk, NULL))
-            disk = 0; /* the folder is made later */
-    }
+    uint64_t disk = find_disk(store);
     status = mgl_tune_prepare(NULL, request, false, &tune, err);
     if (!status) {
         status = mgl_tune_look(&tune, mgl_cancel_flag(mgl_cli_cancel()), &look, err);
@@ -214,14 +233,18 @@ static mgl_status tune_model(const char *operand, const void *options, mgl_error
                                 .budget_tokens = o->budget_tokens.value,
                                 .budget_requests = o->budget_requests.value,
                                 .until_gain = o->until_gain.value,
+                                .gain_given = o->until_gain.given,
                                 .json = o->json.given,
                                 .quiet = o->quiet.given,
                                 .detach = o->detach.given};
+    mgl_status status = mgl_cli_check_tuning(&how, o->store.value, err);
+    if (status)
+        return status;
     if (o->show_prompt.given)
         return show_prompt(o, &request, err);
     if (o->dry_run.given)
         return dry_run(o, &request, err);
-    mgl_status status = mgl_cli_store_open(o->store.value, true, &store, err);
+    status = mgl_cli_store_open(o->store.value, true, &store, err);
     if (!status)
         status = mgl_tune_prepare(store, &request, true, &tune, err);
     if (!status)

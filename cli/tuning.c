@@ -9,6 +9,7 @@
 #include "autotune/hook.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #include <string.h>
 
@@ -113,6 +114,31 @@ double mgl_cli_limit(const mgl_cli_real *hours)
 {
     const double least = 1e-9; /* that is not 0 */
     return hours->given && hours->value < least ? least : hours->value;
+}
+
+/* A key that can be read; it is read again when it is wanted. */
+static mgl_status check_key(const char *path, mgl_error *err)
+{
+    char *key = NULL;
+    mgl_status status = path ? mgl_cli_find_key(path, &key, err) : MGL_OK;
+    mgl_chat_forget_key(key);
+    return status;
+}
+
+mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err)
+{
+    uint64_t disk;
+    mgl_status status = mgl_cli_read_bytes("--disk", how->disk, &disk, err);
+    if (!status && how->gain_given && !(how->until_gain > 0))
+        status = mgl_fail(err, MGL_USAGE, "--until-gain",
+                          "is a number of percent above 0; leave it out for no limit");
+    if (!status)
+        status = check_key(how->chat_key, err);
+    if (!status && how->report && store && mgl_store_is_path(store))
+        status = mgl_file_check_output(how->report, store, err);
+    if (!status && how->report)
+        status = mgl_cli_check_file(how->report, err);
+    return status;
 }
 
 static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)

@@ -221,6 +221,74 @@ START_TEST(a_dry_run_makes_nothing)
 }
 END_TEST
 
+START_TEST(a_dry_run_finds_the_disk_of_a_folder_to_come)
+{
+    char store[400];
+    snprintf(store, sizeof store, "%s/to/come/campaigns.db", scratch_folder());
+    command_result result = tune(store, "--dry-run --json");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.tune/1");
+    ck_assert_double_gt(json_number(&json, "disk_free_bytes"), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* "exp" is no beginning of "exp-2024"; what --new made of it counts up from it. */
+START_TEST(a_name_is_the_whole_of_it)
+{
+    const char *store = store_of("whole_name");
+    static const char *const flags[] = {"--name exp-2024", "--name exp", "--name exp --new",
+                                        "--name exp"};
+    static const char *const names[] = {"exp-2024", "exp", "exp-2", "exp"};
+    for (int i = 0; i < 4; i++) {
+        char line[100];
+        snprintf(line, sizeof line, "%s --trials %d --quiet --json", flags[i], i + 1);
+        command_result result = tune(store, line);
+        ck_assert_msg(result.code == 0, "%s", result.err);
+        mgl_json json = command_json(&result, "megalith.tune/1");
+        ck_assert_str_eq(json_string(&json, "name"), names[i]);
+        mgl_json_clear(&json);
+        command_clear(&result);
+    }
+    mgl_json json = ask("list", store);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "campaigns")), 3);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+/* Options that are refused, and what is said of them. */
+static const struct {
+    const char *flags, *message;
+} refused[] = {
+    {"--disk 4X", "--disk: \"4X\" is no size"},
+    {"--new --rebase", "leave out one of the two"},
+    {"--until-gain 0", "--until-gain: is a number of percent above 0"},
+    {"--until-gain -1", "--until-gain: -1 is not within"},
+    {"--proposer evolve:0", "the share of evolve"},
+    {"--proposer oracle", "\"oracle\" is unknown"},
+    {"--report /nowhere/page.html", "/nowhere"},
+    {"--chat-key-file /nowhere/key", "/nowhere/key"},
+};
+
+/* A campaign that was added would stand in the way of the mended command. */
+START_TEST(what_is_refused_adds_no_campaign)
+{
+    char name[32];
+    snprintf(name, sizeof name, "refused%d", _i);
+    const char *store = store_of(name);
+    command_result result = tune(store, refused[_i].flags);
+    ck_assert_int_ne(result.code, 0);
+    ck_assert_msg(strstr(result.err, refused[_i].message) != NULL, "%s", result.err);
+    if (!access(store, F_OK)) {
+        mgl_json json = ask("list", store);
+        ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "campaigns")), 0);
+        mgl_json_clear(&json);
+    }
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(a_name_leaves_out_the_path)
 {
     const char *store = store_of("names");
@@ -299,6 +367,7 @@ START_TEST(nothing_kept_is_nothing_to_export)
     const char *store = store_of("export");
     command_result made = tune(store, "--trials 1 --quiet");
     ck_assert_int_eq(code_of("campaign export --store %s", store), 2);
+    ck_assert_int_eq(code_of("campaign best --install --store %s", store), 2);
     command_clear(&made);
 }
 END_TEST
@@ -469,6 +538,10 @@ START_TEST(what_is_handed_in_has_its_verdict)
         command_runf("campaign submit %s --wait --name outside --store %s", make_unsafe(), store);
     ck_assert_int_eq(unsafe.code, 11);
     ck_assert_ptr_nonnull(strstr(unsafe.out, "REJECTED submit: MG604"));
+    command_result status = command_runf("campaign status outside --store %s", store);
+    ck_assert_ptr_nonnull(strstr(status.out, " 2 refused, "));
+    ck_assert_ptr_nonnull(strstr(status.out, " 1 duplicates, 4 unreadable"));
+    command_clear(&status);
     ck_assert_int_eq(code_of("campaign stop outside --store %s", store), 0);
     command_result ended = command_end(&running);
     ck_assert_msg(ended.code == 0, "%s", ended.err);
@@ -584,6 +657,10 @@ int main(void)
     tcase_add_test(tests, the_same_command_goes_on);
     tcase_add_test(tests, other_flags_do_not_go_on);
     tcase_add_test(tests, a_dry_run_makes_nothing);
+    tcase_add_test(tests, a_dry_run_finds_the_disk_of_a_folder_to_come);
+    tcase_add_test(tests, a_name_is_the_whole_of_it);
+    tcase_add_loop_test(tests, what_is_refused_adds_no_campaign, 0,
+                        sizeof refused / sizeof *refused);
     tcase_add_test(tests, a_name_leaves_out_the_path);
     tcase_add_test(tests, status_tells_how_far_it_is);
     tcase_add_test(tests, history_is_a_line_a_trial);
