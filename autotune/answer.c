@@ -162,12 +162,27 @@ void mgl_answer_outcomes(mgl_json_out *out, const mgl_answer_counts *counts)
 
 /* ---- a language model ------------------------------------------------------------------------ */
 
+static void count_failed(mgl_answer_chat_facts *facts)
+{
+    static const mgl_outcome failures[] = {MGL_OUTCOME_PROPOSER_HTTP, MGL_OUTCOME_PROPOSER_TIMEOUT,
+                                           MGL_OUTCOME_PROPOSER_RATE, MGL_OUTCOME_PROPOSER_AUTH};
+    facts->most = failures[0];
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        facts->failed += facts->of[failures[i]];
+        if (facts->of[failures[i]] > facts->of[facts->most])
+            facts->most = failures[i];
+    }
+}
+
 mgl_status mgl_answer_count_chat(mgl_store *store, int64_t campaign, mgl_answer_chat_facts *out,
                                  mgl_error *err)
 {
     *out = (mgl_answer_chat_facts){0};
     mgl_status status = mgl_store_sum_costs(store, campaign, &out->requests, &out->tokens, err);
-    return status ? status : mgl_store_count_messages(store, campaign, out->of, err);
+    if (!status)
+        status = mgl_store_count_messages(store, campaign, out->of, err);
+    count_failed(out);
+    return status;
 }
 
 mgl_status mgl_answer_chat(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err)
@@ -183,6 +198,8 @@ mgl_status mgl_answer_chat(mgl_json_out *out, mgl_store *store, int64_t campaign
     mgl_json_out_object(out, "chat");
     mgl_json_out_int(out, "requests", facts.requests);
     mgl_json_out_int(out, "tokens", facts.tokens);
+    mgl_json_out_int(out, "failed", facts.failed);
+    mgl_json_out_string(out, "hint", facts.failed ? mgl_outcome_hint(facts.most) : NULL);
     mgl_json_out_object(out, "outcomes");
     for (int i = 0; i < MGL_OUTCOME_COUNT; i++)
         if (facts.of[i])

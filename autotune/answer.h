@@ -30,6 +30,8 @@ void mgl_answer_outcomes(mgl_json_out *out, const mgl_answer_counts *counts);
 typedef struct mgl_answer_chat_facts {
     int64_t requests, tokens;
     int64_t of[MGL_OUTCOME_COUNT];
+    int64_t failed;   /* that the endpoint gave no answer to */
+    mgl_outcome most; /* as most of these ended */
 } mgl_answer_chat_facts;
 mgl_status mgl_answer_count_chat(mgl_store *store, int64_t campaign, mgl_answer_chat_facts *out,
                                  mgl_error *err);

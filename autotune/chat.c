@@ -17,6 +17,7 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,11 @@ typedef struct chat {
     int duplicates;           /* in a row */
     double not_before;        /* of the clock */
     bool refused;             /* the key: there is no going on */
+    struct {
+        mgl_outcome outcome; /* of the endpoint; OK: it answers */
+        bool refused, spent;
+    } told;       /* what was said last */
+    int answered; /* requests in a row that the endpoint did not fail */
 } chat;
 
 /* ---- what is remembered ---------------------------------------------------------------------- */
@@ -394,12 +400,67 @@ static mgl_status read_proposal(chat *c, answer *a, mgl_error *err)
 
 /* ---- what goes wrong ------------------------------------------------------------------------- */
 
+static bool is_endpoint(mgl_outcome outcome)
+{
+    return outcome == MGL_OUTCOME_PROPOSER_HTTP || outcome == MGL_OUTCOME_PROPOSER_TIMEOUT ||
+           outcome == MGL_OUTCOME_PROPOSER_RATE;
+}
+
+static void tell(const chat *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void tell(const chat *c, const char *format, ...)
+{
+    char text[2 * MGL_MAX_DIAGNOSTIC];
+    va_list args;
+    va_start(args, format);
+    mgl_format_list(text, sizeof text, format, args);
+    va_end(args);
+    mgl_campaign_event event = {.kind = "chat", .text = text};
+    if (c->options.on_event)
+        c->options.on_event(c->options.user, &event);
+}
+
+/* One line a change. What a model makes of a request that was answered is no matter of the endpoint's; an
+ * answer without any content is. */
+static void tell_change(chat *c, const answer *a)
+{
+    bool fails = is_endpoint(a->outcome) || a->outcome == MGL_OUTCOME_PROPOSER_AUTH ||
+                 (a->outcome == MGL_OUTCOME_PROPOSER_SCHEMA && !a->content);
+    mgl_outcome now = fails ? a->outcome : MGL_OUTCOME_OK;
+    c->answered = fails ? 0 : c->answered + 1;
+    if (!fails && c->answered < c->options.flights) /* others of its time may still fail */
+        return;
+    if (now == c->told.outcome && c->refused == c->told.refused)
+        return;
+    c->told.outcome = now;
+    c->told.refused = c->refused;
+    if (!fails)
+        tell(c, "the endpoint answers again");
+    else if (now == MGL_OUTCOME_PROPOSER_AUTH)
+        tell(c,
+             "%s: %s, and is asked no more in this run: check the key (--chat-key-file, "
+             "MEGALITH_CHAT_KEY)",
+             mgl_outcome_name(now), a->diagnostic);
+    else if (c->refused)
+        tell(c,
+             "%s: %s; %d failures in a row: the endpoint is asked no more in this run, "
+             "`megalith campaign resume` asks again",
+             mgl_outcome_name(now), a->diagnostic, MOST_FAILURES);
+    else
+        tell(c, "%s: %s; it is asked again", mgl_outcome_name(now), a->diagnostic);
+}
+
+static void tell_spent(chat *c)
+{
+    if (!c->told.spent)
+        tell(c, "%s: its requests or tokens are used up (--budget-requests, --budget-tokens)",
+             mgl_outcome_name(MGL_OUTCOME_PROPOSER_BUDGET));
+    c->told.spent = true;
+}
+
 /* Waits as long as the endpoint says, else twice as long each time. */
 static void back_off(chat *c, const answer *a, double retry_after_s)
 {
-    bool endpoint = a->outcome == MGL_OUTCOME_PROPOSER_HTTP ||
-                    a->outcome == MGL_OUTCOME_PROPOSER_TIMEOUT ||
-                    a->outcome == MGL_OUTCOME_PROPOSER_RATE;
+    bool endpoint = is_endpoint(a->outcome);
     c->refused |= a->outcome == MGL_OUTCOME_PROPOSER_AUTH;
     c->failures = endpoint ? c->failures + 1 : 0;
     c->refused |= c->failures >= MOST_FAILURES;
@@ -464,6 +525,7 @@ static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_
     count_tokens(c, request, &a, response);
     mgl_status status = a.outcome ? MGL_OK : read_proposal(c, &a, err);
     back_off(c, &a, response->retry_after_s);
+    tell_change(c, &a);
     if (!status)
         status = remember_failure(c, &a, err);
     if (!status)
@@ -499,6 +561,8 @@ static mgl_status ask_more(chat *c, uint64_t seed, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     bool any = false;
+    if (!has_budget(c))
+        tell_spent(c);
     while (!status && !c->refused && has_budget(c) && mgl_clock_s() >= c->not_before &&
            mgl_http_flights(c->http) + c->ready_count < c->options.flights) {
         status = ask(c, mgl_draw(&seed), err);

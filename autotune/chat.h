@@ -7,6 +7,7 @@
 #ifndef MGL_AUTOTUNE_CHAT_H
 #define MGL_AUTOTUNE_CHAT_H
 
+#include "autotune/campaign.h"
 #include "autotune/proposer.h"
 #include "autotune/store.h"
 
@@ -21,6 +22,10 @@ typedef struct mgl_chat_options {
     int64_t budget_tokens, budget_requests; /* of the campaign's life; 0: no limit */
     int flights;                            /* requests at once; 0: 2 */
     double timeout_s;                       /* of a request; 0: 120 */
+    /* Told when requests begin to fail, or fail in another way, and when answers come again; NULL: nobody
+     * is. */
+    void (*on_event)(void *user, const mgl_campaign_event *event);
+    void *user;
 } mgl_chat_options;
 
 /* MGL_USAGE: an endpoint that may not be asked, or no libcurl. */

@@ -100,6 +100,8 @@ mgl_status mgl_tune_open_chat(const mgl_tune *tune, const mgl_tune_run_options *
     options.key = o->chat_key;
     options.budget_tokens = o->budget_tokens;
     options.budget_requests = o->budget_requests;
+    options.on_event = o->on_event;
+    options.user = o->user;
     return status ? status : mgl_chat_open(&options, out, err);
 }
 

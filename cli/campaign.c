@@ -112,6 +112,10 @@ static mgl_status print_chat(mgl_store *store, const mgl_campaign_record *c, mgl
         status = mgl_fail_memory(err, line.capacity);
     else
         mgl_cli_printf("asked     a language model, %s\n", line.bytes);
+    if (facts.failed)
+        mgl_cli_printf("endpoint  %lld of %lld requests failed, most with %s: %s\n",
+                       (long long)facts.failed, (long long)facts.requests,
+                       mgl_outcome_name(facts.most), mgl_outcome_hint(facts.most));
     mgl_text_clear(&line);
     return status;
 }

@@ -177,6 +177,54 @@ START_TEST(a_model_is_asked)
 }
 END_TEST
 
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+        count++;
+    return count;
+}
+
+/* One line when it begins to fail, and one when it answers again, however often it is asked. */
+START_TEST(an_endpoint_that_fails_is_told_of_once)
+{
+    const stub_answer script[] = {
+        {.status = 500, .headers = "Retry-After: 0\r\n"},
+        {.status = 500, .headers = "Retry-After: 0\r\n"},
+        {.status = 500, .headers = "Retry-After: 0\r\n"},
+        {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":8192}"))},
+        {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":4096}"))},
+        {.status = 200, .body = stub_completion(ANSWER("{\"warps\":4}"))}};
+    const char *store = store_of("fails");
+    stub_server *server = stub_start(script, 6);
+    command_result result = ask_model(store, stub_url(server), "--trials 3 --json");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_int_eq(count_of(result.err, "chat: PROPOSER_HTTP: "), 1);
+    ck_assert_int_eq(count_of(result.err, "chat: the endpoint answers again"), 1);
+    mgl_json json = command_json(&result, "megalith.tune/1");
+    ck_assert_int_eq((int)json_number(&json, "chat.failed"), 3);
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "chat.hint"), "answered with an error"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    stub_stop(server);
+}
+END_TEST
+
+START_TEST(a_key_that_is_refused_is_told_of)
+{
+    const stub_answer script[] = {{.status = 401}};
+    const char *store = store_of("unknown_key");
+    stub_server *server = stub_start(script, 1);
+    command_result result = ask_model(store, stub_url(server), "--trials 1");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_int_eq(count_of(result.err, "chat: PROPOSER_AUTH: "), 1);
+    ck_assert_ptr_nonnull(strstr(result.err, "check the key"));
+    ck_assert_ptr_nonnull(strstr(result.out, "requests failed, most with PROPOSER_AUTH: "));
+    command_clear(&result);
+    stub_stop(server);
+}
+END_TEST
+
 /* Whoever goes on by itself is the campaign's process: it has the key too. */
 START_TEST(a_detached_campaign_has_the_key)
 {
@@ -256,6 +304,8 @@ int main(void)
     tcase_add_test(tests, a_dry_run_asks_the_device);
     tcase_add_test(tests, a_size_is_a_size);
     tcase_add_test(tests, a_model_is_asked);
+    tcase_add_test(tests, an_endpoint_that_fails_is_told_of_once);
+    tcase_add_test(tests, a_key_that_is_refused_is_told_of);
     tcase_add_test(tests, a_detached_campaign_has_the_key);
     tcase_add_test(tests, a_budget_ends_the_asking);
     tcase_add_test(tests, a_prompt_is_shown_and_not_sent);
