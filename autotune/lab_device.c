@@ -241,6 +241,7 @@ static bool is_harmless(mgl_outcome outcome)
 mgl_status mgl_lab_blame(mgl_lab_state *lab, const mgl_answer *a, mgl_lab_verdict *verdict,
                          mgl_error *err)
 {
+    lab->killed |= a->killed;
     verdict->outcome = outcome_of(a);
     mgl_format_into(verdict->diagnostic, sizeof verdict->diagnostic, "%s%s%s", a->error.where,
                     a->error.where[0] ? ": " : "", a->error.message);
@@ -313,6 +314,39 @@ mgl_status mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t
     }
     mgl_answer_clear(&answer);
     return status;
+}
+
+/* ---- once more ------------------------------------------------------------------------------- */
+
+/* A worker that somebody killed says nothing of the candidate that it was at work on: the same is done once
+ * more, and what comes of that counts, whatever it is. A candidate that has workers killed again and again
+ * must not hold a campaign up. */
+static mgl_status check_candidate(mgl_lab *self, const mgl_candidate *candidate,
+                                  const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
+                                  mgl_error *err)
+{
+    mgl_lab_state *lab = (mgl_lab_state *)self;
+    const mgl_lab_check before = *out;
+    lab->killed = false;
+    mgl_status status = mgl_lab_check_candidate(self, candidate, nonce, out, err);
+    if (status || !lab->killed)
+        return status;
+    *out = before;
+    return mgl_lab_check_candidate(self, candidate, nonce, out, err);
+}
+
+static mgl_status measure_pairs(mgl_lab *self, int workload, int count, uint64_t seed, bool control,
+                                mgl_pair *out, mgl_outcome *outcome,
+                                char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+{
+    mgl_lab_state *lab = (mgl_lab_state *)self;
+    lab->killed = false;
+    mgl_status status =
+        mgl_lab_measure_pairs(self, workload, count, seed, control, out, outcome, diagnostic, err);
+    if (status || !lab->killed)
+        return status;
+    return mgl_lab_measure_pairs(self, workload, count, seed, control, out, outcome, diagnostic,
+                                 err);
 }
 
 /* ---- the lab's functions --------------------------------------------------------------------- */
@@ -498,8 +532,8 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
                          .compilers = choose_compilers(),
                          .get_device = get_device,
                          .start = start,
-                         .check = mgl_lab_check_candidate,
-                         .pair = mgl_lab_measure_pairs,
+                         .check = check_candidate,
+                         .pair = measure_pairs,
                          .floor = mgl_lab_measure_floor,
                          .promote = mgl_lab_promote,
                          .prepare = mgl_lab_prepare,

@@ -59,6 +59,7 @@ typedef struct mgl_lab_state {
     } compilers[MGL_MOST_COMPILERS]; /* (lab.compilers) */
     char (*ready)[MGL_SHA256_HEX];   /* (ready_count) keys of kernels that were compiled */
     size_t ready_count, ready_capacity;
+    bool killed; /* a worker that was at work on the candidate was, by somebody: not its fault */
     mgl_fault fault; /* tests only: of the next check, or of the next pair */
     bool fault_in_pair;
 } mgl_lab_state;

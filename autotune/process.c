@@ -33,7 +33,9 @@ struct mgl_process {
     bool known;
     mgl_request_kind kind; /* that is being worked on */
     double deadline, limit_s, looked;
-    mgl_fate stopped; /* why waiting was ended */
+    mgl_fate stopped;   /* why waiting was ended */
+    uint64_t peak;      /* bytes that it was seen to hold at most */
+    uint64_t oom_kills; /* of the machine, when it was started */
 };
 
 void mgl_answer_clear(mgl_answer *answer)
@@ -144,16 +146,33 @@ static int spawn(const char *program, int socket, char **environment, pid_t *pid
     return error;
 }
 
+/* Processes that the kernel has killed for want of memory, anywhere on the machine; 0 where it does not
+ * count them. */
+static uint64_t count_oom_kills(void)
+{
+    static const char name[] = "\noom_kill ";
+    char *text;
+    size_t length;
+    if (mgl_file_read("/proc/vmstat", MAX_STATUS, &text, &length, NULL))
+        return 0;
+    const char *line = strstr(text, name);
+    uint64_t count = line ? strtoull(line + strlen(name), NULL, 10) : 0;
+    mgl_free(text);
+    return count;
+}
+
 static mgl_status start(mgl_process *p, mgl_error *err)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return mgl_fail_errno(err, p->options.program, "a worker could not be started");
+    uint64_t oom_kills = count_oom_kills();
     char **environment = mgl_process_environment(environ, p->options.kernels);
     errno = environment ? spawn(p->options.program, ends[1], environment, &p->pid) : ENOMEM;
     close(ends[1]);
     mgl_free(environment);
     if (!errno) {
+        p->oom_kills = oom_kills;
         p->socket = ends[0];
         return MGL_OK;
     }
@@ -250,6 +269,14 @@ static uint64_t resident_bytes(pid_t pid)
     return (uint64_t)kilobytes * 1024;
 }
 
+/* SIGKILL comes of the kernel when memory runs out, or of somebody. It was somebody where the worker held
+ * far less than it may, and where the kernel has killed nobody since the worker was started. */
+static bool is_killed(const mgl_process *p, int signal)
+{
+    return signal == SIGKILL && (!p->options.limit_bytes || p->peak < p->options.limit_bytes / 2) &&
+           count_oom_kills() == p->oom_kills;
+}
+
 /* Whether to wait on. */
 static bool watch(void *user)
 {
@@ -261,7 +288,9 @@ static bool watch(void *user)
         p->stopped = MGL_FATE_HUNG;
     if (!p->stopped && p->options.limit_bytes && now > p->looked + memory_every_s) {
         p->looked = now;
-        if (resident_bytes(p->pid) > p->options.limit_bytes)
+        uint64_t held = resident_bytes(p->pid);
+        p->peak = held > p->peak ? held : p->peak;
+        if (held > p->options.limit_bytes)
             p->stopped = MGL_FATE_GREW;
     }
     return p->stopped == MGL_FATE_ANSWERED;
@@ -306,6 +335,7 @@ static mgl_status give_up(mgl_process *p, mgl_fate fate, mgl_answer *out, mgl_er
     out->fate = fate;
     out->kind = p->kind;
     out->signal = fate == MGL_FATE_DIED && p->known && WIFSIGNALED(p->how) ? WTERMSIG(p->how) : 0;
+    out->killed = is_killed(p, out->signal);
     if (fate == MGL_FATE_STOPPED)
         return mgl_fail_interrupted(err);
     explain(p, out);

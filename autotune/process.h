@@ -38,6 +38,7 @@ typedef struct mgl_answer {
     mgl_error
         error;   /* of the worker, code included; else how it ended; code MGL_OK: answered well */
     int signal;  /* that ended it; 0: none, or unknown */
+    bool killed; /* by somebody who is neither the lab nor the kernel that ran out of memory */
     void *bytes; /* (length) behind the reply's head; NULL: none */
     size_t length;
 } mgl_answer;

@@ -241,6 +241,72 @@ START_TEST(workers_that_die_are_replaced)
 }
 END_TEST
 
+static void *kill_soon(void *worker)
+{
+    sleep(1);
+    kill(*(pid_t *)worker, SIGKILL);
+    return NULL;
+}
+
+/* The candidate hangs until somebody kills its worker, and is right when it is checked once more. */
+START_TEST(a_kill_from_outside_is_no_verdict)
+{
+    pthread_t thread;
+    begin("hang");
+    pid_t worker = mgl_process_id(state()->executor);
+    ck_assert_int_eq(pthread_create(&thread, NULL, kill_soon, &worker), 0);
+    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    pthread_join(thread, NULL);
+    ck_assert(state()->killed);
+    ck_assert_int_ne(mgl_process_id(state()->executor), worker);
+}
+END_TEST
+
+START_TEST(a_kill_from_outside_spares_the_pairs)
+{
+    pthread_t thread;
+    mgl_pair pairs[2];
+    mgl_outcome outcome;
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    begin("pair:hang");
+    ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
+    pid_t worker = mgl_process_id(state()->executor);
+    ck_assert_int_eq(pthread_create(&thread, NULL, kill_soon, &worker), 0);
+    ok(lab->pair(lab, ONE_STEP, 2, 1, false, pairs, &outcome, diagnostic, &err));
+    pthread_join(thread, NULL);
+    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert(state()->killed);
+}
+END_TEST
+
+static uint64_t resident_bytes(pid_t pid)
+{
+    char path[40], *text;
+    size_t length;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    ok(mgl_file_read(path, 1 << 16, &text, &length, &err));
+    uint64_t kilobytes = strtoull(strstr(text, "VmRSS:") + 6, NULL, 10);
+    mgl_free(text);
+    return kilobytes << 10;
+}
+
+/* A worker that holds much of what it may hold is one that the kernel may have killed. */
+START_TEST(a_kill_of_a_large_worker_is_a_verdict)
+{
+    pthread_t thread;
+    begin(NULL);
+    check(&other);
+    options.limit_bytes = resident_bytes(mgl_process_id(state()->executor)) * 3 / 2;
+    lab->close(lab);
+    begin("hang");
+    pid_t worker = mgl_process_id(state()->executor);
+    ck_assert_int_eq(pthread_create(&thread, NULL, kill_soon, &worker), 0);
+    ck_assert_int_eq(check(&other), MGL_OUTCOME_VM_RESOURCES);
+    pthread_join(thread, NULL);
+    ck_assert(!state()->killed);
+}
+END_TEST
+
 START_TEST(a_lab_can_be_started_again)
 {
     begin(NULL);
@@ -641,6 +707,9 @@ int main(int argc, char **argv)
     tcase_add_test(tests, memory_is_limited);
     tcase_add_test(tests, a_fault_that_nobody_knows_is_refused);
     tcase_add_test(tests, workers_that_die_are_replaced);
+    tcase_add_test(tests, a_kill_from_outside_is_no_verdict);
+    tcase_add_test(tests, a_kill_from_outside_spares_the_pairs);
+    tcase_add_test(tests, a_kill_of_a_large_worker_is_a_verdict);
     tcase_add_test(tests, a_lab_can_be_started_again);
     tcase_add_test(tests, a_workload_without_room_is_refused);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);
