@@ -115,6 +115,14 @@ mgl_status campaign_teach(const campaign *c, const mgl_trial *trial, mgl_error *
     return status;
 }
 
+void campaign_count_keep(campaign *c, const mgl_trial *trial)
+{
+    if (trial->outcome != MGL_OUTCOME_OK || trial->control)
+        return;
+    c->gained += trial->gain;
+    c->lost = mgl_judge_add_loss(c->lost, trial);
+}
+
 /* This worker was silent for too long. */
 static mgl_status lose_trial(campaign *c, mgl_trial *trial, mgl_error *err)
 {
@@ -134,10 +142,10 @@ mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
         return status;
     if (!c->worker)
         c->record->trials = trial->number;
-    if (trial->outcome == MGL_OUTCOME_OK && !trial->control) {
+    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
         c->record->incumbent = trial->number;
-        c->gained += c->worker ? 0 : trial->gain; /* a worker hears of it with the others' */
-    }
+    if (!c->worker) /* which hears of it with the others' */
+        campaign_count_keep(c, trial);
     if (!trial->control && !c->worker)
         status = campaign_teach(c, trial, err);
     return status ? status : save_time(c, err);
@@ -161,8 +169,7 @@ static mgl_status replay(void *user, const mgl_trial *trial, mgl_error *err)
 {
     campaign *c = user;
     c->before += trial->seconds;
-    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
-        c->gained += trial->gain;
+    campaign_count_keep(c, trial);
     if (trial->control)
         c->bad_controls = trial->outcome == MGL_OUTCOME_SUSPICIOUS ? c->bad_controls + 1 : 0;
     mgl_status status = mgl_check_abort(c->o->abort, err);

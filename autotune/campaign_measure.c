@@ -277,6 +277,7 @@ mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err)
         return status;
     if (trial->outcome == MGL_OUTCOME_SUSPICIOUS && trial->gain_lo > 0)
         status = measure_again(c, a, err);
+    mgl_judge_limit_loss(trial, c->lost);
     if (!status)
         status = check_floors(c, a, err);
     return campaign_forgive(c, a, status, err);

@@ -38,6 +38,7 @@ typedef struct campaign {
     double saved;               /* clock when the store was told of the time */
     int64_t decisions;          /* so far, in the store */
     double gained;              /* log ratio: of all that was kept, one upon the other */
+    double lost;                /* log ratio: by simpler programs that were kept (judge.h) */
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;
@@ -79,6 +80,8 @@ typedef struct campaign_locks {
 } campaign_locks;
 mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err);
 void campaign_release_locks(campaign_locks *held);
+/* What a trial that the store has adds to gains and losses: nothing unless it was kept. */
+void campaign_count_keep(campaign *c, const mgl_trial *trial);
 /* A trial is stored, and every proposer hears of it. */
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err);
 /* The lab begins anew with the incumbent. */

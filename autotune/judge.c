@@ -31,6 +31,10 @@
  * What is more than twice as fast is measured once more, in a fresh process, before it is kept. That adds
  * nothing to the error rate: both decisions have to be sure, the first one at its level.
  *
+ * A simpler program is kept without a gain, and each of them may be a little slower than the one before.
+ * What all of them together may have lost, by the lower ends of their intervals, has a bound of its own,
+ * which begins anew with every program that is kept for its gain.
+ *
  * Pairs with an event are dropped by a rule that does not ask which side is which, and too many of
  * them end the decision: a candidate must not be kept because its slow launches were left out.
  */
@@ -390,6 +394,11 @@ static bool is_as_fast(const evidence *e)
            e->each[find_workload(e, false)].gain > -MGL_EQUAL_LOSS;
 }
 
+static bool is_gain(double gain, double lo)
+{
+    return gain >= MGL_KEEP_GAIN && lo > 0;
+}
+
 static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
 {
     const mgl_interval *all = &e->objective;
@@ -407,7 +416,7 @@ static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
         return say(trial, MGL_OUTCOME_REGRESSION,
                    "workload %d of %d is %.2f %% slower; %g %% are allowed", slowest + 1,
                    e->workloads, 100 * loss, 100 * MGL_KEEP_LOSS);
-    if (all->gain >= MGL_KEEP_GAIN && all->lo > 0)
+    if (is_gain(all->gain, all->lo))
         return say(trial, MGL_OUTCOME_OK, "%.2f %% faster (%.2f to %.2f at level %.1e)", percent,
                    100 * expm1(all->lo), 100 * expm1(all->hi), e->level);
     if (simpler && is_as_fast(e))
@@ -472,4 +481,20 @@ mgl_status mgl_judge_repeat(mgl_trial *trial, int workloads, bool simpler, mgl_e
     write_results(&e, trial);
     trial->outcome = decide(&e, simpler, trial);
     return MGL_OK;
+}
+
+double mgl_judge_add_loss(double lost, const mgl_trial *kept)
+{
+    return is_gain(kept->gain, kept->gain_lo) ? 0 : lost + kept->gain_lo;
+}
+
+void mgl_judge_limit_loss(mgl_trial *trial, double lost)
+{
+    double after = mgl_judge_add_loss(lost, trial);
+    if (trial->outcome == MGL_OUTCOME_OK && after < -MGL_SIMPLER_LOSS)
+        trial->outcome = say(
+            trial, MGL_OUTCOME_NO_GAIN,
+            "simpler, and as fast: a gain of %.2f %%; but with those that were kept for the same "
+            "reason it may lose %.2f %%, and %g %% are allowed until one gains",
+            100 * expm1(trial->gain), -100 * expm1(after), 100 * MGL_SIMPLER_LOSS);
 }

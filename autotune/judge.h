@@ -10,6 +10,7 @@
 #define MGL_KEEP_GAIN      0.01  /* of the objective, at least */
 #define MGL_KEEP_LOSS      0.02  /* of a workload, at most */
 #define MGL_EQUAL_LOSS     0.005 /* that is none, where the candidate is simpler */
+#define MGL_SIMPLER_LOSS   0.01  /* that all of these may have lost together, until one gains */
 #define MGL_CONTROL_GAIN   0.005 /* of an A/A control, at most */
 #define MGL_CAMPAIGN_ERROR 0.05  /* chance of one wrong keep or more in a whole campaign, at most */
 #define MGL_FLOOR_SHARE    0.995 /* of the stream's time: nothing is faster */
@@ -50,6 +51,12 @@ bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int sta
  * mgl_judge_pairs of a workload, dropped ones among them. */
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,
                             mgl_error *err);
+
+/* What may have been lost by keeps of simpler programs since the last keep that gained: the sum of the
+ * lower ends of their intervals, with one more trial that was kept. Begins with 0. */
+double mgl_judge_add_loss(double lost, const mgl_trial *kept);
+/* Makes a decided trial that would be kept NO_GAIN where more than MGL_SIMPLER_LOSS may be lost with it. */
+void mgl_judge_limit_loss(mgl_trial *trial, double lost);
 
 /* The same once more, of a trial that is SUSPICIOUS: from the pairs of MGL_PAIRS_REPEAT, which were
  * measured in a fresh process with another nonce. OK where these would be kept too and every workload

@@ -98,6 +98,51 @@ START_TEST(two_bad_controls_stop_keeping)
 }
 END_TEST
 
+/* Submits a program that deals the first steps of `count` layers to fewer queues: simpler than that of
+ * `count` - 1. */
+static void submit_simpler(fixture *f, int count)
+{
+    mgl_text text = {0};
+    mgl_text_put(&text, "{\"schema\":\"megalith.proposal/1\",\"moves\":[");
+    for (int i = 0; i < count; i++)
+        mgl_text_format(&text, "%s\"queues layer=%d step=gate_up from=0 to=%d\"", i ? "," : "",
+                        i / 2, i % 2 ? 8 : 16);
+    mgl_text_put(&text, "]}");
+    submit(f, text.bytes);
+    mgl_text_clear(&text);
+}
+
+/* Each is as fast as the one before, as far as anybody can tell: what they may lose together is bounded, be
+ * the campaign killed in between or not. */
+START_TEST(simpler_programs_do_not_add_up_to_a_loss)
+{
+    static const lab_script worth[] = {{.gain = -0.002}, {.gain = -0.004}, {.gain = -0.006}};
+    fixture f;
+    set_up(&f, "simpler");
+    f.lab.script = worth;
+    f.lab.script_count = 3;
+    for (int i = 0; i < 2; i++)
+        submit_simpler(&f, i + 1);
+    must(run(&f, 2), &f.err);
+    ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_OK);
+    ck_assert_int_eq(outcome_of(&f, 2), MGL_OUTCOME_OK);
+    set_up_again(&f); /* to whose lab the incumbent is worth as much as the default */
+    f.lab.script = worth;
+    f.lab.script_count = 3;
+    for (int i = 2; i < 5; i++)
+        submit_simpler(&f, i + 1);
+    must(run(&f, 5), &f.err);
+    int64_t number = 3;
+    while (number < 5 && outcome_of(&f, number) == MGL_OUTCOME_OK)
+        number++;
+    mgl_trial trial = trial_of(&f, number);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+    ck_assert_msg(strstr(trial.diagnostic, "until one gains"), "%s", trial.diagnostic);
+    mgl_trial_clear(&trial);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(hanging_candidates_make_the_incumbent_show_itself)
 {
     static const lab_script hangs[] = {
@@ -582,6 +627,7 @@ int main(void)
     tcase_add_test(tests, a_machine_that_finds_gains_in_nothing_is_unfit);
     tcase_add_test(tests, one_bad_control_is_repeated);
     tcase_add_test(tests, two_bad_controls_stop_keeping);
+    tcase_add_test(tests, simpler_programs_do_not_add_up_to_a_loss);
     tcase_add_test(tests, hanging_candidates_make_the_incumbent_show_itself);
     tcase_add_test(tests, a_lab_that_fails_once_is_started_again);
     tcase_add_test(tests, a_lab_that_keeps_failing_pauses_the_campaign);

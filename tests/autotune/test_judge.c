@@ -326,6 +326,31 @@ START_TEST(half_a_percent_slower_is_not_equal)
 }
 END_TEST
 
+/* Each of them is as fast as the one before, as far as anybody can tell; all of them together are not. */
+START_TEST(simpler_ones_have_a_loss_to_share)
+{
+    mgl_trial trial;
+    double lost = 0;
+    int kept = 0;
+    for (; kept < 20; kept++) {
+        ck_assert_int_eq(decide_gain(-0.002, true, &trial), MGL_OUTCOME_OK);
+        mgl_judge_limit_loss(&trial, lost);
+        if (trial.outcome != MGL_OUTCOME_OK)
+            break;
+        lost = mgl_judge_add_loss(lost, &trial);
+    }
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "may lose"));
+    ck_assert_int_ge(kept, 2);
+    ck_assert_int_le(kept, 5);
+    ck_assert_double_ge(lost, -MGL_SIMPLER_LOSS);
+    ck_assert_int_eq(decide_gain(0.02, true, &trial), MGL_OUTCOME_OK);
+    mgl_judge_limit_loss(&trial, lost);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK); /* a gain is kept behind any loss */
+    ck_assert_double_eq(mgl_judge_add_loss(lost, &trial), 0);
+}
+END_TEST
+
 START_TEST(a_simpler_one_that_nobody_can_tell_is_not_equal)
 {
     mgl_trial trial;
@@ -629,6 +654,7 @@ static void add_decisions(Suite *suite)
     tcase_add_test(tests, more_than_twice_as_fast_is_suspicious);
     tcase_add_test(tests, equal_speed_is_kept_where_it_is_simpler);
     tcase_add_test(tests, half_a_percent_slower_is_not_equal);
+    tcase_add_test(tests, simpler_ones_have_a_loss_to_share);
     tcase_add_test(tests, a_simpler_one_that_nobody_can_tell_is_not_equal);
     tcase_add_test(tests, other_numbers_of_pairs_than_fixed_are_refused);
     tcase_add_test(tests, a_stage_ends_what_is_no_faster);
