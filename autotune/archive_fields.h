@@ -3,6 +3,7 @@
 #define MGL_AUTOTUNE_ARCHIVE_FIELDS_H
 
 #include "autotune/fields.h"
+#include "autotune/record.h"
 
 #include <string.h>
 
@@ -11,6 +12,12 @@ enum {
     MGL_ARCHIVE_PLAIN = 128,    /* bytes of a name, a target, a driver, ... */
     MGL_ARCHIVE_SHAPE = 1 << 16 /* bytes of the shape's JSON */
 };
+
+/* MGL_BAD_INPUT, with its number: what the store says of a trial that was kept does not follow from its
+ * pairs. *lost: 0 for the first keep of a campaign, and as it was left for the others (mgl_judge_add_loss);
+ * NULL: of a campaign of another manifest, which may have had no such bound. */
+mgl_status mgl_archive_check_keep(const mgl_trial *trial, int workloads, double *lost,
+                                  mgl_error *err);
 
 /* Whether a field stands in an archive as one of its own. Left out: what stands there in another form
  * (the proposal, the shape), what is of the machine and its user (options, the space, state), and what

@@ -108,9 +108,34 @@ static void put_proposal(mgl_json_out *out, const mgl_proposal *proposal)
     mgl_text_clear(&json);
 }
 
+/* An archive in the making. */
+typedef struct archiving {
+    mgl_json_out *out;
+    int64_t incumbent;
+    int workloads;
+    bool ours;   /* this program's manifest */
+    double lost; /* by what was kept so far: judge.h */
+} archiving;
+
+static mgl_status check_trial(archiving *a, const mgl_trial *trial, mgl_error *err)
+{
+    bool kept = trial->outcome == MGL_OUTCOME_OK && !trial->control;
+    if (kept)
+        return mgl_archive_check_keep(trial, a->workloads, a->ours ? &a->lost : NULL, err);
+    if (trial->number != a->incumbent)
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, "archive",
+                    "the store names trial %lld as the winner, which was not kept: it is %s",
+                    (long long)trial->number, mgl_outcome_name(trial->outcome));
+}
+
 static mgl_status put_trial(void *user, const mgl_trial *trial, mgl_error *err)
 {
-    mgl_json_out *out = user;
+    archiving *a = user;
+    mgl_json_out *out = a->out;
+    mgl_status status = check_trial(a, trial, err);
+    if (status)
+        return status;
     mgl_json_out_object(out, NULL);
     put_fields(out, &mgl_trial_fields, true, trial);
     put_proposal(out, &trial->proposal);
@@ -181,19 +206,25 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
     if (!campaign->incumbent)
         return mgl_fail(err, MGL_BAD_INPUT, campaign->name,
                         "the campaign has kept nothing yet: there is nothing to export");
-    mgl_json_out_begin(out, MGL_ARCHIVE_SCHEMA);
-    mgl_json_out_string(out, "program", MGL_VERSION);
+    mgl_workloads workloads;
+    mgl_status status =
+        mgl_workloads_parse(campaign->workloads ? campaign->workloads : "", &workloads, err);
+    if (status)
+        return status;
     /* Of another manifest than this program's only the digest is known. */
     bool ours = !strcmp(campaign->manifest, mgl_frozen_digest());
+    archiving a = {out, campaign->incumbent, workloads.count, ours, 0};
+    mgl_json_out_begin(out, MGL_ARCHIVE_SCHEMA);
+    mgl_json_out_string(out, "program", MGL_VERSION);
     mgl_json_out_int(out, "manifest_version", ours ? mgl_frozen_version() : 0);
-    mgl_status status = put_campaign(out, campaign, err);
+    status = put_campaign(out, campaign, err);
     mgl_json_out_array(out, "shares");
     if (!status)
         status = mgl_store_each_share(store, campaign->id, put_share, out, err);
     mgl_json_out_close_array(out);
     mgl_json_out_array(out, "trials");
     if (!status)
-        status = mgl_store_each_in_line(store, campaign->id, put_trial, out, err);
+        status = mgl_store_each_in_line(store, campaign->id, put_trial, &a, err);
     mgl_json_out_close_array(out);
     mgl_json_out_close(out);
     return status;

@@ -5,6 +5,7 @@
 #include "tests/autotune/store_support.h"
 
 #include "autotune/frozen.h"
+#include "autotune/judge.h"
 #include "autotune/proposer.h"
 #include "base/memory.h"
 
@@ -28,6 +29,24 @@ static mgl_campaign_record campaign;
 static mgl_text text; /* its archive */
 static mgl_error err;
 
+/* Keeps a trial by the judge's own rule, of pairs behind those that it has. */
+static void keep(mgl_trial *trial)
+{
+    int count = mgl_judge_pairs(MGL_PAIRS_DECISION), before = trial->pair_count;
+    trial->pair_count += 2 * count;
+    trial->pairs = mgl_realloc(trial->pairs, (size_t)trial->pair_count * sizeof *trial->pairs);
+    for (int i = 0; i < before; i++)
+        trial->pairs[i].stage = MGL_PAIRS_SCREEN;
+    for (int i = 0; i < 2 * count; i++)
+        trial->pairs[before + i] = (mgl_pair){.workload = i % 2,
+                                              .stage = MGL_PAIRS_DECISION,
+                                              .candidate_first = i % 3 == 0,
+                                              .incumbent_us = 900 + i / 13.0,
+                                              .candidate_us = 870 + i / 11.0};
+    ck_assert_int_eq(mgl_judge_decide(trial, 2, trial->number, false, &err), MGL_OK);
+    ck_assert_int_eq(trial->outcome, MGL_OUTCOME_OK);
+}
+
 /* Trial n stands on n - 5, or on the default. */
 static void add_trials(void)
 {
@@ -37,7 +56,10 @@ static void add_trials(void)
         trial.proposal.parent = number > 5 ? number - 5 : 0;
         for (int i = 0; i < trial.pair_count; i++)
             trial.pairs[i].reasons = UINT64_MAX;
-        trial.p_value = NAN;
+        if (trial.outcome == MGL_OUTCOME_OK)
+            keep(&trial);
+        else
+            trial.p_value = NAN;
         ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
         mgl_trial_clear(&trial);
     }
@@ -124,10 +146,12 @@ START_TEST(trials_come_back)
             mgl_schedule_config_default(&stored.proposal.config);
             mgl_moves_clear(&stored.proposal.moves);
         }
-        stored.p_value = read->p_value; /* none, in other bits */
+        bool kept = read->outcome == MGL_OUTCOME_OK;
+        if (!kept)
+            stored.p_value = read->p_value; /* none, in other bits */
         const char *name = store_find_difference(&stored, read, true);
         ck_assert_msg(!name, "%s of trial %lld differs", name, (long long)read->number);
-        ck_assert(isnan(read->p_value));
+        ck_assert(kept == !isnan(read->p_value));
         mgl_trial_clear(&stored);
     }
     ck_assert_int_eq(archive.winner->number, TRIALS);
@@ -155,9 +179,9 @@ START_TEST(nothing_of_the_machine_is_in_it)
     mgl_store_message message = {.request = "sk-secret", .response = "sk-secret"};
     ck_assert_int_eq(mgl_store_add_message(store, campaign.id, &message, &err), MGL_OK);
     store_fill_trial(campaign.id, 33, 2, &trial);
-    snprintf(trial.diagnostic, sizeof trial.diagnostic, "see /home/someone/x.mls:3");
     snprintf(trial.driver, sizeof trial.driver, "/home/x");
-    trial.outcome = MGL_OUTCOME_OK;
+    keep(&trial);
+    snprintf(trial.diagnostic, sizeof trial.diagnostic, "see /home/someone/x.mls:3");
     trial.proposal.parent = 0;
     ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
     mgl_trial_clear(&trial);
@@ -179,7 +203,7 @@ START_TEST(long_hypothesis_is_cut)
     mgl_free(trial.proposal.hypothesis);
     trial.proposal.hypothesis = mgl_alloc_zero(1000, 1);
     memset(trial.proposal.hypothesis, 'h', 999);
-    trial.outcome = MGL_OUTCOME_OK;
+    keep(&trial);
     ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
     mgl_trial_clear(&trial);
     mgl_text_clear(&text);
@@ -212,7 +236,7 @@ START_TEST(other_manifest_has_no_version)
     second.shape = mgl_strdup(shape);
     ck_assert_int_eq(mgl_store_add_campaign(store, &second, &err), MGL_OK);
     store_fill_trial(second.id, 1, 2, &trial);
-    trial.outcome = MGL_OUTCOME_OK;
+    keep(&trial);
     ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
     mgl_text_clear(&text);
     write_archive();
@@ -221,6 +245,82 @@ START_TEST(other_manifest_has_no_version)
     mgl_archive_clear(&archive);
     mgl_trial_clear(&trial);
     mgl_campaign_record_clear(&second);
+}
+END_TEST
+
+/* ---- what the pairs do not bear out ---------------------------------------------------------- */
+
+/* What somebody wrote into the store of a trial that was kept, and what is said of it. */
+static void forge_outcome(mgl_trial *trial)
+{
+    for (int i = 0; i < trial->pair_count; i++)
+        trial->pairs[i].candidate_us = trial->pairs[i].incumbent_us * 1.03;
+}
+
+static void forge_gain(mgl_trial *trial)
+{
+    trial->gain += 0.001;
+}
+
+static void forge_interval(mgl_trial *trial)
+{
+    trial->gain_lo = trial->gain;
+}
+
+static void forge_p_value(mgl_trial *trial)
+{
+    trial->p_value /= 2;
+}
+
+static void forge_workload(mgl_trial *trial)
+{
+    trial->workloads[1].gain = 0.9;
+}
+
+static void forge_level(mgl_trial *trial)
+{
+    trial->level = 0.04;
+}
+
+static void forge_pairs(mgl_trial *trial)
+{
+    trial->pair_count--;
+}
+
+static void forge_clocks(mgl_trial *trial)
+{
+    for (int i = 0; i < trial->pair_count; i++)
+        trial->pairs[i].reasons = 0x08; /* slowed down, and not dropped */
+}
+
+static const struct {
+    void (*forge)(mgl_trial *);
+    const char *says;
+} forged[] = {
+    {forge_outcome, "its outcome: they say REGRESSION"},
+    {forge_gain, "its gain"},
+    {forge_interval, "its interval"},
+    {forge_p_value, "its p value"},
+    {forge_workload, "its gain of a workload"},
+    {forge_level, "its level"},
+    {forge_pairs, "63 pairs"},
+    {forge_clocks, "its outcome"},
+};
+
+START_TEST(a_forged_keep_is_not_exported)
+{
+    mgl_trial trial;
+    mgl_text none = {0};
+    store_fill_trial(campaign.id, TRIALS + 1, 2, &trial);
+    keep(&trial);
+    forged[_i].forge(&trial);
+    trial.outcome = MGL_OUTCOME_OK;
+    ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
+    ck_assert_int_eq(mgl_archive_write(store, NULL, &none, &err), MGL_BAD_INPUT);
+    says("trial 24");
+    says(forged[_i].says);
+    ck_assert_uint_eq(none.length, 0);
+    mgl_trial_clear(&trial);
 }
 END_TEST
 
@@ -390,6 +490,8 @@ int main(void)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_test(cases, tests[i]);
+    tcase_add_loop_test(cases, a_forged_keep_is_not_exported, 0,
+                        (int)(sizeof forged / sizeof *forged));
     tcase_set_timeout(refused, 60);
     tcase_add_unchecked_fixture(refused, set_up, tear_down); /* one archive for all of them */
     tcase_add_test(refused, large_archive_is_refused);
