@@ -169,6 +169,20 @@ static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_er
 
 /* ---- checking -------------------------------------------------------------------------------- */
 
+static bool is_within(const char *folder, const char *path)
+{
+    size_t length = strlen(folder);
+    return !strncmp(path, folder, length) && (!path[length] || path[length] == '/' || length == 1);
+}
+
+static bool may_read(const mgl_mcp *mcp, const char *path)
+{
+    for (int i = 0; i < mcp->folder_count; i++)
+        if (is_within(mcp->folders[i], path))
+            return true;
+    return false;
+}
+
 /* The path that a name leads to, which has to lie in one of the folders. */
 static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_MAX], mgl_error *err)
 {
@@ -176,13 +190,8 @@ static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_M
         return mgl_fail(err, MGL_USAGE, "path",
                         "no folder was named that may be read (megalith mcp --folders): hand in "
                         "the text instead");
-    bool stands = realpath(name, path) != NULL;
-    for (int i = 0; i < mcp->folder_count && stands; i++) {
-        size_t length = strlen(mcp->folders[i]);
-        if (!strncmp(path, mcp->folders[i], length) &&
-            (!path[length] || path[length] == '/' || length == 1))
-            return MGL_OK;
-    }
+    if (realpath(name, path) && may_read(mcp, path))
+        return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "path",
                     "there is no such file in the folders that may be read");
 }
@@ -206,6 +215,53 @@ static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_err
     return status;
 }
 
+/* The blobs of a snapshot of a Hugging Face cache, models--ORG--NAME/snapshots/REVISION, whose files are
+ * links into models--ORG--NAME/blobs. False: the folder is no snapshot. */
+static bool find_blobs(const char *folder, char blobs[PATH_MAX])
+{
+    char snapshots[PATH_MAX], root[PATH_MAX], above[PATH_MAX];
+    if (strlen(folder) + sizeof "/blobs" > PATH_MAX)
+        return false;
+    mgl_file_split(folder, snapshots);
+    const char *name = mgl_file_split(snapshots, root);
+    if (strcmp(name, "snapshots") != 0 || strncmp(mgl_file_split(root, above), "models--", 8) != 0)
+        return false;
+    strcpy(stpcpy(blobs, root), "/blobs");
+    return true;
+}
+
+/* A link in the folder leads somewhere that may be read, or from a snapshot to its own blobs. */
+static mgl_status confine_file(const mgl_mcp *mcp, const char *folder, const char *name,
+                               mgl_error *err)
+{
+    char path[PATH_MAX], target[PATH_MAX], blobs[PATH_MAX];
+    if (strlen(folder) + strlen(name) + 2 > sizeof path)
+        return mgl_fail(err, MGL_USAGE, "model", "its path is too long");
+    strcpy(stpcpy(stpcpy(path, folder), "/"), name);
+    if (!realpath(path, target) || may_read(mcp, target) ||
+        (find_blobs(folder, blobs) && is_within(blobs, target)))
+        return MGL_OK; /* what leads nowhere is not read either */
+    return mgl_fail(err, MGL_USAGE, "model",
+                    "its %.80s is a link that leads out of the folders that may be read (megalith "
+                    "mcp --folders)",
+                    name);
+}
+
+static mgl_status confine_model(const mgl_mcp *mcp, const char *path, mgl_error *err)
+{
+    mgl_file_list list = {0};
+    struct stat facts;
+    bool stands;
+    mgl_status status = mgl_file_look(path, &stands, &facts, err);
+    if (status || !stands || !S_ISDIR(facts.st_mode))
+        return status;
+    status = mgl_folder_list(path, "", &list, err);
+    for (size_t i = 0; i < list.count && !status; i++)
+        status = confine_file(mcp, path, list.names[i], err);
+    mgl_file_list_clear(&list);
+    return status;
+}
+
 static mgl_status import_model(const mcp_call *call, mgl_checkpoint **out, mgl_error *err)
 {
     char path[PATH_MAX];
@@ -214,6 +270,8 @@ static mgl_status import_model(const mcp_call *call, mgl_checkpoint **out, mgl_e
     if (!name)
         return MGL_OK;
     mgl_status status = confine(call->mcp, name, path, err);
+    if (!status)
+        status = confine_model(call->mcp, path, err);
     return status ? status : mgl_import(path, out, err);
 }
 

@@ -298,6 +298,81 @@ START_TEST(nobody_is_waited_for)
 }
 END_TEST
 
+/* ---- links of a model ------------------------------------------------------------------------- */
+
+#define SMALL MGL_SOURCE_DIR "/tests/models/llama3-rope"
+
+/* A folder in the layout of a Hugging Face cache, with files of a small model. */
+static void fill_cache(const char *root)
+{
+    mgl_file_list files = {0};
+    char from[600], to[600];
+    snprintf(to, sizeof to, "%s/snapshots/rev", root);
+    ck_assert_int_eq(mgl_folder_make(to, 0700, &err), MGL_OK);
+    snprintf(to, sizeof to, "%s/blobs", root);
+    ck_assert_int_eq(mgl_folder_make(to, 0700, &err), MGL_OK);
+    ck_assert_int_eq(mgl_folder_list(SMALL, "", &files, &err), MGL_OK);
+    for (size_t i = 0; i < files.count; i++) {
+        snprintf(from, sizeof from, "cp %s/%s %s/blobs/%zu", SMALL, files.names[i], root, i);
+        ck_assert_int_eq(system(from), 0);
+        snprintf(from, sizeof from, "../../blobs/%zu", i);
+        snprintf(to, sizeof to, "%s/snapshots/rev/%s", root, files.names[i]);
+        ck_assert_int_eq(symlink(from, to), 0);
+    }
+    mgl_file_list_clear(&files);
+}
+
+/* What check_schedule answers of a model, where this folder may be read. */
+static mgl_text check_with(const char *allowed, const char *model)
+{
+    char message[2000], in[300];
+    snprintf(in, sizeof in, "%s", store_path("in"));
+    mgl_mcp_options options = {.folders = {in, allowed}, .folder_count = 2};
+    mgl_mcp *mcp;
+    ck_assert_msg(!mgl_mcp_open(&options, &mcp, &err), "%s", err.message);
+    snprintf(message, sizeof message,
+             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":"
+             "\"check_schedule\",\"arguments\":{\"path\":\"%s/sound.mls\",\"model\":\"%s\"}}}",
+             in, model);
+    mgl_text answer = ask(mcp, message);
+    mgl_mcp_close(mcp);
+    return answer;
+}
+
+static void expect(const char *allowed, const char *model, const char *part)
+{
+    mgl_text answer = check_with(allowed, model);
+    ck_assert_msg(strstr(answer.bytes, part) != NULL, "no %s: %.500s", part, answer.bytes);
+    mgl_text_clear(&answer);
+}
+
+START_TEST(a_snapshot_may_link_to_its_blobs)
+{
+    char root[300], snapshot[400], file[500];
+    snprintf(root, sizeof root, "%s", store_path("models--org--name"));
+    snprintf(snapshot, sizeof snapshot, "%s/snapshots/rev", root);
+    fill_cache(root);
+    expect(root, snapshot, "\"isError\":false");
+    expect(snapshot, snapshot, "\"isError\":false");
+    ck_assert_int_eq(symlink("../../outside.mls", store_path("models--org--name/blobs/x")), 0);
+    snprintf(file, sizeof file, "%s/more.json", snapshot);
+    ck_assert_int_eq(symlink("../../blobs/x", file), 0);
+    expect(snapshot, snapshot, "more.json is a link that leads out");
+}
+END_TEST
+
+/* The same links in a folder of another name lead outside. */
+START_TEST(a_model_may_not_link_outside)
+{
+    char root[300], snapshot[400];
+    snprintf(root, sizeof root, "%s", store_path("plain"));
+    snprintf(snapshot, sizeof snapshot, "%s/snapshots/rev", root);
+    fill_cache(root);
+    expect(snapshot, snapshot, "is a link that leads out of the folders");
+    expect(root, snapshot, "\"isError\":false");
+}
+END_TEST
+
 START_TEST(a_folder_has_to_stand)
 {
     mgl_mcp_options options = {.folders = {"/nowhere/at/all"}, .folder_count = 1};
@@ -317,6 +392,8 @@ int main(void)
     tcase_add_test(tests, a_message_has_its_limit);
     tcase_add_test(tests, a_wait_is_cancelled);
     tcase_add_test(tests, nobody_is_waited_for);
+    tcase_add_test(tests, a_snapshot_may_link_to_its_blobs);
+    tcase_add_test(tests, a_model_may_not_link_outside);
     tcase_add_test(tests, a_folder_has_to_stand);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
