@@ -82,30 +82,45 @@ static int plant(mgl_check *check, int first, int last)
     return root;
 }
 
-/* Appends the boxes of [first, last) that overlap the region, in order; how many there are then. */
-static int gather(const mgl_check *check, const mgl_region *region, int rank, int first, int last,
-                  int *to, int count)
+/* A walk over the tree of a buffer's boxes. */
+struct walk {
+    const mgl_check *check;
+    const mgl_region *region;
+    int rank;
+    int *to; /* (count) boxes that overlap the region */
+    int count;
+    int64_t left; /* nodes that may still be visited; below 0: the walk did not end */
+};
+
+/* Appends the boxes of [first, last) that overlap the region, in order. */
+static void gather(struct walk *w, int first, int last)
 {
-    if (first >= last)
-        return count;
-    const mgl_box *boxes = check->boxes.boxes;
-    int root = first + (last - first) / 2;
-    if (!mgl_region_overlaps(region, &boxes[root].bounds, rank))
-        return count;
-    count = gather(check, region, rank, first, root, to, count);
-    if (mgl_region_overlaps(region, &check->program->regions[boxes[root].region], rank))
-        to[count++] = root;
-    return gather(check, region, rank, root + 1, last, to, count);
+    const mgl_box *boxes = w->check->boxes.boxes;
+    while (first < last && --w->left >= 0) {
+        int root = first + (last - first) / 2;
+        if (!mgl_region_overlaps(w->region, &boxes[root].bounds, w->rank))
+            return;
+        gather(w, first, root);
+        if (last - first == 1 ||
+            mgl_region_overlaps(w->region, &w->check->program->regions[boxes[root].region],
+                                w->rank))
+            w->to[w->count++] = root;
+        first = root + 1;
+    }
 }
 
 const int *mgl_boxes_overlapping(mgl_check *check, const mgl_region *region, int *count)
 {
     const mgl_boxes *boxes = &check->boxes;
     int buffer = region->buffer;
-    *count = gather(check, region, check->program->buffers[buffer].rank, boxes->first[buffer],
-                    boxes->first[buffer + 1], boxes->overlapping, 0);
-    if (!mgl_check_spend(check, (size_t)*count + 1))
-        *count = 0;
+    int64_t most = MGL_MAX_STEPS + 1 - check->steps;
+    struct walk walk = {.check = check,
+                        .region = region,
+                        .rank = check->program->buffers[buffer].rank,
+                        .to = boxes->overlapping,
+                        .left = most};
+    gather(&walk, boxes->first[buffer], boxes->first[buffer + 1]);
+    *count = mgl_check_spend(check, 1 + (size_t)(most - walk.left)) ? walk.count : 0;
     return boxes->overlapping;
 }
 

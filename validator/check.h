@@ -46,8 +46,12 @@ enum {
     MGL_CHECK_SEQUENCE_WORDS = 32
 };
 #define MGL_MAX_BYTES ((int64_t)1 << 44)
-/* Comparisons that a check makes at most; a program of 50,000 tasks needs a few million. */
-#define MGL_MAX_STEPS ((int64_t)1 << 27)
+/* Steps that a check takes at most. A step is some 10 ns: a visit of a box, or of a part of a region, or
+ * some comparisons that are quicker. A program of 50,000 tasks needs some 10 million. */
+#define MGL_MAX_STEPS ((int64_t)1 << 26)
+/* Numbers that the clocks of order.c hold at most, in one round: 128 MiB. A program of 50,000 tasks on
+ * 132 queues that count at every edge needs a fifth. */
+#define MGL_MAX_CLOCKS ((size_t)1 << 25)
 
 /* The operands of sample, in the order of ops.def; of enter: control, table. */
 enum {
@@ -91,7 +95,7 @@ typedef struct mgl_check {
     mgl_diagnostic *newest; /* gets the witnesses; NULL when the list was full */
     int found;              /* faults, those that the list had no room for included */
     bool no_memory;
-    int64_t steps; /* comparisons so far */
+    int64_t steps; /* so far, see MGL_MAX_STEPS */
 
     int *queue_of;       /* (tasks) */
     int *position;       /* (tasks) in its queue, from 0 */
@@ -123,8 +127,11 @@ void *mgl_check_alloc(mgl_check *check, size_t count, size_t size);
 bool mgl_check_clean(const mgl_check *check);
 /* Whether a pass that found faults may find more: there is room for them. */
 bool mgl_check_goes_on(const mgl_check *check);
-/* Counts comparisons; the first that is too many is reported (MG121), and false from then on. */
+/* Counts steps; the first that is too many is reported (MG121), and false from then on. */
 bool mgl_check_spend(mgl_check *check, size_t steps);
+/* Reports MG121 with the reason, once, and takes all steps that are left: the check ends. */
+void mgl_check_exhaust(mgl_check *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* "task 12 (queue 0, line 33: linear_add)", and "x[:rows,0:128]". Both return `to`. */
 const char *mgl_check_task(const mgl_check *check, int task, char to[MGL_NAME_TEXT]);
@@ -234,7 +241,21 @@ static inline int64_t mgl_range_length(const mgl_range *range)
     return range->hi - range->lo;
 }
 
-/* Whether two regions of one buffer have an element in common, in some epoch. */
-bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b, int rank);
+/* Whether two regions of one buffer have an element in common, in some epoch. Most of a check's time
+ * goes into this question. */
+static inline bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b, int rank)
+{
+    for (int d = 0; d < rank; d++) {
+        const mgl_range *x = &a->ranges[d], *y = &b->ranges[d];
+        if (x->kind == MGL_RANGE_FIXED && y->kind == MGL_RANGE_FIXED) {
+            if (x->hi <= y->lo || y->hi <= x->lo)
+                return false;
+        } else if ((x->kind == MGL_RANGE_PAST && y->kind == MGL_RANGE_NOW) ||
+                   (x->kind == MGL_RANGE_NOW && y->kind == MGL_RANGE_PAST)) {
+            return false;
+        }
+    }
+    return true;
+}
 
 #endif

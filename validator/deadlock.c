@@ -70,6 +70,8 @@ static void check_overflow(mgl_check *check)
 
 /* ---- the simulation of one epoch ---- */
 
+enum { QUEUES_A_STEP = 8 }; /* asked whether they still wait */
+
 /* Edges are numbered: the counters, then the boxes of flag inputs. */
 struct simulation {
     mgl_check *check;
@@ -130,9 +132,10 @@ static struct want unmet(const struct simulation *s, int queue)
 /* Counts a signal and makes ready whoever waited for it. */
 static void signal_edge(struct simulation *s, int edge)
 {
+    size_t asked = 0;
     s->value[edge]++;
     int *link = &s->blocked[edge];
-    while (*link >= 0) {
+    for (; *link >= 0; asked++) {
         int queue = *link;
         if (unmet(s, queue).edge == edge) {
             link = &s->next[queue];
@@ -141,6 +144,7 @@ static void signal_edge(struct simulation *s, int edge)
         *link = s->next[queue];
         s->ready[s->ready_count++] = queue;
     }
+    mgl_check_spend(s->check, asked / QUEUES_A_STEP);
 }
 
 /* The task has written the words of a flag region. */
@@ -164,11 +168,11 @@ static void signal_all(struct simulation *s, int task)
             publish(s, i);
 }
 
-/* Runs a queue until it ends or must wait. */
+/* Runs a queue until it ends, must wait, or the steps are spent. */
 static void run_queue(struct simulation *s, int queue)
 {
     const mgl_program *p = s->check->program;
-    while (s->done[queue] < p->queues[queue].tasks.count) {
+    while (s->done[queue] < p->queues[queue].tasks.count && mgl_check_goes_on(s->check)) {
         int task = front_task(s, queue);
         struct want want = unmet(s, queue);
         if (want.edge >= 0) {

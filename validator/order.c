@@ -24,7 +24,8 @@
 
 enum {
     DIRECT_PRODUCERS = 4, /* joins of so few are not worth a cached row */
-    MOST_ROUNDS = 16
+    MOST_ROUNDS = 16,
+    QUEUES_A_STEP = 16 /* of a clock that is joined or kept */
 };
 #define MOST_STEPS ((int64_t)1 << 28) /* of the rule for t < P, in one check */
 
@@ -35,6 +36,7 @@ struct ordering {
     int **join;        /* (counters) cached clock of a full join, or NULL */
     int *old_of, *old; /* the clocks of the round before; NULL in the first */
     int64_t steps;     /* of the rule for t < P so far */
+    size_t joined;     /* numbers in `join` */
     bool partial;      /* there are waits with t < P */
     bool changed;      /* this round ordered more than the one before */
 };
@@ -67,16 +69,41 @@ static void join_task(const struct ordering *o, int *clock, int task)
         clock[own] = after;
 }
 
+/* Whether a round may keep so many numbers more in its clocks; the first that may not is MG121. */
+static bool has_room(struct ordering *o, size_t numbers)
+{
+    mgl_check *check = o->check;
+    if (check->clock_rows * o->queues + o->joined + numbers <= MGL_MAX_CLOCKS)
+        return true;
+    mgl_check_exhaust(check,
+                      "the order of its tasks would take more than %zu MiB of memory: too many "
+                      "tasks wait on too many queues",
+                      MGL_MAX_CLOCKS * sizeof(int) >> 20);
+    return false;
+}
+
+/* Spends the steps of that many clocks that are joined or kept. */
+static bool spend_clocks(struct ordering *o, size_t clocks)
+{
+    return mgl_check_spend(o->check, clocks * (1 + o->queues / QUEUES_A_STEP));
+}
+
 static void join_all(struct ordering *o, int *clock, int counter)
 {
     mgl_check *check = o->check;
     int first = check->producer_first[counter], last = check->producer_first[counter + 1];
-    if (last - first <= DIRECT_PRODUCERS) {
+    bool direct = last - first <= DIRECT_PRODUCERS;
+    if (!spend_clocks(o, direct || !o->join[counter] ? (size_t)(last - first) : 1))
+        return;
+    if (direct) {
         for (int i = first; i < last; i++)
             join_task(o, clock, check->producers[i]);
         return;
     }
     if (!o->join[counter]) {
+        if (!has_room(o, o->queues))
+            return;
+        o->joined += o->queues;
         o->join[counter] = mgl_check_alloc(check, o->queues, sizeof(int));
         for (int i = first; i < last && !check->no_memory; i++)
             join_task(o, o->join[counter], check->producers[i]);
@@ -125,6 +152,8 @@ static void keep_clock(struct ordering *o, int task, const int *clock)
             return;
         }
     }
+    if (!has_room(o, o->queues))
+        return;
     if (!mgl_grow((void **)&check->clocks, &check->clock_capacity, check->clock_rows,
                   o->queues * sizeof(int))) {
         check->no_memory = true;
@@ -144,7 +173,7 @@ static void order_task(struct ordering *o, int task)
     else
         memcpy(clock, &check->clocks[(size_t)check->clock_of[task - 1] * o->queues],
                o->queues * sizeof *clock);
-    for (int i = 0; i < p->tasks[task].waits.count && !check->no_memory; i++) {
+    for (int i = 0; i < p->tasks[task].waits.count && mgl_check_goes_on(check); i++) {
         const mgl_wait *wait = &p->waits[p->tasks[task].waits.first + i];
         if (wait->threshold == 0)
             continue;
@@ -157,10 +186,10 @@ static void order_task(struct ordering *o, int task)
     }
     /* What a task inherits of its own queue is told by positions, not by the clock. */
     clock[check->queue_of[task]] = 0;
-    if (check->no_memory)
+    if (!spend_clocks(o, 1))
         return;
     keep_clock(o, task, clock);
-    if (o->old && !check->no_memory &&
+    if (o->old && mgl_check_goes_on(check) &&
         memcmp(&check->clocks[(size_t)check->clock_of[task] * o->queues],
                &o->old[(size_t)o->old_of[task] * o->queues], o->queues * sizeof *clock) != 0)
         o->changed = true;
@@ -172,6 +201,7 @@ static void forget_joins(struct ordering *o)
         mgl_free(o->join[c]);
         o->join[c] = NULL;
     }
+    o->joined = 0;
 }
 
 /* One pass over the epoch; the clocks of the round before are in old_of and old. */
@@ -183,7 +213,7 @@ static void run_round(struct ordering *o)
     check->clock_rows = check->clock_capacity = 0;
     check->clocks = NULL;
     check->clock_of = mgl_check_alloc(check, tasks, sizeof *check->clock_of);
-    for (size_t i = 0; i < tasks && !check->no_memory; i++)
+    for (size_t i = 0; i < tasks && mgl_check_goes_on(check); i++)
         order_task(o, check->order[i]);
     forget_joins(o);
     mgl_free(o->old_of);
@@ -200,7 +230,7 @@ void mgl_order_compute(mgl_check *check)
     if (!check->no_memory)
         run_round(&o);
     o.changed = o.partial;
-    for (int round = 1; round < MOST_ROUNDS && o.changed && !check->no_memory; round++) {
+    for (int round = 1; round < MOST_ROUNDS && o.changed && mgl_check_goes_on(check); round++) {
         o.old_of = check->clock_of;
         o.old = check->clocks;
         run_round(&o);

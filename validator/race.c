@@ -15,6 +15,8 @@
 
 #include "base/memory.h"
 
+enum { USERS_A_STEP = 8 }; /* users stand side by side: these are as quick to look at as a box */
+
 /* The last task of each queue that used a box in one way. */
 struct users {
     int *tasks;
@@ -61,6 +63,8 @@ static void check_self(mgl_check *check, int t)
 
 static void note_user(mgl_check *check, struct users *users, int task)
 {
+    if (!mgl_check_spend(check, 1 + users->count / USERS_A_STEP))
+        return;
     for (size_t i = 0; i < users->count; i++)
         if (check->queue_of[users->tasks[i]] == check->queue_of[task]) {
             users->tasks[i] = task;
@@ -72,9 +76,11 @@ static void note_user(mgl_check *check, struct users *users, int task)
         check->no_memory = true;
 }
 
-/* A user that does not happen before the task, or -1. */
-static int unordered(const mgl_check *check, const struct users *users, int task)
+/* A user that does not happen before the task, or -1: also when the steps are spent. */
+static int unordered(mgl_check *check, const struct users *users, int task)
 {
+    if (!mgl_check_spend(check, 1 + users->count / USERS_A_STEP))
+        return -1;
     for (size_t i = 0; i < users->count; i++)
         if (!mgl_order_before(check, users->tasks[i], task))
             return users->tasks[i];
@@ -104,7 +110,7 @@ static void check_access(mgl_check *check, const struct access *accesses, int ta
 {
     int count;
     const int *boxes = mgl_boxes_overlapping(check, &check->program->regions[region], &count);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && mgl_check_goes_on(check); i++) {
         const struct access *access = &accesses[boxes[i]];
         int writer = unordered(check, &access->writers, task);
         int reader = writes && writer < 0 ? unordered(check, &access->readers, task) : -1;

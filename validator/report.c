@@ -87,18 +87,29 @@ bool mgl_check_goes_on(const mgl_check *check)
     return check->found < MGL_MAX_DIAGNOSTICS && !check->no_memory && check->steps <= MGL_MAX_STEPS;
 }
 
+void mgl_check_exhaust(mgl_check *check, const char *format, ...)
+{
+    char reason[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    if (check->steps <= MGL_MAX_STEPS)
+        mgl_check_report(check, 121, -1, 0, "%s; use coarser tasks", reason);
+    check->steps = MGL_MAX_STEPS + 1;
+}
+
 bool mgl_check_spend(mgl_check *check, size_t steps)
 {
-    bool was_left = check->steps <= MGL_MAX_STEPS;
-    check->steps += (int64_t)steps;
-    if (check->steps <= MGL_MAX_STEPS)
+    int64_t left = MGL_MAX_STEPS - check->steps;
+    if (left >= 0 && steps <= (size_t)left) {
+        check->steps += (int64_t)steps;
         return true;
-    if (was_left)
-        mgl_check_report(check, 121, -1, 0,
-                         "the proof would take more than %lld comparisons: too many tasks use "
-                         "overlapping pieces of one buffer; use coarser tasks",
-                         (long long)MGL_MAX_STEPS);
-    check->steps = MGL_MAX_STEPS + 1;
+    }
+    mgl_check_exhaust(check,
+                      "the proof would take more than %lld steps: too many tasks use pieces of one "
+                      "buffer, or wait for one another",
+                      (long long)MGL_MAX_STEPS);
     return false;
 }
 
@@ -142,19 +153,4 @@ const char *mgl_check_region(const mgl_check *check, int region, char to[MGL_NAM
     if (n > 0 && n < MGL_NAME_TEXT)
         snprintf(to + n, (size_t)(MGL_NAME_TEXT - n), "]");
     return to;
-}
-
-bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b, int rank)
-{
-    for (int d = 0; d < rank; d++) {
-        const mgl_range *x = &a->ranges[d], *y = &b->ranges[d];
-        if (x->kind == MGL_RANGE_FIXED && y->kind == MGL_RANGE_FIXED) {
-            if (x->hi <= y->lo || y->hi <= x->lo)
-                return false;
-        } else if ((x->kind == MGL_RANGE_PAST && y->kind == MGL_RANGE_NOW) ||
-                   (x->kind == MGL_RANGE_NOW && y->kind == MGL_RANGE_PAST)) {
-            return false;
-        }
-    }
-    return true;
 }
