@@ -47,11 +47,13 @@ static void check_thresholds(mgl_check *check)
         }
 }
 
-/* The most epochs of a launch: each appends at least one position to some sequence, and one more
- * decides to stop. */
+/* The most epochs of a launch: sequences advance together. All of them run from epoch 0 on, one that
+ * has ended never runs again, and an epoch gives each that runs at least one row (schedule/step.h), so
+ * one position more. So a sequence that runs in epoch e has e positions or more from the epochs
+ * before, which leaves at most capacity epochs in which one runs. In one more the queues leave. */
 static int64_t most_epochs(const mgl_limits *limits)
 {
-    return (int64_t)limits->sequences * (limits->capacity + 1) + 1;
+    return (int64_t)limits->capacity + 1;
 }
 
 static void check_overflow(mgl_check *check)
@@ -63,7 +65,7 @@ static void check_overflow(mgl_check *check)
         if (signals * epochs > INT32_MAX)
             mgl_check_report(check, 205, -1, p->counters[c].line,
                              "counter %.64s: %" PRId64 " signals an epoch in up to %" PRId64
-                             " epochs reach 2^31; lower capacity or sequences",
+                             " epochs reach 2^31; lower the capacity",
                              p->counters[c].name, signals, epochs);
     }
 }

@@ -1,9 +1,11 @@
 /*
  * The proof is bounded in time and memory: schedules that are short to write and expensive to prove
- * (heavy.h) are decided quickly, or refused with MG121.
+ * (heavy.h) are decided quickly, or refused with MG121. And so are counters: MG205.
  */
 #include "heavy.h"
 #include "support.h"
+
+#include <stdio.h>
 
 /* A tenth of it would do, without sanitizers and neighbours; without bounds it is minutes. */
 enum { MOST_MS = 15000 };
@@ -108,6 +110,83 @@ START_TEST(many_signals_are_proved)
 }
 END_TEST
 
+/* ---- the range of a counter ------------------------------------------------------------------ */
+
+/* The text with each `old` replaced; the text is released. */
+static mgl_text replaced(mgl_text text, const char *old, const char *with)
+{
+    mgl_text to = {0};
+    const char *at = text.bytes;
+    for (const char *end; (end = strstr(at, old)) != NULL; at = end + strlen(old)) {
+        mgl_text_append(&to, at, (size_t)(end - at));
+        mgl_text_put(&to, with);
+    }
+    mgl_text_put(&to, at);
+    mgl_text_clear(&text);
+    return to;
+}
+
+static mgl_text read_case(const char *name)
+{
+    char path[1024], bytes[1 << 14];
+    mgl_text text = {0};
+    snprintf(path, sizeof path, "%s/tests/validator/cases/%s", MGL_SOURCE_DIR, name);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    mgl_text_append(&text, bytes, fread(bytes, 1, sizeof bytes, file));
+    fclose(file);
+    return text;
+}
+
+/* accept_many_signals.mls with so many signals of one counter, and so many positions. */
+static mgl_program *signals_program(int signals, int capacity)
+{
+    static const char embed[] = "embed in embedding[0:40,0:8] out x[:rows,0:8] signal embedded\n";
+    static const char behind[] = "norm_linear in x[:rows,0:16], l0.attn_g[0:16] tape l0.q";
+    char number[32];
+    mgl_text more = {0}, text = read_case("accept_many_signals.mls");
+    mgl_program *program = NULL;
+    mgl_error err = {0};
+    snprintf(number, sizeof number, "%d", capacity);
+    text = replaced(text, "1048576", number);
+    snprintf(number, sizeof number, "embedded>=%d", signals);
+    text = replaced(text, "embedded>=130", number);
+    for (int i = 130; i < signals; i++)
+        mgl_text_put(&more, embed);
+    mgl_text_put(&more, behind);
+    text = replaced(text, behind, more.bytes);
+    mgl_status status = mgl_schedule_parse(text.bytes, text.length, "signals", &program, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_text_clear(&more);
+    mgl_text_clear(&text);
+    return program;
+}
+
+static void expect_signals(int signals, int capacity, const char *codes)
+{
+    char got[64];
+    mgl_program *program = signals_program(signals, capacity);
+    mgl_verdict verdict = verdict_of(program, NULL);
+    ck_assert_str_eq(codes_of(&verdict, got, sizeof got), codes);
+    mgl_verdict_clear(&verdict);
+    mgl_program_free(program);
+}
+
+START_TEST(the_most_signals_of_the_most_positions)
+{
+    expect_signals(2047, 1 << 20, "accept");
+    expect_signals(2048, 1 << 20, "MG205");
+}
+END_TEST
+
+/* 2,048 signals in (2^31 - 1) / 2,048 epochs, rounded down, one of which is for leaving. */
+START_TEST(the_most_positions_of_many_signals)
+{
+    expect_signals(2048, (1 << 20) - 2, "accept");
+    expect_signals(2048, (1 << 20) - 1, "MG205");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("validator bounded");
@@ -122,6 +201,8 @@ int main(void)
     tcase_add_test(cases, memory_for_the_order_is_bounded);
     tcase_add_test(cases, fewer_clocks_are_proved);
     tcase_add_test(cases, many_signals_are_proved);
+    tcase_add_test(cases, the_most_signals_of_the_most_positions);
+    tcase_add_test(cases, the_most_positions_of_many_signals);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }
