@@ -69,6 +69,8 @@ static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
     mgl_status status = mgl_judge_decide(made, workloads, decision, false, err);
     if (!status && made->outcome == MGL_OUTCOME_NO_GAIN)
         status = mgl_judge_decide(made, workloads, decision, true, err);
+    if (!status && made->outcome == MGL_OUTCOME_SUSPICIOUS) /* it was seen twice */
+        status = mgl_judge_repeat(made, workloads, true, err);
     return status;
 }
 

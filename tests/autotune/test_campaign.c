@@ -1,4 +1,5 @@
 /* What becomes of a trial, with a lab that plays a device. */
+#include "autotune/archive.h"
 #include "tests/autotune/campaign_fixture.h"
 #include "tests/autotune/store_support.h"
 
@@ -102,6 +103,7 @@ START_TEST(what_is_twice_as_fast_is_seen_twice)
 {
     const lab_script scripts[] = {{.gain = 0.8}, repeats[_i].again};
     bool kept = repeats[_i].outcome == MGL_OUTCOME_OK;
+    mgl_text archive = {0};
     fixture f;
     set_up(&f, repeats[_i].name);
     f.lab.script = scripts;
@@ -116,6 +118,9 @@ START_TEST(what_is_twice_as_fast_is_seen_twice)
     ck_assert_int_eq(f.lab.promotions, kept);
     ck_assert_int_ne(memcmp(f.lab.nonces[0], f.lab.nonces[1], MGL_SHA256_BYTES), 0);
     ck_assert_double_eq_tol(trial.gain, kept ? 0.81 : 0, 0.003);
+    if (kept) /* its pairs of both times bear it out */
+        must(mgl_archive_write(f.store, repeats[_i].name, &archive, &f.err), &f.err);
+    mgl_text_clear(&archive);
     mgl_trial_clear(&trial);
     tear_down(&f);
 }
