@@ -89,7 +89,7 @@ static void setup(void)
     options = (mgl_lab_options){.subject = &subject,
                                 .device = "cpu",
                                 .program = "/proc/self/exe",
-                                .kernels = "/nowhere/kernels",
+                                .kernels = "/dev/null/nowhere/kernels",
                                 .abort = &abort_flag};
 }
 
@@ -529,7 +529,7 @@ START_TEST(no_key_reaches_a_worker)
     pid_t pid = mgl_process_id(state()->executor);
     ck_assert(has_entry(pid, "PATH="));
     ck_assert(has_entry(pid, "MEGALITH_TEST=planted"));
-    ck_assert(has_entry(pid, "MEGALITH_CACHE=/nowhere/kernels"));
+    ck_assert(has_entry(pid, "MEGALITH_CACHE=/dev/null/nowhere/kernels"));
     ck_assert(!has_entry(pid, "MEGALITH_CHAT_KEY"));
     ck_assert(!has_entry(pid, "SOME_NAME"));
     ck_assert(!has_entry(pid, "CUDA_TOKEN_X"));

@@ -267,17 +267,18 @@ static const struct {
     {"--until-gain -1", "--until-gain: -1 is not within"},
     {"--proposer evolve:0", "the share of evolve"},
     {"--proposer oracle", "\"oracle\" is unknown"},
-    {"--report /nowhere/page.html", "/nowhere"},
-    {"--chat-key-file /nowhere/key", "/nowhere/key"},
+    {"--report /dev/null/nowhere/page.html", "/dev/null/nowhere"},
+    {"--chat-key-file /dev/null/nowhere/key", "/dev/null/nowhere/key"},
 };
 
 /* A campaign that was added would stand in the way of the mended command. */
 START_TEST(what_is_refused_adds_no_campaign)
 {
-    char name[32];
+    char name[32], flags[256];
     snprintf(name, sizeof name, "refused%d", _i);
+    snprintf(flags, sizeof flags, "--trials 1 %s", refused[_i].flags);
     const char *store = store_of(name);
-    command_result result = tune(store, refused[_i].flags);
+    command_result result = tune(store, flags);
     ck_assert_int_ne(result.code, 0);
     ck_assert_msg(strstr(result.err, refused[_i].message) != NULL, "%s", result.err);
     if (!access(store, F_OK)) {
@@ -410,7 +411,7 @@ END_TEST
 START_TEST(a_report_that_can_not_be_written_is_said_first)
 {
     const char *store = store_of("nowhere");
-    command_result made = tune(store, "--trials 2 --report /nowhere/page.html");
+    command_result made = tune(store, "--trials 2 --report /dev/null/nowhere/page.html");
     ck_assert_int_ne(made.code, 0);
     ck_assert_ptr_nonnull(strstr(made.err, "/nowhere"));
     ck_assert_ptr_null(strstr(made.err, "UNMEASURED"));
