@@ -51,7 +51,8 @@ static mgl_status make_program(compilation *c, mgl_error *err)
                                  .config = o->config,
                                  .capacity = o->capacity,
                                  .sequences = o->sequences,
-                                 .no_tuned = o->no_tuned};
+                                 .no_tuned = o->no_tuned,
+                                 .unproved = true};
     mgl_machine machine;
     if (o->schedule)
         return mgl_schedule_read(o->schedule, &c->program, err);

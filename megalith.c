@@ -217,7 +217,8 @@ static mgl_status lower_program(mgl_model *model, const mgl_machine *machine,
                                  .sequences = options->sequences,
                                  .device = machine->name,
                                  .no_tuned = no_tuned,
-                                 .exact = exact};
+                                 .exact = exact,
+                                 .unproved = true};
     mgl_program *made;
     mgl_status status = mgl_pipeline_lower_tuned(model->checkpoint->graph, &machine->target,
                                                  &request, &made, report, err);

@@ -83,6 +83,17 @@ mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config,
     return MGL_OK;
 }
 
+/* Releases the program where it is rejected. */
+static mgl_status prove(const mgl_graph *graph, mgl_program **program, mgl_error *err)
+{
+    mgl_status status = mgl_vm_check(*program, graph, err);
+    if (status) {
+        mgl_program_free(*program);
+        *program = NULL;
+    }
+    return status;
+}
+
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err)
 {
@@ -94,7 +105,11 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
         config.rows = request->rows;
     if (!status)
         status = choose_options(graph, target, request, &options, err);
-    return status ? status : mgl_schedule_lower(graph, target, &options, &config, out, err);
+    if (!status)
+        status = mgl_schedule_lower(graph, target, &options, &config, out, err);
+    if (!status && !request->unproved)
+        status = prove(graph, out, err);
+    return status;
 }
 
 /* ---- tuned entries --------------------------------------------------------------------------- */

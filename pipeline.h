@@ -45,6 +45,7 @@ typedef struct mgl_lower_request {
     int32_t capacity;        /* positions; more than the model has is an error */
     int32_t wanted;    /* with capacity 0: as many, but no more than the model has; 0: 4,096 */
     int32_t sequences; /* of a launch; 0: 1 */
+    bool unproved;     /* leave the proof to mgl_vm_open, or whoever else does it next */
     /* Of mgl_pipeline_lower_tuned alone: */
     const char *device; /* name of the one it is for; NULL or "": none has a tuned entry */
     bool no_tuned;      /* the default, whatever there is */
@@ -55,6 +56,8 @@ typedef struct mgl_lower_request {
 mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config, const char *dtype,
                                        int32_t capacity, mgl_error *err);
 
+/* Ends with the validator: MGL_REJECTED with its first diagnostic where a config asks for what can not
+ * be run. */
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err);
 

@@ -94,14 +94,15 @@ static mgl_status lower(const mgl_plan_options *o, const mgl_graph *graph, mgl_p
                                  .config = o->config,
                                  .config_text = o->config_text,
                                  .capacity = o->capacity,
-                                 .sequences = o->sequences};
+                                 .sequences = o->sequences,
+                                 .unproved = true};
     mgl_target target;
     mgl_status status = mgl_target_find(o->target, &target, err);
     if (!status)
         status = mgl_pipeline_lower(graph, &target, &request, out, err);
     if (!status && o->moves)
         status = apply_moves(o->moves, out, err);
-    return status;
+    return status ? status : mgl_vm_check(*out, graph, err);
 }
 
 static mgl_status check_options(const mgl_plan_options *o, mgl_error *err)
@@ -134,7 +135,10 @@ mgl_status mgl_plan_lower(const mgl_plan_options *options, mgl_plan **out, mgl_e
         mgl_program_free(program);
         return status;
     }
-    return make_plan(program, out, err);
+    status = make_plan(program, out, err);
+    if (!status)
+        (*out)->safe = true;
+    return status;
 }
 
 mgl_status mgl_plan_parse(const char *text, size_t length, const char *name, mgl_plan **out,

@@ -95,7 +95,8 @@ static mgl_status open_machine(traced *t, mgl_error *err)
 {
     mgl_lower_request request = {.dtype = t->options->dtype.value,
                                  .config = t->options->config.value,
-                                 .capacity = (int32_t)t->prompt.count + t->tokens};
+                                 .capacity = (int32_t)t->prompt.count + t->tokens,
+                                 .unproved = true};
     mgl_vm_options vm = {.kind = t->machine.kind,
                          .device = t->machine.device,
                          .trace_epochs = t->epochs,

@@ -142,7 +142,8 @@ static mgl_status lower_tuned(struct bench *b, mgl_error *err)
     mgl_lower_request request = {.dtype = mgl_dtype_name(r->dtype),
                                  .wanted = r->context + r->tokens + 1,
                                  .sequences = r->batch,
-                                 .device = b->machine.name};
+                                 .device = b->machine.name,
+                                 .unproved = true};
     mgl_status status =
         mgl_pipeline_lower_tuned(b->graph, &b->machine.target, &request, &b->program, &report, err);
     memcpy(b->out->note, report.note, sizeof report.note);

@@ -370,8 +370,9 @@ typedef struct mgl_plan_options {
 } mgl_plan_options;
 
 /* The schedule that mgl_model_open would make without a tuned entry, with the moves applied. The
- * same options give the same plan. A move that does not fit is MGL_BAD_INPUT; nothing is checked
- * beyond that. Release *out with mgl_plan_close. */
+ * same options give the same plan. A move that does not fit is MGL_BAD_INPUT. It ends with the
+ * validator: MGL_REJECTED with the first diagnostic where config or moves ask for what can not be
+ * run. Release *out with mgl_plan_close. */
 MGL_API mgl_status mgl_plan_lower(const mgl_plan_options *options, mgl_plan **out, mgl_error *err);
 
 /* A plan from the `length` bytes of a schedule text, from anywhere: nothing of it is trusted.

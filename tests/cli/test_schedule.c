@@ -203,6 +203,20 @@ START_TEST(lower_refuses)
 }
 END_TEST
 
+/* Of a config that the validator refuses, nothing is printed. */
+START_TEST(lower_ends_with_the_validator)
+{
+    const char *config = scratch_file(
+        "large.json", "{\"schema\":\"megalith.config/1\",\"page_bytes\":65536,\"ring_pages\":64}");
+    command_result result =
+        command_runf("lower %s --target sm_90a:132 --config %s", model_path("tales-5m"), config);
+    ck_assert_int_eq(result.code, 3);
+    ck_assert_ptr_nonnull(strstr(result.err, "MG406"));
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+END_TEST
+
 /* A schedule for the one target whose costs are known; it need not be there. */
 static const char *lowered_for_a_gpu(void)
 {
@@ -450,6 +464,7 @@ int main(void)
     tcase_add_test(tests, meaning_is_checked_with_a_model);
     tcase_add_test(tests, runs_a_schedule);
     tcase_add_test(tests, config_changes_the_schedule);
+    tcase_add_test(tests, lower_ends_with_the_validator);
     tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);

@@ -195,6 +195,17 @@ START_TEST(what_can_not_be_lowered_is_refused)
 }
 END_TEST
 
+START_TEST(what_the_validator_refuses_is_no_plan)
+{
+    mgl_plan_options options = of_tales();
+    options.target = "sm_90a:132";
+    options.config_text =
+        "{\"schema\": \"megalith.config/1\", \"page_bytes\": 65536, \"ring_pages\": 64}";
+    place_of_failure(&options, MGL_REJECTED);
+    ck_assert_msg(strstr(err.message, "MG406") != NULL, "%s", err.message);
+}
+END_TEST
+
 START_TEST(options_that_contradict_are_refused)
 {
     mgl_plan_options options = of_tales();
@@ -521,6 +532,7 @@ int main(void)
     tcase_add_test(tests, a_shape_is_lowered);
     tcase_add_test(tests, a_move_makes_another_plan);
     tcase_add_test(tests, what_can_not_be_lowered_is_refused);
+    tcase_add_test(tests, what_the_validator_refuses_is_no_plan);
     tcase_add_test(tests, options_that_contradict_are_refused);
     tcase_add_test(tests, a_lowered_plan_is_accepted);
     tcase_add_test(tests, without_a_model_there_is_no_meaning);
