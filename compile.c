@@ -66,7 +66,9 @@ static mgl_status make_program(compilation *c, mgl_error *err)
 /* Nothing is written that would be refused when it is opened. */
 static mgl_status check_program(const compilation *c, mgl_error *err)
 {
-    mgl_status status = mgl_vm_check(c->program, c->checkpoint->graph, err);
+    const mgl_graph *graph = c->checkpoint->graph;
+    mgl_status status = c->options->strict_formats ? mgl_vm_check_strict(c->program, graph, err)
+                                                   : mgl_vm_check(c->program, graph, err);
     if (!status && strcmp(c->program->target.arch, "cpu") != 0)
         status = mgl_cuda_check_program(c->program, err);
     return status;

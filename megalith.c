@@ -307,6 +307,7 @@ static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
                          .deadline_ms = options->deadline_ms,
                          .threads = options->threads,
                          .verify = options->verify,
+                         .strict_formats = options->strict_formats,
                          .abort = &model->cancel->set,
                          .on_stage = options->on_stage,
                          .stage_user = options->stage_user};

@@ -22,10 +22,31 @@ static void put_diagnostic(mgl_json_out *out, const mgl_diagnostic *diagnostic)
     mgl_json_out_close_object(out);
 }
 
+static void put_set(mgl_json_out *out, const char *key, unsigned formats)
+{
+    mgl_json_out_array(out, key);
+    for (int i = 0; i < MGL_DTYPE_COUNT; i++)
+        if (formats & 1u << i)
+            mgl_json_out_string(out, NULL, mgl_dtype_name((mgl_dtype)i));
+    mgl_json_out_close_array(out);
+}
+
+void mgl_answer_formats(mgl_json_out *out, const mgl_formats *formats)
+{
+    mgl_json_out_object(out, "formats");
+    put_set(out, "checkpoint", formats->checkpoint);
+    put_set(out, "weights", formats->weights);
+    put_set(out, "exchange", formats->exchange);
+    put_set(out, "cache", formats->cache);
+    mgl_json_out_bool(out, "lossy", formats->lossy);
+    mgl_json_out_close_object(out);
+}
+
 void mgl_answer_verdict(mgl_json_out *out, const mgl_verdict *verdict)
 {
     mgl_json_out_string(out, "verdict", verdict->accepted ? "accepted" : "rejected");
     mgl_json_out_string(out, "meaning", verdict->meaning_checked ? "checked" : "not_checked");
+    mgl_answer_formats(out, &verdict->formats);
     mgl_json_out_array(out, "diagnostics");
     for (int i = 0; i < verdict->count; i++)
         put_diagnostic(out, &verdict->diagnostics[i]);

@@ -14,6 +14,7 @@
 
 #define CHECK_OPTIONS(X)                                                                           \
     X(text, model, "--model", "MODEL", 0, 0, "also check that it computes this model")             \
+    MGL_CLI_STRICT_OPTION(X)                                                                       \
     X(flag, sarif, "--sarif", NULL, 0, 0, "one SARIF 2.1.0 log on standard output, for editors")   \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHECK_OPTIONS)
@@ -71,6 +72,10 @@ static void print_verdict(const source *from, const mgl_verdict *verdict)
                        verdict->count == 1 ? "problem" : "problems",
                        verdict->count >= MGL_MAX_DIAGNOSTICS ? " (and no further looked for)" : "");
     mgl_cli_printf("meaning: %s\n", verdict->meaning_checked ? "checked" : "not checked");
+    if (verdict->formats.weights) {
+        mgl_cli_put("formats: ");
+        mgl_cli_put_formats(&verdict->formats);
+    }
     if (verdict->count)
         mgl_cli_printf("'megalith explain MG%03d' says what that means and how to mend it\n",
                        verdict->diagnostics[0].code);
@@ -116,6 +121,14 @@ static mgl_status fail_check(const source *from, const struct options *o, mgl_st
     return status;
 }
 
+static mgl_status prove(const mgl_program *program, const mgl_checkpoint *checkpoint,
+                        const struct options *o, mgl_verdict *out, mgl_error *err)
+{
+    const mgl_graph *graph = checkpoint ? checkpoint->graph : NULL;
+    return o->strict_formats.given ? mgl_validator_check_strict(program, graph, out, err)
+                                   : mgl_validator_check(program, graph, out, err);
+}
+
 static mgl_status check(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
@@ -125,13 +138,16 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     mgl_verdict verdict = {0};
     if (o->sarif.given && o->json.given)
         return mgl_fail(err, MGL_USAGE, "--sarif", "stands in place of --json; leave out one");
-    mgl_status status = parse(&from, &program, err);
+    if (o->strict_formats.given && !o->model.given)
+        return mgl_fail(err, MGL_USAGE, "--strict-formats",
+                        "compares with a checkpoint; add --model MODEL");
+    mgl_status status = parse(&from, o, &program, err);
     if (!status && o->model.given)
         status = mgl_import(o->model.value, &checkpoint, err);
     if (!status)
         status = mgl_cli_check_cancel(err);
     if (!status)
-        status = mgl_validator_check(program, checkpoint ? checkpoint->graph : NULL, &verdict, err);
+        status = prove(program, checkpoint, o, &verdict, err);
     if (!status)
         status = mgl_cli_check_cancel(err);
     status = status ? fail_check(&from, o, status, err) : print(&from, o, &verdict, err);

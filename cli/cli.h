@@ -72,6 +72,11 @@ typedef struct mgl_cli_option {
     X(flag, no_tuned, "--no-tuned", NULL, 0, 0,                                                    \
       "the default schedule, even where there is a tuned one")
 
+/* What a model that is run or compiled can be told. */
+#define MGL_CLI_STRICT_OPTION(X)                                                                   \
+    X(flag, strict_formats, "--strict-formats", NULL, 0, 0,                                        \
+      "refuse number formats that can not hold each number of the checkpoint")
+
 /* The row that most verbs have. */
 #define MGL_CLI_JSON_OPTION(X)                                                                     \
     X(flag, json, "--json", NULL, 0, 0, "one JSON object on standard output")
@@ -164,6 +169,9 @@ bool mgl_cli_print(const char *bytes, size_t length);
 bool mgl_cli_put(const char *string);
 bool mgl_cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool mgl_cli_flush(void);
+/* A line of number formats, behind what names it. */
+struct mgl_formats;
+void mgl_cli_put_formats(const struct mgl_formats *formats);
 bool mgl_cli_has_printed(void);
 /* Can a line go to standard error without waiting, for its reader or for another thread? */
 bool mgl_cli_takes_errors(void);

@@ -21,6 +21,7 @@
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
+    MGL_CLI_STRICT_OPTION(X)                                                                       \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -91,6 +92,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .capacity = (int32_t)o->capacity.value,
                                .sequences = (int32_t)o->sequences.value,
                                .no_tuned = o->no_tuned.given,
+                               .strict_formats = o->strict_formats.given,
                                .cancel = mgl_cli_cancel(),
                                .on_stage = mgl_cli_show_stage};
     mgl_compile_report report = {.size = sizeof report};

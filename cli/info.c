@@ -2,6 +2,7 @@
  * not, all the reasons why. */
 #include "cli/cli.h"
 
+#include "autotune/answer.h"
 #include "base/format.h"
 #include "base/json_out.h"
 
@@ -127,9 +128,28 @@ static void print_image(const mgl_image *image)
         mgl_cli_printf("%-14s%s\n", "tuned", program->tuned);
 }
 
+/* What is known of number formats: of a compiled model what the validator tells, else the
+ * checkpoint's. */
+static mgl_status find_formats(const mgl_checkpoint *checkpoint, const mgl_image *image,
+                               mgl_formats *out, mgl_error *err)
+{
+    const mgl_graph *graph = checkpoint->graph;
+    mgl_verdict verdict = {0};
+    *out = (mgl_formats){0};
+    for (int i = 0; graph && i < graph->tensor_count; i++)
+        out->checkpoint |= 1u << graph->tensors[i].dtype;
+    if (!graph || !image)
+        return MGL_OK;
+    mgl_status status = mgl_validator_check(image->program, graph, &verdict, err);
+    if (!status && verdict.formats.weights)
+        *out = verdict.formats;
+    mgl_verdict_clear(&verdict);
+    return status;
+}
+
 /* `image`: of a compiled model, else NULL. */
 static void print_text(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
-                       const entries *tuned)
+                       const mgl_formats *formats, const entries *tuned)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
@@ -142,6 +162,10 @@ static void print_text(const char *name, const mgl_checkpoint *checkpoint, const
         mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
     if (image)
         print_image(image);
+    if (formats->checkpoint) {
+        mgl_cli_printf("%-14s", "formats");
+        mgl_cli_put_formats(formats);
+    }
     print_entries(tuned);
     if (checkpoint->ignored)
         mgl_cli_printf("%-14s%d stored %s the model does not use\n", "ignored", checkpoint->ignored,
@@ -187,7 +211,7 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
 }
 
 static void print_json(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
-                       const entries *tuned)
+                       const mgl_formats *formats, const entries *tuned)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");
@@ -211,6 +235,7 @@ static void print_json(const char *name, const mgl_checkpoint *checkpoint, const
         put_graph(&out, checkpoint);
     if (image)
         put_image(&out, image);
+    mgl_answer_formats(&out, formats);
     put_entries(&out, tuned);
     mgl_cli_end_json(&out);
 }
@@ -220,17 +245,20 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
     const struct options *o = options;
     mgl_checkpoint *checkpoint = NULL;
     mgl_image *image = NULL;
+    mgl_formats formats;
     entries tuned = {0};
     mgl_status status = mgl_checkpoint_open(operand, &checkpoint, err);
     if (!status && !checkpoint->files)
         status = mgl_image_open(checkpoint->folder, &image, err);
     else if (!status) /* what is compiled is not lowered any more */
         status = find_entries(checkpoint, &tuned, err);
+    if (!status)
+        status = find_formats(checkpoint, image, &formats, err);
     if (!status && o->json.given) {
-        print_json(operand, checkpoint, image, &tuned);
+        print_json(operand, checkpoint, image, &formats, &tuned);
     } else if (!status) {
         mgl_cli_say_lines("info", tuned.notes.bytes);
-        print_text(operand, checkpoint, image, &tuned);
+        print_text(operand, checkpoint, image, &formats, &tuned);
     }
     clear_entries(&tuned);
     mgl_image_close(image);

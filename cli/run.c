@@ -37,6 +37,7 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_STRICT_OPTION(X)                                                                       \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_CPU_OPTIONS(X)                                                                         \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
@@ -237,6 +238,7 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .threads = (int32_t)o->threads.value,
                              .verify = o->verify.given,
                              .no_tuned = o->no_tuned.given,
+                             .strict_formats = o->strict_formats.given,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     return mgl_model_open(path, &open, &s->model, err);

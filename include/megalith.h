@@ -193,7 +193,9 @@ typedef struct mgl_open_options {
                         a reply depends on them */
     bool verify; /* look at the checksums of a compiled model's weights first, which a CPU uses
                         where they are mapped; a GPU's are always looked at on their way there */
-    int32_t no_tuned; /* not 0: lower by default, even where there is a tuned entry */
+    int32_t no_tuned;       /* not 0: lower by default, even where there is a tuned entry */
+    int64_t strict_formats; /* not 0: MGL_REJECTED where weights, activations or the cache have a
+                               format that can not hold each number of the checkpoint's */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */
@@ -323,6 +325,7 @@ typedef struct mgl_compile_options {
     mgl_stage_fn *on_stage; /* of the kernel and the weights; may be NULL */
     void *stage_user;       /* for on_stage */
     int32_t no_tuned;       /* as in mgl_open_options */
+    int64_t strict_formats; /* likewise */
 } mgl_compile_options;
 
 /* What was compiled. */

@@ -15,6 +15,7 @@
  *     init.c      MG5xx  what is read was written (of logits and best: MG601)
  *     complete.c  MG6xx  tapes and weights exactly once
  *     model.c     MG7xx  the program is for this model
+ *     formats.c   MG708  number formats, for those who want none that loses
  *     columns.c          which value stands in which columns
  *     meaning.c   MG7xx  the tasks compute the graph
  *
@@ -91,6 +92,7 @@ typedef struct mgl_flags {
 typedef struct mgl_check {
     const mgl_program *program;
     const mgl_graph *graph; /* NULL: meaning is not checked */
+    bool strict_formats;    /* formats that lose are faults */
     mgl_verdict *verdict;
     mgl_diagnostic *newest; /* gets the witnesses; NULL when the list was full */
     int found;              /* faults, those that the list had no room for included */
@@ -151,6 +153,7 @@ void mgl_check_race(mgl_check *check);
 void mgl_check_init(mgl_check *check);
 void mgl_check_complete(mgl_check *check);
 void mgl_check_model(mgl_check *check);   /* MG701, MG702 */
+void mgl_check_formats(mgl_check *check); /* after model */
 void mgl_check_weights(mgl_check *check); /* MG603; after model */
 void mgl_check_meaning(mgl_check *check);
 

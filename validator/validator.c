@@ -11,18 +11,19 @@
 typedef void pass_fn(mgl_check *check);
 
 /* In this order; a fault ends the row it stands in. Passes of one row do not rely on each other. */
-static pass_fn *const passes[][2] = {
-    {mgl_check_form, NULL},
+enum { ROW = 3 };
+static pass_fn *const passes[][ROW] = {
+    {mgl_check_form},
     {mgl_check_limits, mgl_check_operands},
-    {mgl_check_bounds, NULL},
-    {mgl_boxes_make, NULL},
-    {mgl_check_flags, NULL},
+    {mgl_check_bounds},
+    {mgl_boxes_make},
+    {mgl_check_flags},
     {mgl_check_relations, mgl_check_deadlock},
-    {mgl_order_compute, NULL},
-    {mgl_check_epochs, NULL},
+    {mgl_order_compute},
+    {mgl_check_epochs},
     {mgl_check_race, mgl_check_complete},
     {mgl_check_init, mgl_check_model},
-    {mgl_check_weights, mgl_check_meaning},
+    {mgl_check_weights, mgl_check_meaning, mgl_check_formats},
 };
 
 static void check_clear(mgl_check *check)
@@ -43,16 +44,20 @@ static void check_clear(mgl_check *check)
     mgl_free(check->graph_tensor);
 }
 
-mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *graph, mgl_verdict *out,
-                               mgl_error *err)
+static mgl_status run_passes(const mgl_program *program, const mgl_graph *graph,
+                             bool strict_formats, mgl_verdict *out, mgl_error *err)
 {
     double start = mgl_clock_s();
     *out = (mgl_verdict){
         .tasks = program->task_count, .counters = program->counter_count, .epochs_unrolled = 1};
-    mgl_check check = {.program = program, .graph = graph, .verdict = out, .sample = -1};
+    mgl_check check = {.program = program,
+                       .graph = graph,
+                       .strict_formats = strict_formats,
+                       .verdict = out,
+                       .sample = -1};
     size_t rows = sizeof passes / sizeof *passes;
     for (size_t i = 0; i < rows && mgl_check_clean(&check); i++)
-        for (int j = 0; j < 2 && !check.no_memory; j++)
+        for (int j = 0; j < ROW && !check.no_memory; j++)
             if (passes[i][j])
                 passes[i][j](&check);
     check_clear(&check);
@@ -61,6 +66,18 @@ mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *grap
     if (check.no_memory)
         return mgl_fail_memory(err, 0);
     return MGL_OK;
+}
+
+mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *graph, mgl_verdict *out,
+                               mgl_error *err)
+{
+    return run_passes(program, graph, false, out, err);
+}
+
+mgl_status mgl_validator_check_strict(const mgl_program *program, const mgl_graph *graph,
+                                      mgl_verdict *out, mgl_error *err)
+{
+    return run_passes(program, graph, true, out, err);
 }
 
 void mgl_verdict_clear(mgl_verdict *verdict)

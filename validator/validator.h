@@ -18,10 +18,24 @@ typedef struct mgl_diagnostic {
     int witness_count;
 } mgl_diagnostic;
 
+/* The number formats of a program, as sets: bit 1 << mgl_dtype for each. All empty where a fault was
+ * found before they were looked at. */
+typedef struct mgl_formats {
+    unsigned checkpoint; /* of the model's tensors that the program names; empty without a graph */
+    unsigned weights;    /* of the matrices, on tapes and in tables */
+    unsigned exchange;   /* of the activations, which queues exchange */
+    unsigned cache;      /* of keys and values */
+    bool lossy; /* one can not hold each number of the checkpoint's; false without a graph */
+} mgl_formats;
+enum { MGL_FORMATS_TEXT = 48 };
+/* "f32 and bf16", or "" for the empty set; returns `to`. */
+const char *mgl_formats_print(unsigned formats, char to[MGL_FORMATS_TEXT]);
+
 /* Zero-initialise; release with mgl_verdict_clear. */
 typedef struct mgl_verdict {
     bool accepted;
-    bool meaning_checked;        /* a graph was given and the check was reached */
+    bool meaning_checked; /* a graph was given and the check was reached */
+    mgl_formats formats;
     mgl_diagnostic *diagnostics; /* (count) at most MGL_MAX_DIAGNOSTICS; empty when accepted */
     int count;
     int tasks, counters;
@@ -34,6 +48,9 @@ enum { MGL_MAX_DIAGNOSTICS = 64 };
  * memory runs out (the verdict is then `rejected`). */
 mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *graph, mgl_verdict *out,
                                mgl_error *err);
+/* The same, with a graph, for a caller who wants no format that loses: MG708. */
+mgl_status mgl_validator_check_strict(const mgl_program *program, const mgl_graph *graph,
+                                      mgl_verdict *out, mgl_error *err);
 void mgl_verdict_clear(mgl_verdict *verdict);
 
 /* A code's entry of the one list of diagnostics (validator/codes.def): what it means, an example,

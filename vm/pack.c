@@ -136,15 +136,20 @@ static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, co
     size_t n = (size_t)(count * t->cols), at = find_not_finite(packed, t->dtype, n);
     if (at == n)
         return MGL_OK;
-    bool overflow = stored != t->dtype && find_not_finite(raw, stored, n) > at;
+    const long long place[2] = {(long long)(row + (int64_t)at / t->cols),
+                                (long long)((int64_t)at % t->cols)};
+    float value;
+    mgl_convert(&value, MGL_F32, (const char *)raw + at * mgl_dtype_size(stored), stored, 1);
+    if (!isfinite(value))
+        return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint,
+                        "row %lld, column %lld is not a finite number (%s): the checkpoint is "
+                        "damaged; get it anew",
+                        place[0], place[1], mgl_dtype_name(stored));
     return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint,
-                    overflow
-                        ? "row %lld, column %lld holds a number that is too large for %s; take "
-                          "another dtype"
-                        : "row %lld, column %lld is not a finite number (%s): the checkpoint is "
-                          "damaged; get it anew",
-                    (long long)(row + (int64_t)at / t->cols), (long long)((int64_t)at % t->cols),
-                    mgl_dtype_name(overflow ? t->dtype : stored));
+                    "row %lld, column %lld is %.9g, which is too large for %s; lower with dtype "
+                    "%s, in which the checkpoint has it",
+                    place[0], place[1], (double)value, mgl_dtype_name(t->dtype),
+                    mgl_dtype_name(stored));
 }
 
 /* Rows of a tensor, `count` at most those of the stage, in its packed dtype: in the stage. */

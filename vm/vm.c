@@ -29,14 +29,27 @@ static mgl_status refuse(const mgl_verdict *verdict, mgl_error *err)
                     first->witness[0]);
 }
 
+/* The validator's status and verdict as one; releases the verdict. */
+static mgl_status take_verdict(mgl_status status, mgl_verdict *verdict, mgl_error *err)
+{
+    if (!status && !verdict->accepted)
+        status = refuse(verdict, err);
+    mgl_verdict_clear(verdict);
+    return status;
+}
+
 mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_error *err)
 {
     mgl_verdict verdict = {0};
     mgl_status status = mgl_validator_check(program, graph, &verdict, err);
-    if (!status && !verdict.accepted)
-        status = refuse(&verdict, err);
-    mgl_verdict_clear(&verdict);
-    return status;
+    return take_verdict(status, &verdict, err);
+}
+
+mgl_status mgl_vm_check_strict(const mgl_program *program, const mgl_graph *graph, mgl_error *err)
+{
+    mgl_verdict verdict = {0};
+    mgl_status status = mgl_validator_check_strict(program, graph, &verdict, err);
+    return take_verdict(status, &verdict, err);
 }
 
 mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
@@ -46,7 +59,8 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
     double start = mgl_clock_s();
     mgl_status status = mgl_check_abort(options->abort, err);
     if (!status && !options->unchecked)
-        status = mgl_vm_check(program, graph, err);
+        status = options->strict_formats ? mgl_vm_check_strict(program, graph, err)
+                                         : mgl_vm_check(program, graph, err);
     double check_s = mgl_clock_s() - start;
     if (!status)
         status = mgl_check_abort(options->abort, err);

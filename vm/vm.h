@@ -49,6 +49,7 @@ typedef struct mgl_vm_options {
     const char *arch;    /* CUDA: compile for this architecture instead of the live device's
                             ("compute_80": PTX, which runs the cp.async path); NULL: live */
     int trace_epochs;    /* CUDA: keep the events of so many epochs, the last ones; 0: no trace */
+    bool strict_formats; /* refuse formats that can not hold the checkpoint's numbers */
     bool unchecked;      /* tests only: skip the validator */
     uint32_t delay_seed; /* tests only, CUDA: random delays in the kernel, of seed delay_seed + n in
                             launch n of the machine; 0: none */
@@ -133,6 +134,8 @@ typedef struct mgl_vm_facts {
 
 /* What mgl_vm_open does first: MGL_REJECTED with the first diagnostic of the validator. */
 mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_error *err);
+/* The same, and no format that can not hold each number of the graph's. */
+mgl_status mgl_vm_check_strict(const mgl_program *program, const mgl_graph *graph, mgl_error *err);
 
 /* Opens a machine for the program with the weights of `graph` or of the options. Both must outlive it. Rejected:
  * MGL_REJECTED with the first diagnostic. Release with mgl_vm_close. */

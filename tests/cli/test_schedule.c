@@ -203,6 +203,66 @@ START_TEST(lower_refuses)
 }
 END_TEST
 
+/* ---- number formats --------------------------------------------------------------------------- */
+
+START_TEST(check_names_the_formats)
+{
+    command_result result =
+        command_runf("check %s --model %s --json", schedule, model_path("tales-5m"));
+    mgl_json json = command_json(&result, "megalith.check/1");
+    ck_assert_str_eq(json_at(&json, "formats.checkpoint")->child->valuestring, "bf16");
+    ck_assert_str_eq(json_at(&json, "formats.weights")->child->valuestring, "bf16");
+    ck_assert_str_eq(json_at(&json, "formats.exchange")->child->valuestring, "f32");
+    ck_assert_str_eq(json_at(&json, "formats.cache")->child->valuestring, "f32");
+    ck_assert(cJSON_IsFalse(json_at(&json, "formats.lossy")));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("check %s --model %s", schedule, model_path("tales-5m"));
+    ck_assert_ptr_nonnull(
+        strstr(result.out, "\nformats: checkpoint bf16, weights bf16, exchange f32, cache f32\n"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(strict_formats_need_a_model)
+{
+    command_result result = command_runf("check %s --strict-formats", schedule);
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_ptr_nonnull(strstr(result.err, "--model"));
+    command_clear(&result);
+}
+END_TEST
+
+/* f16 for a model in bf16: refused where it is asked for, and only there. */
+START_TEST(strict_formats_refuse_what_loses)
+{
+    char model[1024], half[1024];
+    const char *flags[2] = {"", "--strict-formats"};
+    int codes[2] = {0, 3};
+    snprintf(model, sizeof model, "%s", model_path("tales-5m"));
+    snprintf(half, sizeof half, "%s/half.mls", scratch_folder());
+    command_result result = command_runf("lower %s --target cpu:2 --dtype f16 -o %s", model, half);
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+    for (int i = 0; i < 2; i++) {
+        result = command_runf("check %s --model %s %s", half, model, flags[i]);
+        ck_assert_int_eq(result.code, codes[i]);
+        ck_assert_int_eq(strstr(result.out, "MG708") != NULL, i);
+        command_clear(&result);
+        result = command_runf("run %s --schedule %s --device cpu --prompt Once %s", model, half,
+                              flags[i]);
+        ck_assert_int_eq(result.code, codes[i]);
+        ck_assert_int_eq(strstr(result.err, "MG708") != NULL, i);
+        command_clear(&result);
+        result = command_runf("compile %s --dtype f16 --target cpu:2 -o %s.mega %s", model, half,
+                              flags[i]);
+        ck_assert_int_eq(result.code, codes[i]);
+        ck_assert_int_eq(strstr(result.err, "MG708") != NULL, i);
+        command_clear(&result);
+    }
+}
+END_TEST
+
 /* Of a config that the validator refuses, nothing is printed. */
 START_TEST(lower_ends_with_the_validator)
 {
@@ -464,6 +524,9 @@ int main(void)
     tcase_add_test(tests, meaning_is_checked_with_a_model);
     tcase_add_test(tests, runs_a_schedule);
     tcase_add_test(tests, config_changes_the_schedule);
+    tcase_add_test(tests, check_names_the_formats);
+    tcase_add_test(tests, strict_formats_need_a_model);
+    tcase_add_test(tests, strict_formats_refuse_what_loses);
     tcase_add_test(tests, lower_ends_with_the_validator);
     tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
     tcase_add_test(tests, explains_where_the_time_goes);

@@ -153,6 +153,14 @@ mgl_verdict verdict_of(const mgl_program *program, const mgl_graph *graph)
     return verdict;
 }
 
+mgl_verdict strict_verdict_of(const mgl_program *program, const mgl_graph *graph)
+{
+    mgl_verdict verdict = {0};
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_validator_check_strict(program, graph, &verdict, &err), MGL_OK);
+    return verdict;
+}
+
 bool has_code(const mgl_verdict *verdict, int code)
 {
     for (int i = 0; i < verdict->count; i++)

@@ -45,6 +45,7 @@ mgl_program *copy_without(const mgl_program *program, enum piece piece, int inde
 
 /* Validates; fails the test when memory runs out. Release with mgl_verdict_clear. */
 mgl_verdict verdict_of(const mgl_program *program, const mgl_graph *graph);
+mgl_verdict strict_verdict_of(const mgl_program *program, const mgl_graph *graph);
 /* Whether a diagnostic has the code. */
 bool has_code(const mgl_verdict *verdict, int code);
 /* "MG203 MG301", each code once, in the order of their first diagnostics; "accept". */

@@ -1,7 +1,7 @@
 /*
  * The text cases: each file of cases/ opens with `# expect`, the codes of its diagnostics in the
  * order of their first appearance, or `accept`. `# graph` on the second line checks its meaning
- * too, against the one-layer model of support.h.
+ * too, against the one-layer model of support.h; `# strict` the number formats as well.
  */
 #include "support.h"
 
@@ -14,7 +14,7 @@ static int is_case(const struct dirent *entry)
     return end && !strcmp(end, ".mls");
 }
 
-static void read_header(const char *path, char expect[128], bool *graph)
+static void read_header(const char *path, char expect[128], bool *graph, bool *strict)
 {
     char line[256] = "";
     FILE *file = fopen(path, "r");
@@ -22,20 +22,22 @@ static void read_header(const char *path, char expect[128], bool *graph)
     ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
     ck_assert_msg(sscanf(line, "# expect %127[^\n]", expect) == 1, "%s: no expectation", path);
     ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
-    *graph = !strcmp(line, "# graph\n");
+    *strict = !strcmp(line, "# strict\n");
+    *graph = *strict || !strcmp(line, "# graph\n");
     fclose(file);
 }
 
 static void check_case(const char *path, const mgl_graph *graph)
 {
     char expect[128], got[512];
-    bool meaning;
-    read_header(path, expect, &meaning);
+    bool meaning, strict;
+    read_header(path, expect, &meaning, &strict);
     mgl_program *program = NULL;
     mgl_error err = {0};
     mgl_status status = mgl_schedule_read(path, &program, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-    mgl_verdict verdict = verdict_of(program, meaning ? graph : NULL);
+    mgl_verdict verdict =
+        strict ? strict_verdict_of(program, graph) : verdict_of(program, meaning ? graph : NULL);
     codes_of(&verdict, got, sizeof got);
     ck_assert_msg(!strcmp(expect, got), "%s: expected %s, got %s", path, expect, got);
     for (int i = 0; i < verdict.count; i++) {

@@ -232,6 +232,33 @@ START_TEST(errors_name_the_tensor)
 }
 END_TEST
 
+/* A finite weight that a format makes infinite: which one, what it is, and what to do. */
+START_TEST(a_weight_too_large_is_refused)
+{
+    static const mgl_dtype formats[] = {MGL_BF16, MGL_F32, MGL_F16};
+    const char *name = "model.layers.0.mlp.down_proj.weight";
+    mgl_error err = {0};
+    mgl_vm *vm = NULL;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_BF16, 8);
+    mgl_vm_options options = {.kind = MGL_VM_CPU};
+    mgl_dtype format = formats[_i];
+    spoil_row(graph, name, 3, 99840);
+    graph->any_numbers = false;
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2, .dtype = format});
+    mgl_status status = mgl_vm_open(program, graph, &options, &vm, &err);
+    ck_assert_int_eq(status, format == MGL_F16 ? MGL_BAD_INPUT : MGL_OK);
+    ck_assert_str_eq(err.where, format == MGL_F16 ? name : "");
+    ck_assert_str_eq(err.message, format == MGL_F16
+                                      ? "row 3, column 0 is 99840, which is too large for f16; "
+                                        "lower with dtype bf16, in which the checkpoint has it"
+                                      : "");
+    if (vm)
+        mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("pack");
@@ -241,5 +268,6 @@ int main(void)
     tcase_add_loop_test(tests, the_layout_has_a_number, 0, 2);
     tcase_add_test(tests, const_buffers_hold_their_source);
     tcase_add_test(tests, errors_name_the_tensor);
+    tcase_add_loop_test(tests, a_weight_too_large_is_refused, 0, 3);
     return fixture_main("pack", tests);
 }

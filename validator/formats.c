@@ -1,0 +1,93 @@
+/*
+ * MG708 and the verdict's formats: number formats are part of what a program computes. A program
+ * packs weights, exchanges activations and keeps the cache in formats of its own, and the same
+ * tasks in another format are another computation: f16 ends at 65504, where bf16 goes on to 3e38,
+ * and bf16 has 8 bits of a number of which f16 has 11.
+ *
+ * A format loses what a checkpoint says when it can not hold each number of the checkpoint's
+ * format. That is a choice that many make on purpose, and so no fault unless the caller asks.
+ */
+#include "validator/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Bits of the significand, the one that is not stored included, and of the exponent. */
+static const struct {
+    int digits, exponent;
+} shapes[MGL_DTYPE_COUNT] = {[MGL_F32] = {24, 8}, [MGL_BF16] = {8, 8}, [MGL_F16] = {11, 5}};
+
+static bool holds(mgl_dtype format, mgl_dtype other)
+{
+    return shapes[format].digits >= shapes[other].digits &&
+           shapes[format].exponent >= shapes[other].exponent;
+}
+
+static unsigned bit(mgl_dtype format)
+{
+    return 1u << format;
+}
+
+const char *mgl_formats_print(unsigned formats, char to[MGL_FORMATS_TEXT])
+{
+    to[0] = 0;
+    for (int i = 0; i < MGL_DTYPE_COUNT; i++)
+        if (formats & bit((mgl_dtype)i)) {
+            size_t length = strlen(to);
+            snprintf(to + length, MGL_FORMATS_TEXT - length, "%s%s", length ? " and " : "",
+                     mgl_dtype_name((mgl_dtype)i));
+        }
+    return to;
+}
+
+static void list(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    mgl_formats *formats = &check->verdict->formats;
+    for (int i = 0; i < p->tensor_count; i++) {
+        if (p->tensors[i].rank == 2)
+            formats->weights |= bit(p->tensors[i].dtype);
+        if (check->graph)
+            formats->checkpoint |= bit(check->graph->tensors[check->graph_tensor[i]].dtype);
+    }
+    for (int i = 0; i < p->buffer_count; i++)
+        if (p->buffers[i].space == MGL_SPACE_ACT)
+            formats->exchange |= bit(p->buffers[i].dtype);
+        else if (p->buffers[i].space == MGL_SPACE_KV)
+            formats->cache |= bit(p->buffers[i].dtype);
+}
+
+/* One of the program's formats against the checkpoint's; only the first loss of a kind is told. */
+static void compare(mgl_check *check, const char *kind, const char *name, int line,
+                    mgl_dtype format, mgl_dtype checkpoint, bool *told)
+{
+    if (holds(format, checkpoint))
+        return;
+    check->verdict->formats.lossy = true;
+    if (!check->strict_formats || *told)
+        return;
+    *told = true;
+    mgl_check_report(check, 708, -1, line,
+                     "%s %.64s is %s, which can not hold each number of the checkpoint's %s", kind,
+                     name, mgl_dtype_name(format), mgl_dtype_name(checkpoint));
+}
+
+void mgl_check_formats(mgl_check *check)
+{
+    const mgl_program *p = check->program;
+    const mgl_graph *graph = check->graph;
+    bool tensor_told = false, buffer_told = false, cache_told = false;
+    list(check);
+    for (int i = 0; i < p->tensor_count && graph; i++) {
+        const mgl_program_tensor *t = &p->tensors[i];
+        compare(check, "tensor", t->name, t->line, t->dtype,
+                graph->tensors[check->graph_tensor[i]].dtype, &tensor_told);
+    }
+    for (int i = 0; i < p->buffer_count && graph; i++) {
+        const mgl_buffer *b = &p->buffers[i];
+        if (b->space == MGL_SPACE_ACT)
+            compare(check, "buffer", b->name, b->line, b->dtype, graph->dtype, &buffer_told);
+        else if (b->space == MGL_SPACE_KV)
+            compare(check, "cache", b->name, b->line, b->dtype, graph->dtype, &cache_told);
+    }
+}
