@@ -83,7 +83,7 @@ mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campai
 
 /* Number formats: member "formats". */
 void mgl_answer_formats(mgl_json_out *out, const mgl_formats *formats);
-/* What the validator found: members "verdict", "meaning", "formats", "diagnostics" and "stats". */
+/* What the validator found: members "verdict", "meaning", "diagnostics", "formats" and "stats". */
 void mgl_answer_verdict(mgl_json_out *out, const mgl_verdict *verdict);
 
 /* A line for people: "12 NO_GAIN evolve +0.31 % (-0.12 to +0.70)". */

@@ -46,11 +46,11 @@ void mgl_answer_verdict(mgl_json_out *out, const mgl_verdict *verdict)
 {
     mgl_json_out_string(out, "verdict", verdict->accepted ? "accepted" : "rejected");
     mgl_json_out_string(out, "meaning", verdict->meaning_checked ? "checked" : "not_checked");
-    mgl_answer_formats(out, &verdict->formats);
     mgl_json_out_array(out, "diagnostics");
     for (int i = 0; i < verdict->count; i++)
         put_diagnostic(out, &verdict->diagnostics[i]);
     mgl_json_out_close_array(out);
+    mgl_answer_formats(out, &verdict->formats);
     mgl_json_out_object(out, "stats");
     mgl_json_out_int(out, "tasks", verdict->tasks);
     mgl_json_out_int(out, "counters", verdict->counters);
