@@ -141,7 +141,7 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     if (o->strict_formats.given && !o->model.given)
         return mgl_fail(err, MGL_USAGE, "--strict-formats",
                         "compares with a checkpoint; add --model MODEL");
-    mgl_status status = parse(&from, o, &program, err);
+    mgl_status status = parse(&from, &program, err);
     if (!status && o->model.given)
         status = mgl_import(o->model.value, &checkpoint, err);
     if (!status)
