@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LAST_VERDICTS = 20 };
+enum { LAST_VERDICTS = 20, SHOWN_DIAGNOSTIC = 160 };
 
 /* Strings of JSON have no line ends in them. */
 void mgl_answer_json(mgl_json_out *out, const char *key, const char *json)
@@ -328,7 +328,7 @@ void mgl_answer_line(const mgl_trial *t, mgl_text *out)
         mgl_text_format(out, " %+.2f %% (%+.2f to %+.2f)", 100 * expm1(t->gain),
                         100 * expm1(t->gain_lo), 100 * expm1(t->gain_hi));
     if (t->diagnostic[0] && t->outcome != MGL_OUTCOME_OK && !is_measured(t)) {
-        mgl_format_into(text, sizeof text, ": %.120s", t->diagnostic);
+        mgl_format_ends(text, SHOWN_DIAGNOSTIC, ": %s", t->diagnostic);
         size_t end = strcspn(text, "\n");
         mgl_text_append(out, text, end);
     }

@@ -47,7 +47,7 @@ void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    mgl_format_list(a->trial.diagnostic, sizeof a->trial.diagnostic, format, args);
+    mgl_format_ends_list(a->trial.diagnostic, sizeof a->trial.diagnostic, format, args);
     va_end(args);
     a->trial.outcome = outcome;
     a->decided = true;

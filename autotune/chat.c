@@ -204,7 +204,7 @@ typedef struct answer {
 static void fail_answer(answer *a, mgl_outcome outcome, const mgl_error *why)
 {
     a->outcome = outcome;
-    mgl_format_into(a->diagnostic, sizeof a->diagnostic, "%s", why->message);
+    mgl_format_ends(a->diagnostic, sizeof a->diagnostic, "%s", why->message);
 }
 
 /* choices[0].message.content, and usage where it is given. */

@@ -42,8 +42,7 @@ double mgl_objective(const double *us, int count)
 static mgl_status refuse(mgl_candidate *c, mgl_outcome outcome, const mgl_error *why)
 {
     c->outcome = outcome;
-    mgl_format_into(c->diagnostic, sizeof c->diagnostic, "%s%s%s", why->where,
-                    why->where[0] ? ": " : "", why->message);
+    mgl_diagnostic_of(why, c->diagnostic);
     return MGL_OK;
 }
 
@@ -279,7 +278,7 @@ static mgl_status prove_one(const mgl_subject *subject, const mgl_program *progr
         const mgl_diagnostic *first = verdict.count ? &verdict.diagnostics[0] : NULL;
         c->outcome = MGL_OUTCOME_REJECTED;
         c->code = first ? first->code : 0;
-        mgl_format_into(c->diagnostic, sizeof c->diagnostic, "MG%03d: %s", c->code,
+        mgl_format_ends(c->diagnostic, sizeof c->diagnostic, "MG%03d: %s", c->code,
                         first ? first->message : "the meaning was not checked");
     }
     mgl_verdict_clear(&verdict);

@@ -243,8 +243,7 @@ mgl_status mgl_lab_blame(mgl_lab_state *lab, const mgl_answer *a, mgl_lab_verdic
 {
     lab->killed |= a->killed;
     verdict->outcome = outcome_of(a);
-    mgl_format_into(verdict->diagnostic, sizeof verdict->diagnostic, "%s%s%s", a->error.where,
-                    a->error.where[0] ? ": " : "", a->error.message);
+    mgl_diagnostic_of(&a->error, verdict->diagnostic);
     if (a->fate == MGL_FATE_ANSWERED && is_harmless(verdict->outcome))
         return MGL_OK;
     mgl_lab_end_executor(lab);

@@ -1,6 +1,19 @@
 #include "autotune/record.h"
 
+#include "base/format.h"
 #include "base/memory.h"
+
+#include <string.h>
+
+void mgl_diagnostic_of(const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1])
+{
+    static const char whole[] = "%s%s%s";
+    const char *colon = why->where[0] ? ": " : "";
+    if (strchr(why->message, '\n'))
+        mgl_format_into(out, MGL_MAX_DIAGNOSTIC + 1, whole, why->where, colon, why->message);
+    else
+        mgl_format_ends(out, MGL_MAX_DIAGNOSTIC + 1, whole, why->where, colon, why->message);
+}
 
 void mgl_proposal_clear(mgl_proposal *proposal)
 {

@@ -76,6 +76,10 @@ typedef struct mgl_workload_result {
     int pairs, dropped;
 } mgl_workload_result;
 
+/* The diagnostic of an error: of lines that are added to its message, as of a compiler's log, the first; of
+ * a long sentence both ends. */
+void mgl_diagnostic_of(const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1]);
+
 /* One trial, as the store has it. */
 typedef struct mgl_trial {
     int64_t id;       /* of the store; 0: not stored */

@@ -235,3 +235,46 @@ void mgl_format_into(char *to, size_t size, const char *format, ...)
     mgl_format_list(to, size, format, args);
     va_end(args);
 }
+
+/* Where the last sentences begin that have at most `most` bytes: behind the mark of a sentence or a part of
+ * one, else at a word. */
+static const char *find_end(const char *text, size_t length, size_t most)
+{
+    const char *first = text + length - most, *word = NULL;
+    for (const char *at = first; *at; at++) {
+        if (at == text || at[-1] != ' ')
+            continue;
+        if (at - text >= 2 && strchr(";:.", at[-2]))
+            return at;
+        word = word ? word : at;
+    }
+    return word ? word : text + length;
+}
+
+void mgl_format_ends_list(char *to, size_t size, const char *format, va_list args)
+{
+    static const char gap[] = " ... ";
+    char whole[4096];
+    mgl_format_list(whole, sizeof whole, format, args);
+    size_t length = strlen(whole);
+    if (length < size) {
+        memcpy(to, whole, length + 1);
+        return;
+    }
+    const char *end = find_end(whole, length, size / 2);
+    size_t tail = length - (size_t)(end - whole);
+    mgl_format_into(to, tail ? size - tail - strlen(gap) : size, "%s", whole);
+    size_t head = strlen(to);
+    while (tail && head && to[head - 1] == ' ')
+        head--;
+    if (tail)
+        strcpy(stpcpy(to + head, gap), end);
+}
+
+void mgl_format_ends(char *to, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mgl_format_ends_list(to, size, format, args);
+    va_end(args);
+}

@@ -124,6 +124,38 @@ START_TEST(a_text_is_the_same_program)
 }
 END_TEST
 
+/* What a proposer reads back has both what is wrong and what to do, however long the middle is. */
+START_TEST(a_long_diagnostic_keeps_what_to_do)
+{
+    char found[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_error why = {0};
+    char groups[400];
+    memset(groups, '0', sizeof groups);
+    mgl_fail(&why, MGL_BAD_INPUT, "layer 3, step o",
+             "the row groups %.*s are not all there; deal them anew with "
+             "the move `queues`",
+             (int)sizeof groups, groups);
+    mgl_diagnostic_of(&why, found);
+    ck_assert_uint_le(strlen(found), MGL_MAX_DIAGNOSTIC);
+    ck_assert_int_eq(strncmp(found, "layer 3, step o: the row groups 000", 35), 0);
+    ck_assert_ptr_nonnull(strstr(found, " ... deal them anew with the move `queues`"));
+}
+END_TEST
+
+/* Lines that a compiler adds stand behind what matters. */
+START_TEST(a_log_is_cut_at_its_end)
+{
+    char found[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_error why = {0};
+    mgl_fail(&why, MGL_DEVICE, "nvrtc", "the kernel does not compile");
+    for (int i = 0; i < 20; i++)
+        mgl_error_add_lines(&why, "kernel.cu(12): error: identifier is undefined");
+    mgl_diagnostic_of(&why, found);
+    ck_assert_ptr_null(strstr(found, " ... "));
+    ck_assert_uint_eq(strlen(found), MGL_MAX_DIAGNOSTIC);
+}
+END_TEST
+
 static const struct {
     const char *from, *to;
     mgl_outcome outcome;
@@ -222,6 +254,8 @@ int main(void)
     tcase_add_test(tests, the_default_passes);
     tcase_add_loop_test(tests, refuses_with_an_outcome, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(tests, a_text_is_the_same_program);
+    tcase_add_test(tests, a_long_diagnostic_keeps_what_to_do);
+    tcase_add_test(tests, a_log_is_cut_at_its_end);
     tcase_add_loop_test(tests, an_edited_text_is_judged, 0, (int)(sizeof edits / sizeof *edits));
     tcase_add_loop_test(tests, strange_proposals_are_refused, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, a_hypothesis_is_shown_and_cut);

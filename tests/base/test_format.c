@@ -115,6 +115,32 @@ END_TEST
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
+/* Texts, and what is left of them in a buffer of that size. */
+static const struct {
+    const char *text;
+    size_t size;
+    const char *left;
+} ends[] = {
+    {"short: do that", 60, "short: do that"},
+    {"l0.qkv: 7 is wrong", 19, "l0.qkv: 7 is wrong"},
+    {"l0.qkv: task 12 of queue 7 waits for what task 11 of queue 9 has; propose another count", 70,
+     "l0.qkv: task 12 of queue 7 waits for what t ... propose another count"},
+    {"no mark of any sentence stands in this text which goes on and on to its end", 40,
+     "no mark of any ... on and on to its end"},
+    {"wordwithoutanyblankinitwhichgoesonandonandon", 20, "wordwithoutanyblank"},
+    {"\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4; \xC3\xA4\xC3\xA4", 18,
+     "\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4 ... \xC3\xA4\xC3\xA4"},
+};
+
+START_TEST(a_long_text_keeps_both_ends)
+{
+    char to[200];
+    mgl_format_ends(to, ends[_i].size, "%s", ends[_i].text);
+    ck_assert_str_eq(to, ends[_i].left);
+    ck_assert_uint_lt(strlen(to), ends[_i].size);
+}
+END_TEST
+
 START_TEST(errors_hold_nothing_else)
 {
     mgl_error err;
@@ -153,6 +179,7 @@ int main(void)
     tcase_add_test(tests, what_is_seen_is_left);
     tcase_add_test(tests, width_counts_characters);
     tcase_add_test(tests, a_full_buffer_ends_with_a_character);
+    tcase_add_loop_test(tests, a_long_text_keeps_both_ends, 0, sizeof ends / sizeof *ends);
     tcase_add_test(tests, errors_hold_nothing_else);
     tcase_add_test(tests, lines_are_added_to_a_message);
     suite_add_tcase(suite, tests);
