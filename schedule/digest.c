@@ -6,12 +6,17 @@
  * not count; a tensor's name in the checkpoint says which weights it has, and counts. Every list
  * has its length in front, so that no two programs give the same bytes. Lines of the text do not
  * count, nor does the tuned entry that a program is from.
+ *
+ * And the digest of a program's layout, of the part that says which bytes of the model stand where
+ * on its tapes and in its const buffers, and in which format: weights that were packed for one
+ * program are another's when both have the same.
  */
 #include "schedule/moves.h"
 
 #include <string.h>
 
-#define VERSION "megalith.program/1"
+#define VERSION        "megalith.program/1"
+#define LAYOUT_VERSION "megalith.layout/1"
 
 /* Bytes on their way into the hash: a program has many short fields. */
 struct sink {
@@ -77,7 +82,7 @@ static void put_settings(struct sink *s, const mgl_program *p)
         put(s, numbers[i]);
 }
 
-static void put_declarations(struct sink *s, const mgl_program *p)
+static void put_tensors(struct sink *s, const mgl_program *p)
 {
     for (int i = 0; i < p->tensor_count; i++) {
         const mgl_program_tensor *t = &p->tensors[i];
@@ -87,6 +92,11 @@ static void put_declarations(struct sink *s, const mgl_program *p)
         put(s, t->rows);
         put(s, t->cols);
     }
+}
+
+static void put_declarations(struct sink *s, const mgl_program *p)
+{
+    put_tensors(s, p);
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
         const int64_t numbers[] = {b->space, b->dtype, b->source, b->tensor, b->sets, b->rank};
@@ -146,6 +156,12 @@ static void put_task(struct sink *s, const mgl_program *p, const mgl_task *task)
         put(s, p->signals[i]);
 }
 
+static void end(struct sink *s, unsigned char out[MGL_SHA256_BYTES])
+{
+    mgl_sha256_add(&s->hash, s->bytes, s->length);
+    mgl_sha256_end(&s->hash, out);
+}
+
 mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES],
                               mgl_error *err)
 {
@@ -163,7 +179,47 @@ mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_
         for (int i = 0; i < queue->tasks.count; i++)
             put_task(&s, program, &program->tasks[queue->tasks.first + i]);
     }
-    mgl_sha256_add(&s.hash, s.bytes, s.length);
-    mgl_sha256_end(&s.hash, out);
+    end(&s, out);
     return MGL_OK;
+}
+
+/* ---- the layout of the weights ------------------------------------------------------------------ */
+
+/* Where the host fills a const buffer from; what is no constant has no place among the weights. */
+static void put_constant(struct sink *s, const mgl_buffer *b)
+{
+    bool constant = b->space == MGL_SPACE_CONST;
+    put(s, constant);
+    if (!constant)
+        return;
+    put(s, b->dtype);
+    put(s, b->source);
+    put(s, b->tensor);
+    put(s, b->rank);
+    for (int d = 0; d < b->rank; d++)
+        put(s, b->extents[d].count);
+}
+
+void mgl_program_layout(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES])
+{
+    struct sink s = {.length = 0};
+    mgl_sha256_start(&s.hash);
+    put_string(&s, LAYOUT_VERSION);
+    put_string(&s, program->target.arch);
+    const int64_t numbers[] = {program->exec.warps, program->geometry.head_dim,
+                               program->tensor_count, program->buffer_count, program->queue_count};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        put(&s, numbers[i]);
+    put_tensors(&s, program);
+    for (int i = 0; i < program->buffer_count; i++)
+        put_constant(&s, &program->buffers[i]);
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_run *tasks = &program->queues[q].tasks;
+        put(&s, program->queues[q].tape_bytes);
+        for (int i = tasks->first; i < tasks->first + tasks->count; i++)
+            if (program->tasks[i].segments.count > 0)
+                put_segments(&s, program, program->tasks[i].segments);
+        put(&s, 0); /* no task has so many */
+    }
+    end(&s, out);
 }

@@ -8,10 +8,16 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "importer/mega.h"
+#include "schedule/moves.h"
 #include "schedule/schedule.h"
 #include "vm/cuda/cuda.h"
 
-enum { KEY_DIGITS = MGL_SHA256_HEX - 1, NUMBER = 8 };
+enum {
+    KEY_DIGITS = MGL_SHA256_HEX - 1,
+    NUMBER = 8,
+    PIECES_HEAD = NUMBER + MGL_SHA256_BYTES, /* in front of the pieces: layout and digest */
+    PIECE = 2 * NUMBER
+};
 
 static void put_number(unsigned char *to, uint64_t value)
 {
@@ -66,7 +72,7 @@ static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *er
 {
     writing *w = user;
     const mgl_piece *piece = &w->weights->pieces[item];
-    unsigned char *entry = w->pieces + NUMBER + item * 2 * NUMBER;
+    unsigned char *entry = w->pieces + PIECES_HEAD + item * PIECE;
     mgl_status status = mgl_check_abort(w->content->abort, err);
     if (!status)
         status = w->weights->make(w->weights, item, w->rooms[worker], err);
@@ -85,7 +91,7 @@ static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *er
 static mgl_status write_pieces(writing *w, mgl_error *err)
 {
     int threads = mgl_parallel_threads();
-    size_t bytes = NUMBER + w->weights->count * 2 * NUMBER;
+    size_t bytes = PIECES_HEAD + w->weights->count * PIECE;
     mgl_status status = MGL_OK;
     w->pieces = mgl_alloc_zero(bytes, 1);
     if (!w->pieces)
@@ -94,6 +100,7 @@ static mgl_status write_pieces(writing *w, mgl_error *err)
         if (!(w->rooms[i] = mgl_alloc(w->weights->largest + 1)))
             status = mgl_fail_memory(err, w->weights->largest);
     put_number(w->pieces, MGL_TAPE_LAYOUT);
+    mgl_program_layout(w->content->program, w->pieces + NUMBER);
     for (size_t i = 0; i < w->weights->count; i++)
         w->total += w->weights->pieces[i].bytes;
     if (!status)
@@ -284,25 +291,45 @@ static bool is_end(const mgl_weights *weights, int part, size_t offset)
     return true;
 }
 
-static mgl_status read_pieces(mgl_weights *weights, const unsigned char *bytes, size_t length,
-                              mgl_error *err)
+/* Whether the head of the list is this Megalith's, and of weights that were packed for the schedule. */
+static mgl_status check_head(const mgl_weights *weights, const unsigned char *bytes, size_t length,
+                             mgl_error *err)
 {
-    reading *r = weights->source;
-    size_t count = length < NUMBER ? 0 : (length - NUMBER) / (2 * NUMBER), offset = 0;
-    int part = 0;
-    bool failed = false;
-    if (length != NUMBER + count * 2 * NUMBER)
+    const reading *r = weights->source;
+    unsigned char layout[MGL_SHA256_BYTES];
+    if (length < NUMBER)
         return mgl_mega_fail(r->file, MGL_MEGA_PIECES, "is no list of pieces", err);
     if (get_number(bytes) != MGL_TAPE_LAYOUT)
         return mgl_fail(err, MGL_BAD_INPUT, NULL,
                         "the weights lie as in layout %llu of the tape, and this Megalith has "
                         "layout %d; compile the model again",
                         (unsigned long long)get_number(bytes), MGL_TAPE_LAYOUT);
+    if (length < PIECES_HEAD || (length - PIECES_HEAD) % PIECE)
+        return mgl_mega_fail(r->file, MGL_MEGA_PIECES, "is no list of pieces", err);
+    mgl_program_layout(weights->program, layout);
+    if (memcmp(layout, bytes + NUMBER, sizeof layout) != 0)
+        return mgl_mega_fail(
+            r->file, MGL_MEGA_SCHEDULE,
+            "is not the one that the weights were packed for: it has other rows or "
+            "formats on its tapes; compile the model again with the schedule",
+            err);
+    return MGL_OK;
+}
+
+/* The pieces behind a head that was checked. */
+static mgl_status read_pieces(mgl_weights *weights, const unsigned char *bytes, size_t length,
+                              mgl_error *err)
+{
+    reading *r = weights->source;
+    size_t offset = 0;
+    int part = 0;
+    bool failed = false;
+    size_t count = (length - PIECES_HEAD) / PIECE;
     r->sums = mgl_alloc_zero(count, sizeof *r->sums);
     if (!r->sums)
         return mgl_fail_memory(err, count * sizeof *r->sums);
     for (size_t i = 0; i < count; i++) {
-        const unsigned char *entry = bytes + NUMBER + i * 2 * NUMBER;
+        const unsigned char *entry = bytes + PIECES_HEAD + i * PIECE;
         r->sums[i] = get_number(entry + NUMBER);
         if (!take_piece(weights, &part, &offset, get_number(entry), &failed))
             return failed
@@ -327,12 +354,14 @@ static mgl_status read_weights(mgl_image *image, mgl_error *err)
     r->places = image->weights->sizes ? place_parts(image->program, image->weights->sizes) : NULL;
     if (!r->places)
         return mgl_fail_memory(err, (size_t)parts * sizeof *r->places);
-    if (!r->section || r->section->bytes != r->places[parts])
-        return mgl_mega_fail(image->file, MGL_MEGA_WEIGHTS, "does not fit the schedule", err);
     mgl_status status = mgl_mega_read(image->file, MGL_MEGA_PIECES, &bytes, &length, err);
     if (status)
         return status;
-    status = read_pieces(image->weights, (const unsigned char *)bytes, length, err);
+    status = check_head(image->weights, (const unsigned char *)bytes, length, err);
+    if (!status && (!r->section || r->section->bytes != r->places[parts]))
+        status = mgl_mega_fail(image->file, MGL_MEGA_WEIGHTS, "does not fit the schedule", err);
+    if (!status)
+        status = read_pieces(image->weights, (const unsigned char *)bytes, length, err);
     mgl_free(bytes);
     return status;
 }

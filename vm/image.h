@@ -3,9 +3,10 @@
  * the model that are no weights, in one container (importer/mega.h), which `run` maps.
  *
  *     schedule        the program's text form
- *     pieces          how `weights` is checked: MGL_TAPE_LAYOUT (8 bytes, little-endian, as all
- *                     here), then of each piece of weights.h, in their order, its bytes (8) and
- *                     their mgl_checksum (8)
+ *     pieces          how `weights` lies and is checked: MGL_TAPE_LAYOUT (8 bytes, little-endian, as
+ *                     all here), mgl_program_layout of the schedule that it was packed for (32), then
+ *                     of each piece of weights.h, in their order, its bytes (8) and their
+ *                     mgl_checksum (8)
  *     kernel ARCH     mgl_cuda_kernel_key (64 digits), then the kernel
  *     weights         the parts of weights.h, each from the next multiple of 4,096 on; what is
  *                     between them is never read
@@ -19,9 +20,9 @@
 
 #include "vm/weights.h"
 
-/* Changes whenever the same program and checkpoint would be packed to other bytes: files of another
- * layout are refused. */
-enum { MGL_TAPE_LAYOUT = 2 };
+/* Changes whenever the same program and checkpoint would be packed to other bytes, or `pieces` to
+ * others: files of another layout are refused. */
+enum { MGL_TAPE_LAYOUT = 3 };
 
 /* A file of the model that is taken over as it is. */
 typedef struct mgl_image_file {

@@ -13,6 +13,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/mega.h"
+#include "schedule/moves.h"
+#include "schedule/schedule.h"
 #include "vm/cuda/cuda.h"
 #include "vm/image.h"
 
@@ -365,6 +367,85 @@ START_TEST(a_schedule_that_is_none_is_refused)
 }
 END_TEST
 
+/* The schedule of another program in the file; the validator has nothing against it. */
+static void exchange_schedule(const mgl_program *other)
+{
+    mgl_error err;
+    mgl_text text = {0};
+    ok(mgl_vm_check(other, graph, &err), err);
+    mgl_schedule_print(other, &text);
+    rewrite("schedule", text.bytes, text.length);
+    mgl_text_clear(&text);
+}
+
+/* The task that streams rows of the tensor, behind task `after`. */
+static mgl_task *find_task(mgl_program *p, const char *tensor, int after)
+{
+    for (int t = after + 1; t < p->task_count; t++)
+        if (p->tasks[t].segments.count == 1 &&
+            !strcmp(p->tensors[p->segments[p->tasks[t].segments.first].tensor].name, tensor))
+            return &p->tasks[t];
+    ck_abort_msg("no task streams %s", tensor);
+    return NULL;
+}
+
+/* Two tasks of one op exchange what they do, rows and slices; each stays where it is. */
+static void exchange_rows(mgl_program *p, const mgl_task *a, const mgl_task *b)
+{
+    mgl_segment *s = &p->segments[a->segments.first], *t = &p->segments[b->segments.first];
+    mgl_segment kept = *s;
+    ck_assert_int_eq(mgl_segment_rows(s), mgl_segment_rows(t));
+    s->row_lo = t->row_lo, s->row_hi = t->row_hi;
+    t->row_lo = kept.row_lo, t->row_hi = kept.row_hi;
+    for (int i = 0; i < a->in.count + a->out.count; i++) {
+        mgl_region region = p->regions[a->in.first + i];
+        p->regions[a->in.first + i] = p->regions[b->in.first + i];
+        p->regions[b->in.first + i] = region;
+    }
+}
+
+/* Two queues give each other their rows of l1.o: everything has the length that it had. */
+START_TEST(a_schedule_with_other_rows_is_refused)
+{
+    mgl_program *other =
+        fixture_program(graph, &(fixture_options){.queues = QUEUES, .dtype = MGL_BF16});
+    mgl_task *first = find_task(other, "l1.o", -1);
+    exchange_rows(other, first, find_task(other, "l1.o", (int)(first - other->tasks)));
+    exchange_schedule(other);
+    refused("its section schedule is not the one that the weights were packed for");
+    mgl_program_free(other);
+}
+END_TEST
+
+/* Another run of blocks goes to each warp, so a row stands in another order. */
+START_TEST(a_schedule_with_other_warps_is_refused)
+{
+    program->exec.warps = 4;
+    exchange_schedule(program);
+    refused("its section schedule is not the one that the weights were packed for");
+}
+END_TEST
+
+START_TEST(a_schedule_in_another_format_is_refused)
+{
+    mgl_program *other =
+        fixture_program(graph, &(fixture_options){.queues = QUEUES, .dtype = MGL_F16});
+    exchange_schedule(other);
+    refused("its section schedule is not the one that the weights were packed for");
+    mgl_program_free(other);
+}
+END_TEST
+
+/* Edges, order and sizes of the ring have no say in where the weights lie. */
+START_TEST(a_schedule_of_the_same_rows_runs)
+{
+    program->exec.ring_pages = 5;
+    program->exec.flight_bytes = 4096;
+    exchange_schedule(program);
+    mgl_image_close(open_image());
+}
+END_TEST
+
 START_TEST(a_kernel_without_a_key_is_refused)
 {
     rewrite("kernel sm_90a", "short", 5);
@@ -390,24 +471,26 @@ static void forge_pieces(size_t entry, uint64_t value)
 START_TEST(another_layout_of_the_tape_is_refused)
 {
     forge_pieces(0, MGL_TAPE_LAYOUT + 1);
-    refused("layout 3 of the tape, and this Megalith has layout 2");
+    refused("layout 4 of the tape, and this Megalith has layout 3");
 }
 END_TEST
 
 START_TEST(pieces_that_do_not_fit_are_refused)
 {
     static const uint64_t sizes[] = {0, 1, 1 << 27, UINT64_MAX};
-    forge_pieces(1, sizes[_i]);
+    forge_pieces(5, sizes[_i]); /* behind the layout and its digest */
     refused("its section pieces does not fit the schedule");
 }
 END_TEST
 
 START_TEST(half_a_list_of_pieces_is_refused)
 {
-    char bytes[24] = {MGL_TAPE_LAYOUT};
-    static const size_t lengths[] = {0, 7, 8, 23};
+    unsigned char bytes[56] = {MGL_TAPE_LAYOUT};
+    static const size_t lengths[] = {0, 7, 8, 39, 40, 55};
+    mgl_program_layout(program, bytes + 8);
     rewrite("pieces", bytes, lengths[_i]);
-    refused(_i == 2 ? "its section pieces does not fit" : "its section pieces is no list");
+    refused(lengths[_i] == 40 ? "its section pieces does not fit"
+                              : "its section pieces is no list");
 }
 END_TEST
 
@@ -545,10 +628,14 @@ int main(void)
     tcase_add_loop_test(tests, a_missing_section_is_refused, 0, 3);
     tcase_add_test(tests, weights_of_another_length_are_refused);
     tcase_add_test(tests, a_schedule_that_is_none_is_refused);
+    tcase_add_test(tests, a_schedule_with_other_rows_is_refused);
+    tcase_add_test(tests, a_schedule_with_other_warps_is_refused);
+    tcase_add_test(tests, a_schedule_in_another_format_is_refused);
+    tcase_add_test(tests, a_schedule_of_the_same_rows_runs);
     tcase_add_test(tests, a_kernel_without_a_key_is_refused);
     tcase_add_test(tests, another_layout_of_the_tape_is_refused);
     tcase_add_loop_test(tests, pieces_that_do_not_fit_are_refused, 0, 4);
-    tcase_add_loop_test(tests, half_a_list_of_pieces_is_refused, 0, 4);
+    tcase_add_loop_test(tests, half_a_list_of_pieces_is_refused, 0, 6);
     tcase_add_test(tests, every_operation_of_writing_may_fail);
     tcase_add_loop_test(tests, every_allocation_may_fail, 0, 2);
     tcase_add_test(tests, a_full_disk_leaves_nothing);

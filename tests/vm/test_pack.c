@@ -153,7 +153,7 @@ START_TEST(the_layout_has_a_number)
     size_t bytes = (size_t)program->queues[0].tape_bytes;
     char *tape = mgl_alloc_zero(bytes, 1);
     ok(mgl_pack_tape(program, graph, 0, tape, &err), err);
-    ck_assert_int_eq(MGL_TAPE_LAYOUT, 2);
+    ck_assert_int_eq(MGL_TAPE_LAYOUT, 3);
     ck_assert_uint_eq(mgl_checksum(tape, bytes), sums[_i]);
     mgl_free(tape);
     mgl_program_free(program);
