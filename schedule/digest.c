@@ -13,6 +13,7 @@
  */
 #include "schedule/moves.h"
 
+#include "base/assert.h"
 #include <string.h>
 
 #define VERSION        "megalith.program/1"
@@ -27,6 +28,7 @@ struct sink {
 
 static void put_bytes(struct sink *s, const void *bytes, size_t length)
 {
+    MGL_ASSERT(s->length <= sizeof s->bytes);
     if (s->length + length > sizeof s->bytes) {
         mgl_sha256_add(&s->hash, s->bytes, s->length);
         s->length = 0;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 /* Gates while they are made. */
@@ -134,6 +135,7 @@ static void find_flags(struct making *w)
                 put(w, &w->of_buffer[p->regions[region].buffer], region);
         }
     }
+    MGL_ASSERT(w->flagged_count <= p->region_count);
     qsort(w->flagged, (size_t)w->flagged_count, sizeof *w->flagged, by_region);
 }
 

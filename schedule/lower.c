@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "schedule/choose.h"
 #include "schedule/step.h"
@@ -810,6 +811,7 @@ static void emit_queue(struct lowering *w, int queue, const struct others *other
         emit_sample(w, others);
     if (index < 0 || mgl_program_failed(program))
         return;
+    MGL_ASSERT(w->tape % MGL_BLOCK_BYTES == 0);
     int64_t page = program->exec.page_bytes, bytes = (w->tape + page - 1) / page * page;
     program->queues[index].tape_bytes = bytes;
     program->queues[index].tape_pad = bytes - w->tape;
@@ -849,6 +851,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     if (!w.status && (!w.layers || mgl_program_failed(program)))
         w.status = mgl_fail_memory(err, 0);
     mgl_free(w.layers);
+    MGL_ASSERT(w.status || program->queue_count == target->queues);
     if (w.status)
         mgl_program_free(program);
     else

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -48,6 +49,7 @@ size_t mgl_edit_index(const mgl_edit_list *list, int item)
 
 mgl_status mgl_edit_insert(mgl_edit *e, int queue, size_t place, int task)
 {
+    MGL_ASSERT(queue >= 0 && queue < e->p->queue_count && place <= e->queues[queue].count);
     if (task < 0 || !list_insert(&e->queues[queue], place, task))
         return mgl_edit_no_memory(e);
     return MGL_OK;
@@ -56,6 +58,7 @@ mgl_status mgl_edit_insert(mgl_edit *e, int queue, size_t place, int task)
 void mgl_edit_remove(mgl_edit *e, int queue, size_t place)
 {
     mgl_edit_list *list = &e->queues[queue];
+    MGL_ASSERT(place < list->count);
     memmove(list->items + place, list->items + place + 1,
             (list->count - place - 1) * sizeof *list->items);
     list->count--;

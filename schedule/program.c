@@ -3,6 +3,7 @@
  */
 #include "schedule/program.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -127,6 +128,7 @@ int mgl_program_add_task(mgl_program *program, mgl_op op)
                      .segments = {program->segment_count, 0},
                      .waits = {program->wait_count, 0},
                      .signals = {program->signal_count, 0}};
+    MGL_ASSERT(program->store->failed || program->queue_count > 0);
     int index = APPEND(program, tasks, task_count, &task);
     if (index >= 0)
         program->queues[program->queue_count - 1].tasks.count++;
@@ -136,6 +138,7 @@ int mgl_program_add_task(mgl_program *program, mgl_op op)
 /* The newest task; NULL after a failure. */
 static mgl_task *newest(mgl_program *program)
 {
+    MGL_ASSERT(program->store->failed || program->task_count > 0);
     return program->store->failed ? NULL : &program->tasks[program->task_count - 1];
 }
 
@@ -144,6 +147,7 @@ int mgl_program_add_in(mgl_program *program, const mgl_region *region)
     mgl_task *task = newest(program);
     int index = APPEND(program, regions, region_count, region);
     if (task && index >= 0) {
+        MGL_ASSERT(task->out.count == 0); /* inputs stand in front of the outputs */
         task->in.count++;
         task->out.first = index + 1;
     }
@@ -354,6 +358,7 @@ int mgl_block_columns(mgl_dtype dtype)
 
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment)
 {
+    MGL_ASSERT(segment->tensor >= 0 && segment->tensor < program->tensor_count);
     int64_t columns = mgl_block_columns(program->tensors[segment->tensor].dtype);
     int64_t groups = (segment->row_hi - segment->row_lo + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
     int64_t blocks = (segment->col_hi - segment->col_lo + columns - 1) / columns;

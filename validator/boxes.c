@@ -10,6 +10,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -113,6 +114,7 @@ const int *mgl_boxes_overlapping(mgl_check *check, const mgl_region *region, int
 {
     const mgl_boxes *boxes = &check->boxes;
     int buffer = region->buffer;
+    MGL_ASSERT(buffer >= 0 && buffer < check->program->buffer_count && boxes->first);
     int64_t most = MGL_MAX_STEPS + 1 - check->steps;
     struct walk walk = {.check = check,
                         .region = region,
@@ -120,6 +122,7 @@ const int *mgl_boxes_overlapping(mgl_check *check, const mgl_region *region, int
                         .to = boxes->overlapping,
                         .left = most};
     gather(&walk, boxes->first[buffer], boxes->first[buffer + 1]);
+    MGL_ASSERT(walk.count <= boxes->first[buffer + 1] - boxes->first[buffer]);
     *count = mgl_check_spend(check, 1 + (size_t)(most - walk.left)) ? walk.count : 0;
     return boxes->overlapping;
 }

@@ -5,6 +5,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -43,8 +44,19 @@ static bool splice(mgl_columns *columns, size_t at, size_t gone, const mgl_inter
     return true;
 }
 
+/* Whether the intervals ascend and none is empty. */
+static bool is_sorted(const mgl_columns *columns)
+{
+    bool sorted = true;
+    for (size_t i = 0; i < columns->count && sorted; i++)
+        sorted = columns->items[i].lo < columns->items[i].hi &&
+                 (i == 0 || columns->items[i - 1].hi <= columns->items[i].lo);
+    return sorted;
+}
+
 bool mgl_columns_set(mgl_columns *columns, int64_t lo, int64_t hi, int node, int64_t node_lo)
 {
+    MGL_ASSERT(lo < hi && is_sorted(columns));
     mgl_interval pieces[3];
     size_t count = 0, first = find(columns, lo), last = first;
     mgl_interval whole = {lo, hi, node, node_lo - lo};

@@ -5,6 +5,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -75,6 +76,7 @@ static struct share *collect(mgl_check *check, size_t *count)
                     shares[(*count)++] =
                         (struct share){check->graph_tensor[tensors[j]], t, s->row_lo, s->row_hi};
         }
+    MGL_ASSERT(*count <= 2 * (size_t)p->segment_count);
     if (shares)
         qsort(shares, *count, sizeof *shares, compare_shares);
     return shares;

@@ -5,6 +5,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -58,6 +59,7 @@ static void subtract(mgl_cover *c, const mgl_region *box, int rank)
     /* What was added behind the old parts moves up to those that were kept. */
     for (size_t i = count; i < c->part_count; i++)
         c->parts[kept++] = c->parts[i];
+    MGL_ASSERT(kept <= c->part_count);
     c->part_count = kept;
 }
 

@@ -26,6 +26,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -89,7 +90,9 @@ struct simulation {
 
 static int front_task(const struct simulation *s, int queue)
 {
-    return s->check->program->queues[queue].tasks.first + s->done[queue];
+    const mgl_run *tasks = &s->check->program->queues[queue].tasks;
+    MGL_ASSERT(s->done[queue] < tasks->count);
+    return tasks->first + s->done[queue];
 }
 
 static int box_edge(const struct simulation *s, int box)
@@ -144,6 +147,7 @@ static void signal_edge(struct simulation *s, int edge)
             continue;
         }
         *link = s->next[queue];
+        MGL_ASSERT(s->ready_count < s->check->program->queue_count);
         s->ready[s->ready_count++] = queue;
     }
     mgl_check_spend(s->check, asked / QUEUES_A_STEP);
@@ -182,6 +186,7 @@ static void run_queue(struct simulation *s, int queue)
             s->blocked[want.edge] = queue;
             return;
         }
+        MGL_ASSERT(s->ran < p->task_count);
         s->check->order[s->ran++] = task;
         s->done[queue]++;
         s->met[queue] = 0;

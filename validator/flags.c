@@ -23,6 +23,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 struct words {
@@ -56,6 +57,7 @@ static void own(struct words *w, int *owner, int task, int region, int code)
 {
     mgl_check *check = w->check;
     int other = find_other(w, owner, task, region);
+    MGL_ASSERT(check->boxes.of_region[region] >= 0);
     if (other < 0) {
         owner[check->boxes.of_region[region]] = task;
         return;

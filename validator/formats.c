@@ -9,6 +9,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ static void list(mgl_check *check)
     const mgl_program *p = check->program;
     mgl_formats *formats = &check->verdict->formats;
     for (int i = 0; i < p->tensor_count; i++) {
+        MGL_ASSERT(!check->graph || check->graph_tensor[i] >= 0); /* or it was MG702 */
         if (p->tensors[i].rank == 2)
             formats->weights |= bit(p->tensors[i].dtype);
         if (check->graph)

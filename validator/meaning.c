@@ -23,6 +23,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -117,6 +118,7 @@ static void witness_value(struct meaning *m, const char *what, const struct valu
 
 static const mgl_region *operand_region(const struct meaning *m, int operand)
 {
+    MGL_ASSERT(operand >= 0 && operand < MGL_MAX_OPERANDS);
     return &m->program->regions[mgl_task_region(&m->program->tasks[m->task], operand)];
 }
 
@@ -459,6 +461,7 @@ static bool store_partials(struct meaning *m, const struct value *q, bool tail,
     const mgl_geometry *g = &m->program->geometry;
     struct partial *row =
         &m->holdings[part->buffer].partials[part->ranges[0].lo * g->heads + part->ranges[2].lo];
+    MGL_ASSERT(part->ranges[2].hi <= g->heads);
     if (q->lo % g->head_dim)
         return fail(m, 705, "q does not start at a head");
     for (int64_t i = 0; i < mgl_range_length(&part->ranges[2]); i++) {
@@ -559,8 +562,10 @@ static void note_best(struct meaning *m, const char *operand, int role, struct b
 {
     const mgl_region *region = operand_region(m, find_operand(m, operand, strlen(operand)));
     const mgl_task *sample = &m->program->tasks[m->check->sample];
-    if (region->buffer == m->program->regions[mgl_task_region(sample, role)].buffer)
+    if (region->buffer == m->program->regions[mgl_task_region(sample, role)].buffer) {
+        MGL_ASSERT(region->ranges[1].lo < m->parts);
         parts[region->ranges[1].lo] = *best;
+    }
 }
 
 static bool run_head(struct meaning *m)

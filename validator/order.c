@@ -18,6 +18,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -45,6 +46,7 @@ static bool clock_before(const mgl_check *check, const int *clock_of, const int 
                          int b)
 {
     int qa = check->queue_of[a], qb = check->queue_of[b];
+    MGL_ASSERT(clock_of && clocks);
     if (qa == qb)
         return check->position[a] < check->position[b];
     size_t row = (size_t)clock_of[b] * (size_t)check->program->queue_count;
@@ -147,6 +149,7 @@ static void keep_clock(struct ordering *o, int task, const int *clock)
     mgl_check *check = o->check;
     if (check->position[task] > 0) {
         int row = check->clock_of[task - 1];
+        MGL_ASSERT((size_t)row < check->clock_rows); /* the order has the task in front first */
         if (!memcmp(&check->clocks[(size_t)row * o->queues], clock, o->queues * sizeof *clock)) {
             check->clock_of[task] = row;
             return;

@@ -4,6 +4,7 @@
  */
 #include "validator/check.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -26,6 +27,7 @@ static char *format_text(const char *format, va_list args)
 void mgl_check_report(mgl_check *check, int code, int task, int line, const char *format, ...)
 {
     mgl_verdict *verdict = check->verdict;
+    MGL_ASSERT(task < check->program->task_count);
     check->found++;
     check->newest = NULL;
     if (verdict->count >= MGL_MAX_DIAGNOSTICS)

@@ -4,6 +4,7 @@
  */
 #include "validator/validator.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "validator/check.h"
@@ -62,6 +63,7 @@ static mgl_status run_passes(const mgl_program *program, const mgl_graph *graph,
                 passes[i][j](&check);
     check_clear(&check);
     out->accepted = mgl_check_clean(&check);
+    MGL_ASSERT(check.no_memory || out->accepted == (out->count == 0));
     out->ms = 1e3 * (mgl_clock_s() - start);
     if (check.no_memory)
         return mgl_fail_memory(err, 0);

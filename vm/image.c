@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -78,6 +79,7 @@ static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *er
         status = w->weights->make(w->weights, item, w->rooms[worker], err);
     if (status)
         return status;
+    MGL_ASSERT(piece->offset + piece->bytes <= w->weights->sizes[piece->part]);
     put_number(entry, piece->bytes);
     put_number(entry + NUMBER, mgl_checksum(w->rooms[worker], piece->bytes));
     status = mgl_mega_write(w->writer, w->places[piece->part] + piece->offset, w->rooms[worker],

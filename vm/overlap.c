@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "vm/weights.h"
 
@@ -157,6 +158,7 @@ int64_t mgl_overlap_find_rows(const mgl_overlap *o, const mgl_segment *segment, 
                               mgl_origin *out)
 {
     *out = (mgl_origin){.part = MGL_ORIGIN_NONE};
+    MGL_ASSERT(row >= segment->row_lo && row < segment->row_hi);
     if (!o || segment->row_lo % MGL_ROW_GROUP != 0)
         return segment->row_hi;
     int next = count_before(o, segment, row);

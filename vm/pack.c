@@ -16,6 +16,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 enum {
@@ -99,6 +100,7 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
     size_t row_bytes = (size_t)tensor->cols * size;
     size_t width = (size_t)(segment->col_hi - segment->col_lo) * size, tail = width % ROW_BYTES;
     int64_t blocks = block_count(program, segment), whole = (int64_t)(width / ROW_BYTES);
+    MGL_ASSERT(count >= 1 && count <= MGL_ROW_GROUP);
     if (count < MGL_ROW_GROUP || tail)
         memset(to, 0, (size_t)blocks * MGL_BLOCK_BYTES);
     for (int64_t b = 0; b < blocks; b++) {
@@ -208,6 +210,8 @@ mgl_status mgl_pack_rows(const mgl_program *program, const mgl_graph *graph,
 {
     struct stage stage = {0};
     int count = segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
+    MGL_ASSERT(lo >= segment->row_lo && lo < hi && hi <= segment->row_hi);
+    MGL_ASSERT((lo - segment->row_lo) % MGL_ROW_GROUP == 0);
     mgl_status status = stage_open(&stage, program->tensors[segment->tensor].cols, err);
     for (int which = 0; which < count && !status; which++)
         status = pack_tensor(program, graph, segment, which, lo, hi, &stage, to, err);

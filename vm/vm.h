@@ -50,7 +50,9 @@ typedef struct mgl_vm_options {
                             ("compute_80": PTX, which runs the cp.async path); NULL: live */
     int trace_epochs;    /* CUDA: keep the events of so many epochs, the last ones; 0: no trace */
     bool strict_formats; /* refuse formats that can not hold the checkpoint's numbers */
-    bool unchecked;      /* tests only: skip the validator */
+#ifdef MGL_TEST_BUILD
+    bool unchecked; /* skip the validator; exists in the builds of tests alone */
+#endif
     uint32_t delay_seed; /* tests only, CUDA: random delays in the kernel, of seed delay_seed + n in
                             launch n of the machine; 0: none */
 
@@ -206,7 +208,9 @@ struct mgl_vm {
     bool lost; /* an exchange failed half way: `program` is NULL */
     /* set by mgl_vm_open: */
     double check_s; /* of the validator */
+#ifdef MGL_TEST_BUILD
     bool unchecked; /* of the options */
+#endif
 };
 
 mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -96,8 +97,17 @@ void mgl_weights_close(mgl_weights *weights)
     mgl_free(weights);
 }
 
+/* Whether a piece goes on where the last one ended, or begins a later part. */
+static bool is_next(const mgl_weights *weights, int part, size_t offset)
+{
+    const mgl_piece *last = weights->count ? &weights->pieces[weights->count - 1] : NULL;
+    return !last || part > last->part ? offset == 0
+                                      : part == last->part && offset == last->offset + last->bytes;
+}
+
 bool mgl_weights_add(mgl_weights *weights, int part, size_t offset, size_t bytes)
 {
+    MGL_ASSERT(is_next(weights, part, offset));
     void *items = weights->pieces;
     bool grown = mgl_grow(&items, &weights->capacity, weights->count, sizeof *weights->pieces);
     weights->pieces = items;

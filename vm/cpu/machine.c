@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "schedule/schedule.h"
 
@@ -458,6 +459,7 @@ void mgl_machine_execute(mgl_machine *m, int q, bool abort)
 {
     const mgl_program *p = m->program;
     mgl_cpu_queue *queue = &m->queues[q];
+    MGL_ASSERT(queue->next < p->queues[q].tasks.count && !queue->left);
     int index = mgl_machine_task(m, q);
     const mgl_task *task = &p->tasks[index];
     mgl_call call = call_of(m, q);
