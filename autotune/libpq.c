@@ -1,29 +1,21 @@
 #include "autotune/libpq.h"
 
+#include "base/symbols.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
-#include <string.h>
 
 static mgl_libpq table;
 static bool ready;
 
 static const char *fill(void *library)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } symbols[] = {
+    static const mgl_symbol symbols[] = {
 #define MGL_X(member, result, symbol, arguments) {symbol, offsetof(mgl_libpq, member)},
         MGL_LIBPQ_FUNCTIONS(MGL_X)
 #undef MGL_X
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *at = dlsym(library, symbols[i].name);
-        if (!at)
-            return symbols[i].name;
-        memcpy((char *)&table + symbols[i].offset, &at, sizeof at);
-    }
-    return NULL;
+    return mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &table);
 }
 
 mgl_status mgl_libpq_open(const mgl_libpq **out, mgl_error *err)

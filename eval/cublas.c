@@ -1,11 +1,12 @@
 /* See cublas.h. */
 #include "eval/cublas.h"
 
+#include "base/symbols.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static mgl_cublas table;
 static bool ready;
@@ -42,21 +43,12 @@ static void *open_library(void)
 
 static const char *fill(void *library)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } symbols[] = {
+    static const mgl_symbol symbols[] = {
 #define MGL_X(member, symbol, arguments) {symbol, offsetof(mgl_cublas, member)},
         MGL_CUBLAS_FUNCTIONS(MGL_X)
 #undef MGL_X
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *at = dlsym(library, symbols[i].name);
-        if (!at)
-            return symbols[i].name;
-        memcpy((char *)&table + symbols[i].offset, &at, sizeof at);
-    }
-    return NULL;
+    return mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &table);
 }
 
 mgl_status mgl_cublas_open(const mgl_cublas **out, mgl_error *err)

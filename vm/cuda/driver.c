@@ -1,17 +1,14 @@
 /* Opening the CUDA driver and NVRTC at run time: see driver.h. */
 #include "vm/cuda/driver.h"
 
+#include "base/symbols.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct symbol {
-    const char *name;
-    size_t offset; /* of the function pointer in the table */
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mgl_cu driver;
@@ -37,18 +34,6 @@ bool mgl_cu_is_busy(void)
     return atomic_load(&sections) > 0;
 }
 
-/* Fills a table from an open library; the name of the first symbol that it lacks, or NULL. */
-static const char *fill(void *library, const struct symbol *symbols, size_t count, void *table)
-{
-    for (size_t i = 0; i < count; i++) {
-        void *at = dlsym(library, symbols[i].name);
-        if (!at)
-            return symbols[i].name;
-        memcpy((char *)table + symbols[i].offset, &at, sizeof at);
-    }
-    return NULL;
-}
-
 static void path_of(void *function, const char *fallback, char path[256])
 {
     Dl_info info;
@@ -58,7 +43,7 @@ static void path_of(void *function, const char *fallback, char path[256])
 
 static mgl_status load_driver(mgl_error *err)
 {
-    static const struct symbol symbols[] = {
+    static const mgl_symbol symbols[] = {
 #define MGL_X(member, symbol, arguments) {symbol, offsetof(mgl_cu, member)},
         MGL_CU_FUNCTIONS(MGL_X)
 #undef MGL_X
@@ -68,7 +53,8 @@ static mgl_status load_driver(mgl_error *err)
         return mgl_fail(err, MGL_DEVICE, "libcuda.so.1",
                         "no NVIDIA driver on this machine (%s): install one, or use --device cpu",
                         dlerror());
-    const char *missing = fill(library, symbols, sizeof symbols / sizeof *symbols, &driver);
+    const char *missing =
+        mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &driver);
     if (missing) {
         dlclose(library);
         return mgl_fail(err, MGL_DEVICE, "libcuda.so.1",
@@ -105,7 +91,7 @@ static void *open_compiler(char reason[160])
 
 static mgl_status load_compiler(mgl_error *err)
 {
-    static const struct symbol symbols[] = {
+    static const mgl_symbol symbols[] = {
 #define MGL_X(member, symbol, arguments) {symbol, offsetof(mgl_nvrtc, member)},
         MGL_NVRTC_FUNCTIONS(MGL_X)
 #undef MGL_X
@@ -118,7 +104,8 @@ static mgl_status load_compiler(mgl_error *err)
                         "found (%s): install it (package cuda-nvrtc), or set CUDA_HOME to the "
                         "toolkit",
                         reason);
-    const char *missing = fill(library, symbols, sizeof symbols / sizeof *symbols, &compiler);
+    const char *missing =
+        mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &compiler);
     if (missing) {
         dlclose(library);
         return mgl_fail(err, MGL_DEVICE, "libnvrtc.so",
