@@ -222,7 +222,8 @@ static void keep_another(void *user, const mgl_campaign_event *event)
 /* The others are slower: what is simpler and as fast would be kept. */
 START_TEST(incumbent_of_another_worker_goes_into_the_lab)
 {
-    static const lab_script slower[] = {{.gain = 0}, {.gain = -0.1}, {.gain = -0.1}, {.gain = -0.1}};
+    static const lab_script slower[] = {
+        {.gain = 0}, {.gain = -0.1}, {.gain = -0.1}, {.gain = -0.1}};
     fixture f;
     set_up(&f, "shared");
     f.lab.script = slower;
