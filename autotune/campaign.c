@@ -320,6 +320,8 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
         status = o->lab->get_device(o->lab, &c->device, err);
     if (!status)
         status = campaign_take_locks(c, held, err);
+    if (!status && c->device.sandbox[0])
+        status = campaign_tell(c, true, "sandbox", NULL, err, "%s", c->device.sandbox);
     if (!status)
         status = campaign_join(c, err);
     if (!status)

@@ -15,6 +15,7 @@ typedef struct mgl_lab_device {
     char name[128], uuid[48], driver[32];
     mgl_target target;
     uint64_t memory_total, memory_free, l2_bytes;
+    char sandbox[256]; /* what its workers may do in spite of sandbox.h, a sentence; "": nothing */
 } mgl_lab_device;
 
 /* What came of running a candidate for correctness. */
@@ -81,6 +82,7 @@ typedef struct mgl_lab_options {
     const atomic_int *abort;    /* may be NULL */
     double limit_s;             /* for one request of a worker; 0: 60, and more for compiling */
     uint64_t limit_bytes;       /* of a worker's resident memory; 0: half of the machine's */
+    bool no_sandbox;            /* workers may do whatever this process may */
     const char *fault; /* tests only: what the worker does wrong in the first check, "hang", or in
                           the first pairs, "pair:hang": MGL_FAULTS in protocol.h; NULL: nothing */
 } mgl_lab_options;

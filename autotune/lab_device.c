@@ -64,6 +64,26 @@ static mgl_status greet(mgl_lab_state *lab, mgl_process *process, mgl_worker_rol
     return status;
 }
 
+/* What the worker says of itself before it has seen a candidate. */
+static mgl_status confine(mgl_lab_state *lab, mgl_process *process, mgl_error *err)
+{
+    mgl_wire_sandbox found;
+    mgl_answer answer;
+    mgl_question question = {.kind = MGL_REQUEST_SANDBOX, .limit_s = lab->limit_s};
+    mgl_status status = mgl_process_ask(process, &question, sizeof found, &answer, err);
+    if (!status && answer.error.code)
+        status = mgl_lab_fail(&answer, err);
+    if (!status) {
+        memcpy(&found, answer.bytes, sizeof found);
+        found.missing[sizeof found.missing - 1] = 0;
+        mgl_format_into(lab->sandbox, sizeof lab->sandbox, "%s%s",
+                        found.missing[0] ? "the workers' sandbox is not whole: " : "",
+                        found.missing);
+    }
+    mgl_answer_clear(&answer);
+    return status;
+}
+
 mgl_status mgl_lab_start_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
                                 mgl_error *err)
 {
@@ -76,6 +96,8 @@ mgl_status mgl_lab_start_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_pr
         status = mgl_process_start(&options, out, err);
     if (!status)
         status = greet(lab, *out, role, err);
+    if (!status && !lab->options.no_sandbox)
+        status = confine(lab, *out, err);
     if (status) {
         mgl_process_close(*out);
         *out = NULL;
@@ -365,6 +387,9 @@ static mgl_status get_device(mgl_lab *self, mgl_lab_device *out, mgl_error *err)
     mgl_format_into(out->name, sizeof out->name, "%s", f->name);
     mgl_format_into(out->uuid, sizeof out->uuid, "%s", f->uuid);
     mgl_format_into(out->target.arch, sizeof out->target.arch, "%s", f->arch);
+    mgl_format_into(out->sandbox, sizeof out->sandbox, "%s",
+                    lab->options.no_sandbox ? "the workers have none (--no-sandbox)"
+                                            : lab->sandbox);
     mgl_format_into(out->driver, sizeof out->driver, "%d.%d", f->driver_version / 1000,
                     f->driver_version % 1000 / 10);
     return MGL_OK;

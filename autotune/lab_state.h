@@ -43,6 +43,7 @@ typedef struct mgl_lab_state {
     double limit_s;
     uint64_t limit_bytes;
     mgl_process *executor, *referee;
+    char sandbox[256];     /* as in mgl_lab_device */
     mgl_wire_device facts; /* of the device, when the executor was asked last */
     int serials;           /* so far */
     mgl_lab_set standard, incumbent, candidate; /* the default, ... */

@@ -25,7 +25,8 @@
     X(DEVICE, "device")   /* nothing                         mgl_wire_device */                    \
     X(PROMOTE, "promote") /* nothing                         nothing */                            \
     X(DROP, "drop")       /* i32 side                        nothing */                            \
-    X(COMPILE, "compile") /* char arch[16], schedule text    nothing */
+    X(COMPILE, "compile") /* char arch[16], schedule text    nothing */                            \
+    X(SANDBOX, "sandbox") /* nothing                         mgl_wire_sandbox */
 
 typedef enum mgl_request_kind {
 #define MGL_X(id, name) MGL_REQUEST_##id,
@@ -131,6 +132,12 @@ typedef struct mgl_wire_device {
     int64_t shared_bytes;
     uint64_t memory_total, memory_free, l2_bytes;
 } mgl_wire_device;
+
+/* What a worker may not do from now on (sandbox.h). */
+typedef struct mgl_wire_sandbox {
+    int32_t seccomp, landlock;
+    char missing[200]; /* "": nothing */
+} mgl_wire_sandbox;
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 

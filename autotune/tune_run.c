@@ -170,7 +170,8 @@ static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, 
                                      .program = "/proc/self/exe",
                                      .kernels = kernels.bytes,
                                      .kernel_bytes = o->disk_bytes ? o->disk_bytes : MGL_TUNE_DISK,
-                                     .abort = o->abort};
+                                     .abort = o->abort,
+                                     .no_sandbox = o->no_sandbox};
     mgl_status status = mgl_lab_device_open(&options, out, err);
     mgl_text_clear(&kernels);
     return status;

@@ -9,11 +9,14 @@
  */
 #include "autotune/lab.h"
 #include "autotune/protocol.h"
+#include "autotune/sandbox.h"
 #include "autotune/worker_fault.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "vm/cuda/cuda.h"
+#include "vm/cuda/driver.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +31,9 @@ struct worker {
     mgl_worker_role role;
     mgl_config config;
     mgl_duel *duel; /* NULL in a compiler */
+    bool gpu;       /* the duel's device is one */
+    mgl_wire_sandbox sandbox;
+    bool confined; /* it is in there */
     mgl_worker_fault fault;
 };
 
@@ -96,9 +102,42 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler is such a child itself */
     char device[sizeof hello.device + 1] = "";
     memcpy(device, hello.device, sizeof hello.device);
+    w->gpu = strcmp(device, "cpu") != 0;
     mgl_duel_options options = {.config = w->config, .device = device};
     mgl_status status = mgl_duel_open(&options, &w->duel, err);
     return status ? status : put_device(w, r, err);
+}
+
+/* Whether compiled kernels are kept, in a folder that stands then. The compiler's library is opened with
+ * it. A worker without a GPU and without a compiler makes no kernels. */
+static bool find_cache(const struct worker *w, char path[PATH_MAX])
+{
+    const mgl_nvrtc *nvrtc;
+    bool compiles = w->gpu || w->role == MGL_COMPILER;
+    return compiles && !mgl_nvrtc_open(&nvrtc, NULL) && mgl_cuda_cache_path(path, PATH_MAX) &&
+           !mgl_folder_make(path, 0777, NULL);
+}
+
+/* From here on a kernel is compiled in this process, which may start no other one: the lab ends it where
+ * that takes too long. */
+static mgl_status confine_more(struct worker *w, struct request *r, mgl_error *err)
+{
+    char cache[PATH_MAX];
+    mgl_sandbox is;
+    (void)err;
+    if (!w->confined) {
+        mgl_sandbox_options options = {.cache = find_cache(w, cache) ? cache : NULL, .gpu = w->gpu};
+        mgl_sandbox_enter(&options, &is);
+        w->confined = true;
+        memset(&w->sandbox, 0, sizeof w->sandbox);
+        w->sandbox.seccomp = is.seccomp;
+        w->sandbox.landlock = is.landlock;
+        memcpy(w->sandbox.missing, is.missing, sizeof w->sandbox.missing);
+        if (is.seccomp || is.landlock)
+            mgl_cuda_compile_use_child(NULL);
+    }
+    put(r, &w->sandbox, sizeof w->sandbox);
+    return MGL_OK;
 }
 
 static mgl_status set_fault(struct worker *w, struct request *r, mgl_error *err)
@@ -300,13 +339,15 @@ typedef mgl_status answer_fn(struct worker *w, struct request *r, mgl_error *err
 static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request *r, mgl_error *err)
 {
     static answer_fn *const answers[MGL_REQUEST_COUNT] = {
-        [MGL_REQUEST_HELLO] = greet,       [MGL_REQUEST_FAULT] = set_fault,
-        [MGL_REQUEST_SET] = set_program,   [MGL_REQUEST_RUN] = run,
-        [MGL_REQUEST_LOGITS] = put_logits, [MGL_REQUEST_REFER] = refer,
-        [MGL_REQUEST_STREAM] = stream,     [MGL_REQUEST_LOOK] = look,
-        [MGL_REQUEST_DEVICE] = put_device, [MGL_REQUEST_PROMOTE] = promote,
-        [MGL_REQUEST_DROP] = drop,         [MGL_REQUEST_COMPILE] = compile};
-    bool alone = kind == MGL_REQUEST_HELLO || kind == MGL_REQUEST_COMPILE;
+        [MGL_REQUEST_HELLO] = greet,         [MGL_REQUEST_FAULT] = set_fault,
+        [MGL_REQUEST_SET] = set_program,     [MGL_REQUEST_RUN] = run,
+        [MGL_REQUEST_LOGITS] = put_logits,   [MGL_REQUEST_REFER] = refer,
+        [MGL_REQUEST_STREAM] = stream,       [MGL_REQUEST_LOOK] = look,
+        [MGL_REQUEST_DEVICE] = put_device,   [MGL_REQUEST_PROMOTE] = promote,
+        [MGL_REQUEST_DROP] = drop,           [MGL_REQUEST_COMPILE] = compile,
+        [MGL_REQUEST_SANDBOX] = confine_more};
+    bool alone =
+        kind == MGL_REQUEST_HELLO || kind == MGL_REQUEST_COMPILE || kind == MGL_REQUEST_SANDBOX;
     if (!w->duel && !alone)
         return mgl_fail(err, MGL_USAGE, mgl_request_name(kind), "the worker has no device");
     if (w->role == MGL_REFEREE && (kind == MGL_REQUEST_SET || kind == MGL_REQUEST_RUN))
@@ -360,7 +401,7 @@ static bool serve(struct worker *w)
 }
 
 /* What holds for the process from its first moment: it ends with the lab, leaves no core behind,
- * and gets no rights by running another program. */
+ * and gets no rights by running another program. The rest is sandbox.h, when its device is open. */
 static void confine(void)
 {
     struct rlimit none = {0, 0};

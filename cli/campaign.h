@@ -20,6 +20,8 @@
     X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
       "a program that is started at keep, pause, error and end, with JSON on its input")           \
     X(text, report, "--report", "F.html", 0, 0, "its report, written every minute and at the end") \
+    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
+      "workers may use files and network as megalith may: for a driver that the sandbox hinders")  \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
 
 /* What whoever runs it decides of the proposer chat. */
@@ -83,7 +85,7 @@ typedef struct mgl_cli_tuning {
     int64_t budget_tokens, budget_requests;
     double until_gain; /* percent; likewise */
     bool gain_given;   /* ... was asked for, be it 0 */
-    bool json, quiet, detach;
+    bool json, quiet, detach, no_sandbox;
 } mgl_cli_tuning;
 /* What can be said of it before anything is written: a campaign that was added and can not run would be in
  * the way of the mended command. `store` as mgl_cli_store_open takes it. */

@@ -29,7 +29,8 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
                                 .gain_given = o->until_gain.given,
                                 .json = o->json.given,
                                 .quiet = o->quiet.given,
-                                .detach = o->detach.given};
+                                .detach = o->detach.given,
+                                .no_sandbox = o->no_sandbox.given};
     mgl_status status = mgl_cli_check_tuning(&how, o->store.value, err);
     if (!status)
         status = mgl_cli_store_open(o->store.value, true, &store, err);

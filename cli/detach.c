@@ -51,6 +51,8 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
         }
     if (how->json)
         words[count++] = "--json";
+    if (how->no_sandbox)
+        words[count++] = "--no-sandbox";
     if (how->quiet)
         words[count++] = "--quiet";
     words[count] = NULL;

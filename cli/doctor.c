@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "autotune/frozen.h"
+#include "autotune/sandbox.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -78,6 +79,19 @@ static void print_frozen(void)
                    mgl_frozen_digest(), count);
 }
 
+static void print_sandbox(void)
+{
+    mgl_sandbox has;
+    mgl_sandbox_look(&has);
+    mgl_cli_printf("%-10s%-9sof a campaign's workers: seccomp %s, Landlock ", "sandbox",
+                   has.missing[0] ? "missing" : "ok", has.seccomp ? "yes" : "no");
+    if (has.landlock)
+        mgl_cli_printf("ABI %d", has.landlock);
+    else
+        mgl_cli_put("no");
+    mgl_cli_printf("%s%s%s\n", has.missing[0] ? " (" : "", has.missing, has.missing[0] ? ")" : "");
+}
+
 static void print_text(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_cli_printf("%-10s%-9sMegalith %s\n", "version", "ok", mgl_version());
@@ -85,6 +99,7 @@ static void print_text(const libraries *found, const mgl_cuda_probe *probe)
     mgl_cli_printf("%-10s%-9scJSON %s, PCRE2 %s, utf8proc %s\n", "libraries", "ok", found->cjson,
                    found->pcre2, found->utf8proc);
     print_frozen();
+    print_sandbox();
     print_gpu(probe);
 }
 
@@ -137,6 +152,17 @@ static void put_frozen(mgl_json_out *out)
     mgl_json_out_close_object(out);
 }
 
+static void put_sandbox(mgl_json_out *out)
+{
+    mgl_sandbox has;
+    mgl_sandbox_look(&has);
+    mgl_json_out_object(out, "sandbox");
+    mgl_json_out_bool(out, "seccomp", has.seccomp);
+    mgl_json_out_int(out, "landlock_abi", has.landlock);
+    mgl_json_out_string(out, "reason", has.missing[0] ? has.missing : NULL);
+    mgl_json_out_close_object(out);
+}
+
 static void print_json(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_json_out out = {0};
@@ -155,6 +181,7 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out_string(&out, "utf8proc", found->utf8proc);
     mgl_json_out_close_object(&out);
     put_frozen(&out);
+    put_sandbox(&out);
     put_driver(&out, probe);
     put_devices(&out, probe);
     mgl_cli_end_json(&out);

@@ -154,6 +154,7 @@ static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
                                           .budget_tokens = how->budget_tokens,
                                           .budget_requests = how->budget_requests,
                                           .until_gain = how->until_gain / 100,
+                                          .no_sandbox = how->no_sandbox,
                                           .abort = abort,
                                           .on_event = on_event,
                                           .user = t};

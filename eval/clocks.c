@@ -62,8 +62,26 @@ static bool open_library(void)
     return usable;
 }
 
+/* Whether the process that started this one runs the same program: then its other children are of one
+ * family with this one, such as the workers of a campaign. Looked at once, when the clocks are opened: a
+ * worker that was confined since may not look any more. */
+static bool is_worker(void)
+{
+    static pid_t of, from;
+    static bool same;
+    char path[64];
+    if (of == getpid() && from == getppid())
+        return same;
+    of = getpid();
+    from = getppid();
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)from);
+    same = !mgl_file_same("/proc/self/exe", path, &same, NULL) && same;
+    return same;
+}
+
 void mgl_clocks_open(const char *bus_id, mgl_clocks *out)
 {
+    is_worker();
     out->known = open_library() && nvml.find(bus_id, &out->device) == 0;
 }
 
@@ -115,16 +133,6 @@ static long parent_of(unsigned pid)
         parent = -1;
     mgl_free(text);
     return parent;
-}
-
-/* Whether the process that started this one runs the same program: then its other children are of one
- * family with this one, such as the workers of a campaign. */
-static bool is_worker(void)
-{
-    char path[64];
-    bool same = false;
-    snprintf(path, sizeof path, "/proc/%ld/exe", (long)getppid());
-    return !mgl_file_same("/proc/self/exe", path, &same, NULL) && same;
 }
 
 int mgl_clocks_count_strangers(const unsigned *pids, unsigned count)

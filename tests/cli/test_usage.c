@@ -270,6 +270,7 @@ START_TEST(doctor_answers)
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(strstr(result.out, " cores, "));
     ck_assert_ptr_nonnull(strstr(result.out, "\nfrozen    ok       version "));
+    ck_assert_ptr_nonnull(strstr(result.out, "\nsandbox   "));
     command_clear(&result);
     result = command_run("doctor --json", NULL);
     ck_assert_int_eq(result.code, 0);
@@ -277,6 +278,8 @@ START_TEST(doctor_answers)
     ck_assert_ptr_nonnull(json_string(&json, "version"));
     ck_assert(cJSON_IsArray(json_at(&json, "devices")));
     ck_assert_uint_eq(strlen(json_string(&json, "frozen.digest")), 64);
+    ck_assert(cJSON_IsBool(json_at(&json, "sandbox.seccomp")));
+    ck_assert_double_ge(json_number(&json, "sandbox.landlock_abi"), 0);
     mgl_json_clear(&json);
     command_clear(&result);
 }

@@ -1,0 +1,15 @@
+/* The two parts of the sandbox. Private to sandbox*.c. Of all functions: 0, or an error number. */
+#ifndef MGL_AUTOTUNE_SANDBOX_PARTS_H
+#define MGL_AUTOTUNE_SANDBOX_PARTS_H
+
+#include "autotune/sandbox.h"
+
+/* sandbox_calls.c: seccomp */
+int mgl_sandbox_look_calls(void);
+int mgl_sandbox_refuse_calls(void);
+
+/* sandbox_files.c: Landlock; its ABI to *abi */
+int mgl_sandbox_look_files(int *abi);
+int mgl_sandbox_refuse_files(const mgl_sandbox_options *options, int *abi);
+
+#endif
