@@ -35,6 +35,7 @@ void mgl_sandbox_enter(const mgl_sandbox_options *options, mgl_sandbox *out)
 {
     int abi = 0;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* both want it of whoever is not root */
+    mgl_sandbox_drop_rights();
     int files = mgl_sandbox_refuse_files(options, &abi);
     int calls = mgl_sandbox_refuse_calls();
     describe(calls, files, abi, out);

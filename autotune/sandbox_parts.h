@@ -7,6 +7,8 @@
 /* sandbox_calls.c: seccomp */
 int mgl_sandbox_look_calls(void);
 int mgl_sandbox_refuse_calls(void);
+/* Of root: what files, memory and priorities take is kept. Nothing to do for others. */
+void mgl_sandbox_drop_rights(void);
 
 /* sandbox_files.c: Landlock; its ABI to *abi */
 int mgl_sandbox_look_files(int *abi);
