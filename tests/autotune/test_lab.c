@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "autotune/lab_state.h"
+#include "autotune/sandbox.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -562,6 +563,44 @@ START_TEST(a_worker_gets_no_new_rights)
 }
 END_TEST
 
+/* Whether the system calls of the process are looked at. */
+static bool is_filtered(pid_t pid)
+{
+    size_t length;
+    char *text = read_proc(pid, "status", &length);
+    bool filtered = strstr(text, "\nSeccomp:\t2") != NULL;
+    mgl_free(text);
+    return filtered;
+}
+
+/* What this machine can not refuse is told, and test_sandbox says so. */
+START_TEST(executor_and_referee_are_in_the_sandbox)
+{
+    mgl_lab_device device;
+    mgl_sandbox has;
+    mgl_sandbox_look(&has);
+    begin(NULL);
+    check(&other);
+    ok(lab->get_device(lab, &device, &err));
+    ck_assert_int_eq(device.sandbox[0] != 0, has.missing[0] != 0);
+    if (has.seccomp) {
+        ck_assert(is_filtered(mgl_process_id(state()->executor)));
+        ck_assert(is_filtered(mgl_process_id(state()->referee)));
+    }
+}
+END_TEST
+
+START_TEST(without_a_sandbox_that_is_told)
+{
+    mgl_lab_device device;
+    options.no_sandbox = true;
+    begin(NULL);
+    ok(lab->get_device(lab, &device, &err));
+    ck_assert_str_eq(device.sandbox, "the workers have none (--no-sandbox)");
+    ck_assert_int_eq(is_filtered(mgl_process_id(state()->executor)), is_filtered(getpid()));
+}
+END_TEST
+
 static void *abort_soon(void *unused)
 {
     (void)unused;
@@ -655,8 +694,14 @@ START_TEST(compilers_are_few_and_go_with_the_lab)
         lab->prepare(lab, &ahead);
         release(&ahead);
     }
-    for (int i = 0; i < lab->compilers; i++)
-        processes += mgl_process_lives(state()->compilers[i].process);
+    mgl_sandbox has;
+    mgl_sandbox_look(&has);
+    for (int i = 0; i < lab->compilers; i++) {
+        mgl_process *compiler = state()->compilers[i].process;
+        processes += mgl_process_lives(compiler);
+        if (has.seccomp && mgl_process_lives(compiler))
+            ck_assert(is_filtered(mgl_process_id(compiler)));
+    }
     ck_assert_int_gt(processes, 0);
 }
 END_TEST
@@ -727,6 +772,8 @@ int main(int argc, char **argv)
     tcase_add_test(tests, no_key_reaches_a_worker);
     tcase_add_test(tests, a_worker_has_a_socket_and_nothing_else);
     tcase_add_test(tests, a_worker_gets_no_new_rights);
+    tcase_add_test(tests, executor_and_referee_are_in_the_sandbox);
+    tcase_add_test(tests, without_a_sandbox_that_is_told);
     tcase_add_test(tests, an_abort_ends_a_check_at_once);
     tcase_add_test(tests, workers_die_with_their_parent);
     tcase_add_test(tests, a_check_without_memory_is_an_error);

@@ -170,6 +170,52 @@ START_TEST(kernels_are_compiled_ahead)
 }
 END_TEST
 
+/* Processes on the device that are none of the lab's, as the executor sees them with a referee beside it;
+ * -1: nobody knows. */
+static int count_strangers(bool no_sandbox)
+{
+    mgl_answer answer;
+    mgl_wire_clocks clocks;
+    const mgl_question question = {.kind = MGL_REQUEST_LOOK, .limit_s = 10};
+    options.no_sandbox = no_sandbox;
+    begin(NULL);
+    ck_assert_int_eq(check(&same_kernel), MGL_OUTCOME_OK);
+    ok(mgl_lab_ask((mgl_lab_state *)lab, &question, sizeof clocks, &answer, &err));
+    ck_assert_int_eq(answer.error.code, MGL_OK);
+    memcpy(&clocks, answer.bytes, sizeof clocks);
+    mgl_answer_clear(&answer);
+    lab->close(lab);
+    lab = NULL;
+    return clocks.processes;
+}
+
+START_TEST(the_sandbox_hides_nothing_of_the_device)
+{
+    int without = count_strangers(true), within = count_strangers(false);
+    printf("strangers: %d without the sandbox, %d in it\n", without, within);
+    ck_assert_int_eq(within, without);
+}
+END_TEST
+
+/* A driver starts no program and opens no new kind of file once it runs: what is compiled and loaded here
+ * was in no cache. */
+START_TEST(a_kernel_is_compiled_in_the_sandbox)
+{
+    char folder[] = "/tmp/megalith_lab_XXXXXX", line[100];
+    mgl_lab_device device;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    options.kernels = folder;
+    begin(NULL);
+    ok(lab->get_device(lab, &device, &err));
+    printf("sandbox: %s\n", device.sandbox[0] ? device.sandbox : "whole");
+    ck_assert_msg(check(&other_kernel) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert(!found.same_kernel);
+    measure(SHORT, false);
+    snprintf(line, sizeof line, "ls %s/*.kernel >/dev/null && rm -r %s", folder, folder);
+    ck_assert_int_eq(system(line), 0);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], MGL_WORKER_FLAG))
@@ -193,6 +239,8 @@ int main(int argc, char **argv)
     tcase_add_test(tests, a_floor_is_measured);
     tcase_add_loop_test(tests, a_worker_that_comes_to_grief_is_replaced, 0, 2);
     tcase_add_test(tests, kernels_are_compiled_ahead);
+    tcase_add_test(tests, the_sandbox_hides_nothing_of_the_device);
+    tcase_add_test(tests, a_kernel_is_compiled_in_the_sandbox);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);

@@ -1,6 +1,8 @@
 /* `tune` and the words of `campaign` as their users meet them, on no device. */
 #include "command.h"
 
+#include "autotune/sandbox.h"
+#include "autotune/store.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -79,6 +81,54 @@ START_TEST(a_cpu_tells_what_is_correct)
     ck_assert_ptr_nonnull(strstr(history.out, "UNMEASURED random: correct"));
     command_clear(&result);
     command_clear(&history);
+}
+END_TEST
+
+static mgl_status count_sandbox(void *user, int64_t unix_s, const char *kind, const char *text,
+                                mgl_error *err)
+{
+    (void)unix_s, (void)text, (void)err;
+    *(int *)user += !strcmp(kind, "sandbox");
+    return MGL_OK;
+}
+
+/* Events of the store's first campaign that tell of the sandbox. */
+static int sandbox_events(const char *path)
+{
+    mgl_store *store;
+    mgl_error err = {0};
+    int count = 0;
+    ck_assert_msg(!mgl_store_open(path, false, &store, &err), "%s", err.message);
+    ck_assert_int_eq(mgl_store_each_event(store, 1, count_sandbox, &count, &err), MGL_OK);
+    mgl_store_close(store);
+    return count;
+}
+
+START_TEST(a_campaign_without_the_sandbox_says_so)
+{
+    const char *store = store_of("sandbox");
+    command_result result = command_runf(
+        "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --no-sandbox",
+        model_path("tales-5m"), store);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.err, "sandbox: the workers have none (--no-sandbox)"));
+    ck_assert_int_eq(sandbox_events(store), 1);
+    command_clear(&result);
+}
+END_TEST
+
+/* Where this machine has all of it. */
+START_TEST(a_whole_sandbox_is_no_event)
+{
+    const char *store = store_of("whole");
+    mgl_sandbox has;
+    mgl_sandbox_look(&has);
+    command_result result = command_runf(
+        "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --quiet",
+        model_path("tales-5m"), store);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_int_eq(sandbox_events(store), has.missing[0] != 0);
+    command_clear(&result);
 }
 END_TEST
 
@@ -649,6 +699,8 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, it_tunes_a_shape_on_no_device);
     tcase_add_test(tests, a_cpu_tells_what_is_correct);
+    tcase_add_test(tests, a_campaign_without_the_sandbox_says_so);
+    tcase_add_test(tests, a_whole_sandbox_is_no_event);
     tcase_add_test(tests, it_stays_on_its_kind_of_device);
     tcase_add_test(tests, small_capacities_have_room_for_their_workloads);
     tcase_add_test(tests, a_name_is_no_option);
