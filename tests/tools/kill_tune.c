@@ -19,22 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "autotune/store.h"
 #include "base/clock.h"
+#include "tests/tools/stored.h"
 
-enum { TRIALS = 40, PATHS = 96, MOST_TRIALS = TRIALS + 1 };
-
-/* What is compared of a trial. */
-typedef struct seen {
-    char digest[MGL_SHA256_HEX];
-    mgl_outcome outcome;
-} seen;
-
-typedef struct list {
-    seen trials[MOST_TRIALS]; /* (count) */
-    int64_t count;
-    bool ordered; /* their numbers are 1, 2, ... */
-} list;
+enum { TRIALS = 40, PATHS = 96 };
 
 static const char *model, *program;
 static char folder[] = "/tmp/megalith-kill-tune-XXXXXX";
@@ -64,56 +52,11 @@ static pid_t start(const char *path)
 
 /* ---- what a store has ------------------------------------------------------------------------ */
 
-static mgl_status look_at(void *user, const mgl_trial *trial, mgl_error *err)
+static void read_store(const char *path, stored *out)
 {
-    (void)err;
-    list *l = user;
-    l->ordered &= trial->number == l->count + 1 && l->count < TRIALS;
-    if (!l->ordered)
-        return MGL_OK;
-    memcpy(l->trials[l->count].digest, trial->digest, MGL_SHA256_HEX);
-    l->trials[l->count++].outcome = trial->outcome;
-    return MGL_OK;
-}
-
-/* False: there is no campaign yet. */
-static bool read_store(const char *path, list *out)
-{
-    mgl_store *store = NULL;
     mgl_error err = {0};
-    mgl_campaign_record record = {0};
-    *out = (list){.ordered = true};
-    if (access(path, F_OK))
-        return false;
-    if (mgl_store_open(path, true, &store, &err))
+    if (stored_read(path, "killed", out, &err))
         fail(err.message);
-    bool found = !mgl_store_find_campaign(store, "killed", &record, &err);
-    if (found && mgl_store_each_trial(store, record.id, 1, 0, look_at, out, &err))
-        fail(err.message);
-    mgl_campaign_record_clear(&record);
-    mgl_store_close(store);
-    return found;
-}
-
-static bool agrees(const list *part, const list *whole)
-{
-    if (!part->ordered || part->count > whole->count)
-        return false;
-    for (int64_t i = 0; i < part->count; i++)
-        if (strcmp(part->trials[i].digest, whole->trials[i].digest) != 0 ||
-            part->trials[i].outcome != whole->trials[i].outcome)
-            return false;
-    return true;
-}
-
-static void remove_store(const char *path)
-{
-    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-    char name[PATHS + 16];
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
-        unlink(name);
-    }
 }
 
 /* ---- killing --------------------------------------------------------------------------------- */
@@ -140,21 +83,22 @@ static bool kill_one(double length)
     return WIFEXITED(status);
 }
 
-static double run_whole(list *out)
+static double run_whole(stored *out)
 {
     int status;
     double began = mgl_clock_s();
     if (waitpid(start(whole_path), &status, 0) < 0 || status)
         fail("a campaign that nobody killed failed");
     double length = mgl_clock_s() - began;
-    if (!read_store(whole_path, out) || !out->ordered || out->count != TRIALS)
+    read_store(whole_path, out);
+    if (!out->ordered || out->count != TRIALS)
         fail("a campaign that nobody killed has not all of its trials");
     return length;
 }
 
 int main(int argc, char **argv)
 {
-    static list whole, now;
+    static stored whole, now;
     int kills = argc == 4 ? atoi(argv[2]) : 0, wrong = 0, ended = 0, early = 0;
     int64_t before = 0;
     if (kills < 1) {
@@ -170,14 +114,14 @@ int main(int argc, char **argv)
     double length = run_whole(&whole);
     for (int i = 0; i < kills; i++) {
         bool over = kill_one(length);
-        bool found = read_store(store_path, &now);
-        wrong += (found && !agrees(&now, &whole)) || now.count < before;
+        read_store(store_path, &now);
+        wrong += !stored_agrees(&now, &whole) || now.count < before;
         wrong += over && now.count != TRIALS;
-        early += !found;
+        early += !now.found;
         ended += over;
         before = over ? 0 : now.count;
         if (over)
-            remove_store(store_path);
+            stored_remove(store_path);
     }
     char line[PATHS + 16];
     snprintf(line, sizeof line, "rm -rf '%s'", folder);

@@ -1,7 +1,9 @@
 /*
  * INT, TERM and HUP at random moments of the long verbs, and whether each ends as it is promised:
  * within the limit, with 128 + signal, one line on standard error, with --json one object on
- * standard output, and no file left behind but a whole one.
+ * standard output, no file left behind but a whole one, and no process. What a campaign has stored by
+ * then is whole, and the beginning of what one stores that nobody ended: each run goes on with the store
+ * of the one before.
  *
  *     signals build/megalith tests/models/tales-5m --moments 200 --limit 0.2
  *
@@ -13,6 +15,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "eval/statistics.h"
+#include "tests/tools/stored.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,11 +26,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { MAX_ARGUMENTS = 32, MAX_PATH = 4096, MAX_LINE = 3 * MAX_PATH, MAX_OUTPUT = 1 << 24 };
+
+#define CAMPAIGN "--seed 11 --proposer random --store SCRATCH/store.db --name ended --quiet"
 
 /* MODEL, SCRATCH and SHAPE stand for what was given. */
 #define VERBS(X)                                                                                   \
@@ -35,7 +41,9 @@ enum { MAX_ARGUMENTS = 32, MAX_PATH = 4096, MAX_LINE = 3 * MAX_PATH, MAX_OUTPUT 
     X("compile", "compile MODEL --target cpu:1 -o SCRATCH/out/f.mega")                             \
     X("eval", "eval MODEL --device DEVICE --texts SCRATCH/texts.json")                             \
     X("check", "check SCRATCH/f.mls --model MODEL")                                                \
-    X("bench", "bench --shape SHAPE --device DEVICE --samples 3")
+    X("bench", "bench --shape SHAPE --device DEVICE --samples 3")                                  \
+    X("tune", "tune MODEL --device none --trials 40 " CAMPAIGN)                                    \
+    X("tune-cpu", "tune MODEL --device cpu --trials 2 " CAMPAIGN)
 
 static const struct verb {
     const char *name, *line;
@@ -223,6 +231,7 @@ typedef struct tally {
     int early; /* ended by the default effect: it did not wait for signals yet, or no more */
     int whole; /* had ended, or did, with 0 */
     int wrong; /* anything else */
+    stored made, before; /* of a campaign: by a run that nobody ended; when the last one ended */
 } tally;
 
 static void complain(tally *t, int number, double moment, const char *what, const char *detail)
@@ -236,7 +245,8 @@ static void complain(tally *t, int number, double moment, const char *what, cons
 static bool has_line(const char *err, const char *verb)
 {
     char line[64];
-    snprintf(line, sizeof line, "megalith %s: interrupted by SIG", verb);
+    int length = (int)strcspn(verb, "-"); /* what is behind it tells two lines of a verb apart */
+    snprintf(line, sizeof line, "megalith %.*s: interrupted by SIG", length, verb);
     const char *at = strstr(err, line);
     return at && !strstr(at + 1, line) && strchr(at, '\n') == err + strlen(err) - 1;
 }
@@ -280,6 +290,40 @@ static void check_outputs(const settings *s, tally *t, int number, double moment
     unlink(path);
 }
 
+/* A worker ends with its campaign: who has no parent any more is a child of ours. */
+static void check_processes(const settings *s, tally *t, int number, double moment)
+{
+    double end = mgl_clock_s() + s->limit;
+    pid_t left;
+    while ((left = waitpid(-1, NULL, WNOHANG)) >= 0 && mgl_clock_s() < end)
+        if (!left)
+            sleep_s(0.001);
+    if (left >= 0)
+        complain(t, number, moment, "a process is left behind", "");
+}
+
+/* The trial at hand is lost, and nothing else. */
+static void check_store(const settings *s, tally *t, bool ended, int number, double moment)
+{
+    char path[MAX_PATH];
+    stored now;
+    mgl_error err = {0};
+    path_of(s, "store.db", path);
+    if (stored_read(path, "ended", &now, &err))
+        complain(t, number, moment, "the store is", err.message);
+    else if (!stored_agrees(&now, &t->made))
+        complain(t, number, moment, "the store has other trials than that of a whole run", "");
+    else if (now.count < t->before.count)
+        complain(t, number, moment, "the store has lost a trial", "");
+    else if (ended && now.count != t->made.count)
+        complain(t, number, moment, "it ended, and not all of its trials are made", "");
+    t->before = now;
+    if (ended) {
+        stored_remove(path);
+        t->before = (stored){0};
+    }
+}
+
 static void check_end(const settings *s, tally *t, int status, int number, double moment, bool json)
 {
     char code[32];
@@ -293,6 +337,9 @@ static void check_end(const settings *s, tally *t, int status, int number, doubl
     else
         complain(t, number, moment, "exit code", code);
     check_outputs(s, t, number, moment);
+    check_processes(s, t, number, moment);
+    if (t->made.found)
+        check_store(s, t, WIFEXITED(status) && !WEXITSTATUS(status), number, moment);
 }
 
 static void try_moment(const settings *s, const struct verb *verb, tally *t, int number,
@@ -338,6 +385,20 @@ static void print_tally(const tally *t, double whole, bool first)
         t->verb, whole, t->sent, t->told, t->early, t->whole, t->wrong, median, p90, p99, most);
 }
 
+/* A campaign begins without a store. */
+static double run_anew(const settings *s, const struct verb *verb, tally *t)
+{
+    char path[MAX_PATH];
+    mgl_error err = {0};
+    path_of(s, "store.db", path);
+    stored_remove(path);
+    double whole = run_whole(s, verb->line);
+    if (stored_read(path, "ended", &t->made, &err))
+        fail(path, err.message);
+    stored_remove(path);
+    return whole;
+}
+
 /* The number of moments at which something was wrong. */
 static int try_verb(const settings *s, const struct verb *verb, bool first)
 {
@@ -345,8 +406,9 @@ static int try_verb(const settings *s, const struct verb *verb, bool first)
                .seconds = calloc((size_t)s->moments * KINDS, sizeof *t.seconds)};
     if (!t.seconds)
         fail(verb->name, "out of memory");
+    bool campaign = strstr(verb->line, CAMPAIGN) != NULL;
     run_whole(s, verb->line); /* what it reads is in memory then */
-    double whole = run_whole(s, verb->line);
+    double whole = campaign ? run_anew(s, verb, &t) : run_whole(s, verb->line);
     check_outputs(s, &t, 0, whole);
     for (int i = 0; i < s->moments * KINDS; i++) {
         double part = (double)rand() / RAND_MAX;
@@ -406,6 +468,7 @@ int main(int argc, char **argv)
     int wrong = 0;
     bool first = true;
     session = parse(argc, argv);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     snprintf(session.scratch, sizeof session.scratch, "/tmp/megalith-signals-XXXXXX");
     if (!mkdtemp(session.scratch))
         fail(session.scratch, strerror(errno));

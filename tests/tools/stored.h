@@ -1,0 +1,27 @@
+/* What the store of a campaign has of each trial, for tools that end `tune` at any moment: whether
+ * what is stored is whole, and is the same as in the store of a run that nobody ended. */
+#ifndef MGL_TESTS_STORED_H
+#define MGL_TESTS_STORED_H
+
+#include "autotune/store.h"
+
+enum { MOST_STORED = 64 };
+
+typedef struct stored {
+    struct {
+        char digest[MGL_SHA256_HEX];
+        mgl_outcome outcome;
+    } trials[MOST_STORED]; /* (count) */
+    int64_t count;
+    bool found;   /* there is such a campaign */
+    bool ordered; /* the numbers of its trials are 1, 2, ... */
+} stored;
+
+/* Reads the campaign of that name. A store that stands and can not be read is an error. */
+mgl_status stored_read(const char *path, const char *name, stored *out, mgl_error *err);
+/* Whether what is there has no gap, nothing twice, and is the beginning of `whole`. */
+bool stored_agrees(const stored *part, const stored *whole);
+/* Removes a store and the files beside it. */
+void stored_remove(const char *path);
+
+#endif
