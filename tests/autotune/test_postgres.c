@@ -372,6 +372,46 @@ START_TEST(two_workers_of_which_one_is_killed_make_every_trial)
 }
 END_TEST
 
+/* The machine of a worker and of the server starts anew: the worker's process has a number that another
+ * one has by now, of a boot that is over (or, where only a container began anew, of this one). */
+static const char *const boots[] = {"boot = '00000000-0000-4000-8000-000000000000 pid:[1]', ", ""};
+
+static void reboot(pid_t worker, const char *boot)
+{
+    char sql[300];
+    kill(worker, SIGKILL);
+    server_kill();
+    ck_assert(WIFSIGNALED(await_end(worker)));
+    server_restart();
+    mgl_store_close(stores[0]);
+    stores[0] = store_open(store_place());
+    ck_assert_int_eq(count_rows("SELECT count(*) FROM workers"), 1);
+    snprintf(sql, sizeof sql, /* the last beat was 28 s ago */
+             "UPDATE workers SET %s pid = %ld, until ="
+             " CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION) + 2",
+             boot, (long)getpid());
+    run_sql(sql);
+}
+
+START_TEST(after_a_reboot_the_same_command_makes_every_trial)
+{
+    pid_t child = start_tune(store_path("before.log"));
+    await_trials(FIRST_TRIALS);
+    reboot(child, boots[_i]);
+    int64_t before = count_rows(MADE);
+    ck_assert_int_ge(before, FIRST_TRIALS);
+    ck_assert_int_lt(before, TRIALS);
+    int ended = await_end(start_tune(store_path("after.log")));
+    ck_assert(WIFEXITED(ended));
+    ck_assert_int_eq(WEXITSTATUS(ended), 0);
+    ck_assert_int_eq(count_rows(MADE), TRIALS);
+    ck_assert_int_eq(count_rows("SELECT count(DISTINCT number) FROM trials"), TRIALS);
+    ck_assert_int_eq(count_rows("SELECT max(number) FROM trials"), TRIALS);
+    ck_assert_int_eq(count_rows("SELECT count(*) FROM claims"), 0);
+    ck_assert_int_eq(count_rows("SELECT count(*) FROM workers"), 0);
+}
+END_TEST
+
 START_TEST(server_that_goes_away_ends_a_worker_with_a_sentence)
 {
     char *said = NULL;
@@ -421,6 +461,8 @@ int main(void)
     tcase_add_checked_fixture(cases, open_both, close_both);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_test(cases, tests[i]);
+    tcase_add_loop_test(cases, after_a_reboot_the_same_command_makes_every_trial, 0,
+                        sizeof boots / sizeof *boots);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* the server is this process's child */

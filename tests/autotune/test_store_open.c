@@ -460,6 +460,25 @@ START_TEST(lock_names_the_process_and_the_boot)
 }
 END_TEST
 
+/* As after a power failure: whoever the file names is another process by now, and the boot is over. */
+START_TEST(lock_that_was_left_is_taken_whoever_it_names)
+{
+    char said[100];
+    bool held = true;
+    mgl_store_lock *lock = NULL;
+    mgl_store *store = store_open(store_path("store.db"));
+    ck_assert_int_eq(in_a_child(take_lock_of_gpu), MGL_OK);
+    int length =
+        snprintf(said, sizeof said, "%ld\n00000000-0000-4000-8000-000000000000", (long)getpid());
+    write_file(store_path("megalith/locks/GPU-1234----5678.lock"), said, (size_t)length);
+    ck_assert_int_eq(mgl_store_lock_look(store, gpu, &held, &err), MGL_OK);
+    ck_assert(!held);
+    ck_assert_int_eq(mgl_store_lock_take(store, gpu, &lock, &err), MGL_OK);
+    mgl_store_lock_release(lock);
+    mgl_store_close(store);
+}
+END_TEST
+
 START_TEST(campaigns_without_a_gpu_have_locks_of_their_store)
 {
     mgl_store_lock *locks[3] = {0};
@@ -593,6 +612,7 @@ int main(void)
         every_file_operation_fails,
         gpu_is_locked_whatever_the_store,
         lock_names_the_process_and_the_boot,
+        lock_that_was_left_is_taken_whoever_it_names,
         campaigns_without_a_gpu_have_locks_of_their_store,
         many_processes_make_one_store,
         busy_store_names_who_writes,

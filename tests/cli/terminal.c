@@ -51,6 +51,7 @@ static _Noreturn void execute(terminal *t, const terminal_program *program, char
     int nothing = open("/dev/null", O_RDWR);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     setsid();
     ioctl(t->slave, TIOCSCTTY, 0);
     dup2(t->slave, 0);
@@ -61,13 +62,8 @@ static _Noreturn void execute(terminal *t, const terminal_program *program, char
     _exit(99);
 }
 
-pid_t terminal_start(terminal *t, const terminal_program *program)
+static pid_t start(terminal *t, const terminal_program *program, char **argv)
 {
-    static char copy[MAX_LINE];
-    char *argv[MAX_ARGUMENTS];
-    ck_assert_uint_lt(strlen(program->line), sizeof copy);
-    strcpy(copy, program->line);
-    split(copy, argv);
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0)
@@ -75,6 +71,22 @@ pid_t terminal_start(terminal *t, const terminal_program *program)
     close(t->slave);
     t->slave = -1;
     return pid;
+}
+
+pid_t terminal_start(terminal *t, const terminal_program *program)
+{
+    static char copy[MAX_LINE];
+    char *argv[MAX_ARGUMENTS];
+    ck_assert_uint_lt(strlen(program->line), sizeof copy);
+    strcpy(copy, program->line);
+    split(copy, argv);
+    return start(t, program, argv);
+}
+
+pid_t terminal_start_shell(terminal *t)
+{
+    char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-i", NULL};
+    return start(t, &(terminal_program){.kind = "dumb"}, argv);
 }
 
 /* Takes what is there. False at the end. */

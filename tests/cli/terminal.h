@@ -29,6 +29,8 @@ typedef struct terminal_program {
     bool no_output, no_error; /* those two are not on the terminal */
 } terminal_program;
 pid_t terminal_start(terminal *t, const terminal_program *program);
+/* The same of a shell that reads what is written to `master`, as after a login. */
+pid_t terminal_start_shell(terminal *t);
 
 /* Reads what comes within that time, or until the program has closed the terminal: false then. */
 bool terminal_read(terminal *t, double seconds);
