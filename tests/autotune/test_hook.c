@@ -61,21 +61,34 @@ START_TEST(it_hears_of_the_event)
 }
 END_TEST
 
-START_TEST(it_is_killed_with_what_it_started)
+/* Runs the program for that time; the number that it wrote by then, or 0: a busy machine had not come
+ * to it. */
+static pid_t run_for(double seconds, const char *program)
 {
-    char text[400], line[64] = "";
-    snprintf(answer, sizeof answer, "%s/pid", folder);
-    snprintf(text, sizeof text, "sleep 100 & echo $! > %s; wait", answer);
-    mgl_hook *hook = open_hook(write_script(text), 0.3);
+    char line[64] = "";
+    mgl_hook *hook = open_hook(program, seconds);
     double began = mgl_clock_s();
     ck_assert_int_eq(mgl_hook_tell(hook, "{}", 2, NULL), MGL_OK);
     mgl_hook_close(hook, NULL);
-    ck_assert_double_lt(mgl_clock_s() - began, 20);
+    ck_assert_double_lt(mgl_clock_s() - began, seconds + 20);
     FILE *file = fopen(answer, "r");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
-    fclose(file);
-    pid_t pid = (pid_t)atol(line);
+    if (file && !fgets(line, sizeof line, file))
+        line[0] = 0;
+    if (file)
+        fclose(file);
+    return (pid_t)atol(line);
+}
+
+START_TEST(it_is_killed_with_what_it_started)
+{
+    char text[400];
+    pid_t pid = 0;
+    snprintf(answer, sizeof answer, "%s/pid", folder);
+    snprintf(text, sizeof text, "sleep 100 & echo $! > %s; wait", answer);
+    const char *program = write_script(text);
+    for (double seconds = 0.3; !pid && seconds < 20; seconds *= 2)
+        pid = run_for(seconds, program);
+    ck_assert_int_gt(pid, 0);
     for (int i = 0; i < 500 && !is_dead(pid); i++)
         usleep(10000);
     ck_assert(is_dead(pid));

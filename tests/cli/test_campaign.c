@@ -85,7 +85,7 @@ START_TEST(nobody_waits_for_a_killed_campaign)
     ck_assert_int_eq(result.code, 1); /* which no verdict has */
     ck_assert_ptr_nonnull(strstr(result.err, "nobody runs the campaign: proposal 2 is queued"));
     ck_assert_ptr_nonnull(strstr(result.err, "`megalith campaign resume outside`"));
-    ck_assert_double_lt(mgl_clock_s() - began, 2);
+    ck_assert_double_lt(mgl_clock_s() - began, 20); /* it would wait for good */
     command_result resumed = command_runf("campaign resume --trials 2 --store %s --quiet", store);
     ck_assert_int_eq(resumed.code, 0);
     command_result history = command_runf("campaign history --store %s", store);

@@ -522,7 +522,7 @@ static command start_external(const char *store)
     command running = command_start(line);
     for (int i = 0; i < 500; i++) {
         command_result state = command_runf("campaign status outside --store %s", store);
-        bool stands = state.code == 0;
+        bool stands = state.code == 0 && strstr(state.out, "running"); /* it has its lock */
         command_clear(&state);
         if (stands)
             return running;
@@ -606,7 +606,6 @@ START_TEST(two_do_not_run_one_campaign)
 {
     const char *store = store_of("two");
     command running = start_external(store);
-    usleep(200000);
     command_result second = command_runf("campaign resume outside --store %s", store);
     ck_assert_int_eq(second.code, 4);
     ck_assert_ptr_nonnull(strstr(second.err, "runs this campaign"));
@@ -639,7 +638,8 @@ START_TEST(a_signal_ends_it_soon)
     ck_assert_int_eq(result.code, 128 + numbers[_i]);
     if (result.err[0]) /* nothing: its own last line was on the way */
         ck_assert_ptr_nonnull(strstr(result.err, "interrupted by SIG"));
-    ck_assert_int_eq(code_of("campaign list --store %s", store), 0);
+    if (!access(store, F_OK)) /* it came so far */
+        ck_assert_int_eq(code_of("campaign list --store %s", store), 0);
     command_clear(&result);
 }
 END_TEST
@@ -647,7 +647,7 @@ END_TEST
 /* Waits until a file has that in it. */
 static bool await_text(const char *path, const char *text)
 {
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 3000; i++) {
         char *bytes = NULL;
         size_t length;
         bool found = !mgl_file_read(path, 1 << 20, &bytes, &length, NULL) && strstr(bytes, text);
