@@ -5,6 +5,7 @@
 #ifndef MGL_AUTOTUNE_ANSWER_H
 #define MGL_AUTOTUNE_ANSWER_H
 
+#include "autotune/real.h"
 #include "autotune/store.h"
 #include "base/json_out.h"
 #include "validator/validator.h"
@@ -50,10 +51,16 @@ typedef struct mgl_answer_final_facts {
     mgl_answer_gain all;
     mgl_answer_gain each[MGL_MAX_WORKLOADS]; /* (workload_count) */
     int workload_count;
+    double cublas_us[MGL_MAX_WORKLOADS];    /* (workload_count) of bench's baseline; 0: none */
+    char no_cublas[MGL_MAX_DIAGNOSTIC + 1]; /* why; "": nobody asked */
+    mgl_real_facts real;                    /* both on the real checkpoint */
 } mgl_answer_final_facts;
 #define MGL_FINAL_EVENT "final" /* kind of the event, whose text is JSON of megalith.final/1 */
 mgl_status mgl_answer_find_final(mgl_store *store, int64_t campaign, mgl_answer_final_facts *out,
                                  mgl_error *err);
+/* MGL_GATE where the campaign's winner was found wrong at its end: it is for nobody to use. */
+mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *campaign,
+                                  mgl_error *err);
 /* "final", or null; and the same as a line. */
 mgl_status mgl_answer_final(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
 void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out);

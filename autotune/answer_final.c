@@ -63,6 +63,52 @@ static mgl_status read_gains(const mgl_json *json, const cJSON *from, mgl_answer
     return status;
 }
 
+static mgl_status read_note(const mgl_json *json, const cJSON *from,
+                            char out[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+{
+    const char *note = NULL;
+    mgl_status status = mgl_json_get_string(json, from, "note", false, &note, err);
+    mgl_format_into(out, MGL_MAX_DIAGNOSTIC + 1, "%s", note ? note : "");
+    return status;
+}
+
+static mgl_status read_real(const mgl_json *json, mgl_real_facts *out, mgl_error *err)
+{
+    const cJSON *from = NULL;
+    int64_t texts = 0, parted = 0;
+    mgl_status status = mgl_json_get_object(json, json->root, "checkpoint", false, &from, err);
+    if (status || !from)
+        return status;
+    status = mgl_json_get_bool(json, from, "checked", true, &out->checked, err);
+    if (!status)
+        status = mgl_json_get_int(json, from, "replies", false, 0, INT32_MAX, &texts, err);
+    if (!status)
+        status = mgl_json_get_int(json, from, "parted", false, 0, INT32_MAX, &parted, err);
+    if (!status)
+        status = mgl_json_get_double(json, from, "nll", false, &out->nll, err);
+    if (!status)
+        status = mgl_json_get_double(json, from, "nll_default", false, &out->nll_default, err);
+    out->texts = (int)texts;
+    out->parted = (int)parted;
+    return status ? status : read_note(json, from, out->note, err);
+}
+
+static mgl_status read_cublas(const mgl_json *json, mgl_answer_final_facts *out, mgl_error *err)
+{
+    const cJSON *from = NULL, *list = NULL, *one;
+    int w = 0;
+    mgl_status status = mgl_json_get_object(json, json->root, "cublas_graph", false, &from, err);
+    if (status || !from)
+        return status;
+    status = mgl_json_get_array(json, from, "us", true, &list, err);
+    cJSON_ArrayForEach(one, list)
+    {
+        if (cJSON_IsNumber(one) && w < MGL_MAX_WORKLOADS)
+            out->cublas_us[w++] = one->valuedouble;
+    }
+    return status ? status : read_note(json, from, out->no_cublas, err);
+}
+
 static mgl_status read_final(const char *text, mgl_answer_final_facts *out, mgl_error *err)
 {
     mgl_json json;
@@ -89,6 +135,10 @@ static mgl_status read_final(const char *text, mgl_answer_final_facts *out, mgl_
         if (!status && out->workload_count < MGL_MAX_WORKLOADS)
             status = read_gains(&json, one, &out->each[out->workload_count++], err);
     }
+    if (!status)
+        status = read_real(&json, &out->real, err);
+    if (!status)
+        status = read_cublas(&json, out, err);
     mgl_json_clear(&json);
     return status;
 }
@@ -111,18 +161,65 @@ static void put_gain(const mgl_answer_gain *gain, mgl_text *out)
                     100 * gain->hi);
 }
 
-void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out)
+mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *campaign,
+                                  mgl_error *err)
 {
-    mgl_text_format(
-        out, "trial %lld against the default in a fresh process: ", (long long)facts->number);
-    if (!mgl_outcome_is_correct(facts->outcome)) {
-        mgl_text_format(out, "%s: %s", mgl_outcome_name(facts->outcome), facts->diagnostic);
+    mgl_answer_final_facts facts;
+    mgl_status status = mgl_answer_find_final(store, campaign->id, &facts, err);
+    if (status || !facts.number || facts.number != campaign->incumbent ||
+        mgl_outcome_exit(facts.outcome) != MGL_EXIT_INCORRECT)
+        return status;
+    return mgl_fail(err, MGL_GATE, campaign->name,
+                    "its winner was found wrong when the campaign ended: %s: %s",
+                    mgl_outcome_name(facts.outcome), facts.diagnostic);
+}
+
+/* ---- as a line ------------------------------------------------------------------------------- */
+
+static void put_times(const mgl_answer_gain *one, double cublas_us, mgl_text *out)
+{
+    if (!(one->us > 0))
         return;
-    }
+    mgl_text_format(out, ", %.1f us a token, the default %.1f", one->us, one->default_us);
+    if (cublas_us > 0)
+        mgl_text_format(out, ", a CUDA graph of cuBLAS %.1f", cublas_us);
+}
+
+static void put_workloads(const mgl_answer_final_facts *facts, mgl_text *out)
+{
     put_gain(&facts->all, out);
+    if (facts->workload_count == 1)
+        put_times(&facts->each[0], facts->cublas_us[0], out);
     for (int w = 0; w < facts->workload_count && facts->workload_count > 1; w++) {
         const mgl_answer_gain *one = &facts->each[w];
         mgl_text_format(out, "; workload %d ", w + 1);
         put_gain(one, out);
+        put_times(one, facts->cublas_us[w], out);
     }
+    if (facts->no_cublas[0])
+        mgl_text_format(out, "; cuBLAS was not measured: %s", facts->no_cublas);
+}
+
+static void put_real(const mgl_real_facts *real, mgl_text *out)
+{
+    if (real->note[0])
+        mgl_text_format(out, "; not run on the real checkpoint: %s", real->note);
+    if (!real->checked)
+        return;
+    mgl_text_format(out,
+                    "; on the real checkpoint %d of %d replies part, %.5f nats a token, the "
+                    "default %.5f",
+                    real->parted, real->texts, real->nll, real->nll_default);
+}
+
+void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out)
+{
+    mgl_text_format(
+        out, "trial %lld against the default in a fresh process: ", (long long)facts->number);
+    if (mgl_outcome_is_correct(facts->outcome))
+        put_workloads(facts, out);
+    else
+        mgl_text_format(out, "%s: %s", mgl_outcome_name(facts->outcome), facts->diagnostic);
+    if (mgl_outcome_exit(facts->outcome) != MGL_EXIT_INCORRECT)
+        put_real(&facts->real, out);
 }

@@ -1,4 +1,5 @@
 /* Archives: writing one, from the store alone. See archive.h. */
+#include "autotune/answer.h"
 #include "autotune/archive.h"
 #include "autotune/archive_fields.h"
 #include "autotune/frozen.h"
@@ -207,8 +208,10 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
         return mgl_fail(err, MGL_BAD_INPUT, campaign->name,
                         "the campaign has kept nothing yet: there is nothing to export");
     mgl_workloads workloads;
-    mgl_status status =
-        mgl_workloads_parse(campaign->workloads ? campaign->workloads : "", &workloads, err);
+    mgl_status status = mgl_answer_check_final(store, campaign, err);
+    if (!status)
+        status =
+            mgl_workloads_parse(campaign->workloads ? campaign->workloads : "", &workloads, err);
     if (status)
         return status;
     /* Of another manifest than this program's only the digest is known. */

@@ -39,7 +39,9 @@ typedef struct mgl_campaign_options {
     const atomic_int *abort; /* ends within 0.2 s: the trial at hand is lost, nothing else */
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;
-    const char *commit;          /* of the program, that trials name; NULL: not known */
+    const char
+        *checkpoint;    /* path of the real weights, for mgl_campaign_measure_final; NULL: none */
+    const char *commit; /* of the program, that trials name; NULL: not known */
     double (*clock)(void *user); /* seconds; NULL: the monotonic clock (tests have a virtual one) */
 } mgl_campaign_options;
 
@@ -50,8 +52,10 @@ typedef struct mgl_campaign_options {
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
 
 /* Measures the incumbent against the default with a lab that nobody used before, and stores what came of
- * it as an event: mgl_answer_final. Does nothing where there is no incumbent, or no clock. Of the
- * options subject, record, store, lab, abort and on_event count. */
+ * it as an event: mgl_answer_final. Before the clock both run on the checkpoint, where there is one:
+ * MGL_OUTCOME_MODEL_MISMATCH where they differ. Where there is no clock nothing is timed. Does nothing
+ * where there is no incumbent, or a lab that executes nothing. Of the options subject, record, store,
+ * lab, checkpoint, abort and on_event count. */
 mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err);
 
 /* Whoever runs a campaign has this lock, and that of the device where it is one. */

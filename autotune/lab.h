@@ -9,6 +9,7 @@
 #define MGL_AUTOTUNE_LAB_H
 
 #include "autotune/gate.h"
+#include "autotune/real.h"
 
 /* What the device is, as results name it. */
 typedef struct mgl_lab_device {
@@ -32,7 +33,7 @@ typedef struct mgl_lab_check {
 enum { MGL_MOST_COMPILERS = 6 };
 
 /* What a lab was asked for, and for how long whoever asked has waited. */
-enum { MGL_LAB_WAITS = 16 };
+enum { MGL_LAB_WAITS = 20 };
 typedef struct mgl_lab_wait {
     const char *what;
     double seconds;
@@ -63,6 +64,15 @@ struct mgl_lab {
     /* Microseconds that the workload's bytes of the candidate take at the device's fastest stream; 0: the
      * working set is under twice the L2 cache, or there is no clock. */
     mgl_status (*floor)(mgl_lab *self, int workload, bool again, double *us, mgl_error *err);
+    /* What the default and the candidate that was checked last make of the texts on the weights of a real
+     * checkpoint: one program of each, of `sequences` sequences. It has a worker of its own. *outcome as for
+     * `pair`, of the candidate; that the default comes to grief is a failure. NULL: the lab executes nothing. */
+    mgl_status (*decode)(mgl_lab *self, const mgl_real_texts *texts, int program, int sequences,
+                         mgl_real_numbers *out, mgl_outcome *outcome,
+                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+    /* Microseconds that bench's baseline, a CUDA graph of cuBLAS calls, takes a token of the workload, in a
+     * worker of its own. MGL_DEVICE where there is no cuBLAS, or no room. NULL: there is no clock. */
+    mgl_status (*baseline)(mgl_lab *self, int workload, double *us, mgl_error *err);
     /* The candidate that was checked last becomes the incumbent. */
     mgl_status (*promote)(mgl_lab *self, mgl_error *err);
     /* A compile that will be wanted soon: goes on beside everything else. May do nothing. */
@@ -84,7 +94,8 @@ typedef struct mgl_lab_options {
     uint64_t limit_bytes;       /* of a worker's resident memory; 0: half of the machine's */
     bool no_sandbox;            /* workers may do whatever this process may */
     const char *fault; /* tests only: what the worker does wrong in the first check, "hang", or in
-                          the first pairs, "pair:hang": MGL_FAULTS in protocol.h; NULL: nothing */
+                          the first pairs, "pair:hang", or on a real checkpoint, "real:hang": MGL_FAULTS in
+                          protocol.h; NULL: nothing */
 } mgl_lab_options;
 
 /* Bytes that a campaign needs of its device: two machines as large as the candidate's largest, and the

@@ -437,7 +437,7 @@ static bool has_same_kernels(const mgl_lab_set *a, const mgl_lab_set *b)
 static mgl_status check_all(struct check *c, mgl_error *err)
 {
     mgl_lab_state *lab = c->lab;
-    mgl_fault fault = mgl_lab_take_fault(lab, false);
+    mgl_fault fault = mgl_lab_take_fault(lab, MGL_LAB_CHECK);
     mgl_status status = allocate(c, err);
     if (!status) /* finds out whether the device is there before somebody is blamed */
         status = lab->lab.get_device(&lab->lab, &(mgl_lab_device){0}, err);

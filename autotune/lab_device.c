@@ -8,8 +8,8 @@
  * did wrong while a candidate ran is the candidate's verdict, provided that a new worker does
  * better.
  *
- * The other files: lab_check.c (correctness), lab_pair.c (times), lab_ahead.c (compiling),
- * lab_set.c (what is kept of a candidate), process.c (one worker), worker.c (the worker itself).
+ * The other files: lab_check.c (correctness), lab_pair.c (times), lab_real.c (a real
+ * checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a candidate), process.c (one worker), worker.c (the worker itself).
  */
 #include "autotune/lab_state.h"
 
@@ -69,7 +69,10 @@ static mgl_status confine(mgl_lab_state *lab, mgl_process *process, mgl_error *e
 {
     mgl_wire_sandbox found;
     mgl_answer answer;
-    mgl_question question = {.kind = MGL_REQUEST_SANDBOX, .limit_s = lab->limit_s};
+    mgl_question question = {.kind = MGL_REQUEST_SANDBOX,
+                             .bytes = lab->readable,
+                             .length = lab->readable ? strlen(lab->readable) : 0,
+                             .limit_s = lab->limit_s};
     mgl_status status = mgl_process_ask(process, &question, sizeof found, &answer, err);
     if (!status && answer.error.code)
         status = mgl_lab_fail(&answer, err);
@@ -164,10 +167,10 @@ static mgl_status ask_device(mgl_lab_state *lab, mgl_error *err)
     return status;
 }
 
-mgl_fault mgl_lab_take_fault(mgl_lab_state *lab, bool in_pair)
+mgl_fault mgl_lab_take_fault(mgl_lab_state *lab, mgl_lab_deed deed)
 {
     mgl_fault fault = lab->fault;
-    if (lab->fault_in_pair != in_pair)
+    if (lab->fault_in != deed)
         return MGL_FAULT_NONE;
     lab->fault = MGL_FAULT_NONE;
     return fault;
@@ -370,6 +373,19 @@ static mgl_status measure_pairs(mgl_lab *self, int workload, int count, uint64_t
                                  err);
 }
 
+static mgl_status decode(mgl_lab *self, const mgl_real_texts *texts, int program, int sequences,
+                         mgl_real_numbers *out, mgl_outcome *outcome,
+                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+{
+    mgl_lab_state *lab = (mgl_lab_state *)self;
+    lab->killed = false;
+    mgl_status status =
+        mgl_lab_decode(self, texts, program, sequences, out, outcome, diagnostic, err);
+    if (status || !lab->killed)
+        return status;
+    return mgl_lab_decode(self, texts, program, sequences, out, outcome, diagnostic, err);
+}
+
 /* ---- the lab's functions --------------------------------------------------------------------- */
 
 static mgl_status get_device(mgl_lab *self, mgl_lab_device *out, mgl_error *err)
@@ -517,14 +533,21 @@ static int choose_compilers(void)
     return half < 2 ? 2 : half < MGL_MOST_COMPILERS ? (int)half : MGL_MOST_COMPILERS;
 }
 
-/* "hang", or "pair:hang". */
+/* "hang", "pair:hang" or "real:hang". */
 static mgl_status read_fault(mgl_lab_state *lab, const char *fault, mgl_error *err)
 {
-    static const char in_pair[] = "pair:";
+    static const char *const starts[] = {[MGL_LAB_PAIR] = "pair:", [MGL_LAB_REAL] = "real:"};
     if (!fault)
         return MGL_OK;
-    lab->fault_in_pair = !strncmp(fault, in_pair, strlen(in_pair));
-    if (mgl_fault_parse(fault + (lab->fault_in_pair ? strlen(in_pair) : 0), &lab->fault))
+    const char *name = fault;
+    for (int d = MGL_LAB_PAIR; d <= MGL_LAB_REAL; d++) {
+        size_t length = strlen(starts[d]);
+        if (strncmp(fault, starts[d], length) != 0)
+            continue;
+        lab->fault_in = (mgl_lab_deed)d;
+        name = fault + length;
+    }
+    if (mgl_fault_parse(name, &lab->fault))
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, fault, "a worker has no such fault");
 }
@@ -559,6 +582,8 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
                          .check = check_candidate,
                          .pair = measure_pairs,
                          .floor = mgl_lab_measure_floor,
+                         .decode = decode,
+                         .baseline = mgl_lab_time_baseline,
                          .promote = mgl_lab_promote,
                          .prepare = mgl_lab_prepare,
                          .is_ready = mgl_lab_is_ready,

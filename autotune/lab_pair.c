@@ -191,7 +191,7 @@ static mgl_status measure_all(struct pairs *p, int count, uint64_t seed, mgl_pai
                               mgl_error *err)
 {
     mgl_lab_state *lab = p->lab;
-    mgl_fault fault = mgl_lab_take_fault(lab, true);
+    mgl_fault fault = mgl_lab_take_fault(lab, MGL_LAB_PAIR);
     mgl_status status = place_both(p, err);
     if (!status && fault && !is_over(p))
         status = mgl_lab_arm(lab, fault, err);

@@ -36,6 +36,9 @@ typedef struct mgl_lab_verdict {
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
 } mgl_lab_verdict;
 
+/* What a lab does with candidates. */
+typedef enum mgl_lab_deed { MGL_LAB_CHECK, MGL_LAB_PAIR, MGL_LAB_REAL } mgl_lab_deed;
+
 typedef struct mgl_lab_state {
     mgl_lab lab; /* first: what the caller has */
     mgl_lab_options options;
@@ -43,7 +46,8 @@ typedef struct mgl_lab_state {
     double limit_s;
     uint64_t limit_bytes;
     mgl_process *executor, *referee;
-    char sandbox[256];     /* as in mgl_lab_device */
+    const char *readable; /* what workers that are started now may read of a model; NULL: nothing */
+    char sandbox[256];    /* as in mgl_lab_device */
     mgl_wire_device facts; /* of the device, when the executor was asked last */
     int serials;           /* so far */
     mgl_lab_set standard, incumbent, candidate; /* the default, ... */
@@ -61,8 +65,8 @@ typedef struct mgl_lab_state {
     char (*ready)[MGL_SHA256_HEX];   /* (ready_count) keys of kernels that were compiled */
     size_t ready_count, ready_capacity;
     bool killed; /* a worker that was at work on the candidate was, by somebody: not its fault */
-    mgl_fault fault; /* tests only: of the next check, or of the next pair */
-    bool fault_in_pair;
+    mgl_fault fault; /* tests only: of the next that is done of `fault_in` */
+    mgl_lab_deed fault_in;
 } mgl_lab_state;
 
 /* ---- lab_device.c ---------------------------------------------------------------------------- */
@@ -97,7 +101,7 @@ mgl_status mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t
                           double *seconds, mgl_lab_verdict *verdict, mgl_error *err);
 /* Tests only: the fault that the options planted, once; and telling the executor of one, or of
  * none. */
-mgl_fault mgl_lab_take_fault(mgl_lab_state *lab, bool in_pair);
+mgl_fault mgl_lab_take_fault(mgl_lab_state *lab, mgl_lab_deed deed);
 mgl_status mgl_lab_arm(mgl_lab_state *lab, mgl_fault fault, mgl_error *err);
 
 /* ---- lab_set.c ------------------------------------------------------------------------------- */
@@ -121,6 +125,13 @@ mgl_status mgl_lab_measure_pairs(mgl_lab *self, int workload, int count, uint64_
 mgl_status mgl_lab_measure_floor(mgl_lab *self, int workload, bool again, double *us,
                                  mgl_error *err);
 mgl_status mgl_lab_promote(mgl_lab *self, mgl_error *err);
+
+/* ---- lab_real.c: likewise -------------------------------------------------------------------- */
+
+mgl_status mgl_lab_decode(mgl_lab *self, const mgl_real_texts *texts, int program, int sequences,
+                          mgl_real_numbers *out, mgl_outcome *outcome,
+                          char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+mgl_status mgl_lab_time_baseline(mgl_lab *self, int workload, double *us, mgl_error *err);
 
 /* ---- lab_ahead.c: kernels that are compiled before they are wanted --------------------------- */
 

@@ -26,7 +26,10 @@
     X(PROMOTE, "promote") /* nothing                         nothing */                            \
     X(DROP, "drop")       /* i32 side                        nothing */                            \
     X(COMPILE, "compile") /* char arch[16], schedule text    nothing */                            \
-    X(SANDBOX, "sandbox") /* nothing                         mgl_wire_sandbox */
+    X(SANDBOX, "sandbox") /* a path to read, or nothing      mgl_wire_sandbox */                   \
+    X(CHECKPOINT, "checkpoint") /* mgl_wire_checkpoint, schedule text   nothing */                 \
+    X(DECODE, "decode")         /* mgl_wire_decode, i32 prompts  see mgl_wire_decode */            \
+    X(BASELINE, "baseline")     /* mgl_wire_baseline             f64 seconds */
 
 typedef enum mgl_request_kind {
 #define MGL_X(id, name) MGL_REQUEST_##id,
@@ -70,6 +73,7 @@ enum {
     MGL_WIRE_STEPS = 8,              /* of a REFER, at most */
     MGL_WIRE_LARGEST = 512 << 20,    /* bytes of a message */
     MGL_WIRE_STREAM_LOOKS = 1 << 10, /* of a STREAM, at most */
+    MGL_WIRE_POSITIONS = 1 << 10,    /* of a sequence of a DECODE, at most */
 };
 
 /* ---- structs: of fixed fields, their padding zero -------------------------------------------- */
@@ -114,6 +118,25 @@ typedef struct mgl_wire_stream {
     double bytes;
     int32_t count;
 } mgl_wire_stream;
+
+/* Puts a program on the weights of a checkpoint, in place of the one that was there. */
+typedef struct mgl_wire_checkpoint {
+    int32_t side; /* mgl_side; the default is MGL_INCUMBENT */
+    char path[4096];
+} mgl_wire_checkpoint;
+
+/* A launch of that program. Behind it the prompts: i32 (count, length). The reply: i32 tokens (count,
+ * tokens), or with `score` f32 logarithms of the prompts' likelihoods (count, length). */
+typedef struct mgl_wire_decode {
+    int32_t score, count, length, tokens;
+} mgl_wire_decode;
+
+/* The median of `count` launches of the baseline (eval/baseline.h), behind some that do not count. Of
+ * the load batch, context, tokens and seed count. */
+typedef struct mgl_wire_baseline {
+    mgl_wire_load load;
+    int32_t count;
+} mgl_wire_baseline;
 
 typedef struct mgl_wire_facts {
     int32_t exchanged;

@@ -15,11 +15,13 @@
 
 #include <stdbool.h>
 
-/* What is left. Programs, libraries and what the kernel tells in /proc and /sys can be read always; a
- * worker needs no model, since its weights are synthetic. */
+/* What is left. Programs, libraries and what the kernel tells in /proc and /sys can be read always. */
 typedef struct mgl_sandbox_options {
     const char *cache; /* folder whose files may be made, read and removed; NULL: none */
-    bool gpu;          /* device files of a GPU's driver, and its shared memory */
+    const char
+        *model; /* to read: a file, or a folder and what its links lead to; NULL: none, since the
+                          weights of trials are synthetic */
+    bool gpu;   /* device files of a GPU's driver, and its shared memory */
 } mgl_sandbox_options;
 
 /* What holds. */

@@ -164,6 +164,19 @@ static void allow_system(ruleset *set)
     allow_list(set, getenv("CUDA_HOME"));
 }
 
+/* The files of a snapshot are links into another folder. */
+static void allow_model(const ruleset *set, const char *model)
+{
+    char path[PATH_MAX];
+    DIR *entries = opendir(model);
+    allow(set, model, READ);
+    for (struct dirent *e = entries ? readdir(entries) : NULL; e; e = readdir(entries))
+        if (e->d_type == DT_LNK && snprintf(path, sizeof path, "%s/%s", model, e->d_name) > 0)
+            allow(set, path, READ_FILE);
+    if (entries)
+        closedir(entries);
+}
+
 /* Device files of NVIDIA's drivers: of a PC, of Jetson, of Windows' Linux. */
 static bool is_of_gpu(const char *name)
 {
@@ -210,6 +223,8 @@ int mgl_sandbox_refuse_files(const mgl_sandbox_options *options, int *abi)
         allow_gpu(&set);
     if (options->cache)
         allow(&set, options->cache, KEEP);
+    if (options->model)
+        allow_model(&set, options->model);
     error = restrict_self(&set);
     close(set.descriptor);
     return error;

@@ -8,6 +8,7 @@
 #include "autotune/judge.h"
 #include "autotune/shape.h"
 #include "autotune/tune_chat.h"
+#include "autotune/tune_checkpoint.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"
@@ -34,6 +35,7 @@ void mgl_tune_clear(mgl_tune *tune)
     mgl_free(tune->proposers);
     mgl_free(tune->chat_url);
     mgl_free(tune->chat_model);
+    mgl_free(tune->checkpoint);
     *tune = (mgl_tune){0};
 }
 
@@ -538,6 +540,8 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
         status = make_subject(out, err);
     if (!status && add && !out->found)
         status = add_record(out, err);
+    if (!status)
+        status = mgl_tune_choose_checkpoint(out, request->model, add, err);
     if (status == MGL_USAGE && store && mgl_store_is_shared(store) && !request->fresh)
         status = find_record(store, request, out, err); /* another worker was first */
     if (status)
@@ -551,6 +555,8 @@ mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_
     mgl_status status = mgl_store_find_campaign(store, name, &out->record, err);
     if (!status)
         status = make_subject(out, err);
+    if (!status)
+        status = mgl_tune_choose_checkpoint(out, NULL, false, err);
     if (status)
         mgl_tune_clear(out);
     return status;

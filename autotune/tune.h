@@ -53,7 +53,8 @@ typedef struct mgl_tune {
     char *device;                /* "cuda:1" */
     char *proposers;             /* as requested */
     char *chat_url, *chat_model; /* of the proposer chat; NULL: there is none */
-    bool found;                  /* it stood in the store before */
+    char *checkpoint; /* absolute path of the model's weights; NULL: it is a shape. In no answer */
+    bool found;       /* it stood in the store before */
     struct {
         int64_t campaign, trial;
     } successor_of; /* ids of the campaign and number of its incumbent; of a new record with `rebase` */

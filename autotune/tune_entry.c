@@ -168,6 +168,8 @@ mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *ea
         status =
             mgl_store_get_trial(store, tune.record.id, tune.record.incumbent, false, &trial, err);
     if (!status)
+        status = mgl_answer_check_final(store, &tune.record, err);
+    if (!status)
         status = check_winner(&tune.record, &trial, err);
     if (!status)
         status = check_program(&tune, &trial, err);

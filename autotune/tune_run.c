@@ -194,7 +194,7 @@ static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
 static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *options)
 {
     mgl_answer_final_facts last;
-    return options->lab->measures && tune->record.incumbent > 0 && tune->record.state &&
+    return options->lab->executes && tune->record.incumbent > 0 && tune->record.state &&
            !strcmp(tune->record.state, "ended") &&
            !mgl_answer_find_final(tune->store, tune->record.id, &last, NULL) &&
            last.number != tune->record.incumbent;
@@ -237,6 +237,7 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .lab = o->lab,
                                     .clock = o->clock,
                                     .abort = o->abort,
+                                    .checkpoint = tune->checkpoint,
                                     .commit = o->commit,
                                     .on_event = o->on_event,
                                     .user = o->user};

@@ -11,10 +11,12 @@
 #include "autotune/protocol.h"
 #include "autotune/sandbox.h"
 #include "autotune/worker_fault.h"
+#include "autotune/worker_real.h"
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "eval/statistics.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
@@ -35,6 +37,8 @@ struct worker {
     mgl_wire_sandbox sandbox;
     bool confined; /* it is in there */
     mgl_worker_fault fault;
+    mgl_worker_real real;
+    char device[sizeof((mgl_wire_hello *)0)->device + 1]; /* "cuda:1" */
 };
 
 /* A request while it is answered. */
@@ -100,10 +104,9 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     if (w->role == MGL_COMPILER || w->duel)
         return MGL_OK;
     mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler is such a child itself */
-    char device[sizeof hello.device + 1] = "";
-    memcpy(device, hello.device, sizeof hello.device);
-    w->gpu = strcmp(device, "cpu") != 0;
-    mgl_duel_options options = {.config = w->config, .device = device};
+    memcpy(w->device, hello.device, sizeof hello.device);
+    w->gpu = strcmp(w->device, "cpu") != 0;
+    mgl_duel_options options = {.config = w->config, .device = w->device};
     mgl_status status = mgl_duel_open(&options, &w->duel, err);
     return status ? status : put_device(w, r, err);
 }
@@ -126,7 +129,9 @@ static mgl_status confine_more(struct worker *w, struct request *r, mgl_error *e
     mgl_sandbox is;
     (void)err;
     if (!w->confined) {
-        mgl_sandbox_options options = {.cache = find_cache(w, cache) ? cache : NULL, .gpu = w->gpu};
+        mgl_sandbox_options options = {.cache = find_cache(w, cache) ? cache : NULL,
+                                       .model = r->length ? r->bytes : NULL,
+                                       .gpu = w->gpu};
         mgl_sandbox_enter(&options, &is);
         w->confined = true;
         memset(&w->sandbox, 0, sizeof w->sandbox);
@@ -334,23 +339,103 @@ static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
     return status;
 }
 
+/* ---- a real checkpoint, and the baseline ------------------------------------------------------- */
+
+static mgl_status open_checkpoint(struct worker *w, struct request *r, mgl_error *err)
+{
+    mgl_wire_checkpoint wire;
+    if (!take(r, &wire, sizeof wire) || !is_side(wire.side) ||
+        !memchr(wire.path, 0, sizeof wire.path))
+        return fail_form(MGL_REQUEST_CHECKPOINT, err);
+    return mgl_worker_real_open(&w->real, w->device, &wire, r->bytes + sizeof wire,
+                                r->length - sizeof wire, err);
+}
+
+static bool is_decode(const mgl_wire_decode *wire, const struct request *r)
+{
+    return wire->count >= 1 && wire->count <= MGL_MAX_ROWS && wire->length >= 2 &&
+           wire->length <= MGL_WIRE_POSITIONS && wire->tokens >= 1 &&
+           wire->tokens <= MGL_WIRE_POSITIONS &&
+           r->length == sizeof *wire + (size_t)wire->count * (size_t)wire->length * sizeof(int32_t);
+}
+
+/* `numbers` has room for tokens or likelihoods, which are as large. */
+static mgl_status decode_into(struct worker *w, struct request *r, const mgl_wire_decode *wire,
+                              int32_t *numbers, mgl_error *err)
+{
+    const int32_t *prompts = (const int32_t *)(const void *)(r->bytes + sizeof *wire);
+    mgl_fault fault = w->real.side == MGL_CANDIDATE ? w->fault.kind : MGL_FAULT_NONE;
+    size_t words = (size_t)wire->count * (size_t)(wire->score ? wire->length : wire->tokens);
+    double seconds = 0;
+    mgl_status status = mgl_worker_fault_before(fault, &w->wire, err);
+    if (!status)
+        status =
+            mgl_worker_real_run(&w->real, wire, prompts, numbers, (float *)(void *)numbers, err);
+    if (status)
+        return status;
+    if (!wire->score)
+        mgl_worker_fault_behind(fault, numbers, w->config.geometry.vocab, &seconds);
+    else if (fault)
+        mgl_worker_fault_logits(&w->fault, (float *)(void *)numbers, words);
+    put(r, numbers, words * sizeof *numbers);
+    return MGL_OK;
+}
+
+static mgl_status decode(struct worker *w, struct request *r, mgl_error *err)
+{
+    mgl_wire_decode wire;
+    if (!take(r, &wire, sizeof wire) || !is_decode(&wire, r))
+        return fail_form(MGL_REQUEST_DECODE, err);
+    size_t count = (size_t)wire.count * (size_t)(wire.score ? wire.length : wire.tokens);
+    int32_t *numbers = mgl_alloc_zero(count, sizeof *numbers);
+    if (!numbers)
+        return mgl_fail_memory(err, count * sizeof *numbers);
+    mgl_status status = decode_into(w, r, &wire, numbers, err);
+    mgl_free(numbers);
+    return status;
+}
+
+static mgl_status time_baseline(struct worker *w, struct request *r, mgl_error *err)
+{
+    mgl_wire_baseline wire;
+    double seconds = 0;
+    if (!take(r, &wire, sizeof wire) || !is_load(&wire.load) || wire.count < 1 ||
+        wire.count > MGL_MAX_SAMPLES)
+        return fail_form(MGL_REQUEST_BASELINE, err);
+    mgl_duel_load load = load_of(&wire.load);
+    mgl_status status = mgl_duel_baseline(w->duel, &load, wire.count, &seconds, err);
+    if (!status)
+        put(r, &seconds, sizeof seconds);
+    return status;
+}
+
 typedef mgl_status answer_fn(struct worker *w, struct request *r, mgl_error *err);
 
 static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request *r, mgl_error *err)
 {
-    static answer_fn *const answers[MGL_REQUEST_COUNT] = {
-        [MGL_REQUEST_HELLO] = greet,         [MGL_REQUEST_FAULT] = set_fault,
-        [MGL_REQUEST_SET] = set_program,     [MGL_REQUEST_RUN] = run,
-        [MGL_REQUEST_LOGITS] = put_logits,   [MGL_REQUEST_REFER] = refer,
-        [MGL_REQUEST_STREAM] = stream,       [MGL_REQUEST_LOOK] = look,
-        [MGL_REQUEST_DEVICE] = put_device,   [MGL_REQUEST_PROMOTE] = promote,
-        [MGL_REQUEST_DROP] = drop,           [MGL_REQUEST_COMPILE] = compile,
-        [MGL_REQUEST_SANDBOX] = confine_more};
+    static answer_fn *const answers[MGL_REQUEST_COUNT] = {[MGL_REQUEST_HELLO] = greet,
+                                                          [MGL_REQUEST_FAULT] = set_fault,
+                                                          [MGL_REQUEST_SET] = set_program,
+                                                          [MGL_REQUEST_RUN] = run,
+                                                          [MGL_REQUEST_LOGITS] = put_logits,
+                                                          [MGL_REQUEST_REFER] = refer,
+                                                          [MGL_REQUEST_STREAM] = stream,
+                                                          [MGL_REQUEST_LOOK] = look,
+                                                          [MGL_REQUEST_DEVICE] = put_device,
+                                                          [MGL_REQUEST_PROMOTE] = promote,
+                                                          [MGL_REQUEST_DROP] = drop,
+                                                          [MGL_REQUEST_COMPILE] = compile,
+                                                          [MGL_REQUEST_SANDBOX] = confine_more,
+                                                          [MGL_REQUEST_CHECKPOINT] =
+                                                              open_checkpoint,
+                                                          [MGL_REQUEST_DECODE] = decode,
+                                                          [MGL_REQUEST_BASELINE] = time_baseline};
     bool alone =
         kind == MGL_REQUEST_HELLO || kind == MGL_REQUEST_COMPILE || kind == MGL_REQUEST_SANDBOX;
     if (!w->duel && !alone)
         return mgl_fail(err, MGL_USAGE, mgl_request_name(kind), "the worker has no device");
-    if (w->role == MGL_REFEREE && (kind == MGL_REQUEST_SET || kind == MGL_REQUEST_RUN))
+    if (w->role == MGL_REFEREE &&
+        (kind == MGL_REQUEST_SET || kind == MGL_REQUEST_RUN || kind == MGL_REQUEST_CHECKPOINT))
         return mgl_fail(err, MGL_USAGE, mgl_request_name(kind), "the referee runs no program");
     return answers[kind](w, r, err);
 }

@@ -31,6 +31,8 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
     mgl_json_out_string(&out, "name", c->record.name);
     mgl_status status = mgl_answer_best(&out, c->store, &c->record, err);
     if (!status)
+        status = mgl_answer_final(&out, c->store, c->record.id, err);
+    if (!status)
         mgl_cli_end_json(&out);
     mgl_text_clear(&out.text);
     return status;
@@ -56,12 +58,31 @@ static mgl_status find_proposal(const mgl_cli_campaign *c, mgl_text *out, mgl_er
     return !status && out->failed ? mgl_fail_memory(err, out->capacity) : status;
 }
 
+/* Beside the proposal, which stands alone on standard output. */
+static mgl_status say_final(const mgl_cli_campaign *c, mgl_error *err)
+{
+    mgl_text line = {0};
+    mgl_answer_final_facts facts;
+    mgl_status status = mgl_answer_find_final(c->store, c->record.id, &facts, err);
+    if (status || !facts.number || facts.number != c->record.incumbent)
+        return status;
+    mgl_answer_final_line(&facts, &line);
+    if (line.failed)
+        status = mgl_fail_memory(err, line.capacity);
+    else
+        mgl_cli_say("campaign best", "%s", line.bytes);
+    mgl_text_clear(&line);
+    return status;
+}
+
 static mgl_status best(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_cli_campaign c = {0};
     mgl_text text = {0};
     mgl_status status = mgl_cli_campaign_open(o->store.value, operand, false, &c, err);
+    if (!status)
+        status = say_final(&c, err);
     if (!status && o->install.given)
         status = mgl_tune_entries(c.store, c.record.name, install_entry, NULL, err);
     if (!status && (!o->json.given || o->output.given))

@@ -86,6 +86,12 @@ mgl_status mgl_duel_refer(mgl_duel *duel, const mgl_duel_load *load, const int32
 mgl_status mgl_duel_stream(mgl_duel *duel, double bytes, int count, double *seconds,
                            mgl_error *err);
 
+/* The median of `count` launches of the load's tokens by the baseline (eval/baseline.h), a CUDA graph of
+ * cuBLAS calls a token, with the weights and cache of the load's seed. It is made for this and released.
+ * MGL_DEVICE without cuBLAS, without room for it beside what is resident, and on a CPU. */
+mgl_status mgl_duel_baseline(mgl_duel *duel, const mgl_duel_load *load, int count, double *seconds,
+                             mgl_error *err);
+
 /* One look at the device. */
 typedef struct mgl_duel_clocks {
     bool known;

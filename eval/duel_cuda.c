@@ -6,7 +6,10 @@
 
 #include <stdio.h>
 
+#include "base/memory.h"
+#include "eval/baseline.h"
 #include "eval/reference.h"
+#include "eval/statistics.h"
 
 /* What the stream's kernel numbers its chunks by, and enough to time at all. */
 static const double least_stream = 1 << 20, most_stream = 0x1p35;
@@ -33,18 +36,24 @@ void mgl_duel_cuda_close(mgl_duel *d)
     mgl_bench_device_close(&d->device);
 }
 
+/* A workload as baseline and reference have it, without its rope. */
+static mgl_bench_case case_of(const mgl_duel *d, const mgl_duel_load *load, const int32_t *first)
+{
+    return (mgl_bench_case){.graph = d->graph,
+                            .sequences = load->batch,
+                            .context = load->context,
+                            .tokens = load->tokens,
+                            .capacity = load->context + load->tokens + 1,
+                            .first = first};
+}
+
 /* ---- the reference -------------------------------------------------------------------------- */
 
 static mgl_status refer(mgl_duel *d, const mgl_duel_load *load, const int32_t *made,
                         const mgl_duel_reference *out, mgl_error *err)
 {
     int32_t first[MGL_MAX_ROWS];
-    mgl_bench_case of = {.graph = d->graph,
-                         .sequences = load->batch,
-                         .context = load->context,
-                         .tokens = load->tokens,
-                         .capacity = load->context + load->tokens + 1,
-                         .first = first};
+    mgl_bench_case of = case_of(d, load, first);
     mgl_duel_make_first(d, load, first);
     mgl_status status = mgl_bench_make_rope(&d->device, d->graph, of.capacity, &of.rope, err);
     if (!status)
@@ -114,6 +123,70 @@ mgl_status mgl_duel_stream(mgl_duel *d, double bytes, int count, double *seconds
     if (status)
         return status;
     status = time_stream(d, bytes, count, seconds, err);
+    mgl_bench_device_leave(&d->device);
+    return status;
+}
+
+/* ---- the baseline --------------------------------------------------------------------------- */
+
+enum { BASELINE_WARM_UPS = 3 };
+
+/* `times` (count). */
+static mgl_status time_launches(const mgl_duel *d, mgl_baseline *baseline, int32_t *made, int count,
+                                double *times, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    double seconds;
+    for (int i = -BASELINE_WARM_UPS; i < count && !status; i++) {
+        status = mgl_check_abort(d->abort, err);
+        if (!status)
+            status = mgl_baseline_run(baseline, NULL, made, &seconds, err);
+        if (!status && i >= 0)
+            times[i] = seconds;
+    }
+    return status;
+}
+
+static mgl_status time_baseline(mgl_duel *d, const mgl_duel_load *load, int count, double *seconds,
+                                mgl_error *err)
+{
+    int32_t first[MGL_MAX_ROWS];
+    mgl_baseline *baseline = NULL;
+    mgl_bench_case of = case_of(d, load, first);
+    size_t words = (size_t)load->batch * (size_t)load->tokens;
+    int32_t *made = mgl_alloc(words * sizeof *made);
+    double *times = mgl_alloc((size_t)count * sizeof *times);
+    mgl_status status = made && times ? MGL_OK : mgl_fail_memory(err, words * sizeof *made);
+    mgl_duel_make_first(d, load, first);
+    mgl_synthetic_set_seed(d->graph, load->seed);
+    if (!status)
+        status = mgl_bench_make_rope(&d->device, d->graph, of.capacity, &of.rope, err);
+    if (!status)
+        status = mgl_baseline_open(&d->device, &of, &baseline, err);
+    if (!status)
+        status = time_launches(d, baseline, made, count, times, err);
+    if (!status)
+        *seconds = mgl_median(times, (size_t)count);
+    mgl_baseline_close(baseline);
+    mgl_bench_release(&d->device, of.rope);
+    mgl_free(made);
+    mgl_free(times);
+    return status;
+}
+
+mgl_status mgl_duel_baseline(mgl_duel *d, const mgl_duel_load *load, int count, double *seconds,
+                             mgl_error *err)
+{
+    *seconds = 0;
+    if (d->kind != MGL_VM_CUDA)
+        return mgl_fail(err, MGL_DEVICE, "cpu", "cuBLAS runs on a GPU alone");
+    if (count < 1 || count > MGL_MAX_SAMPLES)
+        return mgl_fail(err, MGL_USAGE, "baseline", "%d launches; there are 1 to %d", count,
+                        (int)MGL_MAX_SAMPLES);
+    mgl_status status = mgl_bench_device_enter(&d->device, err);
+    if (status)
+        return status;
+    status = time_baseline(d, load, count, seconds, err);
     mgl_bench_device_leave(&d->device);
     return status;
 }

@@ -513,6 +513,57 @@ START_TEST(a_successor_begins_with_the_incumbent)
 }
 END_TEST
 
+static mgl_status time_graph(mgl_lab *self, int workload, double *us, mgl_error *err)
+{
+    (void)self, (void)workload, (void)err;
+    *us = 123.4;
+    return MGL_OK;
+}
+
+static mgl_status lack_cublas(mgl_lab *self, int workload, double *us, mgl_error *err)
+{
+    (void)self, (void)workload;
+    *us = 0;
+    return mgl_fail(err, MGL_DEVICE, "/opt/cublas", "cuBLAS was not found");
+}
+
+/* The end of a campaign that was run, told as a line. */
+static void measure_end(fixture *f, mgl_status (*baseline)(mgl_lab *, int, double *, mgl_error *),
+                        mgl_answer_final_facts *last, mgl_text *line)
+{
+    set_up_again(f);
+    f->lab.by_digest = true;
+    f->lab.lab.baseline = baseline;
+    must(mgl_campaign_measure_final(&f->options, &f->err), &f->err);
+    must(mgl_answer_find_final(f->store, f->tune.record.id, last, &f->err), &f->err);
+    mgl_text_clear(line);
+    mgl_answer_final_line(last, line);
+}
+
+START_TEST(the_baseline_stands_beside_both)
+{
+    fixture f;
+    mgl_answer_final_facts last;
+    mgl_text line = {0};
+    set_up(&f, "graph");
+    f.proposer.draws = true;
+    f.lab.by_digest = true;
+    must(run(&f, 60), &f.err);
+    ck_assert_int_gt(f.tune.record.incumbent, 0);
+    measure_end(&f, time_graph, &last, &line);
+    ck_assert_double_eq(last.cublas_us[0], 123.4);
+    ck_assert_str_eq(last.no_cublas, "");
+    ck_assert_ptr_nonnull(strstr(line.bytes, ", a CUDA graph of cuBLAS 123.4"));
+    measure_end(&f, lack_cublas, &last, &line);
+    ck_assert_double_eq(last.cublas_us[0], 0);
+    ck_assert_int_eq(last.outcome, MGL_OUTCOME_OK);
+    ck_assert_ptr_nonnull(strstr(line.bytes, "; cuBLAS was not measured: cuBLAS was not found"));
+    ck_assert_ptr_null(strstr(line.bytes, "/opt"));
+    mgl_text_clear(&line);
+    tear_down(&f);
+}
+END_TEST
+
 /* On a lab that knows what the programs are worth, and nothing of the campaign. */
 START_TEST(the_winner_is_measured_against_the_default)
 {
@@ -643,6 +694,7 @@ int main(void)
     tcase_add_test(tests, an_incumbent_is_the_program_that_was_measured);
     tcase_add_test(tests, one_process_runs_it);
     tcase_add_test(tests, resumed_it_is_as_uninterrupted);
+    tcase_add_test(tests, the_baseline_stands_beside_both);
     tcase_add_test(tests, what_is_imported_is_measured_anew);
     tcase_add_test(tests, a_successor_begins_with_the_incumbent);
     tcase_add_test(tests, the_winner_is_measured_against_the_default);

@@ -145,6 +145,17 @@ START_TEST(a_correct_candidate_passes)
 }
 END_TEST
 
+START_TEST(a_cpu_has_no_baseline)
+{
+    double us = 1;
+    begin(NULL);
+    ck_assert_int_eq(lab->baseline(lab, ONE_STEP, &us, &err), MGL_DEVICE);
+    ck_assert_double_eq(us, 0);
+    ck_assert_ptr_nonnull(strstr(err.message, "cuBLAS"));
+    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+}
+END_TEST
+
 START_TEST(the_device_is_described)
 {
     mgl_lab_device device;
@@ -744,6 +755,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_correct_candidate_passes);
+    tcase_add_test(tests, a_cpu_has_no_baseline);
     tcase_add_test(tests, the_device_is_described);
     tcase_add_test(tests, the_workers_validator_has_a_say);
     tcase_add_loop_test(tests, a_fault_is_the_verdict_and_the_next_check_passes, 0, FAULTS);

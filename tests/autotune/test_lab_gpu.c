@@ -1,6 +1,6 @@
 /*
  * The device lab on a GPU, with a model of two layers of llama-1b's: candidates that keep the
- * kernel and such that do not, pairs, the floor, workers that come to grief, and kernels that are
+ * kernel and such that do not, pairs, the floor, the baseline, a real checkpoint, workers that come to grief, and kernels that are
  * compiled ahead. How fast anything is is printed, not tested.
  */
 #include <check.h>
@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "eval/bench.h"
 #include "vm/cuda/cuda.h"
+
+#define MODEL MGL_SOURCE_DIR "/tests/models/tales-5m"
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
@@ -148,6 +150,100 @@ START_TEST(a_floor_is_measured)
 }
 END_TEST
 
+/* Where there is no cuBLAS that is said. */
+START_TEST(the_baseline_is_timed)
+{
+    double us;
+    begin(NULL);
+    ck_assert_int_eq(check(&same_kernel), MGL_OUTCOME_OK);
+    for (int w = 0; w < WORKLOADS; w++) {
+        mgl_status status = lab->baseline(lab, w, &us, &err);
+        if (status == MGL_DEVICE && strstr(err.message, "cuBLAS")) {
+            printf("SKIPPED: no baseline: %s\n", err.message);
+            return;
+        }
+        ok(status);
+        ck_assert_double_gt(us, 0);
+        printf("baseline: %.1f us\n", us);
+        measure(w, false); /* the lab goes on behind it */
+    }
+}
+END_TEST
+
+/* ---- a real checkpoint ----------------------------------------------------------------------- */
+
+/* The small trained model in place of the shape. */
+static void take_real_model(void)
+{
+    mgl_schedule_config knobs;
+    release(&standard);
+    release(&same_kernel);
+    release(&other_kernel);
+    mgl_graph_free(graph);
+    ok(mgl_synthetic_read_config(MODEL, &subject.config, &err));
+    ok(mgl_synthetic_open(&subject.config, 1, &graph, &err));
+    subject.graph = graph;
+    subject.capacity = 256;
+    subject.workloads = (mgl_workloads){.list = {{1, 0}, {1, 100}, {2, 0}}, .count = WORKLOADS};
+    lower(&subject.start, &standard);
+    knobs = subject.start;
+    knobs.queues[MGL_STEP_HEAD].count = target.queues / 2;
+    lower(&knobs, &same_kernel);
+    knobs = subject.start;
+    knobs.page_bytes = 8192;
+    lower(&knobs, &other_kernel);
+}
+
+static mgl_outcome decode(const mgl_candidate *candidate, int program)
+{
+    static mgl_real_texts texts;
+    static mgl_real_numbers numbers;
+    mgl_real_facts facts = {0};
+    mgl_outcome outcome;
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
+    double start = mgl_clock_s();
+    int sequences = candidate->programs[program]->limits.sequences;
+    ok(mgl_real_open(MODEL, &subject, &texts, &err));
+    ok(lab->decode(lab, &texts, program, sequences, &numbers, &outcome, diagnostic, &err));
+    if (outcome == MGL_OUTCOME_OK)
+        outcome = mgl_real_judge(&texts, &numbers, sequences, false, &facts, diagnostic);
+    printf("checkpoint: %s in %.2f s, %d sequences, %d of %d part, %.5f and %.5f nats: %s\n",
+           mgl_outcome_name(outcome), mgl_clock_s() - start, sequences, facts.parted, facts.texts,
+           facts.nll, facts.nll_default, diagnostic);
+    return outcome;
+}
+
+START_TEST(both_run_on_a_real_checkpoint)
+{
+    take_real_model();
+    begin(NULL);
+    const mgl_candidate *candidates[] = {&same_kernel, &other_kernel};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(check(candidates[i]) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+        for (int p = 0; p < candidates[i]->program_count; p++)
+            ck_assert_int_eq(decode(candidates[i], p), MGL_OUTCOME_OK);
+    }
+    measure(SHORT, false);
+}
+END_TEST
+
+START_TEST(what_goes_wrong_on_it_is_the_verdict)
+{
+    static const struct {
+        const char *fault;
+        mgl_outcome outcome;
+    } faults[] = {{"real:wrong_token", MGL_OUTCOME_MODEL_MISMATCH},
+                  {"real:wrong_logits", MGL_OUTCOME_MODEL_MISMATCH},
+                  {"real:hang", MGL_OUTCOME_HANG}};
+    options.limit_s = 3;
+    take_real_model();
+    begin(faults[_i].fault);
+    ck_assert_int_eq(check(&same_kernel), MGL_OUTCOME_OK);
+    ck_assert_int_eq(decode(&same_kernel, 0), faults[_i].outcome);
+    ck_assert_int_eq(decode(&same_kernel, 0), MGL_OUTCOME_OK);
+}
+END_TEST
+
 START_TEST(a_worker_that_comes_to_grief_is_replaced)
 {
     static const struct {
@@ -237,6 +333,9 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, candidates_are_checked_and_measured);
     tcase_add_test(tests, a_floor_is_measured);
+    tcase_add_test(tests, the_baseline_is_timed);
+    tcase_add_test(tests, both_run_on_a_real_checkpoint);
+    tcase_add_loop_test(tests, what_goes_wrong_on_it_is_the_verdict, 0, 3);
     tcase_add_loop_test(tests, a_worker_that_comes_to_grief_is_replaced, 0, 2);
     tcase_add_test(tests, kernels_are_compiled_ahead);
     tcase_add_test(tests, the_sandbox_hides_nothing_of_the_device);

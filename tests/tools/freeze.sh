@@ -24,7 +24,8 @@ list() {
     printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c
     # who looks whether a candidate is correct, and takes its times
     printf '%s\n' eval/duel.{c,h} eval/duel_{cpu,cuda}.c autotune/compare.{c,h} autotune/gate.{c,h} \
-        autotune/lab_{check,pair}.c autotune/campaign_{control,measure,trial}.c
+        autotune/lab_{check,pair,real}.c autotune/campaign_{control,measure,trial}.c \
+        autotune/real.{c,h} autotune/worker_real.c
     # the statistics
     printf '%s\n' autotune/judge.{c,h} autotune/verdict.def eval/statistics.{c,h}
 }
