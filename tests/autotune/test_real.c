@@ -5,6 +5,7 @@
 #include "tests/autotune/store_support.h"
 
 #include "autotune/answer.h"
+#include "autotune/report.h"
 #include "autotune/tune.h"
 
 #include <check.h>
@@ -58,6 +59,19 @@ static void teardown(void)
     store = NULL;
 }
 
+/* Both reports tell it in these words. */
+static void is_reported(const char *words)
+{
+    mgl_text page = {0}, markdown = {0};
+    const mgl_report_options options = {0};
+    ok(mgl_report_html(store, &tune.record, &options, &page, &err));
+    ok(mgl_report_markdown(store, &tune.record, &markdown, &err));
+    ck_assert_ptr_nonnull(strstr(page.bytes, words));
+    ck_assert_ptr_nonnull(strstr(markdown.bytes, words));
+    mgl_text_clear(&page);
+    mgl_text_clear(&markdown);
+}
+
 /* What came of the end, and how it is told. */
 static void read_last(void)
 {
@@ -98,6 +112,7 @@ START_TEST(a_good_winner_passes)
     ck_assert_double_eq_tol(last.real.nll, last.real.nll_default, MGL_REAL_NLL);
     ck_assert_ptr_nonnull(strstr(line.bytes, "; on the real checkpoint "));
     ok(mgl_answer_check_final(store, &tune.record, &err));
+    is_reported("; on the real checkpoint 0 of 32 replies part, ");
 }
 END_TEST
 
@@ -108,7 +123,7 @@ static const struct {
 } faults[] = {
     {"real:wrong_token", MGL_OUTCOME_MODEL_MISMATCH, "prompt 0, step 0: the winner makes token"},
     {"real:no_token", MGL_OUTCOME_MODEL_MISMATCH, "vocabulary of 913"},
-    {"real:wrong_logits", MGL_OUTCOME_MODEL_MISMATCH, "nats a token, and the default's"},
+    {"real:wrong_logits", MGL_OUTCOME_MODEL_MISMATCH, "nats a token, and the default"},
     {"real:nan", MGL_OUTCOME_MODEL_MISMATCH, "nan nats a token"},
     {"real:crash", MGL_OUTCOME_ILLEGAL_ADDRESS, "signal 11"},
 };
@@ -132,6 +147,7 @@ START_TEST(a_wrong_winner_is_for_nobody)
     ck_assert_msg(strstr(last.diagnostic, faults[_i].says) != NULL, "%s", last.diagnostic);
     ck_assert_double_eq(last.all.us, 0);
     ck_assert_ptr_nonnull(strstr(line.bytes, mgl_outcome_name(faults[_i].outcome)));
+    is_reported(faults[_i].says);
     ck_assert_int_eq(mgl_tune_entries(store, name, take_entry, NULL, &err), MGL_GATE);
     ck_assert_int_eq(mgl_archive_write(store, name, &archive, &err), MGL_GATE);
     ck_assert_uint_eq(archive.length, 0);
