@@ -219,15 +219,14 @@ static void keep_another(void *user, const mgl_campaign_event *event)
     workers[1] = NULL;
 }
 
-/* The others are slower: what is simpler and as fast would be kept. */
+/* Each is slower than the one before: what is simpler and as fast would be kept. */
 START_TEST(incumbent_of_another_worker_goes_into_the_lab)
 {
-    static const lab_script slower[] = {
-        {.gain = 0}, {.gain = -0.1}, {.gain = -0.1}, {.gain = -0.1}};
+    static const lab_script slower[] = {{.gain = -0.1}, {.gain = -0.3}, {.gain = -0.5}};
     fixture f;
     set_up(&f, "shared");
     f.lab.script = slower;
-    f.lab.script_count = 4;
+    f.lab.script_count = 3;
     f.proposer.draws = true;
     f.options.on_event = keep_another;
     mgl_free(f.tune.record.device);
