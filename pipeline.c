@@ -59,9 +59,9 @@ static mgl_status read_config(const mgl_lower_request *request, mgl_schedule_con
     return request->config ? mgl_schedule_config_read(request->config, out, err) : MGL_OK;
 }
 
-static mgl_status choose_options(const mgl_graph *graph, const mgl_target *target,
-                                 const mgl_lower_request *request, mgl_lower_options *out,
-                                 mgl_error *err)
+mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target,
+                                const mgl_lower_request *request, mgl_lower_options *out,
+                                mgl_error *err)
 {
     *out = (mgl_lower_options){.sequences = request->sequences ? request->sequences : 1};
     mgl_status status = choose_dtype(graph, target, request->dtype, &out->dtype, err);
@@ -104,7 +104,7 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
     if (request->rows)
         config.rows = request->rows;
     if (!status)
-        status = choose_options(graph, target, request, &options, err);
+        status = mgl_pipeline_options(graph, target, request, &options, err);
     if (!status)
         status = mgl_schedule_lower(graph, target, &options, &config, out, err);
     if (!status && !request->unproved)
@@ -208,7 +208,7 @@ mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *ta
     search s = {graph, target, request, .report = report, .out = out};
     *out = NULL;
     *report = (mgl_tuned_report){0};
-    mgl_status status = choose_options(graph, target, request, &s.options, err);
+    mgl_status status = mgl_pipeline_options(graph, target, request, &s.options, err);
     report->capacity = s.options.capacity;
     if (!status && is_wanted(request))
         status = try_all(&s, err);

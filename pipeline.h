@@ -56,6 +56,10 @@ typedef struct mgl_lower_request {
 mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config, const char *dtype,
                                        int32_t capacity, mgl_error *err);
 
+/* What the request means for this graph and target. */
+mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target,
+                                const mgl_lower_request *request, mgl_lower_options *out,
+                                mgl_error *err);
 /* Ends with the validator: MGL_REJECTED with its first diagnostic where a config asks for what can not
  * be run. */
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,

@@ -7,6 +7,7 @@
  * once; while the last two were bad nothing else is tried, so that nothing can be kept.
  */
 #include "autotune/campaign_parts.h"
+#include "plan.h"
 
 #include "base/format.h"
 #include "base/memory.h"
@@ -84,16 +85,15 @@ static mgl_status plant(const campaign *c, mgl_text *out, mgl_error *err)
 static mgl_status test_validator(const campaign *c, mgl_error *err)
 {
     mgl_text text = {0};
-    mgl_program *program = NULL;
     mgl_candidate candidate = {0};
     mgl_status status = plant(c, &text, err);
     if (!status)
-        status = mgl_schedule_parse(text.bytes, text.length, "planted", &program, err);
+        status = mgl_plan_parse(text.bytes, text.length, "planted", &candidate.plans[0], err);
     mgl_text_clear(&text);
     if (status)
         return status;
     candidate.outcome = MGL_OUTCOME_UNMEASURED;
-    candidate.programs[0] = program;
+    candidate.programs[0] = candidate.plans[0]->program;
     candidate.program_count = 1;
     status = mgl_gate_prove(c->subject, c->o->abort, &candidate, err);
     if (!status && candidate.outcome != MGL_OUTCOME_REJECTED)

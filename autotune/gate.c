@@ -8,12 +8,11 @@
  */
 #include "autotune/gate.h"
 
+#include "autotune/shape.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
-#include "validator/validator.h"
-#include "vm/cuda/cuda.h"
-#include "vm/cuda/encode.h"
+#include "plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +21,7 @@
 void mgl_candidate_clear(mgl_candidate *candidate)
 {
     for (int i = 0; i < candidate->program_count; i++)
-        mgl_program_free(candidate->programs[i]);
+        mgl_plan_close(candidate->plans[i]);
     *candidate = (mgl_candidate){0};
 }
 
@@ -35,6 +34,34 @@ double mgl_objective(const double *us, int count)
         sum += log(us[i]);
     }
     return count ? exp(sum / count) : 0;
+}
+
+/* ---- the subject ----------------------------------------------------------------------------- */
+
+mgl_status mgl_subject_open(mgl_subject *subject, mgl_error *err)
+{
+    char target[32];
+    mgl_text shape = {0};
+    mgl_plan_options options = {.size = sizeof options,
+                                .target = target,
+                                .dtype = mgl_dtype_name(subject->dtype),
+                                .capacity = subject->capacity};
+    snprintf(target, sizeof target, "%s:%d", subject->target.arch, subject->target.queues);
+    mgl_shape_print(&subject->config, &shape);
+    options.shape_text = shape.bytes;
+    mgl_status status = shape.failed ? mgl_fail_memory(err, shape.capacity)
+                                     : mgl_planner_open(&options, &subject->planner, err);
+    mgl_text_clear(&shape);
+    if (!status)
+        subject->graph = mgl_planner_graph(subject->planner);
+    return status;
+}
+
+void mgl_subject_close(mgl_subject *subject)
+{
+    mgl_planner_close(subject->planner);
+    subject->planner = NULL;
+    subject->graph = NULL;
 }
 
 /* ---- outcomes ------------------------------------------------------------------------------- */
@@ -102,23 +129,34 @@ static mgl_status check_space(const mgl_subject *subject, const mgl_proposal *pr
     return MGL_OK;
 }
 
+/* A config and moves in words, as the public header takes them. */
 static mgl_status lower_one(const mgl_subject *subject, const mgl_proposal *proposal, int sequences,
-                            mgl_program **out, mgl_error *why)
+                            mgl_plan **out, mgl_error *why)
 {
-    mgl_lower_options options = {subject->dtype, subject->capacity, sequences};
-    mgl_program *lowered = NULL;
+    mgl_text config = {0}, moves = {0};
     if (proposal->config.rows > 0 && proposal->config.rows < sequences)
         return mgl_fail(why, MGL_BAD_INPUT, "rows", "%d rows are too few for %d sequences",
                         proposal->config.rows, sequences);
-    mgl_status status = mgl_schedule_lower(subject->graph, &subject->target, &options,
-                                           &proposal->config, &lowered, why);
-    if (status || proposal->moves.count == 0) {
-        *out = lowered;
-        return status;
-    }
-    status = mgl_moves_apply(lowered, &proposal->moves, out, why);
-    mgl_program_free(lowered);
+    mgl_schedule_config_print(&proposal->config, &config);
+    mgl_moves_print(&proposal->moves, &moves);
+    mgl_status status = MGL_OK;
+    if (config.failed || moves.failed)
+        status = mgl_fail_memory(why, config.capacity + moves.capacity);
+    else
+        status =
+            mgl_planner_lower(subject->planner, config.bytes, moves.bytes, sequences, out, why);
+    mgl_text_clear(&config);
+    mgl_text_clear(&moves);
     return status;
+}
+
+/* The candidate has one plan more, whose program the lab runs. */
+static void take_plan(mgl_candidate *c, mgl_plan *plan)
+{
+    if (!plan)
+        return;
+    c->plans[c->program_count] = plan;
+    c->programs[c->program_count++] = plan->program;
 }
 
 static mgl_status lower_all(const mgl_subject *subject, const mgl_proposal *proposal,
@@ -129,83 +167,34 @@ static mgl_status lower_all(const mgl_subject *subject, const mgl_proposal *prop
     int count = list_sequences(subject, c, sequences);
     mgl_status status = check_space(subject, proposal, &why);
     for (int p = 0; p < count && !status; p++) {
-        status = lower_one(subject, proposal, sequences[p], &c->programs[p], &why);
-        c->program_count += c->programs[p] != NULL;
+        mgl_plan *plan = NULL;
+        status = lower_one(subject, proposal, sequences[p], &plan, &why);
+        take_plan(c, plan);
     }
     return judge(c, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
 }
 
 /* ---- a schedule text ------------------------------------------------------------------------ */
 
-/* The formats of the buffers that each operand of each op has: bits by mgl_dtype. */
-typedef struct formats {
-    unsigned bits[MGL_OP_COUNT][MGL_MAX_OPERANDS];
-} formats;
-
-static void list_formats(const mgl_program *program, formats *out)
-{
-    *out = (formats){0};
-    for (int t = 0; t < program->task_count; t++) {
-        const mgl_task *task = &program->tasks[t];
-        int ins = mgl_op_get(task->op)->in_count;
-        for (int i = 0; i < task->in.count + task->out.count; i++) {
-            bool in = i < task->in.count;
-            int region = in ? task->in.first + i : task->out.first + i - task->in.count;
-            int operand = in ? i : ins + i - task->in.count;
-            if (operand < MGL_MAX_OPERANDS)
-                out->bits[task->op][operand] |=
-                    1u << program->buffers[program->regions[region].buffer].dtype;
-        }
-    }
-}
-
-/* A text may not exchange in fewer bits than the program that the campaign began with. */
-static mgl_status check_formats(const mgl_subject *subject, const mgl_program *program,
-                                mgl_error *why)
-{
-    formats own, wanted;
-    mgl_proposal start = {.config = subject->start};
-    mgl_program *lowered = NULL;
-    mgl_status status = lower_one(subject, &start, program->limits.sequences, &lowered, why);
-    if (status)
-        return status;
-    list_formats(program, &own);
-    list_formats(lowered, &wanted);
-    mgl_program_free(lowered);
-    for (int op = 0; op < MGL_OP_COUNT; op++)
-        for (int i = 0; i < MGL_MAX_OPERANDS; i++)
-            if (own.bits[op][i] & ~(wanted.bits[op][i] | 1u << MGL_F32))
-                return mgl_fail(why, MGL_BAD_INPUT, mgl_op_get((mgl_op)op)->name,
-                                "operand %d has a number format that the campaign's default has "
-                                "not: that needs --allow-narrow",
-                                i);
-    return MGL_OK;
-}
-
-/* A text states target, model, formats and limits by itself: they have to be the campaign's. */
-static mgl_status check_text(const mgl_subject *subject, const mgl_program *program, int sequences,
+/* A text states target, model, formats and limits by itself: they have to be the campaign's, and it may
+ * not exchange in fewer bits than the program that the campaign began with. */
+static mgl_status check_text(const mgl_subject *subject, const mgl_plan *plan, int sequences,
                              mgl_error *why)
 {
-    const mgl_target *target = &subject->target;
-    const char *where = "schedule";
-    if (strcmp(program->target.arch, target->arch) != 0 || program->queue_count > target->queues)
-        return mgl_fail(why, MGL_BAD_INPUT, where, "it is for %.15s:%d; the campaign is of %s:%d",
-                        program->target.arch, program->queue_count, target->arch, target->queues);
-    if (target->shared_bytes > 0 && program->target.shared_bytes > target->shared_bytes)
-        return mgl_fail(why, MGL_BAD_INPUT, where,
-                        "it counts on %lld bytes of shared memory; the target has %lld",
-                        (long long)program->target.shared_bytes, (long long)target->shared_bytes);
-    if (program->limits.sequences != sequences || program->limits.capacity != subject->capacity)
-        return mgl_fail(why, MGL_BAD_INPUT, where,
-                        "it is of %d sequences of %d positions; the campaign's are %d of %d",
-                        program->limits.sequences, program->limits.capacity, sequences,
-                        subject->capacity);
-    if (program->dtype != subject->dtype || program->kv_dtype != subject->dtype)
-        return mgl_fail(why, MGL_BAD_INPUT, where, "its formats are not the campaign's %s",
-                        mgl_dtype_name(subject->dtype));
-    if (memcmp(&program->geometry, &subject->config.geometry, sizeof program->geometry) != 0)
-        return mgl_fail(why, MGL_BAD_INPUT, where, "it is of another model");
-    return subject->allow_narrow ? MGL_OK : check_formats(subject, program, why);
+    const mgl_proposal start = {.config = subject->start};
+    mgl_plan *lowered = NULL;
+    mgl_status status = mgl_planner_match(subject->planner, plan, sequences, why);
+    if (status || subject->allow_narrow)
+        return status;
+    status = lower_one(subject, &start, sequences, &lowered, why);
+    if (!status)
+        status = mgl_plan_check_formats(plan, lowered, why);
+    if (status && lowered)
+        mgl_format_into(why->message, sizeof why->message, "%s",
+                        "it has a number format that the campaign's default has not: that needs "
+                        "--allow-narrow");
+    mgl_plan_close(lowered);
+    return status;
 }
 
 static mgl_status parse_text(const mgl_subject *subject, const mgl_proposal *proposal,
@@ -219,25 +208,34 @@ static mgl_status parse_text(const mgl_subject *subject, const mgl_proposal *pro
                  "one: propose a config and moves");
         return refuse(c, MGL_OUTCOME_INVALID_CONFIG, &why);
     }
-    mgl_status status = mgl_schedule_parse(proposal->schedule, strlen(proposal->schedule),
-                                           "schedule", &c->programs[0], &why);
-    c->program_count = c->programs[0] != NULL;
+    mgl_plan *plan = NULL;
+    mgl_status status =
+        mgl_plan_parse(proposal->schedule, strlen(proposal->schedule), "schedule", &plan, &why);
+    take_plan(c, plan);
     if (status)
         return judge(c, status, MGL_OUTCOME_PARSE, &why, err);
-    status = check_text(subject, c->programs[0], sequences[0], &why);
+    status = check_text(subject, c->plans[0], sequences[0], &why);
     return judge(c, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
 }
 
 /* ---- the name of what was made -------------------------------------------------------------- */
 
+static int read_digit(char c)
+{
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
 static mgl_status name_candidate(mgl_candidate *c, mgl_error *err)
 {
     mgl_sha256 hash;
     unsigned char digest[MGL_SHA256_BYTES];
+    char text[MGL_DIGEST_SIZE];
     mgl_status status = MGL_OK;
     mgl_sha256_start(&hash);
     for (int p = 0; p < c->program_count && !status; p++) {
-        status = mgl_program_digest(c->programs[p], digest, err);
+        status = mgl_plan_digest(c->plans[p], text, err);
+        for (int i = 0; i < MGL_SHA256_BYTES && !status; i++)
+            digest[i] = (unsigned char)(read_digit(text[2 * i]) << 4 | read_digit(text[2 * i + 1]));
         mgl_sha256_add(&hash, digest, sizeof digest);
     }
     mgl_sha256_end(&hash, digest);
@@ -269,38 +267,30 @@ mgl_status mgl_gate_make(const mgl_subject *subject, const mgl_proposal *proposa
 
 /* ---- proofs --------------------------------------------------------------------------------- */
 
-static mgl_status prove_one(const mgl_subject *subject, const mgl_program *program,
-                            mgl_candidate *c, mgl_error *err)
+static mgl_status prove_one(const mgl_subject *subject, mgl_plan *plan, mgl_candidate *c,
+                            mgl_error *err)
 {
-    mgl_verdict verdict = {0};
-    mgl_status status = mgl_validator_check(program, subject->graph, &verdict, err);
+    mgl_plan_verdict verdict = {.size = sizeof verdict};
+    mgl_status status = mgl_planner_check(subject->planner, plan, &verdict, err);
     if (!status && !(verdict.accepted && verdict.meaning_checked)) {
-        const mgl_diagnostic *first = verdict.count ? &verdict.diagnostics[0] : NULL;
+        const mgl_plan_diagnostic *first = verdict.count ? &verdict.diagnostics[0] : NULL;
         c->outcome = MGL_OUTCOME_REJECTED;
         c->code = first ? first->code : 0;
         mgl_format_ends(c->diagnostic, sizeof c->diagnostic, "MG%03d: %s", c->code,
                         first ? first->message : "the meaning was not checked");
     }
-    mgl_verdict_clear(&verdict);
+    mgl_plan_verdict_clear(&verdict);
     return status;
 }
 
 /* What an accepted program may still ask for in vain: the kernel's own limits. */
-static mgl_status check_machine(const mgl_subject *subject, const mgl_program *program,
-                                mgl_candidate *c, mgl_error *err)
+static mgl_status check_machine(const mgl_plan *plan, mgl_candidate *c, mgl_error *err)
 {
     mgl_error why = {0};
-    if (!strcmp(subject->target.arch, "cpu"))
-        return MGL_OK;
-    mgl_status status = mgl_cuda_check_program(program, &why);
-    if (status)
-        return judge(c, status, MGL_OUTCOME_VM_RESOURCES, &why, err);
-    size_t shared = mgl_cuda_shared_bytes(program);
-    if (shared <= (size_t)subject->target.shared_bytes)
-        return MGL_OK;
-    mgl_fail(&why, MGL_BAD_INPUT, "shared memory", "%zu bytes a block; the target has %lld", shared,
-             (long long)subject->target.shared_bytes);
-    return refuse(c, MGL_OUTCOME_RESOURCE_SHARED, &why);
+    mgl_status status = mgl_plan_check_machine(plan, &why);
+    bool shared = !strcmp(why.where, "shared memory");
+    return judge(c, status, shared ? MGL_OUTCOME_RESOURCE_SHARED : MGL_OUTCOME_VM_RESOURCES, &why,
+                 err);
 }
 
 /* A program that the model can not price has no prediction; that is no fault of it. */
@@ -325,9 +315,9 @@ mgl_status mgl_gate_prove(const mgl_subject *subject, const atomic_int *abort,
     for (int p = 0; p < candidate->program_count && !status && !is_refused(candidate); p++) {
         status = mgl_check_abort(abort, err);
         if (!status)
-            status = prove_one(subject, candidate->programs[p], candidate, err);
+            status = prove_one(subject, candidate->plans[p], candidate, err);
         if (!status && !is_refused(candidate))
-            status = check_machine(subject, candidate->programs[p], candidate, err);
+            status = check_machine(candidate->plans[p], candidate, err);
     }
     candidate->check_s = mgl_clock_s() - start;
     if (!status)

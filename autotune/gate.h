@@ -17,7 +17,8 @@
 /* What is tuned. */
 typedef struct mgl_subject {
     mgl_config config;      /* of the model */
-    const mgl_graph *graph; /* of that geometry: the meaning */
+    mgl_planner *planner;   /* makes and checks the programs: mgl_subject_open */
+    const mgl_graph *graph; /* the planner's: the meaning, for the lab */
     mgl_target target;
     mgl_dtype dtype;
     int capacity;
@@ -29,12 +30,18 @@ typedef struct mgl_subject {
     mgl_costs costs;
 } mgl_subject;
 
+/* Makes planner and graph of config, target, dtype and capacity. Copies of a subject share them. Release
+ * with mgl_subject_close. */
+mgl_status mgl_subject_open(mgl_subject *subject, mgl_error *err);
+void mgl_subject_close(mgl_subject *subject);
+
 /* The programs of a candidate: one for each number of sequences among the workloads. */
 typedef struct mgl_candidate {
     mgl_outcome outcome; /* MGL_OUTCOME_UNMEASURED: through all gates */
     int code;            /* of MGL_OUTCOME_REJECTED: 203 for MG203 */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    mgl_program *programs[MGL_MAX_WORKLOADS]; /* (program_count) owned */
+    mgl_plan *plans[MGL_MAX_WORKLOADS];       /* (program_count) owned */
+    mgl_program *programs[MGL_MAX_WORKLOADS]; /* (program_count) the plans', for the lab */
     int program_count;
     int program_of[MGL_MAX_WORKLOADS]; /* (workloads) index of its program */
     char digest[MGL_SHA256_HEX];

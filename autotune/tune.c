@@ -30,7 +30,7 @@ enum { MAX_TEXT = 1 << 20, LONGEST_NAME = 100, MOST_NAME = 160 };
 void mgl_tune_clear(mgl_tune *tune)
 {
     mgl_campaign_record_clear(&tune->record);
-    mgl_graph_free(tune->graph);
+    mgl_subject_close(&tune->subject);
     mgl_free(tune->device);
     mgl_free(tune->proposers);
     mgl_free(tune->chat_url);
@@ -326,8 +326,6 @@ static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
     if (!status)
         status = mgl_shape_parse(record->shape, &s->config, err);
     if (!status)
-        status = mgl_synthetic_open(&s->config, 1, &tune->graph, err);
-    if (!status)
         status = mgl_target_parse(record->target, &s->target, err);
     if (!status)
         status = mgl_workloads_parse(record->workloads, &s->workloads, err);
@@ -337,8 +335,9 @@ static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
     if (!status && !mgl_dtype_parse(record->dtype, &s->dtype))
         status =
             mgl_fail(err, MGL_BAD_INPUT, record->name, "its dtype %.40s is unknown", record->dtype);
-    s->graph = tune->graph;
     s->capacity = (int)record->capacity;
+    if (!status)
+        status = mgl_subject_open(s, err);
     s->has_costs = !status && find_costs(record, &s->target, &s->costs);
     return status;
 }

@@ -49,7 +49,6 @@ typedef struct mgl_tune {
     mgl_store *store; /* lent */
     mgl_campaign_record record;
     mgl_subject subject;
-    mgl_graph *graph;
     char *device;                /* "cuda:1" */
     char *proposers;             /* as requested */
     char *chat_url, *chat_model; /* of the proposer chat; NULL: there is none */

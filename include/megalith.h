@@ -370,6 +370,7 @@ typedef struct mgl_plan_options {
     const char *moves;       /* edits of what lowering made, one a line; or NULL */
     int32_t capacity;        /* KV positions; 0: min(4,096, max_position_embeddings) */
     int32_t sequences;       /* replies of a launch, at most MGL_MAX_BATCH; 0: 1 */
+    const char *shape_text;  /* in place of model and shape, the text of a config.json; or NULL */
 } mgl_plan_options;
 
 /* The schedule that mgl_model_open would make without a tuned entry, with the moves applied. The
@@ -384,6 +385,12 @@ MGL_API mgl_status mgl_plan_lower(const mgl_plan_options *options, mgl_plan **ou
 MGL_API mgl_status mgl_plan_parse(const char *text, size_t length, const char *name, mgl_plan **out,
                                   mgl_error *err);
 MGL_API void mgl_plan_close(mgl_plan *plan); /* NULL is fine */
+
+/* Another plan: this one with `moves`, edits of one line each, applied in order. The plan stays as it
+ * is, and nothing of the other is checked. MGL_BAD_INPUT: one does not fit. Release *out with
+ * mgl_plan_close. */
+MGL_API mgl_status mgl_plan_move(const mgl_plan *plan, const char *moves, mgl_plan **out,
+                                 mgl_error *err);
 
 /* The plan as text, with a trailing 0: parsing that gives the same plan. Release *out with
  * mgl_text_free. *length may be NULL. */
@@ -423,6 +430,16 @@ MGL_API void mgl_plan_verdict_clear(mgl_plan_verdict *verdict); /* NULL is fine 
 MGL_API mgl_status mgl_plan_check(mgl_plan *plan, const char *model, const char *shape,
                                   mgl_plan_verdict *out, mgl_error *err);
 
+/* Whether the machine of the plan's target can run it: a plan that is safe may still ask for more
+ * than the GPU's kernel has, or for shapes that the kernel has no code for. MGL_BAD_INPUT with what,
+ * err->where "shared memory" for that of a block. No device is needed. */
+MGL_API mgl_status mgl_plan_check_machine(const mgl_plan *plan, mgl_error *err);
+
+/* Whether a plan exchanges and keeps numbers in f32 and the formats of another plan alone, which may
+ * have other queues and another order. MGL_BAD_INPUT with the op and operand that has another one. */
+MGL_API mgl_status mgl_plan_check_formats(const mgl_plan *plan, const mgl_plan *other,
+                                          mgl_error *err);
+
 /* What the cost model says: computed, never measured. */
 typedef struct mgl_plan_prediction {
     size_t size;        /* sizeof(mgl_plan_prediction): set it before the call */
@@ -441,6 +458,32 @@ typedef struct mgl_plan_prediction {
 MGL_API mgl_status mgl_plan_predict(mgl_plan *plan, const char *device, int32_t batch,
                                     double context, int32_t tokens, mgl_plan_prediction *out,
                                     mgl_error *err);
+
+/* A planner keeps what plans of one model are made of, for a search that makes thousands: the model
+ * is read once. It is not changed by what is asked of it: any number of threads may use one. */
+typedef struct mgl_planner mgl_planner;
+
+/* Of the options, config, config_text, moves and sequences have to be left out (MGL_USAGE): they are
+ * those of each plan. Release *out with mgl_planner_close. */
+MGL_API mgl_status mgl_planner_open(const mgl_plan_options *options, mgl_planner **out,
+                                    mgl_error *err);
+MGL_API void mgl_planner_close(mgl_planner *planner); /* NULL is fine */
+
+/* As mgl_plan_lower, but that nothing is proved yet: mgl_planner_check does that. config_text and moves
+ * may be NULL; sequences 0: 1. */
+MGL_API mgl_status mgl_planner_lower(const mgl_planner *planner, const char *config_text,
+                                     const char *moves, int32_t sequences, mgl_plan **out,
+                                     mgl_error *err);
+
+/* Whether a plan, of a text from anywhere, states what this planner's plans have: model, target (no
+ * more queues and shared memory), dtype, capacity, and so many sequences. MGL_BAD_INPUT with what
+ * differs. */
+MGL_API mgl_status mgl_planner_match(const mgl_planner *planner, const mgl_plan *plan,
+                                     int32_t sequences, mgl_error *err);
+
+/* As mgl_plan_check with the planner's model: safe, and computes it. */
+MGL_API mgl_status mgl_planner_check(const mgl_planner *planner, mgl_plan *plan,
+                                     mgl_plan_verdict *out, mgl_error *err);
 
 /* ---- searching ------------------------------------------------------------------------------ */
 

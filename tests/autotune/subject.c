@@ -6,15 +6,13 @@
 
 void subject_make(const char *workloads, mgl_subject *out)
 {
-    mgl_graph *graph = NULL;
     mgl_error err = {0};
     *out = (mgl_subject){.dtype = MGL_BF16, .capacity = 256, .has_costs = true};
     ck_assert_msg(mgl_synthetic_read_config(MGL_SOURCE_DIR "/tests/models/tales-5m", &out->config,
                                             &err) == MGL_OK,
                   "%s", err.message);
-    ck_assert_int_eq(mgl_synthetic_open(&out->config, 1, &graph, &err), MGL_OK);
-    out->graph = graph;
     ck_assert_int_eq(mgl_target_parse("sm_90a:16", &out->target, &err), MGL_OK);
+    ck_assert_int_eq(mgl_subject_open(out, &err), MGL_OK);
     ck_assert_int_eq(mgl_workloads_parse(workloads, &out->workloads, &err), MGL_OK);
     ck_assert_int_eq(mgl_costs_find("NVIDIA H200", &out->costs, &err), MGL_OK);
     mgl_schedule_config_default(&out->start);
@@ -23,5 +21,5 @@ void subject_make(const char *workloads, mgl_subject *out)
 
 void subject_free(mgl_subject *subject)
 {
-    mgl_graph_free((mgl_graph *)subject->graph);
+    mgl_subject_close(subject);
 }

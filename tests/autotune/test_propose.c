@@ -20,7 +20,6 @@ static open_fn *const openers[] = {mgl_grid_open, mgl_random_open, mgl_evolve_op
                                    mgl_surrogate_open};
 enum { GRID, RANDOM, EVOLVE, SURROGATE, PROPOSERS };
 
-static mgl_graph *graph;
 static mgl_subject subject; /* a small shape on a target with costs, from a poor start */
 
 static void make_poor(mgl_schedule_config *config)
@@ -46,19 +45,17 @@ static void setup(void)
                             .workloads = {.list = {{1, 64}}, .count = 1}};
     ck_assert_int_eq(mgl_synthetic_find_shape("llama-1b", &subject.config, &err), MGL_OK);
     subject.config.geometry = shape;
-    mgl_status status = mgl_synthetic_open(&subject.config, 1, &graph, &err);
-    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     ck_assert_int_eq(mgl_target_parse("sm_90a:32", &subject.target, &err), MGL_OK);
     ck_assert_int_eq(mgl_costs_find_for(&subject.target, NULL, &device, &subject.costs, &err),
                      MGL_OK);
-    subject.graph = graph;
+    ck_assert_msg(!mgl_subject_open(&subject, &err), "%s: %s", err.where, err.message);
     make_poor(&subject.start);
     mgl_search_space_default(&subject.target, false, &subject.space);
 }
 
 static void teardown(void)
 {
-    mgl_graph_free(graph);
+    mgl_subject_close(&subject);
 }
 
 static mgl_proposer *opened(int which, const mgl_subject *of)

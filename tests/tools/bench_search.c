@@ -84,17 +84,15 @@ static void hide_default(mgl_search_space *space)
 static mgl_subject open_subject(const char *shape)
 {
     mgl_error err;
-    mgl_graph *graph;
     const char *device;
     mgl_subject subject = {.dtype = MGL_BF16, .capacity = options.capacity, .has_costs = true};
     subject.workloads = options.workloads;
     check(mgl_synthetic_find_shape(shape, &subject.config, &err), &err);
     if (options.layers)
         subject.config.geometry.layers = options.layers;
-    check(mgl_synthetic_open(&subject.config, 1, &graph, &err), &err);
     check(mgl_target_parse(options.target, &subject.target, &err), &err);
     check(mgl_costs_find_for(&subject.target, NULL, &device, &subject.costs, &err), &err);
-    subject.graph = graph;
+    check(mgl_subject_open(&subject, &err), &err);
     if (options.near)
         mgl_schedule_config_default(&subject.start);
     else
@@ -542,7 +540,7 @@ int main(int argc, char **argv)
     mgl_subject subject = open_subject(options.shape);
     if (options.near) {
         bench_near(&subject);
-        mgl_graph_free((mgl_graph *)(uintptr_t)subject.graph);
+        mgl_subject_close(&subject);
         return 0;
     }
     mgl_schedule_config_default(&preset);
@@ -553,7 +551,7 @@ int main(int argc, char **argv)
         if (options.prior) {
             mgl_subject other = open_subject(options.prior);
             prior = run_course(&other, NULL, 0, seed + 1000, 0);
-            mgl_graph_free((mgl_graph *)(uintptr_t)other.graph);
+            mgl_subject_close(&other);
         }
         courses[i] = run_course(&subject, prior.trials, prior.count, seed, goal);
         clear_course(&prior);
@@ -561,6 +559,6 @@ int main(int argc, char **argv)
     print_result(courses, start, shipped, goal);
     for (int i = 0; i < options.seeds; i++)
         clear_course(&courses[i]);
-    mgl_graph_free((mgl_graph *)(uintptr_t)subject.graph);
+    mgl_subject_close(&subject);
     return 0;
 }

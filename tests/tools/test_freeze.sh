@@ -5,7 +5,8 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp -r --parents "$root/validator" "$root/schedule" "$root/vm" "$root/instructions" "$root/eval" \
-    "$root/autotune" "$root/tests/tools/freeze.sh" "$scratch"
+    "$root/autotune" "$root/schedule_api.c" "$root/plan.h" \
+    "$root/tests/tools/freeze.sh" "$scratch"
 cd "$scratch$root"
 version() { head -1 autotune/frozen.txt; }
 tests/tools/freeze.sh
