@@ -41,12 +41,6 @@ static const struct {
 #undef X
 };
 
-static const char *const move_names[MGL_MOVE_COUNT] = {
-#define MGL_MOVE(id, name, parameters, what) name,
-#include "schedule/moves.def"
-#undef MGL_MOVE
-};
-
 /* ---- the default ---------------------------------------------------------------------------- */
 
 /* Puts a value where it stands in order; false: it stands there, or there is no room. */
@@ -212,12 +206,12 @@ static mgl_status read_move(const struct reading *r, const cJSON *item, mgl_erro
 {
     mgl_text names = {0};
     for (int i = 0; i < MGL_MOVE_COUNT; i++) {
-        if (cJSON_IsString(item) && !strcmp(item->valuestring, move_names[i])) {
+        if (cJSON_IsString(item) && !strcmp(item->valuestring, mgl_move_name((mgl_move_kind)i))) {
             mgl_text_clear(&names);
             r->out->moves |= 1u << i;
             return MGL_OK;
         }
-        mgl_text_format(&names, "%s%s", i ? ", " : "", move_names[i]);
+        mgl_text_format(&names, "%s%s", i ? ", " : "", mgl_move_name((mgl_move_kind)i));
     }
     mgl_status status =
         mgl_fail(err, MGL_BAD_INPUT, r->json->file, "moves: \"%.60s\" is no move; there are %s",
@@ -291,7 +285,7 @@ void mgl_search_space_print(const mgl_search_space *space, mgl_text *out)
     mgl_json_out_array(&to, "moves");
     for (int i = 0; i < MGL_MOVE_COUNT; i++)
         if (space->moves & 1u << i)
-            mgl_json_out_string(&to, NULL, move_names[i]);
+            mgl_json_out_string(&to, NULL, mgl_move_name((mgl_move_kind)i));
     mgl_json_out_close_array(&to);
     mgl_json_out_close(&to);
     out->failed |= to.text.failed;
