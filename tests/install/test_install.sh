@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs into an empty folder, moves the installed tree elsewhere, and builds and runs
 # examples/generate.c against it in four ways: pkg-config and find_package, shared and static;
-# examples/batch.c and examples/check.c in one.
+# examples/batch.c, examples/check.c and examples/search.c in one.
 # Also: the header stands alone in C99, C and C++, and the shared library exports mgl_ names alone.
 set -euo pipefail
 build=$1
@@ -63,6 +63,11 @@ said=$(LD_LIBRARY_PATH=$libdir "$work/batch" "$model" "$prompt" Once | head -1) 
     $(pkg-config --cflags --libs megalith) || fail 'check: it does not build'
 said=$(LD_LIBRARY_PATH=$libdir "$work/check" "$model" sm_90a:132) || fail 'check: it does not run'
 [[ $said == 'accepted, '*' tasks' ]] || fail "check: it says '$said'"
+# shellcheck disable=SC2046
+"$cc" "${strict[@]}" "$source/examples/search.c" -o "$work/search" \
+    $(pkg-config --cflags --libs megalith) || fail 'search: it does not build'
+said=$(LD_LIBRARY_PATH=$libdir "$work/search" "$model") || fail 'search: it does not run'
+[[ $said == '100 plans, '*' us a token, '* ]] || fail "search: it says '$said'"
 # Every end says itself: what is wrong on one line, the exit code, and no reply that was none.
 ends() { # ends CODE WORDS PROGRAM ARGUMENTS...: with standard output as it is
     local code=0 words
