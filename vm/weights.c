@@ -97,17 +97,9 @@ void mgl_weights_close(mgl_weights *weights)
     mgl_free(weights);
 }
 
-/* Whether a piece goes on where the last one ended, or begins a later part. */
-static bool is_next(const mgl_weights *weights, int part, size_t offset)
-{
-    const mgl_piece *last = weights->count ? &weights->pieces[weights->count - 1] : NULL;
-    return !last || part > last->part ? offset == 0
-                                      : part == last->part && offset == last->offset + last->bytes;
-}
-
 bool mgl_weights_add(mgl_weights *weights, int part, size_t offset, size_t bytes)
 {
-    MGL_ASSERT(is_next(weights, part, offset));
+    MGL_ASSERT(weights->count == 0 || weights->pieces[weights->count - 1].part <= part);
     void *items = weights->pieces;
     bool grown = mgl_grow(&items, &weights->capacity, weights->count, sizeof *weights->pieces);
     weights->pieces = items;

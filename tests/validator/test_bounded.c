@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* A tenth of it would do, without sanitizers and neighbours; without bounds it is minutes. */
-enum { MOST_MS = 15000 };
+/* A twentieth of it would do, without sanitizers and neighbours; without bounds it is minutes. */
+enum { MOST_MS = 30000 };
 
 static const heavy_kind *find_kind(const char *name)
 {
