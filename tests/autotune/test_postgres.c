@@ -394,6 +394,7 @@ static void reboot(pid_t worker, const char *boot)
 
 START_TEST(after_a_reboot_the_same_command_makes_every_trial)
 {
+    char others[80];
     pid_t child = start_tune(store_path("before.log"));
     await_trials(FIRST_TRIALS);
     reboot(child, boots[_i]);
@@ -407,7 +408,9 @@ START_TEST(after_a_reboot_the_same_command_makes_every_trial)
     ck_assert_int_eq(count_rows("SELECT count(DISTINCT number) FROM trials"), TRIALS);
     ck_assert_int_eq(count_rows("SELECT max(number) FROM trials"), TRIALS);
     ck_assert_int_eq(count_rows("SELECT count(*) FROM claims"), 0);
-    ck_assert_int_eq(count_rows("SELECT count(*) FROM workers"), 0);
+    snprintf(others, sizeof others, "SELECT count(*) FROM workers WHERE pid <> %ld",
+             (long)getpid()); /* the one of before may have its lease yet */
+    ck_assert_int_eq(count_rows(others), 0);
 }
 END_TEST
 
