@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Compares two folders that dump_kernels wrote, of two states of the sources: whether the kernels are the same, and
+# where they are not, what became of registers, spills and bytes.
+#     compare_kernels.sh BEFORE AFTER        exit 1 where a kernel differs
+set -euo pipefail
+before=$1 after=$2 differs=0
+
+# The text without what a name or its place decides: comments, and the hash of the sources in names of its own.
+plain() {
+    sed -e '/^\/\//d' -e 's/_INTERNAL_[0-9a-f_]*kernel_cu_[0-9a-f]*/_INTERNAL_/g' \
+        -e 's/__cuda_local_var_[0-9]*/__cuda_local_var/g' "$1"
+}
+
+# Most registers of a function, all spills, frames, and shared memory.
+numbers() {
+    awk '/Used [0-9]+ registers/ { for (i = 1; i < NF; i++) if ($i == "Used" && $(i + 1) > most) most = $(i + 1) }
+         /spill stores/ { frame += $1; stores += $5; loads += $9 }
+         END { printf "%d registers, frames of %d bytes, %d + %d bytes spilled", most, frame, stores, loads }' "$1"
+}
+
+for ptx in "$before"/*.ptx; do
+    name=$(basename "$ptx" .ptx)
+    if cmp -s <(plain "$ptx") <(plain "$after/$name.ptx"); then
+        how="same PTX"
+    else
+        how="PTX of $(plain "$ptx" | wc -l) and $(plain "$after/$name.ptx" | wc -l) lines"
+        differs=1
+    fi
+    if [ -f "$before/$name.cubin" ]; then
+        how="$how; cubin of $(wc -c < "$before/$name.cubin") and $(wc -c < "$after/$name.cubin") bytes"
+        how="$how; $(numbers "$before/$name.log") before, $(numbers "$after/$name.log") after"
+    fi
+    echo "$name: $how"
+done
+exit $differs

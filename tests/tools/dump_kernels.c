@@ -1,0 +1,156 @@
+/*
+ * Compiles the kernels of some programs without a device and writes what the compiler makes of each:
+ *
+ *     dump_kernels FOLDER [NAME]...
+ *
+ *     FOLDER/NAME.ptx, FOLDER/NAME.cubin (none where the architecture is a virtual one) and
+ *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory
+ *
+ * for the rows of `kernels` below, all or those named. Two folders, of two states of the sources, are compared by
+ * compare_kernels.sh. A kernel takes a minute of a processor.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/synthetic.h"
+#include "schedule/schedule.h"
+#include "vm/cuda/cuda.h"
+#include "vm/cuda/driver.h"
+
+static const struct kernel {
+    const char *name, *shape;
+    int rows, capacity;
+    mgl_dtype dtype;
+    const char *arch;
+    unsigned extras; /* MGL_CUDA_... */
+} kernels[] = {
+    {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0},
+    {"llama-1b-8192", "llama-1b", 1, 8192, MGL_BF16, "sm_90a", 0},
+    {"smollm2-1024", "smollm2-135m", 1, 1024, MGL_BF16, "sm_90a", 0},
+    {"llama-1b-batch-4", "llama-1b", 4, 1024, MGL_BF16, "sm_90a", 0},
+    {"smollm2-batch-8", "smollm2-135m", 8, 1024, MGL_BF16, "sm_90a", 0},
+    {"smollm2-batch-16", "smollm2-135m", 16, 1024, MGL_BF16, "sm_90a", 0},
+    {"smollm2-f32-delays", "smollm2-135m", 2, 512, MGL_F32, "sm_90a", MGL_CUDA_DELAYS},
+    {"smollm2-80-trace", "smollm2-135m", 1, 1024, MGL_BF16, "compute_80", MGL_CUDA_TRACE},
+};
+enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 64 };
+
+/* Where the kernel at hand goes; the compiler's own table. */
+static struct {
+    const char *folder, *name;
+    const mgl_nvrtc *nvrtc;
+} at;
+
+/* ---- what the compiler made ------------------------------------------------------------------ */
+
+static void write_file(const char *ending, const char *bytes, size_t length)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s.%s", at.folder, at.name, ending);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, length, file) != length || fclose(file)) {
+        fprintf(stderr, "dump_kernels: %s can not be written\n", path);
+        exit(2);
+    }
+}
+
+typedef int size_fn(void *program, size_t *bytes);
+typedef int text_fn(void *program, char *text);
+
+/* Writes one of the program's results, if there is one. */
+static void write_result(void *program, const char *ending, size_fn *size, text_fn *text, bool zero)
+{
+    size_t bytes = 0;
+    if (size(program, &bytes) || bytes <= 1)
+        return;
+    char *result = mgl_alloc_zero(bytes + 1, 1);
+    if (result && !text(program, result))
+        write_file(ending, result, bytes - zero);
+    mgl_free(result);
+}
+
+/* In the place of the compiler: the same, with what it says of registers, and its results in files. */
+static int compile(void *program, int count, const char *const *options)
+{
+    const char *more[OPTIONS];
+    memcpy(more, options, (size_t)count * sizeof *more);
+    more[count] = "--ptxas-options=-v";
+    const int result = at.nvrtc->compile(program, count + 1, more);
+    write_result(program, "log", at.nvrtc->log_size, at.nvrtc->log, true);
+    write_result(program, "ptx", at.nvrtc->ptx_size, at.nvrtc->ptx, true);
+    write_result(program, "cubin", at.nvrtc->cubin_size, at.nvrtc->cubin, false);
+    return result;
+}
+
+/* ---- the kernels ----------------------------------------------------------------------------- */
+
+static mgl_status lower(const struct kernel *k, mgl_program **out, mgl_error *err)
+{
+    mgl_config config;
+    mgl_graph *graph = NULL;
+    mgl_target target;
+    mgl_schedule_config knobs;
+    const mgl_lower_options options = {k->dtype, k->capacity, k->rows};
+    mgl_schedule_config_default(&knobs);
+    mgl_status status = mgl_synthetic_find_shape(k->shape, &config, err);
+    if (!status)
+        status = mgl_target_parse("sm_90a:132", &target, err);
+    if (!status)
+        status = mgl_synthetic_open(&config, 1, &graph, err);
+    if (!status)
+        status = mgl_schedule_lower(graph, &target, &options, &knobs, out, err);
+    mgl_graph_free(graph);
+    return status;
+}
+
+static mgl_status dump(const struct kernel *k, mgl_error *err)
+{
+    mgl_program *program = NULL;
+    mgl_cuda_image image = {0};
+    at.name = k->name;
+    mgl_status status = lower(k, &program, err);
+    if (!status)
+        status = mgl_cuda_compile(program, k->arch, k->extras, NULL, &image, err);
+    if (!status)
+        fprintf(stderr, "dump_kernels: %s: %.1f s\n", k->name, image.compile_s);
+    mgl_cuda_image_clear(&image);
+    mgl_program_free(program);
+    return status;
+}
+
+static bool is_wanted(const struct kernel *k, int count, char **names)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(names[i], k->name))
+            return true;
+    return count == 0;
+}
+
+int main(int argc, char **argv)
+{
+    mgl_error err = {0};
+    if (argc < 2) {
+        fprintf(stderr, "usage: dump_kernels FOLDER [NAME]...\n");
+        return 1;
+    }
+    /* No cache of kernels: what was kept would not be compiled. */
+    unsetenv("MEGALITH_CACHE");
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    at.folder = argv[1];
+    mgl_status status = mgl_nvrtc_open(&at.nvrtc, &err);
+    mgl_nvrtc watched = {0};
+    if (!status) {
+        watched = *at.nvrtc;
+        watched.compile = compile;
+        mgl_nvrtc_override(&watched);
+    }
+    for (int i = 0; i < KERNELS && !status; i++)
+        if (is_wanted(&kernels[i], argc - 2, argv + 2))
+            status = dump(&kernels[i], &err);
+    if (status)
+        fprintf(stderr, "dump_kernels: %s: %s\n", err.where, err.message);
+    return (int)status;
+}
