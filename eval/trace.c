@@ -41,18 +41,7 @@ const char *mgl_trace_metric_name(mgl_trace_metric metric)
 
 static bool is_layered(mgl_op op)
 {
-    switch (op) {
-    case MGL_OP_NORM_LINEAR:
-    case MGL_OP_ATTEND:
-    case MGL_OP_ATTEND_TAIL:
-    case MGL_OP_ATTEND_PAST:
-    case MGL_OP_MERGE:
-    case MGL_OP_LINEAR_ADD:
-    case MGL_OP_NORM_SWIGLU:
-        return true;
-    default:
-        return false;
-    }
+    return mgl_op_get(op)->step < MGL_STEP_HEAD;
 }
 
 /* The 3 of "l3.down"; -1 for names of another form. */
@@ -86,7 +75,7 @@ static int find_layer(const mgl_program *p, const mgl_task *task)
 /* What tells steps of one op apart: "down" of "l3.down"; "" for an op that is one step. */
 static const char *name_part(const mgl_program *p, const mgl_task *task)
 {
-    if (task->op != MGL_OP_LINEAR_ADD || task->segments.count == 0)
+    if (mgl_op_get(task->op)->step != MGL_STEP_O || task->segments.count == 0)
         return "";
     const char *name = p->tensors[p->segments[task->segments.first].tensor].name;
     const char *dot = strrchr(name, '.');
@@ -96,10 +85,10 @@ static const char *name_part(const mgl_program *p, const mgl_task *task)
 void mgl_trace_task_name(const mgl_trace *trace, int task, char *name)
 {
     const mgl_task *t = &trace->program->tasks[task];
-    const char *op = mgl_op_get(t->op)->name;
-    const char *part = t->op == MGL_OP_NORM_LINEAR   ? mgl_step_name(MGL_STEP_QKV)
-                       : t->op == MGL_OP_NORM_SWIGLU ? mgl_step_name(MGL_STEP_GATE_UP)
-                                                     : name_part(trace->program, t);
+    const mgl_op_info *info = mgl_op_get(t->op);
+    const char *op = info->name, *part = name_part(trace->program, t);
+    if (info->family == MGL_FAMILY_PRODUCT && is_layered(t->op) && info->step != MGL_STEP_O)
+        part = mgl_step_name(info->step);
     int layer = trace->layer_of[task];
     if (layer < 0)
         snprintf(name, MGL_TRACE_NAME, "%s%s%s", op, part[0] ? " " : "", part);

@@ -6,56 +6,78 @@
 #include <string.h>
 
 #define OPERANDS(...) __VA_ARGS__
-#define IN(name, space, dtype, ranges)                                                             \
-    {#name, MGL_SPACE_##space, MGL_OPERAND_##dtype, ranges, false, false},
-#define OUT(name, space, dtype, ranges)                                                            \
-    {#name, MGL_SPACE_##space, MGL_OPERAND_##dtype, ranges, true, false},
-#define OPTIONAL(name, space, dtype, ranges)                                                       \
-    {#name, MGL_SPACE_##space, MGL_OPERAND_##dtype, ranges, true, true},
-#define MGL_OP(id, name, tape, operands, meaning)                                                  \
+#define ROW(name, space, dtype, ranges, out, optional, over)                                       \
+    {name, MGL_SPACE_##space, MGL_OPERAND_##dtype, ranges, out, optional, over},
+#define IN(name, space, dtype, ranges)       ROW(#name, space, dtype, ranges, false, false, NULL)
+#define OUT(name, space, dtype, ranges)      ROW(#name, space, dtype, ranges, true, false, NULL)
+#define OVER(in, name, space, dtype, ranges) ROW(#name, space, dtype, ranges, true, false, #in)
+#define OPTIONAL(name, space, dtype, ranges) ROW(#name, space, dtype, ranges, true, true, NULL)
+#define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
     static const mgl_operand operands_##id[] = {operands};
 #include "instructions/ops.def"
-#undef MGL_OP
 #undef IN
 #undef OUT
+#undef OVER
 #undef OPTIONAL
 
 /* Counts operands: inputs, and those that every task has. */
-#define IN(name, space, dtype, ranges) +1
-#define OUT(name, space, dtype, ranges)
-#define OPTIONAL(name, space, dtype, ranges)
+#define IN(...) +1
+#define OUT(...)
+#define OVER(...)
+#define OPTIONAL(...)
 enum {
-#define MGL_OP(id, name, tape, operands, meaning) IN_COUNT_##id = 0 operands,
+#define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
+    IN_COUNT_##id = 0 operands,
 #include "instructions/ops.def"
-#undef MGL_OP
 };
 #undef OUT
-#define OUT(name, space, dtype, ranges) +1
+#undef OVER
+#define OUT(...)  +1
+#define OVER(...) +1
 enum {
-#define MGL_OP(id, name, tape, operands, meaning) LEAST_COUNT_##id = 0 operands,
+#define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
+    LEAST_COUNT_##id = 0 operands,
 #include "instructions/ops.def"
-#undef MGL_OP
 };
 #undef IN
 #undef OUT
+#undef OVER
 #undef OPTIONAL
 
 static const mgl_op_info ops[] = {
-#define MGL_OP(id, name, tape, operands, meaning)                                                  \
-    {name,                                                                                         \
+#define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
+    {#name,                                                                                        \
+     MGL_FAMILY_##family,                                                                          \
+     MGL_STEP_##step,                                                                              \
      MGL_LAYOUT_##tape,                                                                            \
+     segments,                                                                                     \
      IN_COUNT_##id,                                                                                \
      (int)(sizeof operands_##id / sizeof *operands_##id) - IN_COUNT_##id,                          \
      LEAST_COUNT_##id - IN_COUNT_##id,                                                             \
      operands_##id,                                                                                \
      meaning},
 #include "instructions/ops.def"
-#undef MGL_OP
+    {.name = "unknown", .family = MGL_FAMILY_COUNT, .step = MGL_STEP_NONE, .meaning = ""},
 };
+
+_Static_assert(MGL_OPERAND(norm_linear, x) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(linear_add, a) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(norm_swiglu, x) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(head, x) == MGL_PRODUCT_INPUT,
+               "what a product multiplies is its first input");
+_Static_assert(MGL_OPERAND(norm_linear, g) == MGL_PRODUCT_NORM &&
+                   MGL_OPERAND(norm_swiglu, g) == MGL_PRODUCT_NORM &&
+                   MGL_OPERAND(head, g) == MGL_PRODUCT_NORM,
+               "the weight of its norm is the second");
+
+bool mgl_op_is_known(mgl_op op)
+{
+    return (unsigned)op < MGL_OP_COUNT;
+}
 
 const mgl_op_info *mgl_op_get(mgl_op op)
 {
-    return &ops[op];
+    return &ops[mgl_op_is_known(op) ? op : MGL_OP_COUNT];
 }
 
 bool mgl_op_parse(const char *name, size_t length, mgl_op *out)
@@ -64,4 +86,27 @@ bool mgl_op_parse(const char *name, size_t length, mgl_op *out)
         if (strlen(ops[i].name) == length && !memcmp(ops[i].name, name, length))
             return *out = (mgl_op)i, true;
     return false;
+}
+
+const mgl_attention_operands *mgl_op_attention(mgl_op op)
+{
+#define APPENDS(op, split)                                                                         \
+    {                                                                                              \
+        MGL_OPERAND(op, q), MGL_OPERAND(op, k), MGL_OPERAND(op, v), MGL_OPERAND(op, rope),         \
+            MGL_OPERAND(op, k_past), MGL_OPERAND(op, v_past), split, MGL_OPERAND(op, k_now),       \
+            MGL_OPERAND(op, v_now)                                                                 \
+    }
+    static const mgl_attention_operands whole = APPENDS(attend, MGL_NO_OPERAND);
+    static const mgl_attention_operands tail = APPENDS(attend_tail, MGL_OPERAND(attend_tail, part));
+    static const mgl_attention_operands past = {MGL_OPERAND(attend_past, q),
+                                                MGL_NO_OPERAND,
+                                                MGL_NO_OPERAND,
+                                                MGL_OPERAND(attend_past, rope),
+                                                MGL_OPERAND(attend_past, k_past),
+                                                MGL_OPERAND(attend_past, v_past),
+                                                MGL_OPERAND(attend_past, part),
+                                                MGL_NO_OPERAND,
+                                                MGL_NO_OPERAND};
+#undef APPENDS
+    return op == MGL_OP_ATTEND ? &whole : op == MGL_OP_ATTEND_TAIL ? &tail : &past;
 }

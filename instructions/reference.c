@@ -9,11 +9,10 @@
 mgl_op_fn *mgl_reference_op(mgl_op op)
 {
     static mgl_op_fn *const ops[] = {
-#define MGL_OP(id, name, tape, operands, meaning) mgl_reference_##id,
+#define MGL_OP(id, name, ...) mgl_reference_##name,
 #include "instructions/ops.def"
-#undef MGL_OP
     };
-    return ops[op];
+    return mgl_op_is_known(op) ? ops[op] : NULL;
 }
 
 size_t mgl_reference_scratch(const mgl_program *program)

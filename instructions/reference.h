@@ -40,15 +40,14 @@ typedef struct mgl_call {
 
 typedef void mgl_op_fn(const mgl_call *call);
 
-/* The reference of an op. */
+/* The reference of an op; NULL: there is no such op. */
 mgl_op_fn *mgl_reference_op(mgl_op op);
 
 /* Floats of scratch that any op of the program needs. */
 size_t mgl_reference_scratch(const mgl_program *program);
 
-#define MGL_OP(id, name, tape, operands, meaning) mgl_op_fn mgl_reference_##id;
+#define MGL_OP(id, name, ...) mgl_op_fn mgl_reference_##name;
 #include "instructions/ops.def"
-#undef MGL_OP
 
 /* ---- for the ops ----------------------------------------------------------------------------- */
 
@@ -62,10 +61,19 @@ static inline const mgl_region *mgl_call_out(const mgl_call *call, int i)
     return &call->program->regions[call->task->out.first + i];
 }
 
-/* An optional output; NULL when the task leaves it out. */
-static inline const mgl_region *mgl_call_optional(const mgl_call *call, int i)
+/* The region of an operand: MGL_CALL(call, norm_linear, x). */
+#define MGL_CALL(call, op, name) mgl_call_operand(call, MGL_OPERAND(op, name))
+static inline const mgl_region *mgl_call_operand(const mgl_call *call, int operand)
 {
-    return i < call->task->out.count ? mgl_call_out(call, i) : NULL;
+    return mgl_task_operand(call->program, call->task, operand);
+}
+
+/* The same of an optional output; NULL when the task leaves it out. */
+#define MGL_CALL_OPTIONAL(call, op, name) mgl_call_optional(call, MGL_OPERAND(op, name))
+static inline const mgl_region *mgl_call_optional(const mgl_call *call, int operand)
+{
+    return operand < call->task->in.count + call->task->out.count ? mgl_call_operand(call, operand)
+                                                                  : NULL;
 }
 
 static inline const mgl_buffer *mgl_call_buffer(const mgl_call *call, const mgl_region *region)

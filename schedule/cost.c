@@ -112,31 +112,13 @@ const char *mgl_cost_part_name(mgl_cost_part part)
 
 /* ---- what a task has to do ------------------------------------------------------------------ */
 
-static bool is_attention(mgl_op op)
-{
-    return op == MGL_OP_ATTEND || op == MGL_OP_ATTEND_PAST || op == MGL_OP_ATTEND_TAIL;
-}
-
 /* o and down are one op: down reads what norm_swiglu made. */
 static int step_of(const struct play *s, const mgl_task *task)
 {
-    switch (task->op) {
-    case MGL_OP_NORM_LINEAR:
-        return MGL_STEP_QKV;
-    case MGL_OP_ATTEND:
-    case MGL_OP_ATTEND_PAST:
-    case MGL_OP_ATTEND_TAIL:
-    case MGL_OP_MERGE:
-        return MGL_STEP_ATTEND;
-    case MGL_OP_LINEAR_ADD:
-        return s->is_ffn[s->program->regions[task->in.first].buffer] ? MGL_STEP_DOWN : MGL_STEP_O;
-    case MGL_OP_NORM_SWIGLU:
-        return MGL_STEP_GATE_UP;
-    case MGL_OP_HEAD:
-        return MGL_STEP_HEAD;
-    default:
-        return MGL_STEP_COUNT;
-    }
+    const mgl_step step = mgl_op_get(task->op)->step;
+    const bool down = step == MGL_STEP_O &&
+                      s->is_ffn[mgl_task_operand(s->program, task, MGL_PRODUCT_INPUT)->buffer];
+    return down ? MGL_STEP_DOWN : (int)step;
 }
 
 /* Bytes of the cache that an attention task reads: its split's share of the positions. */
@@ -145,8 +127,9 @@ static double cache_bytes(const struct play *s, const mgl_task *task)
     const mgl_program *p = s->program;
     double position = 2.0 * p->geometry.head_dim * (double)mgl_dtype_size(p->kv_dtype);
     double share = s->load->context;
-    if (task->op != MGL_OP_ATTEND) {
-        const mgl_region *part = &p->regions[task->out.first];
+    const int operand = mgl_op_attention(task->op)->part;
+    if (operand != MGL_NO_OPERAND) {
+        const mgl_region *part = mgl_task_operand(p, task, operand);
         share /= (double)p->buffers[part->buffer].extents[0].count;
     }
     return share * s->load->batch * position;
@@ -156,8 +139,8 @@ static double cache_bytes(const struct play *s, const mgl_task *task)
 static bool is_on_tape(const struct play *s, const mgl_task *task, double bytes)
 {
     const mgl_program *p = s->program;
-    return p->limits.rows == 1 && task->op != MGL_OP_ATTEND && p->regions[task->out.first].flag &&
-           bytes / 2 >= (double)p->exec.warps * REGISTER_KEYS;
+    return p->limits.rows == 1 && mgl_op_attention(task->op)->part != MGL_NO_OPERAND &&
+           mgl_task_result(p, task)->flag && bytes / 2 >= (double)p->exec.warps * REGISTER_KEYS;
 }
 
 static void plan_attention(const struct play *s, const mgl_task *task, struct job *job)
@@ -169,7 +152,7 @@ static void plan_attention(const struct play *s, const mgl_task *task, struct jo
         job->byte_us = 1e-3 / c->cache;
         job->on_tape = true;
     }
-    if (job->cache_bytes > 0 || task->op != MGL_OP_ATTEND_PAST)
+    if (job->cache_bytes > 0 || mgl_op_attention(task->op)->k_now != MGL_NO_OPERAND)
         job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (s->load->batch - 1);
 }
 
@@ -202,14 +185,27 @@ static void plan_job(const struct play *s, const mgl_task *task, struct job *job
     const mgl_costs *c = s->costs;
     job->step = step_of(s, task);
     job->last = -1;
-    if (task->op == MGL_OP_SAMPLE)
+    switch (mgl_op_get(task->op)->family) {
+    case MGL_FAMILY_SAMPLE:
         job->fixed[MGL_COST_TOKEN] = c->token + c->token_row * (s->load->batch - 1);
-    else if (task->op == MGL_OP_MERGE)
+        break;
+    case MGL_FAMILY_ENTER:
+    case MGL_FAMILY_CLEAR:
+    case MGL_FAMILY_COUNT:
+        break;
+    case MGL_FAMILY_MERGE:
         job->fixed[MGL_COST_ATTEND] = c->merge;
-    if (task->op != MGL_OP_ENTER && task->op != MGL_OP_CLEAR && task->op != MGL_OP_SAMPLE)
         job->fixed[MGL_COST_TASK] = c->task;
-    if (is_attention(task->op))
+        break;
+    case MGL_FAMILY_ATTENTION:
         plan_attention(s, task, job);
+        job->fixed[MGL_COST_TASK] = c->task;
+        break;
+    case MGL_FAMILY_GATHER:
+    case MGL_FAMILY_PRODUCT:
+        job->fixed[MGL_COST_TASK] = c->task;
+        break;
+    }
     if (task->segments.count > 0)
         plan_product(s, task, job);
 }
@@ -239,7 +235,7 @@ static void plan(struct play *s)
     const mgl_program *p = s->program;
     for (int t = 0; t < p->task_count; t++)
         if (p->tasks[t].op == MGL_OP_NORM_SWIGLU)
-            s->is_ffn[p->regions[p->tasks[t].out.first].buffer] = true;
+            s->is_ffn[mgl_task_result(p, &p->tasks[t])->buffer] = true;
     for (int t = 0; t < p->task_count; t++) {
         plan_job(s, &p->tasks[t], &s->jobs[t]);
         s->jobs[t].waits = s->gates.waits[t];

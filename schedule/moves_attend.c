@@ -8,13 +8,7 @@
 #include "base/memory.h"
 #include "schedule/choose.h"
 
-enum {
-    MOST_HEADS = 512,
-    IN_Q = 0, /* operands of attend and attend_tail */
-    IN_ROPE = 3,
-    IN_COUNT = 6,
-    OUT_K_NOW = 1
-};
+enum { MOST_HEADS = 512 };
 
 /* A layer's attention, as it was and as it will be. */
 struct attention {
@@ -30,7 +24,7 @@ struct attention {
 
 static bool is_tail(const mgl_edit *e, int task)
 {
-    return e->p->tasks[task].op != MGL_OP_ATTEND_PAST;
+    return mgl_op_attention(e->p->tasks[task].op)->k_now != MGL_NO_OPERAND;
 }
 
 /* The last splits of all heads, in order, and how many splits there were. */
@@ -178,12 +172,13 @@ static int make_attend(mgl_edit *e, const struct attention *a, int head, int spl
     int task = mgl_edit_new(e, op, (mgl_role){a->layer, MGL_STEP_ATTEND});
     if (task < 0)
         return -1;
-    for (int i = 0; i < IN_COUNT; i++) {
+    const mgl_attention_operands *o = mgl_op_attention(like.op);
+    for (int i = 0; i < like.in.count; i++) {
         const mgl_region region = e->p->regions[like.in.first + i];
-        if (tail || i == IN_Q || i >= IN_ROPE)
+        if (tail || (i != o->k && i != o->v))
             mgl_program_add_in(e->p, &region);
     }
-    const mgl_region q = e->p->regions[like.in.first + IN_Q];
+    const mgl_region q = *mgl_task_operand(e->p, &like, o->q);
     mgl_region y = a->y;
     y.ranges[1] = q.ranges[1];
     if (!whole) {
@@ -191,8 +186,8 @@ static int make_attend(mgl_edit *e, const struct attention *a, int head, int spl
         y.ranges[0] = (mgl_range){MGL_RANGE_FIXED, split, split + 1};
     }
     mgl_program_add_out(e->p, &y);
-    for (int i = OUT_K_NOW; tail && i < like.out.count; i++) {
-        const mgl_region region = e->p->regions[like.out.first + i];
+    for (int i = o->k_now; tail && i <= o->v_now; i++) {
+        const mgl_region region = *mgl_task_operand(e->p, &like, i);
         mgl_program_add_out(e->p, &region);
     }
     add_edges(e->p, &a->attend);

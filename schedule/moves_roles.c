@@ -25,7 +25,7 @@ bool mgl_role_has_columns(int step)
 
 mgl_range mgl_task_columns(const mgl_program *program, const mgl_task *task)
 {
-    return program->regions[task->out.first].ranges[1];
+    return mgl_task_result(program, task)->ranges[1];
 }
 
 int64_t mgl_task_groups(const mgl_program *program, const mgl_task *task)
@@ -41,18 +41,17 @@ int64_t mgl_task_groups(const mgl_program *program, const mgl_task *task)
 int64_t mgl_task_first(const mgl_program *program, int task, int step)
 {
     const mgl_task *t = &program->tasks[task];
-    const mgl_region *regions = &program->regions[t->in.first];
     if (mgl_role_has_columns(step))
         return mgl_task_columns(program, t).lo;
     if (step == MGL_EDIT_MERGE)
-        return regions[0].ranges[2].lo;
-    if (t->op == MGL_OP_ATTEND)
-        return regions[4].ranges[1].lo * MGL_MAX_SPLITS;
-    if (t->op == MGL_OP_ATTEND_TAIL)
-        return regions[4].ranges[1].lo * MGL_MAX_SPLITS + regions[6].ranges[0].lo;
-    if (t->op == MGL_OP_ATTEND_PAST)
-        return regions[2].ranges[1].lo * MGL_MAX_SPLITS + regions[4].ranges[0].lo;
-    return 0;
+        return mgl_task_operand(program, t, MGL_OPERAND(merge, part))->ranges[2].lo;
+    if (!mgl_op_is_attention(t->op))
+        return 0;
+    const mgl_attention_operands *o = mgl_op_attention(t->op);
+    const int64_t head = mgl_task_operand(program, t, o->k_past)->ranges[1].lo;
+    const int64_t split =
+        o->part == MGL_NO_OPERAND ? 0 : mgl_task_operand(program, t, o->part)->ranges[0].lo;
+    return head * MGL_MAX_SPLITS + split;
 }
 
 /* ---- tasks by their weights ----------------------------------------------------------------- */
@@ -75,10 +74,9 @@ static int layer_of_tensor(const mgl_program *p, int tensor, const char **rest)
 
 static int step_of_product(mgl_op op, const char *rest)
 {
-    if (op == MGL_OP_NORM_LINEAR)
-        return MGL_STEP_QKV;
-    if (op == MGL_OP_NORM_SWIGLU)
-        return MGL_STEP_GATE_UP;
+    const mgl_step step = mgl_op_get(op)->step;
+    if (step != MGL_STEP_O)
+        return step;
     return !strcmp(rest, ".self_attn.o_proj.weight") ? MGL_STEP_O
            : !strcmp(rest, ".mlp.down_proj.weight")  ? MGL_STEP_DOWN
                                                      : MGL_EDIT_OTHER;
@@ -112,33 +110,28 @@ static mgl_role role_of(const mgl_program *p, const mgl_task *task)
     const mgl_role other = {-1, MGL_EDIT_OTHER};
     const char *rest = "";
     int layer;
-    switch (task->op) {
-    case MGL_OP_ENTER:
+    switch (mgl_op_get(task->op)->family) {
+    case MGL_FAMILY_ENTER:
         return (mgl_role){0, MGL_EDIT_ENTER};
-    case MGL_OP_SAMPLE:
+    case MGL_FAMILY_SAMPLE:
         return (mgl_role){p->geometry.layers, MGL_EDIT_SAMPLE};
-    case MGL_OP_EMBED:
+    case MGL_FAMILY_GATHER:
         return has_plain_columns(p, task) ? (mgl_role){0, MGL_EDIT_EMBED} : other;
-    case MGL_OP_HEAD:
-        return has_plain_columns(p, task) && task->segments.count == 1
-                   ? (mgl_role){p->geometry.layers, MGL_STEP_HEAD}
-                   : other;
-    case MGL_OP_NORM_LINEAR:
-    case MGL_OP_NORM_SWIGLU:
-    case MGL_OP_LINEAR_ADD:
+    case MGL_FAMILY_PRODUCT:
         if (!has_plain_columns(p, task))
             return other;
+        if (mgl_op_get(task->op)->step == MGL_STEP_HEAD)
+            return task->segments.count == 1 ? (mgl_role){p->geometry.layers, MGL_STEP_HEAD}
+                                             : other;
         layer = layer_of_tensor(p, p->segments[task->segments.first].tensor, &rest);
         return layer < 0 ? other : (mgl_role){layer, step_of_product(task->op, rest)};
-    case MGL_OP_ATTEND:
-    case MGL_OP_ATTEND_TAIL:
-    case MGL_OP_ATTEND_PAST:
+    case MGL_FAMILY_ATTENTION:
         return (mgl_role){-1, MGL_STEP_ATTEND};
-    case MGL_OP_MERGE:
+    case MGL_FAMILY_MERGE:
         return (mgl_role){-1, MGL_EDIT_MERGE};
-    case MGL_OP_CLEAR:
+    case MGL_FAMILY_CLEAR:
         return (mgl_role){-1, MGL_EDIT_CLEAR};
-    case MGL_OP_COUNT:
+    case MGL_FAMILY_COUNT:
         break;
     }
     return other;

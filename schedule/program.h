@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "importer/graph.h"
+#include "instructions/operands.h"
 
 enum {
     MGL_MAX_RANK = 4,
@@ -41,11 +42,29 @@ typedef enum mgl_space {
 const char *mgl_space_name(mgl_space space);
 
 typedef enum mgl_op {
-#define MGL_OP(id, name, tape, operands, meaning) MGL_OP_##id,
+#define MGL_OP(id, ...) MGL_OP_##id,
 #include "instructions/ops.def"
-#undef MGL_OP
     MGL_OP_COUNT
 } mgl_op;
+
+/* Ops that are done alike. */
+typedef enum mgl_family {
+#define MGL_FAMILY(id, ...) MGL_FAMILY_##id,
+#include "instructions/ops.def"
+    MGL_FAMILY_COUNT
+} mgl_family;
+
+/* Steps of a token whose rows, or tasks, are spread over a run of queues: those of a layer, then the head. */
+typedef enum mgl_step {
+    MGL_STEP_QKV,
+    MGL_STEP_ATTEND,
+    MGL_STEP_O,
+    MGL_STEP_GATE_UP,
+    MGL_STEP_DOWN,
+    MGL_STEP_HEAD,
+    MGL_STEP_COUNT,
+    MGL_STEP_NONE = MGL_STEP_COUNT /* of an op that is no such step, or a part of several */
+} mgl_step;
 
 /* An extent: a number, or a symbol that the limits of the program give a value. */
 typedef enum mgl_symbol {
@@ -256,20 +275,53 @@ typedef struct mgl_operand {
     mgl_operand_dtype dtype;
     const char *ranges; /* one letter a dimension: see ops.def */
     bool out;
-    bool optional; /* an output that a task may leave out, with all behind it */
+    bool optional;    /* an output that a task may leave out, with all behind it */
+    const char *over; /* the input that an output may be the same rectangle as; NULL: none */
 } mgl_operand;
 
 typedef struct mgl_op_info {
     const char *name;
+    mgl_family family;
+    mgl_step step;     /* O is DOWN where its input is what norm_swiglu made */
     mgl_layout layout; /* of its segments; MGL_LAYOUT_NONE: none */
+    int segment_most;
     int in_count, out_count;
     int out_least;               /* outputs that every task has; the others are optional */
     const mgl_operand *operands; /* (in_count + out_count), in before out */
     const char *meaning;
 } mgl_op_info;
 
+/* The row of an op; of a number that is none, a row named "unknown" without operands. */
 const mgl_op_info *mgl_op_get(mgl_op op);
+bool mgl_op_is_known(mgl_op op);
 bool mgl_op_parse(const char *name, size_t length, mgl_op *out);
+
+static inline bool mgl_op_is_attention(mgl_op op)
+{
+    return mgl_op_get(op)->family == MGL_FAMILY_ATTENTION;
+}
+
+/* The region of an operand, by its number among inputs and outputs: MGL_OPERAND. */
+static inline mgl_region *mgl_task_operand(const mgl_program *program, const mgl_task *task,
+                                           int operand)
+{
+    const int out = operand - task->in.count;
+    return &program->regions[out < 0 ? task->in.first + operand : task->out.first + out];
+}
+
+/* The region of its first output: what it is there for. */
+static inline mgl_region *mgl_task_result(const mgl_program *program, const mgl_task *task)
+{
+    return &program->regions[task->out.first];
+}
+
+/* The operands of an op of attention; MGL_NO_OPERAND for what it does not have. */
+typedef struct mgl_attention_operands {
+    int q, k, v, rope, k_past, v_past;
+    int part; /* the partial of a split */
+    int k_now, v_now;
+} mgl_attention_operands;
+const mgl_attention_operands *mgl_op_attention(mgl_op op);
 
 /* ---- geometry of the tape ------------------------------------------------------------------------- */
 

@@ -8,16 +8,6 @@
 #include "base/text.h"
 #include "schedule/program.h"
 
-/* Steps whose rows, or tasks, are spread over a run of queues. */
-typedef enum mgl_step {
-    MGL_STEP_QKV,
-    MGL_STEP_ATTEND,
-    MGL_STEP_O,
-    MGL_STEP_GATE_UP,
-    MGL_STEP_DOWN,
-    MGL_STEP_HEAD,
-    MGL_STEP_COUNT
-} mgl_step;
 const char *mgl_step_name(mgl_step step); /* "qkv", "attend", ... */
 
 /* How tasks learn of each other's results inside an epoch. */

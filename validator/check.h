@@ -54,20 +54,6 @@ enum {
  * 132 queues that count at every edge needs a fifth. */
 #define MGL_MAX_CLOCKS ((size_t)1 << 25)
 
-/* The operands of sample, in the order of ops.def; of enter: control, table. */
-enum {
-    MGL_SAMPLE_LOGITS,
-    MGL_SAMPLE_BEST_VALUE,
-    MGL_SAMPLE_BEST_ID,
-    MGL_SAMPLE_SEQUENCE,
-    MGL_SAMPLE_PROMPT,
-    MGL_SAMPLE_CONTROL,
-    MGL_SAMPLE_TABLE,
-    MGL_SAMPLE_SEQUENCE_NEXT,
-    MGL_SAMPLE_OUTPUT,
-    MGL_SAMPLE_SCORE
-};
-
 /* A distinct rectangle of a buffer that at least one operand names. */
 typedef struct mgl_box {
     int region;        /* one that has it */

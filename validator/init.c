@@ -41,7 +41,8 @@ static bool needs_write(const mgl_check *check, int task, int operand)
     const mgl_region *region = &p->regions[mgl_task_region(&p->tasks[task], operand)];
     mgl_space space = p->buffers[region->buffer].space;
     return (space == MGL_SPACE_ACT && !region->flag) ||
-           (space == MGL_SPACE_IO && task == check->sample && operand <= MGL_SAMPLE_BEST_ID);
+           (space == MGL_SPACE_IO && task == check->sample &&
+            operand <= MGL_OPERAND(sample, best_id));
 }
 
 static void check_task(struct coverage *c, int t)

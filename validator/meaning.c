@@ -576,8 +576,8 @@ static bool run_head(struct meaning *m)
     if (!read_operand(m, find_operand(m, "logits", 6), &logits))
         return false;
     struct best best = {logits.index, logits.lo, logits.hi};
-    note_best(m, "best_value", MGL_SAMPLE_BEST_VALUE, m->value, &best);
-    note_best(m, "best_id", MGL_SAMPLE_BEST_ID, m->id, &best);
+    note_best(m, "best_value", MGL_OPERAND(sample, best_value), m->value, &best);
+    note_best(m, "best_id", MGL_OPERAND(sample, best_id), m->id, &best);
     return true;
 }
 
@@ -641,7 +641,7 @@ static void prepare(struct meaning *m)
     mgl_check *check = m->check;
     const mgl_program *p = m->program;
     const mgl_task *sample = &p->tasks[check->sample];
-    const mgl_region *best = &p->regions[mgl_task_region(sample, MGL_SAMPLE_BEST_VALUE)];
+    const mgl_region *best = &p->regions[mgl_task_region(sample, MGL_OPERAND(sample, best_value))];
     m->parts = p->buffers[best->buffer].extents[1].count;
     m->value = mgl_check_alloc(check, (size_t)m->parts, sizeof *m->value);
     m->id = mgl_check_alloc(check, (size_t)m->parts, sizeof *m->id);
@@ -687,7 +687,8 @@ void mgl_check_meaning(mgl_check *check)
     /* The first fault ends it: what stands behind would only repeat it. */
     for (int i = 0; i < p->task_count && !check->no_memory; i++) {
         m->task = check->order[i];
-        if (!runs[p->tasks[m->task].op](m))
+        run_fn *run = runs[p->tasks[m->task].op];
+        if (run ? !run(m) : !fail(m, 703, "nobody has said what its op computes"))
             break;
     }
     clear(m);

@@ -4,7 +4,8 @@
  * the operands of one task fit each other and the model (mgl_check_relations), and which buffer
  * plays which part between enter and sample.
  *
- * Legality is what is listed here: an op without a row in `relations` would not be accepted.
+ * Legality is what is listed here: the table of relations is made from ops.def, and an op without one does
+ * not compile.
  */
 #include "validator/check.h"
 
@@ -150,18 +151,12 @@ static void check_operand(mgl_check *check, int t, const mgl_operand *operand, i
     check_flag(check, t, operand, index);
 }
 
-/* Most segments of an op: norm_linear may hold parts of q, k and v. */
-static int most_segments(mgl_op op)
-{
-    return mgl_op_get(op)->layout == MGL_LAYOUT_NONE ? 0 : op == MGL_OP_NORM_LINEAR ? 3 : 1;
-}
-
 static void check_segments(mgl_check *check, int t)
 {
     const mgl_program *p = check->program;
     const mgl_task *task = &p->tasks[t];
     const mgl_op_info *op = mgl_op_get(task->op);
-    int most = most_segments(task->op), count = task->segments.count;
+    int most = op->segment_most, count = task->segments.count;
     char name[MGL_NAME_TEXT];
     if (count > most || count < (most > 0))
         mgl_check_report(check, 108, t, 0, "%s has %d segments; %s takes %d to %d",
@@ -344,10 +339,11 @@ static void check_enter(const struct view *v)
 {
     const mgl_program *p = v->check->program;
     const mgl_task *sample = &p->tasks[v->check->sample];
-    int control = p->regions[mgl_task_region(sample, MGL_SAMPLE_CONTROL)].buffer;
-    int table = p->regions[mgl_task_region(sample, MGL_SAMPLE_TABLE)].buffer;
+    int control = p->regions[mgl_task_region(sample, MGL_OPERAND(sample, control))].buffer;
+    int table = p->regions[mgl_task_region(sample, MGL_OPERAND(sample, table))].buffer;
     char name[MGL_NAME_TEXT];
-    if (v->regions[0].buffer != control || v->regions[1].buffer != table)
+    if (v->regions[MGL_OPERAND(enter, control)].buffer != control ||
+        v->regions[MGL_OPERAND(enter, table)].buffer != table)
         mgl_check_report(v->check, 112, v->task, 0,
                          "%s does not read the control and table that sample writes (%.48s, %.48s)",
                          mgl_check_task(v->check, v->task, name), p->buffers[control].name,
@@ -373,19 +369,22 @@ static void check_copy(const struct view *v, int y, int copy)
 
 static void check_embed(const struct view *v)
 {
-    equal(v, "the embedding's number of rows", extent(v, 0, 0), "vocab", v->model->vocab);
-    equal(v, "the embedding's width", extent(v, 0, 1), "hidden", v->model->hidden);
-    equal(v, "the width of y", columns(v, 1), "that of the embedding's slice", columns(v, 0));
-    demand(v, buffer_of(v, 0)->source == MGL_SOURCE_TENSOR,
+    const int embedding = MGL_OPERAND(embed, embedding), y = MGL_OPERAND(embed, y);
+    equal(v, "the embedding's number of rows", extent(v, embedding, 0), "vocab", v->model->vocab);
+    equal(v, "the embedding's width", extent(v, embedding, 1), "hidden", v->model->hidden);
+    equal(v, "the width of y", columns(v, y), "that of the embedding's slice",
+          columns(v, embedding));
+    demand(v, buffer_of(v, embedding)->source == MGL_SOURCE_TENSOR,
            "the embedding must come from a tensor");
-    check_copy(v, 1, 2);
+    check_copy(v, y, MGL_OPERAND(embed, copy));
 }
 
 static void check_norm_linear(const struct view *v)
 {
-    check_normed(v, 0, 1);
+    check_normed(v, MGL_OPERAND(norm_linear, x), MGL_OPERAND(norm_linear, g));
     check_tensors(v, 0, v->model->hidden);
-    equal(v, "the width of y", columns(v, 2), "the number of streamed rows", streamed_rows(v));
+    equal(v, "the width of y", columns(v, MGL_OPERAND(norm_linear, y)),
+          "the number of streamed rows", streamed_rows(v));
 }
 
 static void check_rope(const struct view *v, int rope)
@@ -394,37 +393,29 @@ static void check_rope(const struct view *v, int rope)
 }
 
 /* The cache operands of one kv head: the same head of k and of v, read and appended. */
-static void check_cache(const struct view *v, int k_past, int v_past, int k_now, int v_now)
+static void check_cache(const struct view *v, const mgl_attention_operands *o)
 {
-    int64_t head = range(v, k_past, 1)->lo;
-    demand(v, v->regions[k_past].buffer != v->regions[v_past].buffer,
+    int64_t head = range(v, o->k_past, 1)->lo;
+    demand(v, v->regions[o->k_past].buffer != v->regions[o->v_past].buffer,
            "k and v need caches of their own");
-    equal(v, "the kv head of v_past", range(v, v_past, 1)->lo, "that of k_past", head);
-    if (k_now < 0)
+    equal(v, "the kv head of v_past", range(v, o->v_past, 1)->lo, "that of k_past", head);
+    if (o->k_now == MGL_NO_OPERAND)
         return;
-    equal(v, "the kv head of k_now", range(v, k_now, 1)->lo, "that of k_past", head);
-    equal(v, "the kv head of v_now", range(v, v_now, 1)->lo, "that of k_past", head);
+    equal(v, "the kv head of k_now", range(v, o->k_now, 1)->lo, "that of k_past", head);
+    equal(v, "the kv head of v_now", range(v, o->v_now, 1)->lo, "that of k_past", head);
     demand(v,
-           v->regions[k_now].buffer == v->regions[k_past].buffer &&
-               v->regions[v_now].buffer == v->regions[v_past].buffer,
+           v->regions[o->k_now].buffer == v->regions[o->k_past].buffer &&
+               v->regions[o->v_now].buffer == v->regions[o->v_past].buffer,
            "k_now and v_now must be the buffers of k_past and v_past");
 }
 
-static void check_query(const struct view *v, int q, int k, int value)
+static void check_query(const struct view *v, const mgl_attention_operands *o)
 {
-    equal(v, "the width of q", columns(v, q), "that of a group of heads", group_width(v));
-    if (k < 0)
+    equal(v, "the width of q", columns(v, o->q), "that of a group of heads", group_width(v));
+    if (o->k == MGL_NO_OPERAND)
         return;
-    equal(v, "the width of k", columns(v, k), "head_dim", v->model->head_dim);
-    equal(v, "the width of v", columns(v, value), "head_dim", v->model->head_dim);
-}
-
-static void check_attend(const struct view *v)
-{
-    check_query(v, 0, 1, 2);
-    check_rope(v, 3);
-    check_cache(v, 4, 5, 7, 8);
-    equal(v, "the width of y", columns(v, 6), "that of q", columns(v, 0));
+    equal(v, "the width of k", columns(v, o->k), "head_dim", v->model->head_dim);
+    equal(v, "the width of v", columns(v, o->v), "head_dim", v->model->head_dim);
 }
 
 /* part (splits, rows, heads, head_dim + 2 or + 4); `heads` of it, or 0 for any. */
@@ -440,57 +431,74 @@ static void check_part(const struct view *v, int part, int64_t heads)
               "that of a group", heads);
 }
 
+/* What the ops of attention have in common. */
+static void check_attention(const struct view *v)
+{
+    const mgl_attention_operands *o = mgl_op_attention(v->check->program->tasks[v->task].op);
+    check_query(v, o);
+    check_rope(v, o->rope);
+    check_cache(v, o);
+    if (o->part != MGL_NO_OPERAND)
+        check_part(v, o->part, v->model->heads / v->model->kv_heads);
+}
+
+static void check_attend(const struct view *v)
+{
+    check_attention(v);
+    equal(v, "the width of y", columns(v, MGL_OPERAND(attend, y)), "that of q",
+          columns(v, MGL_OPERAND(attend, q)));
+}
+
 static void check_attend_tail(const struct view *v)
 {
-    check_query(v, 0, 1, 2);
-    check_rope(v, 3);
-    check_cache(v, 4, 5, 7, 8);
-    check_part(v, 6, v->model->heads / v->model->kv_heads);
+    check_attention(v);
 }
 
 static void check_attend_past(const struct view *v)
 {
-    check_query(v, 0, -1, -1);
-    check_rope(v, 1);
-    check_cache(v, 2, 3, -1, -1);
-    check_part(v, 4, v->model->heads / v->model->kv_heads);
+    check_attention(v);
 }
 
 static void check_merge(const struct view *v)
 {
-    check_part(v, 0, 0);
-    equal(v, "the width of y", columns(v, 1), "heads in the slice of part x head_dim",
-          mgl_range_length(range(v, 0, 2)) * v->model->head_dim);
+    check_part(v, MGL_OPERAND(merge, part), 0);
+    equal(v, "the width of y", columns(v, MGL_OPERAND(merge, y)),
+          "heads in the slice of part x head_dim",
+          mgl_range_length(range(v, MGL_OPERAND(merge, part), 2)) * v->model->head_dim);
 }
 
 static void check_linear_add(const struct view *v)
 {
-    int64_t width = extent(v, 0, 1);
+    const int y = MGL_OPERAND(linear_add, y);
+    int64_t width = extent(v, MGL_OPERAND(linear_add, a), 1);
     demand(v, width == (int64_t)v->model->heads * v->model->head_dim || width == v->model->ffn,
            "a must be as wide as the attention's output or ffn");
     check_tensors(v, v->model->hidden, width);
-    equal(v, "the width of y", columns(v, 2), "the number of streamed rows", streamed_rows(v));
-    check_columns(v, 1, 2, "b and y must have the same columns");
-    check_copy(v, 2, 3);
+    equal(v, "the width of y", columns(v, y), "the number of streamed rows", streamed_rows(v));
+    check_columns(v, MGL_OPERAND(linear_add, b), y, "b and y must have the same columns");
+    check_copy(v, y, MGL_OPERAND(linear_add, copy));
 }
 
 static void check_norm_swiglu(const struct view *v)
 {
-    check_normed(v, 0, 1);
+    check_normed(v, MGL_OPERAND(norm_swiglu, x), MGL_OPERAND(norm_swiglu, g));
     check_tensors(v, v->model->ffn, v->model->hidden);
-    equal(v, "the width of y", columns(v, 2), "the number of streamed rows", streamed_rows(v));
+    equal(v, "the width of y", columns(v, MGL_OPERAND(norm_swiglu, y)),
+          "the number of streamed rows", streamed_rows(v));
 }
 
 static void check_head(const struct view *v)
 {
-    check_normed(v, 0, 1);
+    const int logits = MGL_OPERAND(head, logits);
+    check_normed(v, MGL_OPERAND(head, x), MGL_OPERAND(head, g));
     check_tensors(v, v->model->vocab, v->model->hidden);
-    equal(v, "the width of the logits", extent(v, 2, 1), "vocab", v->model->vocab);
-    equal(v, "the first column of the logits", range(v, 2, 1)->lo, "the first streamed row",
+    equal(v, "the width of the logits", extent(v, logits, 1), "vocab", v->model->vocab);
+    equal(v, "the first column of the logits", range(v, logits, 1)->lo, "the first streamed row",
           v->segments[0].row_lo);
-    equal(v, "the end of the columns of the logits", range(v, 2, 1)->hi,
+    equal(v, "the end of the columns of the logits", range(v, logits, 1)->hi,
           "that of the streamed rows", v->segments[0].row_hi);
-    equal(v, "the part of best_id", range(v, 4, 1)->lo, "that of best_value", range(v, 3, 1)->lo);
+    equal(v, "the part of best_id", range(v, MGL_OPERAND(head, best_id), 1)->lo,
+          "that of best_value", range(v, MGL_OPERAND(head, best_value), 1)->lo);
 }
 
 /* One io buffer of sample: its shape, and that it plays no other part. */
@@ -508,7 +516,8 @@ static void check_role(const struct view *v, int operand, int64_t first, int64_t
                          name, buffer->name, op->operands[operand].name, first, second);
     for (int other = 0; other < operand; other++)
         if (v->regions[other].buffer == v->regions[operand].buffer &&
-            !(other == MGL_SAMPLE_SEQUENCE && operand == MGL_SAMPLE_SEQUENCE_NEXT))
+            !(other == MGL_OPERAND(sample, sequence) &&
+              operand == MGL_OPERAND(sample, sequence_next)))
             mgl_check_report(v->check, 112, v->task, 0, "%s: buffer %.64s is both %s and %s", name,
                              buffer->name, op->operands[other].name, op->operands[operand].name);
 }
@@ -516,18 +525,20 @@ static void check_role(const struct view *v, int operand, int64_t first, int64_t
 static void check_sample(const struct view *v)
 {
     const mgl_limits *limits = &v->check->program->limits;
-    int64_t parts = extent(v, MGL_SAMPLE_BEST_VALUE, 1), sequences = limits->sequences;
-    check_role(v, MGL_SAMPLE_LOGITS, limits->rows, v->model->vocab);
-    check_role(v, MGL_SAMPLE_BEST_VALUE, limits->rows, parts);
-    check_role(v, MGL_SAMPLE_BEST_ID, limits->rows, parts);
-    check_role(v, MGL_SAMPLE_SEQUENCE, sequences, MGL_CHECK_SEQUENCE_WORDS);
-    check_role(v, MGL_SAMPLE_PROMPT, sequences, limits->capacity);
-    check_role(v, MGL_SAMPLE_CONTROL, MGL_CHECK_CONTROL_WORDS, 1);
-    check_role(v, MGL_SAMPLE_TABLE, limits->rows, MGL_CHECK_TABLE_WORDS);
-    check_role(v, MGL_SAMPLE_SEQUENCE_NEXT, sequences, MGL_CHECK_SEQUENCE_WORDS);
-    check_role(v, MGL_SAMPLE_OUTPUT, sequences, limits->capacity);
-    check_role(v, MGL_SAMPLE_SCORE, sequences, limits->capacity);
-    demand(v, v->regions[MGL_SAMPLE_SEQUENCE].buffer == v->regions[MGL_SAMPLE_SEQUENCE_NEXT].buffer,
+    int64_t parts = extent(v, MGL_OPERAND(sample, best_value), 1), sequences = limits->sequences;
+    check_role(v, MGL_OPERAND(sample, logits), limits->rows, v->model->vocab);
+    check_role(v, MGL_OPERAND(sample, best_value), limits->rows, parts);
+    check_role(v, MGL_OPERAND(sample, best_id), limits->rows, parts);
+    check_role(v, MGL_OPERAND(sample, sequence), sequences, MGL_CHECK_SEQUENCE_WORDS);
+    check_role(v, MGL_OPERAND(sample, prompt), sequences, limits->capacity);
+    check_role(v, MGL_OPERAND(sample, control), MGL_CHECK_CONTROL_WORDS, 1);
+    check_role(v, MGL_OPERAND(sample, table), limits->rows, MGL_CHECK_TABLE_WORDS);
+    check_role(v, MGL_OPERAND(sample, sequence_next), sequences, MGL_CHECK_SEQUENCE_WORDS);
+    check_role(v, MGL_OPERAND(sample, output), sequences, limits->capacity);
+    check_role(v, MGL_OPERAND(sample, score), sequences, limits->capacity);
+    demand(v,
+           v->regions[MGL_OPERAND(sample, sequence)].buffer ==
+               v->regions[MGL_OPERAND(sample, sequence_next)].buffer,
            "sequence and sequence_next must be one buffer");
 }
 
@@ -539,19 +550,9 @@ static void check_clear(const struct view *v)
 
 typedef void relation_fn(const struct view *view);
 
-static relation_fn *const relations[MGL_OP_COUNT] = {
-    [MGL_OP_ENTER] = check_enter,
-    [MGL_OP_EMBED] = check_embed,
-    [MGL_OP_NORM_LINEAR] = check_norm_linear,
-    [MGL_OP_ATTEND] = check_attend,
-    [MGL_OP_ATTEND_TAIL] = check_attend_tail,
-    [MGL_OP_ATTEND_PAST] = check_attend_past,
-    [MGL_OP_MERGE] = check_merge,
-    [MGL_OP_LINEAR_ADD] = check_linear_add,
-    [MGL_OP_NORM_SWIGLU] = check_norm_swiglu,
-    [MGL_OP_HEAD] = check_head,
-    [MGL_OP_SAMPLE] = check_sample,
-    [MGL_OP_CLEAR] = check_clear,
+static relation_fn *const relations[] = {
+#define MGL_OP(id, name, ...) check_##name,
+#include "instructions/ops.def"
 };
 
 void mgl_check_relations(mgl_check *check)
@@ -565,10 +566,6 @@ void mgl_check_relations(mgl_check *check)
                             .regions = &p->regions[task->in.first],
                             .segments =
                                 task->segments.count ? &p->segments[task->segments.first] : NULL};
-        if (relations[task->op])
-            relations[task->op](&view);
-        else
-            mgl_check_report(check, 107, t, 0, "the op %s is not accepted",
-                             mgl_op_get(task->op)->name);
+        relations[task->op](&view);
     }
 }

@@ -15,6 +15,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 enum { USERS_A_STEP = 8 }; /* users stand side by side: these are as quick to look at as a box */
 
 /* The last task of each queue that used a box in one way. */
@@ -32,9 +34,8 @@ struct access {
 /* Whether the op may write this output over this input, when both are the same rectangle. */
 static bool in_place(mgl_op op, int in, int out)
 {
-    const mgl_op_info *info = mgl_op_get(op);
-    return (op == MGL_OP_LINEAR_ADD && in == 1 && out == info->in_count) ||
-           (op == MGL_OP_SAMPLE && in == MGL_SAMPLE_SEQUENCE && out == MGL_SAMPLE_SEQUENCE_NEXT);
+    const mgl_operand *operands = mgl_op_get(op)->operands;
+    return operands[out].over && !strcmp(operands[out].over, operands[in].name);
 }
 
 static void check_self(mgl_check *check, int t)

@@ -234,17 +234,17 @@ mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error 
     const mgl_op_info *info = mgl_op_get(MGL_OP_SAMPLE);
     if (!sample || sample->in.count != info->in_count || sample->out.count != info->out_count)
         return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program has no complete sample task");
-    const mgl_region *in = &program->regions[sample->in.first];
-    const mgl_region *to = &program->regions[sample->out.first];
-    *out = (mgl_vm_io){.logits = in[0].buffer,
-                       .best_value = in[1].buffer,
-                       .best_id = in[2].buffer,
-                       .sequence = in[3].buffer,
-                       .prompt = in[4].buffer,
-                       .control = to[0].buffer,
-                       .table = to[1].buffer,
-                       .output = to[3].buffer,
-                       .score = to[4].buffer};
+#define BUFFER(name) mgl_task_operand(program, sample, MGL_OPERAND(sample, name))->buffer
+    *out = (mgl_vm_io){.logits = BUFFER(logits),
+                       .best_value = BUFFER(best_value),
+                       .best_id = BUFFER(best_id),
+                       .sequence = BUFFER(sequence),
+                       .prompt = BUFFER(prompt),
+                       .control = BUFFER(control),
+                       .table = BUFFER(table),
+                       .output = BUFFER(output),
+                       .score = BUFFER(score)};
+#undef BUFFER
     return MGL_OK;
 }
 

@@ -1,7 +1,7 @@
 /* attend: one kv head, whole. */
 #include "instructions/reference.h"
 
-void mgl_reference_ATTEND(const mgl_call *call)
+void mgl_reference_attend(const mgl_call *call)
 {
     mgl_attention_all(call);
 }

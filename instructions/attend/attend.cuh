@@ -1,10 +1,11 @@
-/* attend: one kv head, all positions. Operands q, k, v, rope, k_past, v_past; y, k_now, v_now. */
+/* attend: one kv head, all positions. Consumers: consume_attention. */
 #include "vm/cuda/device/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend(const machine &m)
 {
-    attention &a = prepare_attention(m, 3, 4, 5);
-    prepare_now(m, a);
-    a.y = view_of(m, operand(m, 6));
+    attention &a = prepare_attention(m, MGL_OPERAND(attend, q), MGL_OPERAND(attend, rope),
+                                     MGL_OPERAND(attend, k_past), MGL_OPERAND(attend, v_past));
+    prepare_now(m, a, MGL_OPERAND(attend, k), MGL_OPERAND(attend, v));
+    a.y = view_of(m, operand(m, MGL_OPERAND(attend, y)));
     announce_past(m);
 }

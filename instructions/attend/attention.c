@@ -31,18 +31,18 @@ struct attention {
     bool tail;                                      /* this epoch's rows as well */
 };
 
-/* Operands by their places in ops.def. */
 static struct attention attention_of(const mgl_call *call)
 {
-    bool past = call->task->op == MGL_OP_ATTEND_PAST;
-    struct attention a = {.q = mgl_call_in(call, 0),
-                          .rope = mgl_call_in(call, past ? 1 : 3),
-                          .k_cache = past ? mgl_call_in(call, 2) : mgl_call_out(call, 1),
-                          .v_cache = past ? mgl_call_in(call, 3) : mgl_call_out(call, 2),
-                          .to = mgl_call_out(call, 0),
+    const mgl_attention_operands *o = mgl_op_attention(call->task->op);
+    const bool tail = o->k_now != MGL_NO_OPERAND;
+    struct attention a = {.q = mgl_call_operand(call, o->q),
+                          .rope = mgl_call_operand(call, o->rope),
+                          .k_cache = mgl_call_operand(call, tail ? o->k_now : o->k_past),
+                          .v_cache = mgl_call_operand(call, tail ? o->v_now : o->v_past),
+                          .to = mgl_task_result(call->program, call->task),
                           .splits = 1,
-                          .tail = !past};
-    if (call->task->op != MGL_OP_ATTEND) {
+                          .tail = tail};
+    if (o->part != MGL_NO_OPERAND) {
         a.split = (int)a.to->ranges[0].lo;
         a.splits = (int)mgl_call_buffer(call, a.to)->extents[0].count;
     }
@@ -52,11 +52,13 @@ static struct attention attention_of(const mgl_call *call)
 /* Rotates and appends this epoch's k, and appends its v. */
 void mgl_attention_append(const mgl_call *call)
 {
-    if (call->task->op == MGL_OP_ATTEND_PAST)
+    const mgl_attention_operands *o = mgl_op_attention(call->task->op);
+    if (o->k_now == MGL_NO_OPERAND)
         return;
-    const mgl_region *k = mgl_call_in(call, 1), *v = mgl_call_in(call, 2);
-    const mgl_region *rope = mgl_call_in(call, 3);
-    const mgl_region *k_now = mgl_call_out(call, 1), *v_now = mgl_call_out(call, 2);
+    const mgl_region *k = mgl_call_operand(call, o->k), *v = mgl_call_operand(call, o->v);
+    const mgl_region *rope = mgl_call_operand(call, o->rope);
+    const mgl_region *k_now = mgl_call_operand(call, o->k_now);
+    const mgl_region *v_now = mgl_call_operand(call, o->v_now);
     int d = (int)mgl_region_width(k, 1);
     mgl_dtype dtype = mgl_call_buffer(call, k_now)->dtype;
     for (int r = 0; r < call->epoch->rows; r++) {
@@ -165,7 +167,7 @@ void mgl_attention_item(const mgl_call *call, int item)
 {
     struct attention a = attention_of(call);
     int heads = heads_of(call, &a), r = item / heads, h = item % heads;
-    if (call->task->op == MGL_OP_ATTEND)
+    if (mgl_op_attention(call->task->op)->part == MGL_NO_OPERAND)
         store_mean(call, &a, r, h);
     else
         store_partial(call, &a, r, h);

@@ -1,7 +1,7 @@
 /* attend_past: one split's share of the earlier positions. */
 #include "instructions/reference.h"
 
-void mgl_reference_ATTEND_PAST(const mgl_call *call)
+void mgl_reference_attend_past(const mgl_call *call)
 {
     mgl_attention_all(call);
 }

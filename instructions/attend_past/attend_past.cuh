@@ -1,9 +1,11 @@
-/* attend_past: a split of the earlier positions. Operands q, rope, k_past, v_past; part. */
+/* attend_past: a split of the earlier positions. Consumers: consume_attention. */
 #include "vm/cuda/device/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend_past(const machine &m)
 {
-    attention &a = prepare_attention(m, 1, 2, 3);
-    prepare_part(m, a, 4);
+    attention &a =
+        prepare_attention(m, MGL_OPERAND(attend_past, q), MGL_OPERAND(attend_past, rope),
+                          MGL_OPERAND(attend_past, k_past), MGL_OPERAND(attend_past, v_past));
+    prepare_part(m, a, MGL_OPERAND(attend_past, part));
     announce_past(m);
 }

@@ -1,7 +1,7 @@
 /* attend_tail: appends this epoch's k and v, and attends to them and to its split's share. */
 #include "instructions/reference.h"
 
-void mgl_reference_ATTEND_TAIL(const mgl_call *call)
+void mgl_reference_attend_tail(const mgl_call *call)
 {
     mgl_attention_all(call);
 }

@@ -1,11 +1,13 @@
-/* attend_tail: appends, and attends to a split of the earlier positions and to this epoch's rows.
- * Operands q, k, v, rope, k_past, v_past; part, k_now, v_now. */
+/* attend_tail: appends, and attends to a split of the earlier positions and to this epoch's rows. Consumers:
+ * consume_attention. */
 #include "vm/cuda/device/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend_tail(const machine &m)
 {
-    attention &a = prepare_attention(m, 3, 4, 5);
-    prepare_now(m, a);
-    prepare_part(m, a, 6);
+    attention &a =
+        prepare_attention(m, MGL_OPERAND(attend_tail, q), MGL_OPERAND(attend_tail, rope),
+                          MGL_OPERAND(attend_tail, k_past), MGL_OPERAND(attend_tail, v_past));
+    prepare_now(m, a, MGL_OPERAND(attend_tail, k), MGL_OPERAND(attend_tail, v));
+    prepare_part(m, a, MGL_OPERAND(attend_tail, part));
     announce_past(m);
 }

@@ -10,7 +10,7 @@ static bool fill_with_ones(void *run, size_t bytes)
 }
 
 /* All rows, whichever of them earlier epochs wrote. */
-void mgl_reference_CLEAR(const mgl_call *call)
+void mgl_reference_clear(const mgl_call *call)
 {
     for (int i = 0; i < call->task->out.count; i++)
         mgl_call_each_run(call, mgl_call_out(call, i), call->program->limits.rows, fill_with_ones);

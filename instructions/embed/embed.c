@@ -1,9 +1,10 @@
 /* embed: gathers the embedding rows of the epoch's tokens. */
 #include "instructions/reference.h"
 
-void mgl_reference_EMBED(const mgl_call *call)
+void mgl_reference_embed(const mgl_call *call)
 {
-    const mgl_region *from = mgl_call_in(call, 0), *copy = mgl_call_optional(call, 1);
+    const mgl_region *from = MGL_CALL(call, embed, embedding),
+                     *copy = MGL_CALL_OPTIONAL(call, embed, copy);
     const mgl_buffer *embedding = mgl_call_buffer(call, from);
     int64_t row_bytes = embedding->extents[1].count * (int64_t)mgl_dtype_size(embedding->dtype);
     int64_t width = mgl_region_width(from, 1);
@@ -13,7 +14,7 @@ void mgl_reference_EMBED(const mgl_call *call)
         mgl_convert(call->scratch, MGL_F32,
                     rows + mgl_call_table(call, r)[MGL_TABLE_TOKEN] * row_bytes, embedding->dtype,
                     (size_t)width);
-        mgl_call_store(call, mgl_call_out(call, 0), r, 0, width, call->scratch);
+        mgl_call_store(call, MGL_CALL(call, embed, y), r, 0, width, call->scratch);
         if (copy)
             mgl_call_store(call, copy, r, 0, width, call->scratch);
     }

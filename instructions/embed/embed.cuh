@@ -1,5 +1,6 @@
-/* embed, by the director: a slice of each row's embedding. Operands embedding; y, copy. */
+/* embed, by the director: a slice of each row's embedding. */
 #include "vm/cuda/device/exchange.cuh"
+#include "vm/cuda/device/ops.cuh"
 
 /* pairs that a lane asks for before it stores one: they are far away */
 enum { EMBED_AHEAD = MGL_ROWS > 1 ? 4 : 1 };
@@ -15,7 +16,7 @@ struct embedded {
 static __device__ __forceinline__ embedded load_embedded(const machine &m, int e, int half,
                                                          int width)
 {
-    const mgl_device_operand &embedding = operand(m, 0);
+    const mgl_device_operand &embedding = operand(m, MGL_OPERAND(embed, embedding));
     embedded v = {e / half, e % half * 2, e < rows_of(m) * half};
     v.both = v.column + 1 < width;
     if (!v.real)
@@ -27,9 +28,10 @@ static __device__ __forceinline__ embedded load_embedded(const machine &m, int e
     return v;
 }
 
-static __device__ __forceinline__ void op_embed(machine &m)
+static __device__ __forceinline__ void do_embed(machine &m)
 {
-    const int width = operand(m, 1).count[1], half = (width + 1) / 2;
+    const int first = MGL_OPERAND(embed, y); /* of the outputs, which get the same */
+    const int width = operand(m, first).count[1], half = (width + 1) / 2;
     const u64 policy = keep_policy();
     for (int e = m.lane; e < rows_of(m) * half; e += 32 * EMBED_AHEAD) {
         embedded v[EMBED_AHEAD];
@@ -38,7 +40,7 @@ static __device__ __forceinline__ void op_embed(machine &m)
             v[i] = load_embedded(m, e + 32 * i, half, width);
 #pragma unroll
         for (int i = 0; i < EMBED_AHEAD; i++)
-            for (int o = 1; v[i].real && o <= task_of(m)->outputs; o++)
+            for (int o = first; v[i].real && o < first + task_of(m)->outputs; o++)
                 store_pair(view_of(m, operand(m, o)), v[i].row, v[i].column, v[i].first,
                            v[i].second, v[i].both, policy);
     }

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-void mgl_reference_ENTER(const mgl_call *call)
+void mgl_reference_enter(const mgl_call *call)
 {
-    const int32_t *control = mgl_call_at(call, mgl_call_in(call, 0));
-    const int32_t *table = mgl_call_at(call, mgl_call_in(call, 1));
+    const int32_t *control = mgl_call_at(call, MGL_CALL(call, enter, control));
+    const int32_t *table = mgl_call_at(call, MGL_CALL(call, enter, table));
     mgl_epoch_rows *epoch = call->epoch;
     int limit = call->program->limits.rows;
     epoch->go = control[MGL_CONTROL_GO];

@@ -1,10 +1,13 @@
 /* enter, by the director: the block's copy of control and row table. What it finds there decides
  * whether the block goes on. */
-#include "vm/cuda/device/machine.cuh"
+#include "vm/cuda/device/exchange.cuh"
+#include "vm/cuda/device/ops.cuh"
 
-static __device__ __forceinline__ void op_enter(machine &m)
+/* Copies control and row table, and lists the rows that want logits. */
+static __device__ __forceinline__ void take_rows(const machine &m)
 {
-    const int *control = (const int *)operand(m, 0).at, *table = (const int *)operand(m, 1).at;
+    const int *control = (const int *)operand(m, MGL_OPERAND(enter, control)).at,
+              *table = (const int *)operand(m, MGL_OPERAND(enter, table)).at;
     for (int i = m.lane; i < MGL_ROWS * MGL_TABLE_WORDS; i += 32)
         own().table[i] = table[i];
     for (int i = m.lane; i < MGL_CONTROL_WORDS; i += 32)
@@ -18,4 +21,21 @@ static __device__ __forceinline__ void op_enter(machine &m)
         own().wanted_count = count;
     }
     __syncwarp();
+}
+
+/* Tells the loader that an epoch has begun: what is in the cache before its row may be read. Where that stands is the
+ * same word in each epoch, since the loader may look at it when another one has begun. */
+static __device__ __forceinline__ void announce_epoch(const machine &m)
+{
+    __syncwarp();
+    if (!PAST || !is_first_lane() || !own().control[MGL_CONTROL_GO])
+        return;
+    own().past_first = (u32)own().table[MGL_TABLE_POSITION] - m.epoch;
+    store_shared_release(&own().entered, m.epoch + 1);
+}
+
+static __device__ __forceinline__ void do_enter(machine &m)
+{
+    take_rows(m);
+    announce_epoch(m);
 }

@@ -7,26 +7,26 @@
 
 void mgl_head_best(const mgl_call *call, int r)
 {
-    const mgl_region *out = mgl_call_out(call, 0);
+    const mgl_region *out = MGL_CALL(call, head, logits);
     const float *logits = mgl_call_row(call, out, r);
     int64_t best = 0, count = mgl_region_width(out, 1);
     for (int64_t i = 1; i < count; i++)
         if (mgl_sampler_key(logits[i]) > mgl_sampler_key(logits[best]))
             best = i;
-    *mgl_call_row(call, mgl_call_out(call, 1), r) = logits[best];
-    ((int32_t *)mgl_call_row(call, mgl_call_out(call, 2), r))[0] =
+    *mgl_call_row(call, MGL_CALL(call, head, best_value), r) = logits[best];
+    ((int32_t *)mgl_call_row(call, MGL_CALL(call, head, best_id), r))[0] =
         (int32_t)(out->ranges[1].lo + best);
 }
 
-void mgl_reference_HEAD(const mgl_call *call)
+void mgl_reference_head(const mgl_call *call)
 {
-    const mgl_region *x = mgl_call_in(call, 0), *y = mgl_call_out(call, 0);
+    const mgl_region *x = MGL_CALL(call, head, x), *y = MGL_CALL(call, head, logits);
     int64_t width = mgl_region_width(x, 1);
     float *normed = call->scratch; /* (rows, width) */
     bool skip[MGL_MAX_ROWS];
     for (int r = 0; r < call->epoch->rows; r++)
         skip[r] = !mgl_head_wants(call, r);
-    mgl_reference_norm(call, x, mgl_call_in(call, 1), normed);
+    mgl_reference_norm(call, x, MGL_CALL(call, head, g), normed);
     mgl_reference_linear(call, normed, width, y, skip, normed + call->epoch->rows * width);
     for (int r = 0; r < call->epoch->rows; r++)
         if (!skip[r])

@@ -1,13 +1,8 @@
 /*
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
- * largest key (instructions/sample/sampler.h), lowest id. Operands x, g; logits, best_value, best_id.
+ * largest key (instructions/sample/sampler.h), lowest id. Consumers: consume_product.
  */
 #include "vm/cuda/device/finish_rows.cuh"
-
-static __device__ __forceinline__ void prepare_head(const machine &m)
-{
-    prepare_input(m, true, own().wanted_count, own().wanted);
-}
 
 /* A row's best so far: of one lane's columns, then of all. */
 struct best {
@@ -43,8 +38,8 @@ static __device__ __forceinline__ best nothing_yet()
 /* Writes the best of a row. */
 static __device__ __forceinline__ void leave_best(const machine &m, int row, const best &b)
 {
-    row_of(operand(m, 3), own().wanted[row])[0] = b.value;
-    ((int *)row_of(operand(m, 4), own().wanted[row]))[0] = b.id;
+    row_of(operand(m, MGL_OPERAND(head, best_value)), own().wanted[row])[0] = b.value;
+    ((int *)row_of(operand(m, MGL_OPERAND(head, best_id)), own().wanted[row]))[0] = b.id;
 }
 
 /* Writes a row's pair of logits, and has the better one in b. */
@@ -64,13 +59,14 @@ static __device__ __forceinline__ void keep_pair(const mgl_device_operand &logit
 /* Several rows: each lane keeps the best of its columns until the end. */
 static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
 {
-    const mgl_device_operand logits = operand(m, 2);
+    const mgl_device_operand logits = operand(m, MGL_OPERAND(head, logits));
     best kept[LOOKS];
 #pragma unroll
     for (int k = 0; k < LOOKS; k++)
         kept[k] = nothing_yet();
     finish_rows(
-        m, count, operand(m, 0).count[1], [](int, const pair &) { return make_float2(0.0f, 0.0f); },
+        m, count, operand(m, MGL_OPERAND(head, x)).count[1],
+        [](int, const pair &) { return make_float2(0.0f, 0.0f); },
         [&](int look, const pair &p, float scale, float2 sums, float2) {
             keep_pair(logits, p, sums.x * scale, sums.y * scale, kept[look]);
         });
@@ -86,10 +82,10 @@ static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
 /* One row, likewise. */
 static __device__ __forceinline__ void finish_head_row(machine &m)
 {
-    const mgl_device_operand logits = operand(m, 2);
+    const mgl_device_operand logits = operand(m, MGL_OPERAND(head, logits));
     best kept = nothing_yet();
     finish_row(
-        m, operand(m, 0).count[1], [](int) { return 0.0f; },
+        m, operand(m, MGL_OPERAND(head, x)).count[1], [](int) { return 0.0f; },
         [](float scale, float value, float) { return value * scale; },
         [&](int column, float first, float second, bool mine, bool both) {
             if (mine)
@@ -100,11 +96,19 @@ static __device__ __forceinline__ void finish_head_row(machine &m)
         leave_best(m, 0, kept);
 }
 
-static __device__ __forceinline__ void finish_head(machine &m)
+static __device__ __forceinline__ void prepare_head(const machine &m)
 {
+    prepare_input(m, true, own().wanted_count, own().wanted);
+}
+
+static __device__ __forceinline__ bool finish_head(machine &m)
+{
+    if (own().wanted_count <= 0)
+        return false;
     if (has_rows(own().wanted_count))
         finish_head_rows(m, own().wanted_count);
     else
         finish_head_row(m);
     __syncwarp();
+    return true;
 }

@@ -6,18 +6,18 @@
 /* Adds the sum of row r to its column of b. */
 static void add(const mgl_call *call, int r, int64_t column, float sum)
 {
-    const mgl_region *copy = mgl_call_optional(call, 1);
+    const mgl_region *copy = MGL_CALL_OPTIONAL(call, linear_add, copy);
     float value;
-    mgl_call_load(call, mgl_call_in(call, 1), r, column, 1, &value);
+    mgl_call_load(call, MGL_CALL(call, linear_add, b), r, column, 1, &value);
     value += sum;
-    mgl_call_store(call, mgl_call_out(call, 0), r, column, 1, &value);
+    mgl_call_store(call, MGL_CALL(call, linear_add, y), r, column, 1, &value);
     if (copy)
         mgl_call_store(call, copy, r, column, 1, &value);
 }
 
-void mgl_reference_LINEAR_ADD(const mgl_call *call)
+void mgl_reference_linear_add(const mgl_call *call)
 {
-    const mgl_region *a = mgl_call_in(call, 0);
+    const mgl_region *a = MGL_CALL(call, linear_add, a);
     const mgl_run *run = &call->task->segments;
     int64_t inputs = mgl_region_width(a, 1), column = 0;
     float *x = call->scratch, *row = x + call->epoch->rows * inputs; /* (rows, inputs), (inputs) */

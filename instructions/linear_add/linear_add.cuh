@@ -1,11 +1,6 @@
-/* linear_add: y = b + a W^T, and a copy of it rounded; y may be b, element for element. Operands a, b;
- * y, copy. */
+/* linear_add: y = b + a W^T, and a copy of it rounded; y may be b, element for element. Consumers:
+ * consume_product. */
 #include "vm/cuda/device/finish_rows.cuh"
-
-static __device__ __forceinline__ void prepare_linear_add(const machine &m)
-{
-    prepare_input(m, false, rows_of(m), nullptr);
-}
 
 /* Several rows: the residual is asked for before the sums are there. */
 static __device__ __forceinline__ void finish_add_any(machine &m, int count, const view &b,
@@ -62,14 +57,22 @@ static __device__ __forceinline__ void finish_add_row(machine &m, const view &b,
         });
 }
 
-static __device__ __forceinline__ void finish_linear_add(machine &m)
+static __device__ __forceinline__ void prepare_linear_add(const machine &m)
 {
-    const view b = view_of(m, operand(m, 1)), y = view_of(m, operand(m, 2));
-    const view copy = view_of(m, operand(m, task_of(m)->outputs > 1 ? 3 : 2));
+    prepare_input(m, false, rows_of(m), nullptr);
+}
+
+static __device__ __forceinline__ bool finish_linear_add(machine &m)
+{
+    const int place = MGL_OPERAND(linear_add, y);
+    const view b = view_of(m, operand(m, MGL_OPERAND(linear_add, b)));
+    const view y = view_of(m, operand(m, place));
     const bool copies = task_of(m)->outputs > 1;
+    const view copy = view_of(m, operand(m, copies ? MGL_OPERAND(linear_add, copy) : place));
     const int count = rows_of(m);
     if (has_rows(count))
-        return finish_add_rows(m, count, b, y, copy, copies);
-    if (count == 1)
-        finish_add_row(m, b, y, copy, copies, operand(m, 2).count[1]);
+        finish_add_rows(m, count, b, y, copy, copies);
+    else if (count == 1)
+        finish_add_row(m, b, y, copy, copies, operand(m, place).count[1]);
+    return true;
 }

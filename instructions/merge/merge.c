@@ -22,9 +22,9 @@ static void merge_head(const float *part, int64_t stride, int splits, int64_t d,
         to[j] /= total;
 }
 
-void mgl_reference_MERGE(const mgl_call *call)
+void mgl_reference_merge(const mgl_call *call)
 {
-    const mgl_region *part = mgl_call_in(call, 0), *y = mgl_call_out(call, 0);
+    const mgl_region *part = MGL_CALL(call, merge, part), *y = MGL_CALL(call, merge, y);
     const mgl_buffer *buffer = mgl_call_buffer(call, part);
     int64_t d = call->program->geometry.head_dim;
     for (int r = 0; r < call->epoch->rows; r++) {

@@ -1,4 +1,4 @@
-/* merge: the weighted mean of all splits' partials, split 0 first. Operands part; y.
+/* merge: the weighted mean of all splits' partials, split 0 first. Consumers: consume_merge.
  *
  * A warp has 32 dimensions of a row's head at a time, four in a lane; four groups of lanes have the splits
  * in turn, MERGE_AHEAD of which a lane asks for at once: up to 16 splits are all on their way before the
@@ -177,12 +177,14 @@ static __device__ __forceinline__ void store_mean(const view &y, int r, int colu
             store_pair(y, r, column + j, mean[j], mean[j + 1], true, policy);
 }
 
-static __device__ __forceinline__ void consume_merge(machine &m)
+/* Out of line: its registers are not those of the loop. */
+static __device__ __noinline__ void consume_merge(machine m)
 {
-    const mgl_device_operand &part = operand(m, 0);
+    const mgl_device_operand &part = operand(m, MGL_OPERAND(merge, part));
     const u64 policy = keep_policy();
-    const view y = view_of(m, operand(m, 1));
-    const int units = operand(m, 1).count[1] / HEAD_DIM * MERGE_BLOCKS; /* of a row */
+    const view y = view_of(m, operand(m, MGL_OPERAND(merge, y)));
+    const int units =
+        operand(m, MGL_OPERAND(merge, y)).count[1] / HEAD_DIM * MERGE_BLOCKS; /* of a row */
     const float *parts = (const float *)address_of(m, part) + m.lane / MERGE_LANES * part.stride0;
     const int lane_dim = m.lane % MERGE_LANES * 4;
     bool written = true;
@@ -210,5 +212,6 @@ static __device__ __forceinline__ void consume_merge(machine &m)
             store_mean(y, r, head * HEAD_DIM + d, left, all, policy);
     }
     if (!written) /* here, where a call costs no registers of worth */
-        look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0);
+        look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, MGL_OPERAND(merge, part),
+                      1, 0);
 }

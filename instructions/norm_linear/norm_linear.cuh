@@ -1,17 +1,12 @@
-/* norm_linear: y = RMSNorm(x) W^T; the segments' rows stand one after the other in y. Operands x, g;
- * y. */
+/* norm_linear: y = RMSNorm(x) W^T; the segments' rows stand one after the other in y. Consumers:
+ * consume_product. */
 #include "vm/cuda/device/finish_rows.cuh"
-
-static __device__ __forceinline__ void prepare_norm_linear(const machine &m)
-{
-    prepare_input(m, true, rows_of(m), nullptr);
-}
 
 /* Several rows: to flagged f32, or any output. */
 static __device__ __forceinline__ void finish_linear_rows(machine &m, int count, const view &y)
 {
     const u64 policy = keep_policy();
-    const int columns = operand(m, 0).count[1];
+    const int columns = operand(m, MGL_OPERAND(norm_linear, x)).count[1];
     const auto nothing = [](int, const pair &) { return make_float2(0.0f, 0.0f); };
     if (has_pairs<DTYPE_F32>(y, true)) {
         const auto to = pair_rows_of<DTYPE_F32>(m, y, count);
@@ -26,20 +21,31 @@ static __device__ __forceinline__ void finish_linear_rows(machine &m, int count,
                 });
 }
 
-static __device__ __forceinline__ void finish_norm_linear(machine &m)
+/* One row. */
+static __device__ __forceinline__ void finish_linear_row(machine &m, const view &y, u64 policy)
 {
-    const view y = view_of(m, operand(m, 2));
-    int count = rows_of(m);
-    u64 policy = keep_policy();
-    if (has_rows(count))
-        return finish_linear_rows(m, count, y);
-    if (count != 1)
-        return;
     const row_output to = row_output_of(y);
     finish_row(
-        m, operand(m, 0).count[1], [](int) { return 0.0f; },
+        m, operand(m, MGL_OPERAND(norm_linear, x)).count[1], [](int) { return 0.0f; },
         [](float scale, float value, float) { return value * scale; },
         [&](int column, float first, float second, bool mine, bool both) {
             store_output(to, column, first, second, mine, both, policy);
         });
+}
+
+static __device__ __forceinline__ void prepare_norm_linear(const machine &m)
+{
+    prepare_input(m, true, rows_of(m), nullptr);
+}
+
+static __device__ __forceinline__ bool finish_norm_linear(machine &m)
+{
+    const view y = view_of(m, operand(m, MGL_OPERAND(norm_linear, y)));
+    const int count = rows_of(m);
+    const u64 policy = keep_policy();
+    if (has_rows(count))
+        finish_linear_rows(m, count, y);
+    else if (count == 1)
+        finish_linear_row(m, y, policy);
+    return true;
 }

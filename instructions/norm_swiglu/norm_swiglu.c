@@ -3,13 +3,13 @@
 
 #include "vm/vm.h"
 
-void mgl_reference_NORM_SWIGLU(const mgl_call *call)
+void mgl_reference_norm_swiglu(const mgl_call *call)
 {
-    const mgl_region *x = mgl_call_in(call, 0), *y = mgl_call_out(call, 0);
+    const mgl_region *x = MGL_CALL(call, norm_swiglu, x), *y = MGL_CALL(call, norm_swiglu, y);
     const mgl_segment *segment = &call->program->segments[call->task->segments.first];
     int64_t width = mgl_region_width(x, 1), columns = segment->col_hi - segment->col_lo;
     float *normed = call->scratch, *row = normed + call->epoch->rows * width;
-    mgl_reference_norm(call, x, mgl_call_in(call, 1), normed);
+    mgl_reference_norm(call, x, MGL_CALL(call, norm_swiglu, g), normed);
     for (int64_t i = 0; i < mgl_segment_rows(segment); i++) {
         float gate[MGL_MAX_ROWS];
         mgl_unpack_row(call->program, segment, call->tape, 0, i, row);

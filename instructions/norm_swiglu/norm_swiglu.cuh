@@ -1,11 +1,6 @@
-/* norm_swiglu: y = silu(n W^T) (n W2^T), n = RMSNorm(x); silu(z) = z / (1 + exp(-z)). Operands x, g;
- * y. */
+/* norm_swiglu: y = silu(n W^T) (n W2^T), n = RMSNorm(x); silu(z) = z / (1 + exp(-z)). Consumers:
+ * consume_product. */
 #include "vm/cuda/device/finish_rows.cuh"
-
-static __device__ __forceinline__ void prepare_norm_swiglu(const machine &m)
-{
-    prepare_input(m, true, rows_of(m), nullptr);
-}
 
 static __device__ __forceinline__ float gated(float scale, float gate, float up)
 {
@@ -17,7 +12,7 @@ static __device__ __forceinline__ float gated(float scale, float gate, float up)
 static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count, const view &y)
 {
     const u64 policy = keep_policy();
-    const int columns = operand(m, 0).count[1];
+    const int columns = operand(m, MGL_OPERAND(norm_swiglu, x)).count[1];
     if (has_pairs<MGL_WEIGHT>(y, true)) {
         const auto to = pair_rows_of<MGL_WEIGHT>(m, y, count);
         return finish_pair_rows(m, count, columns,
@@ -33,18 +28,29 @@ static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count,
                      });
 }
 
-static __device__ __forceinline__ void finish_norm_swiglu(machine &m)
+/* One row. */
+static __device__ __forceinline__ void finish_swiglu_row(machine &m, const view &y, u64 policy)
 {
-    const view y = view_of(m, operand(m, 2));
-    int count = rows_of(m);
-    u64 policy = keep_policy();
-    if (has_rows(count))
-        return finish_swiglu_rows(m, count, y);
-    if (count != 1)
-        return;
     const row_output to = row_output_of(y);
-    finish_pair_row(m, operand(m, 0).count[1], gated,
+    finish_pair_row(m, operand(m, MGL_OPERAND(norm_swiglu, x)).count[1], gated,
                     [&](int column, float first, float second, bool mine, bool both) {
                         store_output(to, column, first, second, mine, both, policy);
                     });
+}
+
+static __device__ __forceinline__ void prepare_norm_swiglu(const machine &m)
+{
+    prepare_input(m, true, rows_of(m), nullptr);
+}
+
+static __device__ __forceinline__ bool finish_norm_swiglu(machine &m)
+{
+    const view y = view_of(m, operand(m, MGL_OPERAND(norm_swiglu, y)));
+    const int count = rows_of(m);
+    const u64 policy = keep_policy();
+    if (has_rows(count))
+        finish_swiglu_rows(m, count, y);
+    else if (count == 1)
+        finish_swiglu_row(m, y, policy);
+    return true;
 }

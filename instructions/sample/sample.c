@@ -25,22 +25,22 @@ struct sampling {
 
 static struct sampling regions_of(const mgl_call *call)
 {
-    const mgl_buffer *best = mgl_call_buffer(call, mgl_call_in(call, 1));
-    const mgl_buffer *sequence = mgl_call_buffer(call, mgl_call_in(call, 3));
+    const mgl_buffer *best = mgl_call_buffer(call, MGL_CALL(call, sample, best_value));
+    const mgl_buffer *sequence = mgl_call_buffer(call, MGL_CALL(call, sample, sequence));
     return (struct sampling){
-        .logits = mgl_call_at(call, mgl_call_in(call, 0)),
-        .values = mgl_call_at(call, mgl_call_in(call, 1)),
-        .ids = mgl_call_at(call, mgl_call_in(call, 2)),
-        .prompt = mgl_call_at(call, mgl_call_in(call, 4)),
-        .control = mgl_call_at(call, mgl_call_out(call, 0)),
-        .table = mgl_call_at(call, mgl_call_out(call, 1)),
-        .sequences = mgl_call_at(call, mgl_call_out(call, 2)),
-        .output = mgl_call_at(call, mgl_call_out(call, 3)),
-        .score = mgl_call_at(call, mgl_call_out(call, 4)),
-        .vocab = (int)mgl_call_buffer(call, mgl_call_in(call, 0))->extents[1].count,
+        .logits = mgl_call_at(call, MGL_CALL(call, sample, logits)),
+        .values = mgl_call_at(call, MGL_CALL(call, sample, best_value)),
+        .ids = mgl_call_at(call, MGL_CALL(call, sample, best_id)),
+        .prompt = mgl_call_at(call, MGL_CALL(call, sample, prompt)),
+        .control = mgl_call_at(call, MGL_CALL(call, sample, control)),
+        .table = mgl_call_at(call, MGL_CALL(call, sample, table)),
+        .sequences = mgl_call_at(call, MGL_CALL(call, sample, sequence_next)),
+        .output = mgl_call_at(call, MGL_CALL(call, sample, output)),
+        .score = mgl_call_at(call, MGL_CALL(call, sample, score)),
+        .vocab = (int)mgl_call_buffer(call, MGL_CALL(call, sample, logits))->extents[1].count,
         .parts = (int)best->extents[1].count,
         .sequence_count = (int)sequence->extents[0].count,
-        .capacity = (int)mgl_call_buffer(call, mgl_call_in(call, 4))->extents[1].count,
+        .capacity = (int)mgl_call_buffer(call, MGL_CALL(call, sample, prompt))->extents[1].count,
     };
 }
 
@@ -83,7 +83,7 @@ static float log_probability(const float *logits, int vocab, int token)
     return (float)((double)logits[token] - ((double)max + log(sum)));
 }
 
-void mgl_reference_SAMPLE(const mgl_call *call)
+void mgl_reference_sample(const mgl_call *call)
 {
     struct sampling s = regions_of(call);
     for (int r = 0; r < call->epoch->rows && !call->abort; r++) {

@@ -1,6 +1,6 @@
 /*
- * sample: the next token of each row that wants one, scores, the next row table. Operands logits,
- * best_value, best_id, sequence, prompt; control, table, sequence_next, output, score.
+ * sample: the next token of each row that wants one, scores, the next row table. Consumers:
+ * consume_sample.
  *
  * Greedy: one warp a row over the parts of head. Sampling: the algorithm of instructions/sample/sampler.h with its
  * loops spread over the block; all its sums are of integers, so their order does not matter. A score
@@ -193,7 +193,8 @@ static __device__ int draw(const machine &m, sampling &s, const float *logits, c
 /* The best of a row's parts, and its key; one warp. */
 static __device__ int greedy(const machine &m, int r, u32 *key_of_best)
 {
-    const mgl_device_operand &values = operand(m, 1), &ids = operand(m, 2);
+    const mgl_device_operand &values = operand(m, MGL_OPERAND(sample, best_value)),
+                             &ids = operand(m, MGL_OPERAND(sample, best_id));
     u32 best = 0;
     int id = 0x7FFFFFFF;
     for (int i = m.lane; i < values.count[1]; i += 32) {
@@ -239,8 +240,9 @@ static __device__ float log_probability(const machine &m, sampling &s, const flo
 /* Tokens for rows that are sampled with a temperature, and scores: the block, row after row. */
 static __device__ void draw_and_score(machine &m, sampling &s)
 {
-    const mgl_device_operand &logits = operand(m, 0), &prompt = operand(m, 4);
-    const mgl_device_operand &score = operand(m, 9);
+    const mgl_device_operand &logits = operand(m, MGL_OPERAND(sample, logits)),
+                             &prompt = operand(m, MGL_OPERAND(sample, prompt));
+    const mgl_device_operand &score = operand(m, MGL_OPERAND(sample, score));
     for (int r = 0; r < rows_of(m); r++) {
         const int *row = own().table + r * MGL_TABLE_WORDS;
         int index = row[MGL_TABLE_SEQUENCE], next = row[MGL_TABLE_POSITION] + 1;
@@ -303,7 +305,8 @@ static __device__ void take_token(const machine &m, sampling &s, int r)
     if (!mgl_sampler_is_finite(s.best[r]))
         token = MGL_NO_TOKEN;
     int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
-    mgl_step_take(own().table, s.sequences, (int *)operand(m, 8).at, capacity(), r, token);
+    mgl_step_take(own().table, s.sequences, (int *)operand(m, MGL_OPERAND(sample, output)).at,
+                  capacity(), r, token);
     own().told[r] = {index * capacity() + produced, token + 1}; /* 0: nothing, of MGL_NO_TOKEN */
 }
 
@@ -335,15 +338,17 @@ static __device__ void step(const machine &m, sampling &s)
     const int first = sum_before(m, rows);
     for (int n = 0; n < rows; n++)
         mgl_step_row(s.table + (first + n) * MGL_TABLE_WORDS, q, at,
-                     (const int *)operand(m, 4).at + from, (const int *)operand(m, 8).at + from);
+                     (const int *)operand(m, MGL_OPERAND(sample, prompt)).at + from,
+                     (const int *)operand(m, MGL_OPERAND(sample, output)).at + from);
     if (m.lane == count - 1)
         mgl_step_enter(s.control, first + rows, (int)m.epoch + 1);
 }
 
-static __device__ __forceinline__ void consume_sample(machine &m)
+/* Out of line: its registers are not those of the loop. */
+static __device__ __noinline__ void sample_apart(machine m)
 {
     sampling &s = *(sampling *)own().partial;
-    const int *from = (const int *)operand(m, 3).at;
+    const int *from = (const int *)operand(m, MGL_OPERAND(sample, sequence)).at;
     for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
         s.sequences[i] = from[i];
     for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
@@ -363,9 +368,15 @@ static __device__ __forceinline__ void consume_sample(machine &m)
         step(m, s);
     consumer_barrier();
     for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
-        ((int *)operand(m, 5).at)[i] = s.control[i];
+        ((int *)operand(m, MGL_OPERAND(sample, control)).at)[i] = s.control[i];
     for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
-        ((int *)operand(m, 6).at)[i] = s.table[i];
+        ((int *)operand(m, MGL_OPERAND(sample, table)).at)[i] = s.table[i];
     for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
-        ((int *)operand(m, 7).at)[i] = s.sequences[i];
+        ((int *)operand(m, MGL_OPERAND(sample, sequence_next)).at)[i] = s.sequences[i];
+}
+
+static __device__ __forceinline__ void consume_sample(machine &m)
+{
+    wait_go(m);
+    sample_apart(m);
 }

@@ -60,14 +60,15 @@ typedef int size_fn(void *program, size_t *bytes);
 typedef int text_fn(void *program, char *text);
 
 /* Writes one of the program's results, if there is one. */
-static void write_result(void *program, const char *ending, size_fn *size, text_fn *text, bool zero)
+static void write_result(void *program, const char *ending, size_fn *size, text_fn *text,
+                         bool text_only)
 {
     size_t bytes = 0;
     if (size(program, &bytes) || bytes <= 1)
         return;
     char *result = mgl_alloc_zero(bytes + 1, 1);
     if (result && !text(program, result))
-        write_file(ending, result, bytes - zero);
+        write_file(ending, result, text_only ? strlen(result) : bytes);
     mgl_free(result);
 }
 

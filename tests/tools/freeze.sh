@@ -14,11 +14,11 @@ list() {
     printf '%s\n' schedule/step.h schedule/gates.{c,h} \
         vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
         vm/cuda/{encode,launch,plain,watchdog}.c vm/cuda/{encode,machine}.h \
-        vm/cuda/device/{copy,director,exchange,machine,ring}.cuh \
+        vm/cuda/device/{copy,director,exchange,machine,ops,ring}.cuh \
         vm/cuda/device/{record,ways}.h vm/cuda/device/kernel.cu
     # the ops and the oracles
     printf '%s\n' instructions/ops.def instructions/{linear,ops,reference}.c \
-        instructions/{linear,reference}.h instructions/*/*.c instructions/*/*.h \
+        instructions/{linear,operands,reference}.h instructions/*/*.c instructions/*/*.h \
         eval/reference.{c,h} eval/cuda/reference.cuh
     # what stands between a program and its weights, poison and guards
     printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c

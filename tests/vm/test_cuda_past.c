@@ -267,7 +267,7 @@ static bool attention_between(const mgl_program *program, int queue, int task)
     for (task++; task < of->tasks.first + of->tasks.count; task++) {
         if (program->tasks[task].segments.count > 0)
             return false;
-        if (mgl_cuda_is_attention(program->tasks[task].op))
+        if (mgl_op_is_attention(program->tasks[task].op))
             return true;
     }
     return false;
@@ -320,7 +320,7 @@ START_TEST(the_loader_knows_each_attention)
         unsigned count = 0;
         ck_assert_uint_eq(e.tables.queues[q].past_at % 16, 0);
         for (int i = tasks->first; i < tasks->first + tasks->count; i++) {
-            if (!mgl_cuda_is_attention(e.program->tasks[i].op))
+            if (!mgl_op_is_attention(e.program->tasks[i].op))
                 continue;
             ck_assert_uint_lt(count, e.tables.queues[q].past_count);
             check_stop(&e, q, i, layer_of(e.program, &e.program->tasks[i]), &stops[count]);
@@ -349,7 +349,7 @@ START_TEST(attention_stands_before_a_page)
         do {
             const mgl_record *r = record_at(&e, at);
             at = r->next;
-            if (!mgl_cuda_is_attention((mgl_op)r->op)) {
+            if (!mgl_op_is_attention((mgl_op)r->op)) {
                 ck_assert_uint_eq(r->past_again, 0);
                 continue;
             }
@@ -514,7 +514,7 @@ START_TEST(the_ring_has_what_records_look_for)
                 const mgl_record *r = record_at(&e, record);
                 if (r->segments > 0)
                     read_product(&e, r, &at);
-                else if (mgl_cuda_is_attention((mgl_op)r->op))
+                else if (mgl_op_is_attention((mgl_op)r->op))
                     read_past(r, epoch, &at);
                 record = r->next;
             } while (record != queue->first);

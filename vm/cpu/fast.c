@@ -158,48 +158,50 @@ static void store_rows(const mgl_call *call, const mgl_region *to, const float *
         mgl_call_store(call, to, r, 0, n, from + r * n);
 }
 
-static void norm_linear(mgl_machine *m, const mgl_call *call)
+static void fast_norm_linear(mgl_machine *m, const mgl_call *call)
 {
     int64_t stride, outputs = outputs_of(call);
-    const float *x = load_inputs(call, mgl_call_in(call, 0), mgl_call_in(call, 1), &stride);
+    const float *x =
+        load_inputs(call, MGL_CALL(call, norm_linear, x), MGL_CALL(call, norm_linear, g), &stride);
     float *y = results(call, stride);
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
-    store_rows(call, mgl_call_out(call, 0), y, outputs);
+    store_rows(call, MGL_CALL(call, norm_linear, y), y, outputs);
 }
 
-static void linear_add(mgl_machine *m, const mgl_call *call)
+static void fast_linear_add(mgl_machine *m, const mgl_call *call)
 {
-    const mgl_region *copy = mgl_call_optional(call, 1);
+    const mgl_region *copy = MGL_CALL_OPTIONAL(call, linear_add, copy);
     int64_t stride, outputs = outputs_of(call);
-    const float *x = load_inputs(call, mgl_call_in(call, 0), NULL, &stride);
+    const float *x = load_inputs(call, MGL_CALL(call, linear_add, a), NULL, &stride);
     float *y = results(call, stride), *b = y + MGL_MAX_ROWS * outputs; /* (outputs) */
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
     for (int r = 0; r < call->epoch->rows; r++) {
-        mgl_call_load(call, mgl_call_in(call, 1), r, 0, outputs, b);
+        mgl_call_load(call, MGL_CALL(call, linear_add, b), r, 0, outputs, b);
         for (int64_t i = 0; i < outputs; i++)
             y[r * outputs + i] += b[i];
     }
-    store_rows(call, mgl_call_out(call, 0), y, outputs);
+    store_rows(call, MGL_CALL(call, linear_add, y), y, outputs);
     if (copy)
         store_rows(call, copy, y, outputs);
 }
 
-static void norm_swiglu(mgl_machine *m, const mgl_call *call)
+static void fast_norm_swiglu(mgl_machine *m, const mgl_call *call)
 {
     int64_t stride, outputs = outputs_of(call);
-    const float *x = load_inputs(call, mgl_call_in(call, 0), mgl_call_in(call, 1), &stride);
+    const float *x =
+        load_inputs(call, MGL_CALL(call, norm_swiglu, x), MGL_CALL(call, norm_swiglu, g), &stride);
     float *y = results(call, stride), *up = y + MGL_MAX_ROWS * outputs;
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, up);
-    store_rows(call, mgl_call_out(call, 0), y, outputs);
+    store_rows(call, MGL_CALL(call, norm_swiglu, y), y, outputs);
 }
 
 /* One product for each run of rows that want logits. */
-static void head(mgl_machine *m, const mgl_call *call)
+static void fast_head(mgl_machine *m, const mgl_call *call)
 {
-    const mgl_region *y = mgl_call_out(call, 0);
+    const mgl_region *y = MGL_CALL(call, head, logits);
     int rows = call->epoch->rows, end;
     int64_t stride, to_stride = mgl_buffer_stride(mgl_call_buffer(call, y), 0);
-    const float *x = load_inputs(call, mgl_call_in(call, 0), mgl_call_in(call, 1), &stride);
+    const float *x = load_inputs(call, MGL_CALL(call, head, x), MGL_CALL(call, head, g), &stride);
     for (int r = 0; r < rows; r = end + 1) {
         for (end = r; end < rows && mgl_head_wants(call, end);)
             end++;
@@ -226,13 +228,23 @@ static void attend_item(void *user, int worker, size_t item)
     mgl_attention_item(&call, (int)item);
 }
 
-static void attend(mgl_machine *m, const mgl_call *call)
+static void fast_attend(mgl_machine *m, const mgl_call *call)
 {
     mgl_call vectors = *call;
     vectors.arithmetic = &m->arithmetic;
     struct task a = {m, &vectors};
     mgl_attention_append(call);
     share(m, (size_t)mgl_attention_items(call), attend_item, &a);
+}
+
+static void fast_attend_tail(mgl_machine *m, const mgl_call *call)
+{
+    fast_attend(m, call);
+}
+
+static void fast_attend_past(mgl_machine *m, const mgl_call *call)
+{
+    fast_attend(m, call);
 }
 
 /* ---- the embedding -------------------------------------------------------------------------- */
@@ -253,12 +265,13 @@ static void gather_row(const mgl_machine *m, const mgl_buffer *table, int64_t ro
 
 static void gather(const mgl_machine *m, const mgl_call *call)
 {
-    const mgl_region *from = mgl_call_in(call, 0), *copy = mgl_call_optional(call, 1);
+    const mgl_region *from = MGL_CALL(call, embed, embedding),
+                     *copy = MGL_CALL_OPTIONAL(call, embed, copy);
     int64_t lo = from->ranges[1].lo, width = mgl_region_width(from, 1);
     for (int r = 0; r < call->epoch->rows; r++) {
         gather_row(m, mgl_call_buffer(call, from), mgl_call_table(call, r)[MGL_TABLE_TOKEN],
                    call->scratch);
-        mgl_call_store(call, mgl_call_out(call, 0), r, 0, width, call->scratch + lo);
+        mgl_call_store(call, MGL_CALL(call, embed, y), r, 0, width, call->scratch + lo);
         if (copy)
             mgl_call_store(call, copy, r, 0, width, call->scratch + lo);
     }
@@ -270,38 +283,34 @@ static void embed_item(void *user, int worker, size_t item)
     const struct task *a = user;
     (void)worker;
     (void)item;
-    if (a->machine->buffers[mgl_call_in(a->call, 0)->buffer])
-        mgl_reference_EMBED(a->call);
+    if (a->machine->buffers[MGL_CALL(a->call, embed, embedding)->buffer])
+        mgl_reference_embed(a->call);
     else
         gather(a->machine, a->call);
 }
 
-static void embed(mgl_machine *m, const mgl_call *call)
+static void fast_embed(mgl_machine *m, const mgl_call *call)
 {
     struct task a = {m, call};
     share(m, 1, embed_item, &a);
 }
 
+/* ---- which op ------------------------------------------------------------------------------- */
+
+typedef void fast_fn(mgl_machine *m, const mgl_call *call);
+
 bool mgl_fast_execute(mgl_machine *m, const mgl_call *call)
 {
-    switch (call->task->op) {
-    case MGL_OP_EMBED:
-        return embed(m, call), true;
-    case MGL_OP_NORM_LINEAR:
-        return norm_linear(m, call), true;
-    case MGL_OP_LINEAR_ADD:
-        return linear_add(m, call), true;
-    case MGL_OP_NORM_SWIGLU:
-        return norm_swiglu(m, call), true;
-    case MGL_OP_HEAD:
-        return head(m, call), true;
-    case MGL_OP_ATTEND:
-    case MGL_OP_ATTEND_PAST:
-    case MGL_OP_ATTEND_TAIL:
-        return attend(m, call), true;
-    default:
-        return false;
-    }
+#define FAST(name)                                       fast_##name
+#define PLAIN(name)                                      NULL
+#define MGL_OP(id, name, family, step, device, cpu, ...) cpu(name),
+    static fast_fn *const ops[] = {
+#include "instructions/ops.def"
+    };
+    fast_fn *fast = mgl_op_is_known(call->task->op) ? ops[call->task->op] : NULL;
+    if (fast)
+        fast(m, call);
+    return fast != NULL;
 }
 
 static size_t larger(size_t a, size_t b)

@@ -24,11 +24,22 @@ enum {
 /* ---- loading -------------------------------------------------------------------------------- */
 
 /* What the machine can not do, whoever let the program through. */
+static mgl_status refuse_op(const mgl_program *program, int task, mgl_error *err)
+{
+    char where[64];
+    const int line = program->tasks[task].line;
+    snprintf(where, sizeof where, line ? "line %d" : "task %d", line ? line : task);
+    return mgl_fail(err, MGL_BAD_INPUT, where, "the CPU machine has no op %d",
+                    (int)program->tasks[task].op);
+}
+
 static mgl_status check_supported(const mgl_program *program, mgl_error *err)
 {
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         const mgl_segment *s = &program->segments[task->segments.first];
+        if (!mgl_op_is_known(task->op))
+            return refuse_op(program, i, err);
         if (task->segments.count > MGL_CPU_SEGMENTS)
             return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,
                             "a task has at most %d segments", MGL_CPU_SEGMENTS);

@@ -96,10 +96,10 @@ static int64_t width(const mgl_region *region, int dimension)
 
 static const char *check_linear(const mgl_program *program, const mgl_task *task)
 {
-    const mgl_region *in = &program->regions[task->in.first];
-    const mgl_region *out = &program->regions[task->out.first];
+    const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
+    const mgl_region *out = mgl_task_result(program, task);
     int64_t rows = 0, columns = width(in, 1);
-    if (task->op == MGL_OP_NORM_SWIGLU && task->segments.count != 1)
+    if (mgl_op_get(task->op)->layout == MGL_LAYOUT_G8X2 && task->segments.count != 1)
         return "it has not exactly one segment";
     for (int i = 0; i < task->segments.count; i++) {
         const mgl_segment *s = &program->segments[task->segments.first + i];
@@ -121,14 +121,16 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
 {
     const mgl_geometry *m = &program->geometry;
     int64_t group = (int64_t)(m->heads / m->kv_heads) * m->head_dim;
-    const mgl_region *in = &program->regions[task->in.first];
+    const mgl_attention_operands *o = mgl_op_attention(task->op);
     if (m->head_dim % 2 || m->head_dim > 256)
         return "it takes head_dim even and at most 256";
-    const mgl_region *part = &program->regions[task->out.first];
-    if (task->op == MGL_OP_ATTEND_TAIL &&
+    const mgl_region *part = mgl_task_result(program, task);
+    if (o->part != MGL_NO_OPERAND && o->k_now != MGL_NO_OPERAND &&
         part->ranges[0].hi != program->buffers[part->buffer].extents[0].count)
         return "the split that appends is not the last one";
-    return width(in, 1) == group ? NULL : "q is not the heads of one kv head";
+    return width(mgl_task_operand(program, task, o->q), 1) == group
+               ? NULL
+               : "q is not the heads of one kv head";
 }
 
 /* A `clear` travels in the record of the task before it, unless it has edges, or that task is one too. */
@@ -212,12 +214,13 @@ static bool is_flaggable(const mgl_program *program, const mgl_region *region)
 static const char *check_task(const mgl_program *program, const mgl_task *task)
 {
     const mgl_op_info *info = mgl_op_get(task->op);
+    if (!mgl_op_is_known(task->op))
+        return "it has no such op";
     if (task->in.count != info->in_count || task->out.count < info->out_least ||
         task->out.count > info->out_count)
         return "its operands are not those of the op";
     for (int i = 0; i < task->in.count + task->out.count; i++) {
-        int at = i < task->in.count ? task->in.first + i : task->out.first + i - task->in.count;
-        const mgl_region *region = &program->regions[at];
+        const mgl_region *region = mgl_task_operand(program, task, i);
         const mgl_buffer *buffer = &program->buffers[region->buffer];
         if (buffer->sets > MGL_CUDA_MAX_SETS)
             return "it has a buffer of more than 8 sets";
@@ -241,7 +244,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
             return "it resets a region that is not one run of bytes a row, or is too large";
     if (info->layout != MGL_LAYOUT_NONE)
         return check_linear(program, task);
-    if (mgl_cuda_is_attention(task->op))
+    if (mgl_op_is_attention(task->op))
         return check_attention(program, task);
     return NULL;
 }
@@ -337,7 +340,7 @@ static bool attends_next(const mgl_program *program, const mgl_queue *queue, con
 {
     const mgl_task *end = &program->tasks[queue->tasks.first] + queue->tasks.count;
     for (task++; task < end && task->segments.count == 0; task++)
-        if (mgl_cuda_is_attention(task->op))
+        if (mgl_op_is_attention(task->op))
             return true;
     return false;
 }
@@ -489,10 +492,10 @@ static void place_past(const struct encoder *e, const mgl_queue *queue, const mg
     r->past_again = at % page != 0 && !attends_next(e->program, queue, task);
 }
 
-/* Address of position 0 of a task's keys or values: of operand `in`. */
-static uint64_t past_address(const struct encoder *e, const mgl_task *task, int in)
+/* Address of position 0 of a task's keys or values. */
+static uint64_t past_address(const struct encoder *e, const mgl_task *task, int operand)
 {
-    const mgl_region *region = &e->program->regions[task->in.first + in];
+    const mgl_region *region = mgl_task_operand(e->program, task, operand);
     const mgl_buffer *b = &e->program->buffers[region->buffer];
     int64_t element = 0;
     for (int i = 0; i < b->rank; i++) {
@@ -504,13 +507,13 @@ static uint64_t past_address(const struct encoder *e, const mgl_task *task, int 
 
 static mgl_device_past device_past(const struct encoder *e, const mgl_task *task, int64_t tape_at)
 {
-    const int keys = task->op == MGL_OP_ATTEND_PAST ? 2 : 4;
-    const mgl_region *part = &e->program->regions[task->out.first];
-    mgl_device_past past = {.keys = past_address(e, task, keys),
-                            .values = past_address(e, task, keys + 1),
+    const mgl_attention_operands *o = mgl_op_attention(task->op);
+    mgl_device_past past = {.keys = past_address(e, task, o->k_past),
+                            .values = past_address(e, task, o->v_past),
                             .stop = (uint32_t)(tape_at / MGL_BLOCK_BYTES),
                             .splits = 1};
-    if (task->op != MGL_OP_ATTEND) {
+    if (o->part != MGL_NO_OPERAND) {
+        const mgl_region *part = mgl_task_operand(e->program, task, o->part);
         past.split = (uint32_t)part->ranges[0].lo;
         past.splits = (uint32_t)e->program->buffers[part->buffer].extents[0].count;
     }
@@ -524,7 +527,7 @@ static void add_past(struct encoder *e, const mgl_queue *queue, mgl_device_queue
     out->past_at = (uint32_t)e->length;
     for (int i = queue->tasks.first; i < queue->tasks.first + queue->tasks.count; i++) {
         const mgl_task *task = &e->program->tasks[i];
-        mgl_device_past *to = mgl_cuda_is_attention(task->op) ? append(e, sizeof *to) : NULL;
+        mgl_device_past *to = mgl_op_is_attention(task->op) ? append(e, sizeof *to) : NULL;
         if (to) {
             *to = device_past(e, task, tape_at);
             out->past_count++;
@@ -546,12 +549,10 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     r->outputs = task->out.count;
     r->waits = task->waits.count;
     r->signals = task->signals.count;
-    if (mgl_cuda_is_attention(task->op))
+    if (mgl_op_is_attention(task->op))
         place_past(e, queue, task, tape_at, r);
-    for (int i = 0; i < task->in.count; i++)
-        add_operand(e, &e->program->regions[task->in.first + i]);
-    for (int i = 0; i < task->out.count && task->op != MGL_OP_CLEAR; i++)
-        add_operand(e, &e->program->regions[task->out.first + i]);
+    for (int i = 0; i < count_operands(task); i++)
+        add_operand(e, mgl_task_operand(e->program, task, i));
     size_t segments = e->length - at;
     const int parts = add_segments(e, queue, task);
     add_edges(e, task, at);

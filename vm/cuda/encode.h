@@ -28,11 +28,6 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 uint32_t mgl_cuda_pages(const mgl_program *program, int bytes);
 uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
 
-static inline bool mgl_cuda_is_attention(mgl_op op)
-{
-    return op == MGL_OP_ATTEND || op == MGL_OP_ATTEND_TAIL || op == MGL_OP_ATTEND_PAST;
-}
-
 /* Whether the program decodes one row by flags alone, so that the kernel may be compiled with MGL_PLAIN. */
 bool mgl_cuda_is_plain(const mgl_program *program);
 

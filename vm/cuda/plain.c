@@ -30,7 +30,7 @@ static bool is_plain_product(const mgl_program *program, const mgl_task *task)
     const mgl_geometry *m = &program->geometry;
     const mgl_few_shape shape = {blocks_of(m->hidden), blocks_of((int64_t)m->heads * m->head_dim),
                                  blocks_of(m->ffn), program->exec.stage_bytes};
-    const mgl_region *x = &program->regions[task->in.first];
+    const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     const bool normed = task->op != MGL_OP_LINEAR_ADD;
     const bool low = normed || program->buffers[x->buffer].dtype == MGL_F32;
     const mgl_range *columns = &x->ranges[1];
@@ -40,15 +40,16 @@ static bool is_plain_product(const mgl_program *program, const mgl_task *task)
 /* q, k and v of this epoch, and the result: flagged f32; a partial with two words behind. */
 static bool is_plain_attention(const mgl_program *program, const mgl_task *task)
 {
-    const int current = task->op == MGL_OP_ATTEND_PAST ? 1 : 3;
-    const mgl_region *in = &program->regions[task->in.first];
-    const mgl_region *out = &program->regions[task->out.first];
+    const mgl_attention_operands *o = mgl_op_attention(task->op);
+    const int current[] = {o->q, o->k, o->v};
+    const mgl_region *out = mgl_task_result(program, task);
     const mgl_buffer *to = &program->buffers[out->buffer];
-    for (int i = 0; i < current; i++)
-        if (!is_flagged(program, &in[i]))
+    for (int i = 0; i < 3; i++)
+        if (current[i] != MGL_NO_OPERAND &&
+            !is_flagged(program, mgl_task_operand(program, task, current[i])))
             return false;
     return is_flagged(program, out) &&
-           (task->op == MGL_OP_ATTEND ||
+           (o->part == MGL_NO_OPERAND ||
             to->extents[to->rank - 1].count == program->geometry.head_dim + 4);
 }
 
@@ -56,7 +57,7 @@ static bool is_plain_task(const mgl_program *program, const mgl_task *task)
 {
     if (mgl_op_get(task->op)->layout != MGL_LAYOUT_NONE)
         return is_plain_product(program, task);
-    if (mgl_cuda_is_attention(task->op))
+    if (mgl_op_is_attention(task->op))
         return is_plain_attention(program, task);
     return true;
 }
@@ -83,7 +84,7 @@ static int64_t largest_split(const mgl_program *program)
         const mgl_task *task = &program->tasks[i];
         if (task->op != MGL_OP_ATTEND_PAST)
             continue;
-        const mgl_region *part = &program->regions[task->out.first];
+        const mgl_region *part = mgl_task_operand(program, task, MGL_OPERAND(attend_past, part));
         int64_t splits = program->buffers[part->buffer].extents[0].count;
         int64_t positions = (program->limits.capacity + splits - 1) / splits;
         largest = positions > largest ? positions : largest;
@@ -107,7 +108,7 @@ static int most_attentions(const mgl_program *program)
         const mgl_run *tasks = &program->queues[q].tasks;
         int count = 0;
         for (int i = tasks->first; i < tasks->first + tasks->count; i++)
-            count += mgl_cuda_is_attention(program->tasks[i].op);
+            count += mgl_op_is_attention(program->tasks[i].op);
         most = count > most ? count : most;
     }
     return most;

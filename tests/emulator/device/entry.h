@@ -11,9 +11,8 @@ static void emu_run(const void *launch)
 static void emu_describe_block(const unsigned char *memory, char *to, size_t length)
 {
     static const char *const names[] = {
-#define MGL_OP(id, name, tape, operands, meaning) name,
+#define MGL_OP(id, name, ...) #name,
 #include "instructions/ops.def"
-#undef MGL_OP
     };
     const shared &own = *(const shared *)memory;
     size_t n = (size_t)snprintf(to, length, "has records of");

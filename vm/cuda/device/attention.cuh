@@ -25,4 +25,31 @@ static __device__ __forceinline__ void attend_rows(const machine &m, u32 rows)
         attend_lanes(m);
 }
 
+/* Out of line: their registers are not those of the loop. */
+static __device__ __noinline__ void attend_apart(machine m, u32 rows)
+{
+    attend_rows(m, rows);
+}
+
+static __device__ __noinline__ u32 attend_short_apart(machine m)
+{
+    return attend_short(m);
+}
+
+/* One row in one pass, which waits for `go` itself; of several those that warps do by themselves, then what is
+ * left. */
+static __device__ __forceinline__ void consume_attention(machine &m)
+{
+    if (PAST)
+        return consume_ring(m);
+    if (MGL_PLAIN ? rows_of(m) == 1 : is_single_pass(m))
+        return attend_single_apart(m);
+    wait_go(m);
+    if (MGL_PLAIN)
+        return;
+    u32 rows = SHORT && rows_of(m) > 1 ? attend_short_apart(m) : ~0u;
+    if (rows)
+        attend_apart(m, rows);
+}
+
 #endif

@@ -6,16 +6,17 @@
 #define MGL_DEVICE_ATTENTION_PARTS_CUH
 
 #include "vm/cuda/device/exchange.cuh"
+#include "vm/cuda/device/ops.cuh"
 
 enum { HEAD_DIM = MGL_HEAD_DIM };
 
-/* Makes own().att from the numbers of the operands that differ from op to op; q is 0. One lane. */
-static __device__ __forceinline__ attention &prepare_attention(const machine &m, int rope, int k,
-                                                               int v)
+/* Makes own().att from the numbers of the operands that every op has. One lane. */
+static __device__ __forceinline__ attention &prepare_attention(const machine &m, int q, int rope,
+                                                               int k, int v)
 {
     attention &a = own().att;
     const mgl_device_operand &keys = operand(m, k), &values = operand(m, v);
-    a.q = view_of(m, operand(m, 0));
+    a.q = view_of(m, operand(m, q));
     a.rope = (const float *)operand(m, rope).at;
     a.rope_stride = (int)operand(m, rope).stride0;
     a.k = {(u8 *)keys.at, keys.stride0, keys.stride2};
@@ -33,10 +34,10 @@ static __device__ __forceinline__ void prepare_part(const machine &m, attention 
     a.part = part;
 }
 
-static __device__ __forceinline__ void prepare_now(const machine &m, attention &a)
+static __device__ __forceinline__ void prepare_now(const machine &m, attention &a, int k, int v)
 {
-    a.k_new = view_of(m, operand(m, 1));
-    a.v_new = view_of(m, operand(m, 2));
+    a.k_new = view_of(m, operand(m, k));
+    a.v_new = view_of(m, operand(m, v));
     a.now = true;
 }
 

@@ -213,7 +213,9 @@ static __device__ __forceinline__ void await_octets(const machine &m, key_octets
         if (query && key && value)
             break;
         if (is_late(m, n, &since))
-            missed = !query ? 1 : !key ? 2 : 3;
+            missed = 1 + (!query ? MGL_OPERAND(attend, q)
+                          : !key ? MGL_OPERAND(attend, k)
+                                 : MGL_OPERAND(attend, v));
     }
     __syncwarp();
 }

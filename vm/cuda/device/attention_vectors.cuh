@@ -154,9 +154,17 @@ static __device__ __forceinline__ int vector_of(int item)
     return item / QUADS;
 }
 
+static_assert(MGL_OPERAND(attend, q) == MGL_OPERAND(attend_past, q) &&
+                  MGL_OPERAND(attend, q) == MGL_OPERAND(attend_tail, q) &&
+                  MGL_OPERAND(attend, k) == MGL_OPERAND(attend_tail, k) &&
+                  MGL_OPERAND(attend, v) == MGL_OPERAND(attend_tail, v) &&
+                  MGL_OPERAND(attend, v) == MGL_OPERAND(attend, k) + 1,
+              "q, k and v have the same numbers in each op");
+
+/* The operand of a vector, for the report. */
 static __device__ __forceinline__ int operand_of(int vector)
 {
-    return vector < VECTOR_K ? 0 : vector - VECTOR_K + 1;
+    return vector < VECTOR_K ? MGL_OPERAND(attend, q) : vector - VECTOR_K + MGL_OPERAND(attend, k);
 }
 
 static __device__ __forceinline__ const view &view_of_vector(int vector)

@@ -15,6 +15,8 @@
 #ifndef MGL_DEVICE_DIRECTOR_CUH
 #define MGL_DEVICE_DIRECTOR_CUH
 
+#include "vm/cuda/device/ops.cuh"
+
 /* ---- records ---------------------------------------------------------------------------------- */
 
 /* Starts fetching a record; a lane's part lands with fetch_wait. */
@@ -104,85 +106,44 @@ static __device__ __forceinline__ void tell(const machine &m)
     }
 }
 
-/* Rows of a region that the epoch that last used the next one's set wrote. `history`: rows of this epoch and of
- * those before, a byte each, the newest lowest. */
-static __device__ __forceinline__ int rows_to_clear(const mgl_device_clear &c, u64 history)
-{
-    return (int)(history >> 8 * (c.sets - 1) & 255);
-}
-
-/* Where what a clear resets begins, in the set that the next epoch uses. */
-static __device__ __forceinline__ u8 *place_to_clear(const machine &m, const mgl_device_clear &c)
-{
-    return (u8 *)c.at + set_of(m.epoch + 1, c.sets) * c.set_bytes;
-}
-
-/* One clear, by all lanes. */
-static __device__ __forceinline__ void clear_rows(const machine &m, const mgl_device_clear &c,
-                                                  int rows, u64 policy)
-{
-    const int words = (int)c.bytes / 16;
-    u8 *to = place_to_clear(m, c);
-    for (int e = m.lane; e < (int)c.outer * rows * words; e += 32)
-        store_four_words(to + e / words / rows * c.outer_bytes +
-                             (size_t)(e / words % rows) * c.row_bytes + e % words * 16,
-                         0xFFFFFFFFu, policy);
-}
-
-/* Resets words to "not written" in the set that the next epoch uses: all rows that the epoch that used it last
- * wrote. One run of bytes each, as in decoding, four at a time. */
-static __device__ __forceinline__ void clear(const machine &m, u64 history)
-{
-    enum { LANES = 8 };
-    const mgl_device_clear *clears =
-        (const mgl_device_clear *)((const u8 *)task_of(m) + task_of(m)->clear_at);
-    const int count = task_of(m)->clears;
-    const u64 policy = keep_policy();
-    bool runs = true;
-    for (int i = m.lane / LANES; i < count; i += 32 / LANES) {
-        const mgl_device_clear &c = clears[i];
-        const bool run = c.outer == 1 && rows_to_clear(c, history) == 1;
-        u8 *to = place_to_clear(m, c);
-        for (int e = m.lane % LANES * 16; run && e < (int)c.bytes; e += LANES * 16)
-            store_four_words(to + e, 0xFFFFFFFFu, policy);
-        runs = runs && run;
-    }
-    if (__all_sync(0xFFFFFFFFu, runs))
-        return;
-    for (int i = 0; i < count; i++) {
-        const int rows = rows_to_clear(clears[i], history);
-        if (clears[i].outer != 1 || rows != 1)
-            clear_rows(m, clears[i], rows, policy);
-    }
-}
-
 /* ---- turns ------------------------------------------------------------------------------------ */
 
 /* What the consumers need to know of the task. One lane. */
 static __device__ __forceinline__ void prepare(const machine &m)
 {
+#define PREPARE_BARE(id, name)
+#define PREPARE_ALONE(id, name)
+#define PREPARE_PREPARED(id, name)                                                                 \
+    case OP_##id:                                                                                  \
+        return prepare_##name(m);
+#define PREPARE_FINISHED                            PREPARE_PREPARED
+#define MGL_OP(id, name, family, step, device, ...) PREPARE_##device(id, name)
     switch (task_of(m)->op) {
-    case OP_NORM_LINEAR:
-        return prepare_norm_linear(m);
-    case OP_NORM_SWIGLU:
-        return prepare_norm_swiglu(m);
-    case OP_LINEAR_ADD:
-        return prepare_linear_add(m);
-    case OP_HEAD:
-        return prepare_head(m);
-    case OP_ATTEND:
-        return prepare_attend(m);
-    case OP_ATTEND_TAIL:
-        return prepare_attend_tail(m);
-    case OP_ATTEND_PAST:
-        return prepare_attend_past(m);
+#include "instructions/ops.def"
     }
+#undef PREPARE_BARE
+#undef PREPARE_ALONE
+#undef PREPARE_PREPARED
+#undef PREPARE_FINISHED
 }
 
-/* Tasks without consumers. What a clear resets stands in its record, as for any task. */
-static __device__ __forceinline__ bool is_alone(int op)
+/* What needs no consumers. */
+static __device__ __forceinline__ void execute_alone(machine &m)
 {
-    return op == OP_ENTER || op == OP_EMBED || op == OP_CLEAR;
+#define ALONE_BARE(id, name)
+#define ALONE_PREPARED(id, name)
+#define ALONE_FINISHED(id, name)
+#define ALONE_ALONE(id, name)                                                                      \
+    case OP_##id:                                                                                  \
+        return do_##name(m);
+#define MGL_OP(id, name, family, step, device, ...) ALONE_##device(id, name)
+    switch (task_of(m)->op) {
+#include "instructions/ops.def"
+    }
+#undef ALONE_BARE
+#undef ALONE_PREPARED
+#undef ALONE_FINISHED
+#undef ALONE_ALONE
 }
 
 /* Where the director stands. */
@@ -216,14 +177,13 @@ static __device__ __forceinline__ void permit_turn(progress &p)
     p.begun = true;
 }
 
-/* Prepares the task while the one before is at work, if it is a product, attention or a merge of this epoch, and
- * what that needs in shared memory is not in use. Without counters it may begin. */
+/* Prepares the task while the one before is at work, if it is of this epoch and its family lets it (ops.def). Without
+ * counters it may begin. */
 static __device__ __forceinline__ void prepare_ahead(machine &m, progress &p, int before)
 {
     const int op = task_of(m)->op;
     p.prepared = p.begun = false;
-    if (before == OP_ENTER ||
-        !(has_tape(op) || op == OP_MERGE || (is_attention(op) && !is_attention(before))))
+    if (before == OP_ENTER || !goes_ahead(op, before))
         return;
     prepare_turn(m, p);
     if (task_of(m)->waits == 0)
@@ -259,29 +219,13 @@ static __device__ void leave_event(const machine &m, const mgl_device_event &see
 }
 #endif
 
-/* Tells the loader that an epoch has begun: what is in the cache before its row may be read. Where that stands is the
- * same word in each epoch, since the loader may look at it when another one has begun. */
-static __device__ __forceinline__ void announce_epoch(const machine &m)
-{
-    __syncwarp();
-    if (!PAST || !is_first_lane() || !own().control[MGL_CONTROL_GO])
-        return;
-    own().past_first = (u32)own().table[MGL_TABLE_POSITION] - m.epoch;
-    store_shared_release(&own().entered, m.epoch + 1);
-}
-
 /* What needs no consumers; all turns have ended. */
 static __device__ __forceinline__ void do_alone(machine &m)
 {
 #if MGL_TRACE
     const u32 go = time_ns();
 #endif
-    if (task_of(m)->op == OP_ENTER) {
-        op_enter(m);
-        announce_epoch(m);
-    } else if (task_of(m)->op == OP_EMBED) {
-        op_embed(m);
-    }
+    execute_alone(m);
 #if MGL_TRACE
     if (is_first_lane()) {
         mgl_device_event seen = {};
@@ -337,7 +281,7 @@ static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32
 
 static __device__ __forceinline__ void turn_to_next(machine &m, const mgl_device_queue &queue)
 {
-    if (PAST && is_attention(task_of(m)->op))
+    if (PAST && is_of<FAMILY_ATTENTION>(task_of(m)->op))
         m.base += own().past_shift;
     if (task_of(m)->next == queue.first) {
         m.epoch++;

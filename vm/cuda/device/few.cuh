@@ -64,7 +64,8 @@ static __device__ __forceinline__ void poll_few(const machine &m, uint4 *words, 
             if (!is_written(words[i]))
                 words[i] = load_words(from + i * 512, policy);
         if (n % POLLS == 0) {
-            since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0);
+            since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
+                                  MGL_PRODUCT_INPUT, 1, 0);
             if (__any_sync(0xFFFFFFFFu, since == 0))
                 break;
         }
@@ -483,6 +484,19 @@ static __device__ __forceinline__ void consume_linear(machine &m)
         consume_few_or_pass<FFN>(m, in);
     }
     ring_done(m, own().end[m.warp]);
+}
+
+/* What consumers do of a product. False: it has no rows, and leaves nothing in the slots. */
+static __device__ __forceinline__ bool consume_product(machine &m)
+{
+    if (!own().in[m.which].flows)
+        wait_go(m);
+    if (own().in[m.which].count > 0) {
+        consume_linear(m);
+        return true;
+    }
+    skip_linear(m);
+    return false;
 }
 
 #endif

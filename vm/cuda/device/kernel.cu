@@ -12,6 +12,7 @@
 #include "instructions/attend/attend.cuh"
 #include "instructions/attend_past/attend_past.cuh"
 #include "instructions/attend_tail/attend_tail.cuh"
+#include "instructions/clear/clear.cuh"
 #include "instructions/embed/embed.cuh"
 #include "instructions/enter/enter.cuh"
 #include "instructions/head/head.cuh"
@@ -21,81 +22,30 @@
 #include "instructions/norm_swiglu/norm_swiglu.cuh"
 #include "instructions/sample/sample.cuh"
 
-enum {
-#define MGL_OP(id, name, tape, operands, meaning) OP_##id,
-#include "instructions/ops.def"
-#undef MGL_OP
-    OP_COUNT
-};
-
-static __device__ __forceinline__ bool has_tape(int op)
-{
-    return op == OP_NORM_LINEAR || op == OP_NORM_SWIGLU || op == OP_LINEAR_ADD || op == OP_HEAD;
-}
-
-static __device__ __forceinline__ bool is_attention(int op)
-{
-    return op == OP_ATTEND || op == OP_ATTEND_TAIL || op == OP_ATTEND_PAST;
-}
-
 #include "vm/cuda/device/director.cuh"
 
 /* ---- consumers -------------------------------------------------------------------------------- */
 
-/* Out of line: their registers are not those of the loop. */
-static __device__ __noinline__ void merge_apart(machine m)
-{
-    consume_merge(m);
-}
-
-static __device__ __noinline__ void attend_apart(machine m, u32 rows)
-{
-    attend_rows(m, rows);
-}
-
-static __device__ __noinline__ u32 attend_short_apart(machine m)
-{
-    return attend_short(m);
-}
-
-/* One row in one pass, which waits for `go` itself; of several those that warps do by themselves, then what is
- * left. */
-static __device__ __forceinline__ void consume_attend(machine &m)
-{
-    if (PAST)
-        return consume_ring(m);
-    if (MGL_PLAIN ? rows_of(m) == 1 : is_single_pass(m))
-        return attend_single_apart(m);
-    wait_go(m);
-    if (MGL_PLAIN)
-        return;
-    u32 rows = SHORT && rows_of(m) > 1 ? attend_short_apart(m) : ~0u;
-    if (rows)
-        attend_apart(m, rows);
-}
-
-static __device__ __noinline__ void sample_apart(machine m)
-{
-    consume_sample(m);
-}
-
 /* What reads flagged words alone begins before `go`, and waits for that where it leaves something. */
 static __device__ __forceinline__ void consume_op(machine &m, int op)
 {
-    if (has_tape(op)) {
-        if (!own().in[m.which].flows)
-            wait_go(m);
-        if (own().in[m.which].count > 0)
-            return consume_linear(m);
-        skip_linear(m);
-    } else if (op == OP_MERGE) {
-        merge_apart(m);
-    } else if (op == OP_SAMPLE) {
-        wait_go(m);
-        sample_apart(m);
-    } else {
-        consume_attend(m);
+#define CONSUME_DIRECTOR(id, name)
+#define CONSUME_CONSUMERS(id, name)                                                                \
+    if (is_of<FAMILY_##id>(op))                                                                    \
+        consume_##name(m);                                                                         \
+    else
+#define CONSUME_EPILOGUE(id, name)                                                                 \
+    if (is_of<FAMILY_##id>(op)) {                                                                  \
+        if (consume_##name(m))                                                                     \
+            return;                                                                                \
+    } else
+#define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name)
+#include "instructions/ops.def"
+    {
     }
+#undef CONSUME_DIRECTOR
+#undef CONSUME_CONSUMERS
+#undef CONSUME_EPILOGUE
     __syncwarp();
     wait_go(m);
     if (is_first_lane())
@@ -166,21 +116,30 @@ static __device__ __forceinline__ void wait_body(const machine &m, u32 *bodies)
     ++*bodies;
 }
 
-/* The epilogue of the task at hand. */
+/* The epilogue of the task at hand; false: it has none, or nothing for it. */
+static __device__ __forceinline__ bool finish_op(machine &m)
+{
+#define FINISH_BARE(id, name)
+#define FINISH_ALONE(id, name)
+#define FINISH_PREPARED(id, name)
+#define FINISH_FINISHED(id, name)                                                                  \
+    case OP_##id:                                                                                  \
+        return finish_##name(m);
+#define MGL_OP(id, name, family, step, device, ...) FINISH_##device(id, name)
+    switch (task_of(m)->op) {
+#include "instructions/ops.def"
+    }
+#undef FINISH_BARE
+#undef FINISH_ALONE
+#undef FINISH_PREPARED
+#undef FINISH_FINISHED
+    return false;
+}
+
 static __device__ __forceinline__ void finish_task(machine &m, u32 *bodies)
 {
-    switch (task_of(m)->op) {
-    case OP_NORM_LINEAR:
-        return finish_norm_linear(m);
-    case OP_NORM_SWIGLU:
-        return finish_norm_swiglu(m);
-    case OP_LINEAR_ADD:
-        return finish_linear_add(m);
-    case OP_HEAD:
-        if (own().wanted_count > 0)
-            return finish_head(m);
-    }
-    wait_body(m, bodies);
+    if (!finish_op(m))
+        wait_body(m, bodies);
 }
 
 #if MGL_TRACE

@@ -29,6 +29,7 @@
 #define MGL_DEVICE_LINEAR_CUH
 
 #include "vm/cuda/device/exchange.cuh"
+#include "vm/cuda/device/ops.cuh"
 #include "vm/cuda/device/ring.cuh"
 
 enum {
@@ -81,12 +82,12 @@ static __device__ __forceinline__ constexpr int blocks_of(int columns)
     return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
 }
 
-/* Makes own().in[m.which] from operand 0 and, if has_norm, the norm's weight, operand 1; all rows, or those that
+/* Makes own().in[m.which] from what is multiplied and, if has_norm, the norm's weight; all rows, or those that
  * `map` names. One lane of the director. */
 static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
                                                      const int *map)
 {
-    const mgl_device_operand &x = operand(m, 0);
+    const mgl_device_operand &x = operand(m, MGL_PRODUCT_INPUT);
     input &in = own().in[m.which];
     int columns = x.count[1], kblocks = blocks_of(columns);
     bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
@@ -99,7 +100,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
                                  MGL_STAGE};
     bool few = MAY_BE_FEW && mgl_goes_few(&shape, x.flag, count, low, kblocks);
     in.x = view_of(m, x);
-    in.g = has_norm ? (const float *)operand(m, 1).at : nullptr;
+    in.g = has_norm ? (const float *)operand(m, MGL_PRODUCT_NORM).at : nullptr;
     in.map = map;
     in.columns = columns;
     in.kblocks = kblocks;
@@ -288,7 +289,8 @@ static __device__ __forceinline__ void poll_all(const machine &m, const u8 *cons
         for (int i = 0; i < AHEAD; i++)
             missing = missing || !is_written(w.raw[i]) || !is_written(w.more[i]);
         if (n % POLLS == 0 && missing &&
-            !(since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0)))
+            !(since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
+                                    MGL_PRODUCT_INPUT, 1, 0)))
             break;
     }
 }

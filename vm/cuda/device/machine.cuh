@@ -54,6 +54,7 @@
 #define MGL_FLOAT_BITS __float_as_uint
 #define MGL_BITS_FLOAT __uint_as_float
 
+#include "instructions/operands.h"
 #include "instructions/sample/philox.h"
 #include "instructions/sample/sampler.h"
 #include "schedule/step.h"
@@ -469,6 +470,7 @@ static __device__ __forceinline__ const mgl_record *task_of(const machine &m)
     return (const mgl_record *)own().record[m.record];
 }
 
+/* Operand MGL_OPERAND(op, name) of the task. */
 static __device__ __forceinline__ const mgl_device_operand &operand(const machine &m, int i)
 {
     return ((const mgl_device_operand *)(task_of(m) + 1))[i];

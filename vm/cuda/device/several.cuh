@@ -115,7 +115,8 @@ template <int N, bool WIDE> static __device__ __forceinline__ u32 largest(const 
 /* Whether this warp's wait for flagged words is in vain: all lanes say the same. */
 static __device__ __forceinline__ bool all_give_up(const machine &m, u64 &since)
 {
-    since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, 0, 1, 0);
+    since =
+        look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, MGL_PRODUCT_INPUT, 1, 0);
     return __any_sync(0xFFFFFFFFu, since == 0);
 }
 

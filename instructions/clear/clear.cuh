@@ -1,0 +1,57 @@
+/* clear: resets words to "not written" in the set that the next epoch uses. The director does it at a task's end: what
+ * stands in the record of the task before it (vm/cuda/device/record.h) behind that one's signals, and what has a
+ * record of its own before them. So there is nothing left to do at its beginning. */
+#include "vm/cuda/device/exchange.cuh"
+#include "vm/cuda/device/ops.cuh"
+
+/* Rows of a region that the epoch that last used the next one's set wrote. `history`: rows of this epoch and of
+ * those before, a byte each, the newest lowest. */
+static __device__ __forceinline__ int rows_to_clear(const mgl_device_clear &c, u64 history)
+{
+    return (int)(history >> 8 * (c.sets - 1) & 255);
+}
+
+/* Where what a clear resets begins, in the set that the next epoch uses. */
+static __device__ __forceinline__ u8 *place_to_clear(const machine &m, const mgl_device_clear &c)
+{
+    return (u8 *)c.at + set_of(m.epoch + 1, c.sets) * c.set_bytes;
+}
+
+/* One clear, by all lanes. */
+static __device__ __forceinline__ void clear_rows(const machine &m, const mgl_device_clear &c,
+                                                  int rows, u64 policy)
+{
+    const int words = (int)c.bytes / 16;
+    u8 *to = place_to_clear(m, c);
+    for (int e = m.lane; e < (int)c.outer * rows * words; e += 32)
+        store_four_words(to + e / words / rows * c.outer_bytes +
+                             (size_t)(e / words % rows) * c.row_bytes + e % words * 16,
+                         0xFFFFFFFFu, policy);
+}
+
+/* Resets words to "not written" in the set that the next epoch uses: all rows that the epoch that used it last
+ * wrote. One run of bytes each, as in decoding, four at a time. */
+static __device__ __forceinline__ void clear(const machine &m, u64 history)
+{
+    enum { LANES = 8 };
+    const mgl_device_clear *clears =
+        (const mgl_device_clear *)((const u8 *)task_of(m) + task_of(m)->clear_at);
+    const int count = task_of(m)->clears;
+    const u64 policy = keep_policy();
+    bool runs = true;
+    for (int i = m.lane / LANES; i < count; i += 32 / LANES) {
+        const mgl_device_clear &c = clears[i];
+        const bool run = c.outer == 1 && rows_to_clear(c, history) == 1;
+        u8 *to = place_to_clear(m, c);
+        for (int e = m.lane % LANES * 16; run && e < (int)c.bytes; e += LANES * 16)
+            store_four_words(to + e, 0xFFFFFFFFu, policy);
+        runs = runs && run;
+    }
+    if (__all_sync(0xFFFFFFFFu, runs))
+        return;
+    for (int i = 0; i < count; i++) {
+        const int rows = rows_to_clear(clears[i], history);
+        if (clears[i].outer != 1 || rows != 1)
+            clear_rows(m, clears[i], rows, policy);
+    }
+}

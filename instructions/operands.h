@@ -1,0 +1,44 @@
+/*
+ * The operands of each op by name, made from ops.def: MGL_OPERAND(attend_past, k_past) is the number
+ * of that operand, inputs before outputs, which is its place among the task's regions. Plain C, and
+ * C++ that NVRTC compiles.
+ */
+#ifndef MGL_INSTRUCTIONS_OPERANDS_H
+#define MGL_INSTRUCTIONS_OPERANDS_H
+
+/* Two ops may have operands of one name, so each op has a structure for its names: in C++ with an
+ * enumeration in it; in C with a byte an operand, whose offset is the number. */
+#ifdef __cplusplus
+#define OPERANDS(...)         enum { __VA_ARGS__ };
+#define NAME(name)            name,
+#define MGL_OPERAND(op, name) ((int)mgl_operands_of_##op::name)
+#else
+#include <stddef.h>
+#define OPERANDS(...)         __VA_ARGS__
+#define NAME(name)            char name;
+#define MGL_OPERAND(op, name) ((int)offsetof(struct mgl_operands_of_##op, name))
+#endif
+
+#define IN(name, ...)       NAME(name)
+#define OUT(name, ...)      NAME(name)
+#define OVER(in, name, ...) NAME(name)
+#define OPTIONAL(name, ...) NAME(name)
+#define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
+    struct mgl_operands_of_##name {                                                                \
+        operands                                                                                   \
+    };
+#include "instructions/ops.def"
+#undef OPERANDS
+#undef NAME
+#undef IN
+#undef OUT
+#undef OVER
+#undef OPTIONAL
+
+enum {
+    MGL_NO_OPERAND = -1,
+    MGL_PRODUCT_INPUT = 0, /* x, or a of linear_add: what a product multiplies */
+    MGL_PRODUCT_NORM = 1   /* g, of a product that has a norm */
+};
+
+#endif

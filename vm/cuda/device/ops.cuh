@@ -1,0 +1,57 @@
+/*
+ * The ops as the kernel knows them: numbers, families, and which a task's op is of. All of it, and the
+ * dispatch of director, consumers and epilogue, is made from instructions/ops.def.
+ */
+#ifndef MGL_DEVICE_OPS_CUH
+#define MGL_DEVICE_OPS_CUH
+
+#include "vm/cuda/device/machine.cuh"
+
+enum {
+#define MGL_OP(id, ...) OP_##id,
+#include "instructions/ops.def"
+    OP_COUNT
+};
+
+enum {
+#define MGL_FAMILY(id, ...) FAMILY_##id,
+#include "instructions/ops.def"
+    FAMILY_COUNT
+};
+
+/* Columns of ops.def: whom a family needs, and whether the director prepares it ahead. */
+enum { NEEDS_DIRECTOR, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
+enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE };
+
+/* Whether an op is of the family. */
+template <int FAMILY> static __device__ __forceinline__ bool is_of(int op)
+{
+    return false
+#define MGL_OP(id, name, family, ...) || (FAMILY_##family == FAMILY && op == OP_##id)
+#include "instructions/ops.def"
+        ;
+}
+
+/* Whether the director does it alone. */
+static __device__ __forceinline__ bool is_alone(int op)
+{
+    return false
+#define MGL_FAMILY(id, name, needs, ahead)                                                         \
+    || (NEEDS_##needs == NEEDS_DIRECTOR && is_of<FAMILY_##id>(op))
+#include "instructions/ops.def"
+        ;
+}
+
+/* Whether a task may be prepared while the one before, of op `before`, is at work: what it needs in shared memory
+ * is not in use. */
+static __device__ __forceinline__ bool goes_ahead(int op, int before)
+{
+    return false
+#define MGL_FAMILY(id, name, needs, ahead)                                                         \
+    || (AHEAD_##ahead != AHEAD_NEVER && is_of<FAMILY_##id>(op) &&                                  \
+        (AHEAD_##ahead == AHEAD_ALWAYS || !is_of<FAMILY_##id>(before)))
+#include "instructions/ops.def"
+        ;
+}
+
+#endif
