@@ -431,6 +431,7 @@ static void watchdog(void)
     check_deadlock("l0.qkv", SECONDS);
     check_missing_words(SECONDS);
     emu_expect_deadlock(false);
+    check_unknown_op(SECONDS);
 }
 
 /* A warp that does not let go of a page: the loader waits for it, and all for the loader. */

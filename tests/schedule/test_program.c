@@ -88,6 +88,30 @@ START_TEST(the_list_of_ops)
 }
 END_TEST
 
+START_TEST(operands_have_the_numbers_of_their_names)
+{
+#define NAME_OF(op, ID, operand) mgl_op_get(MGL_OP_##ID)->operands[MGL_OPERAND(op, operand)].name
+    ck_assert_str_eq(NAME_OF(norm_linear, NORM_LINEAR, x), "x");
+    ck_assert_str_eq(NAME_OF(attend, ATTEND, v_past), "v_past");
+    ck_assert_str_eq(NAME_OF(attend_past, ATTEND_PAST, k_past), "k_past");
+    ck_assert_str_eq(NAME_OF(linear_add, LINEAR_ADD, copy), "copy");
+    ck_assert_str_eq(NAME_OF(sample, SAMPLE, score), "score");
+    const mgl_attention_operands *past = mgl_op_attention(MGL_OP_ATTEND_PAST);
+    ck_assert_int_eq(past->v_past, MGL_OPERAND(attend_past, v_past));
+    ck_assert_int_eq(past->k_now, MGL_NO_OPERAND);
+#undef NAME_OF
+}
+END_TEST
+
+START_TEST(a_number_that_is_no_op_is_unknown)
+{
+    ck_assert(!mgl_op_is_known(MGL_OP_COUNT));
+    ck_assert(!mgl_op_is_known((mgl_op)-1));
+    ck_assert_str_eq(mgl_op_get((mgl_op)77)->name, "unknown");
+    ck_assert_int_eq(mgl_op_get((mgl_op)77)->in_count, 0);
+}
+END_TEST
+
 START_TEST(bytes_of_a_segment)
 {
     static const struct {
@@ -174,6 +198,8 @@ int main(void)
     tcase_add_test(cases, a_failure_while_building_is_sticky);
     tcase_add_test(cases, the_list_of_ops);
     tcase_add_test(cases, bytes_of_a_segment);
+    tcase_add_test(cases, operands_have_the_numbers_of_their_names);
+    tcase_add_test(cases, a_number_that_is_no_op_is_unknown);
     tcase_add_test(cases, splits_partition_the_positions);
     tcase_add_test(cases, names_are_found_and_others_are_not);
     tcase_add_test(cases, a_failed_growth_loses_no_name);

@@ -645,6 +645,47 @@ void check_missing_words(double most_s)
     check_missing(&options, most_s);
 }
 
+/* Gives task `count` of queue 0 another op, in the machine's own memory. */
+static void damage_op(mgl_vm *base, int count, int op)
+{
+    const mgl_cuda_vm *vm = (const mgl_cuda_vm *)base;
+    mgl_device_queue queue;
+    mgl_record record;
+    ck_assert_int_eq(vm->cu->copy_out(&queue, vm->queues, sizeof queue), 0);
+    mgl_cu_address at = vm->records + queue.first;
+    for (int i = 0; i < count; i++) {
+        ck_assert_int_eq(vm->cu->copy_out(&record, at, sizeof record), 0);
+        at = vm->records + record.next;
+    }
+    ck_assert_int_eq(vm->cu->copy_in(at, &op, sizeof op), 0);
+}
+
+void check_unknown_op(double most_s)
+{
+    enum { AT = 2, OP = 77 };
+    device_options options = {.dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 3};
+    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
+    mgl_program *program = device_program(graph, &options);
+    mgl_error err;
+    mgl_vm_report report;
+    int32_t prompt[3];
+    fill_prompt(prompt, 3, graph->geometry.vocab, 1);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = REPLY};
+    mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    mgl_vm *vm = open_unchecked(program, graph);
+    damage_op(vm, AT, OP);
+    double start = mgl_clock_s();
+    ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_WATCHDOG);
+    ck_assert_double_le(mgl_clock_s() - start, most_s);
+    ck_assert_msg(strstr(err.message, "has no op 77, which queue 0 was to run as task"), "%s",
+                  err.message);
+    damage_op(vm, AT, (int)program->tasks[program->queues[0].tasks.first + AT].op);
+    ok(mgl_vm_run(vm, &request, &report, &err), err);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
 void check_lost_page(double most_s)
 {
     device_options options = {.dtype = MGL_F32,

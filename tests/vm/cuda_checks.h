@@ -54,6 +54,9 @@ void check_deadlock(const char *counter, double most_s);
 /* A program with flags, and words that nobody writes: the same. */
 void check_missing_words(double most_s);
 
+/* A machine one of whose tasks has become one of an op that the kernel does not have: the same. */
+void check_unknown_op(double most_s);
+
 /* A queue whose ring stands still, which the caller sees to: the same. */
 void check_lost_page(double most_s);
 

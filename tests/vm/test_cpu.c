@@ -767,6 +767,24 @@ START_TEST(a_rejected_program_is_not_opened)
 }
 END_TEST
 
+START_TEST(an_op_that_nobody_knows_is_refused)
+{
+    mgl_error err;
+    mgl_vm *vm = NULL;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 19);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2});
+    mgl_task *task = task_of(program, 1, MGL_OP_NORM_LINEAR);
+    task->op = (mgl_op)77;
+    task->line = 31;
+    mgl_vm_options options = {.kind = MGL_VM_CPU, .unchecked = true};
+    ck_assert_int_eq(mgl_vm_open(program, graph, &options, &vm, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "line 31");
+    ck_assert_str_eq(err.message, "the CPU machine has no op 77");
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cpu");
@@ -797,5 +815,6 @@ int main(void)
     tcase_add_test(tests, a_word_that_nobody_writes_ends_with_a_report);
     tcase_add_test(tests, a_runaway_queue_is_caught);
     tcase_add_test(tests, a_rejected_program_is_not_opened);
+    tcase_add_test(tests, an_op_that_nobody_knows_is_refused);
     return fixture_main("cpu", tests);
 }

@@ -234,6 +234,12 @@ START_TEST(words_that_do_not_come_are_reported)
 }
 END_TEST
 
+START_TEST(an_op_that_nobody_knows_is_reported)
+{
+    check_unknown_op(2.0);
+}
+END_TEST
+
 /* What cannot be resident at once is refused with numbers, not launched. */
 START_TEST(too_many_queues_are_refused)
 {
@@ -330,6 +336,7 @@ int main(void)
     add(tests, a_reply_can_be_ended, 1);
     add(tests, a_deadlock_is_reported, 5);
     add(tests, words_that_do_not_come_are_reported, 1);
+    add(tests, an_op_that_nobody_knows_is_reported, 1);
     add(tests, too_many_queues_are_refused, 1);
     add(tests, exchanged_programs_are_as_opened, (int)(sizeof exchanges / sizeof *exchanges));
     add(tests, long_replies_are_bit_identical, 1);

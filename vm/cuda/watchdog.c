@@ -101,36 +101,61 @@ static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
     return true;
 }
 
+/* The queue to blame; where there is none, the one whose wait expired first. */
+static int find_blamed(const mgl_cuda_vm *vm)
+{
+    const int count = vm->vm.program->queue_count;
+    for (int q = 0; q < count; q++)
+        if (vm->pinned->reports[q][MGL_REPORT_KIND] == MGL_REPORT_OP)
+            return q;
+    for (int q = 0; q < count; q++)
+        if (is_to_blame(vm, q))
+            return q;
+    return vm->pinned->host[MGL_HOST_EXPIRED] - 1;
+}
+
+/* What the queue waited for. */
+static void describe_wait(const mgl_program *program, const volatile int32_t *report, char *to,
+                          size_t size)
+{
+    const int counter = report[MGL_REPORT_COUNTER];
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_WAIT)
+        snprintf(to, size, "counter %s", program->counters[counter].name);
+    else if (report[MGL_REPORT_KIND] == MGL_REPORT_FLAG)
+        snprintf(to, size, "words of %.100s to be written",
+                 program->buffers[polled_region(program, report)->buffer].name);
+    else
+        snprintf(to, size, "page %u of its tape", (unsigned)counter);
+}
+
 mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
-    int queue = vm->pinned->host[MGL_HOST_EXPIRED] - 1;
     char where[96], what[300];
-    mgl_text line = {0};
-    if (queue < 0)
+    mgl_text text = {0};
+    mgl_status status;
+    if (vm->pinned->host[MGL_HOST_EXPIRED] == 0)
         return MGL_OK;
-    for (int q = 0; q < program->queue_count; q++)
-        if (is_to_blame(vm, q)) {
-            queue = q;
-            break;
-        }
+    const int queue = find_blamed(vm);
     const volatile int32_t *report = vm->pinned->reports[queue];
-    int task = report[MGL_REPORT_TASK], counter = report[MGL_REPORT_COUNTER];
-    mgl_schedule_print_task(program, task, &line);
+    const int task = report[MGL_REPORT_TASK];
+    mgl_schedule_print_task(program, task, &text);
+    const char *line = text.bytes ? text.bytes : "";
     snprintf(where, sizeof where, "queue %d, task %d", queue, task);
-    if (report[MGL_REPORT_KIND] == MGL_REPORT_WAIT)
-        snprintf(what, sizeof what, "counter %s", program->counters[counter].name);
-    else if (report[MGL_REPORT_KIND] == MGL_REPORT_FLAG)
-        snprintf(what, sizeof what, "words of %.100s to be written",
-                 program->buffers[polled_region(program, report)->buffer].name);
-    else
-        snprintf(what, sizeof what, "page %u of its tape", (unsigned)counter);
-    mgl_status status = mgl_fail(
-        err, MGL_WATCHDOG, where,
-        "the watchdog stopped the kernel after %d ms: queue %d, task %d waits for %s: "
-        "wanted %u, seen %u, in epoch %d\n%s",
-        vm->deadline_ms, queue, task, what, (unsigned)report[MGL_REPORT_WANTED],
-        (unsigned)report[MGL_REPORT_SEEN], report[MGL_REPORT_EPOCH], line.bytes ? line.bytes : "");
-    mgl_text_clear(&line);
+    if (report[MGL_REPORT_KIND] == MGL_REPORT_OP) {
+        status = mgl_fail(err, MGL_WATCHDOG, where,
+                          "the kernel stopped: it has no op %d, which queue %d was to run as task "
+                          "%d in epoch %d\n%s",
+                          report[MGL_REPORT_COUNTER], queue, task, report[MGL_REPORT_EPOCH], line);
+    } else {
+        describe_wait(program, report, what, sizeof what);
+        status =
+            mgl_fail(err, MGL_WATCHDOG, where,
+                     "the watchdog stopped the kernel after %d ms: queue %d, task %d waits for %s: "
+                     "wanted %u, seen %u, in epoch %d\n%s",
+                     vm->deadline_ms, queue, task, what, (unsigned)report[MGL_REPORT_WANTED],
+                     (unsigned)report[MGL_REPORT_SEEN], report[MGL_REPORT_EPOCH], line);
+    }
+    mgl_text_clear(&text);
     return status;
 }

@@ -237,11 +237,28 @@ static __device__ __forceinline__ void do_alone(machine &m)
 #endif
 }
 
-/* Begins the task at hand, if it has not; false: a wait has given up. */
+/* Whether the kernel has the task's op. If not, that is reported, and everybody leaves. All tasks come by here, so
+ * neither consumers nor epilogue meet such an op. */
+static __device__ __forceinline__ bool knows_op(const machine &m)
+{
+    const u32 op = (u32)task_of(m)->op;
+    if (op < OP_COUNT)
+        return true;
+    if (is_first_lane()) {
+        stop_all();
+        leave_report(MGL_REPORT_OP, task_of(m)->task, m.epoch, op, 0, 0);
+    }
+    __syncwarp();
+    return false;
+}
+
+/* Begins the task at hand, if it has not; false: a wait has given up, or nobody knows how. */
 static __device__ __forceinline__ bool begin(machine &m, progress &p)
 {
     if (p.begun)
         return true;
+    if (!knows_op(m))
+        return false;
     wait_counters(m);
     if (!is_alive())
         return false;

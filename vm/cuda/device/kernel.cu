@@ -42,6 +42,7 @@ static __device__ __forceinline__ void consume_op(machine &m, int op)
 #define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name)
 #include "instructions/ops.def"
     {
+        /* nothing: the director lets no other op through */
     }
 #undef CONSUME_DIRECTOR
 #undef CONSUME_CONSUMERS

@@ -355,31 +355,44 @@ static __device__ __forceinline__ bool is_to_report()
     return atomicCAS(&own().reported, 0u, 1u) == 0;
 }
 
-/* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look; the
- * result is what to hand in next time, or 0 when the wait has to give up, because it is past its deadline
- * or because another one is; then the queue's report says what it waited for. */
-static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int task, u32 epoch,
-                                                    u32 which, u32 wanted, u32 seen)
+/* Has everybody leave; the first to say so is told to the host. */
+static __device__ __forceinline__ void stop_all()
+{
+    if (atomicCAS((u32 *)own().launch.stopped, 0u, 1u) == 0)
+        store_system((int *)own().launch.host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
+}
+
+/* The block's report, which the host reads when the kernel has ended. */
+static __device__ __forceinline__ void leave_report(int kind, int task, u32 epoch, u32 which,
+                                                    u32 wanted, u32 seen)
 {
     int *report = (int *)own().launch.reports + blockIdx.x * MGL_REPORT_WORDS;
-    u64 now = clock_ns();
-    if (since == 0)
-        since = now;
-    if (!is_stopped()) {
-        if (now - since < own().launch.deadline_ns)
-            return since;
-        if (atomicCAS((u32 *)own().launch.stopped, 0u, 1u) == 0)
-            store_system((int *)own().launch.host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
-    }
     if (!is_to_report())
-        return 0;
+        return;
     store_system(report + MGL_REPORT_TASK, task);
     store_system(report + MGL_REPORT_COUNTER, (int)which);
     store_system(report + MGL_REPORT_WANTED, (int)wanted);
     store_system(report + MGL_REPORT_SEEN, (int)seen);
     store_system(report + MGL_REPORT_EPOCH, (int)epoch);
     store_system(report + MGL_REPORT_KIND, kind);
-    return 0; /* the host reads when the kernel has ended */
+}
+
+/* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look; the
+ * result is what to hand in next time, or 0 when the wait has to give up, because it is past its deadline
+ * or because another one is; then the queue's report says what it waited for. */
+static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int task, u32 epoch,
+                                                    u32 which, u32 wanted, u32 seen)
+{
+    u64 now = clock_ns();
+    if (since == 0)
+        since = now;
+    if (!is_stopped()) {
+        if (now - since < own().launch.deadline_ns)
+            return since;
+        stop_all();
+    }
+    leave_report(kind, task, epoch, which, wanted, seen);
+    return 0;
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------- */

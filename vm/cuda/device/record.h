@@ -104,18 +104,18 @@ enum {
     MGL_HOST_WORDS = 8
 };
 
-/* What a queue was waiting for when it gave up: one report a queue (pinned), so that the host can
+/* What a queue was waiting for when it gave up, or that it had a task of an op that the kernel does not have: one report a queue (pinned), so that the host can
  * tell the wait that is to blame from those that only waited for the one to blame. */
 enum {
     MGL_REPORT_KIND, /* MGL_REPORT_...; 0: it did not wait */
     MGL_REPORT_TASK,
-    MGL_REPORT_COUNTER, /* or the page of the ring, or the operand's number */
+    MGL_REPORT_COUNTER, /* or the page of the ring, or the operand's number, or the op that nobody knows */
     MGL_REPORT_WANTED,
     MGL_REPORT_SEEN,
     MGL_REPORT_EPOCH,
     MGL_REPORT_WORDS = 8
 };
-enum { MGL_REPORT_NONE, MGL_REPORT_WAIT, MGL_REPORT_RING, MGL_REPORT_FLAG };
+enum { MGL_REPORT_NONE, MGL_REPORT_WAIT, MGL_REPORT_RING, MGL_REPORT_FLAG, MGL_REPORT_OP };
 
 /* What a task of an epoch did when: times of %globaltimer in ns, low halves. 0: never. */
 typedef struct mgl_device_event {
