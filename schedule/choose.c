@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "schedule/ways.h"
 
 enum {
     COUNTER_RING_PAGES = 8,   /* 128 KB of landed and coming weights with the default page */
@@ -25,9 +26,7 @@ enum {
     SPLIT_PENDING_BYTES =
         49152, /* on their way while an edge is waited for: keys and values are among them */
     SPLIT_POSITIONS = 32, /* fewer earlier positions than this are not worth a split */
-    MOST_AUTO_SPLITS = 32,
-    GRANULE_BYTES = 16, /* what a flag region begins and ends on */
-    SLOT_GROUPS = 4     /* of one row, in a slot of sums (vm/cuda/device/linear.cuh: slot_groups) */
+    MOST_AUTO_SPLITS = 32
 };
 
 int64_t mgl_row_groups(int64_t rows)
@@ -57,9 +56,8 @@ int64_t mgl_step_groups(const mgl_geometry *m, mgl_step step)
 
 int mgl_merged_heads(const mgl_geometry *m, const mgl_exec *exec, bool flags, mgl_dtype dtype)
 {
-    enum { MERGE_DIMS = 32 }; /* dimensions that a warp merges */
-    int granule = GRANULE_BYTES / (int)mgl_dtype_size(dtype);
-    int heads = exec->warps / ((m->head_dim + MERGE_DIMS - 1) / MERGE_DIMS);
+    int granule = MGL_GRANULE_BYTES / (int)mgl_dtype_size(dtype);
+    int heads = exec->warps / ((m->head_dim + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS);
     int group = m->heads / m->kv_heads;
     heads = heads < 1 ? 1 : heads < group ? heads : group;
     return flags && heads * m->head_dim % granule ? group : heads;
@@ -155,7 +153,7 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
  * has ended the one before, and if layers are small that is when its input comes. So some have o and
  * down, which the residual stream stays with, the others gate and up, and some of those qkv; attention
  * has queues of its own as well. A queue of a role has few steps, but more row groups of each. What that
- * costs are the slots of sums that the kernel's epilogue goes through one after the other, SLOT_GROUPS
+ * costs are the slots of sums that the kernel's epilogue goes through one after the other, MGL_SLOT_GROUPS
  * row groups each: so a role's queues are as many as fill theirs.
  */
 struct roles {
@@ -172,7 +170,7 @@ static int64_t step_total(const mgl_geometry *m, mgl_step step)
 /* Queues that have `slots` full slots of a step each. */
 static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
 {
-    return (step_total(m, step) + SLOT_GROUPS * slots - 1) / (SLOT_GROUPS * slots);
+    return (step_total(m, step) + MGL_SLOT_GROUPS * slots - 1) / (MGL_SLOT_GROUPS * slots);
 }
 
 /* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow one another on its
@@ -180,7 +178,7 @@ static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
 static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
 {
     int64_t dealt = mgl_step_groups(m, step), each = step_total(m, step) / dealt;
-    return (int)(((dealt + n - 1) / n * each + SLOT_GROUPS - 1) / SLOT_GROUPS);
+    return (int)(((dealt + n - 1) / n * each + MGL_SLOT_GROUPS - 1) / MGL_SLOT_GROUPS);
 }
 
 /* Slots of a layer, with so many queues for o and down, gate and up, and qkv. */
@@ -305,16 +303,17 @@ static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl
 /* Is each share of each exchanged vector whole granules? */
 static mgl_status check_widths(const mgl_geometry *m, mgl_dtype dtype, mgl_error *err)
 {
-    int unit = GRANULE_BYTES / (int)mgl_dtype_size(dtype);
+    int unit = MGL_GRANULE_BYTES / (int)mgl_dtype_size(dtype);
     int64_t group = (int64_t)m->heads / m->kv_heads * m->head_dim;
     const struct {
         const char *name;
         int64_t width;
         int unit;
-    } widths[] = {{"hidden", m->hidden, unit},
-                  {"ffn", m->ffn, unit},
-                  {"heads / kv_heads * head_dim", group, unit},
-                  {"head_dim", m->head_dim, GRANULE_BYTES / 4}}; /* q, k, v and partials are f32 */
+    } widths[] = {
+        {"hidden", m->hidden, unit},
+        {"ffn", m->ffn, unit},
+        {"heads / kv_heads * head_dim", group, unit},
+        {"head_dim", m->head_dim, MGL_GRANULE_BYTES / 4}}; /* q, k, v and partials are f32 */
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i].width % widths[i].unit)
             return mgl_fail(err, MGL_BAD_INPUT, "exchange",
@@ -403,28 +402,28 @@ static struct staged staged_input(const mgl_geometry *m, mgl_dtype dtype, int na
     return inputs[input];
 }
 
-/* Bytes that SEVERAL_ROWS rows of a 16-bit input take in the stage by their way (vm/cuda/device/several.cuh):
+/* Bytes that MGL_SEVERAL_ROWS rows of a 16-bit input take in the stage by their way (vm/cuda/device/several.cuh):
  * the blocks that registers have no room for, and the norm's weights. 0: it is not theirs. */
 static int64_t several_bytes(const struct staged *in, int warps)
 {
-    enum { BLOCK_COLUMNS = 32, HELD_SPLIT = 8, HELD_WHOLE = 18 };
-    int64_t blocks = in->columns / BLOCK_COLUMNS, run = (blocks + warps - 1) / warps;
-    int64_t more = run - (in->parts == 2 ? HELD_SPLIT : HELD_WHOLE);
-    if (in->columns % BLOCK_COLUMNS || run == 0 || blocks % run || in->wide != (in->parts == 2))
+    const int columns = mgl_tape_columns(16);
+    int64_t blocks = in->columns / columns, run = (blocks + warps - 1) / warps;
+    int64_t more = run - MGL_SEVERAL_HELD(in->parts);
+    if (in->columns % columns || run == 0 || blocks % run || in->wide != (in->parts == 2))
         return 0;
     return blocks / run *
            ((more > 0 ? more * in->parts * MGL_BLOCK_BYTES : 0) +
-            (in->wide ? run * BLOCK_COLUMNS * 4 : 0));
+            (in->wide ? run * columns * 4 : 0));
 }
 
 /* Bytes of the stage that `rows` rows of an input need, so that fewer of them find room as well: as rows, or
  * from 3 on by the way of several. */
 static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps, int rows)
 {
-    enum { SEVERAL_ROWS = 8, FEW_ROWS = 2 };
+    enum { FEW_ROWS = MGL_SEVERAL_LEAST - 1 };
     int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
     int64_t several = several_bytes(in, warps);
-    if (dtype == MGL_F32 || rows <= FEW_ROWS || rows > SEVERAL_ROWS || several == 0)
+    if (dtype == MGL_F32 || rows <= FEW_ROWS || rows > MGL_SEVERAL_ROWS || several == 0)
         return rows * row;
     if (several < FEW_ROWS * row)
         several = FEW_ROWS * row;

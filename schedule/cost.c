@@ -28,12 +28,12 @@
 #include "base/format.h"
 #include "base/memory.h"
 #include "schedule/gates.h"
+#include "schedule/ways.h"
 
 enum {
     PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
     LEAST_CHUNK = 16384,
-    MOST_CHUNKS = 64,    /* of the cache, a task */
-    REGISTER_KEYS = 4096 /* bytes of keys for which a warp has registers */
+    MOST_CHUNKS = 64 /* of the cache, a task */
 };
 
 /* What a task is to do, and what became of it. */
@@ -121,33 +121,38 @@ static int step_of(const struct play *s, const mgl_task *task)
     return down ? MGL_STEP_DOWN : (int)step;
 }
 
-/* Bytes of the cache that an attention task reads: its split's share of the positions. */
+/* Earlier positions of a sequence that an attention task goes through: its split's share. */
+static double positions_of(const struct play *s, const mgl_task *task)
+{
+    const int operand = mgl_op_attention(task->op)->part;
+    if (operand == MGL_NO_OPERAND)
+        return s->load->context;
+    const mgl_region *part = mgl_task_operand(s->program, task, operand);
+    return s->load->context / (double)s->program->buffers[part->buffer].extents[0].count;
+}
+
+/* Bytes of the cache that an attention task reads. */
 static double cache_bytes(const struct play *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
     double position = 2.0 * p->geometry.head_dim * (double)mgl_dtype_size(p->kv_dtype);
-    double share = s->load->context;
-    const int operand = mgl_op_attention(task->op)->part;
-    if (operand != MGL_NO_OPERAND) {
-        const mgl_region *part = mgl_task_operand(p, task, operand);
-        share /= (double)p->buffers[part->buffer].extents[0].count;
-    }
-    return share * s->load->batch * position;
+    return positions_of(s, task) * s->load->batch * position;
 }
 
 /* Whether an attention's keys and values come on the tape: decoding one row by flags, in splits that are not small. */
-static bool is_on_tape(const struct play *s, const mgl_task *task, double bytes)
+static bool is_on_tape(const struct play *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
     return p->limits.rows == 1 && mgl_op_attention(task->op)->part != MGL_NO_OPERAND &&
-           mgl_task_result(p, task)->flag && bytes / 2 >= (double)p->exec.warps * REGISTER_KEYS;
+           mgl_task_result(p, task)->flag &&
+           positions_of(s, task) > MGL_PAST_NEAR(p->geometry.head_dim, p->exec.warps);
 }
 
 static void plan_attention(const struct play *s, const mgl_task *task, struct job *job)
 {
     const mgl_costs *c = s->costs;
     job->cache_bytes = cache_bytes(s, task);
-    if (is_on_tape(s, task, job->cache_bytes)) {
+    if (is_on_tape(s, task)) {
         job->to = (int64_t)job->cache_bytes;
         job->byte_us = 1e-3 / c->cache;
         job->on_tape = true;

@@ -353,16 +353,21 @@ const char *mgl_layout_name(mgl_layout layout)
 
 int mgl_block_columns(mgl_dtype dtype)
 {
-    return 64 / (int)mgl_dtype_size(dtype);
+    return mgl_tape_columns(8 * (int)mgl_dtype_size(dtype));
+}
+
+int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segment)
+{
+    MGL_ASSERT(segment->tensor >= 0 && segment->tensor < program->tensor_count);
+    const int64_t columns = mgl_block_columns(program->tensors[segment->tensor].dtype);
+    return (segment->col_hi - segment->col_lo + columns - 1) / columns;
 }
 
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment)
 {
-    MGL_ASSERT(segment->tensor >= 0 && segment->tensor < program->tensor_count);
-    int64_t columns = mgl_block_columns(program->tensors[segment->tensor].dtype);
     int64_t groups = (segment->row_hi - segment->row_lo + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
-    int64_t blocks = (segment->col_hi - segment->col_lo + columns - 1) / columns;
-    return groups * blocks * MGL_BLOCK_BYTES * (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1);
+    return groups * mgl_segment_blocks(program, segment) * MGL_BLOCK_BYTES *
+           (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1);
 }
 
 int64_t mgl_segment_rows(const mgl_segment *segment)

@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "importer/graph.h"
 #include "instructions/operands.h"
+#include "schedule/tape.h"
 
 enum {
     MGL_MAX_RANK = 4,
@@ -21,8 +22,6 @@ enum {
     MGL_MAX_QUEUES = 256,
     MGL_MAX_SPLITS = 64,
     MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
-    MGL_ROW_GROUP = 8,           /* weight rows that lie together on the tape */
-    MGL_BLOCK_BYTES = 512,       /* one row group x 64 bytes of each row */
     MGL_SHARED_RESERVED = 24576, /* bytes of shared memory that the CUDA VM keeps for itself */
 };
 
@@ -325,17 +324,10 @@ const mgl_attention_operands *mgl_op_attention(mgl_op op);
 
 /* ---- geometry of the tape ------------------------------------------------------------------------- */
 
-/* Columns of a block: 64 bytes' worth. */
+/* Columns of a block (schedule/tape.h). */
 int mgl_block_columns(mgl_dtype dtype);
-/* Where k block `block` of the `blocks` of a row group stands on a tape for `warps` warps. Warp w works on
- * the run of blocks [w S, (w + 1) S), S = ceil(blocks / warps); the runs' first blocks come first, then
- * their second ones, and so on, so that every page has some for each warp. */
-static inline int64_t mgl_block_place(int64_t blocks, int warps, int64_t block)
-{
-    int64_t run = (blocks + warps - 1) / warps, last = (blocks - 1) / run;
-    int64_t of_last = blocks - last * run, warp = block / run, i = block % run;
-    return i < of_last ? i * (last + 1) + warp : of_last * (last + 1) + (i - of_last) * last + warp;
-}
+/* k blocks of a row of a segment. */
+int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segment);
 /* Bytes of a segment: row groups x k blocks x MGL_BLOCK_BYTES x tensors. */
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment);
 /* Rows of a segment that become output columns: row_hi - row_lo. */

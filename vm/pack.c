@@ -2,7 +2,7 @@
  * Packing: from the checkpoint's rows to the bytes that a queue streams, and back.
  *
  * A segment lies on the tape as row groups of MGL_ROW_GROUP (8) rows; a row group as k blocks of 64
- * bytes of each row, in the order of mgl_block_place; a block as its 8 rows one after the other, 512
+ * bytes of each row, in the order of schedule/tape.h; a block as its 8 rows one after the other, 512
  * bytes:
  *
  *     g8      group 0: [a block: row 0..7 x 64 B][a block] ...   group 1: ...
@@ -20,7 +20,6 @@
 #include "base/memory.h"
 
 enum {
-    ROW_BYTES = 64,         /* of one row in a block */
     STAGE_BYTES = 256 << 10 /* that are read at once, as f32 */
 };
 
@@ -84,13 +83,6 @@ static void stage_close(struct stage *stage)
     mgl_free(stage->converted);
 }
 
-/* Blocks of a row of the segment. */
-static int64_t block_count(const mgl_program *program, const mgl_segment *segment)
-{
-    int64_t columns = mgl_block_columns(program->tensors[segment->tensor].dtype);
-    return (segment->col_hi - segment->col_lo + columns - 1) / columns;
-}
-
 /* Writes one row group: `rows` rows (tensor's cols elements each, packed dtype) into blocks. */
 static void pack_group(const mgl_program *program, const mgl_segment *segment, const char *rows,
                        int count, char *to)
@@ -98,18 +90,21 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
     size_t size = mgl_dtype_size(tensor->dtype);
     size_t row_bytes = (size_t)tensor->cols * size;
-    size_t width = (size_t)(segment->col_hi - segment->col_lo) * size, tail = width % ROW_BYTES;
-    int64_t blocks = block_count(program, segment), whole = (int64_t)(width / ROW_BYTES);
+    size_t width = (size_t)(segment->col_hi - segment->col_lo) * size;
+    size_t tail = width % MGL_BLOCK_ROW_BYTES;
+    int64_t blocks = mgl_segment_blocks(program, segment);
+    int64_t whole = (int64_t)(width / MGL_BLOCK_ROW_BYTES);
     MGL_ASSERT(count >= 1 && count <= MGL_ROW_GROUP);
     if (count < MGL_ROW_GROUP || tail)
         memset(to, 0, (size_t)blocks * MGL_BLOCK_BYTES);
     for (int64_t b = 0; b < blocks; b++) {
-        const char *from = rows + (size_t)segment->col_lo * size + (size_t)b * ROW_BYTES;
-        char *at = to + mgl_block_place(blocks, program->exec.warps, b) * MGL_BLOCK_BYTES;
+        const char *from = rows + (size_t)segment->col_lo * size + (size_t)b * MGL_BLOCK_ROW_BYTES;
+        char *at = to + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
+                            MGL_BLOCK_BYTES;
         for (int r = 0; r < count && b < whole; r++) /* a length that the compiler knows */
-            memcpy(at + r * ROW_BYTES, from + (size_t)r * row_bytes, ROW_BYTES);
+            memcpy(at + r * MGL_BLOCK_ROW_BYTES, from + (size_t)r * row_bytes, MGL_BLOCK_ROW_BYTES);
         for (int r = 0; r < count && b == whole; r++)
-            memcpy(at + r * ROW_BYTES, from + (size_t)r * row_bytes, tail);
+            memcpy(at + r * MGL_BLOCK_ROW_BYTES, from + (size_t)r * row_bytes, tail);
     }
 }
 
@@ -189,7 +184,7 @@ static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph
     mgl_status status = find_tensor(program, graph, tensor, &source, err);
     if (status)
         return status;
-    int64_t group_bytes = block_count(program, segment) * MGL_BLOCK_BYTES;
+    int64_t group_bytes = mgl_segment_blocks(program, segment) * MGL_BLOCK_BYTES;
     int64_t stride = segment->layout == MGL_LAYOUT_G8X2 ? 2 * group_bytes : group_bytes;
     to += which * group_bytes;
     for (int64_t row = lo; row < hi; row += stage->rows) {
@@ -318,16 +313,18 @@ void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, cons
 {
     mgl_dtype dtype = program->tensors[segment->tensor].dtype;
     int64_t columns = mgl_block_columns(dtype), width = segment->col_hi - segment->col_lo;
-    int64_t blocks = (width + columns - 1) / columns;
+    int64_t blocks = mgl_segment_blocks(program, segment);
     int64_t group = row / MGL_ROW_GROUP;
     if (segment->layout == MGL_LAYOUT_G8X2)
         group = 2 * group + which;
     const char *from = (const char *)tape + segment->offset + group * blocks * MGL_BLOCK_BYTES +
-                       row % MGL_ROW_GROUP * ROW_BYTES;
+                       row % MGL_ROW_GROUP * MGL_BLOCK_ROW_BYTES;
     for (int64_t b = 0, done = 0; b < blocks; b++, done += columns)
         mgl_convert(to + done, MGL_F32,
-                    from + mgl_block_place(blocks, program->exec.warps, b) * MGL_BLOCK_BYTES, dtype,
-                    (size_t)(width - done < columns ? width - done : columns));
+                    from +
+                        (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
+                            MGL_BLOCK_BYTES,
+                    dtype, (size_t)(width - done < columns ? width - done : columns));
 }
 
 void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,

@@ -5,6 +5,7 @@
 #define MGL_SYNTHETIC_FN   static __device__
 #define MGL_SYNTHETIC_BITS __float_as_uint
 #define MGL_WAYS_FN        static __device__
+#define MGL_TAPE_FN        static __device__ __forceinline__ constexpr
 
 #include "eval/cuda/blocks.h"
 

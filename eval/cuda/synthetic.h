@@ -15,6 +15,8 @@
 #ifndef MGL_EVAL_CUDA_SYNTHETIC_H
 #define MGL_EVAL_CUDA_SYNTHETIC_H
 
+#include "schedule/tape.h"
+
 /* How a tensor's values come about. */
 typedef struct mgl_synthetic_rule {
     unsigned long long key; /* of seed and tensor */
@@ -31,14 +33,12 @@ typedef struct mgl_synthetic_segment {
     int tensors; /* 1, or 2 whose row groups stand in turn */
     int row_lo, row_hi, col_lo, col_hi;
     int cols;  /* of the whole tensor */
-    int warps; /* that the tape is for: mgl_block_place */
+    int warps; /* that the tape is for (schedule/tape.h) */
     int unused;
 } mgl_synthetic_segment;
 
 enum {
     MGL_SYNTHETIC_MEAN = 254, /* of draw */
-    MGL_SYNTHETIC_BLOCK = 32, /* bf16s of one row in a block of the tape */
-    MGL_SYNTHETIC_GROUP = 8,  /* rows of a block */
     MGL_SYNTHETIC_POSITIONS =
         20, /* log2 of the positions that a cache's elements are numbered by */
 };
@@ -71,33 +71,18 @@ MGL_SYNTHETIC_FN unsigned short mgl_synthetic_bf16(const mgl_synthetic_rule *rul
     return (unsigned short)(MGL_SYNTHETIC_BITS(mgl_synthetic_value(rule, element)) >> 16);
 }
 
-/* Which k block of a row group stands at a place: the inverse of mgl_block_place. */
-MGL_SYNTHETIC_FN int mgl_synthetic_block(int blocks, int warps, int place)
-{
-    int run = (blocks + warps - 1) / warps, last = (blocks - 1) / run;
-    int of_last = blocks - last * run, full = of_last * (last + 1);
-    if (place < full)
-        return place % (last + 1) * run + place / (last + 1);
-    return (place - full) % last * run + of_last + (place - full) / last;
-}
-
 /* Element `index` of a segment: bf16 bits. */
 MGL_SYNTHETIC_FN unsigned short mgl_synthetic_tape(const mgl_synthetic_segment *segment,
                                                    long long index)
 {
-    int blocks =
-        (segment->col_hi - segment->col_lo + MGL_SYNTHETIC_BLOCK - 1) / MGL_SYNTHETIC_BLOCK;
-    int column = (int)(index % MGL_SYNTHETIC_BLOCK);
-    int row = (int)(index / MGL_SYNTHETIC_BLOCK % MGL_SYNTHETIC_GROUP);
-    long long run = index / (MGL_SYNTHETIC_BLOCK * MGL_SYNTHETIC_GROUP);
-    int block = mgl_synthetic_block(blocks, segment->warps, (int)(run % blocks));
-    int group = (int)(run / blocks / segment->tensors);
-    int which = (int)(run / blocks % segment->tensors);
-    row += segment->row_lo + group * MGL_SYNTHETIC_GROUP;
-    column += segment->col_lo + block * MGL_SYNTHETIC_BLOCK;
+    const int columns = mgl_tape_columns(16);
+    const int blocks = mgl_tape_blocks(segment->col_hi - segment->col_lo, 16);
+    const mgl_tape_weight at =
+        mgl_tape_weight_at(index, blocks, columns, segment->tensors, segment->warps);
+    const int row = segment->row_lo + at.row, column = segment->col_lo + at.column;
     if (row >= segment->row_hi || column >= segment->col_hi)
         return 0;
-    return mgl_synthetic_bf16(&segment->rule[which],
+    return mgl_synthetic_bf16(&segment->rule[at.which],
                               (unsigned long long)row * (unsigned long long)segment->cols +
                                   (unsigned long long)column);
 }

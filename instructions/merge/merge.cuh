@@ -6,12 +6,11 @@
 #include "vm/cuda/device/attention_parts.cuh"
 
 enum {
-    MERGE_LANES = 8,
+    MERGE_LANES = MGL_MERGE_DIMS / 4,
     MERGE_GROUPS = 4,
     MERGE_AHEAD = 4,
     MERGE_SPLITS = MERGE_GROUPS * MERGE_AHEAD,
-    MERGE_DIMS = 4 * MERGE_LANES,
-    MERGE_BLOCKS = (HEAD_DIM + MERGE_DIMS - 1) / MERGE_DIMS /* of a head */
+    MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS /* of a head */
 };
 
 /* What is merged so far: four dimensions of the weighted sum and the sum, of this lane's splits, and the
@@ -197,7 +196,7 @@ static __device__ __noinline__ void consume_merge(machine m)
             r++;
         if (r >= rows_of(m))
             break;
-        const int head = unit / MERGE_BLOCKS, d = unit % MERGE_BLOCKS * MERGE_DIMS + lane_dim;
+        const int head = unit / MERGE_BLOCKS, d = unit % MERGE_BLOCKS * MGL_MERGE_DIMS + lane_dim;
         const int left = HEAD_DIM - d;
         const float *from = parts + (long long)r * part.stride1 + (long long)head * part.stride2;
         /* a lane behind the head's last dimension reads what another has */

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "cuda_checks.h"
+#include "schedule/ways.h"
 #include "tests/emulator/emulator.h"
-#include "vm/cuda/device/ways.h"
 #include "vm/cuda/encode.h"
 
 static uint64_t first_seed = 1;

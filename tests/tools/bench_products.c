@@ -138,7 +138,7 @@ static void place_blocks(problem *p, int warps)
     p->warps = warps;
     p->w.place = warps == 1 ? NULL : p->place;
     for (int b = 0; b < p->w.blocks; b++)
-        p->place[b] = (int32_t)mgl_block_place(p->w.blocks, warps, b);
+        p->place[b] = mgl_tape_place_of_block(p->w.blocks, warps, b);
 }
 
 static void release(problem *p)

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "schedule/schedule.h"
-#include "vm/cuda/device/ways.h"
+#include "schedule/ways.h"
 #include "vm/cuda/encode.h"
 
 /* ---- which programs ------------------------------------------------------------------------- */

@@ -88,7 +88,7 @@ static struct problem make_zeros(mgl_dtype format, int64_t outputs, int64_t inpu
     if (warps) {
         p.place = mgl_alloc((size_t)blocks * sizeof *p.place);
         for (int64_t b = 0; b < blocks; b++)
-            p.place[b] = (int32_t)mgl_block_place(blocks, warps, b);
+            p.place[b] = mgl_tape_place_of_block((int)blocks, warps, (int)b);
     }
     p.w = (mgl_matrix){p.tape, stride, p.place, (int)blocks, format};
     p.weights = mgl_alloc_zero((size_t)(groups_of(&p) * 8 * p.width), sizeof(float));

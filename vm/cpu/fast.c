@@ -333,9 +333,7 @@ size_t mgl_fast_lane(const mgl_program *program)
     for (int i = 0; i < program->segment_count; i++) {
         const mgl_segment *s = &program->segments[i];
         mgl_dtype format = program->tensors[s->tensor].dtype;
-        int64_t columns = mgl_block_columns(format);
-        int64_t blocks = (s->col_hi - s->col_lo + columns - 1) / columns;
-        most = larger(most, mgl_products_scratch((int)blocks, format));
+        most = larger(most, mgl_products_scratch((int)mgl_segment_blocks(program, s), format));
     }
     return (most + 15) / 16 * 16; /* whole cache lines */
 }

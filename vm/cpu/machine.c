@@ -214,7 +214,7 @@ static int32_t *place_blocks(int blocks, int warps)
 {
     int32_t *places = mgl_alloc((size_t)blocks * sizeof *places);
     for (int b = 0; places && b < blocks; b++)
-        places[b] = (int32_t)mgl_block_place(blocks, warps, b);
+        places[b] = mgl_tape_place_of_block(blocks, warps, b);
     return places;
 }
 
@@ -223,8 +223,8 @@ static mgl_status open_segment(mgl_machine *m, int index, int q, mgl_error *err)
     const mgl_program *p = m->program;
     const mgl_segment *s = &p->segments[index];
     mgl_dtype format = p->tensors[s->tensor].dtype;
-    int columns = mgl_block_columns(format), tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
-    int blocks = (int)((s->col_hi - s->col_lo + columns - 1) / columns);
+    int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
+    int blocks = (int)mgl_segment_blocks(p, s);
     size_t group = (size_t)blocks * MGL_BLOCK_BYTES;
     if (p->exec.warps > 1 && !(m->places[index] = place_blocks(blocks, p->exec.warps)))
         return mgl_fail_memory(err, (size_t)blocks * sizeof **m->places);

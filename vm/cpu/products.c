@@ -15,8 +15,6 @@
 
 /* ---- plain C -------------------------------------------------------------------------------- */
 
-enum { ROW_BYTES = MGL_BLOCK_BYTES / MGL_ROW_GROUP }; /* of a row in a block */
-
 /* The 8 rows of a group, one after the other. */
 static void unpack_group(const mgl_matrix *w, int64_t group, float *to)
 {
@@ -25,8 +23,8 @@ static void unpack_group(const mgl_matrix *w, int64_t group, float *to)
     for (int b = 0; b < w->blocks; b++) {
         const char *block = from + (int64_t)(w->place ? w->place[b] : b) * MGL_BLOCK_BYTES;
         for (int i = 0; i < MGL_ROW_GROUP; i++)
-            mgl_convert(to + i * width + b * columns, MGL_F32, block + (ptrdiff_t)i * ROW_BYTES,
-                        w->format, (size_t)columns);
+            mgl_convert(to + i * width + b * columns, MGL_F32,
+                        block + (ptrdiff_t)i * MGL_BLOCK_ROW_BYTES, w->format, (size_t)columns);
     }
 }
 
@@ -108,6 +106,6 @@ size_t mgl_products_scratch(int blocks, mgl_dtype format)
 {
     size_t group = (size_t)blocks * (size_t)mgl_block_columns(format) * MGL_ROW_GROUP;
     size_t run = MGL_ROW_GROUP * (MGL_PRODUCTS_RUN + MGL_PRODUCTS_ROWS * MGL_PRODUCTS_SUMS) +
-                 ROW_BYTES / sizeof(float); /* which is aligned */
+                 MGL_BLOCK_ROW_BYTES / sizeof(float); /* which is aligned */
     return group > run ? group : run;
 }

@@ -38,8 +38,8 @@ enum {
     LANES = sizeof(vector) / sizeof(float),
     PARTS = SUMS / LANES,
     GROUP = MGL_ROW_GROUP,
-    LINE = MGL_BLOCK_BYTES / GROUP, /* bytes of a weight row in a block, and of a cache line */
-    STEP = GROUP * SUMS,            /* floats of a panel for SUMS columns */
+    LINE = MGL_BLOCK_ROW_BYTES, /* bytes of a weight row in a block, and of a cache line */
+    STEP = GROUP * SUMS,        /* floats of a panel for SUMS columns */
     RUN_STEPS = MGL_PRODUCTS_RUN / SUMS,
     TILE_ROWS = 3,
     AHEAD = 20, /* blocks that are asked for ahead of a pass over a tape */

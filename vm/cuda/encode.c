@@ -369,10 +369,9 @@ static mgl_device_segment device_segment(const struct encoder *e, const mgl_queu
     const mgl_program *program = e->program;
     const mgl_segment *s = &program->segments[segment];
     int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
-    int columns = mgl_block_columns(program->dtype);
     return (mgl_device_segment){
         .block = (uint32_t)(s->offset / MGL_BLOCK_BYTES),
-        .kblocks = (int)((s->col_hi - s->col_lo + columns - 1) / columns),
+        .kblocks = (int)mgl_segment_blocks(program, s),
         .groups = (int)((mgl_segment_rows(s) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP) * tensors,
         .rows = (int)mgl_segment_rows(s),
         .columns = (int)(s->col_hi - s->col_lo),

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vm/cuda/device/ways.h"
+#include "schedule/ways.h"
 #include "vm/cuda/encode.h"
 
 enum {
-    BLOCK_COLUMNS = 32,
     MOST_HEADS = 4,        /* of a kv head, in one pass */
     FIRST_BULK_COPIES = 90 /* sm_90 */
 };
@@ -22,7 +21,7 @@ static bool is_flagged(const mgl_program *program, const mgl_region *region)
 
 static int blocks_of(int64_t columns)
 {
-    return (int)((columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
+    return mgl_tape_blocks((int)columns, 16);
 }
 
 static bool is_plain_product(const mgl_program *program, const mgl_task *task)

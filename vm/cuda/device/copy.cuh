@@ -606,9 +606,9 @@ static __device__ __forceinline__ void pass_attention(stream &t)
 static __device__ __forceinline__ void copy_piece(stream &t, u64 policy)
 {
     const u32 stop = t.ring.next.stop - t.at * PAGE_BLOCKS; /* huge, if that is on another page */
-    const u32 end = min(stop, (u32)PAGE_BLOCKS), skipped = t.ring.from * BLOCK_BYTES;
+    const u32 end = min(stop, (u32)PAGE_BLOCKS), skipped = t.ring.from * MGL_BLOCK_BYTES;
     copy_bytes(ring_memory() + t.next.slot * MGL_PAGE + skipped,
-               t.tape + (size_t)t.at * MGL_PAGE + skipped, (end - t.ring.from) * BLOCK_BYTES,
+               t.tape + (size_t)t.at * MGL_PAGE + skipped, (end - t.ring.from) * MGL_BLOCK_BYTES,
                &own().full[t.next.slot], policy);
     t.ring.from = end % PAGE_BLOCKS;
     if (end < PAGE_BLOCKS)

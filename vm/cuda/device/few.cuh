@@ -20,7 +20,7 @@ enum {
 /* How a warp goes through the row groups of KB blocks. */
 template <int KB> struct way {
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
-    static constexpr places P = places_of(KB);
+    static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     /* every warp that has blocks has as many */
     static constexpr bool FULL = P.of_last == RUN;
     static constexpr bool HOLD = RUN <= HELD;
@@ -262,17 +262,18 @@ static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
 template <int KB, int G, int FROM, int N>
 static __device__ __forceinline__ void load_blocks(const stand &st, int blocks, uint4 (*w)[N])
 {
-    constexpr places P = way<KB>::P;
-    constexpr int START = place_of(P, 0, FROM);
+    constexpr mgl_tape_order P = way<KB>::P;
+    constexpr int START = mgl_tape_place(P, 0, FROM);
 #pragma unroll
     for (int u = 0; u < G; u++)
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (way<KB>::FULL || FROM + i < blocks)
-                w[u][i] = *(
-                    const uint4 *)(ring_memory() +
-                                   within_ring(st.at + (u * KB + place_of(P, 0, FROM + i) - START) *
-                                                           BLOCK_BYTES));
+                w[u][i] =
+                    *(const uint4 *)(ring_memory() +
+                                     within_ring(st.at +
+                                                 (u * KB + mgl_tape_place(P, 0, FROM + i) - START) *
+                                                     MGL_BLOCK_BYTES));
 }
 
 /* Adds them. */
@@ -303,12 +304,12 @@ static __device__ __forceinline__ void add_parts(machine &m, stand &st, const ui
 {
     typedef way<KB> W;
     constexpr int FROM = PART * W::EACH, N = W::RUN - FROM < W::EACH ? W::RUN - FROM : W::EACH;
-    constexpr int END = FROM + N == W::RUN ? KB : place_of(W::P, 0, FROM + N);
+    constexpr int END = FROM + N == W::RUN ? KB : mgl_tape_place(W::P, 0, FROM + N);
     wait_landed(m, st, page_above(m, st.block + END));
     uint4 w[1][N] = {};
     load_blocks<KB, 1, FROM, N>(st, blocks, w);
     st.seen = load_shared_acquire(&own().landed);
-    st.at = within_ring(st.at + (END - place_of(W::P, 0, FROM)) * BLOCK_BYTES);
+    st.at = within_ring(st.at + (END - mgl_tape_place(W::P, 0, FROM)) * MGL_BLOCK_BYTES);
     let_go(m, st, m.base + (st.block + END) / PAGE_BLOCKS);
     add_blocks<KB, 1, FROM, N>(st, held, blocks, w, s);
     if constexpr (FROM + N < W::RUN)
@@ -361,7 +362,7 @@ static __device__ __forceinline__ void sum_few(machine &m, stand &st, const uint
             load_blocks<KB, G, 0, W::RUN>(st, W::RUN, w);
             st.seen = load_shared_acquire(&own().landed);
             st.block += G * KB;
-            st.at = within_ring(st.at + G * KB * BLOCK_BYTES);
+            st.at = within_ring(st.at + G * KB * MGL_BLOCK_BYTES);
             let_go(m, st, m.base + st.block / PAGE_BLOCKS);
             const bool room = has_room(m);
             sums s[G] = {};
@@ -384,7 +385,7 @@ static __device__ __forceinline__ void begin_segment(const machine &m, stand &st
                                                      const mgl_device_segment &seg)
 {
     st.block = seg.block;
-    st.at = ring_spot(m, seg.block + m.warp) * BLOCK_BYTES + m.lane * 16;
+    st.at = ring_spot(m, seg.block + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
 }
 
 /* The same before the task: all that does not depend on the input, which is still to come. */
@@ -401,8 +402,8 @@ static __device__ __forceinline__ stand begin_task(const machine &m, const input
            (m.warp * way<KB>::RUN * 4 + (m.lane & 3)) * 2 + mine.odd;
     st.low = in.low;
     st.leaves = result < count && !(in.low && (m.lane & 1));
-    st.stride = GROUP_ROWS * slot_rows(count);
-    st.place = m.warp * each * st.stride + result * GROUP_ROWS + (m.lane >> 2);
+    st.stride = MGL_ROW_GROUP * slot_rows(count);
+    st.place = m.warp * each * st.stride + result * MGL_ROW_GROUP + (m.lane >> 2);
     st.left = 0;
     st.slot = m.freed % MGL_RING;
     st.seen = load_shared_acquire(&own().landed);

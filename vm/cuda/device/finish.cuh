@@ -120,15 +120,15 @@ static __device__ __forceinline__ void finish_row(machine &m, int columns, const
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups, rows = segment(m, i).rows;
         for (int g = 0; g < groups; g += each) {
-            const int n = min(each, groups - g) * GROUP_ROWS, left = rows - g * GROUP_ROWS;
-            const int here = column + g * GROUP_ROWS, in_slot = min(m.lane, n - 1);
+            const int n = min(each, groups - g) * MGL_ROW_GROUP, left = rows - g * MGL_ROW_GROUP;
+            const int here = column + g * MGL_ROW_GROUP, in_slot = min(m.lane, n - 1);
             const bool mine = even && m.lane < min(left, n), both = m.lane + 1 < left;
-            const float total = total_of(wait_slot(m), in_slot, each * GROUP_ROWS);
+            const float total = total_of(wait_slot(m), in_slot, each * MGL_ROW_GROUP);
             const float first = ready(scale, total, asked);
             const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
             store(here, first, second, mine, both);
             free_slot(m);
-            asked = ask(g + each < groups ? here + each * GROUP_ROWS : column + rows);
+            asked = ask(g + each < groups ? here + each * MGL_ROW_GROUP : column + rows);
         }
         column += rows;
     }
@@ -140,14 +140,14 @@ static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, 
                                                        const STORE &store)
 {
     const int each = slot_groups(1), groups = segment(m, 0).groups, rows = segment(m, 0).rows;
-    const int column = m.lane / (2 * GROUP_ROWS) * GROUP_ROWS + m.lane % GROUP_ROWS;
-    const bool even = (m.lane & 1) == 0 && m.lane / GROUP_ROWS % 2 == 0;
+    const int column = m.lane / (2 * MGL_ROW_GROUP) * MGL_ROW_GROUP + m.lane % MGL_ROW_GROUP;
+    const bool even = (m.lane & 1) == 0 && m.lane / MGL_ROW_GROUP % 2 == 0;
     const float scale = only_scale(m, columns);
     for (int g = 0; g < groups; g += each) {
-        const int n = min(each, groups - g) * GROUP_ROWS, here = column + g / 2 * GROUP_ROWS;
+        const int n = min(each, groups - g) * MGL_ROW_GROUP, here = column + g / 2 * MGL_ROW_GROUP;
         const bool mine = even && m.lane < n && here < rows;
-        const float value = total_of(wait_slot(m), min(m.lane, n - 1), each * GROUP_ROWS);
-        const float other = __shfl_xor_sync(0xFFFFFFFFu, value, GROUP_ROWS);
+        const float value = total_of(wait_slot(m), min(m.lane, n - 1), each * MGL_ROW_GROUP);
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, value, MGL_ROW_GROUP);
         const float first = ready(scale, value, other);
         const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
         store(here, first, second, mine, here + 1 < rows);

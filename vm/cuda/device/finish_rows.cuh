@@ -13,10 +13,10 @@
 #include "vm/cuda/device/finish.cuh"
 
 enum {
-    LANES_OF_ROW = GROUP_ROWS / 2,
+    LANES_OF_ROW = MGL_ROW_GROUP / 2,
     LOOK_ROWS = 32 / LANES_OF_ROW,
     LOOKS = (MOST_ROWS + LOOK_ROWS - 1) / LOOK_ROWS,
-    SLOT_HAS_TWO = SLOT / (MGL_WARPS * GROUP_ROWS) / MOST_ROWS >= 2 /* row groups, of any rows */
+    SLOT_HAS_TWO = SLOT / (MGL_WARPS * MGL_ROW_GROUP) / MOST_ROWS >= 2 /* row groups, of any rows */
 };
 
 /* Whether a task of `count` rows is one of several. */
@@ -39,12 +39,12 @@ struct reader {
 
 static __device__ __forceinline__ reader begin_reading(const machine &m, int count)
 {
-    reader r = {nullptr, slot_groups(count), GROUP_ROWS * slot_rows(count)};
+    reader r = {nullptr, slot_groups(count), MGL_ROW_GROUP * slot_rows(count)};
     r.warp_stride = r.each * r.stride;
 #pragma unroll
     for (int k = 0; k < LOOKS; k++) {
         r.row[k] = k * LOOK_ROWS + m.lane / LANES_OF_ROW;
-        r.at[k] = min(r.row[k], count - 1) * GROUP_ROWS + m.lane % LANES_OF_ROW * 2;
+        r.at[k] = min(r.row[k], count - 1) * MGL_ROW_GROUP + m.lane % LANES_OF_ROW * 2;
         r.scale[k] = 1.0f;
     }
     r.begun = false;
@@ -121,7 +121,7 @@ static __device__ __forceinline__ pair pair_of(const machine &m, int count, int 
                                                int first, int columns)
 {
     const int row = look * LOOK_ROWS + m.lane / LANES_OF_ROW;
-    const int column = g * GROUP_ROWS + m.lane % LANES_OF_ROW * 2;
+    const int column = g * MGL_ROW_GROUP + m.lane % LANES_OF_ROW * 2;
     return {row, first + column, row < count && column < columns, column + 1 < columns};
 }
 

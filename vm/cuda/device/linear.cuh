@@ -4,7 +4,7 @@
  * 16 bytes of row l / 4 and quarter l % 4, so a block is one 16-byte load a lane.
  *
  * Consumer warp w has k blocks [w S, (w + 1) S) of every row group, S = ceil(blocks / W), which stand on
- * the tape so that each page has some for every warp (mgl_block_place): of the input it needs that run
+ * the tape so that each page has some for every warp (schedule/tape.h): of the input it needs that run
  * alone, which it normalises (but for 1 / RMS, a factor that the epilogue applies)
  * and rounds to the weights' dtype into its own part of the stage. Rows that do not fit the stage are
  * read where they are.
@@ -53,8 +53,8 @@ static __device__ __forceinline__ int slot_rows(int count)
 /* Row groups of a slot: 1, 2 or 4, whose columns of one row are as many as a warp has lanes. */
 static __device__ __forceinline__ int slot_groups(int count)
 {
-    const int fit = SLOT / (MGL_WARPS * GROUP_ROWS) / slot_rows(count);
-    return fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
+    const int fit = SLOT / (MGL_WARPS * MGL_ROW_GROUP) / slot_rows(count);
+    return fit >= MGL_SLOT_GROUPS ? MGL_SLOT_GROUPS : fit >= 2 ? 2 : 1;
 }
 
 /* Whether a task may go the short way at all: the ring has room for it, and no page is without a block of
@@ -424,7 +424,7 @@ static __device__ __forceinline__ float *take_slot(const machine &m, int g, int 
     if (g % groups == 0)
         while (use > 0 && !barrier_passed(&own().slot_empty[slot], (use - 1) & 1))
             ; /* the epilogue has a clock in each of its waits */
-    return own().partial + slot * SLOT + (m.warp * groups + g % groups) * GROUP_ROWS * rows;
+    return own().partial + slot * SLOT + (m.warp * groups + g % groups) * MGL_ROW_GROUP * rows;
 }
 
 /* This warp's sums of row group g are in the slot; `last`: of the segment. */
@@ -438,25 +438,6 @@ static __device__ __forceinline__ void leave_slot(machine &m, int g, int groups,
     m.slot++;
 }
 
-/* The blocks of one warp in a row group, in the order of the tape: number i of the run is the
- * place_of(.., i)-th block of the row group (mgl_block_place). */
-struct places {
-    int warps;   /* with blocks */
-    int of_last; /* blocks of the last of them */
-};
-
-static __device__ __forceinline__ constexpr places places_of(int kblocks)
-{
-    int run = (kblocks + MGL_WARPS - 1) / MGL_WARPS, last = (kblocks - 1) / run;
-    return {last + 1, kblocks - last * run};
-}
-
-static __device__ __forceinline__ constexpr int place_of(places p, int warp, int i)
-{
-    return i < p.of_last ? i * p.warps + warp
-                         : p.of_last * p.warps + (i - p.of_last) * (p.warps - 1) + warp;
-}
-
 /* A warp without blocks lets the pages go by as it goes through the row groups: a task's tape may be
  * longer than the ring. Its sums are zeros. The segment by value: behind the last slot the record may be
  * gone. */
@@ -466,7 +447,7 @@ static __device__ __forceinline__ void pass_groups(machine &m, const input &in,
     const int count = in.count, rows = slot_rows(count), groups = slot_groups(count);
     for (int g = 0; g < seg.groups; g++) {
         float *to = take_slot(m, g, groups, rows);
-        for (int i = m.lane; i < GROUP_ROWS * rows; i += 32)
+        for (int i = m.lane; i < MGL_ROW_GROUP * rows; i += 32)
             to[i] = 0.0f;
         ring_done(m, m.base + (seg.block + (g + 1) * seg.kblocks) / PAGE_BLOCKS);
         leave_slot(m, g, groups, g + 1 == seg.groups);
@@ -511,7 +492,7 @@ static __device__ __forceinline__ void store_sums(int lane, bool low, int count,
         row = (lane & 1) ? count : row >> 1; /* once is enough */
     }
     if (first + row < count)
-        to[(first + row) * GROUP_ROWS + (lane >> 2)] = total;
+        to[(first + row) * MGL_ROW_GROUP + (lane >> 2)] = total;
 }
 
 /* Adds block number i of a run. */
@@ -552,7 +533,7 @@ static __device__ __noinline__ machine sum_any(machine m, const mgl_device_segme
     const int groups = seg.groups, kblocks = seg.kblocks;
     const int rows = slot_rows(in.count), each = slot_groups(in.count);
     const column mine = column_of(m.lane, in.low);
-    const places p = places_of(kblocks);
+    const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
     const uint2 *x[N]; /* of this lane's column of each MMA: block 0 of the run */
 #pragma unroll
@@ -567,8 +548,9 @@ static __device__ __noinline__ machine sum_any(machine m, const mgl_device_segme
         sums s[N] = {};
         for (int i = 0; i < blocks; i += EACH) {
             const int count = min(EACH, blocks - i);
-            ring_done(m, m.base + (group + place_of(p, m.warp, i)) / PAGE_BLOCKS);
-            ring_wait(m, m.base + (group + place_of(p, m.warp, i + count - 1)) / PAGE_BLOCKS + 1);
+            ring_done(m, m.base + (group + mgl_tape_place(p, m.warp, i)) / PAGE_BLOCKS);
+            ring_wait(m, m.base + (group + mgl_tape_place(p, m.warp, i + count - 1)) / PAGE_BLOCKS +
+                             1);
             uint4 w[EACH] = {};
 #pragma unroll
             for (int k = 0; k < EACH; k++)
@@ -601,12 +583,12 @@ static __device__ __noinline__ machine sum_direct(machine m, const mgl_device_se
     const int groups = seg.groups, kblocks = seg.kblocks;
     const int rows = slot_rows(in.count), each = slot_groups(in.count);
     const column mine = column_of(m.lane, in.low);
-    const places p = places_of(kblocks);
+    const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
     for (int g = 0; g < groups; g++) {
         sums s[N] = {};
         for (int i = 0; i < blocks; i++) {
-            u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
+            u32 block = seg.block + g * kblocks + mgl_tape_place(p, m.warp, i);
             u32 page = m.base + block / PAGE_BLOCKS;
             ring_done(m, page);
             ring_wait(m, page + 1);
@@ -644,12 +626,12 @@ static __device__ __noinline__ machine sum_floats(machine m, const mgl_device_se
     const input &in = own().in[m.which];
     const int groups = seg.groups, kblocks = seg.kblocks, quarter = m.lane & 3;
     const int rows = slot_rows(in.count), each = slot_groups(in.count);
-    const places p = places_of(kblocks);
+    const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
     for (int g = 0; g < groups; g++) {
         float s[R] = {};
         for (int i = 0; i < blocks; i++) {
-            u32 block = seg.block + g * kblocks + place_of(p, m.warp, i);
+            u32 block = seg.block + g * kblocks + mgl_tape_place(p, m.warp, i);
             u32 page = m.base + block / PAGE_BLOCKS;
             ring_done(m, page);
             ring_wait(m, page + 1);
@@ -669,7 +651,7 @@ static __device__ __noinline__ machine sum_floats(machine m, const mgl_device_se
             s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 1);
             s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 2);
             if (quarter == r % 4 && r < in.count)
-                to[r * GROUP_ROWS] = s[r];
+                to[r * MGL_ROW_GROUP] = s[r];
         }
         leave_slot(m, g, each, g + 1 == groups);
     }
@@ -704,7 +686,7 @@ static __device__ __noinline__ machine sum_all(machine m)
     const int segments = task_of(m)->segments;
     for (int i = 0; i < segments; i++) {
         const mgl_device_segment &seg = segment(m, i);
-        if (m.warp < places_of(seg.kblocks).warps)
+        if (m.warp < mgl_tape_order_of(seg.kblocks, MGL_WARPS).warps)
             m = sum_segment(m, in, seg);
         else
             pass_groups(m, in, seg);

@@ -51,6 +51,7 @@
 #define MGL_SAMPLER_FN static __device__
 #define MGL_PHILOX_FN  static __device__
 #define MGL_WAYS_FN    static __device__
+#define MGL_TAPE_FN    static __device__ __forceinline__ constexpr
 #define MGL_FLOAT_BITS __float_as_uint
 #define MGL_BITS_FLOAT __uint_as_float
 
@@ -58,8 +59,8 @@
 #include "instructions/sample/philox.h"
 #include "instructions/sample/sampler.h"
 #include "schedule/step.h"
+#include "schedule/ways.h"
 #include "vm/cuda/device/record.h"
-#include "vm/cuda/device/ways.h"
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7F800000)
@@ -77,20 +78,19 @@ enum {
     LOADER = MGL_WARPS + 1,
     WATCHER = MGL_WARPS + 2,
     DIRECTOR = MGL_WARPS + 3,
-    BLOCK_BYTES = 512,
-    PAGE_BLOCKS = MGL_PAGE / BLOCK_BYTES,
+    PAGE_BLOCKS = MGL_PAGE / MGL_BLOCK_BYTES,
     PARTIALS = MGL_PARTIAL_BYTES / 4,
     POLLS = 256, /* of memory between looks at the clock */
-    GROUP_ROWS = 8,
     MOST_ROWS = MGL_ROWS <= 1   ? 1
                 : MGL_ROWS <= 8 ? 8
                                 : 16, /* rows that there is machine code for */
-    SLOTS = MGL_WARPS * GROUP_ROWS * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
+    SLOTS = MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
     SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
     RECORDS =
         4 /* the one before (its clears) or the furthest ahead, the one at hand, the next two */
 };
-static_assert(MGL_WARPS * GROUP_ROWS * MOST_ROWS <= SLOT, "a slot must have room for a row group");
+static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
+              "a slot must have room for a row group");
 
 /* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste. */
 struct view {

@@ -83,7 +83,7 @@ static __device__ __forceinline__ u32 within_ring(u32 at)
 
 static __device__ __forceinline__ uint4 load_block(u32 spot, int lane)
 {
-    return ((const uint4 *)(ring_memory() + spot * BLOCK_BYTES))[lane];
+    return ((const uint4 *)(ring_memory() + spot * MGL_BLOCK_BYTES))[lane];
 }
 
 #endif

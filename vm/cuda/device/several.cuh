@@ -26,10 +26,6 @@
 #include "vm/cuda/device/linear.cuh"
 
 enum {
-    SEVERAL_ROWS = 8,
-    SEVERAL_LEAST = 3,
-    SEVERAL_WORDS = 64, /* registers of a lane for input, as it comes and as it stays */
-    SEVERAL_MORE = 2, /* blocks of 16-bit input that find room as well: its sums are half as many */
     SEVERAL_BLOCKS = 8, /* of a warp that are loaded at once, at most */
     ENOUGH_LANES = 16,  /* whose words of one row are there when all rows are asked for */
     MAY_BE_SEVERAL = MAY_BE_FEW && MGL_ROWS > 2
@@ -38,13 +34,12 @@ enum {
 /* How a warp goes through row groups of KB blocks. */
 template <int KB, bool LOW> struct course {
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
-    static constexpr places P = places_of(KB);
+    static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     static constexpr int PARTS = LOW ? 2 : 1; /* 16 bytes each, of a lane and block */
-    static constexpr int KEEPS = LOW ? 0 : SEVERAL_MORE;
     /* blocks whose input is on its way at once */
-    static constexpr int ASKED = SEVERAL_WORDS / (4 * PARTS);
-    /* and whose stays in registers: the last ones of the run (schedule/choose.c knows how many) */
-    static constexpr int HELD = RUN < ASKED + KEEPS ? RUN : ASKED + KEEPS;
+    static constexpr int ASKED = MGL_SEVERAL_ASKED(PARTS);
+    /* and whose stays in registers: the last ones of the run */
+    static constexpr int HELD = RUN < MGL_SEVERAL_HELD(PARTS) ? RUN : MGL_SEVERAL_HELD(PARTS);
     static constexpr int STAGED = RUN - HELD; /* the others */
     /* blocks that are waited for and converted in one turn: all turns but the first have as many */
     static constexpr int TURN = ASKED / 2;
@@ -52,7 +47,7 @@ template <int KB, bool LOW> struct course {
     static constexpr int FACTORS =
         LOW ? RUN * BLOCK_COLUMNS * 4 : 0; /* bytes: the norm's weights */
     static constexpr int BYTES =
-        STAGED * PARTS * BLOCK_BYTES + FACTORS;             /* of a warp, in the stage */
+        STAGED * PARTS * MGL_BLOCK_BYTES + FACTORS;         /* of a warp, in the stage */
     static constexpr int FIT = RING_BLOCKS / 2 / MGL_WARPS; /* blocks of a warp in half a ring */
     static constexpr int MOST = FIT < SEVERAL_BLOCKS ? FIT : SEVERAL_BLOCKS;
     static constexpr int STEPS = MOST < 1 ? 1 : (RUN + MOST - 1) / MOST;
@@ -267,13 +262,13 @@ template <class COURSE> static __device__ __forceinline__ u8 *stage_of(const mac
 template <class COURSE>
 static __device__ __forceinline__ uint4 *staged_operand(const machine &m, int b, int part)
 {
-    return (uint4 *)(stage_of<COURSE>(m) + (b * COURSE::PARTS + part) * BLOCK_BYTES) + m.lane;
+    return (uint4 *)(stage_of<COURSE>(m) + (b * COURSE::PARTS + part) * MGL_BLOCK_BYTES) + m.lane;
 }
 
 /* The norm's weights of this warp's run, in the stage. */
 template <class COURSE> static __device__ __forceinline__ float4 *factors_of(const machine &m)
 {
-    return (float4 *)(stage_of<COURSE>(m) + COURSE::STAGED * COURSE::PARTS * BLOCK_BYTES);
+    return (float4 *)(stage_of<COURSE>(m) + COURSE::STAGED * COURSE::PARTS * MGL_BLOCK_BYTES);
 }
 
 /* What a lane asks for of them: before the rows, which are waited for longer. */
@@ -454,9 +449,10 @@ static __device__ __forceinline__ void add_several(machine &m, position &p, cons
     uint4 w[N];
 #pragma unroll
     for (int i = 0; i < N; i++)
-        w[i] = *(const uint4 *)(ring_memory() + within_ring(p.at + i * C::P.warps * BLOCK_BYTES));
+        w[i] =
+            *(const uint4 *)(ring_memory() + within_ring(p.at + i * C::P.warps * MGL_BLOCK_BYTES));
     p.seen = load_shared_acquire(&own().landed);
-    p.at = within_ring(p.at + BLOCKS * BLOCK_BYTES);
+    p.at = within_ring(p.at + BLOCKS * MGL_BLOCK_BYTES);
     ring_free(m, m.base + (p.block + END) / PAGE_BLOCKS);
 #pragma unroll
     for (int i = 0; i < N; i++)
@@ -512,7 +508,7 @@ static __device__ __forceinline__ void leave_several(machine &m, position &p, co
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (p.leaves[h])
-            to[h * (LOW ? 4 : 1) * GROUP_ROWS] = total[h];
+            to[h * (LOW ? 4 : 1) * MGL_ROW_GROUP] = total[h];
     if (++p.left < p.each && !last)
         return;
     __syncwarp();
@@ -527,8 +523,8 @@ static __device__ __forceinline__ position begin_several(const machine &m, int c
 {
     position p = {};
     p.each = slot_groups(count);
-    p.stride = GROUP_ROWS * slot_rows(count);
-    p.place = m.warp * p.each * p.stride + row_of_sums<LOW>(m, 0) * GROUP_ROWS + (m.lane >> 2);
+    p.stride = MGL_ROW_GROUP * slot_rows(count);
+    p.place = m.warp * p.each * p.stride + row_of_sums<LOW>(m, 0) * MGL_ROW_GROUP + (m.lane >> 2);
     p.leaves[0] = row_of_sums<LOW>(m, 0) < count;
     p.leaves[1] = row_of_sums<LOW>(m, 1) < count;
     p.seen = m.freed;
@@ -548,7 +544,7 @@ template <int KB, bool LOW> static __device__ __noinline__ machine sum_several(m
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups;
         p.block = segment(m, i).block;
-        p.at = ring_spot(m, p.block + m.warp) * BLOCK_BYTES + m.lane * 16;
+        p.at = ring_spot(m, p.block + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
         for (int g = 0; g < groups; g++) {
             sums s[2 * C::PARTS] = {};
             add_several<KB, LOW>(m, p, held, s);
@@ -588,7 +584,7 @@ enum {
 static __device__ __forceinline__ bool is_several(const input &in)
 {
     return MAY_BE_SEVERAL && in.x.flag && in.vector && in.columns % BLOCK_COLUMNS == 0 && !in.few &&
-           in.count >= SEVERAL_LEAST && in.count <= SEVERAL_ROWS &&
+           in.count >= MGL_SEVERAL_LEAST && in.count <= MGL_SEVERAL_ROWS &&
            (fits<HIDDEN_BLOCKS, true>(in) || fits<WIDE_BLOCKS, true>(in) ||
             fits<WIDE_BLOCKS, false>(in) || fits<FFN_BLOCKS, false>(in));
 }

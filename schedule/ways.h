@@ -1,9 +1,11 @@
 /*
- * Which way a product goes: asked by the kernel, task by task, and by the host, which leaves out of the kernel
- * what no task of the program needs. Plain C that NVRTC compiles too.
+ * What lowering, the cost model, the host and the kernel all know of the ways that products and attention go: which
+ * one a task goes, and the numbers that its room follows from. Plain C that NVRTC compiles too.
  */
-#ifndef MGL_VM_CUDA_WAYS_H
-#define MGL_VM_CUDA_WAYS_H
+#ifndef MGL_SCHEDULE_WAYS_H
+#define MGL_SCHEDULE_WAYS_H
+
+#include "schedule/tape.h"
 
 #ifndef MGL_WAYS_FN
 #define MGL_WAYS_FN static inline
@@ -20,7 +22,8 @@ typedef struct mgl_few_shape {
 MGL_WAYS_FN int mgl_goes_few(const mgl_few_shape *shape, int flag, int rows, int low, int kblocks)
 {
     const int parts = rows * (low ? 2 : 1);
-    return flag && rows > 0 && parts <= 4 && parts * kblocks * 64 <= shape->stage &&
+    return flag && rows > 0 && parts <= 4 &&
+           parts * kblocks * MGL_BLOCK_ROW_BYTES <= shape->stage &&
            (kblocks == shape->hidden || kblocks == shape->wide || kblocks == shape->ffn);
 }
 
@@ -28,6 +31,18 @@ MGL_WAYS_FN int mgl_goes_few(const mgl_few_shape *shape, int flag, int rows, int
  * block of a warp that has blocks. */
 #define MGL_RING_GOES_FEW(ring_pages, page_blocks, warps)                                          \
     ((ring_pages) * (page_blocks) >= 4 * (warps) && (page_blocks) >= (warps))
+
+enum {
+    MGL_SLOT_GROUPS = 4,   /* row groups of one row in a slot of sums, at most */
+    MGL_MERGE_DIMS = 32,   /* dimensions that a warp merges */
+    MGL_SEVERAL_LEAST = 3, /* rows that go the way of several (vm/cuda/device/several.cuh), */
+    MGL_SEVERAL_ROWS = 8   /* to so many */
+};
+
+/* Of an input in `parts` parts: blocks of a warp's run that are on their way at once, in 64 registers of a lane, and
+ * those that stay there: of whole input two more, since its sums are half as many. */
+#define MGL_SEVERAL_ASKED(parts) (16 / (parts))
+#define MGL_SEVERAL_HELD(parts)  (MGL_SEVERAL_ASKED(parts) + ((parts) == 1 ? 2 : 0))
 
 /* Positions that a warp attends to at once where keys and values come through the ring, and of how many a page has the
  * keys, or the values: 0 where it has no room for so many. */

@@ -1,0 +1,81 @@
+/* The geometry of the tape: places and blocks are each other's inverse, and every page has some for each warp. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "schedule/tape.h"
+
+enum { MOST_BLOCKS = 150, MOST_WARPS = 16 };
+
+START_TEST(a_place_and_its_block_are_inverse)
+{
+    for (int warps = 1; warps <= MOST_WARPS; warps++)
+        for (int blocks = 1; blocks <= MOST_BLOCKS; blocks++)
+            for (int b = 0; b < blocks; b++) {
+                int place = mgl_tape_place_of_block(blocks, warps, b);
+                ck_assert_int_ge(place, 0);
+                ck_assert_int_lt(place, blocks);
+                ck_assert_int_eq(mgl_tape_block_at(blocks, warps, place), b);
+            }
+}
+END_TEST
+
+START_TEST(a_run_is_a_warp_s_columns)
+{
+    mgl_tape_order order = mgl_tape_order_of(72, 16); /* runs of 5, the last one of 2 */
+    ck_assert_int_eq(order.warps, 15);
+    ck_assert_int_eq(order.run, 5);
+    ck_assert_int_eq(order.of_last, 2);
+    ck_assert_int_eq(mgl_tape_place(order, 14, 1), mgl_tape_place_of_block(72, 16, 71));
+}
+END_TEST
+
+/* The first blocks of all runs, then the second ones ... */
+START_TEST(every_warp_has_one_of_so_many_places)
+{
+    for (int warp = 0; warp < 8; warp++)
+        ck_assert_int_eq(mgl_tape_place_of_block(64, 8, 8 * warp + 3), 3 * 8 + warp);
+}
+END_TEST
+
+START_TEST(a_block_has_sixty_four_bytes_of_each_row)
+{
+    ck_assert_int_eq(mgl_tape_columns(32), 16);
+    ck_assert_int_eq(mgl_tape_columns(16), 32);
+    ck_assert_int_eq(mgl_tape_columns(8), 64);
+    ck_assert_int_eq(mgl_tape_columns(4), 128);
+    ck_assert_int_eq(mgl_tape_blocks(65, 16), 3);
+    ck_assert_int_eq(mgl_tape_blocks(64, 16), 2);
+}
+END_TEST
+
+/* Elements in order: columns of a row, rows of a group, blocks by place, tensors in turn, groups. */
+START_TEST(every_weight_lies_once)
+{
+    enum { BLOCKS = 5, COLUMNS = 4, TENSORS = 2, GROUPS = 3, WARPS = 2 };
+    enum { ROWS = GROUPS * MGL_ROW_GROUP, WIDTH = BLOCKS * COLUMNS };
+    static int seen[TENSORS][ROWS][WIDTH];
+    for (long long i = 0; i < TENSORS * ROWS * WIDTH; i++) {
+        mgl_tape_weight w = mgl_tape_weight_at(i, BLOCKS, COLUMNS, TENSORS, WARPS);
+        ck_assert(w.which < TENSORS && w.row < ROWS && w.column < WIDTH);
+        ck_assert_int_eq(seen[w.which][w.row][w.column]++, 0);
+        ck_assert_int_eq(w.which, i / (BLOCKS * COLUMNS * MGL_ROW_GROUP) % TENSORS);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tape");
+    TCase *cases = tcase_create("geometry");
+    tcase_add_test(cases, a_place_and_its_block_are_inverse);
+    tcase_add_test(cases, a_run_is_a_warp_s_columns);
+    tcase_add_test(cases, every_warp_has_one_of_so_many_places);
+    tcase_add_test(cases, a_block_has_sixty_four_bytes_of_each_row);
+    tcase_add_test(cases, every_weight_lies_once);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
