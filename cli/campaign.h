@@ -87,6 +87,19 @@ typedef struct mgl_cli_tuning {
     bool gain_given;   /* ... was asked for, be it 0 */
     bool json, quiet, detach, no_sandbox;
 } mgl_cli_tuning;
+/* How a verb named so is asked to run one: `o` has MGL_CLI_RUN_OPTIONS, MGL_CLI_CHAT_OPTIONS and the flags
+ * --device, --quiet and --json. */
+#define MGL_CLI_TUNING(name, o)                                                                    \
+    {                                                                                              \
+        .verb = (name), .device = (o)->device.value, .on_event = (o)->on_event.value,              \
+        .report = (o)->report.value, .hours = mgl_cli_limit(&(o)->hours),                          \
+        .trials = (o)->trials.value, .disk = (o)->disk.value, .chat_key = (o)->chat_key.value,     \
+        .budget_tokens = (o)->budget_tokens.value, .budget_requests = (o)->budget_requests.value,  \
+        .until_gain = (o)->until_gain.value, .gain_given = (o)->until_gain.given,                  \
+        .json = (o)->json.given, .quiet = (o)->quiet.given, .detach = (o)->detach.given,           \
+        .no_sandbox = (o)->no_sandbox.given                                                        \
+    }
+
 /* What can be said of it before anything is written: a campaign that was added and can not run would be in
  * the way of the mended command. `store` as mgl_cli_store_open takes it. */
 mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err);

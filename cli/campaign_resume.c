@@ -15,22 +15,7 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
     const struct options *o = options;
     mgl_store *store = NULL;
     mgl_tune tune = {0};
-    const mgl_cli_tuning how = {.verb = "campaign resume",
-                                .device = o->device.value,
-                                .on_event = o->on_event.value,
-                                .report = o->report.value,
-                                .hours = mgl_cli_limit(&o->hours),
-                                .trials = o->trials.value,
-                                .disk = o->disk.value,
-                                .chat_key = o->chat_key.value,
-                                .budget_tokens = o->budget_tokens.value,
-                                .budget_requests = o->budget_requests.value,
-                                .until_gain = o->until_gain.value,
-                                .gain_given = o->until_gain.given,
-                                .json = o->json.given,
-                                .quiet = o->quiet.given,
-                                .detach = o->detach.given,
-                                .no_sandbox = o->no_sandbox.given};
+    const mgl_cli_tuning how = MGL_CLI_TUNING("campaign resume", o);
     mgl_status status = mgl_cli_check_tuning(&how, o->store.value, err);
     if (!status)
         status = mgl_cli_store_open(o->store.value, true, &store, err);

@@ -222,22 +222,7 @@ static mgl_status tune_model(const char *operand, const void *options, mgl_error
     mgl_store *store = NULL;
     mgl_tune tune = {0};
     mgl_tune_request request = read_request(operand, o);
-    const mgl_cli_tuning how = {.verb = "tune",
-                                .device = o->device.value,
-                                .on_event = o->on_event.value,
-                                .report = o->report.value,
-                                .hours = mgl_cli_limit(&o->hours),
-                                .trials = o->trials.value,
-                                .disk = o->disk.value,
-                                .chat_key = o->chat_key.value,
-                                .budget_tokens = o->budget_tokens.value,
-                                .budget_requests = o->budget_requests.value,
-                                .until_gain = o->until_gain.value,
-                                .gain_given = o->until_gain.given,
-                                .json = o->json.given,
-                                .quiet = o->quiet.given,
-                                .detach = o->detach.given,
-                                .no_sandbox = o->no_sandbox.given};
+    const mgl_cli_tuning how = MGL_CLI_TUNING("tune", o);
     mgl_status status = mgl_cli_check_tuning(&how, o->store.value, err);
     if (status)
         return status;
