@@ -97,7 +97,6 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
     return MGL_OK;
 }
 
-/* What is installed is the program that was measured, by whatever means the store came here. */
 /* Prompts are in no workload: a winner that has fewer rows an epoch than the default, and so reads prompts
  * slower, is no entry. */
 static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mgl_error *err)
@@ -119,6 +118,7 @@ static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mg
     return status;
 }
 
+/* What is installed is the program that was measured, by whatever means the store came here. */
 static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mgl_error *err)
 {
     mgl_candidate made;
