@@ -74,8 +74,8 @@ static mgl_status check_program(const compilation *c, mgl_error *err)
     return status;
 }
 
-/* Without a compiler, or with one that does not know the target, the file has no kernel: the machine
- * that runs it compiles its own. */
+/* Without a compiler, or with one that does not know the target, the file has no kernel: the
+ * machine that runs it compiles its own. */
 static mgl_status make_kernel(compilation *c, mgl_compile_report *out, mgl_error *err)
 {
     mgl_error why = {0};

@@ -1,8 +1,8 @@
 /*
  * A model, from its folder to its tokens. mgl_model_open below is the whole pipeline: import,
  * lower, validate, load; mgl_model_generate runs it. Everything else here says what the parts do
- * not know of each other: which machine there is, and how long a reply may be. pipeline.c says which
- * program a machine wants.
+ * not know of each other: which machine there is, and how long a reply may be. pipeline.c says
+ * which program a machine wants.
  */
 #include "pipeline.h"
 
@@ -88,7 +88,8 @@ const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel)
     return cancel ? &cancel->set : NULL;
 }
 
-/* ---- which machine ---------------------------------------------------------------------------- */
+/* ---- which machine ----------------------------------------------------------------------------
+ */
 
 static mgl_status use_cpu(mgl_machine *out, mgl_error *err)
 {
@@ -117,8 +118,8 @@ static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
     return status;
 }
 
-/* A GPU is of use where its kernel can be compiled, or was. The driver is asked first: where there is
- * none, which is soon found, the compiler is not looked for. */
+/* A GPU is of use where its kernel can be compiled, or was. The driver is asked first: where there
+ * is none, which is soon found, the compiler is not looked for. */
 static bool find_gpu(const mgl_image *image, mgl_machine *out)
 {
     mgl_error ignored;

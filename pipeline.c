@@ -1,7 +1,7 @@
 /*
- * From a graph to a program: what lowering is asked for, and the tuned entries on their way into it.
- * Of these the first that is for this model, device and capacity is replayed and validated; one that
- * fails is noted, and the next has its turn. So a bad entry costs its speed and nothing else.
+ * From a graph to a program: what lowering is asked for, and the tuned entries on their way into
+ * it. Of these the first that is for this model, device and capacity is replayed and validated; one
+ * that fails is noted, and the next has its turn. So a bad entry costs its speed and nothing else.
  */
 #include "pipeline.h"
 

@@ -31,8 +31,8 @@ mgl_status mgl_target_find_machine(const char *target, mgl_machine *out, mgl_err
 
 struct mgl_image; /* vm/image.h */
 
-/* The machine for a compiled model: "auto" (or NULL) is the CPU for one that was compiled for it, and
- * a GPU needs no compiler where the file has its kernel. */
+/* The machine for a compiled model: "auto" (or NULL) is the CPU for one that was compiled for it,
+ * and a GPU needs no compiler where the file has its kernel. */
 mgl_status mgl_machine_find_for(const struct mgl_image *image, const char *device, mgl_machine *out,
                                 mgl_error *err);
 
@@ -60,12 +60,13 @@ mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config,
 mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target,
                                 const mgl_lower_request *request, mgl_lower_options *out,
                                 mgl_error *err);
-/* Ends with the validator: MGL_REJECTED with its first diagnostic where a config asks for what can not
- * be run. */
+/* Ends with the validator: MGL_REJECTED with its first diagnostic where a config asks for what can
+ * not be run. */
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err);
 
-/* ---- tuned entries ------------------------------------------------------------------------------ */
+/* ---- tuned entries ------------------------------------------------------------------------------
+ */
 
 enum { MGL_TUNED_NOTE = 1024 };
 
@@ -74,10 +75,10 @@ typedef struct mgl_tuned_report {
     char note[MGL_TUNED_NOTE]; /* entries that were left out, and why, one a line; "" for none */
 } mgl_tuned_report;
 
-/* Lowers with the first tuned entry that is for this (schedule/tuned.h), or by default where there is
- * none, a config was given or the request has no device. Where the request leaves the capacity open,
- * an entry may be taken at mgl_tuned_step of it. An entry that does not replay, or makes what the
- * validator or the device's machine refuses, is left out with a note: never an error. */
+/* Lowers with the first tuned entry that is for this (schedule/tuned.h), or by default where there
+ * is none, a config was given or the request has no device. Where the request leaves the capacity
+ * open, an entry may be taken at mgl_tuned_step of it. An entry that does not replay, or makes what
+ * the validator or the device's machine refuses, is left out with a note: never an error. */
 mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *target,
                                     const mgl_lower_request *request, mgl_program **out,
                                     mgl_tuned_report *report, mgl_error *err);

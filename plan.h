@@ -1,6 +1,6 @@
 /*
- * What is inside the plans and planners of the public header, for those parts of the library that have
- * to run a program which somebody made by it: the lab of a campaign.
+ * What is inside the plans and planners of the public header, for those parts of the library that
+ * have to run a program which somebody made by it: the lab of a campaign.
  */
 #ifndef MGL_PLAN_H
 #define MGL_PLAN_H

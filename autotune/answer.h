@@ -1,6 +1,6 @@
 /*
- * What is told of campaigns and trials as JSON: the same keys wherever they are told, by the command
- * line, by events, and to agents. Texts from outside are strings in it, and nothing else.
+ * What is told of campaigns and trials as JSON: the same keys wherever they are told, by the
+ * command line, by events, and to agents. Texts from outside are strings in it, and nothing else.
  */
 #ifndef MGL_AUTOTUNE_ANSWER_H
 #define MGL_AUTOTUNE_ANSWER_H
@@ -40,7 +40,8 @@ mgl_status mgl_answer_count_chat(mgl_store *store, int64_t campaign, mgl_answer_
 mgl_status mgl_answer_chat(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
 void mgl_answer_chat_line(const mgl_answer_chat_facts *facts, mgl_text *out);
 
-/* What the winner was measured to be against the default at the end of a campaign: shares, and us. */
+/* What the winner was measured to be against the default at the end of a campaign: shares, and us.
+ */
 typedef struct mgl_answer_gain {
     double gain, lo, hi, us, default_us;
 } mgl_answer_gain;
@@ -68,8 +69,8 @@ void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out);
 /* A text that is JSON already, as a member; on one line, as the whole answer is. */
 void mgl_answer_json(mgl_json_out *out, const char *key, const char *json);
 
-/* The incumbent, and what it gained over the default: what was kept adds up, since each was measured against
- * the one before. number 0: the default. */
+/* The incumbent, and what it gained over the default: what was kept adds up, since each was
+ * measured against the one before. number 0: the default. */
 typedef struct mgl_answer_best_facts {
     int64_t number; /* of the trial */
     double gain;    /* 0.031: 3.1 % faster */
@@ -83,8 +84,8 @@ mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *cam
 /* "best": the incumbent with its proposal, or null where the default is the best. */
 mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
                            mgl_error *err);
-/* What a proposer from outside needs to know, as members: the space, the best, the last verdicts, and how
- * to hand in. */
+/* What a proposer from outside needs to know, as members: the space, the best, the last verdicts,
+ * and how to hand in. */
 mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
                            mgl_error *err);
 

@@ -41,8 +41,8 @@ typedef struct mgl_archive {
     const mgl_trial *winner; /* of `trials`: the incumbent */
 } mgl_archive;
 
-/* Appends the archive of a campaign (NULL: the newest). MGL_BAD_INPUT where nothing was kept, and, with
- * the number of the trial, where what was kept does not follow from its pairs. */
+/* Appends the archive of a campaign (NULL: the newest). MGL_BAD_INPUT where nothing was kept, and,
+ * with the number of the trial, where what was kept does not follow from its pairs. */
 mgl_status mgl_archive_write(mgl_store *store, const char *name, mgl_text *out, mgl_error *err);
 
 /* MGL_BAD_INPUT, with the place, for whatever mgl_archive_write would not have written. That it is

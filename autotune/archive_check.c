@@ -1,8 +1,8 @@
 /*
- * What a store says of a trial that was kept, against the trial's own pairs. Whoever can write the store can
- * write anything into it; an archive tells others of gains, so that those have to follow from the pairs by
- * the judge's rule. That a program computes what it should is not seen here: whoever imports the archive
- * checks and measures it anew.
+ * What a store says of a trial that was kept, against the trial's own pairs. Whoever can write the
+ * store can write anything into it; an archive tells others of gains, so that those have to follow
+ * from the pairs by the judge's rule. That a program computes what it should is not seen here:
+ * whoever imports the archive checks and measures it anew.
  */
 #include "autotune/archive_fields.h"
 #include "autotune/judge.h"
@@ -19,8 +19,8 @@ static bool is_same(double a, double b)
     return fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b));
 }
 
-/* The number of the decision that had this level; 0: none of those that a campaign of so many trials can have
- * made. */
+/* The number of the decision that had this level; 0: none of those that a campaign of so many
+ * trials can have made. */
 static int64_t find_decision(double level, int64_t trials)
 {
     if (!(level > 0))
@@ -61,7 +61,8 @@ static mgl_status refuse(const mgl_trial *trial, const char *what, const char *f
         (long long)trial->number, what, found[0] ? ": they say " : "", found);
 }
 
-/* Which programs were simpler is not stored: a trial that was kept without a gain is taken for one. */
+/* Which programs were simpler is not stored: a trial that was kept without a gain is taken for one.
+ */
 static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
 {
     int workloads = made->workload_count;

@@ -1,7 +1,8 @@
 /*
- * Archives: reading one, from whoever made it. See archive.h. Every key of every object is known and
- * there, every text is bounded and none of them can be a path, every number is in its range, and the
- * trials hang together: numbers ascend, parents are there, the winner is the last that was kept.
+ * Archives: reading one, from whoever made it. See archive.h. Every key of every object is known
+ * and there, every text is bounded and none of them can be a path, every number is in its range,
+ * and the trials hang together: numbers ascend, parents are there, the winner is the last that was
+ * kept.
  */
 #include "autotune/archive.h"
 #include "autotune/archive_fields.h"

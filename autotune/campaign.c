@@ -9,10 +9,10 @@
  *     decision     judge.c, then the floor
  *
  * Every tenth trial is a control: the incumbent against itself (campaign_control.c). A trial is one
- * transaction of the store, and nothing else is state: whoever was killed reads the store, tells the
- * proposers of every trial in order, gives the lab the store's incumbent, and goes on with the next
- * number, whose seed is that of an uninterrupted run. So a new incumbent is stored before the lab
- * hears of it.
+ * transaction of the store, and nothing else is state: whoever was killed reads the store, tells
+ * the proposers of every trial in order, gives the lab the store's incumbent, and goes on with the
+ * next number, whose seed is that of an uninterrupted run. So a new incumbent is stored before the
+ * lab hears of it.
  */
 #include "autotune/campaign_parts.h"
 

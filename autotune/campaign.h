@@ -1,6 +1,6 @@
 /*
- * A campaign: proposals, gates, the lab, the judge and the store, trial after trial, until its hours or
- * trials are used up. See campaign.c for the loop.
+ * A campaign: proposals, gates, the lab, the judge and the store, trial after trial, until its
+ * hours or trials are used up. See campaign.c for the loop.
  */
 #ifndef MGL_AUTOTUNE_CAMPAIGN_H
 #define MGL_AUTOTUNE_CAMPAIGN_H
@@ -46,16 +46,16 @@ typedef struct mgl_campaign_options {
 } mgl_campaign_options;
 
 /* Runs until the end (MGL_OK, with the reason in the record), or until it can not go on: `abort`
- * (MGL_INTERRUPTED), a lab that keeps failing or a machine that is unfit (MGL_DEVICE), too little disk
- * (MGL_SYSTEM). The store always has everything that was decided, and the same call goes on from it.
- * MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
+ * (MGL_INTERRUPTED), a lab that keeps failing or a machine that is unfit (MGL_DEVICE), too little
+ * disk (MGL_SYSTEM). The store always has everything that was decided, and the same call goes on
+ * from it. MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
 
-/* Measures the incumbent against the default with a lab that nobody used before, and stores what came of
- * it as an event: mgl_answer_final. Before the clock both run on the checkpoint, where there is one:
- * MGL_OUTCOME_MODEL_MISMATCH where they differ. Where there is no clock nothing is timed. Does nothing
- * where there is no incumbent, or a lab that executes nothing. Of the options subject, record, store,
- * lab, checkpoint, abort and on_event count. */
+/* Measures the incumbent against the default with a lab that nobody used before, and stores what
+ * came of it as an event: mgl_answer_final. Before the clock both run on the checkpoint, where
+ * there is one: MGL_OUTCOME_MODEL_MISMATCH where they differ. Where there is no clock nothing is
+ * timed. Does nothing where there is no incumbent, or a lab that executes nothing. Of the options
+ * subject, record, store, lab, checkpoint, abort and on_event count. */
 mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err);
 
 /* Whoever runs a campaign has this lock, and that of the device where it is one. */

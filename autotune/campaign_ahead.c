@@ -1,18 +1,18 @@
 /*
- * Which attempt comes next. A proposal that needs another kernel waits until that is compiled, beside
- * everything else, and what keeps the kernel is tried meanwhile: a device does not wait for a compiler
- * while there is something to measure.
+ * Which attempt comes next. A proposal that needs another kernel waits until that is compiled,
+ * beside everything else, and what keeps the kernel is tried meanwhile: a device does not wait for
+ * a compiler while there is something to measure.
  *
  * The order: one that waited goes as soon as its kernels are ready, the oldest first; else a new
- * proposal is asked for; where as many wait as the lab compiles, and one more, the oldest goes, ready or not. What comes from
- * outside is not put off.
+ * proposal is asked for; where as many wait as the lab compiles, and one more, the oldest goes,
+ * ready or not. What comes from outside is not put off.
  *
- * A proposal is asked for with the seed of the number that it would have if all that wait went before
- * it, so no seed is used twice, and it has heard of every trial in the store: by the store and the list
- * of those that wait it is determined. Those that wait are in no store, and a run that is killed loses
- * them. So a campaign on a lab that compiles nothing is the same whether or not it was interrupted;
- * where kernels are compiled its order depends on how long that takes, as its verdicts depend on a
- * clock.
+ * A proposal is asked for with the seed of the number that it would have if all that wait went
+ * before it, so no seed is used twice, and it has heard of every trial in the store: by the store
+ * and the list of those that wait it is determined. Those that wait are in no store, and a run that
+ * is killed loses them. So a campaign on a lab that compiles nothing is the same whether or not it
+ * was interrupted; where kernels are compiled its order depends on how long that takes, as its
+ * verdicts depend on a clock.
  */
 #include "autotune/campaign_parts.h"
 

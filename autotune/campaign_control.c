@@ -3,8 +3,8 @@
  *
  * The test at the beginning: a program with a planted error has to be REJECTED; the incumbent is
  * correct on a fresh nonce; measured against itself it is no faster, and not faster than its bytes
- * can be read. A control is the third of these as a trial of its own. One that is bad is repeated at
- * once; while the last two were bad nothing else is tried, so that nothing can be kept.
+ * can be read. A control is the third of these as a trial of its own. One that is bad is repeated
+ * at once; while the last two were bad nothing else is tried, so that nothing can be kept.
  */
 #include "autotune/campaign_parts.h"
 #include "plan.h"
@@ -26,9 +26,9 @@ static size_t line_length(const char *at)
     return end ? (size_t)(end - at) + 1 : strlen(at);
 }
 
-/* What is taken out of a program: the first `clear` of words that tell by themselves whether they were
- * written, and the last edge that somebody waits for; of one queue alone, whose order is enough, the task
- * before the last. */
+/* What is taken out of a program: the first `clear` of words that tell by themselves whether they
+ * were written, and the last edge that somebody waits for; of one queue alone, whose order is
+ * enough, the task before the last. */
 typedef struct planted {
     const char *clear, *wait, *task; /* in the text; NULL: not taken out */
 } planted;
@@ -170,8 +170,8 @@ static mgl_status test_floors(campaign *c, const attempt *a, mgl_error *err)
     return status;
 }
 
-/* A noisy workload has bad controls by chance. A machine without one good control among so many is unfit;
- * within the campaign, two bad ones in a row stop the keeping until a good one. */
+/* A noisy workload has bad controls by chance. A machine without one good control among so many is
+ * unfit; within the campaign, two bad ones in a row stop the keeping until a good one. */
 enum { SELF_TESTS = 4 };
 
 static mgl_status test_clock(campaign *c, mgl_error *err)

@@ -1,11 +1,11 @@
 /*
- * The end of a campaign: its winner against the default, on a lab that nobody used before, so that no
- * state of a long night counts: a fresh process, fresh memory, a fresh nonce, and pairs of the number
- * that decides, of every workload. A keep was measured against the incumbent of its time; only this is
- * a measurement of all keeps together. It decides nothing of the campaign.
+ * The end of a campaign: its winner against the default, on a lab that nobody used before, so that
+ * no state of a long night counts: a fresh process, fresh memory, a fresh nonce, and pairs of the
+ * number that decides, of every workload. A keep was measured against the incumbent of its time;
+ * only this is a measurement of all keeps together. It decides nothing of the campaign.
  *
- * A winner that is right on synthetic weights is looked at on the model's own (real.h): what fails there
- * is no winner. And bench's baseline stands beside both times: a CUDA graph of cuBLAS calls.
+ * A winner that is right on synthetic weights is looked at on the model's own (real.h): what fails
+ * there is no winner. And bench's baseline stands beside both times: a CUDA graph of cuBLAS calls.
  */
 #include "autotune/answer.h"
 #include "autotune/campaign_parts.h"

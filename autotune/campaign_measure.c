@@ -1,8 +1,8 @@
 /*
  * Times of a trial: pairs of the incumbent and the candidate in stages, each of a number that was
  * fixed beforehand. A stage that leaves no hope ends the trial; the decision is made from its own,
- * fresh pairs alone (judge.c). What was measured in less than its bytes take is no time: the stream is
- * measured again first, and then the time is withheld.
+ * fresh pairs alone (judge.c). What was measured in less than its bytes take is no time: the stream
+ * is measured again first, and then the time is withheld.
  */
 #include "autotune/campaign_parts.h"
 
@@ -246,7 +246,8 @@ static mgl_status check_again(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* The candidate and the incumbent anew: fresh processes, memory, weights, first tokens, and pairs. */
+/* The candidate and the incumbent anew: fresh processes, memory, weights, first tokens, and pairs.
+ */
 static mgl_status measure_again(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial *trial = &a->trial;

@@ -108,13 +108,14 @@ mgl_status campaign_hear(campaign *c, mgl_error *err);
 /* The number of the trial at hand, and the seed of a proposal that may become trial `number`. */
 int64_t campaign_number(const campaign *c);
 uint64_t campaign_draw_seed(campaign *c, int64_t number);
-/* Takes the number of the next trial; 0: all are made or taken, and somebody may still give one back. */
+/* Takes the number of the next trial; 0: all are made or taken, and somebody may still give one
+ * back. */
 mgl_status campaign_take_number(campaign *c, int64_t *number, mgl_error *err);
 
 /* ---- campaign_source.c ----------------------------------------------------------------------- */
 
-/* The next proposal: of the store's submissions, or of a proposer. A submission that can not be read
- * has the outcome PARSE in the attempt. */
+/* The next proposal: of the store's submissions, or of a proposer. A submission that can not be
+ * read has the outcome PARSE in the attempt. */
 mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
                                   mgl_error *err);
 
@@ -143,9 +144,9 @@ mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err);
 /* Fresh random bytes, which nobody could know before, as the trial's nonce. */
 mgl_status attempt_draw_nonce(attempt *a, unsigned char nonce[MGL_SHA256_BYTES], mgl_error *err);
-/* What a status of the lab comes to. MGL_OK, MGL_NO_MEMORY and MGL_INTERRUPTED stay; a failure of the
- * lab's own leaves the attempt UNMEASURED, is told and counted, and starts the lab again: MGL_OK, or
- * MGL_DEVICE when it was one too many. */
+/* What a status of the lab comes to. MGL_OK, MGL_NO_MEMORY and MGL_INTERRUPTED stay; a failure of
+ * the lab's own leaves the attempt UNMEASURED, is told and counted, and starts the lab again:
+ * MGL_OK, or MGL_DEVICE when it was one too many. */
 mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_error *err);
 
 /* ---- campaign_measure.c ---------------------------------------------------------------------- */
@@ -158,8 +159,8 @@ mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *
 mgl_status measure_screen(campaign *c, attempt *a, mgl_error *err);
 mgl_status measure_survivors(campaign *c, attempt *a, mgl_error *err);
 mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err);
-/* Whether a time is less than the bytes of the lab's candidate take; the stream is measured again before
- * it is said. */
+/* Whether a time is less than the bytes of the lab's candidate take; the stream is measured again
+ * before it is said. */
 mgl_status measure_floor(campaign *c, int workload, double us, double *floor_us, bool *below,
                          mgl_error *err);
 

@@ -1,10 +1,11 @@
 /*
- * A campaign that several workers run, of a shared store. Each of them is the loop of campaign.c with a
- * device of its own; what they share is the store. Before each trial a worker hears of all that was
- * stored since: its proposers learn it, and a new incumbent goes into its lab. Then it takes a number.
+ * A campaign that several workers run, of a shared store. Each of them is the loop of campaign.c
+ * with a device of its own; what they share is the store. Before each trial a worker hears of all
+ * that was stored since: its proposers learn it, and a new incumbent goes into its lab. Then it
+ * takes a number.
  *
- * Two workers may decide at the same time, so the share of the error rate that a decision has is that of
- * its trial's number, which nobody else has, instead of the count of decisions.
+ * Two workers may decide at the same time, so the share of the error rate that a decision has is
+ * that of its trial's number, which nobody else has, instead of the count of decisions.
  */
 #include "autotune/campaign_parts.h"
 

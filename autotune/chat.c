@@ -1,9 +1,9 @@
 /*
  * Asking a language model. A request is made of what is known when it is sent; answers come in any
- * order and wait, as proposals, until the campaign asks for one. Whatever goes wrong on the way is a
- * PROPOSER_ or EXTRACT_ outcome of a message in the store, makes the next request wait where the endpoint
- * asks for it, and never ends a campaign; only a key that is refused, and a budget that is used up, end
- * the asking.
+ * order and wait, as proposals, until the campaign asks for one. Whatever goes wrong on the way is
+ * a PROPOSER_ or EXTRACT_ outcome of a message in the store, makes the next request wait where the
+ * endpoint asks for it, and never ends a campaign; only a key that is refused, and a budget that is
+ * used up, end the asking.
  */
 #include "autotune/chat.h"
 
@@ -419,8 +419,8 @@ static void tell(const chat *c, const char *format, ...)
         c->options.on_event(c->options.user, &event);
 }
 
-/* One line a change. What a model makes of a request that was answered is no matter of the endpoint's; an
- * answer without any content is. */
+/* One line a change. What a model makes of a request that was answered is no matter of the
+ * endpoint's; an answer without any content is. */
 static void tell_change(chat *c, const answer *a)
 {
     bool fails = is_endpoint(a->outcome) || a->outcome == MGL_OUTCOME_PROPOSER_AUTH ||

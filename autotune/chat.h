@@ -1,8 +1,9 @@
 /*
- * The proposer that asks a language model, at any endpoint of OpenAI's chat form. Several requests are
- * in flight, so that the device does not wait for answers. What is sent holds the device's profile, the
- * space, the best program, where its time goes and the last verdicts; no host, no user, no path, and
- * texts of others only within marked borders. What comes back is a proposal like any other.
+ * The proposer that asks a language model, at any endpoint of OpenAI's chat form. Several requests
+ * are in flight, so that the device does not wait for answers. What is sent holds the device's
+ * profile, the space, the best program, where its time goes and the last verdicts; no host, no
+ * user, no path, and texts of others only within marked borders. What comes back is a proposal like
+ * any other.
  */
 #ifndef MGL_AUTOTUNE_CHAT_H
 #define MGL_AUTOTUNE_CHAT_H
@@ -22,8 +23,8 @@ typedef struct mgl_chat_options {
     int64_t budget_tokens, budget_requests; /* of the campaign's life; 0: no limit */
     int flights;                            /* requests at once; 0: 2 */
     double timeout_s;                       /* of a request; 0: 120 */
-    /* Told when requests begin to fail, or fail in another way, and when answers come again; NULL: nobody
-     * is. */
+    /* Told when requests begin to fail, or fail in another way, and when answers come again; NULL:
+     * nobody is. */
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;
 } mgl_chat_options;
@@ -35,14 +36,14 @@ mgl_status mgl_chat_open(const mgl_chat_options *options, mgl_proposer **out, mg
 mgl_status mgl_chat_show(const mgl_chat_options *options, const mgl_trial *trials, int count,
                          mgl_text *out, mgl_error *err);
 
-/* The key: of the environment's MEGALITH_CHAT_KEY, which is removed from it, or of a file that nobody
- * but its owner may read (MGL_USAGE otherwise). `path` may be NULL. *out is NULL when there is none;
- * wipe and release it with mgl_chat_forget_key. */
+/* The key: of the environment's MEGALITH_CHAT_KEY, which is removed from it, or of a file that
+ * nobody but its owner may read (MGL_USAGE otherwise). `path` may be NULL. *out is NULL when there
+ * is none; wipe and release it with mgl_chat_forget_key. */
 mgl_status mgl_chat_read_key(const char *path, char **out, mgl_error *err);
 void mgl_chat_forget_key(char *key); /* NULL is fine */
 
-/* The JSON in an answer: the one fence tagged json; else the longest fence; else the whole of it where it
- * is an object. EXTRACT_AMBIGUOUS: several tagged fences that differ. */
+/* The JSON in an answer: the one fence tagged json; else the longest fence; else the whole of it
+ * where it is an object. EXTRACT_AMBIGUOUS: several tagged fences that differ. */
 mgl_outcome mgl_chat_extract(const char *text, size_t length, const char **from, size_t *bytes);
 
 #endif

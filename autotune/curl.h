@@ -1,5 +1,6 @@
-/* libcurl, opened at run time: the few functions that requests need. Names, numbers and meanings are those
- * of libcurl's reference (its ABI 4 has had them for twenty years); the declarations are our own. */
+/* libcurl, opened at run time: the few functions that requests need. Names, numbers and meanings
+ * are those of libcurl's reference (its ABI 4 has had them for twenty years); the declarations are
+ * our own. */
 #ifndef MGL_AUTOTUNE_CURL_H
 #define MGL_AUTOTUNE_CURL_H
 

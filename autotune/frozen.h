@@ -1,7 +1,8 @@
 /*
- * What no search may change: the validator, the machines' scheduling code, the list of ops, the oracles
- * and the statistics, as a manifest of SHA-256 hashes (autotune/frozen.txt) that is compiled into the
- * binary. A campaign names the manifest that it began under and goes on under no other.
+ * What no search may change: the validator, the machines' scheduling code, the list of ops, the
+ * oracles and the statistics, as a manifest of SHA-256 hashes (autotune/frozen.txt) that is
+ * compiled into the binary. A campaign names the manifest that it began under and goes on under no
+ * other.
  */
 #ifndef MGL_AUTOTUNE_FROZEN_H
 #define MGL_AUTOTUNE_FROZEN_H

@@ -3,8 +3,8 @@
  * meaning, what the machine can run, cost model. A candidate has one program for each number of
  * sequences among the workloads, and passes when all of them do.
  *
- * Whatever stops a proposal is an outcome with the first diagnostic, never an error: a search learns
- * from it, and an agent reads it back.
+ * Whatever stops a proposal is an outcome with the first diagnostic, never an error: a search
+ * learns from it, and an agent reads it back.
  */
 #include "autotune/gate.h"
 
@@ -176,8 +176,8 @@ static mgl_status lower_all(const mgl_subject *subject, const mgl_proposal *prop
 
 /* ---- a schedule text ------------------------------------------------------------------------ */
 
-/* A text states target, model, formats and limits by itself: they have to be the campaign's, and it may
- * not exchange in fewer bits than the program that the campaign began with. */
+/* A text states target, model, formats and limits by itself: they have to be the campaign's, and it
+ * may not exchange in fewer bits than the program that the campaign began with. */
 static mgl_status check_text(const mgl_subject *subject, const mgl_plan *plan, int sequences,
                              mgl_error *why)
 {

@@ -1,7 +1,7 @@
 /*
- * The gates before any device: what a proposal becomes. Parsed, lowered, its moves applied, named by
- * its digest, proved by the validator with meaning, and priced by the cost model, which only screens.
- * Pure: the same subject and proposal give the same candidate.
+ * The gates before any device: what a proposal becomes. Parsed, lowered, its moves applied, named
+ * by its digest, proved by the validator with meaning, and priced by the cost model, which only
+ * screens. Pure: the same subject and proposal give the same candidate.
  */
 #ifndef MGL_AUTOTUNE_GATE_H
 #define MGL_AUTOTUNE_GATE_H
@@ -30,8 +30,8 @@ typedef struct mgl_subject {
     mgl_costs costs;
 } mgl_subject;
 
-/* Makes planner and graph of config, target, dtype and capacity. Copies of a subject share them. Release
- * with mgl_subject_close. */
+/* Makes planner and graph of config, target, dtype and capacity. Copies of a subject share them.
+ * Release with mgl_subject_close. */
 mgl_status mgl_subject_open(mgl_subject *subject, mgl_error *err);
 void mgl_subject_close(mgl_subject *subject);
 
@@ -50,18 +50,19 @@ typedef struct mgl_candidate {
     double check_s;                         /* the validator */
 } mgl_candidate;
 
-/* The first gates: parses or lowers, applies the moves, and names the programs by their digest, by which
- * a program that was tried before is known. Fails only where memory ran out: everything else is an
- * outcome. Release with mgl_candidate_clear. */
+/* The first gates: parses or lowers, applies the moves, and names the programs by their digest, by
+ * which a program that was tried before is known. Fails only where memory ran out: everything else
+ * is an outcome. Release with mgl_candidate_clear. */
 mgl_status mgl_gate_make(const mgl_subject *subject, const mgl_proposal *proposal,
                          mgl_candidate *out, mgl_error *err);
-/* The parts of the gates that a search uses to look ahead: programs without a name and without a proof,
- * and the cost model's word on them (predicted stays 0 where the device has no costs). */
+/* The parts of the gates that a search uses to look ahead: programs without a name and without a
+ * proof, and the cost model's word on them (predicted stays 0 where the device has no costs). */
 mgl_status mgl_gate_lower(const mgl_subject *subject, const mgl_proposal *proposal,
                           mgl_candidate *out, mgl_error *err);
 void mgl_gate_predict(const mgl_subject *subject, mgl_candidate *candidate);
-/* The others, of a candidate that has no worse outcome than MGL_OUTCOME_UNMEASURED: the validator with
- * meaning, what the device's machine can run, and the cost model. MGL_INTERRUPTED: `abort` was set. */
+/* The others, of a candidate that has no worse outcome than MGL_OUTCOME_UNMEASURED: the validator
+ * with meaning, what the device's machine can run, and the cost model. MGL_INTERRUPTED: `abort` was
+ * set. */
 mgl_status mgl_gate_prove(const mgl_subject *subject, const atomic_int *abort,
                           mgl_candidate *candidate, mgl_error *err);
 /* Both. */
@@ -74,9 +75,9 @@ void mgl_candidate_clear(mgl_candidate *candidate);
  *     {"schema": "megalith.proposal/1", "hypothesis": "fewer edges", "parent": 12,
  *      "config": {"page_bytes": 8192}, "moves": ["rows layer=all step=o from=12 to=13 count=1"]}
  *
- * or "schedule", the text of a whole program, in place of config and moves. What `config` leaves out is
- * as in `start`. A text that does not begin with `{` is a schedule. Strict: unknown and double keys,
- * numbers that are none and texts over their limits are MGL_BAD_INPUT. Release with
+ * or "schedule", the text of a whole program, in place of config and moves. What `config` leaves
+ * out is as in `start`. A text that does not begin with `{` is a schedule. Strict: unknown and
+ * double keys, numbers that are none and texts over their limits are MGL_BAD_INPUT. Release with
  * mgl_proposal_clear. */
 mgl_status mgl_proposal_parse(const char *text, size_t length, const char *file,
                               const mgl_schedule_config *start, mgl_proposal *out, mgl_error *err);

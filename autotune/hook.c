@@ -101,7 +101,8 @@ static int write_input(const char *text, size_t length)
     return file;
 }
 
-/* Default signals, a process group of its own, no descriptor but the first three. 0 or an error number. */
+/* Default signals, a process group of its own, no descriptor but the first three. 0 or an error
+ * number. */
 static int spawn(const mgl_hook *hook, int input, pid_t *pid)
 {
     posix_spawn_file_actions_t files;

@@ -1,8 +1,8 @@
 /*
- * Requests to a chat endpoint: POST of JSON, several in flight, through libcurl, which is opened when it
- * is needed. What a request may do is fixed here: https, or http to this machine itself; certificates
- * are verified; no redirect is followed; an answer has at most MGL_HTTP_MAX_BYTES; nothing is written
- * to a file, and the key is in nothing but the header of the request.
+ * Requests to a chat endpoint: POST of JSON, several in flight, through libcurl, which is opened
+ * when it is needed. What a request may do is fixed here: https, or http to this machine itself;
+ * certificates are verified; no redirect is followed; an answer has at most MGL_HTTP_MAX_BYTES;
+ * nothing is written to a file, and the key is in nothing but the header of the request.
  */
 #ifndef MGL_AUTOTUNE_HTTP_H
 #define MGL_AUTOTUNE_HTTP_H
@@ -13,10 +13,10 @@ enum { MGL_HTTP_MAX_BYTES = 4 << 20, MGL_HTTP_MAX_FLIGHTS = 8 };
 
 typedef struct mgl_http mgl_http;
 
-/* MGL_USAGE: libcurl is not there (what to install), or the URL is none that may be asked: it has to be
- * https://..., or http:// of 127.0.0.1, [::1] or localhost, without a password in it. `key` (NULL:
- * none) is sent as "Authorization: Bearer KEY"; it is copied. Release with mgl_http_close, which ends
- * what is in flight. */
+/* MGL_USAGE: libcurl is not there (what to install), or the URL is none that may be asked: it has
+ * to be https://..., or http:// of 127.0.0.1, [::1] or localhost, without a password in it. `key`
+ * (NULL: none) is sent as "Authorization: Bearer KEY"; it is copied. Release with mgl_http_close,
+ * which ends what is in flight. */
 mgl_status mgl_http_open(const char *url, const char *key, mgl_http **out, mgl_error *err);
 void mgl_http_close(mgl_http *http); /* NULL is fine */
 
@@ -39,11 +39,12 @@ typedef struct mgl_http_response {
     double seconds;
 } mgl_http_response;
 
-/* Starts a request with that body, which is copied; at most MGL_HTTP_MAX_FLIGHTS at once (MGL_USAGE).
- * Its number goes to *request. */
+/* Starts a request with that body, which is copied; at most MGL_HTTP_MAX_FLIGHTS at once
+ * (MGL_USAGE). Its number goes to *request. */
 mgl_status mgl_http_start(mgl_http *http, const char *body, size_t length, double timeout_s,
                           int *request, mgl_error *err);
-/* Lets requests go on for at most `wait_s`, and hands out one that ended: *ended false if none did. */
+/* Lets requests go on for at most `wait_s`, and hands out one that ended: *ended false if none did.
+ */
 mgl_status mgl_http_poll(mgl_http *http, double wait_s, bool *ended, mgl_http_response *out,
                          mgl_error *err);
 int mgl_http_flights(const mgl_http *http);

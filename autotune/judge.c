@@ -28,12 +28,12 @@
  * the campaign goes on and however it chooses what to try. The other conditions of a keep only
  * lower the chance.
  *
- * What is more than twice as fast is measured once more, in a fresh process, before it is kept. That adds
- * nothing to the error rate: both decisions have to be sure, the first one at its level.
+ * What is more than twice as fast is measured once more, in a fresh process, before it is kept.
+ * That adds nothing to the error rate: both decisions have to be sure, the first one at its level.
  *
- * A simpler program is kept without a gain, and each of them may be a little slower than the one before.
- * What all of them together may have lost, by the lower ends of their intervals, has a bound of its own,
- * which begins anew with every program that is kept for its gain.
+ * A simpler program is kept without a gain, and each of them may be a little slower than the one
+ * before. What all of them together may have lost, by the lower ends of their intervals, has a
+ * bound of its own, which begins anew with every program that is kept for its gain.
  *
  * Pairs with an event are dropped by a rule that does not ask which side is which, and too many of
  * them end the decision: a candidate must not be kept because its slow launches were left out.

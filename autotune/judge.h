@@ -12,11 +12,11 @@
 #define MGL_EQUAL_LOSS     0.005 /* that is none, where the candidate is simpler */
 #define MGL_SIMPLER_LOSS   0.01  /* that all of these may have lost together, until one gains */
 #define MGL_CONTROL_GAIN   0.005 /* of an A/A control, at most */
-#define MGL_CAMPAIGN_ERROR 0.05  /* chance of one wrong keep or more in a whole campaign, at most */
+#define MGL_CAMPAIGN_ERROR 0.05  /* chance of one wrong keep or more in a campaign, at most */
 #define MGL_FLOOR_SHARE    0.995 /* of the stream's time: nothing is faster */
 #define MGL_SUSPICIOUS     2.0   /* times as fast: withheld until it was seen twice */
 #define MGL_REPEAT_OTHER   0.05  /* between two such log ratios, at most */
-#define MGL_CONTROL_PAIRS  256 /* of a workload, at most: a noisy one needs more than the first 64 */
+#define MGL_CONTROL_PAIRS  256   /* of a workload, at most: a noisy one needs more than 64 */
 #define MGL_UNBOUNDED      100.0 /* end of an interval that so few pairs can not bound */
 
 /* Pairs of a stage, for each workload: fixed beforehand. */
@@ -52,20 +52,21 @@ bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int sta
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,
                             mgl_error *err);
 
-/* What may have been lost by keeps of simpler programs since the last keep that gained: the sum of the
- * lower ends of their intervals, with one more trial that was kept. Begins with 0. */
+/* What may have been lost by keeps of simpler programs since the last keep that gained: the sum of
+ * the lower ends of their intervals, with one more trial that was kept. Begins with 0. */
 double mgl_judge_add_loss(double lost, const mgl_trial *kept);
-/* Makes a decided trial that would be kept NO_GAIN where more than MGL_SIMPLER_LOSS may be lost with it. */
+/* Makes a decided trial that would be kept NO_GAIN where more than MGL_SIMPLER_LOSS may be lost
+ * with it. */
 void mgl_judge_limit_loss(mgl_trial *trial, double lost);
 
 /* The same once more, of a trial that is SUSPICIOUS: from the pairs of MGL_PAIRS_REPEAT, which were
- * measured in a fresh process with another nonce. OK where these would be kept too and every workload
- * gains as much, to MGL_REPEAT_OTHER; the results are those of the repeat then. Otherwise SUSPICIOUS, or
- * what the repeat says. */
+ * measured in a fresh process with another nonce. OK where these would be kept too and every
+ * workload gains as much, to MGL_REPEAT_OTHER; the results are those of the repeat then. Otherwise
+ * SUSPICIOUS, or what the repeat says. */
 mgl_status mgl_judge_repeat(mgl_trial *trial, int workloads, bool simpler, mgl_error *err);
 
-/* Whether the pairs of a control say little: the 99 % interval is wider than MGL_CONTROL_GAIN to each
- * side. More of them are measured then, up to MGL_CONTROL_PAIRS a workload. */
+/* Whether the pairs of a control say little: the 99 % interval is wider than MGL_CONTROL_GAIN to
+ * each side. More of them are measured then, up to MGL_CONTROL_PAIRS a workload. */
 bool mgl_judge_wants_pairs(const mgl_pair *pairs, int count, int workloads);
 /* Whether an A/A control is bad: its 99 % interval excludes zero, or |gain| > MGL_CONTROL_GAIN. */
 mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bool *bad,

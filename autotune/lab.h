@@ -49,29 +49,32 @@ struct mgl_lab {
     mgl_lab_wait waits[MGL_LAB_WAITS]; /* those without a name are not used */
     /* The device; also what it is now. */
     mgl_status (*get_device)(mgl_lab *self, mgl_lab_device *out, mgl_error *err);
-    /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it. */
+    /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it.
+     */
     mgl_status (*start)(mgl_lab *self, const mgl_candidate *incumbent, mgl_error *err);
     /* Makes a candidate resident and looks whether it is correct, before any clock. */
     mgl_status (*check)(mgl_lab *self, const mgl_candidate *candidate,
                         const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
                         mgl_error *err);
-    /* `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the candidate that
-     * was checked last; with `control` the incumbent stands on both sides. *outcome is MGL_OUTCOME_OK, or
-     * what ended it, with `diagnostic`. */
+    /* `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
+     * candidate that was checked last; with `control` the incumbent stands on both sides. *outcome
+     * is MGL_OUTCOME_OK, or what ended it, with `diagnostic`. */
     mgl_status (*pair)(mgl_lab *self, int workload, int count, uint64_t seed, bool control,
                        mgl_pair *out, mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
                        mgl_error *err);
-    /* Microseconds that the workload's bytes of the candidate take at the device's fastest stream; 0: the
-     * working set is under twice the L2 cache, or there is no clock. */
+    /* Microseconds that the workload's bytes of the candidate take at the device's fastest stream;
+     * 0: the working set is under twice the L2 cache, or there is no clock. */
     mgl_status (*floor)(mgl_lab *self, int workload, bool again, double *us, mgl_error *err);
-    /* What the default and the candidate that was checked last make of the texts on the weights of a real
-     * checkpoint: one program of each, of `sequences` sequences. It has a worker of its own. *outcome as for
-     * `pair`, of the candidate; that the default comes to grief is a failure. NULL: the lab executes nothing. */
+    /* What the default and the candidate that was checked last make of the texts on the weights of
+     * a real checkpoint: one program of each, of `sequences` sequences. It has a worker of its own.
+     * *outcome as for `pair`, of the candidate; that the default comes to grief is a failure. NULL:
+     * the lab executes nothing. */
     mgl_status (*decode)(mgl_lab *self, const mgl_real_texts *texts, int program, int sequences,
                          mgl_real_numbers *out, mgl_outcome *outcome,
                          char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
-    /* Microseconds that bench's baseline, a CUDA graph of cuBLAS calls, takes a token of the workload, in a
-     * worker of its own. MGL_DEVICE where there is no cuBLAS, or no room. NULL: there is no clock. */
+    /* Microseconds that bench's baseline, a CUDA graph of cuBLAS calls, takes a token of the
+     * workload, in a worker of its own. MGL_DEVICE where there is no cuBLAS, or no room. NULL:
+     * there is no clock. */
     mgl_status (*baseline)(mgl_lab *self, int workload, double *us, mgl_error *err);
     /* The candidate that was checked last becomes the incumbent. */
     mgl_status (*promote)(mgl_lab *self, mgl_error *err);
@@ -94,19 +97,19 @@ typedef struct mgl_lab_options {
     uint64_t limit_bytes;       /* of a worker's resident memory; 0: half of the machine's */
     bool no_sandbox;            /* workers may do whatever this process may */
     const char *fault; /* tests only: what the worker does wrong in the first check, "hang", or in
-                          the first pairs, "pair:hang", or on a real checkpoint, "real:hang": MGL_FAULTS in
-                          protocol.h; NULL: nothing */
+                          the first pairs, "pair:hang", or on a real checkpoint, "real:hang":
+                          MGL_FAULTS in protocol.h; NULL: nothing */
 } mgl_lab_options;
 
-/* Bytes that a campaign needs of its device: two machines as large as the candidate's largest, and the
- * reference. */
+/* Bytes that a campaign needs of its device: two machines as large as the candidate's largest, and
+ * the reference. */
 uint64_t mgl_lab_bytes(const mgl_subject *subject, const mgl_candidate *candidate);
 
 #define MGL_WORKER_FLAG "--tune-worker"
 int mgl_worker_main(const char *socket); /* the exit code of the process */
 
-/* A lab is used by one thread, which outlives it: its workers die with the thread that started them.
- * Strings of the options are copied. */
+/* A lab is used by one thread, which outlives it: its workers die with the thread that started
+ * them. Strings of the options are copied. */
 mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mgl_error *err);
 mgl_status mgl_lab_none_open(const mgl_subject *subject, mgl_lab **out, mgl_error *err);
 

@@ -69,8 +69,8 @@ static bool is_compiled(const mgl_lab_state *lab, const char *key)
     return false;
 }
 
-/* What can not be removed stays: a campaign looks at the disk itself. A kernel that is removed before it
- * is used is compiled again. */
+/* What can not be removed stays: a campaign looks at the disk itself. A kernel that is removed
+ * before it is used is compiled again. */
 static void trim(const mgl_lab_state *lab)
 {
     uint64_t left;

@@ -9,7 +9,8 @@
  * better.
  *
  * The other files: lab_check.c (correctness), lab_pair.c (times), lab_real.c (a real
- * checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a candidate), process.c (one worker), worker.c (the worker itself).
+ * checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a candidate),
+ * process.c (one worker), worker.c (the worker itself).
  */
 #include "autotune/lab_state.h"
 
@@ -342,9 +343,9 @@ mgl_status mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t
 
 /* ---- once more ------------------------------------------------------------------------------- */
 
-/* A worker that somebody killed says nothing of the candidate that it was at work on: the same is done once
- * more, and what comes of that counts, whatever it is. A candidate that has workers killed again and again
- * must not hold a campaign up. */
+/* A worker that somebody killed says nothing of the candidate that it was at work on: the same is
+ * done once more, and what comes of that counts, whatever it is. A candidate that has workers
+ * killed again and again must not hold a campaign up. */
 static mgl_status check_candidate(mgl_lab *self, const mgl_candidate *candidate,
                                   const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
                                   mgl_error *err)

@@ -1,6 +1,6 @@
 /*
- * The lab without a device: it executes nothing and measures nothing. Every candidate that passes the
- * gates is UNMEASURED, and what is said of its speed is the cost model's.
+ * The lab without a device: it executes nothing and measures nothing. Every candidate that passes
+ * the gates is UNMEASURED, and what is said of its speed is the cost model's.
  */
 #include "autotune/lab.h"
 

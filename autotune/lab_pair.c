@@ -132,9 +132,9 @@ static void note_clocks(const mgl_wire_clocks looks[3], mgl_pair *pair)
     pair->dropped |= began;
 }
 
-/* The machine that stands for a side. Two machines of one program differ by up to 0.1 %, always in the
- * same direction, by where they lie in memory. In a control they stand for each other in half of the pairs,
- * so that the control tells of the clock and of chance alone. */
+/* The machine that stands for a side. Two machines of one program differ by up to 0.1 %, always in
+ * the same direction, by where they lie in memory. In a control they stand for each other in half
+ * of the pairs, so that the control tells of the clock and of chance alone. */
 static mgl_side machine_of(const struct pairs *p, mgl_side side)
 {
     return p->swapped ? (side == MGL_CANDIDATE ? MGL_INCUMBENT : MGL_CANDIDATE) : side;
@@ -170,8 +170,8 @@ static mgl_status place_both(struct pairs *p, mgl_error *err)
     return status;
 }
 
-/* Launches that do not count. The incumbent's tell how many tokens those that do make: a number that is
- * fixed before the first pair, the same for both sides. */
+/* Launches that do not count. The incumbent's tell how many tokens those that do make: a number
+ * that is fixed before the first pair, the same for both sides. */
 static mgl_status warm_up(struct pairs *p, mgl_error *err)
 {
     double us, incumbent_us = 0;

@@ -1,10 +1,10 @@
 /*
- * What nobody needs but the end of a campaign: both programs on the weights of a real checkpoint, and the
- * baseline's time. Each has an executor of its own, so that what is resident for the pairs takes no memory
- * from it, and a winner that comes to grief takes nothing along.
+ * What nobody needs but the end of a campaign: both programs on the weights of a real checkpoint,
+ * and the baseline's time. Each has an executor of its own, so that what is resident for the pairs
+ * takes no memory from it, and a winner that comes to grief takes nothing along.
  *
- * The default goes first: what it can not do with the checkpoint is no fault of the winner's. Where their
- * replies part, the default says how likely both are.
+ * The default goes first: what it can not do with the checkpoint is no fault of the winner's. Where
+ * their replies part, the default says how likely both are.
  */
 #include "autotune/lab_state.h"
 
@@ -68,8 +68,9 @@ static mgl_status open_program(struct real *r, mgl_side side, const mgl_lab_set 
     return ask(r, &question, 0, NULL, err);
 }
 
-/* Launches of all texts, as many at a time as the program has sequences. Of each text `length` ids of
- * `ids` (texts, stride) are the prompt; what comes out is `words` long and goes to `out` (texts, stride). */
+/* Launches of all texts, as many at a time as the program has sequences. Of each text `length` ids
+ * of `ids` (texts, stride) are the prompt; what comes out is `words` long and goes to `out` (texts,
+ * stride). */
 static mgl_status launch_all(struct real *r, const mgl_wire_decode *wire, const int32_t *ids,
                              int words, void *out, mgl_error *err)
 {

@@ -1,6 +1,6 @@
-/* libpq, PostgreSQL's client, opened at run time: the few functions that the store needs. Names, numbers
- * and meanings are those of libpq's reference (its ABI 5 has had them for twenty years); the declarations
- * are our own. */
+/* libpq, PostgreSQL's client, opened at run time: the few functions that the store needs. Names,
+ * numbers and meanings are those of libpq's reference (its ABI 5 has had them for twenty years);
+ * the declarations are our own. */
 #ifndef MGL_AUTOTUNE_LIBPQ_H
 #define MGL_AUTOTUNE_LIBPQ_H
 

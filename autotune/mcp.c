@@ -217,8 +217,8 @@ static const mcp_tool *find_tool(const request *r, const char *name)
     return NULL;
 }
 
-/* A tool's answer, as structure and as the text that the structure is; or what went wrong, which the agent
- * is to read rather than its client. */
+/* A tool's answer, as structure and as the text that the structure is; or what went wrong, which
+ * the agent is to read rather than its client. */
 static void put_tool_result(mgl_json_out *out, const request *r, const mgl_json_out *answer,
                             mgl_status failed, const mgl_error *why)
 {
@@ -281,8 +281,9 @@ static const struct {
                {"tools/list", list_tools},
                {"tools/call", call_tool}};
 
-/* The id as JSON; false: it is neither text nor an integer that a double holds exactly, or too long. The
- * printer of the JSON library rounds integers of more than 15 digits, so it prints text only. */
+/* The id as JSON; false: it is neither text nor an integer that a double holds exactly, or too
+ * long. The printer of the JSON library rounds integers of more than 15 digits, so it prints text
+ * only. */
 static bool print_id(const cJSON *item, char id[MCP_MAX_ID])
 {
     static const double most = 9007199254740992; /* 2^53 */

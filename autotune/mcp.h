@@ -1,10 +1,12 @@
 /*
- * A server of the Model Context Protocol: what an agent can ask of schedules and campaigns, as tools, in
- * JSON-RPC 2.0. This is the part that knows no stream: one message in, one message out. See
- * modelcontextprotocol.io/specification for the protocol; versions from 2024-11-05 on are spoken.
+ * A server of the Model Context Protocol: what an agent can ask of schedules and campaigns, as
+ * tools, in JSON-RPC 2.0. This is the part that knows no stream: one message in, one message out.
+ * See modelcontextprotocol.io/specification for the protocol; versions from 2024-11-05 on are
+ * spoken.
  *
- * All tools read; one hands in trials, where that was allowed. Files are read within the folders that
- * were named, and nowhere else. Arguments are checked against the schemas that tools/list tells.
+ * All tools read; one hands in trials, where that was allowed. Files are read within the folders
+ * that were named, and nowhere else. Arguments are checked against the schemas that tools/list
+ * tells.
  */
 #ifndef MGL_AUTOTUNE_MCP_H
 #define MGL_AUTOTUNE_MCP_H
@@ -27,17 +29,17 @@ typedef struct mgl_mcp_options {
 mgl_status mgl_mcp_open(const mgl_mcp_options *options, mgl_mcp **out, mgl_error *err);
 void mgl_mcp_close(mgl_mcp *mcp); /* NULL is fine */
 
-/* Takes one message and appends its answer to *out, without a line end: nothing for a notification, and
- * for a request that was cancelled. Fails only where memory ran out: what is wrong with a message is
- * told in the answer. */
+/* Takes one message and appends its answer to *out, without a line end: nothing for a notification,
+ * and for a request that was cancelled. Fails only where memory ran out: what is wrong with a
+ * message is told in the answer. */
 mgl_status mgl_mcp_handle(mgl_mcp *mcp, const char *message, size_t length, mgl_text *out,
                           mgl_error *err);
 
-/* For another thread, of each message as soon as it has come: a notification that cancels a request ends
- * that, whether it is at work or still waits. */
+/* For another thread, of each message as soon as it has come: a notification that cancels a request
+ * ends that, whether it is at work or still waits. */
 void mgl_mcp_see(mgl_mcp *mcp, const char *message, size_t length);
-/* For another thread, when no message will come any more: who asked may be gone, so that nothing waits for
- * a verdict from then on. */
+/* For another thread, when no message will come any more: who asked may be gone, so that nothing
+ * waits for a verdict from then on. */
 void mgl_mcp_end_waits(mgl_mcp *mcp);
 
 #endif

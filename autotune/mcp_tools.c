@@ -1,6 +1,6 @@
 /*
- * What an agent can ask: each tool is a row with its arguments, from which its schema is told and its
- * calls are checked, and a function that puts the answer.
+ * What an agent can ask: each tool is a row with its arguments, from which its schema is told and
+ * its calls are checked, and a function that puts the answer.
  */
 #include "autotune/mcp_parts.h"
 
@@ -215,8 +215,8 @@ static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_err
     return status;
 }
 
-/* The blobs of a snapshot of a Hugging Face cache, models--ORG--NAME/snapshots/REVISION, whose files are
- * links into models--ORG--NAME/blobs. False: the folder is no snapshot. */
+/* The blobs of a snapshot of a Hugging Face cache, models--ORG--NAME/snapshots/REVISION, whose
+ * files are links into models--ORG--NAME/blobs. False: the folder is no snapshot. */
 static bool find_blobs(const char *folder, char blobs[PATH_MAX])
 {
     char snapshots[PATH_MAX], root[PATH_MAX], above[PATH_MAX];
@@ -325,7 +325,8 @@ static void sleep_a_moment(void)
     nanosleep(&moment, NULL);
 }
 
-/* Waits until it is a trial, or its time is over, or the request is cancelled, or nobody is there. */
+/* Waits until it is a trial, or its time is over, or the request is cancelled, or nobody is there.
+ */
 static mgl_status await_trial(const mcp_call *call, mgl_store *store, int64_t id, double seconds,
                               int64_t *number, mgl_error *err)
 {

@@ -146,8 +146,8 @@ static int spawn(const char *program, int socket, char **environment, pid_t *pid
     return error;
 }
 
-/* Processes that the kernel has killed for want of memory, anywhere on the machine; 0 where it does not
- * count them. */
+/* Processes that the kernel has killed for want of memory, anywhere on the machine; 0 where it does
+ * not count them. */
 static uint64_t count_oom_kills(void)
 {
     static const char name[] = "\noom_kill ";
@@ -269,8 +269,9 @@ static uint64_t resident_bytes(pid_t pid)
     return (uint64_t)kilobytes * 1024;
 }
 
-/* SIGKILL comes of the kernel when memory runs out, or of somebody. It was somebody where the worker held
- * far less than it may, and where the kernel has killed nobody since the worker was started. */
+/* SIGKILL comes of the kernel when memory runs out, or of somebody. It was somebody where the
+ * worker held far less than it may, and where the kernel has killed nobody since the worker was
+ * started. */
 static bool is_killed(const mgl_process *p, int signal)
 {
     return signal == SIGKILL && (!p->options.limit_bytes || p->peak < p->options.limit_bytes / 2) &&

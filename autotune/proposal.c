@@ -1,6 +1,7 @@
 /*
- * Proposals as texts: what an agent, a file or a model hands in, read strictly, and what the history
- * prints. Everything in it is data: a hypothesis is kept and shown, and nothing else happens to it.
+ * Proposals as texts: what an agent, a file or a model hands in, read strictly, and what the
+ * history prints. Everything in it is data: a hypothesis is kept and shown, and nothing else
+ * happens to it.
  */
 #include "autotune/gate.h"
 

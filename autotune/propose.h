@@ -155,8 +155,8 @@ mgl_status mgl_variant_begin(const mgl_search *search, const mgl_known *parent, 
  * the program `other` (or NULL). */
 bool mgl_variant_price(const mgl_search *search, const mgl_program *other, mgl_variant *variant);
 /* Draws small steps from the incumbent, or from a program that may be as good: knobs at a
- * neighbouring value, moves of one kind, or what earlier trials gained joined. `most` at most, all of
- * them new, priced and with hope; *count says how many. Where nothing is priced, one is enough.
+ * neighbouring value, moves of one kind, or what earlier trials gained joined. `most` at most, all
+ * of them new, priced and with hope; *count says how many. Where nothing is priced, one is enough.
  * Release each. */
 mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state,
                                 mgl_variant *out, int *count, mgl_error *err);

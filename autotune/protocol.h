@@ -125,14 +125,14 @@ typedef struct mgl_wire_checkpoint {
     char path[4096];
 } mgl_wire_checkpoint;
 
-/* A launch of that program. Behind it the prompts: i32 (count, length). The reply: i32 tokens (count,
- * tokens), or with `score` f32 logarithms of the prompts' likelihoods (count, length). */
+/* A launch of that program. Behind it the prompts: i32 (count, length). The reply: i32 tokens
+ * (count, tokens), or with `score` f32 logarithms of the prompts' likelihoods (count, length). */
 typedef struct mgl_wire_decode {
     int32_t score, count, length, tokens;
 } mgl_wire_decode;
 
-/* The median of `count` launches of the baseline (eval/baseline.h), behind some that do not count. Of
- * the load batch, context, tokens and seed count. */
+/* The median of `count` launches of the baseline (eval/baseline.h), behind some that do not count.
+ * Of the load batch, context, tokens and seed count. */
 typedef struct mgl_wire_baseline {
     mgl_wire_load load;
     int32_t count;

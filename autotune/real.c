@@ -22,8 +22,8 @@ static const char story[] =
     "order: it reads two numbers, adds them, and writes down the sum. The capital of France is "
     "Paris, the capital of Italy is Rome, and water boils at 100 degrees.";
 
-/* Text i begins with the first token, as all texts do, and goes on somewhere in the story, which begins
- * anew where it is over. */
+/* Text i begins with the first token, as all texts do, and goes on somewhere in the story, which
+ * begins anew where it is over. */
 static void cut_texts(const mgl_ids *ids, mgl_real_texts *out)
 {
     size_t rest = ids->count - 1;
@@ -127,8 +127,9 @@ static int find_other(const mgl_real_texts *texts, const mgl_real_numbers *numbe
     return -1;
 }
 
-/* Up to where two replies part their tokens have the same past, so that the default's likelihoods of the
- * two that differ say how much nearer the default's own was. Behind it there is nothing to compare. */
+/* Up to where two replies part their tokens have the same past, so that the default's likelihoods
+ * of the two that differ say how much nearer the default's own was. Behind it there is nothing to
+ * compare. */
 static bool replies_agree(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
                           int sequences, double gap, mgl_real_facts *facts, char *diagnostic)
 {

@@ -1,10 +1,10 @@
 /*
- * The real checkpoint: what the default and the winner of a campaign make of it, compared. Trials run on
- * synthetic weights, which say whether a program computes what the model does; the user's own weights
- * say it once more where it counts.
+ * The real checkpoint: what the default and the winner of a campaign make of it, compared. Trials
+ * run on synthetic weights, which say whether a program computes what the model does; the user's
+ * own weights say it once more where it counts.
  *
- * Both programs continue the same prompts greedily, and score the same texts. A text that stands in the
- * binary is encoded by the model's own tokenizer, so that nobody has to bring one. Tokens and
+ * Both programs continue the same prompts greedily, and score the same texts. A text that stands in
+ * the binary is encoded by the model's own tokenizer, so that nobody has to bring one. Tokens and
  * likelihoods come from a worker (lab_real.c); they are judged here, by whoever started it.
  */
 #ifndef MGL_AUTOTUNE_REAL_H
@@ -20,11 +20,11 @@ enum {
 };
 
 /*
- * How far two programs may be from each other. tests/vm/test_golden.c allows a machine of bf16 weights
- * and f32 sums 3e-3 of the likelihood of a token (nats, the mean of all), and other greedy tokens where
- * the f32 logits of both are within 0.2. Default and winner are each as far from f32, in whatever
- * direction, so that the sum of both is allowed between them. A winner of other number formats may
- * have 1.25 of the default's error (MGL_ERROR_SHARE).
+ * How far two programs may be from each other. tests/vm/test_golden.c allows a machine of bf16
+ * weights and f32 sums 3e-3 of the likelihood of a token (nats, the mean of all), and other greedy
+ * tokens where the f32 logits of both are within 0.2. Default and winner are each as far from f32,
+ * in whatever direction, so that the sum of both is allowed between them. A winner of other number
+ * formats may have 1.25 of the default's error (MGL_ERROR_SHARE).
  */
 #define MGL_REAL_NLL 3e-3
 #define MGL_REAL_GAP 0.2
@@ -40,7 +40,8 @@ typedef struct mgl_real_texts {
 mgl_status mgl_real_open(const char *path, const mgl_subject *subject, mgl_real_texts *out,
                          mgl_error *err);
 
-/* What came out, of each mgl_side: the default's stands at MGL_INCUMBENT. All are (texts, length). */
+/* What came out, of each mgl_side: the default's stands at MGL_INCUMBENT. All are (texts, length).
+ */
 typedef float mgl_real_scores[MGL_REAL_TEXTS * MGL_REAL_LENGTH];
 typedef struct mgl_real_numbers {
     /* the prompt and the tokens that were made behind it */

@@ -1,6 +1,6 @@
 /*
- * What a campaign keeps: plain data that proposers, judges, the store, the report and the command line
- * share. Strings are owned by the record that has them; NULL stands for none.
+ * What a campaign keeps: plain data that proposers, judges, the store, the report and the command
+ * line share. Strings are owned by the record that has them; NULL stands for none.
  */
 #ifndef MGL_AUTOTUNE_RECORD_H
 #define MGL_AUTOTUNE_RECORD_H
@@ -15,8 +15,8 @@ enum {
     MGL_MAX_HYPOTHESIS = 500  /* bytes */
 };
 
-/* What is decoded. The objective is the geometric mean over the workloads of microseconds a token, of all
- * sequences together. */
+/* What is decoded. The objective is the geometric mean over the workloads of microseconds a token,
+ * of all sequences together. */
 typedef struct mgl_workload {
     int batch;   /* sequences */
     int context; /* positions in the cache of each */
@@ -43,8 +43,8 @@ typedef struct mgl_proposal {
 } mgl_proposal;
 void mgl_proposal_clear(mgl_proposal *proposal);
 
-/* What a pair was measured for: a cheap look, a second one at what survived it, the decision on fresh
- * pairs, an A/A control, or the decision once more, where it was too good to be believed. */
+/* What a pair was measured for: a cheap look, a second one at what survived it, the decision on
+ * fresh pairs, an A/A control, or the decision once more, where it was too good to be believed. */
 typedef enum mgl_pair_stage {
     MGL_PAIRS_SCREEN,
     MGL_PAIRS_SURVIVORS,
@@ -76,8 +76,8 @@ typedef struct mgl_workload_result {
     int pairs, dropped;
 } mgl_workload_result;
 
-/* The diagnostic of an error: of lines that are added to its message, as of a compiler's log, the first; of
- * a long sentence both ends. */
+/* The diagnostic of an error: of lines that are added to its message, as of a compiler's log, the
+ * first; of a long sentence both ends. */
 void mgl_diagnostic_of(const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1]);
 
 /* One trial, as the store has it. */

@@ -1,6 +1,7 @@
 /*
- * The report of a campaign, from its store alone: one HTML file with inline SVG and no outside resource,
- * or Markdown for a terminal. What came from models, agents and files is escaped wherever it stands.
+ * The report of a campaign, from its store alone: one HTML file with inline SVG and no outside
+ * resource, or Markdown for a terminal. What came from models, agents and files is escaped wherever
+ * it stands.
  */
 #ifndef MGL_AUTOTUNE_REPORT_H
 #define MGL_AUTOTUNE_REPORT_H

@@ -1,9 +1,10 @@
 /*
- * The two charts over trials: the trajectory, and the A/A controls. Both have the trials on the same axis.
+ * The two charts over trials: the trajectory, and the A/A controls. Both have the trials on the
+ * same axis.
  *
- * What is far slower than the default says nothing more than that, so the axis ends a little below zero, and
- * whatever is lower lies as a mark on its edge. Controls differ by a few hundredths of a percent, so they
- * are dots in the trajectory, and have a chart with an axis of their own.
+ * What is far slower than the default says nothing more than that, so the axis ends a little below
+ * zero, and whatever is lower lies as a mark on its edge. Controls differ by a few hundredths of a
+ * percent, so they are dots in the trajectory, and have a chart with an axis of their own.
  */
 #include "autotune/report_draw.h"
 
@@ -160,7 +161,8 @@ static void put_point(const axes *a, const report_point *p, mgl_text *out)
     mgl_text_put(out, "</circle>");
 }
 
-/* The best so far, which rises in steps: what was kept, or what is predicted where nothing was measured. */
+/* The best so far, which rises in steps: what was kept, or what is predicted where nothing was
+ * measured. */
 static void put_steps(const report_facts *f, const axes *a, mgl_text *out)
 {
     const bool predicted = f->measured == 0;

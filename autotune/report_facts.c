@@ -1,11 +1,11 @@
 /*
- * One pass over a campaign's trials. Values are chained: a trial was measured against the incumbent of
- * its time, which itself was measured against the one before; the sum of the logarithms stands against
- * the default. A trial without a measurement has the value that the cost model gives it, against the
- * default's, and is told apart wherever it is shown.
+ * One pass over a campaign's trials. Values are chained: a trial was measured against the incumbent
+ * of its time, which itself was measured against the one before; the sum of the logarithms stands
+ * against the default. A trial without a measurement has the value that the cost model gives it,
+ * against the default's, and is told apart wherever it is shown.
  *
- * An effect is what a change did: a trial is compared, knob by knob and move by move, with the trial
- * that it stood on.
+ * An effect is what a change did: a trial is compared, knob by knob and move by move, with the
+ * trial that it stood on.
  */
 #include "autotune/report_facts.h"
 

@@ -1,10 +1,10 @@
 /*
- * The report as one HTML file: inline style and SVG, no script, no outside resource, dark and light by
- * the reader's own setting. While the campaign runs, the page asks for itself again.
+ * The report as one HTML file: inline style and SVG, no script, no outside resource, dark and light
+ * by the reader's own setting. While the campaign runs, the page asks for itself again.
  *
- * Whatever came from a model, an agent or a file passes through put_data: it can show itself, and do
- * nothing else. The page stays small for any campaign: texts are cut, and of many points only some are
- * drawn (report_draw.c).
+ * Whatever came from a model, an agent or a file passes through put_data: it can show itself, and
+ * do nothing else. The page stays small for any campaign: texts are cut, and of many points only
+ * some are drawn (report_draw.c).
  */
 #include "autotune/report_draw.h"
 

@@ -1,4 +1,5 @@
-/* The report for a terminal and for a repository: Markdown, with what the HTML has but its drawings. */
+/* The report for a terminal and for a repository: Markdown, with what the HTML has but its
+ * drawings. */
 #include "autotune/report_facts.h"
 
 #include "base/format.h"

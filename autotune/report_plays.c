@@ -1,6 +1,6 @@
 /*
- * A report stands on the store alone, so both programs are lowered anew from the campaign's record. A
- * record that is not complete, a shape that can not be lowered and a device without costs are no
+ * A report stands on the store alone, so both programs are lowered anew from the campaign's record.
+ * A record that is not complete, a shape that can not be lowered and a device without costs are no
  * failure of a report: it says why it has no timelines.
  */
 #include "autotune/report_plays.h"

@@ -1,6 +1,6 @@
 /*
- * The campaign's default and its best, each played through by the cost model: what the report draws side
- * by side. Such a play is a prediction, whatever the campaign measured.
+ * The campaign's default and its best, each played through by the cost model: what the report draws
+ * side by side. Such a play is a prediction, whatever the campaign measured.
  */
 #ifndef MGL_AUTOTUNE_REPORT_PLAYS_H
 #define MGL_AUTOTUNE_REPORT_PLAYS_H
@@ -24,9 +24,9 @@ typedef struct report_plays {
     char why[120];             /* there is none, in a sentence; "" where both stand */
 } report_plays;
 
-/* Plays the default, and the proposal of trial `best` (0: the default alone). What can not be played is
- * said in `why`; it fails only where memory or the store does. Release with report_plays_clear, after a
- * failure too. */
+/* Plays the default, and the proposal of trial `best` (0: the default alone). What can not be
+ * played is said in `why`; it fails only where memory or the store does. Release with
+ * report_plays_clear, after a failure too. */
 mgl_status report_plays_start(mgl_store *store, const mgl_campaign_record *campaign,
                               report_plays *out, mgl_error *err);
 mgl_status report_plays_best(mgl_store *store, const mgl_campaign_record *campaign, int64_t best,

@@ -1,8 +1,8 @@
 /*
- * A play as a drawing: a row for each queue, time from left to right, a colour for each step. A pixel has
- * the step that takes most of it, and is left blank where the queue does next to nothing; pixels that follow
- * each other are one stroke. So a drawing has a size that its pixels bound, whatever the number
- * of tasks, and all strokes of one colour are one path.
+ * A play as a drawing: a row for each queue, time from left to right, a colour for each step. A
+ * pixel has the step that takes most of it, and is left blank where the queue does next to nothing;
+ * pixels that follow each other are one stroke. So a drawing has a size that its pixels bound,
+ * whatever the number of tasks, and all strokes of one colour are one path.
  */
 #include "autotune/report_draw.h"
 

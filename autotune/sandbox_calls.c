@@ -1,8 +1,8 @@
 /*
- * System calls that a worker has no use for, as one list, and the filter that is made of it: a program
- * of classic BPF, which the kernel runs at each call. A call that is not on the list is allowed. One
- * that is on it has an instruction that compares its number and, behind that, what is asked of an
- * argument:
+ * System calls that a worker has no use for, as one list, and the filter that is made of it: a
+ * program of classic BPF, which the kernel runs at each call. A call that is not on the list is
+ * allowed. One that is on it has an instruction that compares its number and, behind that, what is
+ * asked of an argument:
  *
  *     load arch; another than ours: kill       a number means another call there
  *     load number; x32: ENOSYS
@@ -10,8 +10,8 @@
  *     ...
  *     return allow
  *
- * The kernel knows of a call that is allowed by its number alone, and does not run the filter for it:
- * what a driver does a thousand times a second is no slower.
+ * The kernel knows of a call that is allowed by its number alone, and does not run the filter for
+ * it: what a driver does a thousand times a second is no slower.
  */
 #include "autotune/sandbox_parts.h"
 
@@ -33,8 +33,8 @@
 #define ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* Rights of root that let it look into other processes, among others: no rule of files holds there. A
- * driver gets by without, as for any other user. */
+/* Rights of root that let it look into other processes, among others: no rule of files holds there.
+ * A driver gets by without, as for any other user. */
 void mgl_sandbox_drop_rights(void)
 {
     static const unsigned kept = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH |
@@ -165,7 +165,8 @@ typedef enum condition {
 #define OLD_CALLS(X)
 #endif
 
-/* Calls that are younger than the headers of some systems. Their numbers are the same everywhere. */
+/* Calls that are younger than the headers of some systems. Their numbers are the same everywhere.
+ */
 #ifndef SYS_process_mrelease
 #define SYS_process_mrelease 448
 #endif
@@ -276,8 +277,8 @@ int mgl_sandbox_look_calls(void)
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) ? errno : 0;
 }
 
-/* Of all threads. Without SPEC_ALLOW older kernels slow down what the processor speculates on, of which
- * the times would tell. */
+/* Of all threads. Without SPEC_ALLOW older kernels slow down what the processor speculates on, of
+ * which the times would tell. */
 int mgl_sandbox_refuse_calls(void)
 {
     filter f = {.count = 0};

@@ -1,12 +1,12 @@
 /*
- * Files that a worker may open, by Landlock: what is not listed here is refused, for reading too. Not
- * all kernels know all rights; what one does not know can not be refused there. Constants and structs
- * are those of the kernel's interface, written out, since the headers of a system are often older than
- * its kernel.
+ * Files that a worker may open, by Landlock: what is not listed here is refused, for reading too.
+ * Not all kernels know all rights; what one does not know can not be refused there. Constants and
+ * structs are those of the kernel's interface, written out, since the headers of a system are often
+ * older than its kernel.
  *
  * A rule of a folder holds for what is beneath it, through mounts too. /proc is allowed as a whole,
- * to read: what tells of the memory, descriptors and environment of a process outside of the sandbox
- * is refused by Landlock all the same.
+ * to read: what tells of the memory, descriptors and environment of a process outside of the
+ * sandbox is refused by Landlock all the same.
  */
 #include "autotune/sandbox_parts.h"
 

@@ -3,7 +3,8 @@
  * and which moves may be made. The default has the knobs that change no number format, at a
  * handful of values each, and every move.
  *
- *     {"schema": "megalith.space/1", "knobs": {"page_bytes": [8192, 16384], "queues.qkv.count": [0, 64]},
+ *     {"schema": "megalith.space/1",
+ *      "knobs": {"page_bytes": [8192, 16384], "queues.qkv.count": [0, 64]},
  *      "moves": ["rows", "queues"]}
  */
 #ifndef MGL_AUTOTUNE_SPACE_H

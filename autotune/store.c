@@ -1,12 +1,12 @@
 /*
  * The store: opening and closing one.
  *
- * Durability: write-ahead log with synchronous=FULL, so that a commit is on the disk when it returns.
- * The log is copied into the file by SQLite now and then and by who closes the store last; a killed
- * process leaves it beside the file, and the next one to open the store goes on from it.
+ * Durability: write-ahead log with synchronous=FULL, so that a commit is on the disk when it
+ * returns. The log is copied into the file by SQLite now and then and by who closes the store last;
+ * a killed process leaves it beside the file, and the next one to open the store goes on from it.
  *
- * A store comes from a path that somebody names, so it may be anything: what is no store, is newer or
- * is damaged is refused before anything is changed, and what it holds is checked as it is read.
+ * A store comes from a path that somebody names, so it may be anything: what is no store, is newer
+ * or is damaged is refused before anything is changed, and what it holds is checked as it is read.
  */
 #include "autotune/store_postgres.h"
 

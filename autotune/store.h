@@ -1,12 +1,12 @@
 /*
  * The store: all that a campaign knows, in one SQLite file (WAL, foreign keys, migrations), or on a
- * PostgreSQL server that several machines use ("postgresql://..."). Whatever returned MGL_OK survives
- * kill -9 and a loss of power; a trial is one transaction. Many processes may read; one process a GPU
- * runs campaigns (mgl_store_lock).
+ * PostgreSQL server that several machines use ("postgresql://..."). Whatever returned MGL_OK
+ * survives kill -9 and a loss of power; a trial is one transaction. Many processes may read; one
+ * process a GPU runs campaigns (mgl_store_lock).
  *
  * Errors: MGL_BAD_INPUT for a path that is no store, a store of a newer version, and a network file
- * system; MGL_SYSTEM for a full or read-only disk and for another process that does not let go, in a
- * sentence that says what to do. Strings that the store hands out belong to the record.
+ * system; MGL_SYSTEM for a full or read-only disk and for another process that does not let go, in
+ * a sentence that says what to do. Strings that the store hands out belong to the record.
  *
  * A store is used by one thread at a time, and functions that are called for each row do not write.
  */
@@ -17,8 +17,8 @@
 
 typedef struct mgl_store mgl_store;
 
-/* The default path: campaigns.db in $XDG_STATE_HOME/megalith, else ~/.local/state/megalith. MGL_USAGE:
- * neither is set. */
+/* The default path: campaigns.db in $XDG_STATE_HOME/megalith, else ~/.local/state/megalith.
+ * MGL_USAGE: neither is set. */
 mgl_status mgl_store_default_path(mgl_text *out, mgl_error *err);
 
 /* `write`: made where it does not stand (its folder too), brought to the newest version. Without it
@@ -33,13 +33,15 @@ const char *mgl_store_url(const mgl_store *store);
 bool mgl_store_is_path(const char *path);
 /* What may be told of a path or URL before it is opened. */
 const char *mgl_store_shown(const char *path);
-/* A path that stands on this machine, with which the names of files begin that belong to the store. */
+/* A path that stands on this machine, with which the names of files begin that belong to the store.
+ */
 const char *mgl_store_beside(const mgl_store *store);
 /* Whether several machines write it, and several workers run a campaign of it (store_share.h). */
 bool mgl_store_is_shared(const mgl_store *store);
 
-/* The lock of a device on this machine, by its UUID. "none:7" and "cpu:7" are no GPU: such a lock is of
- * campaign 7 of this store. Held until the process ends or mgl_store_lock_release. MGL_DEVICE: another process has it, with its pid. */
+/* The lock of a device on this machine, by its UUID. "none:7" and "cpu:7" are no GPU: such a lock
+ * is of campaign 7 of this store. Held until the process ends or mgl_store_lock_release.
+ * MGL_DEVICE: another process has it, with its pid. */
 typedef struct mgl_store_lock mgl_store_lock;
 mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_lock **out,
                                mgl_error *err);
@@ -49,8 +51,8 @@ mgl_status mgl_store_lock_look(mgl_store *store, const char *uuid, bool *held, m
 
 /* ---- campaigns ------------------------------------------------------------------------------- */
 
-/* Adds one; sets its id, and when it was made where that is 0. MGL_USAGE: the name is not free, or not 1
- * to 128 bytes without '/' and controls that do not begin with '.'. */
+/* Adds one; sets its id, and when it was made where that is 0. MGL_USAGE: the name is not free, or
+ * not 1 to 128 bytes without '/' and controls that do not begin with '.'. */
 mgl_status mgl_store_add_campaign(mgl_store *store, mgl_campaign_record *campaign, mgl_error *err);
 /* By name, or the newest for NULL. MGL_BAD_INPUT, with the names there are, when there is none. */
 mgl_status mgl_store_find_campaign(mgl_store *store, const char *name, mgl_campaign_record *out,
@@ -66,9 +68,9 @@ mgl_status mgl_store_delete_campaign(mgl_store *store, int64_t campaign, mgl_err
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
-/* Adds a trial with its pairs and, where its outcome is OK and it is no control, makes it the incumbent;
- * marks the submission that it came by as done: one transaction. Sets its id. A number that the campaign
- * has already is MGL_USAGE. */
+/* Adds a trial with its pairs and, where its outcome is OK and it is no control, makes it the
+ * incumbent; marks the submission that it came by as done: one transaction. Sets its id. A number
+ * that the campaign has already is MGL_USAGE. */
 mgl_status mgl_store_add_trial(mgl_store *store, mgl_trial *trial, mgl_error *err);
 /* One, by its number; with its pairs when asked for. */
 mgl_status mgl_store_get_trial(mgl_store *store, int64_t campaign, int64_t number, bool pairs,
@@ -135,14 +137,16 @@ mgl_status mgl_store_count_messages(mgl_store *store, int64_t campaign,
                                     int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err);
 mgl_status mgl_store_sum_costs(mgl_store *store, int64_t campaign, int64_t *requests,
                                int64_t *tokens, mgl_error *err);
-/* A line of the campaign's log: "keep", "pause", "error", "end", "control", ... and one sentence. */
+/* A line of the campaign's log: "keep", "pause", "error", "end", "control", ... and one sentence.
+ */
 mgl_status mgl_store_add_event(mgl_store *store, int64_t campaign, const char *kind,
                                const char *text, mgl_error *err);
 typedef mgl_status mgl_store_event_fn(void *user, int64_t unix_s, const char *kind,
                                       const char *text, mgl_error *err);
 mgl_status mgl_store_each_event(mgl_store *store, int64_t campaign, mgl_store_event_fn *each,
                                 void *user, mgl_error *err);
-/* `campaign stop`: asks whoever runs it to end after the trial at hand; and whether that was asked. */
+/* `campaign stop`: asks whoever runs it to end after the trial at hand; and whether that was asked.
+ */
 mgl_status mgl_store_ask_stop(mgl_store *store, int64_t campaign, bool stop, mgl_error *err);
 mgl_status mgl_store_is_stop_asked(mgl_store *store, int64_t campaign, bool *out, mgl_error *err);
 

@@ -1,11 +1,11 @@
 /*
- * Locks of devices: one process a GPU. A lock is flock(2) on a small file, so it ends with the process
- * that has it, however that ends, and a file that was left means nothing. The file says who has it:
- * the process, and the boot of the machine, for people who look.
+ * Locks of devices: one process a GPU. A lock is flock(2) on a small file, so it ends with the
+ * process that has it, however that ends, and a file that was left means nothing. The file says who
+ * has it: the process, and the boot of the machine, for people who look.
  *
  * The lock of a GPU stands in the user's state folder, whatever store is used, since the GPU is the
- * same. What is no GPU ("none:7", "cpu:7") is locked for a campaign: beside its store. There the lock
- * of a GPU stands too where nothing says which the state folder is.
+ * same. What is no GPU ("none:7", "cpu:7") is locked for a campaign: beside its store. There the
+ * lock of a GPU stands too where nothing says which the state folder is.
  */
 #include "autotune/store_query.h"
 
@@ -89,7 +89,8 @@ static mgl_status fail_taken(const char *path, int descriptor, const char *uuid,
                     who);
 }
 
-/* Whoever only looks at a lock has it for some microseconds: a second try is not taken in by that. */
+/* Whoever only looks at a lock has it for some microseconds: a second try is not taken in by that.
+ */
 static bool take(int descriptor)
 {
     enum { TRIES = 4 };

@@ -1,4 +1,5 @@
-/* The store: proposals that wait, exchanges with a model and what they cost, and the campaign's log. */
+/* The store: proposals that wait, exchanges with a model and what they cost, and the campaign's
+ * log. */
 #include "autotune/store_query.h"
 
 #include "base/memory.h"

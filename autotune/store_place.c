@@ -1,8 +1,8 @@
 /*
  * Where a store may stand: the default path, the file and its folder, and the file systems that are
- * refused. SQLite's write-ahead log needs memory that all processes share, and locks that all of them
- * see; over a network neither is sure, and a store that two machines write is lost. FUSE passes: most
- * of it is local, and nothing here tells it from the rest.
+ * refused. SQLite's write-ahead log needs memory that all processes share, and locks that all of
+ * them see; over a network neither is sure, and a store that two machines write is lost. FUSE
+ * passes: most of it is local, and nothing here tells it from the rest.
  */
 #include "autotune/store_place.h"
 #include "autotune/store.h"
@@ -49,8 +49,8 @@ mgl_status mgl_store_default_path(mgl_text *out, mgl_error *err)
 
 /* ---- file systems --------------------------------------------------------------------------- */
 
-/* Numbers of statfs(2), of linux/magic.h and of the file systems' own sources; the last three are of
- * disks that several machines share. */
+/* Numbers of statfs(2), of linux/magic.h and of the file systems' own sources; the last three are
+ * of disks that several machines share. */
 static const struct {
     uint32_t type;
     const char *name;
@@ -95,8 +95,8 @@ static mgl_status check_file_system(const char *path, const char *folder, mgl_er
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* An empty file, for its owner alone: SQLite gives what it puts beside it the same rights. Never opened
- * where it stands, since closing it would let go of this process's locks on it. */
+/* An empty file, for its owner alone: SQLite gives what it puts beside it the same rights. Never
+ * opened where it stands, since closing it would let go of this process's locks on it. */
 static mgl_status make_file(const char *path, mgl_error *err)
 {
     int descriptor =
@@ -149,8 +149,8 @@ mgl_status mgl_store_prepare_place(const char *path, bool write, mgl_error *err)
 
 /* ---- who writes ----------------------------------------------------------------------------- */
 
-/* The line of /proc/locks is "1: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120": its process, where
- * it holds the lock of that byte of that file; else 0. */
+/* The line of /proc/locks is "1: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120": its process,
+ * where it holds the lock of that byte of that file; else 0. */
 static int64_t parse_lock(const char *line, uint64_t inode, uint64_t byte)
 {
     long long pid = 0;

@@ -1,4 +1,5 @@
-/* Where a store may stand, and who else uses it: shared by the parts of the store and their tests. */
+/* Where a store may stand, and who else uses it: shared by the parts of the store and their tests.
+ */
 #ifndef MGL_AUTOTUNE_STORE_PLACE_H
 #define MGL_AUTOTUNE_STORE_PLACE_H
 

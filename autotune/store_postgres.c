@@ -1,11 +1,12 @@
 /*
  * PostgreSQL behind the store: statements, transactions, and what its codes mean. Values travel in
- * binary, so that every bit of a number comes back. A statement is sent once all of its arguments are
- * known, and all rows of its answer are here then: another statement may run between two of them.
+ * binary, so that every bit of a number comes back. A statement is sent once all of its arguments
+ * are known, and all rows of its answer are here then: another statement may run between two of
+ * them.
  *
- * Statements are written once, for SQLite, in what both databases understand; mgl_postgres_adapt turns
- * the marks of arguments and the names of types. PostgreSQL keeps text in an encoding, so a byte that is
- * no UTF-8 becomes a question mark.
+ * Statements are written once, for SQLite, in what both databases understand; mgl_postgres_adapt
+ * turns the marks of arguments and the names of types. PostgreSQL keeps text in an encoding, so a
+ * byte that is no UTF-8 becomes a question mark.
  */
 #include "autotune/store_postgres.h"
 

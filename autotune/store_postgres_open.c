@@ -1,8 +1,8 @@
 /*
- * PostgreSQL behind the store: the way there. The URL is libpq's own, and so are the places where it
- * looks for what the URL leaves out (PGPASSWORD, ~/.pgpass). A URL may hold a password, and a mistyped
- * one may hold a part of it anywhere; so none of it is ever repeated but the host and the database, and
- * these only once the URL makes sense.
+ * PostgreSQL behind the store: the way there. The URL is libpq's own, and so are the places where
+ * it looks for what the URL leaves out (PGPASSWORD, ~/.pgpass). A URL may hold a password, and a
+ * mistyped one may hold a part of it anywhere; so none of it is ever repeated but the host and the
+ * database, and these only once the URL makes sense.
  */
 #include "autotune/store_postgres.h"
 

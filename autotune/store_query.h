@@ -1,6 +1,6 @@
 /*
- * Statements of the store, shared by its parts. A query fails once: its first error stays, later calls
- * do nothing, and the caller asks when it closes it.
+ * Statements of the store, shared by its parts. A query fails once: its first error stays, later
+ * calls do nothing, and the caller asks when it closes it.
  *
  *     mgl_query q = mgl_query_open(store, "SELECT id FROM campaigns WHERE name = ?", err);
  *     mgl_query_put_text(&q, name);
@@ -38,8 +38,8 @@ typedef struct mgl_query {
     mgl_error *err;
 } mgl_query;
 
-/* What a database does in its own way. Arguments of a statement are `?`, `?1`, ... from left to right;
- * places count from 1, columns from 0. A function that fails says so in the query. */
+/* What a database does in its own way. Arguments of a statement are `?`, `?1`, ... from left to
+ * right; places count from 1, columns from 0. A function that fails says so in the query. */
 struct mgl_store_engine {
     bool shared; /* several machines write it */
     void (*open)(mgl_query *query, const char *sql);
@@ -89,8 +89,8 @@ mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err);
 mgl_status mgl_store_begin(mgl_store *store, mgl_error *err);
 /* One that sees the store as it is now, whatever others write meanwhile. */
 mgl_status mgl_store_begin_reading(mgl_store *store, mgl_error *err);
-/* Within a transaction of a shared store: no other worker takes or stores before its end. Nothing in a
- * file, where a transaction that writes is alone anyway. */
+/* Within a transaction of a shared store: no other worker takes or stores before its end. Nothing
+ * in a file, where a transaction that writes is alone anyway. */
 mgl_status mgl_store_lock_campaign(mgl_store *store, int64_t campaign, mgl_error *err);
 mgl_status mgl_store_end(mgl_store *store, mgl_status status, mgl_error *err);
 
@@ -101,7 +101,8 @@ mgl_status mgl_store_fail_gone(const mgl_store *store, mgl_error *err);
 /* MGL_BAD_INPUT: a value that no store of this version has. */
 mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_error *err);
 
-/* The statements that make and change the tables: [0] makes version 1, [1] version 2 of it, and so on. */
+/* The statements that make and change the tables: [0] makes version 1, [1] version 2 of it, and so
+ * on. */
 extern const char *const mgl_store_migrations[];
 enum { MGL_STORE_VERSION = 1 };
 /* The tables that a shared store has besides. */

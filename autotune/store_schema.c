@@ -2,10 +2,10 @@
  * The tables of the store, and how they came to be: mgl_store_migrations[v] makes version v + 1 of
  * version v. What was released is never changed, only followed by another entry.
  *
- * A night is some 10,000 trials of some 100 pairs, so pairs decide how large a store is. They are rows
- * of a table without rowid, which anybody can read with the sqlite3 shell: 44 to 52 bytes each, since
- * flags, workload and stage take no more than their byte of the row's header. As a blob they would
- * take 32.
+ * A night is some 10,000 trials of some 100 pairs, so pairs decide how large a store is. They are
+ * rows of a table without rowid, which anybody can read with the sqlite3 shell: 44 to 52 bytes
+ * each, since flags, workload and stage take no more than their byte of the row's header. As a blob
+ * they would take 32.
  *
  * Texts of a proposal and of a model are data: no statement is ever made of them.
  */
@@ -111,8 +111,8 @@ static const char version_1[] =
 const char *const mgl_store_migrations[MGL_STORE_VERSION] = {version_1};
 
 /*
- * Who works on a campaign, and on which of its trials. A worker lives as long as it says so in time; one
- * that does not is removed, and its numbers are free for the others (store_share.c).
+ * Who works on a campaign, and on which of its trials. A worker lives as long as it says so in
+ * time; one that does not is removed, and its numbers are free for the others (store_share.c).
  */
 const char mgl_store_sharing[] =
     "CREATE TABLE workers ("

@@ -2,10 +2,10 @@
  * Workers of a campaign, and what they have taken. All of it is of PostgreSQL alone. Time is the
  * server's, since the clocks of two machines differ.
  *
- * A free number is taken with SKIP LOCKED, so that workers do not wait for each other; a new number, a
- * submission and the storing of a trial lock the campaign's row first, so that each of them sees what
- * the others did. The heart beats in a thread with a connection of its own: a compilation may take longer
- * than a worker may be silent.
+ * A free number is taken with SKIP LOCKED, so that workers do not wait for each other; a new
+ * number, a submission and the storing of a trial lock the campaign's row first, so that each of
+ * them sees what the others did. The heart beats in a thread with a connection of its own: a
+ * compilation may take longer than a worker may be silent.
  */
 #include "autotune/store_share.h"
 #include "autotune/store_query.h"

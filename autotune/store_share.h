@@ -1,17 +1,18 @@
 /*
  * Several workers on one campaign of a shared store, each a process on its own machine with its own
- * device. A worker takes the number of its next trial, and nobody else has that number while the worker
- * lives: it says so every 5 s, and is removed when it did not for 30 s, or at once by a worker of the
- * same machine that sees that its process ended. What it had taken is then free, and goes first.
+ * device. A worker takes the number of its next trial, and nobody else has that number while the
+ * worker lives: it says so every 5 s, and is removed when it did not for 30 s, or at once by a
+ * worker of the same machine that sees that its process ended. What it had taken is then free, and
+ * goes first.
  *
  *     mgl_store_join(store, campaign, "NVIDIA H200", uuid, &worker, &err);
  *     mgl_store_take_number(worker, 60, &number, &err);
  *     ... mgl_store_add_trial(store, &trial, &err);
  *     mgl_store_leave(worker);
  *
- * While a worker has joined, mgl_store_add_trial of its store holds two things more. A trial whose number
- * another worker has by now is MGL_USAGE. A trial that would be kept, but was measured against another
- * incumbent than there is (mgl_trial.against), becomes MGL_OUTCOME_NO_GAIN.
+ * While a worker has joined, mgl_store_add_trial of its store holds two things more. A trial whose
+ * number another worker has by now is MGL_USAGE. A trial that would be kept, but was measured
+ * against another incumbent than there is (mgl_trial.against), becomes MGL_OUTCOME_NO_GAIN.
  */
 #ifndef MGL_AUTOTUNE_STORE_SHARE_H
 #define MGL_AUTOTUNE_STORE_SHARE_H

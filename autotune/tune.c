@@ -1,6 +1,7 @@
 /*
- * From what is asked for to a record, and from a record to a subject. A campaign is found by its name,
- * which is made of what it tunes where nobody gave one, so that the same command goes on with it.
+ * From what is asked for to a record, and from a record to a subject. A campaign is found by its
+ * name, which is made of what it tunes where nobody gave one, so that the same command goes on with
+ * it.
  */
 #include "autotune/tune.h"
 
@@ -305,8 +306,8 @@ static mgl_status read_options(mgl_tune *tune, mgl_error *err)
     return status;
 }
 
-/* Costs are those of a device, and not of all that have its architecture. Without a device they are those
- * of the one that has been measured for the target. */
+/* Costs are those of a device, and not of all that have its architecture. Without a device they are
+ * those of the one that has been measured for the target. */
 static bool find_costs(const mgl_campaign_record *record, const mgl_target *target, mgl_costs *out)
 {
     const char *device;
@@ -386,7 +387,8 @@ static mgl_status compare_name(void *user, const mgl_campaign_record *campaign, 
     return MGL_OK;
 }
 
-/* A name that somebody gave is a name and no beginning of one: "exp" does not go on with "exp-2024". What
+/* A name that somebody gave is a name and no beginning of one: "exp" does not go on with
+ * "exp-2024". What
  * --new and --rebase made of it counts up without a gap. */
 static mgl_status follow_name(mgl_store *store, const mgl_tune_request *r, family *f,
                               mgl_error *err)
@@ -611,8 +613,8 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
 
 /* ---- before it begins ------------------------------------------------------------------------ */
 
-/* Launches of a trial and workload: for correctness, to warm up, of the screen, and what the few that
- * survive it take on the mean. */
+/* Launches of a trial and workload: for correctness, to warm up, of the screen, and what the few
+ * that survive it take on the mean. */
 enum { LAUNCHES = 11 + 4 + 16 + 6 };
 
 static double guess_trial(const mgl_subject *subject, const mgl_candidate *candidate)

@@ -1,7 +1,7 @@
 /*
- * Campaigns as somebody asks for them: what to tune, on what, by whom; and a campaign of a store made
- * ready to go on. A campaign is made of its record alone, whether it begins or goes on, so that the
- * same record always means the same search.
+ * Campaigns as somebody asks for them: what to tune, on what, by whom; and a campaign of a store
+ * made ready to go on. A campaign is made of its record alone, whether it begins or goes on, so
+ * that the same record always means the same search.
  *
  *     mgl_tune tune;
  *     mgl_tune_request request = {.shape = "llama-1b", .device = "cuda"};
@@ -39,8 +39,8 @@ typedef struct mgl_tune_request {
     const char *chat_url, *chat_model; /* of the proposer chat */
     const char *name;                  /* the whole of it; NULL: made of what is tuned */
     bool fresh;                        /* a new campaign, where one of that name stands: NAME-2 */
-    /* Where the one that stands began under another manifest: its successor, NAME-2, which begins with the
-     * incumbent as a submission: gated and measured anew. Else it goes on. */
+    /* Where the one that stands began under another manifest: its successor, NAME-2, which begins
+     * with the incumbent as a submission: gated and measured anew. Else it goes on. */
     bool rebase;
 } mgl_tune_request;
 
@@ -56,7 +56,8 @@ typedef struct mgl_tune {
     bool found;       /* it stood in the store before */
     struct {
         int64_t campaign, trial;
-    } successor_of; /* ids of the campaign and number of its incumbent; of a new record with `rebase` */
+    } successor_of; /* ids of the campaign and number of its incumbent; of a new record with
+                       `rebase` */
 } mgl_tune;
 
 /* The campaign that is asked for: found by its name, else made and, with `add`, put into the store.
@@ -69,16 +70,16 @@ mgl_status mgl_tune_check_proposers(const char *text, mgl_error *err);
 mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err);
 void mgl_tune_clear(mgl_tune *tune);
 
-/* Begins a campaign of an archive's model, target and workloads, in which the archive's winner waits as a
- * submission: it is replayed, validated and measured like any other. Of the request name, device,
- * proposers and allow_narrow count. */
+/* Begins a campaign of an archive's model, target and workloads, in which the archive's winner
+ * waits as a submission: it is replayed, validated and measured like any other. Of the request
+ * name, device, proposers and allow_narrow count. */
 mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
                            const mgl_tune_request *request, mgl_campaign_record *out,
                            mgl_error *err);
 
 /* The tuned entries that a campaign's winner makes, one for each number of sequences among its
- * workloads, in turn. MGL_BAD_INPUT: there is no winner. MGL_USAGE: it is a schedule text, or it was
- * measured in the lower half of its capacity alone. */
+ * workloads, in turn. MGL_BAD_INPUT: there is no winner. MGL_USAGE: it is a schedule text, or it
+ * was measured in the lower half of its capacity alone. */
 typedef mgl_status mgl_tuned_fn(void *user, const mgl_tuned *entry, mgl_error *err);
 mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *each, void *user,
                             mgl_error *err);
@@ -121,20 +122,21 @@ mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune
 /* Asks whoever runs it to end after the trial at hand (*running), or notes that it is stopped. */
 mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, bool *running,
                          mgl_error *err);
-/* What the store says of a campaign is its last word: one that is "running" there, and that nobody runs, is
- * "killed", or "waiting" where it never began. Changes the record's state and reason alone. */
+/* What the store says of a campaign is its last word: one that is "running" there, and that nobody
+ * runs, is "killed", or "waiting" where it never began. Changes the record's state and reason
+ * alone. */
 mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, mgl_error *err);
 /* Removes a campaign that nobody runs. MGL_DEVICE: somebody does. */
 mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err);
 
 /* ---- submissions ----------------------------------------------------------------------------- */
 
-/* Queues a proposal (its JSON or a schedule text) for a campaign; its id to *id. What no queue could
- * hold is MGL_BAD_INPUT. MGL_GATE: the campaign began under another manifest. */
+/* Queues a proposal (its JSON or a schedule text) for a campaign; its id to *id. What no queue
+ * could hold is MGL_BAD_INPUT. MGL_GATE: the campaign began under another manifest. */
 mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign, const char *text,
                            size_t length, const char *origin, int64_t *id, mgl_error *err);
-/* Waits until a submission is a trial: *out is that, without pairs. Number 0: nobody runs the campaign, so
- * that it goes on waiting. Release with mgl_trial_clear. */
+/* Waits until a submission is a trial: *out is that, without pairs. Number 0: nobody runs the
+ * campaign, so that it goes on waiting. Release with mgl_trial_clear. */
 mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign, int64_t submission,
                           const atomic_int *abort, mgl_trial *out, mgl_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * The proposer `chat` of a campaign. Its endpoint and its model shape the campaign, and stand in the
- * record's options; the key and the budgets are of whoever runs it, and stand nowhere.
+ * The proposer `chat` of a campaign. Its endpoint and its model shape the campaign, and stand in
+ * the record's options; the key and the budgets are of whoever runs it, and stand nowhere.
  */
 #include "autotune/tune_chat.h"
 

@@ -1,7 +1,7 @@
 /*
- * A campaign's record has the shape of a model alone, and no path: it is told, exported and sent. The
- * path is an event of the store, which nobody prints, so that a campaign that goes on by its name finds
- * the weights again.
+ * A campaign's record has the shape of a model alone, and no path: it is told, exported and sent.
+ * The path is an event of the store, which nobody prints, so that a campaign that goes on by its
+ * name finds the weights again.
  */
 #include "autotune/tune_checkpoint.h"
 

@@ -1,7 +1,7 @@
 /*
- * From a campaign's winner to tuned entries: one for each number of sequences among the workloads, of
- * the capacity that was measured and no other. What was measured only at the first positions becomes
- * none.
+ * From a campaign's winner to tuned entries: one for each number of sequences among the workloads,
+ * of the capacity that was measured and no other. What was measured only at the first positions
+ * becomes none.
  */
 #include "autotune/answer.h"
 #include "autotune/archive.h"
@@ -97,8 +97,8 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
     return MGL_OK;
 }
 
-/* Prompts are in no workload: a winner that has fewer rows an epoch than the default, and so reads prompts
- * slower, is no entry. */
+/* Prompts are in no workload: a winner that has fewer rows an epoch than the default, and so reads
+ * prompts slower, is no entry. */
 static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mgl_error *err)
 {
     const mgl_proposal start = {.config = tune->subject.start};
@@ -139,7 +139,8 @@ static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mg
     return status;
 }
 
-/* An entry is used at all positions of its capacity, so that a winner has to be measured far up as well. */
+/* An entry is used at all positions of its capacity, so that a winner has to be measured far up as
+ * well. */
 static mgl_status check_contexts(const mgl_tune *tune, int sequences, mgl_error *err)
 {
     const mgl_workloads *w = &tune->subject.workloads;

@@ -11,7 +11,8 @@
 
 /* ---- proposers ------------------------------------------------------------------------------- */
 
-/* Whoever hands in proposals from outside is waited for: the store's submissions go first anyway. */
+/* Whoever hands in proposals from outside is waited for: the store's submissions go first anyway.
+ */
 static mgl_status propose_nothing(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
                                   mgl_proposer_answer *answer, mgl_error *err)
 {
@@ -177,7 +178,8 @@ static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, 
     return status;
 }
 
-/* Times of one kind of device say nothing of another, and a winner is one of the kind it is named for. */
+/* Times of one kind of device say nothing of another, and a winner is one of the kind it is named
+ * for. */
 static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
 {
     mgl_lab_device device = {0};
@@ -200,8 +202,8 @@ static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *option
            last.number != tune->record.incumbent;
 }
 
-/* The winner against the default, on a lab of its own. That it can not be measured now is told, and no
- * failure of the campaign, which has ended. */
+/* The winner against the default, on a lab of its own. That it can not be measured now is told, and
+ * no failure of the campaign, which has ended. */
 static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
                                 mgl_campaign_options *options, mgl_error *err)
 {

@@ -1,4 +1,5 @@
-/* What is done to a campaign that another process runs, or nobody: stopped, deleted, handed proposals. */
+/* What is done to a campaign that another process runs, or nobody: stopped, deleted, handed
+ * proposals. */
 #include "autotune/tune.h"
 
 #include "autotune/frozen.h"
@@ -84,8 +85,8 @@ mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign
     return status ? status : mgl_store_add_submission(store, campaign->id, text, origin, id, err);
 }
 
-/* Whoever begins a campaign has its lock some moments after it stands in the store: when its device has
- * answered. */
+/* Whoever begins a campaign has its lock some moments after it stands in the store: when its device
+ * has answered. */
 enum { PATIENCE_S = 10 };
 
 static bool is_beginning(const mgl_campaign_record *c)

@@ -111,8 +111,8 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     return status ? status : put_device(w, r, err);
 }
 
-/* Whether compiled kernels are kept, in a folder that stands then. The compiler's library is opened with
- * it. A worker without a GPU and without a compiler makes no kernels. */
+/* Whether compiled kernels are kept, in a folder that stands then. The compiler's library is opened
+ * with it. A worker without a GPU and without a compiler makes no kernels. */
 static bool find_cache(const struct worker *w, char path[PATH_MAX])
 {
     const mgl_nvrtc *nvrtc;
@@ -121,8 +121,8 @@ static bool find_cache(const struct worker *w, char path[PATH_MAX])
            !mgl_folder_make(path, 0777, NULL);
 }
 
-/* From here on a kernel is compiled in this process, which may start no other one: the lab ends it where
- * that takes too long. */
+/* From here on a kernel is compiled in this process, which may start no other one: the lab ends it
+ * where that takes too long. */
 static mgl_status confine_more(struct worker *w, struct request *r, mgl_error *err)
 {
     char cache[PATH_MAX];
@@ -339,7 +339,8 @@ static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
     return status;
 }
 
-/* ---- a real checkpoint, and the baseline ------------------------------------------------------- */
+/* ---- a real checkpoint, and the baseline -------------------------------------------------------
+ */
 
 static mgl_status open_checkpoint(struct worker *w, struct request *r, mgl_error *err)
 {

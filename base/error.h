@@ -2,9 +2,9 @@
  * Errors: how a function of the library fails. See mgl_status and mgl_error in megalith.h.
  *
  * A message goes to a terminal, and much of it comes from files. So `where` and `message` are made
- * with base/format.h: whatever an argument holds, they hold no controls, and line ends only where the
- * format has them. A name or pattern of any length is quoted with "%.80s", so that the sentence that
- * says what to do is not lost behind it.
+ * with base/format.h: whatever an argument holds, they hold no controls, and line ends only where
+ * the format has them. A name or pattern of any length is quoted with "%.80s", so that the sentence
+ * that says what to do is not lost behind it.
  */
 #ifndef MGL_BASE_ERROR_H
 #define MGL_BASE_ERROR_H
@@ -35,8 +35,8 @@ mgl_status mgl_fail_path(mgl_error *err, const char *path, const char *what);
 /* MGL_INTERRUPTED, in words. */
 mgl_status mgl_fail_interrupted(mgl_error *err);
 
-/* For long work, between its parts: MGL_INTERRUPTED once the flag is set, else MGL_OK. `abort` may be
- * NULL. */
+/* For long work, between its parts: MGL_INTERRUPTED once the flag is set, else MGL_OK. `abort` may
+ * be NULL. */
 mgl_status mgl_check_abort(const atomic_int *abort, mgl_error *err);
 
 /* Puts the name of what was being worked on in front of the place of an error: "name: where". */

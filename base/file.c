@@ -421,7 +421,8 @@ static void copy_bytes(void *user)
     memcpy(c->to, c->from, c->length);
 }
 
-/* Gives the pages of a range that was read back to the system, which still has them in its cache. */
+/* Gives the pages of a range that was read back to the system, which still has them in its cache.
+ */
 static void release_pages(const char *from, size_t length)
 {
     uintptr_t start = ((uintptr_t)from + PAGE - 1) / PAGE * PAGE;

@@ -14,15 +14,15 @@
 #define MGL_STDIN "/dev/stdin"
 
 /* Reads the whole file, at most `cap` bytes, with a 0 behind it. Release with mgl_free. A pipe, a
- * terminal and MGL_STDIN are read to their end; of another device few bytes, since it may have none.
- * What is larger is refused. */
+ * terminal and MGL_STDIN are read to their end; of another device few bytes, since it may have
+ * none. What is larger is refused. */
 mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err);
 /* The same for a file of a folder that somebody else filled: what is no regular file, a named pipe
  * above all, is refused instead of waited for. */
 mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
                                  mgl_error *err);
-/* Whether something of that name stands there, be it a link that leads nowhere. That nothing does is
- * known only when the system says so; where it can not look, that is an error. */
+/* Whether something of that name stands there, be it a link that leads nowhere. That nothing does
+ * is known only when the system says so; where it can not look, that is an error. */
 mgl_status mgl_file_stands(const char *path, bool *stands, mgl_error *err);
 /* The same of what links lead to, and what it is. */
 mgl_status mgl_file_look(const char *path, bool *stands, struct stat *facts, mgl_error *err);
@@ -35,11 +35,11 @@ mgl_status mgl_file_check_output(const char *output, const char *input, mgl_erro
 /* The folder of a path of less than PATH_MAX bytes; returns the name in it. */
 const char *mgl_file_split(const char *path, char folder[PATH_MAX]);
 
-/* Makes a folder and those above it that do not stand, with these rights (less the umask's). One that
- * stands stays as it is. */
+/* Makes a folder and those above it that do not stand, with these rights (less the umask's). One
+ * that stands stays as it is. */
 mgl_status mgl_folder_make(const char *path, unsigned rights, mgl_error *err);
-/* The names of what stands in a folder and ends in `suffix`, by their bytes; hidden ones are left out.
- * None where no such folder stands. Release with mgl_file_list_clear. */
+/* The names of what stands in a folder and ends in `suffix`, by their bytes; hidden ones are left
+ * out. None where no such folder stands. Release with mgl_file_list_clear. */
 typedef struct mgl_file_list {
     char **names; /* (count) */
     size_t count, capacity;
@@ -61,7 +61,8 @@ const char *mgl_map_path(const mgl_map *map); /* as it was opened */
 mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *to, mgl_error *err);
 
 /* The bytes themselves, for those who read them in place: under mgl_map_guard alone, and asking
- * mgl_map_check behind it, since a page that holds the new end of a file that shrank reads as zeros. */
+ * mgl_map_check behind it, since a page that holds the new end of a file that shrank reads as
+ * zeros. */
 const void *mgl_map_bytes(const mgl_map *map);
 /* Runs `work`. False when it touched a page of a map that is gone; `work` then did not come to its
  * end. Of any thread. */

@@ -236,8 +236,8 @@ void mgl_format_into(char *to, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* Where the last sentences begin that have at most `most` bytes: behind the mark of a sentence or a part of
- * one, else at a word. */
+/* Where the last sentences begin that have at most `most` bytes: behind the mark of a sentence or a
+ * part of one, else at a word. */
 static const char *find_end(const char *text, size_t length, size_t most)
 {
     const char *first = text + length - most, *word = NULL;

@@ -36,8 +36,8 @@ void mgl_format_into(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void mgl_format_list(char *to, size_t size, const char *format, va_list args);
 
-/* The same, but what has no room is left out of the middle: of a diagnostic stay what is wrong, in front,
- * and its last sentences, which say what to do. */
+/* The same, but what has no room is left out of the middle: of a diagnostic stay what is wrong, in
+ * front, and its last sentences, which say what to do. */
 void mgl_format_ends(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void mgl_format_ends_list(char *to, size_t size, const char *format, va_list args);

@@ -457,7 +457,8 @@ mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mg
 
 /* ---- texts that hold U+0000 ------------------------------------------------------------------ */
 
-/* What stands for U+0000 in a C string, as in Java's modified UTF-8: two bytes that no UTF-8 has. */
+/* What stands for U+0000 in a C string, as in Java's modified UTF-8: two bytes that no UTF-8 has.
+ */
 static const char zero[] = "\xC0\x80";
 enum { ZERO = sizeof zero - 1, ZERO_ESCAPE = 6 /* \u0000 */ };
 

@@ -29,7 +29,8 @@ mgl_status mgl_json_read_file(const char *path, size_t cap, mgl_json *out, mgl_e
 mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mgl_error *err);
 /* The same, where a string may be a text that holds U+0000: only the next two read that. */
 mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_error *err);
-/* The bytes of a string of such a file, with a 0 behind them; they are of the tree. Once a string. */
+/* The bytes of a string of such a file, with a 0 behind them; they are of the tree. Once a string.
+ */
 const char *mgl_json_take_text(cJSON *string, size_t *length);
 /* The same of a member that must be there. */
 mgl_status mgl_json_get_text(const mgl_json *json, const cJSON *object, const char *key,

@@ -3,9 +3,9 @@
  * whatever becomes of the path meanwhile.
  *
  * Locks: a writer locks its file before it has a name, or else right after, and lets go of the lock
- * when the file is renamed or removed. Who removes what was left takes the lock first and then looks
- * whether the name still stands for that file. So the two never meet, but for a file that got its
- * name and not yet its lock: its writer looks likewise, and takes another name.
+ * when the file is renamed or removed. Who removes what was left takes the lock first and then
+ * looks whether the name still stands for that file. So the two never meet, but for a file that got
+ * its name and not yet its lock: its writer looks likewise, and takes another name.
  */
 #include "base/output.h"
 
@@ -209,8 +209,8 @@ static mgl_status find_place(mgl_output *output, mgl_error *err)
     return output->folder < 0 ? fail_create(output, err) : MGL_OK;
 }
 
-/* False with errno: EWOULDBLOCK when somebody else has it. Where there are no locks, nobody can take
- * one to remove the file. */
+/* False with errno: EWOULDBLOCK when somebody else has it. Where there are no locks, nobody can
+ * take one to remove the file. */
 static bool take_lock(int descriptor)
 {
     if (mgl_file_denied())
@@ -401,8 +401,8 @@ static mgl_status confirm(mgl_output *output, mgl_error *err)
                           "is written, but the disk did not confirm that it stays there");
 }
 
-/* Who may read the file that stands there may read the new one: no more, no fewer. False with errno;
- * a file system without rights has none to keep. */
+/* Who may read the file that stands there may read the new one: no more, no fewer. False with
+ * errno; a file system without rights has none to keep. */
 static bool keep_rights(const mgl_output *output)
 {
     struct stat facts;

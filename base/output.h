@@ -1,8 +1,8 @@
 /*
- * Outputs: files that are written whole or not at all. What is written has no name (O_TMPFILE) until
- * it is finished, so that a process that is killed leaves nothing. To take the place of what stood
- * there it is linked beside it, as X.megalith-RANDOM.partial, and renamed to X. Where the file system
- * has no files without a name, it has that name from the start.
+ * Outputs: files that are written whole or not at all. What is written has no name (O_TMPFILE)
+ * until it is finished, so that a process that is killed leaves nothing. To take the place of what
+ * stood there it is linked beside it, as X.megalith-RANDOM.partial, and renamed to X. Where the
+ * file system has no files without a name, it has that name from the start.
  *
  * Whoever writes holds a lock (flock) on the file. A file of such a name that nobody has locked was
  * left by a process that was killed; the next writer of X removes it. The pattern is that of

@@ -34,8 +34,9 @@ static void expand(uint32_t w[64], const unsigned char block[64])
                (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
 }
 
-/* A round, on variables a to h of the standard, of which two change: those that it calls e and a when
- * it has renamed all eight. Here they keep their places, and the caller takes the next ones. */
+/* A round, on variables a to h of the standard, of which two change: those that it calls e and a
+ * when it has renamed all eight. Here they keep their places, and the caller takes the next ones.
+ */
 static inline void turn_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e,
                               uint32_t f, uint32_t g, uint32_t *h, uint32_t word)
 {

@@ -23,7 +23,8 @@ mgl_status mgl_sized_check(const void *sized, size_t least, const char *name, mg
 mgl_status mgl_sized_read(void *to, size_t known, const void *from, const char *name,
                           mgl_error *err);
 
-/* Fills the caller's struct at `to`, whose size was checked, from the library's of `known` bytes. */
+/* Fills the caller's struct at `to`, whose size was checked, from the library's of `known` bytes.
+ */
 void mgl_sized_write(void *to, const void *from, size_t known);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Functions of a library that is opened at run time. A table is a struct of function pointers, and a
- * list of names and offsets says which symbol each of them is. What opens the library, and what to
- * install where it is missing, is its user's: each library is looked for in other places.
+ * Functions of a library that is opened at run time. A table is a struct of function pointers, and
+ * a list of names and offsets says which symbol each of them is. What opens the library, and what
+ * to install where it is missing, is its user's: each library is looked for in other places.
  */
 #ifndef MGL_BASE_SYMBOLS_H
 #define MGL_BASE_SYMBOLS_H

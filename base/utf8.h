@@ -26,17 +26,18 @@ mgl_utf8_kind mgl_utf8_look(const char *text, size_t length, size_t *used);
 /* How many leading bytes are valid UTF-8. */
 size_t mgl_utf8_valid(const char *text, size_t length);
 
-/* MGL_BAD_INPUT where the text of `file` begins with a byte order mark, of UTF-8 or another encoding:
- * what is read here has none. */
+/* MGL_BAD_INPUT where the text of `file` begins with a byte order mark, of UTF-8 or another
+ * encoding: what is read here has none. */
 mgl_status mgl_utf8_check_mark(const char *text, size_t length, const char *file, mgl_error *err);
 
 /* Appends `text` with U+FFFD for what is invalid. */
 void mgl_utf8_repair(const char *text, size_t length, mgl_text *out);
 
-/* The character at the start of `text` (length at least 1) as a terminal may have it: itself, or `?`
- * where it would do something rather than be seen (a control, the beginning of an escape sequence, an
- * override of the direction of writing, a separator of lines) or is no UTF-8; a tab is a space. Writes 1 to 4 bytes to
- * `to` and returns how many; *used bytes of `text` are shown by that. */
+/* The character at the start of `text` (length at least 1) as a terminal may have it: itself, or
+ * `?` where it would do something rather than be seen (a control, the beginning of an escape
+ * sequence, an override of the direction of writing, a separator of lines) or is no UTF-8; a tab is
+ * a space. Writes 1 to 4 bytes to `to` and returns how many; *used bytes of `text` are shown by
+ * that. */
 size_t mgl_utf8_show(const char *text, size_t length, char to[4], size_t *used);
 
 /* Bytes of the character that starts with `lead`, in valid text. */

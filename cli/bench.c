@@ -345,8 +345,8 @@ static void finish_row(bench *b)
     b->count++;
 }
 
-/* The same case with its tuned entry, if it has one: a row of its own behind the default's. What goes
- * wrong with it is a note. */
+/* The same case with its tuned entry, if it has one: a row of its own behind the default's. What
+ * goes wrong with it is a note. */
 static mgl_status run_tuned(bench *b, mgl_error *err)
 {
     mgl_error why = {0};

@@ -1,5 +1,5 @@
-/* megalith campaign WORD: campaigns of a store, looked at, fed and steered. One file a word, or a few
- * that belong together. */
+/* megalith campaign WORD: campaigns of a store, looked at, fed and steered. One file a word, or a
+ * few that belong together. */
 #include "cli/campaign.h"
 
 #include "base/memory.h"

@@ -87,7 +87,8 @@ typedef struct mgl_cli_tuning {
     bool gain_given;   /* ... was asked for, be it 0 */
     bool json, quiet, detach, no_sandbox;
 } mgl_cli_tuning;
-/* How a verb named so is asked to run one: `o` has MGL_CLI_RUN_OPTIONS, MGL_CLI_CHAT_OPTIONS and the flags
+/* How a verb named so is asked to run one: `o` has MGL_CLI_RUN_OPTIONS, MGL_CLI_CHAT_OPTIONS and
+ * the flags
  * --device, --quiet and --json. */
 #define MGL_CLI_TUNING(name, o)                                                                    \
     {                                                                                              \
@@ -100,8 +101,8 @@ typedef struct mgl_cli_tuning {
         .no_sandbox = (o)->no_sandbox.given                                                        \
     }
 
-/* What can be said of it before anything is written: a campaign that was added and can not run would be in
- * the way of the mended command. `store` as mgl_cli_store_open takes it. */
+/* What can be said of it before anything is written: a campaign that was added and can not run
+ * would be in the way of the mended command. `store` as mgl_cli_store_open takes it. */
 mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err);
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 /* The limit that was given, of 0 hours too; 0: none. */

@@ -1,5 +1,5 @@
-/* megalith campaign import F: begins a campaign with an archive's winner, which nobody believes before
- * it was replayed, validated and measured here. */
+/* megalith campaign import F: begins a campaign with an archive's winner, which nobody believes
+ * before it was replayed, validated and measured here. */
 #include "cli/campaign.h"
 
 #include "base/file.h"

@@ -1,7 +1,7 @@
 /*
- * The key of a chat endpoint. It is taken from the environment before any verb begins, since most of
- * them start processes, and none of these has any business with it; one that goes on with a campaign
- * by itself (--detach) is given it back.
+ * The key of a chat endpoint. It is taken from the environment before any verb begins, since most
+ * of them start processes, and none of these has any business with it; one that goes on with a
+ * campaign by itself (--detach) is given it back.
  */
 #include "cli/campaign.h"
 

@@ -98,8 +98,9 @@ typedef struct mgl_cli_verb {
     /* `options` is the verb's struct options. Failing with an empty err->message: the verb has said
      * itself what there is to say. */
     mgl_status (*run)(const char *operand, const void *options, mgl_error *err);
-    /* A verb of several words: what may stand behind it, each a verb ("campaign list") with options and
-     * help of its own; the fields from `operand` on but for `summary` and `example` mean nothing then. */
+    /* A verb of several words: what may stand behind it, each a verb ("campaign list") with options
+     * and help of its own; the fields from `operand` on but for `summary` and `example` mean
+     * nothing then. */
     const struct mgl_cli_verb *const *words; /* (word_count); NULL: none */
     size_t word_count;
 } mgl_cli_verb;
@@ -142,7 +143,8 @@ extern const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT];
  * many or too few. */
 mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
                          void *options, mgl_error *err);
-/* The verb of a word that may stand behind `verb`, "list" for "campaign list"; NULL: there is none. */
+/* The verb of a word that may stand behind `verb`, "list" for "campaign list"; NULL: there is none.
+ */
 const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word);
 /* Does the verb know this flag? */
 bool mgl_cli_knows(const mgl_cli_verb *verb, const char *flag);
@@ -175,9 +177,9 @@ void mgl_cli_put_formats(const struct mgl_formats *formats);
 bool mgl_cli_has_printed(void);
 /* Can a line go to standard error without waiting, for its reader or for another thread? */
 bool mgl_cli_takes_errors(void);
-/* From a thread that is about to end the program: what was printed goes out, or `instead` if nothing
- * was. A reader is not waited for; another thread that prints, so many seconds. Nothing can be printed
- * afterwards. */
+/* From a thread that is about to end the program: what was printed goes out, or `instead` if
+ * nothing was. A reader is not waited for; another thread that prints, so many seconds. Nothing can
+ * be printed afterwards. */
 void mgl_cli_abandon_output(const char *instead, double seconds);
 /* "3.1 ms", "0.25 s": for lines that a person reads. */
 typedef struct mgl_cli_time {
@@ -200,13 +202,14 @@ mgl_status mgl_cli_check_file(const char *path, mgl_error *err);
 struct mgl_checkpoint; /* importer/checkpoint.h */
 mgl_status mgl_cli_check_output(const char *path, const struct mgl_checkpoint *checkpoint,
                                 const char *config, mgl_error *err);
-/* Writes a whole file: what stood there is replaced when all is written, and kept when that fails. */
+/* Writes a whole file: what stood there is replaced when all is written, and kept when that fails.
+ */
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err);
 
 enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list that is read */
 
-/* Closes a verb's object, prints it as one line on standard output, and releases it. Where memory ran
- * out on the way, a megalith.error/1 is printed in its place, and the verb ends with that. */
+/* Closes a verb's object, prints it as one line on standard output, and releases it. Where memory
+ * ran out on the way, a megalith.error/1 is printed in its place, and the verb ends with that. */
 void mgl_cli_end_json(mgl_json_out *out);
 
 /* ---- a JSON array of texts or of ids --------------------------------------------------------- */

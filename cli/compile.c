@@ -1,4 +1,5 @@
-/* megalith compile MODEL: everything that `run` would make of the model, in one file that it maps. */
+/* megalith compile MODEL: everything that `run` would make of the model, in one file that it maps.
+ */
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/signals.h"

@@ -1,7 +1,7 @@
 /*
- * A campaign that goes on beside the terminal: the same program, started anew as `campaign resume` of
- * the campaign that stands in the store by now, in a session of its own. So nothing is inherited but
- * the store, and whatever is wrong with the command is said here.
+ * A campaign that goes on beside the terminal: the same program, started anew as `campaign resume`
+ * of the campaign that stands in the store by now, in a session of its own. So nothing is inherited
+ * but the store, and whatever is wrong with the command is said here.
  */
 #include "cli/campaign.h"
 

@@ -1,6 +1,6 @@
 /* megalith explain MGnnn: what a diagnostic of `check` means, an example, and how to mend it.
- * megalith explain F.mls: what a token takes with that schedule, and what the time goes into, as the
- * cost model has it. */
+ * megalith explain F.mls: what a token takes with that schedule, and what the time goes into, as
+ * the cost model has it. */
 #include "cli/cli.h"
 #include "cli/signals.h"
 

@@ -54,8 +54,8 @@ static void report_error(const char *verb, mgl_status status, bool json, const m
     mgl_cli_end_json(&out);
 }
 
-/* The end of every verb: what there is to say, and the exit code. A signal that came before the last
- * output was out counts more than anything else. */
+/* The end of every verb: what there is to say, and the exit code. A signal that came before the
+ * last output was out counts more than anything else. */
 static int report(const char *verb, mgl_status status, bool json, const mgl_error *err)
 {
     mgl_cli_stop_bar();

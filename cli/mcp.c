@@ -1,6 +1,6 @@
-/* megalith mcp: the tools of autotune/mcp.h on standard input and output, a message a line. One thread
- * reads, so that a request can be cancelled while another one works; standard output has answers and
- * nothing else. */
+/* megalith mcp: the tools of autotune/mcp.h on standard input and output, a message a line. One
+ * thread reads, so that a request can be cancelled while another one works; standard output has
+ * answers and nothing else. */
 #include "cli/cli.h"
 #include "cli/signals.h"
 
@@ -79,7 +79,8 @@ static size_t read_some(inbox *box, char *to, size_t size)
     }
 }
 
-/* A line of any length is kept up to what a message may have, and one byte more, so that it is refused. */
+/* A line of any length is kept up to what a message may have, and one byte more, so that it is
+ * refused. */
 static void *read_messages(void *user)
 {
     inbox *box = user;

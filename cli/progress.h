@@ -5,8 +5,8 @@
  *
  * It is shown for what has lasted a second, ten times a second at most, and erased before anything
  * else is printed on that terminal. It is made of plain characters, carriage returns and blanks:
- * there is no escape sequence in it. Nothing is shown where standard error is no terminal, where the
- * terminal says that it is dumb, and with --quiet.
+ * there is no escape sequence in it. Nothing is shown where standard error is no terminal, where
+ * the terminal says that it is dumb, and with --quiet.
  */
 #ifndef MGL_CLI_PROGRESS_H
 #define MGL_CLI_PROGRESS_H

@@ -298,8 +298,8 @@ static mgl_status finish_stream(session *s, mgl_error *err)
 static const char *const stop_names[] = {
     [MGL_STOP_EOS] = "eos", [MGL_STOP_LENGTH] = "length", [MGL_STOP_INTERRUPTED] = "interrupted"};
 
-/* *out stays NULL without a tokenizer. Ids that fill up the model's tables, which the tokenizer does
- * not know, have no text. Release with mgl_text_free. */
+/* *out stays NULL without a tokenizer. Ids that fill up the model's tables, which the tokenizer
+ * does not know, have no text. Release with mgl_text_free. */
 static mgl_status decode_reply(const session *s, size_t reply, char **out, size_t *length,
                                mgl_error *err)
 {
@@ -401,8 +401,8 @@ static double decode_rate(const session *s)
     return tokens > 0 && seconds > 0 ? (double)tokens / seconds : 0;
 }
 
-/* From the start of the verb, the tokenizer included, to the first token; the driver's start, which no
- * model is to blame for, is told apart from it. */
+/* From the start of the verb, the tokenizer included, to the first token; the driver's start, which
+ * no model is to blame for, is told apart from it. */
 static void put_first_token(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
 {
     if (s->first_token > 0)

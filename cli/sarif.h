@@ -1,7 +1,7 @@
 /*
  * Diagnostics as SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), for editors and
- * code review: one run, a rule for each code of the validator that occurs, a result for each diagnostic
- * with its line, and its witnesses as related locations.
+ * code review: one run, a rule for each code of the validator that occurs, a result for each
+ * diagnostic with its line, and its witnesses as related locations.
  */
 #ifndef MGL_CLI_SARIF_H
 #define MGL_CLI_SARIF_H

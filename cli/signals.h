@@ -3,11 +3,12 @@
  * line on standard error, and no file left behind.
  *
  * The three are blocked in every thread, and one thread waits for them. So no system call is
- * interrupted, and what answers a signal is ordinary code. The first signal sets the one switch that
- * every verb passes to the library or asks for between its steps; whoever does so ends by itself,
- * with what it has. What does not ask (parsing, the validator, tokenizing) is ended by the thread
- * that waits, 0.1 s after the signal. While the driver of a GPU is called, that thread only says the
- * line, and the end comes with the call. The second signal of a kind has its default effect at once.
+ * interrupted, and what answers a signal is ordinary code. The first signal sets the one switch
+ * that every verb passes to the library or asks for between its steps; whoever does so ends by
+ * itself, with what it has. What does not ask (parsing, the validator, tokenizing) is ended by the
+ * thread that waits, 0.1 s after the signal. While the driver of a GPU is called, that thread only
+ * says the line, and the end comes with the call. The second signal of a kind has its default
+ * effect at once.
  *
  * A signal that is ignored when the program starts (nohup) stays ignored.
  */
@@ -28,8 +29,8 @@ mgl_status mgl_cli_check_cancel(mgl_error *err);
 
 /* If a signal came: says the line and the object, if nobody has, and is true. */
 bool mgl_cli_signals_tell(void);
-/* Behind the last output: 128 + the signal that came before, or 0. Signals that come later have their
- * default effect. */
+/* Behind the last output: 128 + the signal that came before, or 0. Signals that come later have
+ * their default effect. */
 int mgl_cli_signals_end(void);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * megalith trace MODEL: one launch on a GPU, the timeline of its last epochs as a file, and where its
- * time went. End tokens are ignored: what is looked at is the time, and the epochs asked for are to
- * come about.
+ * megalith trace MODEL: one launch on a GPU, the timeline of its last epochs as a file, and where
+ * its time went. End tokens are ignored: what is looked at is the time, and the epochs asked for
+ * are to come about.
  */
 #include "cli/cli.h"
 #include "cli/progress.h"

@@ -1,5 +1,5 @@
-/* megalith tune MODEL: searches for a faster schedule, unattended. What it may try is made safe by the
- * validator, and what it keeps is measured; see autotune/campaign.c. */
+/* megalith tune MODEL: searches for a faster schedule, unattended. What it may try is made safe by
+ * the validator, and what it keeps is measured; see autotune/campaign.c. */
 #include "cli/campaign.h"
 #include "cli/signals.h"
 #include "pipeline.h"

@@ -31,8 +31,9 @@ mgl_status mgl_baseline_open(const mgl_bench_device *device, const mgl_bench_cas
                              mgl_baseline **out, mgl_error *err);
 void mgl_baseline_close(mgl_baseline *baseline); /* NULL is fine */
 
-/* Makes the tokens: *seconds between the device's events around them. `forced` (sequences, tokens), or
- * NULL, are the next inputs whatever is chosen. What was chosen goes to `output` (sequences, tokens). */
+/* Makes the tokens: *seconds between the device's events around them. `forced` (sequences, tokens),
+ * or NULL, are the next inputs whatever is chosen. What was chosen goes to `output` (sequences,
+ * tokens). */
 mgl_status mgl_baseline_run(mgl_baseline *baseline, const int32_t *forced, int32_t *output,
                             double *seconds, mgl_error *err);
 

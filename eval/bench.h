@@ -3,11 +3,11 @@
  * calls) and of the read-only stream of as many bytes, sample by sample in turn, in one process.
  *
  * Weights are random, of the model's shape, made on the device. A case with context c starts with c
- * positions in the KV cache of every sequence; then each makes `tokens` tokens, in one launch of the
- * machine, or one graph launch a token of the baseline. A second machine, of the same program compiled for
- * another architecture, may take its turn with them. Before anything is timed, what both make is
- * compared with an f32 reference on the device, fed with the machine's tokens; every timed sample must
- * make the same tokens again.
+ * positions in the KV cache of every sequence; then each makes `tokens` tokens, in one launch of
+ * the machine, or one graph launch a token of the baseline. A second machine, of the same program
+ * compiled for another architecture, may take its turn with them. Before anything is timed, what
+ * both make is compared with an f32 reference on the device, fed with the machine's tokens; every
+ * timed sample must make the same tokens again.
  */
 #ifndef MGL_EVAL_BENCH_H
 #define MGL_EVAL_BENCH_H
@@ -78,8 +78,8 @@ typedef struct mgl_bench_result {
     char note[MGL_TUNED_NOTE];      /* entries that were left out, as in mgl_tuned_report */
 } mgl_bench_result;
 
-/* Called with what is being done, once for each step and behind each sample, and how many samples are
- * done; may be NULL. */
+/* Called with what is being done, once for each step and behind each sample, and how many samples
+ * are done; may be NULL. */
 typedef void mgl_bench_progress_fn(void *user, const char *what, int samples);
 
 /* Checks a request, as far as that needs no device: MGL_BAD_INPUT or MGL_USAGE. */

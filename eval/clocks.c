@@ -62,9 +62,9 @@ static bool open_library(void)
     return usable;
 }
 
-/* Whether the process that started this one runs the same program: then its other children are of one
- * family with this one, such as the workers of a campaign. Looked at once, when the clocks are opened: a
- * worker that was confined since may not look any more. */
+/* Whether the process that started this one runs the same program: then its other children are of
+ * one family with this one, such as the workers of a campaign. Looked at once, when the clocks are
+ * opened: a worker that was confined since may not look any more. */
 static bool is_worker(void)
 {
     static pid_t of, from;

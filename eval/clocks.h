@@ -28,11 +28,11 @@ typedef struct mgl_clocks_now {
 /* False, and zeros, where the device is not known. */
 bool mgl_clocks_read(const mgl_clocks *clocks, mgl_clocks_now *out);
 
-/* How many other processes compute on the device. Not counted are this process, the one that started
- * it, those that it started, and, where the one that started it runs the same program, the others that
- * that one started: parts of one campaign. -1: unknown, also where NVML does not list
- * this process, which must have a context there: then its numbers are those of another namespace, as in
- * a container, and nobody is known by them. */
+/* How many other processes compute on the device. Not counted are this process, the one that
+ * started it, those that it started, and, where the one that started it runs the same program, the
+ * others that that one started: parts of one campaign. -1: unknown, also where NVML does not list
+ * this process, which must have a context there: then its numbers are those of another namespace,
+ * as in a container, and nobody is known by them. */
 int mgl_clocks_count_others(const mgl_clocks *clocks);
 /* The same of a list of process numbers. */
 int mgl_clocks_count_strangers(const unsigned *pids, unsigned count);

@@ -11,7 +11,8 @@
 static mgl_cublas table;
 static bool ready;
 
-/* A library in a folder off the loader's path finds its own part there when that is open already. */
+/* A library in a folder off the loader's path finds its own part there when that is open already.
+ */
 static void *open_in(const char *folder, const char *version)
 {
     char path[1024];

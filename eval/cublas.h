@@ -1,5 +1,5 @@
-/* cuBLAS, opened at run time: the few functions that the baseline calls. Names and meanings are those
- * of the cuBLAS reference; the declarations are our own. */
+/* cuBLAS, opened at run time: the few functions that the baseline calls. Names and meanings are
+ * those of the cuBLAS reference; the declarations are our own. */
 #ifndef MGL_EVAL_CUBLAS_H
 #define MGL_EVAL_CUBLAS_H
 
@@ -32,8 +32,9 @@ enum {
     MGL_CUBLAS_ANY_ALGORITHM = -1
 };
 
-/* The table, opened on first use and kept. Looked for in $MEGALITH_CUBLAS (a file), where the loader
- * looks, in $CUDA_HOME/lib64 and /usr/local/cuda/lib64. Not found: MGL_DEVICE. Not thread safe. */
+/* The table, opened on first use and kept. Looked for in $MEGALITH_CUBLAS (a file), where the
+ * loader looks, in $CUDA_HOME/lib64 and /usr/local/cuda/lib64. Not found: MGL_DEVICE. Not thread
+ * safe. */
 mgl_status mgl_cublas_open(const mgl_cublas **out, mgl_error *err);
 
 /* MGL_OK for result 0; else MGL_DEVICE with what was tried. */

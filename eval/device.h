@@ -57,8 +57,8 @@ mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, cons
                                  mgl_bench_device *out, mgl_error *err);
 void mgl_bench_device_close(mgl_bench_device *device);
 
-/* For a device that stays open while nothing is done with it: in between the context is not current,
- * and the process may be ended (mgl_cu_is_busy). It is closed while it is entered. */
+/* For a device that stays open while nothing is done with it: in between the context is not
+ * current, and the process may be ended (mgl_cu_is_busy). It is closed while it is entered. */
 void mgl_bench_device_leave(const mgl_bench_device *device);
 mgl_status mgl_bench_device_enter(const mgl_bench_device *device, mgl_error *err);
 

@@ -1,8 +1,8 @@
 /*
- * Two sides, each with a program and a machine that stay on the device. A side's weights and cache are
- * made lazily: a launch with another seed or context than the last one of that side makes them anew
- * first. A machine whose side was emptied by a promotion or a failure is kept, since the next program
- * can often be exchanged into it: that takes no kernel and no memory.
+ * Two sides, each with a program and a machine that stay on the device. A side's weights and cache
+ * are made lazily: a launch with another seed or context than the last one of that side makes them
+ * anew first. A machine whose side was emptied by a promotion or a failure is kept, since the next
+ * program can often be exchanged into it: that takes no kernel and no memory.
  */
 #include "eval/duel_state.h"
 
@@ -199,7 +199,8 @@ static mgl_status check_side(const mgl_duel_side *s, mgl_side side, const mgl_du
     return MGL_OK;
 }
 
-/* Weights and cache as the load has them. A CPU's machine is opened anew: it packs when it opens. */
+/* Weights and cache as the load has them. A CPU's machine is opened anew: it packs when it opens.
+ */
 static mgl_status make_weights(mgl_duel *d, mgl_duel_side *s, const mgl_duel_load *load,
                                mgl_error *err)
 {
@@ -226,7 +227,8 @@ static mgl_status make_weights(mgl_duel *d, mgl_duel_side *s, const mgl_duel_loa
     return status;
 }
 
-/* What a launch made, to `tokens`. Synthetic weights give numbers: what is none is the program's. */
+/* What a launch made, to `tokens`. Synthetic weights give numbers: what is none is the program's.
+ */
 static mgl_status take_tokens(const mgl_duel_load *load, const mgl_vm_report *report,
                               int32_t *tokens, mgl_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * A duel: two programs of one model on one device, the incumbent and a candidate, both resident, run
- * in turn on the same synthetic weights. What is timed is what `bench` times: one launch that decodes
- * `tokens` tokens of every sequence from `context` positions on.
+ * A duel: two programs of one model on one device, the incumbent and a candidate, both resident,
+ * run in turn on the same synthetic weights. What is timed is what `bench` times: one launch that
+ * decodes `tokens` tokens of every sequence from `context` positions on.
  *
  * Nothing here decides: tokens, logits and times go to the caller. Weights, first tokens and cache
  * are made of a seed that whoever proposed the candidate did not know. A duel may be used by any
@@ -37,15 +37,16 @@ typedef struct mgl_duel_facts {
     mgl_vm_facts vm;
 } mgl_duel_facts;
 
-/* Puts a program on a side: validated, its machine opened, or exchanged where the kernel's key is the
- * same. The program is taken over: it is released when another one takes its place, with the side, or
- * at once on failure. All machines of a duel have the same model; sequences and capacity may differ.
- * MGL_REJECTED, MGL_BAD_INPUT (the machine can not run it), MGL_DEVICE (too little memory, with both
- * numbers): the side is empty then. */
+/* Puts a program on a side: validated, its machine opened, or exchanged where the kernel's key is
+ * the same. The program is taken over: it is released when another one takes its place, with the
+ * side, or at once on failure. All machines of a duel have the same model; sequences and capacity
+ * may differ. MGL_REJECTED, MGL_BAD_INPUT (the machine can not run it), MGL_DEVICE (too little
+ * memory, with both numbers): the side is empty then. */
 mgl_status mgl_duel_set(mgl_duel *duel, mgl_side side, mgl_program *program, mgl_duel_facts *out,
                         mgl_error *err);
-/* The candidate becomes the incumbent; the candidate's side is empty then. The old incumbent's machine
- * keeps its memory: the next candidate may be exchanged into it, or mgl_duel_drop gives it back. */
+/* The candidate becomes the incumbent; the candidate's side is empty then. The old incumbent's
+ * machine keeps its memory: the next candidate may be exchanged into it, or mgl_duel_drop gives it
+ * back. */
 void mgl_duel_promote(mgl_duel *duel);
 /* Empties a side. */
 void mgl_duel_drop(mgl_duel *duel, mgl_side side);
@@ -54,24 +55,26 @@ void mgl_duel_drop(mgl_duel *duel, mgl_side side);
 typedef struct mgl_duel_load {
     int batch, context, tokens; /* sequences; positions before; new tokens of each */
     uint64_t seed;              /* of weights, cache and first tokens */
-    bool poison; /* fill activations, outputs and the rest of the cache with signalling
-                                   NaN (even launches) or 0xA5 (odd ones of a side) first, and look for writes outside
-                                   every buffer behind: MGL_GATE with the place */
+    bool poison; /* fill activations, outputs and the rest of the cache with signalling NaN (even
+                    launches) or 0xA5 (odd ones of a side) first, and look for writes outside every
+                    buffer behind: MGL_GATE with the place */
 } mgl_duel_load;
 
 /* Runs one launch of a side; weights and cache are made anew when the seed or context changed.
  * Tokens to `tokens` (batch, load->tokens); may be NULL. *seconds between the device's events (on a
- * CPU: of the run). MGL_USAGE: the side is empty. MGL_BAD_INPUT: the program has no room for the load.
- * MGL_GATE: logits that are no numbers, too few tokens, a write outside of every buffer. */
+ * CPU: of the run). MGL_USAGE: the side is empty. MGL_BAD_INPUT: the program has no room for the
+ * load. MGL_GATE: logits that are no numbers, too few tokens, a write outside of every buffer. */
 mgl_status mgl_duel_run(mgl_duel *duel, mgl_side side, const mgl_duel_load *load, int32_t *tokens,
                         double *seconds, mgl_error *err);
-/* Logits (batch, vocab) of the last step of the last run of that side, which must have succeeded. */
+/* Logits (batch, vocab) of the last step of the last run of that side, which must have succeeded.
+ */
 mgl_status mgl_duel_get_logits(mgl_duel *duel, mgl_side side, float *logits, mgl_error *err);
 
 /* The f32 reference of the device (on a CPU: the CPU machine in f32 and plain C, on one thread: for
- * small shapes) fed with `made` (batch, tokens). For every sequence and step: the largest logit to `largest` (batch, tokens), the
- * logit of the made token to `chosen` (batch, tokens), and the norm of the logits to `norms`; all logits
- * of the steps in `steps` (step_count) to `logits` (step_count, batch, vocab). */
+ * small shapes) fed with `made` (batch, tokens). For every sequence and step: the largest logit to
+ * `largest` (batch, tokens), the logit of the made token to `chosen` (batch, tokens), and the norm
+ * of the logits to `norms`; all logits of the steps in `steps` (step_count) to `logits`
+ * (step_count, batch, vocab). */
 typedef struct mgl_duel_reference {
     float *largest, *chosen, *norms; /* (batch, tokens) */
     const int *steps;                /* (step_count) */
@@ -81,14 +84,15 @@ typedef struct mgl_duel_reference {
 mgl_status mgl_duel_refer(mgl_duel *duel, const mgl_duel_load *load, const int32_t *made,
                           const mgl_duel_reference *out, mgl_error *err);
 
-/* Seconds that reading so many bytes of device memory takes, the fastest of `count`. The buffer stays
- * for the next call. MGL_DEVICE on a CPU. */
+/* Seconds that reading so many bytes of device memory takes, the fastest of `count`. The buffer
+ * stays for the next call. MGL_DEVICE on a CPU. */
 mgl_status mgl_duel_stream(mgl_duel *duel, double bytes, int count, double *seconds,
                            mgl_error *err);
 
-/* The median of `count` launches of the load's tokens by the baseline (eval/baseline.h), a CUDA graph of
- * cuBLAS calls a token, with the weights and cache of the load's seed. It is made for this and released.
- * MGL_DEVICE without cuBLAS, without room for it beside what is resident, and on a CPU. */
+/* The median of `count` launches of the load's tokens by the baseline (eval/baseline.h), a CUDA
+ * graph of cuBLAS calls a token, with the weights and cache of the load's seed. It is made for this
+ * and released. MGL_DEVICE without cuBLAS, without room for it beside what is resident, and on a
+ * CPU. */
 mgl_status mgl_duel_baseline(mgl_duel *duel, const mgl_duel_load *load, int count, double *seconds,
                              mgl_error *err);
 

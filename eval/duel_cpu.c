@@ -1,7 +1,7 @@
 /*
- * A duel on the CPU: correctness alone. The reference is the CPU machine in f32 and plain C, fed with
- * one token a launch, so that the logits of every step can be seen. It is for small shapes: plain C runs
- * on one thread, and each call packs the weights anew.
+ * A duel on the CPU: correctness alone. The reference is the CPU machine in f32 and plain C, fed
+ * with one token a launch, so that the logits of every step can be seen. It is for small shapes:
+ * plain C runs on one thread, and each call packs the weights anew.
  */
 #include "eval/duel_state.h"
 

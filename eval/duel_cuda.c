@@ -1,6 +1,6 @@
 /*
- * A duel on a GPU: its reference, its stream, its clocks. The device is left between calls, so that a
- * duel may be asked from one thread after another, and a process that only waits can be ended.
+ * A duel on a GPU: its reference, its stream, its clocks. The device is left between calls, so that
+ * a duel may be asked from one thread after another, and a process that only waits can be ended.
  */
 #include "eval/duel_state.h"
 

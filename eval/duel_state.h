@@ -1,4 +1,5 @@
-/* A duel as its files see it: sides and loads (duel.c), the CPU (duel_cpu.c), the GPU (duel_cuda.c). */
+/* A duel as its files see it: sides and loads (duel.c), the CPU (duel_cpu.c), the GPU
+ * (duel_cuda.c). */
 #ifndef MGL_EVAL_DUEL_STATE_H
 #define MGL_EVAL_DUEL_STATE_H
 

@@ -23,8 +23,8 @@ typedef struct mgl_eval_result {
 typedef bool mgl_eval_progress_fn(void *user, size_t done, size_t count);
 
 /* Scores `count` texts of token ids, each in a launch of its own. Fails with MGL_BAD_INPUT for a
- * text that does not fit the model's capacity, for a likelihood that is not a number, and when there
- * is nothing to score. */
+ * text that does not fit the model's capacity, for a likelihood that is not a number, and when
+ * there is nothing to score. */
 mgl_status mgl_eval_score(mgl_model *model, const mgl_ids *texts, size_t count,
                           mgl_eval_progress_fn *progress, void *user, mgl_eval_result *out,
                           mgl_error *err);

@@ -6,9 +6,9 @@
 #include "eval/baseline.h"
 #include "eval/duel.h"
 
-/* Decodes teacher-forced: `made` (sequences, tokens) are the tokens that somebody made, each the input
- * of the step behind it. What the reference would have made of the same inputs goes to `chosen`
- * (sequences, tokens), the logits (vocab) of the last sequence's last step to `logits`. */
+/* Decodes teacher-forced: `made` (sequences, tokens) are the tokens that somebody made, each the
+ * input of the step behind it. What the reference would have made of the same inputs goes to
+ * `chosen` (sequences, tokens), the logits (vocab) of the last sequence's last step to `logits`. */
 mgl_status mgl_reference_run(const mgl_bench_device *device, const mgl_bench_case *of,
                              const int32_t *made, int32_t *chosen, float *logits, mgl_error *err);
 

@@ -1,4 +1,5 @@
-/* What the device's memory gives at most: bytes read that nothing is done with (cuda/stream.cuh). */
+/* What the device's memory gives at most: bytes read that nothing is done with (cuda/stream.cuh).
+ */
 #ifndef MGL_EVAL_STREAM_H
 #define MGL_EVAL_STREAM_H
 
@@ -10,8 +11,8 @@ typedef struct mgl_stream {
     size_t bytes;
 } mgl_stream;
 
-/* A buffer of `bytes`, to the multiple of 16 below, filled with weights of a synthetic graph, since what
- * bits look like may matter to the memory. */
+/* A buffer of `bytes`, to the multiple of 16 below, filled with weights of a synthetic graph, since
+ * what bits look like may matter to the memory. */
 mgl_status mgl_stream_open(const mgl_bench_device *device, const mgl_graph *graph, double bytes,
                            mgl_stream *out, mgl_error *err);
 void mgl_stream_close(const mgl_bench_device *device, mgl_stream *stream);

@@ -1,6 +1,6 @@
 /*
- * Models without files: the shapes that the benchmark knows by name, and graphs whose weights are the
- * function of eval/cuda/synthetic.h. Such a graph is lowered, validated and run like any other.
+ * Models without files: the shapes that the benchmark knows by name, and graphs whose weights are
+ * the function of eval/cuda/synthetic.h. Such a graph is lowered, validated and run like any other.
  */
 #ifndef MGL_EVAL_SYNTHETIC_H
 #define MGL_EVAL_SYNTHETIC_H
@@ -23,8 +23,8 @@ static inline unsigned mgl_synthetic_bits(float value)
  * the names there are, for others. */
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err);
 
-/* Makes a model wider or narrower: heads, those of the cache, and the ffn in proportion; head_dim, layers
- * and vocabulary stay. MGL_USAGE where that does not come out even. */
+/* Makes a model wider or narrower: heads, those of the cache, and the ffn in proportion; head_dim,
+ * layers and vocabulary stay. MGL_USAGE where that does not come out even. */
 mgl_status mgl_synthetic_widen(mgl_config *config, int hidden, mgl_error *err);
 
 /* That of a MODEL, or of a config.json: weights need not be there. */
@@ -41,7 +41,8 @@ void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed);
 /* The rule of a tensor of such a graph. */
 mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor);
 
-/* The rule of the cached keys (value false) or values of a layer, of a cache that holds `positions`. */
+/* The rule of the cached keys (value false) or values of a layer, of a cache that holds
+ * `positions`. */
 mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
                                             int positions);
 

@@ -2,8 +2,8 @@
  * From events to a trace: which rows are which epochs, times of 32 bits made whole, names of tasks,
  * and who signals and writes what.
  *
- * Times wrap after 4.3 s. Within an epoch they are told from its first event by their signed distance,
- * and epochs from each other likewise: right as long as an epoch takes less than 2.1 s.
+ * Times wrap after 4.3 s. Within an epoch they are told from its first event by their signed
+ * distance, and epochs from each other likewise: right as long as an epoch takes less than 2.1 s.
  */
 #include "eval/trace.h"
 
@@ -391,7 +391,8 @@ static mgl_status find_epochs(mgl_trace *trace, const mgl_device_event *events, 
                           "the launch left no epoch in which every task has its event");
 }
 
-/* Counts the tasks of the steps, in the last whole epoch, and finds when the first of them ended. */
+/* Counts the tasks of the steps, in the last whole epoch, and finds when the first of them ended.
+ */
 static void look_at_steps(mgl_trace *trace)
 {
     int row = trace->rows - 1;

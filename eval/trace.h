@@ -1,8 +1,8 @@
 /*
  * Traces: what the tasks of a launch did when, from the events that a CUDA machine opened with
- * `trace_epochs` leaves. From them come a timeline that Perfetto and Chrome show, and a summary: the
- * time of a task by step, where the time of a layer goes, and the longest chain of tasks that waited
- * for each other.
+ * `trace_epochs` leaves. From them come a timeline that Perfetto and Chrome show, and a summary:
+ * the time of a task by step, where the time of a layer goes, and the longest chain of tasks that
+ * waited for each other.
  *
  * A trace is plain data. Its times are ns from its first event; an epoch of it is a `row`, oldest
  * first.
@@ -105,9 +105,9 @@ static inline mgl_trace_time *mgl_trace_at(const mgl_trace *trace, int row, int 
     return &trace->times[(size_t)row * (size_t)trace->program->task_count + (size_t)task];
 }
 
-/* Makes a trace of events (epochs, task_count) as mgl_cuda_get_trace hands them out. MGL_DEVICE when
- * there is no epoch of which every task left its event. The program must outlive it. Release with
- * mgl_trace_free. */
+/* Makes a trace of events (epochs, task_count) as mgl_cuda_get_trace hands them out. MGL_DEVICE
+ * when there is no epoch of which every task left its event. The program must outlive it. Release
+ * with mgl_trace_free. */
 mgl_status mgl_trace_new(const mgl_program *program, const mgl_device_event *events, int epochs,
                          mgl_trace **out, mgl_error *err);
 /* The same of the last launch of a machine that was opened with so many `trace_epochs`. */
@@ -125,16 +125,17 @@ int mgl_trace_before(const mgl_trace *trace, int row, int task);
 /* The writer of its flagged inputs that ended last in the row; -1: there is none. */
 int mgl_trace_last_writer(const mgl_trace *trace, int row, int task);
 
-/* Walks back from the sample of the last whole epoch: each time to what ended last of the tasks that
- * had to end first, by a counter, by flagged words or by queue order, up to the sample of the epoch
- * before. Fills trace->chain; called by mgl_trace_new. */
+/* Walks back from the sample of the last whole epoch: each time to what ended last of the tasks
+ * that had to end first, by a counter, by flagged words or by queue order, up to the sample of the
+ * epoch before. Fills trace->chain; called by mgl_trace_new. */
 mgl_status mgl_trace_find_chain(mgl_trace *trace, mgl_error *err);
 
-/* The timeline, as JSON in Chrome's trace event format: one process, a thread a queue, a slice a task
- * with slices of its parts within; and one thread more with the longest chain. */
+/* The timeline, as JSON in Chrome's trace event format: one process, a thread a queue, a slice a
+ * task with slices of its parts within; and one thread more with the longest chain. */
 void mgl_trace_print_timeline(const mgl_trace *trace, mgl_text *out);
 
-/* ---- the summary --------------------------------------------------------------------------------- */
+/* ---- the summary
+ * --------------------------------------------------------------------------------- */
 
 typedef struct mgl_trace_spread {
     double mean, p90;

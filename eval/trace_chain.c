@@ -5,8 +5,8 @@
  *     of the signallers of a counter that it waits for, as many as its threshold says had ended,
  *     and all writers of the flagged words that it reads had ended;
  *
- * what of these ended last is the one before it in the chain. The parts of a chain lie end to end, so
- * that they sum to the time from sample to sample.
+ * what of these ended last is the one before it in the chain. The parts of a chain lie end to end,
+ * so that they sum to the time from sample to sample.
  */
 #include "eval/trace.h"
 

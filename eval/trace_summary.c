@@ -1,7 +1,8 @@
 /*
  * The summary of a trace: sums over its whole epochs, by step, by layer, and along the longest
- * chain. Means are per task where it says "a task", and per queue where it says "a layer": the time of
- * all queues in a layer, divided by their number, so that the parts of a layer sum to its length.
+ * chain. Means are per task where it says "a task", and per queue where it says "a layer": the time
+ * of all queues in a layer, divided by their number, so that the parts of a layer sum to its
+ * length.
  */
 #include "eval/trace.h"
 

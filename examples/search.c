@@ -1,6 +1,6 @@
-/* A search of one's own, by the public header alone: a hundred plans of a model from a poor start, of
- * which each deals one step's work to another run of queues. Those that are proved safe and right are
- * priced, and the best is printed. mgl_autotune searches much further, and measures.
+/* A search of one's own, by the public header alone: a hundred plans of a model from a poor start,
+ * of which each deals one step's work to another run of queues. Those that are proved safe and
+ * right are priced, and the best is printed. mgl_autotune searches much further, and measures.
  *     cc search.c $(pkg-config --cflags --libs megalith) -o search
  *     ./search tests/models/tales-5m */
 #include <megalith.h>

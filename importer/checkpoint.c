@@ -1,5 +1,6 @@
 /*
- * From a folder, or a compiled model, to a graph: read config.json, open the tensors, compare the two, bind them.
+ * From a folder, or a compiled model, to a graph: read config.json, open the tensors, compare the
+ * two, bind them.
  *
  * The comparison goes both ways. Every tensor that the graph wants must be stored with its shape
  * and a usable dtype; every tensor that is stored and not wanted must be one of the few that are
@@ -485,8 +486,8 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint)
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* The files of a folder in Hugging Face layout, but for the shards. Those of the second line are not
- * read here; whoever reads the folder with another program misses them as well. */
+/* The files of a folder in Hugging Face layout, but for the shards. Those of the second line are
+ * not read here; whoever reads the folder with another program misses them as well. */
 static const char *const folder_files[] = {MGL_MEGA_CONFIG,
                                            MGL_MEGA_GENERATION,
                                            MGL_MEGA_TOKENIZER,

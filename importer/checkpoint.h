@@ -8,8 +8,8 @@
  *     mgl_checkpoint_close(checkpoint);
  *
  * What can not be represented exactly is refused, by the config and by a scan of every tensor name.
- * A compiled model (mega.h) holds the same, but for the weights: those it has are packed for its own
- * program, and its graph has none to read.
+ * A compiled model (mega.h) holds the same, but for the weights: those it has are packed for its
+ * own program, and its graph has none to read.
  */
 #ifndef MGL_IMPORTER_CHECKPOINT_H
 #define MGL_IMPORTER_CHECKPOINT_H

@@ -67,8 +67,8 @@ void mgl_mega_print(const mgl_mega_table *table, unsigned char page[MGL_MEGA_PAG
 
 typedef struct mgl_mega mgl_mega;
 
-/* Whether MODEL at this path is meant to be a compiled one: a file that ends in .mega or begins like
- * one. */
+/* Whether MODEL at this path is meant to be a compiled one: a file that ends in .mega or begins
+ * like one. */
 mgl_status mgl_mega_stands(const char *path, bool *stands, mgl_error *err);
 
 /* Maps the file and checks its header. Release with mgl_mega_close. */
@@ -79,8 +79,8 @@ const mgl_mega_table *mgl_mega_get_table(const mgl_mega *mega);
 /* The section of that name; NULL: there is none. */
 const mgl_mega_section *mgl_mega_find(const mgl_mega *mega, const char *name);
 
-/* The bytes of a section, with a 0 behind them, after its hash was checked. Its absence is an error.
- * Release with mgl_free. */
+/* The bytes of a section, with a 0 behind them, after its hash was checked. Its absence is an
+ * error. Release with mgl_free. */
 mgl_status mgl_mega_read(const mgl_mega *mega, const char *name, char **out, size_t *length,
                          mgl_error *err);
 

@@ -58,8 +58,8 @@ void mgl_stored_list_clear(mgl_stored_list *list);
 /* Opens model.safetensors of the folder, or else the shards of model.safetensors.index.json.
  * Release with mgl_safetensors_close. */
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err);
-/* The tensors of a header alone, behind which `data_bytes` bytes stood: they are listed, and can not
- * be read. */
+/* The tensors of a header alone, behind which `data_bytes` bytes stood: they are listed, and can
+ * not be read. */
 mgl_status mgl_safetensors_list(const char *header, size_t length, size_t data_bytes,
                                 const char *file, mgl_safetensors **out, mgl_error *err);
 void mgl_safetensors_close(mgl_safetensors *files); /* NULL is fine */

@@ -36,11 +36,11 @@
  * NULL: an argument that must not be NULL and is, an object or a place for what is handed out, is
  * MGL_USAGE; functions without a status do nothing then. Comments say what may be NULL; `err` may.
  *
- * Structs with a field `size`: set it to the sizeof of the struct, and the rest to zero but for what
- * you want otherwise. It tells the library which version of the struct a program was built with:
- * one of an older header leaves the fields it does not know at their defaults, one of a newer header
- * is refused (MGL_USAGE) where it sets a field that the library does not know. A size of 0 is
- * MGL_USAGE. mgl_error, mgl_ids and mgl_plan_diagnostic never change and have no size.
+ * Structs with a field `size`: set it to the sizeof of the struct, and the rest to zero but for
+ * what you want otherwise. It tells the library which version of the struct a program was built
+ * with: one of an older header leaves the fields it does not know at their defaults, one of a newer
+ * header is refused (MGL_USAGE) where it sets a field that the library does not know. A size of 0
+ * is MGL_USAGE. mgl_error, mgl_ids and mgl_plan_diagnostic never change and have no size.
  *
  * Threads: different objects are used by different threads at will. A tokenizer is not changed
  * by encoding or decoding: any number of threads may use one at a time. A detokenizer, a model
@@ -108,19 +108,20 @@ MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
 /* Encodes `length` bytes of UTF-8 (invalid bytes become U+FFFD, as Hugging Face's own reader
- * does). `special` adds the tokenizer's own special tokens (its post-processor). A tokenizer of which
- * a step makes more than 64 KiB and 32 times the bytes of the text is MGL_BAD_INPUT; so in decoding.
- * It keeps 2 MB for each of the threads that ever encoded at the same time. */
+ * does). `special` adds the tokenizer's own special tokens (its post-processor). A tokenizer of
+ * which a step makes more than 64 KiB and 32 times the bytes of the text is MGL_BAD_INPUT; so in
+ * decoding. It keeps 2 MB for each of the threads that ever encoded at the same time. */
 MGL_API mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text,
                                         size_t length, bool special, mgl_ids *out, mgl_error *err);
 
-/* Is the id within the vocabulary, 0 to the last id that a token has? A model can have more ids than
- * its tokenizer, where its tables were filled up; a reply that holds one has no text for it. */
+/* Is the id within the vocabulary, 0 to the last id that a token has? A model can have more ids
+ * than its tokenizer, where its tables were filled up; a reply that holds one has no text for it.
+ */
 MGL_API bool mgl_tokenizer_knows(const mgl_tokenizer *tokenizer, int32_t id);
 
-/* Decodes ids to UTF-8 with a trailing 0; special tokens are left out if `skip_special`. An id outside
- * the vocabulary is MGL_BAD_INPUT, here and token by token.
- * Release *out with mgl_text_free. *length may be NULL. */
+/* Decodes ids to UTF-8 with a trailing 0; special tokens are left out if `skip_special`. An id
+ * outside the vocabulary is MGL_BAD_INPUT, here and token by token. Release *out with
+ * mgl_text_free. *length may be NULL. */
 MGL_API mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const int32_t *ids,
                                         size_t count, bool skip_special, char **out, size_t *length,
                                         mgl_error *err);
@@ -139,11 +140,11 @@ MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 /* ---- ending early ---------------------------------------------------------------------------- */
 
 /* A switch that the caller owns. Whatever was given one, opening, compiling or a reply, ends soon
- * after it is set, and stays refused until it is reset: a switch that is set before a call begins is
- * not lost. One switch may serve many models.
- * A call of the GPU's driver can not be ended; opening ends behind it. NVRTC, which compiles the
- * kernel, can not be ended either: it is left behind on a thread of its own, whose result the cache
- * keeps, and a process that exits meanwhile waits for that thread. */
+ * after it is set, and stays refused until it is reset: a switch that is set before a call begins
+ * is not lost. One switch may serve many models. A call of the GPU's driver can not be ended;
+ * opening ends behind it. NVRTC, which compiles the kernel, can not be ended either: it is left
+ * behind on a thread of its own, whose result the cache keeps, and a process that exits meanwhile
+ * waits for that thread. */
 typedef struct mgl_cancel mgl_cancel;
 MGL_API mgl_status mgl_cancel_new(mgl_cancel **out,
                                   mgl_error *err); /* release with mgl_cancel_free */
@@ -188,12 +189,11 @@ typedef struct mgl_open_options {
                              outlive the model */
     mgl_stage_fn *on_stage; /* of opening and of prompts; may be NULL */
     void *stage_user;       /* for on_stage */
-    int32_t
-        threads; /* of a CPU, that compute; 0: one a processor that the process may use. No bit of
-                        a reply depends on them */
-    bool verify; /* look at the checksums of a compiled model's weights first, which a CPU uses
-                        where they are mapped; a GPU's are always looked at on their way there */
-    int32_t no_tuned;       /* not 0: lower by default, even where there is a tuned entry */
+    int32_t threads;  /* of a CPU, that compute; 0: one a processor that the process may use. No bit
+                         of a reply depends on them */
+    bool verify;      /* look at the checksums of a compiled model's weights first, which a CPU uses
+                             where they are mapped; a GPU's are always looked at on their way there */
+    int32_t no_tuned; /* not 0: lower by default, even where there is a tuned entry */
     int64_t strict_formats; /* not 0: MGL_REJECTED where weights, activations or the cache have a
                                format that can not hold each number of the checkpoint's */
 } mgl_open_options;
@@ -228,12 +228,13 @@ typedef struct mgl_model_facts {
  * `options` may be NULL for the defaults. Release *out with mgl_model_close. A
  * compiled model is not lowered any more: a config or schedule, and a dtype or capacity other than
  * its own, are MGL_USAGE.
- * Without config and schedule, a tuned entry for this model, device, number of sequences and capacity
- * takes the place of the defaults: one of XDG_DATA_HOME/megalith/tuned, else ~/.local/share, or one
- * that came with the library. It is there for its speed; sums may be taken in another order, so that
- * the last bits of logits may differ. One that can not be used is left out.
- * A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else ~/.cache/megalith.
- * A schedule that the validator refuses is MGL_REJECTED and nothing is launched. */
+ * Without config and schedule, a tuned entry for this model, device, number of sequences and
+ * capacity takes the place of the defaults: one of XDG_DATA_HOME/megalith/tuned, else
+ * ~/.local/share, or one that came with the library. It is there for its speed; sums may be taken
+ * in another order, so that the last bits of logits may differ. One that can not be used is left
+ * out. A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else
+ * ~/.cache/megalith. A schedule that the validator refuses is MGL_REJECTED and nothing is launched.
+ */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
                                   mgl_model **out, mgl_error *err);
 MGL_API void mgl_model_close(mgl_model *model); /* NULL is fine */
@@ -275,9 +276,9 @@ MGL_API void mgl_result_clear(mgl_result *result); /* NULL is fine */
 typedef bool mgl_token_fn(void *user, int32_t token);
 
 /* Generates one reply in one launch. `on_token` may be NULL. Interrupted: MGL_OK with stop
- * MGL_STOP_INTERRUPTED and the tokens so far, none where the model's switch was set before. A prompt
- * longer than the capacity is MGL_BAD_INPUT, and so are weights that lead to logits that are no
- * numbers (NaN, infinity): no token is made of those, and err->message has the position. */
+ * MGL_STOP_INTERRUPTED and the tokens so far, none where the model's switch was set before. A
+ * prompt longer than the capacity is MGL_BAD_INPUT, and so are weights that lead to logits that are
+ * no numbers (NaN, infinity): no token is made of those, and err->message has the position. */
 MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request,
                                       mgl_token_fn *on_token, void *user, mgl_result *out,
                                       mgl_error *err);
@@ -285,11 +286,12 @@ MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *reque
 /* As mgl_token_fn; `reply` is the index of its request. Returns false to stop all replies. */
 typedef bool mgl_batch_token_fn(void *user, size_t reply, int32_t token);
 
-/* Generates `count` replies in one launch, 1 to mgl_open_options.sequences of them. Each has its own
- * prompt, length, end and sampling, and the draws of its seed are those of the same request alone.
- * requests (count) and out (count): all of an array have the size of its first, which is also the
- * distance from one to the next. A request that is refused refuses the batch; err->where then begins with "requests[i]: ". Interrupted: MGL_OK, with
- * MGL_STOP_INTERRUPTED for those replies that had not ended. */
+/* Generates `count` replies in one launch, 1 to mgl_open_options.sequences of them. Each has its
+ * own prompt, length, end and sampling, and the draws of its seed are those of the same request
+ * alone. requests (count) and out (count): all of an array have the size of its first, which is
+ * also the distance from one to the next. A request that is refused refuses the batch; err->where
+ * then begins with "requests[i]: ". Interrupted: MGL_OK, with MGL_STOP_INTERRUPTED for those
+ * replies that had not ended. */
 MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *requests,
                                             size_t count, mgl_batch_token_fn *on_token, void *user,
                                             mgl_result *out, mgl_error *err);
@@ -300,8 +302,8 @@ MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request 
 MGL_API void mgl_model_cancel(mgl_model *model);
 
 /* Teacher-forced log-probabilities: logprob[i] (natural logarithm) of ids[i] given ids[0..i-1],
- * for i in 1..count-1; logprob[0] is 0. MGL_BAD_INPUT where one is not a number; MGL_INTERRUPTED when
- * the model's switch was set. */
+ * for i in 1..count-1; logprob[0] is 0. MGL_BAD_INPUT where one is not a number; MGL_INTERRUPTED
+ * when the model's switch was set. */
 MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count,
                                    float *logprob, mgl_error *err);
 
@@ -344,10 +346,10 @@ typedef struct mgl_compile_report {
     char left_out[1024]; /* tuned entries that were left out, and why, one a line; "" for none */
 } mgl_compile_report;
 
-/* Writes what mgl_model_open makes of the checkpoint at `path` into the file `to`, which can then be
- * opened in its place: program, packed weights, tokenizer and, where NVRTC is there, the kernel. The
- * file stands there whole or not at all, also when the process is killed. `to` is MGL_BAD_INPUT when
- * it is one of the files that are read. A schedule that the validator refuses is MGL_REJECTED;
+/* Writes what mgl_model_open makes of the checkpoint at `path` into the file `to`, which can then
+ * be opened in its place: program, packed weights, tokenizer and, where NVRTC is there, the kernel.
+ * The file stands there whole or not at all, also when the process is killed. `to` is MGL_BAD_INPUT
+ * when it is one of the files that are read. A schedule that the validator refuses is MGL_REJECTED;
  * MGL_INTERRUPTED when the switch was set. `options` may be NULL for the defaults, `out` where
  * the report is not wanted. */
 MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
@@ -386,8 +388,8 @@ MGL_API mgl_status mgl_plan_parse(const char *text, size_t length, const char *n
                                   mgl_error *err);
 MGL_API void mgl_plan_close(mgl_plan *plan); /* NULL is fine */
 
-/* Another plan: this one with `moves`, edits of one line each, applied in order. The plan stays as it
- * is, and nothing of the other is checked. MGL_BAD_INPUT: one does not fit. Release *out with
+/* Another plan: this one with `moves`, edits of one line each, applied in order. The plan stays as
+ * it is, and nothing of the other is checked. MGL_BAD_INPUT: one does not fit. Release *out with
  * mgl_plan_close. */
 MGL_API mgl_status mgl_plan_move(const mgl_plan *plan, const char *moves, mgl_plan **out,
                                  mgl_error *err);
@@ -431,12 +433,13 @@ MGL_API mgl_status mgl_plan_check(mgl_plan *plan, const char *model, const char 
                                   mgl_plan_verdict *out, mgl_error *err);
 
 /* Whether the machine of the plan's target can run it: a plan that is safe may still ask for more
- * than the GPU's kernel has, or for shapes that the kernel has no code for. MGL_BAD_INPUT with what,
- * err->where "shared memory" for that of a block. No device is needed. */
+ * than the GPU's kernel has, or for shapes that the kernel has no code for. MGL_BAD_INPUT with
+ * what, err->where "shared memory" for that of a block. No device is needed. */
 MGL_API mgl_status mgl_plan_check_machine(const mgl_plan *plan, mgl_error *err);
 
-/* Whether a plan exchanges and keeps numbers in f32 and the formats of another plan alone, which may
- * have other queues and another order. MGL_BAD_INPUT with the op and operand that has another one. */
+/* Whether a plan exchanges and keeps numbers in f32 and the formats of another plan alone, which
+ * may have other queues and another order. MGL_BAD_INPUT with the op and operand that has another
+ * one. */
 MGL_API mgl_status mgl_plan_check_formats(const mgl_plan *plan, const mgl_plan *other,
                                           mgl_error *err);
 
@@ -463,14 +466,14 @@ MGL_API mgl_status mgl_plan_predict(mgl_plan *plan, const char *device, int32_t 
  * is read once. It is not changed by what is asked of it: any number of threads may use one. */
 typedef struct mgl_planner mgl_planner;
 
-/* Of the options, config, config_text, moves and sequences have to be left out (MGL_USAGE): they are
- * those of each plan. Release *out with mgl_planner_close. */
+/* Of the options, config, config_text, moves and sequences have to be left out (MGL_USAGE): they
+ * are those of each plan. Release *out with mgl_planner_close. */
 MGL_API mgl_status mgl_planner_open(const mgl_plan_options *options, mgl_planner **out,
                                     mgl_error *err);
 MGL_API void mgl_planner_close(mgl_planner *planner); /* NULL is fine */
 
-/* As mgl_plan_lower, but that nothing is proved yet: mgl_planner_check does that. config_text and moves
- * may be NULL; sequences 0: 1. */
+/* As mgl_plan_lower, but that nothing is proved yet: mgl_planner_check does that. config_text and
+ * moves may be NULL; sequences 0: 1. */
 MGL_API mgl_status mgl_planner_lower(const mgl_planner *planner, const char *config_text,
                                      const char *moves, int32_t sequences, mgl_plan **out,
                                      mgl_error *err);
@@ -501,18 +504,17 @@ typedef struct mgl_autotune_options {
                               every one with every other. Default: "ctx=0;batch=1" */
     const char *space;     /* path of what may be changed, as JSON, or NULL */
     const char *config;    /* path of the ScheduleConfig to begin with, or NULL */
-    const char
-        *proposers;     /* "evolve:2,random": grid, random, evolve, surrogate, external, and their
-                              shares of the trials */
-    const char *store;  /* path of the file that keeps campaigns; NULL: campaigns.db in
-                              XDG_STATE_HOME/megalith, else ~/.local/state/megalith */
-    const char *name;   /* of the campaign; NULL: made of what is tuned */
-    uint64_t seed;      /* equal seeds make equal proposals; 0: one is drawn */
-    int64_t trials;     /* of the campaign's whole life; 0: no limit */
-    double hours;       /* likewise. One of the two is needed */
-    int32_t capacity;   /* KV positions; 0: min(4,096, max_position_embeddings) */
-    bool allow_narrow;  /* what changes number formats may be proposed */
-    bool fresh;         /* begin a new campaign where one of that name stands */
+    const char *proposers; /* "evolve:2,random": grid, random, evolve, surrogate, external, and
+                              their shares of the trials */
+    const char *store;     /* path of the file that keeps campaigns; NULL: campaigns.db in
+                                 XDG_STATE_HOME/megalith, else ~/.local/state/megalith */
+    const char *name;      /* of the campaign; NULL: made of what is tuned */
+    uint64_t seed;         /* equal seeds make equal proposals; 0: one is drawn */
+    int64_t trials;        /* of the campaign's whole life; 0: no limit */
+    double hours;          /* likewise. One of the two is needed */
+    int32_t capacity;      /* KV positions; 0: min(4,096, max_position_embeddings) */
+    bool allow_narrow;     /* what changes number formats may be proposed */
+    bool fresh;            /* begin a new campaign where one of that name stands */
     mgl_cancel *cancel; /* ends it within 0.2 s: the trial at hand is lost, nothing else; or NULL */
 } mgl_autotune_options;
 

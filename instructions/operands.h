@@ -1,7 +1,7 @@
 /*
- * The operands of each op by name, made from ops.def: MGL_OPERAND(attend_past, k_past) is the number
- * of that operand, inputs before outputs, which is its place among the task's regions. Plain C, and
- * C++ that NVRTC compiles.
+ * The operands of each op by name, made from ops.def: MGL_OPERAND(attend_past, k_past) is the
+ * number of that operand, inputs before outputs, which is its place among the task's regions. Plain
+ * C, and C++ that NVRTC compiles.
  */
 #ifndef MGL_INSTRUCTIONS_OPERANDS_H
 #define MGL_INSTRUCTIONS_OPERANDS_H

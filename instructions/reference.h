@@ -151,7 +151,8 @@ static inline const int32_t *mgl_call_table(const mgl_call *call, int r)
     return call->epoch->table + r * MGL_TABLE_WORDS;
 }
 
-/* ---- attention (instructions/attend/attention.c) ----------------------------------------------- */
+/* ---- attention (instructions/attend/attention.c) -----------------------------------------------
+ */
 
 /* The three attention ops are three steps: what the task appends to the cache; then a head of a row
  * after the other, each of which needs nothing of the others and mgl_attention_scratch floats. */

@@ -4,7 +4,8 @@
  * Queues that divide the rows. All queues draw from one memory, so a step takes as long as the
  * largest share times the queues that have one; 128 of 132 queues that all have the same are faster
  * than 132 of which some have a row group more. With flags one number of queues is chosen for all
- * steps, since the residual stays with its owner; where layers are small, queues have roles instead.
+ * steps, since the residual stays with its owner; where layers are small, queues have roles
+ * instead.
  */
 #include "schedule/choose.h"
 
@@ -91,14 +92,16 @@ static int64_t step_times(const mgl_geometry *m, mgl_step step)
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
-/* Whether what the sequences may have of keys and values is so little that one queue a kv head goes through it. */
+/* Whether what the sequences may have of keys and values is so little that one queue a kv head goes
+ * through it. */
 static bool is_little(const mgl_geometry *m, const mgl_lower_options *options)
 {
     int64_t position = 2 * m->head_dim * (int64_t)mgl_dtype_size(options->dtype);
     return position * options->capacity * options->sequences <= WHOLE_KV_BYTES;
 }
 
-/* Whether attention may have queues of its own: it takes one a kv head, and the config names none. */
+/* Whether attention may have queues of its own: it takes one a kv head, and the config names none.
+ */
 static bool may_stand_apart(const mgl_geometry *m, const mgl_lower_options *options,
                             const mgl_schedule_config *config)
 {
@@ -107,10 +110,10 @@ static bool may_stand_apart(const mgl_geometry *m, const mgl_lower_options *opti
            (config->splits == 0 ? is_little(m, options) : config->splits == 1);
 }
 
-/* What an epoch takes on n queues, in weights that the memory delivers meanwhile: the largest share of each step,
- * as if all queues that have one had as much. A row group takes a queue some time however few its columns are; and
- * where attention could have queues of its own (`apart`), those that do it beside the rest, while the others wait
- * for them, are late with the next step. */
+/* What an epoch takes on n queues, in weights that the memory delivers meanwhile: the largest share
+ * of each step, as if all queues that have one had as much. A row group takes a queue some time
+ * however few its columns are; and where attention could have queues of its own (`apart`), those
+ * that do it beside the rest, while the others wait for them, are late with the next step. */
 static int64_t epoch_cost(const mgl_geometry *m, int n, int all, bool apart)
 {
     enum { LEAST_WEIGHTS = 800000 /* 0.35 us */, LATE_WEIGHTS = 3000000 /* 1.3 us */ };
@@ -149,12 +152,12 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
 /* ---- queues of their own -------------------------------------------------------------------- */
 
 /*
- * Roles. Where all queues do all steps of a layer, a queue is ready for a step only some time after it
- * has ended the one before, and if layers are small that is when its input comes. So some have o and
- * down, which the residual stream stays with, the others gate and up, and some of those qkv; attention
- * has queues of its own as well. A queue of a role has few steps, but more row groups of each. What that
- * costs are the slots of sums that the kernel's epilogue goes through one after the other, MGL_SLOT_GROUPS
- * row groups each: so a role's queues are as many as fill theirs.
+ * Roles. Where all queues do all steps of a layer, a queue is ready for a step only some time after
+ * it has ended the one before, and if layers are small that is when its input comes. So some have o
+ * and down, which the residual stream stays with, the others gate and up, and some of those qkv;
+ * attention has queues of its own as well. A queue of a role has few steps, but more row groups of
+ * each. What that costs are the slots of sums that the kernel's epilogue goes through one after the
+ * other, MGL_SLOT_GROUPS row groups each: so a role's queues are as many as fill theirs.
  */
 struct roles {
     int64_t residual, ffn, qkv; /* queues */
@@ -173,8 +176,8 @@ static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
     return (step_total(m, step) + MGL_SLOT_GROUPS * slots - 1) / (MGL_SLOT_GROUPS * slots);
 }
 
-/* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow one another on its
- * tape share them (vm/cuda/encode.c). */
+/* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow
+ * one another on its tape share them (vm/cuda/encode.c). */
 static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
 {
     int64_t dealt = mgl_step_groups(m, step), each = step_total(m, step) / dealt;
@@ -194,8 +197,8 @@ static int64_t most_weights(const mgl_geometry *m, mgl_step step, int64_t n)
     return (mgl_step_groups(m, step) + n - 1) / n * MGL_ROW_GROUP * step_columns(m, step);
 }
 
-/* Whether what a queue has of a layer finds room in its ring, of so many weights: then it has landed when
- * its input comes. */
+/* Whether what a queue has of a layer finds room in its ring, of so many weights: then it has
+ * landed when its input comes. */
 static bool fit_ring(const mgl_geometry *m, const struct roles *roles, int64_t ring)
 {
     int64_t residual = most_weights(m, MGL_STEP_O, roles->residual) +
@@ -205,8 +208,8 @@ static bool fit_ring(const mgl_geometry *m, const struct roles *roles, int64_t r
     return residual <= ring && ffn <= ring;
 }
 
-/* The roles whose queues have so many full slots of o, and of gate and up; qkv has as few as that role has
- * queues for. */
+/* The roles whose queues have so many full slots of o, and of gate and up; qkv has as few as that
+ * role has queues for. */
 static struct roles roles_of(const mgl_geometry *m, int residual, int ffn)
 {
     struct roles roles = {full_queues(m, MGL_STEP_O, residual),
@@ -218,8 +221,8 @@ static struct roles roles_of(const mgl_geometry *m, int residual, int ffn)
     return roles;
 }
 
-/* The roles with the fewest slots that find room in `most` queues and in rings of so many weights; of
- * equals those with the most queues. No slots: there are none. */
+/* The roles with the fewest slots that find room in `most` queues and in rings of so many weights;
+ * of equals those with the most queues. No slots: there are none. */
 static struct roles choose_roles(const mgl_geometry *m, int64_t most, int64_t ring)
 {
     enum { MOST_SLOTS = 4 }; /* of a step; with more of them a layer is not small */
@@ -286,9 +289,9 @@ static int end_of_products(const mgl_choices *choices)
     return end;
 }
 
-/* Attention that needs no more queues than the others leave gets the first of those: they wait for it, and are then
- * all as early. Else it gets the last queues, of which some may be left as well. With fewer queues than heads it stays
- * where it is. */
+/* Attention that needs no more queues than the others leave gets the first of those: they wait for
+ * it, and are then all as early. Else it gets the last queues, of which some may be left as well.
+ * With fewer queues than heads it stays where it is. */
 static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
     const int heads = (int)m->kv_heads, used = end_of_products(out);
@@ -366,8 +369,9 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-/* Splits of attention. One queue a kv head costs an edge less, so it is taken as long as the keys and
- * values that the sequences may have are few; beyond that, as many as the queues can run at once. */
+/* Splits of attention. One queue a kv head costs an edge less, so it is taken as long as the keys
+ * and values that the sequences may have are few; beyond that, as many as the queues can run at
+ * once. */
 static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int queues)
 {
     int splits = queues / m->kv_heads;
@@ -384,8 +388,8 @@ static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options
 /* Inputs of products: the residual stream, attention's output, the ffn's values. */
 enum { STAGED_INPUTS = 3 };
 
-/* How an input is staged: how many columns, and in how many parts; in 16 bits, what is normalised or
- * exchanged in f32 has two. */
+/* How an input is staged: how many columns, and in how many parts; in 16 bits, what is normalised
+ * or exchanged in f32 has two. */
 struct staged {
     int64_t columns;
     int parts;
@@ -402,8 +406,9 @@ static struct staged staged_input(const mgl_geometry *m, mgl_dtype dtype, int na
     return inputs[input];
 }
 
-/* Bytes that MGL_SEVERAL_ROWS rows of a 16-bit input take in the stage by their way (vm/cuda/device/several.cuh):
- * the blocks that registers have no room for, and the norm's weights. 0: it is not theirs. */
+/* Bytes that MGL_SEVERAL_ROWS rows of a 16-bit input take in the stage by their way
+ * (vm/cuda/device/several.cuh): the blocks that registers have no room for, and the norm's weights.
+ * 0: it is not theirs. */
 static int64_t several_bytes(const struct staged *in, int warps)
 {
     const int columns = mgl_tape_columns(16);
@@ -416,8 +421,8 @@ static int64_t several_bytes(const struct staged *in, int warps)
             (in->wide ? run * columns * 4 : 0));
 }
 
-/* Bytes of the stage that `rows` rows of an input need, so that fewer of them find room as well: as rows, or
- * from 3 on by the way of several. */
+/* Bytes of the stage that `rows` rows of an input need, so that fewer of them find room as well: as
+ * rows, or from 3 on by the way of several. */
 static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps, int rows)
 {
     enum { FEW_ROWS = MGL_SEVERAL_LEAST - 1 };
@@ -444,8 +449,8 @@ static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options, 
     return rows > options->sequences ? rows : options->sequences;
 }
 
-/* Room for `rows` rows of the widest input of a product, or of the widest of which they fit in `most` bytes.
- * What is left over is better spent on the ring. */
+/* Room for `rows` rows of the widest input of a product, or of the widest of which they fit in
+ * `most` bytes. What is left over is better spent on the ring. */
 static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_config *config,
                      int rows, int64_t most)
 {

@@ -1,6 +1,6 @@
 /*
- * What lowering decides before it emits a task: how edges are made, which queues work on which step,
- * splits, and the shape of the stream.
+ * What lowering decides before it emits a task: how edges are made, which queues work on which
+ * step, splits, and the shape of the stream.
  */
 #ifndef MGL_SCHEDULE_CHOOSE_H
 #define MGL_SCHEDULE_CHOOSE_H
@@ -29,9 +29,9 @@ int64_t mgl_row_groups(int64_t rows);
 /* Row groups that a step streams: what is dealt to its queues. Attention has none. */
 int64_t mgl_step_groups(const mgl_geometry *geometry, mgl_step step);
 
-/* Heads that one task merges, no more than a kv head has, though they may be of two: as many as its warps
- * merge at once, so that no warp is left with a second one while o waits. Where that would cut a granule
- * of flags, of a result of `dtype`, as many as a kv head has. */
+/* Heads that one task merges, no more than a kv head has, though they may be of two: as many as its
+ * warps merge at once, so that no warp is left with a second one while o waits. Where that would
+ * cut a granule of flags, of a result of `dtype`, as many as a kv head has. */
 int mgl_merged_heads(const mgl_geometry *geometry, const mgl_exec *exec, bool flags,
                      mgl_dtype dtype);
 

@@ -1,24 +1,27 @@
 /*
  * The cost model: see cost.h. An epoch as a play of events.
  *
- * Memory is one server: what is asked for first is served first, at the target's bandwidth, and lands
- * `latency` later. So queues that ask for less leave more to the others.
+ * Memory is one server: what is asked for first is served first, at the target's bandwidth, and
+ * lands `latency` later. So queues that ask for less leave more to the others.
  *
  * A queue asks for the next page of its tape when the ring has a slot for it and, of the pages in
- * front, all but the last `flight_bytes` (while it waits for an edge, `pending_bytes`) have landed. At
- * the start of the epoch the ring is full, since the loader ran ahead while the token before was
+ * front, all but the last `flight_bytes` (while it waits for an edge, `pending_bytes`) have landed.
+ * At the start of the epoch the ring is full, since the loader ran ahead while the token before was
  * chosen; for the same reason it goes on into the next epoch's tape, and the epoch does not end
  * before the ring is full again.
  *
- * A task starts when the one before it on its queue has ended, and the queue has turned to it meanwhile, and its gates
- * (gates.h) have opened: an edge's time after the last of the tasks that it waits for. It takes page after page, as
- * they land; attention goes through its share of the cache at a queue's own pace, from the same memory. Decoding one
- * row, splits of more keys than registers have room for are pages of the tape, as for the machine.
+ * A task starts when the one before it on its queue has ended, and the queue has turned to it
+ * meanwhile, and its gates (gates.h) have opened: an edge's time after the last of the tasks that
+ * it waits for. It takes page after page, as they land; attention goes through its share of the
+ * cache at a queue's own pace, from the same memory. Decoding one row, splits of more keys than
+ * registers have room for are pages of the tape, as for the machine.
  *
  * An edge stands behind a share of the most that may be in flight meanwhile, not of what is: else a
- * task that takes longer could find the memory idle at its end, and the token be done sooner for it.
+ * task that takes longer could find the memory idle at its end, and the token be done sooner for
+ * it.
  *
- * Prefetching into L2, clears, and that a warp may start before the whole input is there, are left out.
+ * Prefetching into L2, clears, and that a warp may start before the whole input is there, are left
+ * out.
  */
 #include "schedule/cost.h"
 
@@ -139,7 +142,8 @@ static double cache_bytes(const struct play *s, const mgl_task *task)
     return positions_of(s, task) * s->load->batch * position;
 }
 
-/* Whether an attention's keys and values come on the tape: decoding one row by flags, in splits that are not small. */
+/* Whether an attention's keys and values come on the tape: decoding one row by flags, in splits
+ * that are not small. */
 static bool is_on_tape(const struct play *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
@@ -415,7 +419,8 @@ static bool take_pages(struct play *s, struct line *line, struct job *job)
     return true;
 }
 
-/* Goes through the cache at the queue's own pace, or as it lands; false while it is being asked for. */
+/* Goes through the cache at the queue's own pace, or as it lands; false while it is being asked
+ * for. */
 static bool take_cache(const struct play *s, struct line *line, struct job *job)
 {
     if (job->cache_bytes <= 0 || job->on_tape)

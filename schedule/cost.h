@@ -80,8 +80,8 @@ typedef struct mgl_cost_span {
     double start, end; /* us since the epoch began */
 } mgl_cost_span;
 
-/* The same play, with each task's span too: spans (program->task_count) in the order of the program's
- * tasks, so those of one queue stand together and follow each other. */
+/* The same play, with each task's span too: spans (program->task_count) in the order of the
+ * program's tasks, so those of one queue stand together and follow each other. */
 mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_costs *costs,
                                       const mgl_cost_load *load, mgl_cost *out,
                                       mgl_cost_span *spans, mgl_error *err);

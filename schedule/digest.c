@@ -185,7 +185,8 @@ mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_
     return MGL_OK;
 }
 
-/* ---- the layout of the weights ------------------------------------------------------------------ */
+/* ---- the layout of the weights ------------------------------------------------------------------
+ */
 
 /* Where the host fills a const buffer from; what is no constant has no place among the weights. */
 static void put_constant(struct sink *s, const mgl_buffer *b)

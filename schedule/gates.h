@@ -1,7 +1,7 @@
 /*
  * What the tasks of a program wait for, as gates: one for each threshold of a counter and for each
- * region whose flagged words somebody reads. A task starts when all of its gates are open, a gate opens
- * when enough of the tasks that feed it have ended.
+ * region whose flagged words somebody reads. A task starts when all of its gates are open, a gate
+ * opens when enough of the tasks that feed it have ended.
  */
 #ifndef MGL_SCHEDULE_GATES_H
 #define MGL_SCHEDULE_GATES_H

@@ -1,13 +1,14 @@
 /*
- * Lowering: graph + target + ScheduleConfig -> program. Deterministic; coarse on purpose: one task a
- * (queue, step) by default.
+ * Lowering: graph + target + ScheduleConfig -> program. Deterministic; coarse on purpose: one task
+ * a (queue, step) by default.
  *
- *   enter -> embed -> { qkv -> attend (-> merge) -> o -> gate/up -> down } x layers -> head -> sample
+ *   enter -> embed -> { qkv -> attend (-> merge) -> o -> gate/up -> down } x layers
+ *   -> head -> sample
  *
  * Every step's weight rows are cut into row groups, and the groups are dealt to the queues that
  * choose.c gives it: queue i of n has groups [G i / n, G (i + 1) / n), equal to within one. A queue
- * without a share of a step has no task for it. At the epoch edge `enter` waits for the sample of the
- * epoch before (threshold 0). Inside an epoch there are two kinds of edges:
+ * without a share of a step has no task for it. At the epoch edge `enter` waits for the sample of
+ * the epoch before (threshold 0). Inside an epoch there are two kinds of edges:
  *
  * Counters. Each step joins on the one before: one counter a (layer, step), waited for at its full
  * count. Why the joins order everything: x, qkv, att and h exist once and are written anew in each
@@ -282,7 +283,8 @@ static int declare_rows(struct lowering *w, int layer, const char *name, mgl_dty
     return declare_exchange(w, layer, name, dtype, 2, extents);
 }
 
-/* The dtype in which values are exchanged: the program's from level `level` of the knob `narrow` on. */
+/* The dtype in which values are exchanged: the program's from level `level` of the knob `narrow`
+ * on. */
 enum { NARROW_FFN = 1, NARROW_ATTENTION, NARROW_RESIDUAL };
 static mgl_dtype narrowed(const struct lowering *w, int level)
 {

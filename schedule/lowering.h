@@ -1,6 +1,6 @@
 /*
- * The version of what lowering makes. A tuned entry was measured with the programs of one version and
- * beside its defaults: under another one its moves may not fit, and its gain is not known.
+ * The version of what lowering makes. A tuned entry was measured with the programs of one version
+ * and beside its defaults: under another one its moves may not fit, and its gain is not known.
  *
  * One row a version, the oldest first: the SHA-256 of the digests of the programs that
  * tests/schedule/test_lowering.c lowers. When lowering or a default of config.def changes what they

@@ -72,8 +72,8 @@ bool mgl_move_draw(const mgl_program *program, unsigned kinds, uint64_t *state, 
 mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES],
                               mgl_error *err);
 
-/* The SHA-256 of where the weights lie: the same for programs whose packed weights are the same bytes
- * in the same places, whatever they do with them. */
+/* The SHA-256 of where the weights lie: the same for programs whose packed weights are the same
+ * bytes in the same places, whatever they do with them. */
 void mgl_program_layout(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES]);
 
 #endif

@@ -154,7 +154,8 @@ static bool read_model(parser *p)
            mgl_scan_float(p->scan, "a number for `eps`", &g->eps) && mgl_scan_line_end(p->scan);
 }
 
-/* The second half of exec, which may be left out: then as in a default ScheduleConfig, without splits. */
+/* The second half of exec, which may be left out: then as in a default ScheduleConfig, without
+ * splits. */
 static bool read_stream(parser *p, mgl_exec *exec)
 {
     mgl_schedule_config preset;

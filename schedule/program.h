@@ -53,7 +53,8 @@ typedef enum mgl_family {
     MGL_FAMILY_COUNT
 } mgl_family;
 
-/* Steps of a token whose rows, or tasks, are spread over a run of queues: those of a layer, then the head. */
+/* Steps of a token whose rows, or tasks, are spread over a run of queues: those of a layer, then
+ * the head. */
 typedef enum mgl_step {
     MGL_STEP_QKV,
     MGL_STEP_ATTEND,
@@ -203,9 +204,8 @@ typedef struct mgl_program {
     mgl_geometry geometry;
     mgl_limits limits;
     mgl_exec exec;
-    mgl_dtype
-        dtype; /* what is computed with, and what queues exchange beside f32. Matrices have it as
-                           their format, but in f32 on a CPU, where each has a format of its own */
+    mgl_dtype dtype; /* what is computed with, and what queues exchange beside f32. Matrices have it
+                        as their format, but in f32 on a CPU, where each has a format of its own */
     mgl_dtype kv_dtype;                /* of the KV buffers */
     char tuned[MGL_TUNED_NAME + 1];    /* the entry that it was lowered with (schedule/tuned.h), or
                                           ""; says where the program is from, and nothing else */
@@ -255,7 +255,8 @@ bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank);
  * are no part of what a program is, do not count. */
 bool mgl_program_equal(const mgl_program *a, const mgl_program *b);
 
-/* ---- the list of ops ---------------------------------------------------------------------------- */
+/* ---- the list of ops ----------------------------------------------------------------------------
+ */
 
 enum { MGL_MAX_OPERANDS = 12 };
 
@@ -322,7 +323,8 @@ typedef struct mgl_attention_operands {
 } mgl_attention_operands;
 const mgl_attention_operands *mgl_op_attention(mgl_op op);
 
-/* ---- geometry of the tape ------------------------------------------------------------------------- */
+/* ---- geometry of the tape
+ * ------------------------------------------------------------------------- */
 
 /* Columns of a block (schedule/tape.h). */
 int mgl_block_columns(mgl_dtype dtype);

@@ -35,8 +35,8 @@ void mgl_schedule_config_default(mgl_schedule_config *out);
 /* {"schema":"megalith.config/1", ...}: every field optional, unknown keys refused. */
 mgl_status mgl_schedule_config_parse(const char *text, size_t length, const char *file,
                                      mgl_schedule_config *out, mgl_error *err);
-/* The same of an object that stands within another file, at `path` ("config."; a message names keys by
- * it): the schema may be left out, and a knob that is left out stays as it is in *out. */
+/* The same of an object that stands within another file, at `path` ("config."; a message names keys
+ * by it): the schema may be left out, and a knob that is left out stays as it is in *out. */
 mgl_status mgl_schedule_config_merge(const mgl_json *json, const cJSON *object, const char *path,
                                      mgl_schedule_config *out, mgl_error *err);
 mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, mgl_error *err);

@@ -1,6 +1,6 @@
 /*
- * The step between epochs, shared word for word by the CPU VM, explore and the CUDA kernel: what the
- * io buffers hold, how the chosen tokens move the sequences on, and the next row table.
+ * The step between epochs, shared word for word by the CPU VM, explore and the CUDA kernel: what
+ * the io buffers hold, how the chosen tokens move the sequences on, and the next row table.
  *
  * Plain C that NVRTC compiles too: no includes, 32-bit integers only. There are
  * at most MGL_MAX_ROWS (16) rows. MGL_STEP_FN is `static inline` on the host, `__device__` there.
@@ -61,8 +61,8 @@ enum {
 enum { MGL_NO_TOKEN = -1 }; /* what such logits give */
 
 /* Takes the token of row `row` (which wanted a sample): appends it to the output (capacity words a
- * sequence) and ends the sequence when it is an end token or the last allowed one. MGL_NO_TOKEN ends it
- * as well, and nothing is appended. */
+ * sequence) and ends the sequence when it is an end token or the last allowed one. MGL_NO_TOKEN
+ * ends it as well, and nothing is appended. */
 MGL_STEP_FN void mgl_step_take(const int *table, int *sequences, int *output, int capacity, int row,
                                int token)
 {
@@ -129,7 +129,8 @@ MGL_STEP_FN int mgl_step_more(const int *sequence)
     return left > 1 ? left - 1 : 0;
 }
 
-/* How many of them it gets of `spare` rows, when the sequences in front of it have tokens for `before`. */
+/* How many of them it gets of `spare` rows, when the sequences in front of it have tokens for
+ * `before`. */
 MGL_STEP_FN int mgl_step_share(int more, int before, int spare)
 {
     int left = before < spare ? spare - before : 0;
@@ -138,8 +139,8 @@ MGL_STEP_FN int mgl_step_share(int more, int before, int spare)
 
 /* Makes the next row table from the sequences (after mgl_step_take of every sampled row): each
  * running sequence gets one row, those with prompt left share the other rows in order. Writes
- * control for the epoch to come. `abort` ends every sequence. The kernel's sample does the same with a
- * thread for each sequence. */
+ * control for the epoch to come. `abort` ends every sequence. The kernel's sample does the same
+ * with a thread for each sequence. */
 MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
                                const int *output, int sequence_count, int max_rows, int capacity,
                                int epoch, int abort)

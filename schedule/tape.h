@@ -1,7 +1,7 @@
 /*
- * The geometry of the tape: where a weight lies on it, and which weight lies at a place. Stands here
- * once, for lowering, packing, both machines and synthetic weights: plain C that NVRTC compiles too,
- * without includes.
+ * The geometry of the tape: where a weight lies on it, and which weight lies at a place. Stands
+ * here once, for lowering, packing, both machines and synthetic weights: plain C that NVRTC
+ * compiles too, without includes.
  *
  *     weight row   cut into k blocks of MGL_BLOCK_ROW_BYTES bytes; the last one may be partly zeros
  *     row group    MGL_ROW_GROUP rows that follow one another, and lie together
@@ -9,9 +9,9 @@
  *     segment      row groups, one after the other; of two tensors (layout g8x2) in turn
  *     page         what the ring is filled with: whole blocks of whichever segments
  *
- * The blocks of a row group do not lie in the order of their columns. Warp w works on the run of blocks
- * [w S, (w + 1) S), S = ceil(blocks / warps); the runs' first blocks come first, then their second ones,
- * and so on, so that every page has some for each warp.
+ * The blocks of a row group do not lie in the order of their columns. Warp w works on the run of
+ * blocks [w S, (w + 1) S), S = ceil(blocks / warps); the runs' first blocks come first, then their
+ * second ones, and so on, so that every page has some for each warp.
  */
 #ifndef MGL_SCHEDULE_TAPE_H
 #define MGL_SCHEDULE_TAPE_H

@@ -1,7 +1,7 @@
 /*
- * A tuned entry as a text, and as a program. Reading is strict, since a file in a user's folder may be
- * of any origin and age; what is read can still be nonsense, which lowering, moves and the validator
- * then refuse.
+ * A tuned entry as a text, and as a program. Reading is strict, since a file in a user's folder may
+ * be of any origin and age; what is read can still be nonsense, which lowering, moves and the
+ * validator then refuse.
  */
 #include "schedule/tuned.h"
 

@@ -1,6 +1,6 @@
 /*
- * Tuned entries: schedules that somebody found and measured, for one shape on one device, that lowering
- * takes in place of its defaults where they fit. An entry is one JSON file:
+ * Tuned entries: schedules that somebody found and measured, for one shape on one device, that
+ * lowering takes in place of its defaults where they fit. An entry is one JSON file:
  *
  *     {"schema": "megalith.tuned/1", "name": "llama-1b-h200",
  *      "shape": {"hidden": 2048, ..., "eps": 1e-05, "tied": true},
@@ -12,8 +12,9 @@
  *                   "archive": ...}}
  *
  * It has numbers and names, and never a path. Those of the folder schedule/tuned are compiled in; a
- * user's stand in megalith/tuned of XDG_DATA_HOME, or else of ~/.local/share, and come first. What an
- * entry makes is validated like any other program: one that is wrong is slow to nobody but its owner.
+ * user's stand in megalith/tuned of XDG_DATA_HOME, or else of ~/.local/share, and come first. What
+ * an entry makes is validated like any other program: one that is wrong is slow to nobody but its
+ * owner.
  */
 #ifndef MGL_SCHEDULE_TUNED_H
 #define MGL_SCHEDULE_TUNED_H
@@ -61,10 +62,12 @@ void mgl_tuned_print(const mgl_tuned *entry, mgl_text *out);
 /* The SHA-256 of what it says without its evidence: what the header of its programs has. */
 mgl_status mgl_tuned_digest(const mgl_tuned *entry, char out[MGL_SHA256_HEX], mgl_error *err);
 
-/* What is lowered: whether the entry is for that. `device`: the name of the device it will run on. */
+/* What is lowered: whether the entry is for that. `device`: the name of the device it will run on.
+ */
 bool mgl_tuned_fits(const mgl_tuned *entry, const mgl_graph *graph, const mgl_target *target,
                     const char *device, const mgl_lower_options *options);
-/* The same but for device, target, sequences, capacity and version: whether it is for such a model. */
+/* The same but for device, target, sequences, capacity and version: whether it is for such a model.
+ */
 bool mgl_tuned_is_of(const mgl_tuned *entry, const mgl_graph *graph);
 
 /* Lowers with the entry's config and applies its moves; the program's header names the entry. Fails
@@ -77,7 +80,8 @@ mgl_status mgl_tuned_replay(const mgl_tuned *entry, const mgl_graph *graph,
  * positions, but `most` at most, which `capacity` is. */
 int mgl_tuned_step(int capacity, int most);
 
-/* ---- where entries are (tuned_folder.c) ----------------------------------------------------------- */
+/* ---- where entries are (tuned_folder.c)
+ * ----------------------------------------------------------- */
 
 typedef struct mgl_tuned_list {
     mgl_tuned *entries; /* (count) the user's first, each kind by the names of their files */
@@ -85,18 +89,19 @@ typedef struct mgl_tuned_list {
 } mgl_tuned_list;
 void mgl_tuned_list_clear(mgl_tuned_list *list);
 
-/* All entries. What can not be read is left out, with a line in `notes` that names it: only a lack of
- * memory is an error. Release with mgl_tuned_list_clear. */
+/* All entries. What can not be read is left out, with a line in `notes` that names it: only a lack
+ * of memory is an error. Release with mgl_tuned_list_clear. */
 mgl_status mgl_tuned_load(mgl_tuned_list *out, mgl_text *notes, mgl_error *err);
 
-/* The text of shipped entry `index`, 0-terminated, and the name of its file; NULL behind the last. */
+/* The text of shipped entry `index`, 0-terminated, and the name of its file; NULL behind the last.
+ */
 const char *mgl_tuned_shipped(int index, const char **file);
 
 /* The folder of the user's entries. False where neither XDG_DATA_HOME nor HOME says where. */
 bool mgl_tuned_folder(mgl_text *out);
 
-/* Writes the entry to <name>.json in that folder, in place of what stood there under the name; `path`
- * (may be NULL) is appended the file's path. MGL_BAD_INPUT where the entry is not one that
+/* Writes the entry to <name>.json in that folder, in place of what stood there under the name;
+ * `path` (may be NULL) is appended the file's path. MGL_BAD_INPUT where the entry is not one that
  * mgl_tuned_parse takes. */
 mgl_status mgl_tuned_install(const mgl_tuned *entry, mgl_text *path, mgl_error *err);
 

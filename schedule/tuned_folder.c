@@ -1,6 +1,7 @@
 /*
- * Where tuned entries are: those that were compiled in, and a user's folder, which is read anew each
- * time. A file there that is no entry is named and left out, so that one bad file can not stop a run.
+ * Where tuned entries are: those that were compiled in, and a user's folder, which is read anew
+ * each time. A file there that is no entry is named and left out, so that one bad file can not stop
+ * a run.
  */
 #include "schedule/tuned.h"
 #include "schedule/tuned_files.h"

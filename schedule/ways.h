@@ -1,6 +1,7 @@
 /*
- * What lowering, the cost model, the host and the kernel all know of the ways that products and attention go: which
- * one a task goes, and the numbers that its room follows from. Plain C that NVRTC compiles too.
+ * What lowering, the cost model, the host and the kernel all know of the ways that products and
+ * attention go: which one a task goes, and the numbers that its room follows from. Plain C that
+ * NVRTC compiles too.
  */
 #ifndef MGL_SCHEDULE_WAYS_H
 #define MGL_SCHEDULE_WAYS_H
@@ -17,8 +18,9 @@ typedef struct mgl_few_shape {
     int stage;             /* bytes */
 } mgl_few_shape;
 
-/* Whether a product of 16-bit weights with `rows` rows of kblocks k blocks goes the short way (few.cuh): flagged
- * input, of which one MMA has all rows, and the stage too. `low`: split into two parts. */
+/* Whether a product of 16-bit weights with `rows` rows of kblocks k blocks goes the short way
+ * (few.cuh): flagged input, of which one MMA has all rows, and the stage too. `low`: split into two
+ * parts. */
 MGL_WAYS_FN int mgl_goes_few(const mgl_few_shape *shape, int flag, int rows, int low, int kblocks)
 {
     const int parts = rows * (low ? 2 : 1);
@@ -27,8 +29,8 @@ MGL_WAYS_FN int mgl_goes_few(const mgl_few_shape *shape, int flag, int rows, int
            (kblocks == shape->hidden || kblocks == shape->wide || kblocks == shape->ffn);
 }
 
-/* Whether a ring and its consumer warps can go it at all: the ring has room for it, and no page is without a
- * block of a warp that has blocks. */
+/* Whether a ring and its consumer warps can go it at all: the ring has room for it, and no page is
+ * without a block of a warp that has blocks. */
 #define MGL_RING_GOES_FEW(ring_pages, page_blocks, warps)                                          \
     ((ring_pages) * (page_blocks) >= 4 * (warps) && (page_blocks) >= (warps))
 
@@ -39,23 +41,26 @@ enum {
     MGL_SEVERAL_ROWS = 8   /* to so many */
 };
 
-/* Of an input in `parts` parts: blocks of a warp's run that are on their way at once, in 64 registers of a lane, and
- * those that stay there: of whole input two more, since its sums are half as many. */
+/* Of an input in `parts` parts: blocks of a warp's run that are on their way at once, in 64
+ * registers of a lane, and those that stay there: of whole input two more, since its sums are half
+ * as many. */
 #define MGL_SEVERAL_ASKED(parts) (16 / (parts))
 #define MGL_SEVERAL_HELD(parts)  (MGL_SEVERAL_ASKED(parts) + ((parts) == 1 ? 2 : 0))
 
-/* Positions that a warp attends to at once where keys and values come through the ring, and of how many a page has the
- * keys, or the values: 0 where it has no room for so many. */
+/* Positions that a warp attends to at once where keys and values come through the ring, and of how
+ * many a page has the keys, or the values: 0 where it has no room for so many. */
 #define MGL_PAST_SPAN(head_dim) ((head_dim) <= 64 ? 64 : 32)
 #define MGL_PAST_RUN(head_dim, page_bytes)                                                         \
     ((page_bytes) / (2 * (head_dim)*MGL_PAST_SPAN(head_dim)) * MGL_PAST_SPAN(head_dim))
 
-/* So many earlier positions, or fewer, are in registers before the queries are there: a warp's only batch. */
+/* So many earlier positions, or fewer, are in registers before the queries are there: a warp's only
+ * batch. */
 #define MGL_PAST_NEAR(head_dim, warps) ((warps)*MGL_PAST_SPAN(head_dim) / 2 - 1)
 
-/* In that case, where chunk `chunk` of a position's keys or values, 16 bytes, stands among the position's chunks in
- * the cache, if there are whole eights of them: so that eight lanes that read together, as they do from shared memory,
- * read from all banks. Keys are read of two positions that follow one another, values of every second of eight. */
+/* In that case, where chunk `chunk` of a position's keys or values, 16 bytes, stands among the
+ * position's chunks in the cache, if there are whole eights of them: so that eight lanes that read
+ * together, as they do from shared memory, read from all banks. Keys are read of two positions that
+ * follow one another, values of every second of eight. */
 #define MGL_PAST_SWIZZLED(head_dim) ((head_dim) % 64 == 0)
 MGL_WAYS_FN int mgl_past_chunk(int value, int position, int chunk)
 {

@@ -4,8 +4,8 @@
  * tape, and sizes that a machine can compute (mgl_check_bounds).
  *
  * That positions of the cache stay below capacity needs no check here: the row table gives a
- * sequence consecutive positions below it (schedule/step.h), and regions name positions only as [:pos]
- * and [pos]. That constants are never written is MG107: no op has a const output.
+ * sequence consecutive positions below it (schedule/step.h), and regions name positions only as
+ * [:pos] and [pos]. That constants are never written is MG107: no op has a const output.
  */
 #include "validator/check.h"
 

@@ -39,18 +39,18 @@ enum {
     MGL_MAX_SETS = 8,           /* of a flagged buffer */
     MGL_NAME_TEXT = 160,        /* bytes for a task or a region in a message */
 
-    /* Words of the io buffers, stated here once more and compared with schedule/step.h by a test: the
-     * validator knows nothing of the machines. */
+    /* Words of the io buffers, stated here once more and compared with schedule/step.h by a test:
+     * the validator knows nothing of the machines. */
     MGL_CHECK_CONTROL_WORDS = 8,
     MGL_CHECK_TABLE_WORDS = 4,
     MGL_CHECK_SEQUENCE_WORDS = 32
 };
 #define MGL_MAX_BYTES ((int64_t)1 << 44)
-/* Steps that a check takes at most. A step is some 10 ns: a visit of a box, or of a part of a region, or
- * some comparisons that are quicker. A program of 50,000 tasks needs some 10 million. */
+/* Steps that a check takes at most. A step is some 10 ns: a visit of a box, or of a part of a
+ * region, or some comparisons that are quicker. A program of 50,000 tasks needs some 10 million. */
 #define MGL_MAX_STEPS ((int64_t)1 << 26)
-/* Numbers that the clocks of order.c hold at most, in one round: 128 MiB. A program of 50,000 tasks on
- * 132 queues that count at every edge needs a fifth. */
+/* Numbers that the clocks of order.c hold at most, in one round: 128 MiB. A program of 50,000 tasks
+ * on 132 queues that count at every edge needs a fifth. */
 #define MGL_MAX_CLOCKS ((size_t)1 << 25)
 
 /* A distinct rectangle of a buffer that at least one operand names. */
@@ -229,8 +229,8 @@ static inline int64_t mgl_range_length(const mgl_range *range)
     return range->hi - range->lo;
 }
 
-/* Whether two regions of one buffer have an element in common, in some epoch. Most of a check's time
- * goes into this question. */
+/* Whether two regions of one buffer have an element in common, in some epoch. Most of a check's
+ * time goes into this question. */
 static inline bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b, int rank)
 {
     for (int d = 0; d < rank; d++) {

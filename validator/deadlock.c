@@ -48,10 +48,11 @@ static void check_thresholds(mgl_check *check)
         }
 }
 
-/* The most epochs of a launch: sequences advance together. All of them run from epoch 0 on, one that
- * has ended never runs again, and an epoch gives each that runs at least one row (schedule/step.h), so
- * one position more. So a sequence that runs in epoch e has e positions or more from the epochs
- * before, which leaves at most capacity epochs in which one runs. In one more the queues leave. */
+/* The most epochs of a launch: sequences advance together. All of them run from epoch 0 on, one
+ * that has ended never runs again, and an epoch gives each that runs at least one row
+ * (schedule/step.h), so one position more. So a sequence that runs in epoch e has e positions or
+ * more from the epochs before, which leaves at most capacity epochs in which one runs. In one more
+ * the queues leave. */
 static int64_t most_epochs(const mgl_limits *limits)
 {
     return (int64_t)limits->capacity + 1;

@@ -4,8 +4,8 @@
  * the operands of one task fit each other and the model (mgl_check_relations), and which buffer
  * plays which part between enter and sample.
  *
- * Legality is what is listed here: the table of relations is made from ops.def, and an op without one does
- * not compile.
+ * Legality is what is listed here: the table of relations is made from ops.def, and an op without
+ * one does not compile.
  */
 #include "validator/check.h"
 

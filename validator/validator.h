@@ -18,8 +18,8 @@ typedef struct mgl_diagnostic {
     int witness_count;
 } mgl_diagnostic;
 
-/* The number formats of a program, as sets: bit 1 << mgl_dtype for each. All empty where a fault was
- * found before they were looked at. */
+/* The number formats of a program, as sets: bit 1 << mgl_dtype for each. All empty where a fault
+ * was found before they were looked at. */
 typedef struct mgl_formats {
     unsigned checkpoint; /* of the model's tensors that the program names; empty without a graph */
     unsigned weights;    /* of the matrices, on tapes and in tables */

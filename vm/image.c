@@ -34,8 +34,8 @@ static uint64_t get_number(const unsigned char *from)
     return value;
 }
 
-/* Where each part stands in the section of weights: (parts + 1), the last is the section's end. NULL
- * when memory ran out. */
+/* Where each part stands in the section of weights: (parts + 1), the last is the section's end.
+ * NULL when memory ran out. */
 static uint64_t *place_parts(const mgl_program *program, const size_t *sizes)
 {
     int parts = mgl_weights_parts(program);
@@ -293,7 +293,8 @@ static bool is_end(const mgl_weights *weights, int part, size_t offset)
     return true;
 }
 
-/* Whether the head of the list is this Megalith's, and of weights that were packed for the schedule. */
+/* Whether the head of the list is this Megalith's, and of weights that were packed for the
+ * schedule. */
 static mgl_status check_head(const mgl_weights *weights, const unsigned char *bytes, size_t length,
                              mgl_error *err)
 {

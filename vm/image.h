@@ -3,9 +3,9 @@
  * the model that are no weights, in one container (importer/mega.h), which `run` maps.
  *
  *     schedule        the program's text form
- *     pieces          how `weights` lies and is checked: MGL_TAPE_LAYOUT (8 bytes, little-endian, as
- *                     all here), mgl_program_layout of the schedule that it was packed for (32), then
- *                     of each piece of weights.h, in their order, its bytes (8) and their
+ *     pieces          how `weights` lies and is checked: MGL_TAPE_LAYOUT (8 bytes, little-endian,
+ *                     as all here), mgl_program_layout of the schedule that it was packed for (32),
+ *                     then of each piece of weights.h, in their order, its bytes (8) and their
  *                     mgl_checksum (8)
  *     kernel ARCH     mgl_cuda_kernel_key (64 digits), then the kernel
  *     weights         the parts of weights.h, each from the next multiple of 4,096 on; what is

@@ -1,7 +1,7 @@
 /*
- * Which bytes of a program's weights another program of the same model has as well, and where: whole
- * const buffers, and row groups of the tapes. The bytes of a row group depend on its tensors, its
- * columns and the number of warps alone, so wherever it stands on a tape, it is the same.
+ * Which bytes of a program's weights another program of the same model has as well, and where:
+ * whole const buffers, and row groups of the tapes. The bytes of a row group depend on its tensors,
+ * its columns and the number of warps alone, so wherever it stands on a tape, it is the same.
  */
 #ifndef MGL_VM_OVERLAP_H
 #define MGL_VM_OVERLAP_H
@@ -27,8 +27,9 @@ mgl_status mgl_overlap_open(const mgl_program *resident, const mgl_program *want
 void mgl_overlap_close(mgl_overlap *overlap); /* NULL is fine */
 
 /* Where row `row` of a segment of the wanted program, which begins a row group, stands among the
- * weights that there are: to *out. Returns the row, of a row group or the segment's end, up to which
- * the rows follow one another there, or up to which there are none. `overlap` NULL: there are none. */
+ * weights that there are: to *out. Returns the row, of a row group or the segment's end, up to
+ * which the rows follow one another there, or up to which there are none. `overlap` NULL: there are
+ * none. */
 int64_t mgl_overlap_find_rows(const mgl_overlap *overlap, const mgl_segment *segment, int64_t row,
                               mgl_origin *out);
 

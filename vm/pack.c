@@ -2,8 +2,8 @@
  * Packing: from the checkpoint's rows to the bytes that a queue streams, and back.
  *
  * A segment lies on the tape as row groups of MGL_ROW_GROUP (8) rows; a row group as k blocks of 64
- * bytes of each row, in the order of schedule/tape.h; a block as its 8 rows one after the other, 512
- * bytes:
+ * bytes of each row, in the order of schedule/tape.h; a block as its 8 rows one after the other,
+ * 512 bytes:
  *
  *     g8      group 0: [a block: row 0..7 x 64 B][a block] ...   group 1: ...
  *     g8x2    group 0 of the first tensor, group 0 of the second, group 1 of the first, ...

@@ -1,7 +1,8 @@
 /*
- * What a judge of programs asks a machine for beside the tokens: logits of every row, memory that shows
- * whether it was read before it was written, and guards that show writes behind a buffer. A program
- * that is right gives the same bits whatever its activations, outputs and unused cache held before.
+ * What a judge of programs asks a machine for beside the tokens: logits of every row, memory that
+ * shows whether it was read before it was written, and guards that show writes behind a buffer. A
+ * program that is right gives the same bits whatever its activations, outputs and unused cache held
+ * before.
  */
 #include "vm/vm.h"
 
@@ -39,7 +40,8 @@ mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err)
     return status ? status : vm->refill(vm, err);
 }
 
-/* A cache is (sequences, kv_heads, capacity, head_dim): of each head the positions from `context`. */
+/* A cache is (sequences, kv_heads, capacity, head_dim): of each head the positions from `context`.
+ */
 mgl_vm_stretches mgl_vm_poisoned(const mgl_buffer *b, int context)
 {
     size_t bytes = mgl_buffer_bytes(b);

@@ -160,7 +160,8 @@ mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_gra
     return status;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
 
 static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, int sequence,
                               int position, mgl_error *err)

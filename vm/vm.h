@@ -1,6 +1,6 @@
 /*
- * A virtual machine: loads a checked program with the bytes of a checkpoint and runs it, as often as
- * wanted. The CPU VM (vm/cpu) and the CUDA VM (vm/cuda) stand behind this one interface.
+ * A virtual machine: loads a checked program with the bytes of a checkpoint and runs it, as often
+ * as wanted. The CPU VM (vm/cpu) and the CUDA VM (vm/cuda) stand behind this one interface.
  *
  * mgl_vm_open validates the program first and refuses what the validator rejects: there is no other
  * way to a machine.
@@ -24,8 +24,8 @@ typedef struct mgl_vm_places {
 } mgl_vm_places;
 
 /* Writes every tape and every const buffer where they lie, and what it likes of the KV buffers; all
- * memory is zero before. Called once, with the device's context current; everything must have landed
- * when it returns. */
+ * memory is zero before. Called once, with the device's context current; everything must have
+ * landed when it returns. */
 typedef mgl_status mgl_vm_fill_fn(void *user, const mgl_program *program,
                                   const mgl_vm_places *places, mgl_error *err);
 
@@ -56,15 +56,17 @@ typedef struct mgl_vm_options {
     uint32_t delay_seed; /* tests only, CUDA: random delays in the kernel, of seed delay_seed + n in
                             launch n of the machine; 0: none */
 
-    /* CUDA: makes the weights on the device, in place of packing the graph's on the host; or NULL */
+    /* CUDA: makes the weights on the device, in place of packing the graph's on the host; or NULL
+     */
     mgl_vm_fill_fn *fill;
     void *fill_user;
 
-    const struct mgl_weights *weights; /* packed before, in place of packing the graph's; or NULL.
-                                          The CUDA machine needs them while it is opened; the CPU's
-                                          uses those that are mapped in place: they must outlive it */
-    const mgl_vm_kernel *kernels;      /* (kernel_count) CUDA: in place of compiling, where one of
-                                          them fits */
+    const struct mgl_weights
+        *weights;                 /* packed before, in place of packing the graph's; or NULL.
+                                     The CUDA machine needs them while it is opened; the CPU's
+                                     uses those that are mapped in place: they must outlive it */
+    const mgl_vm_kernel *kernels; /* (kernel_count) CUDA: in place of compiling, where one of
+                                     them fits */
     int kernel_count;
 
     const atomic_int *abort; /* set by anybody: opening ends with MGL_INTERRUPTED; may be NULL */
@@ -139,8 +141,8 @@ mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_
 /* The same, and no format that can not hold each number of the graph's. */
 mgl_status mgl_vm_check_strict(const mgl_program *program, const mgl_graph *graph, mgl_error *err);
 
-/* Opens a machine for the program with the weights of `graph` or of the options. Both must outlive it. Rejected:
- * MGL_REJECTED with the first diagnostic. Release with mgl_vm_close. */
+/* Opens a machine for the program with the weights of `graph` or of the options. Both must outlive
+ * it. Rejected: MGL_REJECTED with the first diagnostic. Release with mgl_vm_close. */
 mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
 void mgl_vm_close(mgl_vm *vm); /* NULL is fine */
@@ -153,18 +155,19 @@ void mgl_vm_close(mgl_vm *vm); /* NULL is fine */
  * the machine was opened with, where there is one: its fill_user must still be there. Behind it the
  * machine is as one that was opened with the program: bytes of tapes, tables and buffers are the
  * same, and the cache is empty (or filled). The program replaces the old one, which the caller may
- * release then. For the CPU machine that uses mapped weights in place, they are copied: it needs the
- * memory then, and the map no more.
+ * release then. For the CPU machine that uses mapped weights in place, they are copied: it needs
+ * the memory then, and the map no more.
  *
- * MGL_REJECTED, MGL_BAD_INPUT where they do not go together, or there is no memory on the device for
- * the new tapes beside the old, and any other error but one: the machine keeps its old program and
- * runs it. MGL_DEVICE: it has none any more, and says so until it is closed. */
+ * MGL_REJECTED, MGL_BAD_INPUT where they do not go together, or there is no memory on the device
+ * for the new tapes beside the old, and any other error but one: the machine keeps its old program
+ * and runs it. MGL_DEVICE: it has none any more, and says so until it is closed. */
 mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
 
-/* Runs the request in one launch. MGL_WATCHDOG: *err says queue, task, counter, wanted, seen; the VM
- * stays usable. MGL_BAD_INPUT where the model computes what is no number: a sequence then ended with
- * MGL_STATE_NOT_A_NUMBER and the tokens before it, or has such a score, and *out has all that came out. */
+/* Runs the request in one launch. MGL_WATCHDOG: *err says queue, task, counter, wanted, seen; the
+ * VM stays usable. MGL_BAD_INPUT where the model computes what is no number: a sequence then ended
+ * with MGL_STATE_NOT_A_NUMBER and the tokens before it, or has such a score, and *out has all that
+ * came out. */
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                       mgl_error *err);
 
@@ -172,14 +175,16 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
 void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out);
 
-/* ---- for those who judge a program (vm/poison.c) --------------------------------------------------- */
+/* ---- for those who judge a program (vm/poison.c)
+ * --------------------------------------------------- */
 
 /* Logits (vocab) of row `row` of the last epoch of the last run, from 0 to the last row that was
- * sampled. Of a run that ended by itself: row r is the r-th sequence that took part in that epoch. */
+ * sampled. Of a run that ended by itself: row r is the r-th sequence that took part in that epoch.
+ */
 mgl_status mgl_vm_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error *err);
 
-/* Fills with `word` whatever a right program writes before it reads it: activations, outputs, and the
- * cache from position `context` on. What a launch sets by itself it sets after this. Writes the
+/* Fills with `word` whatever a right program writes before it reads it: activations, outputs, and
+ * the cache from position `context` on. What a launch sets by itself it sets after this. Writes the
  * guards too: MGL_GUARD_BYTES behind every buffer and tape that have a known value. */
 mgl_status mgl_vm_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
 /* MGL_GATE with the place where something was written over a guard since mgl_vm_poison. */
@@ -188,7 +193,8 @@ mgl_status mgl_vm_check_guards(mgl_vm *vm, mgl_error *err);
 /* CUDA: clears the cache and has the `fill` of the options make weights and cache anew. */
 mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err);
 
-/* ---- for the machines ----------------------------------------------------------------------------- */
+/* ---- for the machines
+ * ----------------------------------------------------------------------------- */
 
 /* What a machine implements; an open one starts with this. */
 struct mgl_vm {
@@ -202,7 +208,8 @@ struct mgl_vm {
     mgl_status (*poison)(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
     mgl_status (*check_guards)(mgl_vm *vm, mgl_error *err);
     mgl_status (*refill)(mgl_vm *vm, mgl_error *err); /* may be NULL */
-    /* Of a program that was accepted and goes with the old one; sets `program` where it succeeds. */
+    /* Of a program that was accepted and goes with the old one; sets `program` where it succeeds.
+     */
     mgl_status (*exchange)(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
     bool lost; /* an exchange failed half way: `program` is NULL */
@@ -229,8 +236,8 @@ enum {
     MGL_GUARD_BYTE = 0xC3  /* what stands in them */
 };
 
-/* The parts of a buffer that mgl_vm_poison fills: `count` stretches of `width` bytes, one every `pitch`
- * bytes, the first from `first` on. */
+/* The parts of a buffer that mgl_vm_poison fills: `count` stretches of `width` bytes, one every
+ * `pitch` bytes, the first from `first` on. */
 typedef struct mgl_vm_stretches {
     size_t first, width, pitch, count;
 } mgl_vm_stretches;
@@ -241,7 +248,8 @@ long mgl_vm_find_damage(const unsigned char *guard, size_t bytes, unsigned char 
 mgl_status mgl_vm_fail_guard(const mgl_program *program, int buffer, int queue, long at,
                              mgl_error *err);
 
-/* Which buffers play which part: found from the operands of enter and sample. Indices of buffers. */
+/* Which buffers play which part: found from the operands of enter and sample. Indices of buffers.
+ */
 typedef struct mgl_vm_io {
     int control, table, logits, best_value, best_id, sequence, prompt, output, score;
 } mgl_vm_io;
@@ -253,11 +261,12 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
                           int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
                           mgl_error *err);
 
-/* For a machine that can see the sequence buffer between epochs: tells the request's on_stage how many
- * tokens of the prompts have been read, where that is more than *told, which starts at 0. */
+/* For a machine that can see the sequence buffer between epochs: tells the request's on_stage how
+ * many tokens of the prompts have been read, where that is more than *told, which starts at 0. */
 void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences, uint64_t *told);
 
-/* ---- packing, shared by the machines (vm/pack.c) --------------------------------------------------- */
+/* ---- packing, shared by the machines (vm/pack.c)
+ * --------------------------------------------------- */
 
 /* Writes the tape of queue `queue` (tape_bytes) with the graph's weights converted to the program's
  * dtype: the inverse of the segment descriptors. Reads each row once. */
@@ -275,8 +284,8 @@ mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, in
 int64_t mgl_pack_const_rows(const mgl_program *program, int buffer);
 mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *graph, int buffer,
                                int64_t lo, int64_t hi, void *to, mgl_error *err);
-/* Unpacks a segment's tensor `which` (0, or 1 of g8x2) from the queue's tape to row-major f32 (rows,
- * cols). */
+/* Unpacks a segment's tensor `which` (0, or 1 of g8x2) from the queue's tape to row-major f32
+ * (rows, cols). */
 void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,
                         int which, float *to);
 /* One row of it (0: row_lo) to f32 (cols). */

@@ -24,7 +24,8 @@ bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment
 }
 
 /* Whether the tapes have as many rows of a table as it has: else not all of them, once each. Asked
- * first, so that the work behind it is bounded, whatever a text says that nobody has checked yet. */
+ * first, so that the work behind it is bounded, whatever a text says that nobody has checked yet.
+ */
 static bool has_as_many_rows(const mgl_program *program, const mgl_buffer *table)
 {
     int64_t rows = program->tensors[table->tensor].rows, there = 0;

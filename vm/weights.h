@@ -1,7 +1,7 @@
 /*
  * The packed weights of a program as pieces of about a MiB that any thread can make, in any order:
- * packed from a checkpoint here, or read from a compiled file (vm/image.h). Whoever needs the bytes,
- * a machine or a file, does not know which.
+ * packed from a checkpoint here, or read from a compiled file (vm/image.h). Whoever needs the
+ * bytes, a machine or a file, does not know which.
  *
  * A part is a tape, or a const buffer: part q is the tape of queue q, and part queue_count + b is
  * buffer b, which has no bytes unless it is const. The pieces of a part follow one another, part
@@ -81,7 +81,8 @@ bool mgl_weights_add(mgl_weights *weights, int part, size_t offset, size_t bytes
 /* Writes all bytes of a part, with several threads. `watch` may be NULL. */
 mgl_status mgl_weights_write(const mgl_weights *weights, int part, void *to,
                              mgl_weights_watch *watch, mgl_error *err);
-/* Makes every piece once and lets it go: its checksum is looked at on the way. `watch` may be NULL. */
+/* Makes every piece once and lets it go: its checksum is looked at on the way. `watch` may be NULL.
+ */
 mgl_status mgl_weights_verify(const mgl_weights *weights, mgl_weights_watch *watch, mgl_error *err);
 
 /* Whether a segment holds rows of the table that a const buffer is, whole. */

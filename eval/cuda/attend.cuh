@@ -1,13 +1,13 @@
 /*
  * The baseline's attention over the KV cache, after flash decoding (Dao, Haziza, Massa and Sizov,
- * "Flash-Decoding for long-context inference", 2023): the positions of a sequence are cut into splits,
- * one block each, which read every key and value once for all query heads that share them;
+ * "Flash-Decoding for long-context inference", 2023): the positions of a sequence are cut into
+ * splits, one block each, which read every key and value once for all query heads that share them;
  * `baseline_merge` puts the splits together.
  *
- * A row of the cache is MGL_HEAD_DIM bf16s: LANES lanes hold 16 bytes of it each, so a warp works on
- * ROWS positions at once, and on UNROLL times as many before it looks at the first: that many loads
- * are in flight. Every lane keeps the running softmax of the positions that it sees (the same in the
- * lanes of a row), and its eight dimensions of the weighted sum.
+ * A row of the cache is MGL_HEAD_DIM bf16s: LANES lanes hold 16 bytes of it each, so a warp works
+ * on ROWS positions at once, and on UNROLL times as many before it looks at the first: that many
+ * loads are in flight. Every lane keeps the running softmax of the positions that it sees (the same
+ * in the lanes of a row), and its eight dimensions of the weighted sum.
  */
 #ifndef MGL_EVAL_CUDA_ATTEND_CUH
 #define MGL_EVAL_CUDA_ATTEND_CUH

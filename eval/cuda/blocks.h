@@ -11,7 +11,8 @@
 
 typedef unsigned long long mgl_address;
 
-/* ---- making weights --------------------------------------------------------------------------- */
+/* ---- making weights ---------------------------------------------------------------------------
+ */
 
 typedef struct mgl_block_fill_rows {
     mgl_address to; /* (count) */
@@ -30,7 +31,8 @@ typedef struct mgl_block_fill_cache {
     int swizzled;  /* 1: chunks stand as mgl_past_chunk has them */
 } mgl_block_fill_cache;
 
-/* ---- the stream ------------------------------------------------------------------------------- */
+/* ---- the stream -------------------------------------------------------------------------------
+ */
 
 typedef struct mgl_block_stream {
     mgl_address from; /* uint4 (chunks) */
@@ -39,7 +41,8 @@ typedef struct mgl_block_stream {
     int unused;
 } mgl_block_stream;
 
-/* ---- the baseline's step ---------------------------------------------------------------------- */
+/* ---- the baseline's step ----------------------------------------------------------------------
+ */
 
 typedef struct mgl_block_norm {
     mgl_address x; /* f32 (B, hidden): the residual stream, updated */
@@ -104,7 +107,8 @@ typedef struct mgl_block_advance {
     int unused;
 } mgl_block_advance;
 
-/* ---- the reference ---------------------------------------------------------------------------- */
+/* ---- the reference ----------------------------------------------------------------------------
+ */
 
 /* R rows: `tokens` rows a sequence, one a position from `context` on. */
 

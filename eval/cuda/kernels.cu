@@ -1,6 +1,7 @@
 /*
  * The benchmark's kernels, compiled as one: what makes the weights, the stream that everything is
- * compared with, the baseline's own kernels (its matrix products are cuBLAS), and the f32 reference.
+ * compared with, the baseline's own kernels (its matrix products are cuBLAS), and the f32
+ * reference.
  *
  * Constants that the host defines: MGL_HEAD_DIM, MGL_GROUP (heads of one kv head).
  */

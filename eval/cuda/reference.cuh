@@ -75,8 +75,8 @@ extern "C" __global__ void reference_rope(mgl_block_reference_rope b)
     x[i + HALF] = second * cosine + first * sine;
 }
 
-/* Element `dim` of a cached position: those before `context` by their rule, the others from the rows
- * of this launch. */
+/* Element `dim` of a cached position: those before `context` by their rule, the others from the
+ * rows of this launch. */
 static __device__ float cached(const mgl_block_reference_attend *b, const mgl_synthetic_rule *rule,
                                const float *rows, int sequence, int kv, int position, int dim)
 {

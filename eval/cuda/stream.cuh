@@ -1,8 +1,8 @@
 /*
- * The read-only stream: how fast the device reads bytes that it has to do nothing with. Two blocks of
- * 1,024 threads a multiprocessor, each thread four 16-byte loads in flight, neighbours reading
- * neighbouring chunks. The sum keeps the loads from being optimised away; it is written only where it
- * is one certain number.
+ * The read-only stream: how fast the device reads bytes that it has to do nothing with. Two blocks
+ * of 1,024 threads a multiprocessor, each thread four 16-byte loads in flight, neighbours reading
+ * neighbouring chunks. The sum keeps the loads from being optimised away; it is written only where
+ * it is one certain number.
  */
 #ifndef MGL_EVAL_CUDA_STREAM_CUH
 #define MGL_EVAL_CUDA_STREAM_CUH

@@ -1,16 +1,17 @@
 /*
- * Weights that nobody has to store: every element is a function of (seed, tensor, element), computed
- * wherever it is wanted: on the host (rows of a graph), on the device (tapes, tables, the baseline's
- * matrices), and inside the reference, which so depends on nobody's memory.
+ * Weights that nobody has to store: every element is a function of (seed, tensor, element),
+ * computed wherever it is wanted: on the host (rows of a graph), on the device (tapes, tables, the
+ * baseline's matrices), and inside the reference, which so depends on nobody's memory.
  *
- *     draw(key, element) = the sum of four 7-bit fields of a mixed 64-bit word: 0 to 508, bell-shaped
+ *     draw(key, element) = the sum of four 7-bit fields of a mixed 64-bit word: 0 to 508, a bell
  *     value              = (offset + (draw >> shift)) * scale, scale a power of two
  *
- * Every step is exact: an integer of at most 8 significant bits times a power of two is a bf16, an f16
- * (as far as its exponent reaches) and an f32, so all dtypes hold the same weights, bit for bit.
+ * Every step is exact: an integer of at most 8 significant bits times a power of two is a bf16, an
+ * f16 (as far as its exponent reaches) and an f32, so all dtypes hold the same weights, bit for
+ * bit.
  *
- * Plain C that NVRTC compiles too. MGL_SYNTHETIC_FN is `static inline` on the host, `static __device__`
- * there; MGL_SYNTHETIC_BITS gives the bits of an f32.
+ * Plain C that NVRTC compiles too. MGL_SYNTHETIC_FN is `static inline` on the host, `static
+ * __device__` there; MGL_SYNTHETIC_BITS gives the bits of an f32.
  */
 #ifndef MGL_EVAL_CUDA_SYNTHETIC_H
 #define MGL_EVAL_CUDA_SYNTHETIC_H

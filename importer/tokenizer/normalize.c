@@ -298,7 +298,8 @@ static void run_byte_level(const char *text, size_t length, size_t *head, mgl_te
     mgl_byte_level_map(text + old_head, length - old_head, out);
 }
 
-/* Fills `out`. Replace counts on its way what it makes, the others make a bounded number of bytes. */
+/* Fills `out`. Replace counts on its way what it makes, the others make a bounded number of bytes.
+ */
 static mgl_status run_step(const run *r, const char *text, size_t length, size_t *head,
                            mgl_text *out)
 {

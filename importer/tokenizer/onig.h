@@ -1,7 +1,7 @@
 /*
- * What the parts of the translation of Oniguruma's expressions share: the cursor, and what both sides
- * of a bracket need. onig.c has the grammar, onig_class.c escapes and character classes, onig_case.c
- * the folding of case.
+ * What the parts of the translation of Oniguruma's expressions share: the cursor, and what both
+ * sides of a bracket need. onig.c has the grammar, onig_class.c escapes and character classes,
+ * onig_case.c the folding of case.
  */
 #ifndef MGL_TOKENIZER_ONIG_H
 #define MGL_TOKENIZER_ONIG_H

@@ -371,7 +371,8 @@ struct mgl_detokenizer {
     mgl_text text; /* what the last call made certain */
 };
 
-/* One id. One within the vocabulary that has no token is nothing, as in Hugging Face's tokenizers. */
+/* One id. One within the vocabulary that has no token is nothing, as in Hugging Face's tokenizers.
+ */
 static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
 {
     bool special;

@@ -5,8 +5,8 @@
  *          -> template (the tokenizer's own special tokens) -> ids
  *     ids  -> tokens -> decoder -> text
  *
- * Behaviour follows Hugging Face's tokenizers 0.23. A file that asks for `truncation` or `padding` is
- * refused: neither is done here.
+ * Behaviour follows Hugging Face's tokenizers 0.23. A file that asks for `truncation` or `padding`
+ * is refused: neither is done here.
  */
 #ifndef MGL_TOKENIZER_TOKENIZER_H
 #define MGL_TOKENIZER_TOKENIZER_H
@@ -36,8 +36,8 @@ struct mgl_tokenizer {
     mgl_workspaces *workspaces; /* the one thing that encoding changes */
 };
 
-/* Fill a tokenizer, of which `file` and `workspaces` are set and the rest is zero, part by part, each from its own value in the file
- * (NULL where it is missing or null). */
+/* Fill a tokenizer, of which `file` and `workspaces` are set and the rest is zero, part by part,
+ * each from its own value in the file (NULL where it is missing or null). */
 mgl_status mgl_tokenizer_load_normalizer(mgl_tokenizer *tokenizer, const mgl_json *json,
                                          const cJSON *value, mgl_error *err);
 mgl_status mgl_tokenizer_load_splitter(mgl_tokenizer *tokenizer, const mgl_json *json,

@@ -1,8 +1,8 @@
 /*
  * What encoding a text writes, apart from the tokenizer that it reads: buffers, the state of a
- * search, the cache of words. Each call of mgl_tokenizer_encode takes a workspace and gives it back,
- * so that any number of threads encode at once, and a thread finds the buffers and the cache of the
- * call before. A tokenizer has as many as there ever were calls at one time.
+ * search, the cache of words. Each call of mgl_tokenizer_encode takes a workspace and gives it
+ * back, so that any number of threads encode at once, and a thread finds the buffers and the cache
+ * of the call before. A tokenizer has as many as there ever were calls at one time.
  */
 #ifndef MGL_TOKENIZER_WORKSPACE_H
 #define MGL_TOKENIZER_WORKSPACE_H
@@ -28,8 +28,8 @@ typedef struct mgl_workspaces mgl_workspaces;
 mgl_status mgl_workspaces_new(mgl_workspaces **out, mgl_error *err);
 void mgl_workspaces_free(mgl_workspaces *all); /* NULL is fine; none may be in use */
 
-/* One for this call, for the tokenizer's normalizer and splitter of these numbers of steps. From any
- * thread. */
+/* One for this call, for the tokenizer's normalizer and splitter of these numbers of steps. From
+ * any thread. */
 mgl_status mgl_workspaces_take(mgl_workspaces *all, size_t normalizer_steps, size_t splitter_steps,
                                mgl_workspace **out, mgl_error *err);
 void mgl_workspaces_give(mgl_workspaces *all, mgl_workspace *workspace);

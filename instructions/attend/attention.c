@@ -92,8 +92,8 @@ static void add_scaled(float *to, float scale, const float *v, int64_t n)
 
 /* Attention of row r and head `head` (0-based in the q region): *max of the scores, *total of
  * exp(score - max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros.
- * `sum` may be the first head_dim + 4 floats of the scratch. k and v count as they are stored in the
- * cache, those of this epoch's rows too: a prompt gives the same values however it is cut into
+ * `sum` may be the first head_dim + 4 floats of the scratch. k and v count as they are stored in
+ * the cache, those of this epoch's rows too: a prompt gives the same values however it is cut into
  * epochs. */
 static void attend_row(const mgl_call *call, const struct attention *a, int r, int head, float *sum,
                        float *max, float *total)

@@ -1,5 +1,5 @@
-/* attend_tail: appends, and attends to a split of the earlier positions and to this epoch's rows. Consumers:
- * consume_attention. */
+/* attend_tail: appends, and attends to a split of the earlier positions and to this epoch's rows.
+ * Consumers: consume_attention. */
 #include "vm/cuda/device/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend_tail(const machine &m)

@@ -1,11 +1,12 @@
-/* clear: resets words to "not written" in the set that the next epoch uses. The director does it at a task's end: what
- * stands in the record of the task before it (vm/cuda/device/record.h) behind that one's signals, and what has a
- * record of its own before them. So there is nothing left to do at its beginning. */
+/* clear: resets words to "not written" in the set that the next epoch uses. The director does it at
+ * a task's end: what stands in the record of the task before it (vm/cuda/device/record.h) behind
+ * that one's signals, and what has a record of its own before them. So there is nothing left to do
+ * at its beginning. */
 #include "vm/cuda/device/exchange.cuh"
 #include "vm/cuda/device/ops.cuh"
 
-/* Rows of a region that the epoch that last used the next one's set wrote. `history`: rows of this epoch and of
- * those before, a byte each, the newest lowest. */
+/* Rows of a region that the epoch that last used the next one's set wrote. `history`: rows of this
+ * epoch and of those before, a byte each, the newest lowest. */
 static __device__ __forceinline__ int rows_to_clear(const mgl_device_clear &c, u64 history)
 {
     return (int)(history >> 8 * (c.sets - 1) & 255);
@@ -29,8 +30,8 @@ static __device__ __forceinline__ void clear_rows(const machine &m, const mgl_de
                          0xFFFFFFFFu, policy);
 }
 
-/* Resets words to "not written" in the set that the next epoch uses: all rows that the epoch that used it last
- * wrote. One run of bytes each, as in decoding, four at a time. */
+/* Resets words to "not written" in the set that the next epoch uses: all rows that the epoch that
+ * used it last wrote. One run of bytes each, as in decoding, four at a time. */
 static __device__ __forceinline__ void clear(const machine &m, u64 history)
 {
     enum { LANES = 8 };

@@ -23,8 +23,9 @@ static __device__ __forceinline__ void take_rows(const machine &m)
     __syncwarp();
 }
 
-/* Tells the loader that an epoch has begun: what is in the cache before its row may be read. Where that stands is the
- * same word in each epoch, since the loader may look at it when another one has begun. */
+/* Tells the loader that an epoch has begun: what is in the cache before its row may be read. Where
+ * that stands is the same word in each epoch, since the loader may look at it when another one has
+ * begun. */
 static __device__ __forceinline__ void announce_epoch(const machine &m)
 {
     __syncwarp();

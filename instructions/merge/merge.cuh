@@ -1,8 +1,8 @@
 /* merge: the weighted mean of all splits' partials, split 0 first. Consumers: consume_merge.
  *
- * A warp has 32 dimensions of a row's head at a time, four in a lane; four groups of lanes have the splits
- * in turn, MERGE_AHEAD of which a lane asks for at once: up to 16 splits are all on their way before the
- * first look. Warps share nothing, so none waits for another. */
+ * A warp has 32 dimensions of a row's head at a time, four in a lane; four groups of lanes have the
+ * splits in turn, MERGE_AHEAD of which a lane asks for at once: up to 16 splits are all on their
+ * way before the first look. Warps share nothing, so none waits for another. */
 #include "vm/cuda/device/attention_parts.cuh"
 
 enum {
@@ -13,8 +13,8 @@ enum {
     MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS /* of a head */
 };
 
-/* What is merged so far: four dimensions of the weighted sum and the sum, of this lane's splits, and the
- * maximum of all. */
+/* What is merged so far: four dimensions of the weighted sum and the sum, of this lane's splits,
+ * and the maximum of all. */
 struct merged {
     float max, sum, value[4];
 };
@@ -31,7 +31,8 @@ struct part_place {
     int count;
 };
 
-/* What a partial relative to maximum `max` weighs, `top` being the largest: an empty one nothing. */
+/* What a partial relative to maximum `max` weighs, `top` being the largest: an empty one nothing.
+ */
 static __device__ __forceinline__ float part_weight(float max, float top)
 {
     return max == -INFINITY ? 0.0f : power_of_2((max - top) * 1.4426950408889634f);
@@ -80,7 +81,8 @@ static __device__ __forceinline__ void add_groups(merged &all)
     }
 }
 
-/* Asks for the words of a lane's partials; there are empty ones in place of those that it does not have. */
+/* Asks for the words of a lane's partials; there are empty ones in place of those that it does not
+ * have. */
 static __device__ __forceinline__ void load_parts(const part_place &from, part_words &to,
                                                   u64 policy)
 {
@@ -95,8 +97,8 @@ static __device__ __forceinline__ void load_parts(const part_place &from, part_w
     }
 }
 
-/* The same where the region is not flagged: of head_dim + 2 floats, which may not lie at multiples of 16
- * bytes. `left`: dimensions from the lane's first on. */
+/* The same where the region is not flagged: of head_dim + 2 floats, which may not lie at multiples
+ * of 16 bytes. `left`: dimensions from the lane's first on. */
 static __device__ __forceinline__ void load_floats(const part_place &from, int left, part_words &to)
 {
 #pragma unroll
@@ -131,8 +133,8 @@ static __device__ __forceinline__ bool look_again(const part_place &from, part_w
     return written;
 }
 
-/* Four dimensions of a head, of all splits. `place`: of the lane's first partial; `splits`: from that one on;
- * `left`: dimensions, likewise. False when a wait gave up. */
+/* Four dimensions of a head, of all splits. `place`: of the lane's first partial; `splits`: from
+ * that one on; `left`: dimensions, likewise. False when a wait gave up. */
 static __device__ __forceinline__ bool merge_splits(const machine &m, part_place place, bool flag,
                                                     int splits, int left, merged &all, u64 policy,
                                                     u64 *since)
@@ -159,7 +161,8 @@ static __device__ __forceinline__ bool merge_splits(const machine &m, part_place
     return written;
 }
 
-/* A lane's four dimensions of the mean, the first in column `column`; the head has `left` of them. */
+/* A lane's four dimensions of the mean, the first in column `column`; the head has `left` of them.
+ */
 static __device__ __forceinline__ void store_mean(const view &y, int r, int column, int left,
                                                   const merged &all, u64 policy)
 {

@@ -34,9 +34,9 @@ MGL_PHILOX_FN void mgl_philox(const unsigned counter[4], const unsigned key[2], 
     out[3] = d;
 }
 
-/* The 64 random bits behind new token number `produced` (from 0) of a sequence: the key is its seed,
- * the counter (produced, 0, 0, 0); the low word comes first. Where the sequence stands in a batch is
- * no part of it, so that a reply is the same alone and in company. */
+/* The 64 random bits behind new token number `produced` (from 0) of a sequence: the key is its
+ * seed, the counter (produced, 0, 0, 0); the low word comes first. Where the sequence stands in a
+ * batch is no part of it, so that a reply is the same alone and in company. */
 MGL_PHILOX_FN unsigned long long mgl_philox_token(unsigned seed_lo, unsigned seed_hi,
                                                   unsigned produced)
 {

@@ -1,9 +1,9 @@
 /*
  * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a
- * draw (instructions/sample/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of exp(logit -
- * max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order. Then schedule/step.h
- * moves the sequences on. A row whose best logit is no finite number has no token, drawn or not. When the
- * host asked to stop, nothing is taken.
+ * draw (instructions/sample/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of
+ * exp(logit - max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order.
+ * Then schedule/step.h moves the sequences on. A row whose best logit is no finite number has no
+ * token, drawn or not. When the host asked to stop, nothing is taken.
  */
 #include "instructions/reference.h"
 

@@ -2,11 +2,12 @@
  * sample: the next token of each row that wants one, scores, the next row table. Consumers:
  * consume_sample.
  *
- * Greedy: one warp a row over the parts of head. Sampling: the algorithm of instructions/sample/sampler.h with its
- * loops spread over the block; all its sums are of integers, so their order does not matter. A score
- * is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves the
- * sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best logit, which
- * the parts tell of a drawn row too, is no finite number.
+ * Greedy: one warp a row over the parts of head. Sampling: the algorithm of
+ * instructions/sample/sampler.h with its loops spread over the block; all its sums are of integers,
+ * so their order does not matter. A score is logit - (max + log(sum of exp(logit - max))), sum and
+ * log in f64. Then one warp moves the sequences on (schedule/step.h), on a copy in shared memory:
+ * those without a token whose best logit, which the parts tell of a drawn row too, is no finite
+ * number.
  */
 #include "vm/cuda/device/machine.cuh"
 
@@ -110,8 +111,8 @@ static __device__ mgl_sampler_cut select_cut(const machine &m, sampling &s,
     return mgl_sampler_finish(prefix, mgl_sampler_unit(&in, prefix, weighed), limit, before);
 }
 
-/* Which thread's share of the ids holds the token, what is left of the target there, and how many of
- * the cut's ties. One thread. */
+/* Which thread's share of the ids holds the token, what is left of the target there, and how many
+ * of the cut's ties. One thread. */
 static __device__ void find_owner(sampling &s, const mgl_sampler_input &in, mgl_sampler_cut cut,
                                   u64 target)
 {
@@ -322,8 +323,9 @@ static __device__ int sum_before(const machine &m, int value)
     return sum;
 }
 
-/* Takes the chosen tokens and makes the next epoch's table as mgl_step_next does; one warp, a lane for each row
- * (of which no two that are sampled belong to one sequence) and then for each sequence. */
+/* Takes the chosen tokens and makes the next epoch's table as mgl_step_next does; one warp, a lane
+ * for each row (of which no two that are sampled belong to one sequence) and then for each
+ * sequence. */
 static __device__ void step(const machine &m, sampling &s)
 {
     if (m.lane < rows_of(m))

@@ -19,8 +19,8 @@
  *            Face's TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
  *            max(1, floor(total floor(p 2^32) / 2^32)).
  *   draw     target = floor(random total / 2^64) with the kept `total` and 64 bits of Philox
- *            (instructions/sample/philox.h); walking the kept in id order, the token at which the running sum first
- *            exceeds the target.
+ *            (instructions/sample/philox.h); walking the kept in id order, the token at which the
+ *            running sum first exceeds the target.
  *
  * Both cuts are one selection: the item at which a running sum over the ranking reaches `limit`,
  * with unit 1 (top-k) or w (top-p). It is found by radix: four passes of a histogram over 8 bits of
@@ -71,8 +71,8 @@ MGL_SAMPLER_FN unsigned mgl_sampler_key(float value)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Whether logits with this largest key can be chosen from: none of them is NaN or +inf, and not all are
- * -inf. */
+/* Whether logits with this largest key can be chosen from: none of them is NaN or +inf, and not all
+ * are -inf. */
 MGL_SAMPLER_FN int mgl_sampler_is_finite(unsigned key)
 {
     return key > MGL_KEY_LOWEST && key < MGL_KEY_HIGHEST;

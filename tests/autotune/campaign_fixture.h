@@ -1,4 +1,5 @@
-/* A campaign of a small model with a scripted lab and a scripted proposer, in a store of its own name. */
+/* A campaign of a small model with a scripted lab and a scripted proposer, in a store of its own
+ * name. */
 #ifndef MGL_TESTS_AUTOTUNE_CAMPAIGN_FIXTURE_H
 #define MGL_TESTS_AUTOTUNE_CAMPAIGN_FIXTURE_H
 

@@ -1,7 +1,7 @@
 /*
  * A disk that fails, beneath SQLite: a VFS in front of the real one that counts what is written,
- * flushed, cut, removed and opened, and fails the n-th of them. It flushes nothing to the real disk,
- * which no test takes the power of: tests that make many stores are fast on it.
+ * flushed, cut, removed and opened, and fails the n-th of them. It flushes nothing to the real
+ * disk, which no test takes the power of: tests that make many stores are fast on it.
  */
 #ifndef MGL_TESTS_FAILING_DISK_H
 #define MGL_TESTS_FAILING_DISK_H

@@ -26,7 +26,8 @@ static size_t below(source *s, size_t count)
     return (size_t)mgl_draw_below(&s->draw, count);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------
+ */
 
 static void make_broken_json(source *s, mgl_text *out)
 {
@@ -136,7 +137,8 @@ static void make_deep_nesting(source *s, mgl_text *out)
         mgl_text_put(out, open);
 }
 
-/* ---- what is said ----------------------------------------------------------------------------- */
+/* ---- what is said -----------------------------------------------------------------------------
+ */
 
 /* A sound config in a proposal that has more in mind: its words are data, and nothing else. */
 static void make_injections(source *s, mgl_text *out)
@@ -202,7 +204,8 @@ static void make_control_characters(source *s, mgl_text *out)
     mgl_text_put(out, s->lowered + at);
 }
 
-/* ---- moves ------------------------------------------------------------------------------------ */
+/* ---- moves ------------------------------------------------------------------------------------
+ */
 
 /* A move's usage with values in place of STEP and N. */
 static void put_move(source *s, mgl_text *out)
@@ -236,9 +239,11 @@ static void make_moves_that_do_not_fit(source *s, mgl_text *out)
     mgl_text_put(out, "]}");
 }
 
-/* ---- programs --------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------
+ */
 
-/* The n-th line that begins with a word, or with nothing in particular; NULL: there are not so many. */
+/* The n-th line that begins with a word, or with nothing in particular; NULL: there are not so
+ * many. */
 static const char *find_line(const char *text, const char *word, size_t n)
 {
     for (const char *at = text; at; at = strchr(at, '\n'), at += at != NULL)
@@ -363,7 +368,8 @@ static int is_program(const struct dirent *entry)
     return end && !strcmp(end, ".mls");
 }
 
-/* One of the validator's own cases: racy, out of bounds, without meaning, or sound for another model. */
+/* One of the validator's own cases: racy, out of bounds, without meaning, or sound for another
+ * model. */
 static void make_validator_case(source *s, mgl_text *out)
 {
     static const char *const folders[] = {"cases", "cases", "cases", "programs"};
@@ -396,7 +402,8 @@ static void make_large(source *s, mgl_text *out)
     mgl_free(bytes);
 }
 
-/* ---- the list --------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------
+ */
 
 static const struct {
     const char *name;

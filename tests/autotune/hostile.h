@@ -1,7 +1,7 @@
 /*
- * Hostile proposals, made from a number: texts that are no JSON or no proposal, numbers that are none,
- * programs that race, programs of another model, moves that do not fit, texts that speak to whoever
- * reads them. The same number makes the same proposal.
+ * Hostile proposals, made from a number: texts that are no JSON or no proposal, numbers that are
+ * none, programs that race, programs of another model, moves that do not fit, texts that speak to
+ * whoever reads them. The same number makes the same proposal.
  */
 #ifndef MGL_TESTS_AUTOTUNE_HOSTILE_H
 #define MGL_TESTS_AUTOTUNE_HOSTILE_H
@@ -43,8 +43,8 @@ typedef enum hostile_kind {
 enum { HOSTILE_LARGE = 100 << 20 /* bytes of the largest texts */ };
 
 const char *hostile_name(hostile_kind kind);
-/* `lowered`: the text of a sound program of the campaign, of which racy ones are made. Appends to *out,
- * which may hold a byte 0. */
+/* `lowered`: the text of a sound program of the campaign, of which racy ones are made. Appends to
+ * *out, which may hold a byte 0. */
 void hostile_make(hostile_kind kind, uint64_t number, const char *lowered, mgl_text *out);
 
 #endif

@@ -58,7 +58,8 @@ static bool find_user(void)
     return true;
 }
 
-/* Under the build folder, unless its socket's name were too long or another user could not enter. */
+/* Under the build folder, unless its socket's name were too long or another user could not enter.
+ */
 static void make_folder(void)
 {
     snprintf(folder, sizeof folder, "%s/pg-XXXXXX", MGL_BINARY_DIR);

@@ -1,7 +1,7 @@
 /*
- * A lab that plays a device: times follow from what a test says a candidate is worth, with noise that
- * is drawn from the campaign's own seeds, and a clock that only the lab moves. And a proposer that
- * says what a list says.
+ * A lab that plays a device: times follow from what a test says a candidate is worth, with noise
+ * that is drawn from the campaign's own seeds, and a clock that only the lab moves. And a proposer
+ * that says what a list says.
  */
 #ifndef MGL_TESTS_AUTOTUNE_SCRIPTED_LAB_H
 #define MGL_TESTS_AUTOTUNE_SCRIPTED_LAB_H
@@ -60,8 +60,8 @@ void scripted_lab_compile(scripted_lab *lab, const int *slow, int count);
 void scripted_lab_init(scripted_lab *lab);
 double scripted_lab_clock(void *lab);
 
-/* Proposes the n-th of a list when n trials were told, and has no more behind the last; with `draws`, one or
- * two knobs of the space from the seed, for ever. */
+/* Proposes the n-th of a list when n trials were told, and has no more behind the last; with
+ * `draws`, one or two knobs of the space from the seed, for ever. */
 typedef struct scripted_proposal {
     const char *knob; /* NULL: as the campaign began */
     int value;

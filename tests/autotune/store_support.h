@@ -13,8 +13,8 @@ void store_remove_folder(void);
 /* A path in it; of the last sixteen that were asked for. */
 const char *store_path(const char *name);
 
-/* The store that generic tests use: store.db in the folder, or the server that store_use_server named,
- * emptied by store_make_folder. */
+/* The store that generic tests use: store.db in the folder, or the server that store_use_server
+ * named, emptied by store_make_folder. */
 const char *store_place(void);
 const char *store_at(const char *name); /* a file of that name instead of store.db */
 void store_use_server(const char *url);
@@ -27,8 +27,8 @@ void store_add_campaign(mgl_store *store, const char *name, mgl_campaign_record 
 /* A campaign that is not stored. */
 void store_fill_campaign(const char *name, mgl_campaign_record *out);
 
-/* A trial whose every field differs from those of other numbers, with two workloads and so many pairs.
- * Not stored; cleared by mgl_trial_clear. */
+/* A trial whose every field differs from those of other numbers, with two workloads and so many
+ * pairs. Not stored; cleared by mgl_trial_clear. */
 void store_fill_trial(int64_t campaign, int64_t number, int pairs, mgl_trial *out);
 
 /* The name of the first field that differs; NULL: none. Bits count: NaN is NaN. */

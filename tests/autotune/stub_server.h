@@ -1,6 +1,6 @@
 /*
- * The far side of a chat endpoint: a server of this machine that plays a script, one answer a request, and
- * keeps what it was asked. The only mock of the tests.
+ * The far side of a chat endpoint: a server of this machine that plays a script, one answer a
+ * request, and keeps what it was asked. The only mock of the tests.
  */
 #ifndef MGL_TESTS_AUTOTUNE_STUB_SERVER_H
 #define MGL_TESTS_AUTOTUNE_STUB_SERVER_H
@@ -19,7 +19,8 @@ typedef struct stub_answer {
 
 typedef struct stub_server stub_server;
 
-/* Starts to play; behind the script's end the last answer is played again. The script must outlive it. */
+/* Starts to play; behind the script's end the last answer is played again. The script must outlive
+ * it. */
 stub_server *stub_start(const stub_answer *script, int count);
 void stub_stop(stub_server *server);
 /* "http://127.0.0.1:PORT/v1/chat/completions" */

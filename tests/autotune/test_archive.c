@@ -1,5 +1,5 @@
-/* Archives: what is written is read again, bit for bit, holds nothing of the machine, and an archive
- * that somebody tampered with is refused in words. */
+/* Archives: what is written is read again, bit for bit, holds nothing of the machine, and an
+ * archive that somebody tampered with is refused in words. */
 #include "autotune/archive.h"
 #include "tests/autotune/failing_disk.h"
 #include "tests/autotune/store_support.h"

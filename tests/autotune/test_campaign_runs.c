@@ -98,8 +98,8 @@ START_TEST(two_bad_controls_stop_keeping)
 }
 END_TEST
 
-/* Submits a program that deals the first steps of `count` layers to fewer queues: simpler than that of
- * `count` - 1. */
+/* Submits a program that deals the first steps of `count` layers to fewer queues: simpler than that
+ * of `count` - 1. */
 static void submit_simpler(fixture *f, int count)
 {
     mgl_text text = {0};
@@ -112,8 +112,8 @@ static void submit_simpler(fixture *f, int count)
     mgl_text_clear(&text);
 }
 
-/* Each is as fast as the one before, as far as anybody can tell: what they may lose together is bounded, be
- * the campaign killed in between or not. */
+/* Each is as fast as the one before, as far as anybody can tell: what they may lose together is
+ * bounded, be the campaign killed in between or not. */
 START_TEST(simpler_programs_do_not_add_up_to_a_loss)
 {
     static const lab_script worth[] = {{.gain = -0.002}, {.gain = -0.004}, {.gain = -0.006}};

@@ -61,8 +61,8 @@ START_TEST(it_hears_of_the_event)
 }
 END_TEST
 
-/* Runs the program for that time; the number that it wrote by then, or 0: a busy machine had not come
- * to it. */
+/* Runs the program for that time; the number that it wrote by then, or 0: a busy machine had not
+ * come to it. */
 static pid_t run_for(double seconds, const char *program)
 {
     char line[64] = "";

@@ -1,6 +1,6 @@
 /*
- * Hostile proposals at the gates: each gets an outcome with a reason, and none comes through that the
- * validator does not accept with meaning. The table of outcomes is printed with MGL_SHOW set.
+ * Hostile proposals at the gates: each gets an outcome with a reason, and none comes through that
+ * the validator does not accept with meaning. The table of outcomes is printed with MGL_SHOW set.
  */
 #include "hostile.h"
 #include "subject.h"

@@ -326,7 +326,8 @@ START_TEST(half_a_percent_slower_is_not_equal)
 }
 END_TEST
 
-/* Each of them is as fast as the one before, as far as anybody can tell; all of them together are not. */
+/* Each of them is as fast as the one before, as far as anybody can tell; all of them together are
+ * not. */
 START_TEST(simpler_ones_have_a_loss_to_share)
 {
     mgl_trial trial;

@@ -260,7 +260,8 @@ static void *kill_soon(void *worker)
     return NULL;
 }
 
-/* The candidate hangs until somebody kills its worker, and is right when it is checked once more. */
+/* The candidate hangs until somebody kills its worker, and is right when it is checked once more.
+ */
 START_TEST(a_kill_from_outside_is_no_verdict)
 {
     pthread_t thread;

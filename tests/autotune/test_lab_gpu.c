@@ -1,7 +1,7 @@
 /*
  * The device lab on a GPU, with a model of two layers of llama-1b's: candidates that keep the
- * kernel and such that do not, pairs, the floor, the baseline, a real checkpoint, workers that come to grief, and kernels that are
- * compiled ahead. How fast anything is is printed, not tested.
+ * kernel and such that do not, pairs, the floor, the baseline, a real checkpoint, workers that come
+ * to grief, and kernels that are compiled ahead. How fast anything is is printed, not tested.
  */
 #include <check.h>
 #include <stdio.h>
@@ -266,8 +266,8 @@ START_TEST(kernels_are_compiled_ahead)
 }
 END_TEST
 
-/* Processes on the device that are none of the lab's, as the executor sees them with a referee beside it;
- * -1: nobody knows. */
+/* Processes on the device that are none of the lab's, as the executor sees them with a referee
+ * beside it; -1: nobody knows. */
 static int count_strangers(bool no_sandbox)
 {
     mgl_answer answer;
@@ -293,8 +293,8 @@ START_TEST(the_sandbox_hides_nothing_of_the_device)
 }
 END_TEST
 
-/* A driver starts no program and opens no new kind of file once it runs: what is compiled and loaded here
- * was in no cache. */
+/* A driver starts no program and opens no new kind of file once it runs: what is compiled and
+ * loaded here was in no cache. */
 START_TEST(a_kernel_is_compiled_in_the_sandbox)
 {
     char folder[] = "/tmp/megalith_lab_XXXXXX", line[100];

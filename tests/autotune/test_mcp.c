@@ -1,9 +1,9 @@
 /*
- * The MCP server, by transcripts: each file of mcp/ is a talk with a server of its own. `> ` is a message,
- * each `< ` behind it a pattern that the answer has to match (`*`: any bytes), `! ` one that it may not
- * match; `<` alone: no answer. $FOLDER and $MODEL are replaced. The store has one campaign of five
- * trials on no device; $FOLDER/in and $MODEL may be read; `# allow-trials` on the first line allows
- * them.
+ * The MCP server, by transcripts: each file of mcp/ is a talk with a server of its own. `> ` is a
+ * message, each `< ` behind it a pattern that the answer has to match (`*`: any bytes), `! ` one
+ * that it may not match; `<` alone: no answer. $FOLDER and $MODEL are replaced. The store has one
+ * campaign of five trials on no device; $FOLDER/in and $MODEL may be read; `# allow-trials` on the
+ * first line allows them.
  */
 #include "autotune/mcp.h"
 #include "autotune/tune.h"
@@ -27,7 +27,8 @@
 static const char *folder;
 static mgl_error err;
 
-/* ---- the scratch folder ----------------------------------------------------------------------- */
+/* ---- the scratch folder -----------------------------------------------------------------------
+ */
 
 static void copy_case(const char *name, const char *to)
 {
@@ -86,9 +87,11 @@ static mgl_mcp *open_server(bool allow_trials)
     return mcp;
 }
 
-/* ---- transcripts ------------------------------------------------------------------------------ */
+/* ---- transcripts ------------------------------------------------------------------------------
+ */
 
-/* `*` stands for any bytes. The last `*` that was met takes one byte more where the rest does not fit. */
+/* `*` stands for any bytes. The last `*` that was met takes one byte more where the rest does not
+ * fit. */
 static bool matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *from = text;
@@ -207,7 +210,8 @@ START_TEST(talks_go_as_written)
 }
 END_TEST
 
-/* ---- what no line can tell -------------------------------------------------------------------- */
+/* ---- what no line can tell --------------------------------------------------------------------
+ */
 
 START_TEST(a_message_has_its_limit)
 {
@@ -298,7 +302,8 @@ START_TEST(nobody_is_waited_for)
 }
 END_TEST
 
-/* ---- links of a model ------------------------------------------------------------------------- */
+/* ---- links of a model -------------------------------------------------------------------------
+ */
 
 #define SMALL MGL_SOURCE_DIR "/tests/models/llama3-rope"
 

@@ -1,7 +1,7 @@
 /*
  * Campaigns of a PostgreSQL store: what workers take from each other, two processes of which one is
- * killed, a server that goes away, and passwords that nobody sees. Skipped where there is no server; see
- * postgres_server.h. What a store does in either database is in test_store.c.
+ * killed, a server that goes away, and passwords that nobody sees. Skipped where there is no
+ * server; see postgres_server.h. What a store does in either database is in test_store.c.
  */
 #include "tests/autotune/campaign_fixture.h"
 #include "tests/autotune/postgres_server.h"
@@ -371,8 +371,9 @@ START_TEST(two_workers_of_which_one_is_killed_make_every_trial)
 }
 END_TEST
 
-/* The machine of a worker and of the server starts anew: the worker's process has a number that another
- * one has by now, of a boot that is over (or, where only a container began anew, of this one). */
+/* The machine of a worker and of the server starts anew: the worker's process has a number that
+ * another one has by now, of a boot that is over (or, where only a container began anew, of this
+ * one). */
 static const char *const boots[] = {"boot = '00000000-0000-4000-8000-000000000000 pid:[1]', ", ""};
 
 static void reboot(pid_t worker, const char *boot)

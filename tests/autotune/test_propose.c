@@ -400,7 +400,8 @@ START_TEST(running_out_of_memory_is_told)
 }
 END_TEST
 
-/* ---- near a good start ------------------------------------------------------------------------ */
+/* ---- near a good start ------------------------------------------------------------------------
+ */
 
 static const int searchers[] = {RANDOM, EVOLVE, SURROGATE};
 
@@ -450,7 +451,8 @@ START_TEST(a_search_begins_near_a_good_start)
 }
 END_TEST
 
-/* Everything near the start was tried and gained nothing: a space of 10^20 programs does not end there. */
+/* Everything near the start was tried and gained nothing: a space of 10^20 programs does not end
+ * there. */
 START_TEST(what_helps_nowhere_stops_nothing)
 {
     enum { TRIALS = 120 };

@@ -1,6 +1,6 @@
 /*
- * Winners on the real checkpoint: the end of a campaign on the CPU, with a trained model and workers that
- * are this test started once more; and what is judged of their numbers.
+ * Winners on the real checkpoint: the end of a campaign on the CPU, with a trained model and
+ * workers that are this test started once more; and what is judged of their numbers.
  */
 #include "tests/autotune/store_support.h"
 

@@ -1,5 +1,5 @@
-/* The report: what came from others can show itself and do nothing; it stays small; it says predicted where
- * nothing was measured. */
+/* The report: what came from others can show itself and do nothing; it stays small; it says
+ * predicted where nothing was measured. */
 #include "autotune/report.h"
 #include "autotune/report_plays.h"
 #include "autotune/store_query.h"
@@ -235,7 +235,8 @@ START_TEST(without_a_device_it_says_predicted)
 }
 END_TEST
 
-/* ---- what is drawn ---------------------------------------------------------------------------- */
+/* ---- what is drawn ----------------------------------------------------------------------------
+ */
 
 static int count_of(const mgl_text *text, const char *what)
 {
@@ -404,9 +405,11 @@ START_TEST(exchanges_with_a_model_are_told_by_outcome)
 }
 END_TEST
 
-/* ---- a night ---------------------------------------------------------------------------------- */
+/* ---- a night ----------------------------------------------------------------------------------
+ */
 
-/* Trials up to NIGHT like the first one, in one statement; a third each kept, not kept and refused. */
+/* Trials up to NIGHT like the first one, in one statement; a third each kept, not kept and refused.
+ */
 static void add_night(fixture *f)
 {
     static const char *const statements[] = {

@@ -1,7 +1,7 @@
 /*
- * The sandbox of a worker: each thing that it is to refuse is tried in a child that has entered it, and
- * in one that has not, where it has to succeed: an attempt that always fails shows nothing. What the
- * kernel of this machine does not have is skipped.
+ * The sandbox of a worker: each thing that it is to refuse is tried in a child that has entered it,
+ * and in one that has not, where it has to succeed: an attempt that always fails shows nothing.
+ * What the kernel of this machine does not have is skipped.
  */
 #include "autotune/sandbox_parts.h"
 #include "sandbox_attempts.h"

@@ -1,8 +1,10 @@
-/* What the store keeps: every function, every field, and the answers to questions that make no sense.
+/* What the store keeps: every function, every field, and the answers to questions that make no
+ * sense.
  *
  *     test_store [postgres]
  *
- * With the word, of a PostgreSQL server of its own instead of a file; skipped where there is none. */
+ * With the word, of a PostgreSQL server of its own instead of a file; skipped where there is none.
+ */
 #include "tests/autotune/failing_disk.h"
 #include "tests/autotune/postgres_server.h"
 #include "tests/autotune/store_support.h"

@@ -1,6 +1,6 @@
-/* The disk fails at every operation of adding a trial: the store is afterwards either with the trial or
- * without, never with half of it, and the next who opens it goes on. And power is lost at any time:
- * what was said to be stored is there. */
+/* The disk fails at every operation of adding a trial: the store is afterwards either with the
+ * trial or without, never with half of it, and the next who opens it goes on. And power is lost at
+ * any time: what was said to be stored is there. */
 #include "tests/autotune/failing_disk.h"
 #include "tests/autotune/store_support.h"
 

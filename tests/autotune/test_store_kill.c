@@ -3,10 +3,10 @@
  *
  *     test_store_kill [KILLS]
  *
- * A child adds trial after trial and says each through a pipe once it is stored. It is killed after a
- * random time, and the next child goes on from what stands there. Afterwards the numbers are 1 to n,
- * every trial is complete, and n is at least what the children had said. Exit code 1 when that does
- * not hold.
+ * A child adds trial after trial and says each through a pipe once it is stored. It is killed after
+ * a random time, and the next child goes on from what stands there. Afterwards the numbers are 1 to
+ * n, every trial is complete, and n is at least what the children had said. Exit code 1 when that
+ * does not hold.
  */
 #include "tests/autotune/failing_disk.h"
 #include "tests/autotune/store_support.h"

@@ -1,5 +1,5 @@
-/* The store as a file: where it is made, with which rights, what is refused and in which words, locks,
- * and two processes at once. */
+/* The store as a file: where it is made, with which rights, what is refused and in which words,
+ * locks, and two processes at once. */
 #include "autotune/store_query.h"
 #include "tests/autotune/store_support.h"
 
@@ -258,8 +258,8 @@ static void make_store(const char *path)
     mgl_campaign_record_clear(&campaign);
 }
 
-/* Bytes of a page in the middle are overwritten: either that is refused at once, or nothing that was
- * read differs. */
+/* Bytes of a page in the middle are overwritten: either that is refused at once, or nothing that
+ * was read differs. */
 START_TEST(damage_is_refused)
 {
     enum { PAGE = 4096 };
@@ -460,7 +460,8 @@ START_TEST(lock_names_the_process_and_the_boot)
 }
 END_TEST
 
-/* As after a power failure: whoever the file names is another process by now, and the boot is over. */
+/* As after a power failure: whoever the file names is another process by now, and the boot is over.
+ */
 START_TEST(lock_that_was_left_is_taken_whoever_it_names)
 {
     char said[100];

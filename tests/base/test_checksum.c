@@ -1,4 +1,5 @@
-/* The checksum: its formula, computed once more in the plainest way, and what no damage may keep. */
+/* The checksum: its formula, computed once more in the plainest way, and what no damage may keep.
+ */
 #include "base/checksum.h"
 
 #include <check.h>

@@ -241,7 +241,8 @@ START_TEST(test_too_large)
 }
 END_TEST
 
-/* Standard input as it is, from where it stands: a file, and a socket, which has no name to open. */
+/* Standard input as it is, from where it stands: a file, and a socket, which has no name to open.
+ */
 START_TEST(test_standard_input)
 {
     char *bytes;
@@ -276,7 +277,8 @@ static bool is_same(const char *a, const char *b)
     return same;
 }
 
-/* One file by its names, its links and its links' links; a name where nothing stands, by its folder. */
+/* One file by its names, its links and its links' links; a name where nothing stands, by its
+ * folder. */
 START_TEST(test_same)
 {
     char other[100], missing[100];

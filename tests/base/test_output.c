@@ -1,5 +1,5 @@
-/* Files that are written whole or not at all: whatever fails or is killed, what stood there stays and
- * nothing else is left, or is removed by who writes next. */
+/* Files that are written whole or not at all: whatever fails or is killed, what stood there stays
+ * and nothing else is left, or is removed by who writes next. */
 #include "base/output.h"
 
 #include "base/file.h"

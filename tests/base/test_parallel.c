@@ -1,4 +1,5 @@
-/* Sharing work: every item once, by workers that do not meet, and the error of the first failure. */
+/* Sharing work: every item once, by workers that do not meet, and the error of the first failure.
+ */
 #include "base/parallel.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
-/* megalith compile, and the file that it writes in the place of a folder: the same answers from every
- * verb, and words for what a compiled model can not do. */
+/* megalith compile, and the file that it writes in the place of a folder: the same answers from
+ * every verb, and words for what a compiled model can not do. */
 #include "command.h"
 
 #include <check.h>

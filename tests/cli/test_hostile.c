@@ -1,7 +1,7 @@
 /*
- * Hostile proposals on their whole way: handed in by `campaign submit --wait` to a campaign that runs, on
- * no device and on the CPU, where what the gates let through is executed. And a MODEL whose
- * config.json speaks to the terminal.
+ * Hostile proposals on their whole way: handed in by `campaign submit --wait` to a campaign that
+ * runs, on no device and on the CPU, where what the gates let through is executed. And a MODEL
+ * whose config.json speaks to the terminal.
  */
 #include "command.h"
 #include "tests/autotune/hostile.h"

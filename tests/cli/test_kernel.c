@@ -1,5 +1,6 @@
 /* Compiling a kernel from the command line, with NVRTC itself, which takes its time and listens to
- * nobody: Ctrl-C ends it at once, whatever ends the compiler is told, and nothing is left behind. */
+ * nobody: Ctrl-C ends it at once, whatever ends the compiler is told, and nothing is left behind.
+ */
 #include "command.h"
 
 #include <check.h>

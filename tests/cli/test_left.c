@@ -1,7 +1,7 @@
 /*
- * Campaigns that are left alone: by a logout, on a terminal of the test's own that goes away under a
- * shell, and by a reboot in mid-trial. A reboot is what it leaves: a store as SIGKILL leaves it, and the
- * name of a process that is another one by now, of a boot that is over.
+ * Campaigns that are left alone: by a logout, on a terminal of the test's own that goes away under
+ * a shell, and by a reboot in mid-trial. A reboot is what it leaves: a store as SIGKILL leaves it,
+ * and the name of a process that is another one by now, of a boot that is over.
  */
 #include "command.h"
 #include "terminal.h"
@@ -108,8 +108,8 @@ static void begin_beside(login *l, const char *name)
     mgl_free(pid);
 }
 
-/* The terminal goes away: the kernel sends SIGHUP to the shell, which is the leader of its session, and
- * to whatever stands in the foreground. */
+/* The terminal goes away: the kernel sends SIGHUP to the shell, which is the leader of its session,
+ * and to whatever stands in the foreground. */
 static void log_out(login *l)
 {
     terminal_close(&l->terminal);

@@ -107,7 +107,8 @@ START_TEST(a_signal_ends_it)
 }
 END_TEST
 
-/* ---- a request that waits --------------------------------------------------------------------- */
+/* ---- a request that waits ---------------------------------------------------------------------
+ */
 
 #define PATIENT                                                                                    \
     "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/"                                            \

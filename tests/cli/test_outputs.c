@@ -1,5 +1,5 @@
-/* What -o must not do: take the place of a file that is read. And what it does where it is a link, a
- * folder of the model, or standard input. */
+/* What -o must not do: take the place of a file that is read. And what it does where it is a link,
+ * a folder of the model, or standard input. */
 #include "command.h"
 
 #include <check.h>

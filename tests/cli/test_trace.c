@@ -1,4 +1,5 @@
-/* megalith trace: what it refuses everywhere, and, where there is a GPU, what it writes and says. */
+/* megalith trace: what it refuses everywhere, and, where there is a GPU, what it writes and says.
+ */
 #include "command.h"
 
 #include "base/file.h"

@@ -1,8 +1,8 @@
 /*
- * NVRTC's place: the sources are rewritten (rewrite.h), compiled by the C++ compiler of the host between
- * device/cuda.h and device/entry.h, and the "cubin" is the shared object, which driver.c opens. So the
- * project's cache of compiled kernels keeps them, under a version that stands for this folder's headers.
- * In front of it stands its length, which a cubin would know itself.
+ * NVRTC's place: the sources are rewritten (rewrite.h), compiled by the C++ compiler of the host
+ * between device/cuda.h and device/entry.h, and the "cubin" is the shared object, which driver.c
+ * opens. So the project's cache of compiled kernels keeps them, under a version that stands for
+ * this folder's headers. In front of it stands its length, which a cubin would know itself.
  */
 #include <ftw.h>
 #include <stdio.h>
@@ -105,7 +105,8 @@ static int create(void **out, const char *source, const char *name, int count,
     return 0;
 }
 
-/* ---- compiling -------------------------------------------------------------------------------- */
+/* ---- compiling --------------------------------------------------------------------------------
+ */
 
 static int write_file(const char *path, const char *text)
 {
@@ -233,7 +234,8 @@ static int compile(void *which, int count, const char *const *options)
     return result;
 }
 
-/* ---- results ---------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------
+ */
 
 static int log_size(void *which, size_t *bytes)
 {

@@ -1,9 +1,10 @@
 /*
- * Copies to shared memory and the mbarriers that say that they have landed. A copy lands whole, at a step
- * that chance picks, in any order; from when it is asked for until then its destination holds NaNs.
+ * Copies to shared memory and the mbarriers that say that they have landed. A copy lands whole, at
+ * a step that chance picks, in any order; from when it is asked for until then its destination
+ * holds NaNs.
  *
- * A barrier is a word: phase (1 bit), arrivals of a phase (20), arrivals missing (20), bytes missing (23,
- * biased: they may come before they are expected).
+ * A barrier is a word: phase (1 bit), arrivals of a phase (20), arrivals missing (20), bytes
+ * missing (23, biased: they may come before they are expected).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static struct {
 } copies;
 static int forgotten; /* arrival, of emu_forget_arrival */
 
-/* ---- barriers --------------------------------------------------------------------------------- */
+/* ---- barriers ---------------------------------------------------------------------------------
+ */
 
 static struct word unpack(uint64_t bits)
 {
@@ -116,7 +118,8 @@ void emu_barrier_describe(const volatile void *barrier, char *to, size_t length)
              w.arrivals, w.missing, w.bytes);
 }
 
-/* ---- copies ----------------------------------------------------------------------------------- */
+/* ---- copies -----------------------------------------------------------------------------------
+ */
 
 static void start(struct copy copy)
 {

@@ -1,7 +1,8 @@
 /*
- * The driver's place: device memory is the host's, poisoned and with a page that nobody may touch at either
- * end; a module is a shared object (compiler.c); a launch runs in a thread of its own, as the host looks at what
- * the kernel writes meanwhile. What the project does not call here yet fails, and says its name.
+ * The driver's place: device memory is the host's, poisoned and with a page that nobody may touch
+ * at either end; a module is a shared object (compiler.c); a launch runs in a thread of its own, as
+ * the host looks at what the kernel writes meanwhile. What the project does not call here yet
+ * fails, and says its name.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -52,7 +53,8 @@ static struct {
 } launch;
 static const char *missing = ""; /* the function that was called and is not here */
 
-/* ---- what is not here ------------------------------------------------------------------------- */
+/* ---- what is not here -------------------------------------------------------------------------
+ */
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -79,7 +81,8 @@ static int error_string(int code, const char **text)
     return 0;
 }
 
-/* ---- launches --------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------------
+ */
 
 /* Where a signal found its thread. */
 static void find_place(const ucontext_t *context, const void **pc, const void **frame)
@@ -190,7 +193,8 @@ static int event_elapsed(float *milliseconds, void *start, void *end)
     return 0;
 }
 
-/* ---- modules ---------------------------------------------------------------------------------- */
+/* ---- modules ----------------------------------------------------------------------------------
+ */
 
 static int module_unload(void *which)
 {
@@ -250,7 +254,8 @@ static int occupancy(int *blocks, void *function, int threads, size_t shared_byt
     return 0;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory -----------------------------------------------------------------------------------
+ */
 
 static size_t round_up(size_t bytes)
 {
@@ -349,7 +354,8 @@ static int pinned_address(mgl_cu_address *address, void *memory, unsigned flags)
     return 0;
 }
 
-/* ---- the device, and what needs no doing ------------------------------------------------------ */
+/* ---- the device, and what needs no doing ------------------------------------------------------
+ */
 
 static int init(unsigned flags)
 {

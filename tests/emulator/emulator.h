@@ -1,14 +1,16 @@
 /*
- * A GPU for tests: a driver and a compiler that take the place of CUDA's (vm/cuda/driver.h), and run the
- * kernel's own sources on the CPU (engine.h says what of a GPU is modelled). Programs, weights, records,
- * launches and answers are the project's own, so a test of the CUDA machine runs on it as on a GPU.
+ * A GPU for tests: a driver and a compiler that take the place of CUDA's (vm/cuda/driver.h), and
+ * run the kernel's own sources on the CPU (engine.h says what of a GPU is modelled). Programs,
+ * weights, records, launches and answers are the project's own, so a test of the CUDA machine runs
+ * on it as on a GPU.
  */
 #ifndef MGL_TESTS_EMULATOR_EMULATOR_H
 #define MGL_TESTS_EMULATOR_EMULATOR_H
 
 #include "engine.h"
 
-/* Puts both in their places; false where there is no C++ compiler, which a sentence on stdout says. */
+/* Puts both in their places; false where there is no C++ compiler, which a sentence on stdout says.
+ */
 bool emu_install(const char *test);
 
 /* The two tables. */

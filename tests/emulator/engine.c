@@ -56,7 +56,8 @@ void emu_expect_deadlock(bool expected)
     deadlock_expected = expected;
 }
 
-/* ---- failures --------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------
+ */
 
 static void say(const char *format, va_list values)
 {
@@ -106,7 +107,8 @@ void emu_give_up_at(const char *why, const void *pc, const void *frame)
     _exit(1);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------
+ */
 
 static void enqueue(emu_warp *warp)
 {
@@ -178,7 +180,8 @@ static void run_warp(emu_warp *warp)
         enqueue(warp);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------
+ */
 
 void emu_pause(void)
 {
@@ -202,8 +205,8 @@ static bool is_shared(const emu_block *block, const volatile void *at)
     return offset < emu.shared_bytes;
 }
 
-/* Wakes the lanes of a block that wait for a change there: of shared memory for any, of device memory
- * for one in the same 16 bytes. */
+/* Wakes the lanes of a block that wait for a change there: of shared memory for any, of device
+ * memory for one in the same 16 bytes. */
 static void wake(emu_block *block, const volatile void *at, bool shared)
 {
     for (int w = 0; w < emu.warps_of_block; w++) {
@@ -297,7 +300,8 @@ uint16_t emu_f32_to_f16(float value)
     return value != value ? 0x7FFF : mgl_f32_to_f16(value); /* the NaN that cvt makes */
 }
 
-/* ---- the scheduler ---------------------------------------------------------------------------- */
+/* ---- the scheduler ----------------------------------------------------------------------------
+ */
 
 static void wake_warp(emu_warp *warp)
 {
@@ -383,7 +387,8 @@ static void schedule(void)
     }
 }
 
-/* ---- launches --------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------------
+ */
 
 static void *map(size_t bytes)
 {

@@ -1,18 +1,18 @@
 /*
- * A launch of a kernel on the CPU: every thread of every block is a fiber, all blocks are there at once,
- * and one thread of the system runs them in an order that a seed decides.
+ * A launch of a kernel on the CPU: every thread of every block is a fiber, all blocks are there at
+ * once, and one thread of the system runs them in an order that a seed decides.
  *
  * Modelled: the rendezvous of a warp, bar.sync, mbarriers with phases and expected bytes, copies to
- * shared memory that land late and in any order, warps that are preempted at any emulated access, memory
- * that holds NaNs until it is written, the ends of shared memory and of allocations, a clock that only
- * counts steps. A thread that waits sleeps until what it looked at has changed.
+ * shared memory that land late and in any order, warps that are preempted at any emulated access,
+ * memory that holds NaNs until it is written, the ends of shared memory and of allocations, a clock
+ * that only counts steps. A thread that waits sleeps until what it looked at has changed.
  *
  * Not modelled: weak memory order (every store is seen at once, by all), the proxy fences between
- * ordinary accesses and bulk copies, preemption between two ordinary accesses, caches, and time: a kernel
- * that is right here may still be slow, or lack a fence.
+ * ordinary accesses and bulk copies, preemption between two ordinary accesses, caches, and time: a
+ * kernel that is right here may still be slow, or lack a fence.
  *
- * Where nothing moves any more, it says where every role stands, and lets time leap, so that the kernel's own
- * watchdog ends the launch.
+ * Where nothing moves any more, it says where every role stands, and lets time leap, so that the
+ * kernel's own watchdog ends the launch.
  */
 #ifndef MGL_TESTS_EMULATOR_ENGINE_H
 #define MGL_TESTS_EMULATOR_ENGINE_H
@@ -25,8 +25,9 @@ void emu_seed(uint64_t seed);
 /* A deadlock is what the test wants: no word about it. */
 void emu_expect_deadlock(bool expected);
 
-/* In each launch from here on, one warp of the first block forgets to say that it needs a page of the ring no
- * more: that would be arrival `number` (from 1) on one of these barriers. 0: none does. */
+/* In each launch from here on, one warp of the first block forgets to say that it needs a page of
+ * the ring no more: that would be arrival `number` (from 1) on one of these barriers. 0: none does.
+ */
 void emu_forget_arrival(int number);
 
 /* Runs a kernel to its end; false if it did what it must not, with the reasons on stderr. */

@@ -1,12 +1,14 @@
-/* Switching stacks: in a few instructions where a kernel's many switches would otherwise cost most of the
- * time (swapcontext asks the system for the signal mask each time), with ucontext elsewhere. */
+/* Switching stacks: in a few instructions where a kernel's many switches would otherwise cost most
+ * of the time (swapcontext asks the system for the signal mask each time), with ucontext elsewhere.
+ */
 #include "fiber.h"
 
 #include <stdint.h>
 
 #if defined(__x86_64__)
 
-/* Saves what the System V ABI has a function keep (rbx, rbp, r12 to r15), the stack pointer in *from. */
+/* Saves what the System V ABI has a function keep (rbx, rbp, r12 to r15), the stack pointer in
+ * *from. */
 void emu_fiber_exchange(void **from, void *to);
 __asm__(".text\n"
         ".globl emu_fiber_exchange\n"

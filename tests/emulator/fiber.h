@@ -18,8 +18,8 @@ typedef struct emu_fiber {
 #endif
 } emu_fiber;
 
-/* A fiber that calls `start` (which never returns) when it is switched to first. `bytes` of stack: a
- * multiple of 64. */
+/* A fiber that calls `start` (which never returns) when it is switched to first. `bytes` of stack:
+ * a multiple of 64. */
 void emu_fiber_init(emu_fiber *fiber, void *stack, size_t bytes, void (*start)(void));
 
 /* Goes on where `to` was left; returns when somebody switches to `from` again. */

@@ -1,6 +1,6 @@
 /*
- * Where every role of every block stands: what a failure prints. The places in the source come from the
- * kernel's debug lines by addr2line, which is there wherever a C++ compiler links.
+ * Where every role of every block stands: what a failure prints. The places in the source come from
+ * the kernel's debug lines by addr2line, which is there wherever a C++ compiler links.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static bool is_code(const void *at, Dl_info *info)
     return dladdr(run, &kernel) && dladdr(at, info) && info->dli_fbase == kernel.dli_fbase;
 }
 
-/* Frames lie as compilers lay them with -fno-omit-frame-pointer: the caller's frame, then the address to
- * return to. */
+/* Frames lie as compilers lay them with -fno-omit-frame-pointer: the caller's frame, then the
+ * address to return to. */
 static struct trail trail_of(const emu_lane *lane)
 {
     struct trail trail = {.count = 0};

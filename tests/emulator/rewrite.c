@@ -46,7 +46,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* ---- reading C++ ------------------------------------------------------------------------------ */
+/* ---- reading C++ ------------------------------------------------------------------------------
+ */
 
 /* Behind the quote that ends what starts with one at p. */
 static const char *skip_quoted(const char *p)
@@ -154,7 +155,8 @@ static bool read_statement(struct rewriter *r)
     return read_operands(r);
 }
 
-/* ---- writing calls ---------------------------------------------------------------------------- */
+/* ---- writing calls ----------------------------------------------------------------------------
+ */
 
 /* ptx_ and the instruction's name, what C++ does not take replaced. */
 static void name_function(const char *instruction, char name[MOST_NAME])

@@ -1,12 +1,12 @@
 /*
- * The CUDA machine in the emulator: the kernel's own sources against the CPU machine, with the checks and
- * tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
+ * The CUDA machine in the emulator: the kernel's own sources against the CPU machine, with the
+ * checks and tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
  *
  *     test_emulator GROUP [--seed N] [--case N] [--count N]
  *
- * A group is `shapes`, `replies` or `configs`, of which there is no end: --count says how many. Another seed is
- * another order of everything that has none: of warps, of the copies that land. What fails can be repeated with
- * the seed and the number of the case.
+ * A group is `shapes`, `replies` or `configs`, of which there is no end: --count says how many.
+ * Another seed is another order of everything that has none: of warps, of the copies that land.
+ * What fails can be repeated with the seed and the number of the case.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static const mgl_geometry paged_heads = {256, 2, 4, 2, 96, 256, 120, 1e-5f};
 static const mgl_geometry wide_groups = {256, 1, 8, 2, 128, 256, 120, 1e-5f};
 static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
 
-/* ---- shapes ----------------------------------------------------------------------------------- */
+/* ---- shapes -----------------------------------------------------------------------------------
+ */
 
 /* Every way through the kernel, and what is odd about a shape. */
 static const struct shape {
@@ -121,7 +122,8 @@ static const struct shape {
       .rows = 7,
       .page_bytes = 16384,
       .stage_bytes = 49152}},
-    /* plain programs: attention on queues of its own, with splits, with warps that have nothing, by cp.async */
+    /* plain programs: attention on queues of its own, with splits, with warps that have nothing, by
+       cp.async */
     {&even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
@@ -159,7 +161,8 @@ START_TEST(logits_are_the_cpus)
 }
 END_TEST
 
-/* ---- replies ---------------------------------------------------------------------------------- */
+/* ---- replies ----------------------------------------------------------------------------------
+ */
 
 static void check_tokens(device_options options, double gap)
 {
@@ -278,7 +281,8 @@ static void waves_of_splits(void)
                  3, 60, 10);
 }
 
-/* Logits of a program whose keys and values come through the ring once there are 2 NEAR of them, with two splits. */
+/* Logits of a program whose keys and values come through the ring once there are 2 NEAR of them,
+ * with two splits. */
 static void check_past(const mgl_geometry *geometry, const device_options *options, int seed)
 {
     enum { PROMPT = 70, MORE = 4 };
@@ -492,7 +496,8 @@ START_TEST(replies_are_as_on_a_gpu)
 }
 END_TEST
 
-/* ---- configs ---------------------------------------------------------------------------------- */
+/* ---- configs ----------------------------------------------------------------------------------
+ */
 
 enum { SHARED_BYTES = 227 * 1024, FEW_CONFIGS = 4 /* by default */ };
 
@@ -570,7 +575,8 @@ START_TEST(any_config_gives_the_same)
 }
 END_TEST
 
-/* ---- the command line ------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------------
+ */
 
 static int complain(const char *name)
 {

@@ -2,7 +2,8 @@
 #include "base/dtype.h"
 #include "state.h"
 
-/* ---- mma -------------------------------------------------------------------------------------- */
+/* ---- mma --------------------------------------------------------------------------------------
+ */
 
 enum { M = 16, N = 8, K = 16 };
 
@@ -12,8 +13,9 @@ static float element(uint32_t word, int half, bool bf16)
     return bf16 ? mgl_bf16_to_f32(bits) : mgl_f16_to_f32(bits);
 }
 
-/* Fragments as PTX ISA 9.7.14.5.8 deals them: lane 4 g + t has, of A, rows g and g + 8 and columns 2 t
- * and 2 t + 8 (two each), of B the same of K in column g, of D columns 2 t and 2 t + 1 of rows g, g + 8. */
+/* Fragments as PTX ISA 9.7.14.5.8 deals them: lane 4 g + t has, of A, rows g and g + 8 and columns
+ * 2 t and 2 t + 8 (two each), of B the same of K in column g, of D columns 2 t and 2 t + 1 of rows
+ * g, g + 8. */
 static void gather(const emu_warp *warp, bool bf16, float a[M][K], float b[K][N])
 {
     for (int lane = 0; lane < EMU_LANES; lane++) {
@@ -49,7 +51,8 @@ static void multiply(emu_warp *warp, bool bf16)
         warp->lanes[i / 4].d[i % 4] = *element_of(d, i / 4, i % 4);
 }
 
-/* ---- values ----------------------------------------------------------------------------------- */
+/* ---- values -----------------------------------------------------------------------------------
+ */
 
 static void shuffle(emu_warp *warp)
 {
@@ -100,7 +103,8 @@ static void reduce(emu_warp *warp, emu_meeting kind)
         warp->lanes[i].value = all;
 }
 
-/* ---- meetings --------------------------------------------------------------------------------- */
+/* ---- meetings ---------------------------------------------------------------------------------
+ */
 
 /* What all lanes came for; where they came for different things, the launch fails. */
 static emu_meeting kind_of(const emu_warp *warp)

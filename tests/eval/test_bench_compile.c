@@ -1,5 +1,5 @@
-/* NVRTC compiles the benchmark's kernels for every architecture that we name and for the shapes that
- * it knows; no device is needed. */
+/* NVRTC compiles the benchmark's kernels for every architecture that we name and for the shapes
+ * that it knows; no device is needed. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

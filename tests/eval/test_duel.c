@@ -1,5 +1,5 @@
-/* Duels on the CPU: two programs of one model make the same tokens from the same seed, whatever their
- * memory held before; the reference agrees with them; what is wrong is noticed. */
+/* Duels on the CPU: two programs of one model make the same tokens from the same seed, whatever
+ * their memory held before; the reference agrees with them; what is wrong is noticed. */
 #include <check.h>
 #include <stdlib.h>
 

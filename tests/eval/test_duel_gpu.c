@@ -1,6 +1,6 @@
-/* Duels on a GPU, with a model of two layers of llama-1b's: both sides stay, weights are made anew, no
- * poison changes a bit, the reference agrees, and what is wrong is noticed. How fast they are is not
- * tested. */
+/* Duels on a GPU, with a model of two layers of llama-1b's: both sides stay, weights are made anew,
+ * no poison changes a bit, the reference agrees, and what is wrong is noticed. How fast they are is
+ * not tested. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Models without files: shapes, what their weights are like, and that the device's formula for tapes
- * gives the bytes that packing gives. */
+/* Models without files: shapes, what their weights are like, and that the device's formula for
+ * tapes gives the bytes that packing gives. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * Traces, from events that are made up: every task of a queue has a slot of 1,000 ns, by the number of
- * its step in the epoch, and within it the same times (enum below). Tasks of queue 1 end later than all
- * others of their step, so that the longest chain goes through that queue.
+ * Traces, from events that are made up: every task of a queue has a slot of 1,000 ns, by the number
+ * of its step in the epoch, and within it the same times (enum below). Tasks of queue 1 end later
+ * than all others of their step, so that the longest chain goes through that queue.
  */
 #include "base/json.h"
 #include "base/memory.h"
@@ -289,7 +289,8 @@ START_TEST(summary_of_a_layer)
     near(down->layer_us[MGL_TRACE_COMPUTING], 0.35);
     near(down->layer_us[MGL_TRACE_WRITING], (0.2 + 0.2 + 0.25) / 3);
     near(down->layer_us[MGL_TRACE_BETWEEN], (0.1 + 0.1 + 0.05) / 3);
-    /* each queue spends a slot from end to end of a step; a queue without attention's tasks waits */
+    /* each queue spends a slot from end to end of a step; a queue without attention's tasks waits
+     */
     for (int k = 0; k < MGL_TRACE_KIND_COUNT; k++)
         all += s.layer_kinds[k];
     near(all, 7 * SLOT * 1e-3);

@@ -1,6 +1,7 @@
 /*
- * Any bytes as an archive of a campaign, which may be from anybody: refused with a reason, or one that
- * hangs together: its trials ascend, parents stand before their children, the winner is one of them.
+ * Any bytes as an archive of a campaign, which may be from anybody: refused with a reason, or one
+ * that hangs together: its trials ascend, parents stand before their children, the winner is one of
+ * them.
  */
 #include "autotune/archive.h"
 

@@ -1,6 +1,6 @@
 /*
- * Any bytes as messages of an agent, a line each, to a server that has no store and no folders: whatever
- * comes, each answer is JSON on one line, and nothing is handed in.
+ * Any bytes as messages of an agent, a line each, to a server that has no store and no folders:
+ * whatever comes, each answer is JSON on one line, and nothing is handed in.
  */
 #include "autotune/mcp.h"
 #include "base/json.h"

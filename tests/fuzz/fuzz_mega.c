@@ -1,6 +1,6 @@
 /*
- * Any bytes as a compiled model's file: a header that is refused with a message, or sections that lie
- * where the format says and whose header is those bytes again. The hash is made right first, or
+ * Any bytes as a compiled model's file: a header that is refused with a message, or sections that
+ * lie where the format says and whose header is those bytes again. The hash is made right first, or
  * nothing would come behind it.
  */
 #include "importer/mega.h"

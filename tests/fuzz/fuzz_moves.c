@@ -1,6 +1,6 @@
 /*
- * Any bytes as moves: refused with a place, or a list whose print reads back as the same list and prints
- * the same again.
+ * Any bytes as moves: refused with a place, or a list whose print reads back as the same list and
+ * prints the same again.
  */
 #include "schedule/moves.h"
 

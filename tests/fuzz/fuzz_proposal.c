@@ -1,7 +1,7 @@
 /*
- * Any bytes as what an agent hands in: refused with a reason, or a proposal whose print reads back and
- * prints the same again. The same bytes as a space and as a tuned entry, which are read from files of
- * anybody: what is read is printed, and reads back.
+ * Any bytes as what an agent hands in: refused with a reason, or a proposal whose print reads back
+ * and prints the same again. The same bytes as a space and as a tuned entry, which are read from
+ * files of anybody: what is read is printed, and reads back.
  */
 #include "autotune/gate.h"
 #include "autotune/space.h"

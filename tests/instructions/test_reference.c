@@ -602,7 +602,8 @@ START_TEST(sample_decides)
 }
 END_TEST
 
-/* Among the parts of rows 1, which is greedy, and 6, which draws: one that is no number, or none that is. */
+/* Among the parts of rows 1, which is greedy, and 6, which draws: one that is no number, or none
+ * that is. */
 static const float no_numbers[] = {NAN, INFINITY, -INFINITY};
 
 START_TEST(sample_makes_no_token_of_what_is_no_number)

@@ -1,8 +1,8 @@
 /*
  * Random models of unusual shapes through the public interface, against shapes.json: greedy tokens
  * and the negative log-likelihood of the prompt that a straightforward forward pass in NumPy gives
- * for the same files, in f32. The argument is the device: cpu, or cuda, which skips loudly where there
- * is none.
+ * for the same files, in f32. The argument is the device: cpu, or cuda, which skips loudly where
+ * there is none.
  */
 #include "megalith.h"
 
@@ -114,7 +114,8 @@ START_TEST(shapes_are_numpys)
 }
 END_TEST
 
-/* ---- weights that are no numbers -------------------------------------------------------------- */
+/* ---- weights that are no numbers --------------------------------------------------------------
+ */
 
 enum { HIDDEN = 64, SPOILT = 7 /* token */, REPLIES = 3 };
 

@@ -1,6 +1,7 @@
 /*
- * A model with a tuned entry: what it is told of it, that replies are those of the default, that the
- * positions that were asked for are those there are, and that no entry can keep a model from opening.
+ * A model with a tuned entry: what it is told of it, that replies are those of the default, that
+ * the positions that were asked for are those there are, and that no entry can keep a model from
+ * opening.
  */
 #include "megalith.h"
 

@@ -4,7 +4,8 @@
 
 #include "support.h"
 
-/* A model without weights: a small one whose widths flags are possible with, and one of a billion. */
+/* A model without weights: a small one whose widths flags are possible with, and one of a billion.
+ */
 typedef struct shape {
     mgl_geometry geometry;
     bool tied;

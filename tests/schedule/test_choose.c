@@ -1,6 +1,6 @@
 /*
- * What lowering chooses where the config leaves it open, and that it does not where it is named: queues and
- * their roles, flags or counters, rows, stage and ring.
+ * What lowering chooses where the config leaves it open, and that it does not where it is named:
+ * queues and their roles, flags or counters, rows, stage and ring.
  */
 #include "lowering.h"
 
@@ -28,7 +28,8 @@ START_TEST(flags_take_queues_that_divide_the_rows)
 }
 END_TEST
 
-/* Who attends: the first queue, how many that have a tape as well, and how many that do nothing else. */
+/* Who attends: the first queue, how many that have a tape as well, and how many that do nothing
+ * else. */
 struct attending {
     int first, beside, alone;
 };
@@ -48,8 +49,8 @@ static struct attending who_attends(const mgl_program *p)
     return found;
 }
 
-/* Attention gets queues of its own where that is worth more than their share of the rows, or else the last ones,
- * which the others may have left. */
+/* Attention gets queues of its own where that is worth more than their share of the rows, or else
+ * the last ones, which the others may have left. */
 START_TEST(few_heads_have_queues_of_their_own)
 {
     static const struct {
@@ -100,8 +101,9 @@ static unsigned kinds_of(const mgl_program *p, int queue)
     return kinds;
 }
 
-/* Where layers are small, no queue does all: some have the residual stream, the others gate and up, and some of those
- * qkv. Of a batch, with many keys and values, a small ring, few queues, or where the config names queues, all do all. */
+/* Where layers are small, no queue does all: some have the residual stream, the others gate and up,
+ * and some of those qkv. Of a batch, with many keys and values, a small ring, few queues, or where
+ * the config names queues, all do all. */
 START_TEST(small_layers_have_queues_of_each_role)
 {
     static const unsigned roles[4] = {RESIDUAL, FFN, FFN | QKV, ATTENTION};
@@ -223,8 +225,8 @@ START_TEST(splits_that_are_chosen_have_more_on_its_way_too)
 }
 END_TEST
 
-/* exchange, sequences; rows, bytes of the stage: the ffn's values of a row of the 1B model take 16 KB, but
- * 4 to 8 rows have 18 of 32 parts of them in registers. */
+/* exchange, sequences; rows, bytes of the stage: the ffn's values of a row of the 1B model take 16
+ * KB, but 4 to 8 rows have 18 of 32 parts of them in registers. */
 static const struct {
     int exchange, sequences, rows, stage_bytes;
 } rooms[] = {

@@ -290,8 +290,8 @@ START_TEST(a_few_more_positions_take_no_less)
 }
 END_TEST
 
-/* Of one row, long splits come on the tape: their bytes count once, wait for room in the ring, and are gone through at
- * the cache's pace; short ones do not. */
+/* Of one row, long splits come on the tape: their bytes count once, wait for room in the ring, and
+ * are gone through at the cache's pace; short ones do not. */
 START_TEST(long_splits_of_one_row_are_on_the_tape)
 {
     mgl_schedule_config config;
@@ -365,7 +365,8 @@ START_TEST(in_the_end_there_are_edges)
 }
 END_TEST
 
-/* ---- constants -------------------------------------------------------------------------------- */
+/* ---- constants --------------------------------------------------------------------------------
+ */
 
 START_TEST(with_nothing_but_memory_it_is_the_floor)
 {
@@ -382,8 +383,8 @@ START_TEST(edges_alone_are_counted)
 {
     mgl_program *program = lowered(&small, 128);
     mgl_costs costs = {.bandwidth = 1e12, .cache = 1e12, .flag = 1, .counter = 100};
-    /* into each layer and within it: attention has splits here, so qkv, attend, merge, o, gate/up and
-     * down; then into the head; then by a counter to the sample */
+    /* into each layer and within it: attention has splits here, so qkv, attend, merge, o, gate/up
+     * and down; then into the head; then by a counter to the sample */
     mgl_cost cost = cost_of(program, &costs, 1, 0);
     ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 6 + 1 + 100, 1e-3);
     ck_assert_double_eq_tol(cost.us, cost.parts[MGL_COST_EDGE], 1e-3);
@@ -491,8 +492,8 @@ START_TEST(a_target_that_nobody_measured_has_no_costs)
 }
 END_TEST
 
-/* Rates make it faster and all else slower, and none has no effect. By much: what is a little later may
- * find the memory less busy. */
+/* Rates make it faster and all else slower, and none has no effect. By much: what is a little later
+ * may find the memory less busy. */
 START_TEST(every_cost_counts)
 {
     static const char *const names[] = {
@@ -510,7 +511,8 @@ START_TEST(every_cost_counts)
 }
 END_TEST
 
-/* ---- extremes --------------------------------------------------------------------------------- */
+/* ---- extremes ---------------------------------------------------------------------------------
+ */
 
 START_TEST(one_queue)
 {
@@ -578,7 +580,8 @@ START_TEST(rings_of_any_size)
 }
 END_TEST
 
-/* ---- what is refused -------------------------------------------------------------------------- */
+/* ---- what is refused --------------------------------------------------------------------------
+ */
 
 static const struct {
     mgl_cost_load load;
@@ -635,7 +638,8 @@ START_TEST(without_memory)
 }
 END_TEST
 
-/* ---- speed ------------------------------------------------------------------------------------ */
+/* ---- speed ------------------------------------------------------------------------------------
+ */
 
 /* A search asks often. The best of three, with room for sanitizers and a busy machine. */
 START_TEST(quick_enough_for_a_search)

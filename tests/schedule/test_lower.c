@@ -192,8 +192,8 @@ static int count_of(const mgl_program *p, mgl_op op)
     return n;
 }
 
-/* Merges of a layer: of as many heads as the warps merge at once, 32 dimensions each, and of no more than a
- * kv head has. */
+/* Merges of a layer: of as many heads as the warps merge at once, 32 dimensions each, and of no
+ * more than a kv head has. */
 static int merges_of(const mgl_program *p)
 {
     const mgl_geometry *m = &p->geometry;
@@ -280,7 +280,8 @@ static void check_words(const mgl_program *p)
     }
 }
 
-/* Regions of a flagged buffer are whole granules of 16 bytes, and flagged but for those of clear. */
+/* Regions of a flagged buffer are whole granules of 16 bytes, and flagged but for those of clear.
+ */
 static void check_flagged(const mgl_program *p)
 {
     for (int t = 0; t < p->task_count; t++) {
@@ -466,9 +467,9 @@ static struct merging merging_of(const mgl_program *p)
     return found;
 }
 
-/* Heads as models of eight, three and one billion weights have them. 12 warps merge three heads, which 32 is no
- * multiple of. 8 warps merge one of 132 dimensions, which in bf16 (narrow 2) would end within a
- * granule: all of a kv head are merged. */
+/* Heads as models of eight, three and one billion weights have them. 12 warps merge three heads,
+ * which 32 is no multiple of. 8 warps merge one of 132 dimensions, which in bf16 (narrow 2) would
+ * end within a granule: all of a kv head are merged. */
 START_TEST(merges_have_as_many_heads_as_warps_merge_at_once)
 {
     static const struct {
@@ -518,7 +519,8 @@ START_TEST(automatic_splits_stay_in_range)
 }
 END_TEST
 
-/* 256 KB of keys and values of a kv head, of both sequences: 64 bytes a position and sequence here. */
+/* 256 KB of keys and values of a kv head, of both sequences: 64 bytes a position and sequence here.
+ */
 START_TEST(few_positions_are_not_split)
 {
     static const int capacities[] = {2048, 2049}, splits[] = {1, 32};

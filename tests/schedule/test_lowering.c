@@ -1,7 +1,7 @@
 /*
- * The version of lowering: what it makes of a few models is what the newest row of schedule/lowering.h
- * says. Where it is not, an entry of schedule/tuned would be replayed on other programs than it was
- * measured with.
+ * The version of lowering: what it makes of a few models is what the newest row of
+ * schedule/lowering.h says. Where it is not, an entry of schedule/tuned would be replayed on other
+ * programs than it was measured with.
  */
 #include "lowering.h"
 

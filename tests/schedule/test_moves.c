@@ -594,7 +594,8 @@ END_TEST
 
 /* ---- programs of any kind -------------------------------------------------------------------- */
 
-/* Every kind of move, drawn and not, of a program that need not be safe, nor as lowering makes it. */
+/* Every kind of move, drawn and not, of a program that need not be safe, nor as lowering makes it.
+ */
 static void move_any(const mgl_program *p)
 {
     uint64_t state = 1;

@@ -1,4 +1,5 @@
-/* The geometry of the tape: places and blocks are each other's inverse, and every page has some for each warp. */
+/* The geometry of the tape: places and blocks are each other's inverse, and every page has some for
+ * each warp. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -48,7 +49,8 @@ START_TEST(a_block_has_sixty_four_bytes_of_each_row)
 }
 END_TEST
 
-/* Elements in order: columns of a row, rows of a group, blocks by place, tensors in turn, groups. */
+/* Elements in order: columns of a row, rows of a group, blocks by place, tensors in turn, groups.
+ */
 START_TEST(every_weight_lies_once)
 {
     enum { BLOCKS = 5, COLUMNS = 4, TENSORS = 2, GROUPS = 3, WARPS = 2 };

@@ -1,6 +1,7 @@
 /*
- * Tuned entries: read strictly, printed as they were read, fitting one shape on one device, replayed
- * by lowering; a user's folder, in which nothing can stop a run; and every entry that is shipped.
+ * Tuned entries: read strictly, printed as they were read, fitting one shape on one device,
+ * replayed by lowering; a user's folder, in which nothing can stop a run; and every entry that is
+ * shipped.
  */
 #include "lowering.h"
 

@@ -35,7 +35,8 @@ static void assert_decode_refused(const mgl_tokenizer *t, int32_t id, const char
     mgl_detokenizer_close(stream);
 }
 
-/* Ids between tokens are nothing, as in Hugging Face's tokenizers; those behind the last are wrong. */
+/* Ids between tokens are nothing, as in Hugging Face's tokenizers; those behind the last are wrong.
+ */
 START_TEST(test_ids_without_a_token)
 {
     mgl_tokenizer *t = make_tokenizer(

@@ -1,5 +1,5 @@
-/* Tokenizers that make much of little: what explodes is refused at once, in little memory; what real
- * tokenizers do passes. */
+/* Tokenizers that make much of little: what explodes is refused at once, in little memory; what
+ * real tokenizers do passes. */
 #include "support.h"
 
 #include "base/memory.h"

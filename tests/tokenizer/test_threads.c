@@ -44,7 +44,8 @@ static mgl_tokenizer *open_fixture(int index)
     return opened;
 }
 
-/* Texts of all kinds: words, numbers, scripts, bytes that are no UTF-8, special tokens, long runs. */
+/* Texts of all kinds: words, numbers, scripts, bytes that are no UTF-8, special tokens, long runs.
+ */
 static void make_texts(void)
 {
     static const char *const parts[] = {"Once there was ",

@@ -3,11 +3,11 @@
  * memory, the time to the first token, tokens a second, and how fast a prompt is read. Beside them
  * stands the bound: the same threads reading the same bytes of the file, in turn with the replies.
  *
- *     bench_cpu FOLDER FILE.mega [SAMPLES [TOKENS [PROMPT [THREADS]]]]      (5, 17, 256, all processors)
+ *     bench_cpu FOLDER FILE.mega [SAMPLES [TOKENS [PROMPT [THREADS]]]]    (5, 17, 256, all of them)
  *     tests/tools/record.sh COMMIT OUT.json bench_cpu FOLDER FILE.mega
  *
- * Prints one JSON object: of every figure the median, p10 and p90 of the samples. Each way to open the
- * model has a process of its own, so that its memory is its own.
+ * Prints one JSON object: of every figure the median, p10 and p90 of the samples. Each way to open
+ * the model has a process of its own, so that its memory is its own.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,15 +1,17 @@
 /*
- * How long another program takes to stand on a GPU, from accepted to its first launch: put on the machine
- * that is open (mgl_vm_exchange), against opening a machine for it, whose kernel is in the cache. The two
- * programs are lowered for all queues of the device and for a twentieth less, so that nearly every row of
- * the weights changes its place; both ways put them there in turn and have to make the same tokens.
+ * How long another program takes to stand on a GPU, from accepted to its first launch: put on the
+ * machine that is open (mgl_vm_exchange), against opening a machine for it, whose kernel is in the
+ * cache. The two programs are lowered for all queues of the device and for a twentieth less, so
+ * that nearly every row of the weights changes its place; both ways put them there in turn and have
+ * to make the same tokens.
  *
  *     bench_exchange SHAPE|FOLDER [--packed] [--capacity 4096] [--samples 7] [--config F]
  *
- * The weights of a SHAPE are made on the device, by an exchange too; with --packed they are packed on
- * the host when a machine is opened, as those of a FOLDER are, and copied on the device by an exchange.
- * Prints one JSON object of seconds: `accepted_s` is that of both calls without the validator, which has
- * `check_s`; `run_s` is a launch that makes TOKENS tokens. Exit code 4 without a GPU, 6 for other tokens.
+ * The weights of a SHAPE are made on the device, by an exchange too; with --packed they are packed
+ * on the host when a machine is opened, as those of a FOLDER are, and copied on the device by an
+ * exchange. Prints one JSON object of seconds: `accepted_s` is that of both calls without the
+ * validator, which has `check_s`; `run_s` is a launch that makes TOKENS tokens. Exit code 4 without
+ * a GPU, 6 for other tokens.
  */
 #include <stdio.h>
 #include <stdlib.h>

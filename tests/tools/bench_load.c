@@ -204,7 +204,8 @@ static void measure(bench *b, way *w, int sample)
             w->samples[FIELD_driver_s][sample < 0 ? 0 : sample]);
 }
 
-/* A cold run leaves the kernel behind, so that the warm one before it in the next round finds it. */
+/* A cold run leaves the kernel behind, so that the warm one before it in the next round finds it.
+ */
 static void measure_all(bench *b)
 {
     for (int sample = -1; sample < b->samples; sample++)

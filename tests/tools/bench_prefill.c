@@ -1,14 +1,15 @@
 /*
- * What a prompt costs, against a prefill by matrix products: the time of a launch of the machine from its start to
- * the first token, for prompts of several lengths, and the time of the cuBLAS products of a prefill of as many
- * tokens (qkv, o, gate and up, down of every layer, and the head for one row; bf16, captured in a CUDA graph), in
- * turn, both by the device's clock. The products alone are timed: no prefill made of them is faster.
+ * What a prompt costs, against a prefill by matrix products: the time of a launch of the machine
+ * from its start to the first token, for prompts of several lengths, and the time of the cuBLAS
+ * products of a prefill of as many tokens (qkv, o, gate and up, down of every layer, and the head
+ * for one row; bf16, captured in a CUDA graph), in turn, both by the device's clock. The products
+ * alone are timed: no prefill made of them is faster.
  *
- *     bench_prefill SHAPE [--samples 7] [--config F] [LENGTH...]     without lengths: 1 16 64 256 1024
+ *     bench_prefill SHAPE [--samples 7] [--config F] [LENGTH...]    (1 16 64 256 1024)
  *
- * Weights are random and made on the device (eval/synthetic.h). Prints one JSON object; crossover_tokens is the
- * smallest of the lengths from which on the products are faster, null where there is none. Exit code 4 without a
- * GPU or cuBLAS.
+ * Weights are random and made on the device (eval/synthetic.h). Prints one JSON object;
+ * crossover_tokens is the smallest of the lengths from which on the products are faster, null where
+ * there is none. Exit code 4 without a GPU or cuBLAS.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +138,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Gives every product its shape and its weight's place, the first at `cursor`: where the last ends. */
+/* Gives every product its shape and its weight's place, the first at `cursor`: where the last ends.
+ */
 static mgl_address place_products(struct prefill *s, mgl_address cursor)
 {
     const mgl_geometry *m = &s->graph->geometry;

@@ -215,7 +215,8 @@ static void clear_course(struct course *c)
     mgl_free(c->best);
 }
 
-/* ---- a campaign near the default --------------------------------------------------------------- */
+/* ---- a campaign near the default ---------------------------------------------------------------
+ */
 
 #define SCREEN_NOISE   0.005  /* deviation of a gain of 8 pairs */
 #define DECISION_NOISE 0.0018 /* of one of 64 */

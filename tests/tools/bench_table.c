@@ -1,6 +1,6 @@
 /*
- * The table of decoding times, in Markdown, from results of `megalith bench --json`, as they are or as
- * record.sh wrote them; and the tables of curves, from results of curves.sh:
+ * The table of decoding times, in Markdown, from results of `megalith bench --json`, as they are or
+ * as record.sh wrote them; and the tables of curves, from results of curves.sh:
  *
  *     bench_table paper/results/h200-bench-*.json
  *     bench_table paper/results/h200-curves.json

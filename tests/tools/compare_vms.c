@@ -7,7 +7,8 @@
  *     compare_vms MODEL [--dtype bf16] [--gate 5e-3] [--tokens 256] [--launches 7]
  *                 [--config F] [--quick] [--trace EPOCHS]
  *
- * --quick leaves the comparison out; --trace sums up where the time of the last epochs of a launch goes.
+ * --quick leaves the comparison out; --trace sums up where the time of the last epochs of a launch
+ * goes.
  */
 #include <math.h>
 #include <stdio.h>

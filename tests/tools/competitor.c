@@ -1,7 +1,7 @@
 /*
- * The competitor and its owner share a page: what it shall do, and how often it has done it. The linker
- * puts __wrap_mgl_lab_launch in the place of the lab's own launch (--wrap), so that it runs while one
- * side is timed, and not while the other one is.
+ * The competitor and its owner share a page: what it shall do, and how often it has done it. The
+ * linker puts __wrap_mgl_lab_launch in the place of the lab's own launch (--wrap), so that it runs
+ * while one side is timed, and not while the other one is.
  */
 #include "tests/tools/competitor.h"
 

@@ -1,13 +1,14 @@
 /*
- * Compiles the kernels of some programs without a device and writes what the compiler makes of each:
+ * Compiles the kernels of some programs without a device and writes what the compiler makes of
+ * each:
  *
  *     dump_kernels FOLDER [NAME]...
  *
  *     FOLDER/NAME.ptx, FOLDER/NAME.cubin (none where the architecture is a virtual one) and
  *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory
  *
- * for the rows of `kernels` below, all or those named. Two folders, of two states of the sources, are compared by
- * compare_kernels.sh. A kernel takes a minute of a processor.
+ * for the rows of `kernels` below, all or those named. Two folders, of two states of the sources,
+ * are compared by compare_kernels.sh. A kernel takes a minute of a processor.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,8 @@ static void write_result(void *program, const char *ending, size_fn *size, text_
     mgl_free(result);
 }
 
-/* In the place of the compiler: the same, with what it says of registers, and its results in files. */
+/* In the place of the compiler: the same, with what it says of registers, and its results in files.
+ */
 static int compile(void *program, int count, const char *const *options)
 {
     const char *more[OPTIONS];

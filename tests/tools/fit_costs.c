@@ -1,14 +1,14 @@
 /*
- * Fits schedule/costs.def to measurements: results of `megalith bench --json` or of curves.sh, as they are
- * or as record.sh wrote them, of the default ScheduleConfig.
+ * Fits schedule/costs.def to measurements: results of `megalith bench --json` or of curves.sh, as
+ * they are or as record.sh wrote them, of the default ScheduleConfig.
  *
  *     fit_costs paper/results/h200-bench-*.json paper/results/h200-curves.json
  *
- * The bandwidth is that of the stream in the row that read most. The others go up and down in turn, by
- * less and less, as long as that brings the predictions nearer to what was measured, in relative squares.
- * What hardly matters stays where it is: leaving costs something too. The search begins with the
- * device's costs, or with those of FIRST_DEVICE. Prints each row before and after, and the entry of
- * costs.def.
+ * The bandwidth is that of the stream in the row that read most. The others go up and down in turn,
+ * by less and less, as long as that brings the predictions nearer to what was measured, in relative
+ * squares. What hardly matters stays where it is: leaving costs something too. The search begins
+ * with the device's costs, or with those of FIRST_DEVICE. Prints each row before and after, and the
+ * entry of costs.def.
  */
 #include <math.h>
 #include <stdio.h>

@@ -3,11 +3,11 @@
  *
  *     kill_compile MODEL KILLS [MEGALITH]
  *
- * With MEGALITH it is that program, as a user runs it; without, a process that calls the library, as
- * on a file system that has no files without a name. Before each kill the output X does not exist,
- * or is an earlier file. After it X is missing, the earlier file, or whole, byte for byte; anything
- * beside X has the name of a temporary. After a compilation that comes to its end, which is every
- * tenth, X alone is there and is whole. Exit code 1 when that does not hold.
+ * With MEGALITH it is that program, as a user runs it; without, a process that calls the library,
+ * as on a file system that has no files without a name. Before each kill the output X does not
+ * exist, or is an earlier file. After it X is missing, the earlier file, or whole, byte for byte;
+ * anything beside X has the name of a temporary. After a compilation that comes to its end, which
+ * is every tenth, X alone is there and is whole. Exit code 1 when that does not hold.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /*
- * Kills `tune` at random moments (SIGKILL), and looks whether it always goes on: no trial lost, none
- * twice, and the trials of a run that nobody killed.
+ * Kills `tune` at random moments (SIGKILL), and looks whether it always goes on: no trial lost,
+ * none twice, and the trials of a run that nobody killed.
  *
  *     kill_tune MODEL KILLS MEGALITH
  *
- * One campaign without a device is started again and again, each time for the same number of trials,
- * and killed at a moment of that time; whenever it comes to its end, a new one begins. After each kill
- * the store opens, its trials have the numbers 1 to n without a gap, n is no less than before, and
- * each has the digest and the outcome of the same trial of the whole run. Exit code 1 when that does
- * not hold.
+ * One campaign without a device is started again and again, each time for the same number of
+ * trials, and killed at a moment of that time; whenever it comes to its end, a new one begins.
+ * After each kill the store opens, its trials have the numbers 1 to n without a gap, n is no less
+ * than before, and each has the digest and the outcome of the same trial of the whole run. Exit
+ * code 1 when that does not hold.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,13 +1,14 @@
 /*
- * A night of a campaign, simulated: trials on a lab that plays a device, with a clock that only the lab
- * moves. What is shown is what a night costs whoever runs it: memory, store, report, and the time of a
- * trial that is not the device's.
+ * A night of a campaign, simulated: trials on a lab that plays a device, with a clock that only the
+ * lab moves. What is shown is what a night costs whoever runs it: memory, store, report, and the
+ * time of a trial that is not the device's.
  *
  *     night [--trials 10000] [--shape NAME | --model F] [--proposers LIST] [--folder F]
  *
- * Proposers, gates, judge and store are the real ones. The linker puts a stopwatch in the place of the
- * functions that a trial spends its time in (--wrap). The result is JSON; exit code 1 where memory or store
- * grow faster in the last quarter than in the second one, or the report is larger than 5 MB.
+ * Proposers, gates, judge and store are the real ones. The linker puts a stopwatch in the place of
+ * the functions that a trial spends its time in (--wrap). The result is JSON; exit code 1 where
+ * memory or store grow faster in the last quarter than in the second one, or the report is larger
+ * than 5 MB.
  */
 #include <malloc.h>
 #include <math.h>
@@ -171,7 +172,8 @@ static int64_t resident_bytes(void)
 /* Of AddressSanitizer, which keeps freed memory resident and answers mallinfo2 with zeros. */
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
-/* What is allocated and not freed: this grows with what the campaign keeps, and with nothing else. */
+/* What is allocated and not freed: this grows with what the campaign keeps, and with nothing else.
+ */
 static int64_t heap_bytes(void)
 {
     if (__sanitizer_get_current_allocated_bytes)

@@ -1,5 +1,5 @@
-/* What nothing but reading takes: words added, by vectors as wide as those of a set of products. The
- * bound beside which products over the same bytes are held. */
+/* What nothing but reading takes: words added, by vectors as wide as those of a set of products.
+ * The bound beside which products over the same bytes are held. */
 #ifndef MGL_TESTS_TOOLS_READ_BYTES_H
 #define MGL_TESTS_TOOLS_READ_BYTES_H
 

@@ -1,5 +1,5 @@
-/* What the tools share that show campaigns: how they fail, and running one on a device or on a lab that
- * plays one, whose times are those that the cost model predicts. */
+/* What the tools share that show campaigns: how they fail, and running one on a device or on a lab
+ * that plays one, whose times are those that the cost model predicts. */
 #ifndef MGL_TESTS_TOOLS_SHOW_H
 #define MGL_TESTS_TOOLS_SHOW_H
 

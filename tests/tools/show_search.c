@@ -1,15 +1,15 @@
 /*
- * Whether a search finds on a device what was found by hand: from a poor start, whose knobs lie off the
- * space, to a share of the shipped default's speed.
+ * Whether a search finds on a device what was found by hand: from a poor start, whose knobs lie off
+ * the space, to a share of the shipped default's speed.
  *
  *     show_search SHAPE [--proposer evolve] [--seeds 3] [--minutes 10] [--store search.db]
  *
- * First the poor start is measured against the default, in a campaign that begins with the default: that
- * tells which gain over the poor start is wanted. Then each seed is a campaign from the poor start, which
- * ends when it has gained so much, or when its minutes are over. Since gains that were chosen are
- * flattered, the default is then handed to that campaign: what counts is its gain over what was found.
- * The same store goes on where it was. --lab simulated plays a device whose times are the cost model's.
- * The result is JSON; exit code 1 where a seed did not get there.
+ * First the poor start is measured against the default, in a campaign that begins with the default:
+ * that tells which gain over the poor start is wanted. Then each seed is a campaign from the poor
+ * start, which ends when it has gained so much, or when its minutes are over. Since gains that were
+ * chosen are flattered, the default is then handed to that campaign: what counts is its gain over
+ * what was found. The same store goes on where it was. --lab simulated plays a device whose times
+ * are the cost model's. The result is JSON; exit code 1 where a seed did not get there.
  */
 #include <math.h>
 #include <stdio.h>
@@ -86,7 +86,8 @@ static void open_campaign(const char *name, const char *proposer, bool poor, int
     show_check(mgl_tune_prepare(store, &request, true, tune, &err), &err);
 }
 
-/* Hands in a config and runs the campaign until it is a trial, which may have to wait for a control. */
+/* Hands in a config and runs the campaign until it is a trial, which may have to wait for a
+ * control. */
 static void measure(mgl_tune *tune, const mgl_schedule_config *config, mgl_trial *out)
 {
     mgl_error err = {0};

@@ -1,21 +1,22 @@
 /*
- * Whether what a campaign says about chance is true on a device: A/A trials, planted gains, and machines
- * that are not what they seem.
+ * Whether what a campaign says about chance is true on a device: A/A trials, planted gains, and
+ * machines that are not what they seem.
  *
  *     show_statistics SHAPE [--device cuda] [--aa 200] [--context 1024]
  *     show_statistics --lab simulated
  *
- * All pairs are the device's own, of the default against itself. A gain is planted in a copy of them: the
- * candidate's times are divided by 1.02. The parts:
+ * All pairs are the device's own, of the default against itself. A gain is planted in a copy of
+ * them: the candidate's times are divided by 1.02. The parts:
  *
- *     equal      A/A trials, decided by their interval alone at one level, without the least gain: how
- *                many are kept, and whether the p values are uniform
+ *     equal      A/A trials, decided by their interval alone at one level, without the least gain:
+ *                how many are kept, and whether the p values are uniform
  *     found      campaigns with a planted gain of 2 %, decided by the whole rule, stage by stage
  *     small      the same with 0.3 %: less than may be kept
  *     clocks     a planted gain of 5 %, where the clocks of the candidate are reported 3 % lower
- *     competitor another process reads the device's memory: while the candidate runs, while the incumbent
- *                does, and by a coin. Where the device does not say who else uses it (a container), it is
- *                not seen, and then one that met the incumbent alone would be kept: no failure of the rule
+ *     competitor another process reads the device's memory: while the candidate runs, while the
+ *                incumbent does, and by a coin. Where the device does not say who else uses it (a
+ * container), it is not seen, and then one that met the incumbent alone would be kept: no failure
+ * of the rule
  *
  * The result is JSON on standard output; exit code 1 where a part failed.
  */
@@ -188,9 +189,9 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The chance that values (count) that are uniform in 0 to 1 lie as unevenly as these, which are put in
- * order. Kolmogorov and Smirnov; the correction for a finite count is Stephens', "EDF statistics for
- * goodness of fit and some comparisons", 1974. *distance is the statistic. */
+/* The chance that values (count) that are uniform in 0 to 1 lie as unevenly as these, which are put
+ * in order. Kolmogorov and Smirnov; the correction for a finite count is Stephens', "EDF statistics
+ * for goodness of fit and some comparisons", 1974. *distance is the statistic. */
 static double test_uniform(double *values, int count, double *distance)
 {
     double root = sqrt(count), chance = 0;

@@ -1,18 +1,20 @@
 /*
  * Whether a GPU does the same again and again, and never stops. On one checkpoint:
  *
- *   launches   the same prompt so many times, each once generated and once scored: the tokens, the logits
- *              behind the last of them and the log-probabilities of all positions are the same bits
- *   long       so many tokens, drawn at temperature 1, in launches as long as the cache has positions, each
- *              beginning with the last token of the one before: none is ended by the watchdog
- *   delays     the same as `launches` by a kernel with random delays (vm/cuda/device/delay.cuh), each launch
- *              with a seed of its own: the bits of the kernel without
+ *   launches   the same prompt so many times, each once generated and once scored: the tokens, the
+ *              logits behind the last of them and the log-probabilities of all positions are the
+ *              same bits
+ *   long       so many tokens, drawn at temperature 1, in launches as long as the cache has
+ *              positions, each beginning with the last token of the one before: none is ended by
+ *              the watchdog
+ *   delays     the same as `launches` by a kernel with random delays (vm/cuda/device/delay.cuh),
+ *              each launch with a seed of its own: the bits of the kernel without
  *
  *     soak MODEL [--dtype bf16] [--launches 1000] [--tokens 32] [--long 100000] [--capacity 4096]
  *                [--delays 20] [--device 0] [--arch compute_80] [--config F]
  *
- * 0 leaves a part out. Prints one JSON object, a failed run too; the exit code is 1 when anything differs, and
- * the error's own where a launch failed.
+ * 0 leaves a part out. Prints one JSON object, a failed run too; the exit code is 1 when anything
+ * differs, and the error's own where a launch failed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,7 +68,8 @@ struct soak {
     mgl_vm_facts facts; /* of the first machine */
 };
 
-/* ---- machines and memory ---------------------------------------------------------------------- */
+/* ---- machines and memory ----------------------------------------------------------------------
+ */
 
 static mgl_status lower(struct soak *s, mgl_error *err)
 {
@@ -144,7 +147,8 @@ static void close_soak(struct soak *s)
     clear_answer(&s->seen);
 }
 
-/* ---- fingerprints ----------------------------------------------------------------------------- */
+/* ---- fingerprints -----------------------------------------------------------------------------
+ */
 
 static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count) /* FNV-1a */
 {
@@ -162,7 +166,8 @@ static uint64_t fingerprint(const struct soak *s, const struct answer *a)
     return add_bytes(hash, a->scores, positions * sizeof *a->scores);
 }
 
-/* ---- launches --------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------------
+ */
 
 static mgl_status launch(struct soak *s, const mgl_vm_sequence *sequence, mgl_vm_report *report,
                          mgl_error *err)
@@ -238,7 +243,8 @@ static mgl_status compare_all(struct soak *s, const char *what, int count, struc
     return status;
 }
 
-/* ---- the parts -------------------------------------------------------------------------------- */
+/* ---- the parts --------------------------------------------------------------------------------
+ */
 
 /* The first launches, which all others are compared with. */
 static mgl_status begin(struct soak *s, mgl_error *err)
@@ -295,7 +301,8 @@ static mgl_status run(struct soak *s, mgl_error *err)
     return status ? status : run_delays(s, err);
 }
 
-/* ---- output ----------------------------------------------------------------------------------- */
+/* ---- output -----------------------------------------------------------------------------------
+ */
 
 static void print_comparison(const char *name, const struct comparison *c)
 {
@@ -324,7 +331,8 @@ static void print(const struct soak *s, mgl_status status)
            (int)status);
 }
 
-/* ---- the command line ------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------------
+ */
 
 static bool read_count(const char *text, int *to)
 {

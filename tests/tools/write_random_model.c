@@ -5,9 +5,9 @@
  *     write_random_model OUT --hidden 2048 --layers 16 --heads 32 --kv-heads 8 --head-dim 64
  *                            --ffn 8192 --vocab 128256 --dtype bf16 --tied
  *
- * The same options give the same bytes. Weights are normal, through a table of 65,536 quantiles that
- * is indexed by 16 random bits at a time, and scaled by fan-in so that activations and logits stay
- * within a few units: matrices 1/sqrt(columns), those that write to the residual smaller by
+ * The same options give the same bytes. Weights are normal, through a table of 65,536 quantiles
+ * that is indexed by 16 random bits at a time, and scaled by fan-in so that activations and logits
+ * stay within a few units: matrices 1/sqrt(columns), those that write to the residual smaller by
  * sqrt(2 layers), embedding and head 2/sqrt(hidden); norms 1 +- 0.1. Bytes are written as they are
  * made: a checkpoint of any size needs some megabytes of memory.
  */

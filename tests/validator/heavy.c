@@ -109,7 +109,8 @@ enum { QUEUES = 256 };
 typedef void put_counters(mgl_text *to, int count);
 typedef void put_tasks(mgl_text *to, int queue, int count);
 
-/* The base with 256 queues; those that are added signal `done` once each, for which sample waits. */
+/* The base with 256 queues; those that are added signal `done` once each, for which sample waits.
+ */
 static void write_queues(mgl_text *to, int count, const char *buffers, put_counters *counters,
                          put_tasks *tasks)
 {

@@ -43,7 +43,8 @@ static void close_pair(struct pair *p)
     mgl_graph_free(p->graph);
 }
 
-/* ---- logits ----------------------------------------------------------------------------------- */
+/* ---- logits -----------------------------------------------------------------------------------
+ */
 
 static double relative_l2(const float *a, const float *b, int n)
 {
@@ -96,7 +97,8 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
     close_pair(&p);
 }
 
-/* ---- sampling --------------------------------------------------------------------------------- */
+/* ---- sampling ---------------------------------------------------------------------------------
+ */
 
 static void sampled(mgl_vm *vm, mgl_vm_sequence *sequence, uint64_t seed, int32_t *tokens)
 {
@@ -145,7 +147,8 @@ void check_sampling(int settings, int most)
     close_pair(&p);
 }
 
-/* ---- batches ---------------------------------------------------------------------------------- */
+/* ---- batches ----------------------------------------------------------------------------------
+ */
 
 enum { RAGGED = 6, SCORED = 3 /* the one of them that is scored */ };
 
@@ -210,7 +213,8 @@ void check_ragged(const mgl_geometry *geometry, const device_options *wanted, in
     mgl_graph_free(graph);
 }
 
-/* ---- capacities ------------------------------------------------------------------------------- */
+/* ---- capacities -------------------------------------------------------------------------------
+ */
 
 enum { SHARERS = 3 };
 
@@ -305,7 +309,8 @@ void check_capacities(const mgl_geometry *geometry, int most)
     mgl_graph_free(graph);
 }
 
-/* ---- exchange --------------------------------------------------------------------------------- */
+/* ---- exchange ---------------------------------------------------------------------------------
+ */
 
 /* A reply and the logits behind it. */
 struct answer {
@@ -383,7 +388,8 @@ void check_exchange(const mgl_graph *graph, const device_options *a, const devic
     }
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
 
 enum { SPOILT = 7 /* token */ };
 
@@ -470,7 +476,8 @@ void check_numbers(const mgl_geometry *geometry, const device_options *wanted)
         ck_assert_mem_eq(spoilt.tokens[s], clean.tokens[s], sizeof clean.tokens[s]);
 }
 
-/* ---- delays ----------------------------------------------------------------------------------- */
+/* ---- delays -----------------------------------------------------------------------------------
+ */
 
 /* What a launch makes. */
 struct reply {
@@ -519,7 +526,8 @@ void check_delays(const mgl_geometry *geometry, const device_options *wanted, in
     mgl_graph_free(graph);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------------------
+ */
 
 void check_end_token(int most)
 {
@@ -546,7 +554,8 @@ void check_end_token(int most)
     mgl_graph_free(graph);
 }
 
-/* ---- the watchdog ----------------------------------------------------------------------------- */
+/* ---- the watchdog -----------------------------------------------------------------------------
+ */
 
 enum { REPLY = 24 };
 

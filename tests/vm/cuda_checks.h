@@ -12,8 +12,9 @@ enum { CHECK_CAPACITY = 96, CHECK_MOST = 64 /* tokens of a prompt, and of a repl
 /* A prompt of `count` ids below `vocab`, others for each seed. */
 void fill_prompt(int32_t *prompt, int count, int vocab, int seed);
 
-/* The logits after `prompt_count` tokens, and after `more` greedy ones behind them, are those of the CPU
- * machine; in f32 the tokens too. `seed`: of the prompt; an odd one ties the model's embeddings. */
+/* The logits after `prompt_count` tokens, and after `more` greedy ones behind them, are those of
+ * the CPU machine; in f32 the tokens too. `seed`: of the prompt; an odd one ties the model's
+ * embeddings. */
 void check_logits(const mgl_geometry *geometry, const device_options *options, int seed,
                   int prompt_count, int more);
 
@@ -22,33 +23,34 @@ void check_logits(const mgl_geometry *geometry, const device_options *options, i
 enum { CHECK_SETTINGS = 6 };
 void check_sampling(int settings, int most);
 
-/* Sequences of different lengths in one launch, generated and scored: each as if it were alone. With f32
- * or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
+/* Sequences of different lengths in one launch, generated and scored: each as if it were alone.
+ * With f32 or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
 void check_ragged(const mgl_geometry *geometry, const device_options *options, int most);
 
-/* One compiled kernel, and programs of two capacities: sequences in one launch get the CPU machine's tokens, in
- * the report and one by one. In f32. */
+/* One compiled kernel, and programs of two capacities: sequences in one launch get the CPU
+ * machine's tokens, in the report and one by one. In f32. */
 void check_capacities(const mgl_geometry *geometry, int most);
 
-/* Weights that are NaN: a sequence that meets them ends at once, without a token, drawn or not, in the words of
- * the CPU machine; the others of its launch have the tokens of a clean model. */
+/* Weights that are NaN: a sequence that meets them ends at once, without a token, drawn or not, in
+ * the words of the CPU machine; the others of its launch have the tokens of a clean model. */
 void check_numbers(const mgl_geometry *geometry, const device_options *options);
 
 /* A reply of `most` tokens ends with an end token that comes in it. */
 void check_end_token(int most);
 
-/* Random delays change nothing: a reply of `most` tokens behind 5, and the logits behind it, are the same bits
- * in `launches` launches of a kernel with delays as without. */
+/* Random delays change nothing: a reply of `most` tokens behind 5, and the logits behind it, are
+ * the same bits in `launches` launches of a kernel with delays as without. */
 void check_delays(const mgl_geometry *geometry, const device_options *options, int launches,
                   int most);
 
-/* Two programs of one kernel in turn on one machine, `turns` times: each time the bytes of all tapes are the
- * packer's, and a reply of `most` tokens and its logits those of a machine that was opened with the program. */
+/* Two programs of one kernel in turn on one machine, `turns` times: each time the bytes of all
+ * tapes are the packer's, and a reply of `most` tokens and its logits those of a machine that was
+ * opened with the program. */
 void check_exchange(const mgl_graph *graph, const device_options *a, const device_options *b,
                     int turns, int most);
 
-/* A program that lacks the last signal of that counter, launched past the validator: ends within `most_s`
- * seconds, says who waited for what, and the process goes on. */
+/* A program that lacks the last signal of that counter, launched past the validator: ends within
+ * `most_s` seconds, says who waited for what, and the process goes on. */
 void check_deadlock(const char *counter, double most_s);
 
 /* A program with flags, and words that nobody writes: the same. */

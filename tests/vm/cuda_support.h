@@ -13,8 +13,9 @@ enum { SKIP = 77 };
 typedef struct device_options {
     const char *arch; /* compiled for this in place of the device's own */
     mgl_dtype dtype;
-    int queues; /* 0: one an SM */
-    int products; /* queues that have products, and the others attention alone; 0: as lowering has it */
+    int queues;   /* 0: one an SM */
+    int products; /* queues that have products, and the others attention alone; 0: as lowering has
+                     it */
     int capacity, sequences, rows, splits;
     int exchange; /* MGL_EXCHANGE_... */
     int narrow;   /* 0: as by default */

@@ -20,8 +20,8 @@ void schedule_text_free(schedule_text *text);
 /* Prints it; the caller clears `to`. */
 void schedule_text_print(const schedule_text *text, mgl_text *to);
 
-/* Damages it at one place, as the state of the random numbers says; what was done. *reshaped becomes
- * true when a region may no longer be as large as its op takes it to be. */
+/* Damages it at one place, as the state of the random numbers says; what was done. *reshaped
+ * becomes true when a region may no longer be as large as its op takes it to be. */
 const char *schedule_text_damage(schedule_text *text, uint64_t *random, bool *reshaped);
 
 #endif

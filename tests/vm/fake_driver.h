@@ -1,6 +1,6 @@
 /*
- * A driver and a compiler of the tests' own: memory is the host's, the kernel does what a test says,
- * and every call can be made to fail, or to be the moment at which somebody asks to end.
+ * A driver and a compiler of the tests' own: memory is the host's, the kernel does what a test
+ * says, and every call can be made to fail, or to be the moment at which somebody asks to end.
  */
 #ifndef MGL_TESTS_VM_FAKE_DRIVER_H
 #define MGL_TESTS_VM_FAKE_DRIVER_H

@@ -2,8 +2,8 @@
  * The provided checkpoints on a machine, against what Hugging Face answers for them (golden.json):
  * what the tests of the CPU and of the CUDA VM share.
  *
- * Fixtures are found in $MGL_TEST_MODELS, or else in the source tree: so the tests can be carried to
- * another machine (tests/tools/gpu_bundle.sh).
+ * Fixtures are found in $MGL_TEST_MODELS, or else in the source tree: so the tests can be carried
+ * to another machine (tests/tools/gpu_bundle.sh).
  */
 #ifndef MGL_TESTS_VM_GOLDEN_H
 #define MGL_TESTS_VM_GOLDEN_H
@@ -34,14 +34,15 @@ const cJSON *golden_fp32(const golden_model *m);
 /* Ids of a JSON array; their number, at most GOLDEN_MOST. */
 int golden_ids(const cJSON *array, int32_t *ids);
 
-/* Greedy tokens of all prompts, one launch each: where they part, the f32 gap must be under `gap`. */
+/* Greedy tokens of all prompts, one launch each: where they part, the f32 gap must be under `gap`.
+ */
 void golden_check_greedy(const golden_model *m, double gap);
 
 /* The same of the first prompt and its first `most` tokens. */
 void golden_check_first(const golden_model *m, double gap, int most);
 
-/* The negative log-likelihood of the validation texts, as many a launch as the program has sequences:
- * within `tolerance` of the golden's, relative. */
+/* The negative log-likelihood of the validation texts, as many a launch as the program has
+ * sequences: within `tolerance` of the golden's, relative. */
 void golden_check_likelihood(const golden_model *m, double tolerance);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Ending the opening of a CUDA machine early, with the tests' own driver and compiler: at any call of
- * the driver, while weights are on their way, while the kernel is compiled. Opening returns soon,
- * nothing is lost, and a compilation that can not be stopped goes on without it.
+ * Ending the opening of a CUDA machine early, with the tests' own driver and compiler: at any call
+ * of the driver, while weights are on their way, while the kernel is compiled. Opening returns
+ * soon, nothing is lost, and a compilation that can not be stopped goes on without it.
  */
 #include "cuda_support.h"
 #include "fake_driver.h"
@@ -25,7 +25,8 @@ static char folder[64];
 /* What a listener heard, and what it does. */
 static struct {
     bool ends;       /* it asks to end at the first word of the kernel */
-    int releases_at; /* the compiler goes on at its so manieth word of the kernel; 0: it never was held */
+    int releases_at; /* the compiler goes on at its so manieth word of the kernel; 0: it never was
+                        held */
     int calls[3], last[3]; /* a stage: words; words with done == total */
     uint64_t done[3];
 } heard;

@@ -1,6 +1,6 @@
 /*
- * The child that compiles kernels. It is this test itself, started once more, with a compiler of the
- * test's own in NVRTC's place: what that does depends on the architecture it is asked for.
+ * The child that compiles kernels. It is this test itself, started once more, with a compiler of
+ * the test's own in NVRTC's place: what that does depends on the architecture it is asked for.
  */
 #include <check.h>
 #include <dirent.h>

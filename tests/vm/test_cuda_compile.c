@@ -1,6 +1,6 @@
-/* NVRTC compiles the kernel for every architecture that we name, for models of several shapes and all
- * dtypes; no device is needed. What is compiled is kept in the build folder, under its content's
- * hash: run again, the test is quick unless the kernel changed. */
+/* NVRTC compiles the kernel for every architecture that we name, for models of several shapes and
+ * all dtypes; no device is needed. What is compiled is kept in the build folder, under its
+ * content's hash: run again, the test is quick unless the kernel changed. */
 #include "cuda_support.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * The host side of the CUDA machine without a GPU: a driver and a compiler of our own, whose memory is
- * the host's and whose kernel does what a test says. Every call can be made to fail: each failure is
- * one clear error, and nothing is lost (the sanitizers look).
+ * The host side of the CUDA machine without a GPU: a driver and a compiler of our own, whose memory
+ * is the host's and whose kernel does what a test says. Every call can be made to fail: each
+ * failure is one clear error, and nothing is lost (the sanitizers look).
  */
 #include "cuda_support.h"
 #include "fake_driver.h"
@@ -311,7 +311,8 @@ START_TEST(every_byte_of_the_weights_is_uploaded)
 }
 END_TEST
 
-/* Neither can go on without the other: both are at work at once, or the test ends by its timeout. */
+/* Neither can go on without the other: both are at work at once, or the test ends by its timeout.
+ */
 START_TEST(the_kernel_is_compiled_beside_the_weights)
 {
     mgl_error err;

@@ -110,7 +110,8 @@ START_TEST(the_last_segment_ends_behind_the_padding)
 }
 END_TEST
 
-/* Behind one another on the tape and of whole row groups, q, k and v are one matrix for the kernel. */
+/* Behind one another on the tape and of whole row groups, q, k and v are one matrix for the kernel.
+ */
 START_TEST(segments_that_follow_one_another_are_one)
 {
     mgl_error err;
@@ -138,7 +139,8 @@ START_TEST(segments_that_follow_one_another_are_one)
 }
 END_TEST
 
-/* ---- plain programs ---------------------------------------------------------------------------- */
+/* ---- plain programs ----------------------------------------------------------------------------
+ */
 
 static mgl_program *decoding_program(mgl_dtype dtype, int rows, int exchange)
 {
@@ -250,8 +252,8 @@ static char **make_maps(const mgl_program *program)
     return maps;
 }
 
-/* Several splits and heads a queue, so that a task of `clear` joins them; more than one such task in a
- * row. */
+/* Several splits and heads a queue, so that a task of `clear` joins them; more than one such task
+ * in a row. */
 static const fixture_options clear_shapes[] = {
     {.queues = 1, .splits = 4, .rows = 3, .exchange = MGL_EXCHANGE_FLAGS},
     {.queues = 2, .splits = 4, .rows = 4, .exchange = MGL_EXCHANGE_FLAGS},

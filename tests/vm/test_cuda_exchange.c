@@ -1,7 +1,7 @@
 /*
- * Another program on an open CUDA machine (mgl_vm_exchange), with a driver of the test's own: every byte
- * on the device is what a machine that was opened with the program has there, the kernel stays, and
- * each call and allocation can fail.
+ * Another program on an open CUDA machine (mgl_vm_exchange), with a driver of the test's own: every
+ * byte on the device is what a machine that was opened with the program has there, the kernel
+ * stays, and each call and allocation can fail.
  */
 #include "cuda_support.h"
 #include "fake_driver.h"
@@ -252,8 +252,9 @@ static size_t buffer_bytes(const mgl_program *program)
     return bytes;
 }
 
-/* A walk of drawn moves, each program put on the machine of the last: it has all bytes of the new one, or,
- * where that is refused, of the old one. Some moves change buffers, as splits and sets do. */
+/* A walk of drawn moves, each program put on the machine of the last: it has all bytes of the new
+ * one, or, where that is refused, of the old one. Some moves change buffers, as splits and sets do.
+ */
 START_TEST(moved_programs_are_exchanged)
 {
     enum { MOVES = 60 };
@@ -390,7 +391,8 @@ static void check_lost(mgl_vm *vm)
     ck_assert_int_eq(mgl_vm_exchange(vm, programs[0], graph, &err), MGL_DEVICE);
 }
 
-/* Each fails once: a device that failed loses the program; where no memory was to be had, it stays. */
+/* Each fails once: a device that failed loses the program; where no memory was to be had, it stays.
+ */
 START_TEST(every_driver_call_may_fail)
 {
     mgl_error err;

@@ -1,7 +1,7 @@
 /*
- * Which programs share a compiled kernel: by its key, so that no compiler and no device is needed. What a
- * launch can be told, capacity above all, is no constant of the kernel, or every length of a prompt would
- * take a compilation.
+ * Which programs share a compiled kernel: by its key, so that no compiler and no device is needed.
+ * What a launch can be told, capacity above all, is no constant of the kernel, or every length of a
+ * prompt would take a compilation.
  */
 #include "cuda_support.h"
 

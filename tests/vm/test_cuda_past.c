@@ -1,6 +1,6 @@
 /*
- * Which programs have the keys and values of attention come through the ring of pages, where among the pages of the
- * tape they come, and where in the cache the chunks of a position then are.
+ * Which programs have the keys and values of attention come through the ring of pages, where among
+ * the pages of the tape they come, and where in the cache the chunks of a position then are.
  */
 #include "cuda_support.h"
 
@@ -28,7 +28,8 @@ static mgl_program *program_of(const mgl_geometry *geometry, const char *target,
     return program;
 }
 
-/* Splits of 256 positions, one more than 8 warps have in registers, in pages of 512: as many spans as warps. */
+/* Splits of 256 positions, one more than 8 warps have in registers, in pages of 512: as many spans
+ * as warps. */
 static const device_options streamed = {.dtype = MGL_BF16,
                                         .capacity = 512,
                                         .rows = 1,
@@ -96,7 +97,8 @@ START_TEST(past_of_plain_programs_comes_through_the_ring)
 }
 END_TEST
 
-/* By head_dim: as much as a warp attends to at once must fit on a page, and whole eights of chunks are swizzled. */
+/* By head_dim: as much as a warp attends to at once must fit on a page, and whole eights of chunks
+ * are swizzled. */
 START_TEST(past_needs_room_on_a_page)
 {
     static const struct {
@@ -121,7 +123,8 @@ START_TEST(past_needs_room_on_a_page)
 }
 END_TEST
 
-/* Each of a queue's 4 attentions may have a page of keys, one of values, and a page of the tape once more. */
+/* Each of a queue's 4 attentions may have a page of keys, one of values, and a page of the tape
+ * once more. */
 START_TEST(past_counts_among_the_pages_of_all_epochs)
 {
     mgl_program *program = program_of(&small_model, "sm_90a:2", &streamed);
@@ -134,7 +137,8 @@ START_TEST(past_counts_among_the_pages_of_all_epochs)
 }
 END_TEST
 
-/* ---- where attention stands on the tape ------------------------------------------------------- */
+/* ---- where attention stands on the tape -------------------------------------------------------
+ */
 
 enum { BASE_SHIFT = 32 };
 
@@ -177,7 +181,8 @@ static const struct {
 };
 enum { PAST_SHAPES = sizeof past_shapes / sizeof *past_shapes };
 
-/* Attention is on two queues of four, behind all that they have of the tape: one has some of qkv, the other nothing. */
+/* Attention is on two queues of four, behind all that they have of the tape: one has some of qkv,
+ * the other nothing. */
 static mgl_program *program_apart(void)
 {
     mgl_error err;
@@ -368,8 +373,9 @@ START_TEST(attention_stands_before_a_page)
 }
 END_TEST
 
-/* The page that a segment lets go of up to is the one that the next one begins on, or the one behind, if an attention
- * comes before that; the end of the tape behind the last. Returns whether that made a difference. */
+/* The page that a segment lets go of up to is the one that the next one begins on, or the one
+ * behind, if an attention comes before that; the end of the tape behind the last. Returns whether
+ * that made a difference. */
 static int check_end(const encoded *e, int queue, const mgl_record *r, bool past)
 {
     const unsigned blocks = (unsigned)e->page_blocks;
@@ -419,8 +425,8 @@ START_TEST(without_the_ring_no_attention_is_listed)
 }
 END_TEST
 
-/* A page of the ring: blocks [from, to) of the tape, or, where there are none, keys or values of the attention with
- * that number. */
+/* A page of the ring: blocks [from, to) of the tape, or, where there are none, keys or values of
+ * the attention with that number. */
 typedef struct ring_page {
     unsigned from, to;
     unsigned attention;
@@ -498,7 +504,8 @@ static void read_past(const mgl_record *r, unsigned epoch, reader *to)
     to->base += count + r->past_again;
 }
 
-/* Every block of a task is on the page of the ring where the task looks for it, and no page is left. */
+/* Every block of a task is on the page of the ring where the task looks for it, and no page is
+ * left. */
 START_TEST(the_ring_has_what_records_look_for)
 {
     encoded e = encode_shape(_i, true);
@@ -528,7 +535,8 @@ START_TEST(the_ring_has_what_records_look_for)
 }
 END_TEST
 
-/* ---- chunks of a position --------------------------------------------------------------------- */
+/* ---- chunks of a position ---------------------------------------------------------------------
+ */
 
 static const int swizzled_heads[] = {64, 128};
 

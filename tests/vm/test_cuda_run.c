@@ -1,5 +1,5 @@
-/* Runs of the CUDA machine: against the CPU machine on random models of many shapes, repeated, sampled,
- * cancelled, ragged, with another program, and stopped by the watchdog. */
+/* Runs of the CUDA machine: against the CPU machine on random models of many shapes, repeated,
+ * sampled, cancelled, ragged, with another program, and stopped by the watchdog. */
 #include "cuda_checks.h"
 
 #include <stdio.h>
@@ -203,8 +203,8 @@ START_TEST(an_end_token_ends_a_reply)
 }
 END_TEST
 
-/* Random delays before waits and behind stores: with flags, counters, tensor cores and cp.async, keys
- * and values through the ring. */
+/* Random delays before waits and behind stores: with flags, counters, tensor cores and cp.async,
+ * keys and values through the ring. */
 START_TEST(delays_change_nothing)
 {
     static const device_options options[] = {
@@ -294,8 +294,8 @@ START_TEST(exchanged_programs_are_as_opened)
 }
 END_TEST
 
-/* MGL_TEST_PART=K/N: every Nth case, from number K - 1 on. Compiling takes most of the time, so several
- * processes beside each other are done sooner. */
+/* MGL_TEST_PART=K/N: every Nth case, from number K - 1 on. Compiling takes most of the time, so
+ * several processes beside each other are done sooner. */
 static int part = 0, parts = 1;
 
 static void read_part(void)

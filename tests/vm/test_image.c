@@ -1,5 +1,5 @@
-/* Compiled models: a machine of the file says what one of the graph says, its pieces are the packer's
- * bytes, and damage anywhere, other layouts and other schedules are refused. */
+/* Compiled models: a machine of the file says what one of the graph says, its pieces are the
+ * packer's bytes, and damage anywhere, other layouts and other schedules are refused. */
 #include "fixture.h"
 
 #include <signal.h>
@@ -293,7 +293,8 @@ START_TEST(a_machine_refuses_damaged_weights)
 }
 END_TEST
 
-/* A file that loses its end while a machine uses it: at whatever page, no token is made of zeros. */
+/* A file that loses its end while a machine uses it: at whatever page, no token is made of zeros.
+ */
 START_TEST(a_file_that_shrinks_ends_the_reply)
 {
     static const int32_t prompt[PROMPT] = {3, 14, 15};

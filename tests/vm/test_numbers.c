@@ -1,7 +1,7 @@
 /*
- * Weights that are no numbers, or lead to none: the sequences that meet them end without a token made
- * up, and the run is refused with the position; the others of the launch go on. By the reference, and by
- * the fast path.
+ * Weights that are no numbers, or lead to none: the sequences that meet them end without a token
+ * made up, and the run is refused with the position; the others of the launch go on. By the
+ * reference, and by the fast path.
  */
 #include "fixture.h"
 
@@ -95,7 +95,8 @@ START_TEST(no_token_is_made_up)
 }
 END_TEST
 
-/* The tokens of a clean model up to the one whose embedding is spoilt: it is still taken, and no other. */
+/* The tokens of a clean model up to the one whose embedding is spoilt: it is still taken, and no
+ * other. */
 START_TEST(what_came_before_is_told)
 {
     struct run run;

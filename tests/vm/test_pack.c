@@ -136,8 +136,8 @@ START_TEST(bytes_lie_where_the_layout_says)
 }
 END_TEST
 
-/* Compiled models hold tapes: when these sums change, files that were written before would be misread,
- * and MGL_TAPE_LAYOUT has to be raised with them. */
+/* Compiled models hold tapes: when these sums change, files that were written before would be
+ * misread, and MGL_TAPE_LAYOUT has to be raised with them. */
 START_TEST(the_layout_has_a_number)
 {
     static const uint64_t sums[2] = {553358778826901050, 12048001928100897221u};

@@ -1,5 +1,5 @@
-/* Poison and guards on both machines, the CUDA one with a driver of the tests' own: what is filled, what
- * is left alone, that a write behind a buffer is noticed, and weights that are made anew. */
+/* Poison and guards on both machines, the CUDA one with a driver of the tests' own: what is filled,
+ * what is left alone, that a write behind a buffer is noticed, and weights that are made anew. */
 #include "cuda_support.h"
 #include "fake_driver.h"
 

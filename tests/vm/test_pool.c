@@ -1,5 +1,5 @@
-/* The pool: every item is done once by whichever threads there are, an abort leaves the rest out, and
- * pages of a map that are gone end the run instead of the process. */
+/* The pool: every item is done once by whichever threads there are, an abort leaves the rest out,
+ * and pages of a map that are gone end the run instead of the process. */
 #include <check.h>
 #include <stdatomic.h>
 #include <stdio.h>

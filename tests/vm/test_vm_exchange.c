@@ -1,7 +1,7 @@
 /*
- * Another program on an open machine (mgl_vm_exchange), on the CPU: every byte of tapes and tables is
- * the packer's, replies have the bits of a machine that was opened with the program, and whatever is
- * refused or fails leaves the machine as it was.
+ * Another program on an open machine (mgl_vm_exchange), on the CPU: every byte of tapes and tables
+ * is the packer's, replies have the bits of a machine that was opened with the program, and
+ * whatever is refused or fails leaves the machine as it was.
  */
 #include "cuda_support.h"
 #include "machine_bytes.h"
@@ -290,8 +290,8 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* Another number of warps is another order on the tapes: nothing can be copied, and a graph that has no
- * weights can not give them. */
+/* Another number of warps is another order on the tapes: nothing can be copied, and a graph that
+ * has no weights can not give them. */
 START_TEST(weights_that_can_not_be_read_leave_the_old)
 {
     mgl_error err;

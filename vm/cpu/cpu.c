@@ -1,9 +1,9 @@
 /*
  * The CPU VM: runs any program, one task at a time, round and round over the queues, each until a
- * wait of its next task is not met or a word that it reads is not written. What is large in a task is
- * shared by all threads. It obeys waits and flags and
- * assumes no order beyond them, so it runs whatever the validator accepts, and comes to a halt,
- * with an error that says where, on what can not go on.
+ * wait of its next task is not met or a word that it reads is not written. What is large in a task
+ * is shared by all threads. It obeys waits and flags and assumes no order beyond them, so it runs
+ * whatever the validator accepts, and comes to a halt, with an error that says where, on what can
+ * not go on.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * The fast path: the ops that stream weights, attention and the gathered embedding, by all threads of
- * the pool, with the vector instructions of this processor. All else is the reference.
+ * The fast path: the ops that stream weights, attention and the gathered embedding, by all threads
+ * of the pool, with the vector instructions of this processor. All else is the reference.
  *
  * A product's work is cut at row groups, attention's at heads of rows. Each output is computed by
- * one thread in one order, so that neither the number of threads nor the cuts show in a bit. Against
- * the reference the order of the sums is the same; products are fused with their additions.
+ * one thread in one order, so that neither the number of threads nor the cuts show in a bit.
+ * Against the reference the order of the sums is the same; products are fused with their additions.
  */
 #include "instructions/head/head.h"
 #include "vm/cpu/machine.h"

@@ -1,9 +1,9 @@
 /*
  * Loading a program into host memory, and executing one task of it.
  *
- * A part of the weights, a tape or a table, is written once into memory of its own, or stays where a
- * compiled file is mapped. What is small and const is always written: the reference reads it without
- * a guard.
+ * A part of the weights, a tape or a table, is written once into memory of its own, or stays where
+ * a compiled file is mapped. What is small and const is always written: the reference reads it
+ * without a guard.
  */
 #include "vm/cpu/machine.h"
 
@@ -61,7 +61,8 @@ static void *alloc_weights(size_t bytes)
     return memory;
 }
 
-/* A table is gathered under the pool's guard; what else is const the reference reads without one. */
+/* A table is gathered under the pool's guard; what else is const the reference reads without one.
+ */
 static bool is_table(const mgl_program *p, int buffer)
 {
     const mgl_buffer *b = &p->buffers[buffer];

@@ -1,6 +1,6 @@
 /*
- * The machine state that the CPU VM and explore share: buffers, tapes, counters, and how one task is
- * executed. How tasks are ordered is the business of whoever steps it.
+ * The machine state that the CPU VM and explore share: buffers, tapes, counters, and how one task
+ * is executed. How tasks are ordered is the business of whoever steps it.
  *
  * A tape is used as it is packed, in memory of its own or where a compiled model is mapped. A table
  * that all stands on the tapes, as a tied embedding does, is gathered from there.
@@ -58,9 +58,8 @@ typedef struct mgl_machine {
 } mgl_machine;
 
 typedef struct mgl_machine_options {
-    const mgl_weights
-        *weights; /* packed before; NULL: the graph's are packed. Those that are mapped
-                                   are used in place: they must outlive the machine */
+    const mgl_weights *weights; /* packed before; NULL: the graph's are packed. Those that are
+                                   mapped are used in place: they must outlive the machine */
     bool plain;
     bool verify; /* look at the checksums of mapped weights first */
     int threads; /* 0: one a processor */
@@ -102,8 +101,8 @@ uint32_t mgl_machine_wanted(const mgl_machine *machine, int q, const mgl_wait *w
 /* Executes the next task of a queue, signals, and steps the queue on. */
 void mgl_machine_execute(mgl_machine *machine, int q, bool abort);
 
-/* MGL_BAD_INPUT when the file behind mapped weights has lost bytes. To be asked before anything that
- * was computed from them is handed out. */
+/* MGL_BAD_INPUT when the file behind mapped weights has lost bytes. To be asked before anything
+ * that was computed from them is handed out. */
 mgl_status mgl_machine_check(const mgl_machine *machine, mgl_error *err);
 
 /* MGL_WATCHDOG: queue, task, counter, wanted and seen of the first queue that waits. */

@@ -6,9 +6,9 @@
  * region of the program begins or ends. Rows are one cell; sequences and positions of the KV cache
  * are cut at every index, and a task touches the positions that its queue's row table says.
  *
- * A buffer with sets has cells for each. A flag edge orders nothing: a read by flags must come after
- * the last clear of its words, as must a write, but need not come after the write; a clear must
- * come after all of both. Whether the words are of the right epoch is seen to in words.h.
+ * A buffer with sets has cells for each. A flag edge orders nothing: a read by flags must come
+ * after the last clear of its words, as must a write, but need not come after the write; a clear
+ * must come after all of both. Whether the words are of the right epoch is seen to in words.h.
  *
  * Clocks: a queue's own entry counts its tasks. A signal is a release: the counter keeps, for each
  * value it takes, the join of all signals up to it (each read-modify-write continues the release

@@ -127,8 +127,8 @@ static const mgl_task *task_of(const mgl_words *words, int q)
     return &words->machine->program->tasks[mgl_machine_task(words->machine, q)];
 }
 
-/* Where the set of a buffer begins that the next task of queue q means: its epoch's, or the one that
- * a clear resets, the next epoch's. */
+/* Where the set of a buffer begins that the next task of queue q means: its epoch's, or the one
+ * that a clear resets, the next epoch's. */
 static size_t set_of(const mgl_words *words, int q, int buffer)
 {
     const mgl_buffer *b = &words->machine->program->buffers[buffer];

@@ -1,5 +1,5 @@
-/* The cache of compiled kernels: see cache.h. A file: magic (8 bytes), length of the payload (8, little
- * endian), its SHA-256 (32), payload. */
+/* The cache of compiled kernels: see cache.h. A file: magic (8 bytes), length of the payload (8,
+ * little endian), its SHA-256 (32), payload. */
 #include "vm/cuda/cache.h"
 
 #include <dirent.h>

@@ -4,9 +4,9 @@
  *
  * The request is a file in memory, the child's standard input; the answer comes through a pipe, its
  * standard output. Both are in the child's own binary format, since both ends are one program. The
- * child has no other descriptor but standard error, default signals, and a process group of its own:
- * a terminal's Ctrl-C goes to the parent, who ends the child. It dies with the thread that started
- * it, and that thread stays until the child is gone.
+ * child has no other descriptor but standard error, default signals, and a process group of its
+ * own: a terminal's Ctrl-C goes to the parent, who ends the child. It dies with the thread that
+ * started it, and that thread stays until the child is gone.
  */
 #include "vm/cuda/compile.h"
 

@@ -1,11 +1,11 @@
 /*
- * A compilation in progress: a thread that makes a kernel, and whoever waits for it. The thread owns
- * all that it needs, and the two share one object, which the last of them releases. So the one who
- * waits may leave: a child is then ended by the thread, and NVRTC in this process goes on to its end,
- * after which its result is kept in the cache and else dropped.
+ * A compilation in progress: a thread that makes a kernel, and whoever waits for it. The thread
+ * owns all that it needs, and the two share one object, which the last of them releases. So the one
+ * who waits may leave: a child is then ended by the thread, and NVRTC in this process goes on to
+ * its end, after which its result is kept in the cache and else dropped.
  *
- * At exit NVRTC's static data goes, and NVRTC crashes or never ends if it is still at work then. So a
- * process that exits waits for the threads that were left.
+ * At exit NVRTC's static data goes, and NVRTC crashes or never ends if it is still at work then. So
+ * a process that exits waits for the threads that were left.
  */
 #include "vm/cuda/compile.h"
 

@@ -221,9 +221,9 @@ mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image
 
 static pthread_mutex_t settling = PTHREAD_MUTEX_INITIALIZER;
 
-/* Has an exit wait for NVRTC. What was registered last runs first at exit, and NVRTC registers its own
- * destructors as it goes: those of an architecture at its first compilation for that, however small.
- * So that comes first. */
+/* Has an exit wait for NVRTC. What was registered last runs first at exit, and NVRTC registers its
+ * own destructors as it goes: those of an architecture at its first compilation for that, however
+ * small. So that comes first. */
 static void settle(const char *arch)
 {
     static const mgl_cuda_source smallest = {

@@ -1,8 +1,8 @@
 /*
- * What NVRTC is to compile, and the two places where it can: this process, and a child, which can be
- * ended. NVRTC itself can not be: a kernel takes it seconds to tens of seconds, in which it listens
- * to nobody. compile.c says what is compiled, compilation.c waits for it, child.c has both ends of
- * the child.
+ * What NVRTC is to compile, and the two places where it can: this process, and a child, which can
+ * be ended. NVRTC itself can not be: a kernel takes it seconds to tens of seconds, in which it
+ * listens to nobody. compile.c says what is compiled, compilation.c waits for it, child.c has both
+ * ends of the child.
  */
 #ifndef MGL_VM_CUDA_COMPILE_H
 #define MGL_VM_CUDA_COMPILE_H
@@ -45,9 +45,9 @@ mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image
 /* The program whose child compiles; NULL: none. */
 const char *mgl_cuda_child_program(void);
 
-/* Compiles in a child, which is gone when this returns. MGL_INTERRUPTED: `abort` was set. MGL_SYSTEM:
- * it could not be started. MGL_DEVICE: it ended before it had a result (out->died), or its result is
- * an error. */
+/* Compiles in a child, which is gone when this returns. MGL_INTERRUPTED: `abort` was set.
+ * MGL_SYSTEM: it could not be started. MGL_DEVICE: it ended before it had a result (out->died), or
+ * its result is an error. */
 mgl_status mgl_cuda_child_compile(const char *program, const mgl_cuda_recipe *recipe,
                                   const atomic_int *abort, mgl_cuda_image *out, mgl_error *err);
 

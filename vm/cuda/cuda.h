@@ -80,8 +80,8 @@ void mgl_cuda_image_clear(mgl_cuda_image *image);
 
 /* The same in two steps, between which it goes on beside the caller: started, and waited for and
  * released. When the watch is told to end (MGL_INTERRUPTED), a child that compiles is killed. NVRTC
- * in this process can not be stopped: it is left to its thread, which keeps the result in the cache;
- * a process that exits meanwhile waits for it. */
+ * in this process can not be stopped: it is left to its thread, which keeps the result in the
+ * cache; a process that exits meanwhile waits for it. */
 typedef struct mgl_cuda_compilation mgl_cuda_compilation;
 mgl_status mgl_cuda_compile_start(const mgl_program *program, const char *arch, unsigned extras,
                                   mgl_cuda_compilation **out, mgl_error *err);
@@ -90,8 +90,8 @@ mgl_status mgl_cuda_compile_finish(mgl_cuda_compilation *compilation, const mgl_
 
 /* From now on kernels are compiled in a child of this process that runs `program` (static storage;
  * NULL: no more), such as "/proc/self/exe". Its main must hand what stands behind
- * MGL_CUDA_WORKER_FLAG, its first argument, to mgl_cuda_compile_worker, and return that. For the main
- * of a program; not thread safe. */
+ * MGL_CUDA_WORKER_FLAG, its first argument, to mgl_cuda_compile_worker, and return that. For the
+ * main of a program; not thread safe. */
 #define MGL_CUDA_WORKER_FLAG "--compile-kernel"
 void mgl_cuda_compile_use_child(const char *program);
 int mgl_cuda_compile_worker(const char *parent);
@@ -107,15 +107,15 @@ typedef struct mgl_cuda_constant {
     uint32_t value;
 } mgl_cuda_constant;
 
-/* Compiles other kernels than the machine's: the first of `sources` (static storage), which includes
- * the others by their names. Not cached. `watch` may be NULL. */
+/* Compiles other kernels than the machine's: the first of `sources` (static storage), which
+ * includes the others by their names. Not cached. `watch` may be NULL. */
 mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, const char *arch,
                                     const mgl_cuda_constant *constants, int constant_count,
                                     const mgl_cuda_watch *watch, mgl_cuda_image *out,
                                     mgl_error *err);
 
-/* The folder of compiled kernels: $MEGALITH_CACHE, or $XDG_CACHE_HOME/megalith, or ~/.cache/megalith.
- * False: none of these is set, or the path is too long. */
+/* The folder of compiled kernels: $MEGALITH_CACHE, or $XDG_CACHE_HOME/megalith, or
+ * ~/.cache/megalith. False: none of these is set, or the path is too long. */
 bool mgl_cuda_cache_path(char *path, size_t length);
 
 /* The events of the last launch of a machine that was opened with trace_epochs: (trace_epochs,

@@ -143,8 +143,8 @@ void mgl_cu_end(void);
 /* Is there such work in any thread? */
 bool mgl_cu_is_busy(void);
 
-/* MGL_OK for result 0; else MGL_DEVICE with what was tried, the driver's name for the error and what
- * it says. */
+/* MGL_OK for result 0; else MGL_DEVICE with what was tried, the driver's name for the error and
+ * what it says. */
 mgl_status mgl_cu_check(const mgl_cu *cu, int result, const char *what, mgl_error *err);
 
 #endif

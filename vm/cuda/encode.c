@@ -133,7 +133,8 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
                : "q is not the heads of one kv head";
 }
 
-/* A `clear` travels in the record of the task before it, unless it has edges, or that task is one too. */
+/* A `clear` travels in the record of the task before it, unless it has edges, or that task is one
+ * too. */
 static bool has_record(const mgl_program *program, int task)
 {
     const mgl_task *t = &program->tasks[task];
@@ -161,8 +162,8 @@ static int count_operands(const mgl_task *task)
     return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count;
 }
 
-/* What a `clear` has to reset, without its address: at most one dimension in front of the rows, one run
- * of bytes behind them. False: it is not of that kind, or too large. */
+/* What a `clear` has to reset, without its address: at most one dimension in front of the rows, one
+ * run of bytes behind them. False: it is not of that kind, or too large. */
 static bool find_clear(const mgl_program *program, const mgl_region *region, mgl_device_clear *out,
                        int64_t *first)
 {
@@ -345,9 +346,9 @@ static bool attends_next(const mgl_program *program, const mgl_queue *queue, con
     return false;
 }
 
-/* The page at which the queue's tape goes on behind the last of a task's segments that it may let go of: the end,
- * behind the last task; behind the page of which an attention has the rest come once more; else the page that the
- * next task begins on. */
+/* The page at which the queue's tape goes on behind the last of a task's segments that it may let
+ * go of: the end, behind the last task; behind the page of which an attention has the rest come
+ * once more; else the page that the next task begins on. */
 static uint32_t end_page(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
                          int segment)
 {
@@ -379,8 +380,8 @@ static mgl_device_segment device_segment(const struct encoder *e, const mgl_queu
     };
 }
 
-/* Whether two segments of a task follow one another on the tape, row group by row group: then their rows are as
- * those of one. */
+/* Whether two segments of a task follow one another on the tape, row group by row group: then their
+ * rows are as those of one. */
 static bool continues(const mgl_program *program, const mgl_segment *first,
                       const mgl_segment *second)
 {
@@ -481,8 +482,8 @@ static int64_t tape_behind(const mgl_program *program, const mgl_queue *queue, c
                                                 : last->offset + mgl_segment_bytes(program, last);
 }
 
-/* Where an attention stands, at byte `at` of the tape, among the pages. What the page there has behind it comes once
- * more (device/copy.cuh), unless another attention stands there as well. */
+/* Where an attention stands, at byte `at` of the tape, among the pages. What the page there has
+ * behind it comes once more (device/copy.cuh), unless another attention stands there as well. */
 static void place_past(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
                        int64_t at, mgl_record *r)
 {

@@ -24,19 +24,23 @@ typedef struct mgl_cuda_tables {
  * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 
-/* Whole pages of so many bytes, at least one of something; and of a ring, which keeps room for one more. */
+/* Whole pages of so many bytes, at least one of something; and of a ring, which keeps room for one
+ * more. */
 uint32_t mgl_cuda_pages(const mgl_program *program, int bytes);
 uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
 
-/* Whether the program decodes one row by flags alone, so that the kernel may be compiled with MGL_PLAIN. */
+/* Whether the program decodes one row by flags alone, so that the kernel may be compiled with
+ * MGL_PLAIN. */
 bool mgl_cuda_is_plain(const mgl_program *program);
 
-/* Whether attention has its keys and values from the ring (MGL_PAST), on an architecture ("sm_90a", "compute_80") with
- * bulk copies: a plain program whose attention has splits of more positions than registers have room for, whose pages
- * have room for what a warp attends to at once, and have numbers of 32 bits. */
+/* Whether attention has its keys and values from the ring (MGL_PAST), on an architecture ("sm_90a",
+ * "compute_80") with bulk copies: a plain program whose attention has splits of more positions than
+ * registers have room for, whose pages have room for what a warp attends to at once, and have
+ * numbers of 32 bits. */
 bool mgl_cuda_streams_past(const mgl_program *program, const char *arch);
 
-/* Whether the chunks of a position stand in the cache as mgl_past_chunk (device/ways.h) has them. */
+/* Whether the chunks of a position stand in the cache as mgl_past_chunk (device/ways.h) has them.
+ */
 bool mgl_cuda_swizzles_past(const mgl_program *program, const char *arch);
 
 /* Encodes a program that mgl_cuda_check_program accepts. */

@@ -2,10 +2,10 @@
  * Another program on an open machine. Context, kernel, stream and pinned memory stay; the arena is
  * planned anew, so that queues, edges and activations may differ from the old program's.
  *
- * Weights that were packed are copied into a second arena, from wherever the first one has them, and
- * then the first is released: nothing is written where something is still to be read, and until all
- * of it has succeeded the old program is untouched. Weights that `fill` makes need not be copied:
- * they are made anew in the same arena, where the new program fits it.
+ * Weights that were packed are copied into a second arena, from wherever the first one has them,
+ * and then the first is released: nothing is written where something is still to be read, and until
+ * all of it has succeeded the old program is untouched. Weights that `fill` makes need not be
+ * copied: they are made anew in the same arena, where the new program fits it.
  */
 #include <string.h>
 
@@ -15,7 +15,8 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
-/* The machine's kernel has to be the program's, and all its queues have to fit the device at once. */
+/* The machine's kernel has to be the program's, and all its queues have to fit the device at once.
+ */
 static mgl_status check_kernel(const mgl_cuda_vm *vm, const mgl_program *program, mgl_error *err)
 {
     char old[MGL_SHA256_HEX], key[MGL_SHA256_HEX];

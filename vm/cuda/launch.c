@@ -1,6 +1,6 @@
 /*
- * One reply, one launch: the start of the launch is uploaded, the kernel runs on its own, and the host
- * hands out tokens as they appear in pinned memory until the kernel is done.
+ * One reply, one launch: the start of the launch is uploaded, the kernel runs on its own, and the
+ * host hands out tokens as they appear in pinned memory until the kernel is done.
  */
 #include <string.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 /*
- * Opening the CUDA machine: one allocation that holds everything (tapes, buffers, records, counters),
- * the weights packed and uploaded, and beside that, on a thread of its own, the kernel compiled for
- * the device: neither needs the other, and each takes its seconds. Who opens may end it (`abort`) at
- * any moment but within a call of the driver.
+ * Opening the CUDA machine: one allocation that holds everything (tapes, buffers, records,
+ * counters), the weights packed and uploaded, and beside that, on a thread of its own, the kernel
+ * compiled for the device: neither needs the other, and each takes its seconds. Who opens may end
+ * it (`abort`) at any moment but within a call of the driver.
  */
 #include "vm/cuda/machine.h"
 
@@ -289,11 +289,11 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
     vm->counters = take(vm, vm->counter_bytes);
 }
 
-/* What the arena gets beyond what the program needs, so that other programs of the model fit as well
- * when they are put on the machine. Their tapes have the same weights: a tape ends with less than a
- * page of padding, and there are no more tapes than blocks of the kernel, which are one or two a
- * multiprocessor. Records, counters and activations are little. Who exchanges programs by copying
- * needs a second arena at any rate. */
+/* What the arena gets beyond what the program needs, so that other programs of the model fit as
+ * well when they are put on the machine. Their tapes have the same weights: a tape ends with less
+ * than a page of padding, and there are no more tapes than blocks of the kernel, which are one or
+ * two a multiprocessor. Records, counters and activations are little. Who exchanges programs by
+ * copying needs a second arena at any rate. */
 static size_t slack_of(const mgl_cuda_vm *vm)
 {
     size_t pages = 2 * (size_t)vm->sms * (size_t)vm->vm.program->exec.page_bytes;

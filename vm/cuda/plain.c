@@ -1,7 +1,7 @@
 /*
- * Programs that decode one row by flags alone: of the kernel's ways, they need one for products and one for
- * attention. The others are left out, which takes the compiler half as long. Where attention has splits, its keys
- * and values come through the ring then.
+ * Programs that decode one row by flags alone: of the kernel's ways, they need one for products and
+ * one for attention. The others are left out, which takes the compiler half as long. Where
+ * attention has splits, its keys and values come through the ring then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,8 @@ static int most_attentions(const mgl_program *program)
     return most;
 }
 
-/* The most pages of the ring in an epoch, where a page has the keys or values of `run` positions. */
+/* The most pages of the ring in an epoch, where a page has the keys or values of `run` positions.
+ */
 static int64_t most_pages(const mgl_program *program, int64_t run)
 {
     int64_t most = 0,

@@ -1,5 +1,5 @@
-/* The CUDA machine for those who judge a program: poison, guards, and weights that are made anew. What
- * they are for stands in vm/vm.h and vm/poison.c. */
+/* The CUDA machine for those who judge a program: poison, guards, and weights that are made anew.
+ * What they are for stands in vm/vm.h and vm/poison.c. */
 #include "vm/cuda/machine.h"
 
 /* Behind a tape or a buffer of the arena. */

@@ -6,7 +6,8 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-/* The architecture that NVRTC compiles for: with its own features from compute capability 9.0 on. */
+/* The architecture that NVRTC compiles for: with its own features from compute capability 9.0 on.
+ */
 static void name_arch(int major, int minor, char arch[16])
 {
     snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");

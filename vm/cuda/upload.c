@@ -2,8 +2,8 @@
  * Weights on their way to the device. Several threads each take the next piece, make it in one of
  * the two halves of their pinned memory, and start its copy; while that runs they make the next
  * piece in the other half. So making (packing, or reading and checking) and copying go on at once,
- * and the slower of the two sets the pace. The pinned memory of all threads is one allocation: one call
- * of the driver instead of two a thread.
+ * and the slower of the two sets the pace. The pinned memory of all threads is one allocation: one
+ * call of the driver instead of two a thread.
  */
 #include <string.h>
 

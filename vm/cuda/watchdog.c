@@ -1,8 +1,8 @@
 /*
  * The watchdog in words. When one queue's wait expires, all queues leave, and each says what it was
  * waiting for. Most of them waited only for others that waited too; the one to blame waits for a
- * counter whose signals were all given: none of the counter's signalling tasks is still to come. The
- * same goes for words that tell by themselves whether they were written, and their writers.
+ * counter whose signals were all given: none of the counter's signalling tasks is still to come.
+ * The same goes for words that tell by themselves whether they were written, and their writers.
  * Where there is none (a cycle), the wait that expired first is told.
  */
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "schedule/schedule.h"
 #include "vm/cuda/machine.h"
 
-/* Whether `task` of `queue` is still to come in an epoch before `epochs`. A queue that has no report
- * got through. */
+/* Whether `task` of `queue` is still to come in an epoch before `epochs`. A queue that has no
+ * report got through. */
 static bool is_pending(const mgl_cuda_vm *vm, int queue, int task, int64_t epochs)
 {
     const volatile int32_t *report = vm->pinned->reports[queue];
@@ -68,8 +68,8 @@ static bool polls_in_vain(const mgl_cuda_vm *vm, int queue)
     return true;
 }
 
-/* Whether the queue waits for a counter that nobody will signal any more, or for words that nobody will
- * write, or for its own ring, which waits for no other queue. */
+/* Whether the queue waits for a counter that nobody will signal any more, or for words that nobody
+ * will write, or for its own ring, which waits for no other queue. */
 static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
 {
     const mgl_program *program = vm->vm.program;

@@ -1,6 +1,7 @@
 /*
- * CUDA's C++ as far as the kernel uses it, in the C++ of a host compiler: what stands in front of the
- * kernel's first source. Instructions are in ptx.h. What is missing here does not compile, by name.
+ * CUDA's C++ as far as the kernel uses it, in the C++ of a host compiler: what stands in front of
+ * the kernel's first source. Instructions are in ptx.h. What is missing here does not compile, by
+ * name.
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_CUDA_H
 #define MGL_TESTS_EMULATOR_DEVICE_CUDA_H
@@ -142,7 +143,8 @@ static inline float __fdividef(float numerator, float denominator)
     return numerator / denominator;
 }
 
-/* ---- a warp together -------------------------------------------------------------------------- */
+/* ---- a warp together --------------------------------------------------------------------------
+ */
 
 static inline uint64_t emu_meet_all(unsigned mask, emu_meeting kind, uint64_t value,
                                     int argument = 0)
@@ -213,7 +215,8 @@ static inline void __syncthreads()
     emu_bar_sync(0, (MGL_WARPS + MGL_OTHER_WARPS) * 32);
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory -----------------------------------------------------------------------------------
+ */
 
 static inline size_t __cvta_generic_to_shared(const void *at)
 {

@@ -1,6 +1,7 @@
 /*
- * Between a kernel, compiled for the host (device/cuda.h, device/ptx.h), and the engine that runs its
- * threads (engine.c, warp.c, copies.c). All is called by a thread of the kernel, on its own stack.
+ * Between a kernel, compiled for the host (device/cuda.h, device/ptx.h), and the engine that runs
+ * its threads (engine.c, warp.c, copies.c). All is called by a thread of the kernel, on its own
+ * stack.
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_ENGINE_H
 #define MGL_TESTS_EMULATOR_DEVICE_ENGINE_H
@@ -49,15 +50,16 @@ void emu_bar_sync(int barrier, int threads);
 /* Another warp may run here. */
 void emu_pause(void);
 
-/* The thread looked at `at`, saw `seen` and may look again: where it has seen the same before, without
- * having done anything since, it sleeps until something happens there. Look again behind it. */
+/* The thread looked at `at`, saw `seen` and may look again: where it has seen the same before,
+ * without having done anything since, it sleeps until something happens there. Look again behind
+ * it. */
 void emu_look(const volatile void *at, uint64_t seen);
 
 /* The thread has written to `at`. */
 void emu_wrote(const volatile void *at);
 
-/* mbarriers in shared memory: how many arrivals complete a phase; arrivals, and bytes to expect; whether
- * the phase of that parity is complete. */
+/* mbarriers in shared memory: how many arrivals complete a phase; arrivals, and bytes to expect;
+ * whether the phase of that parity is complete. */
 void emu_barrier_init(uint64_t *barrier, int arrivals);
 void emu_barrier_arrive(uint64_t *barrier, int arrivals, int bytes);
 bool emu_barrier_passed(uint64_t *barrier, unsigned parity);
@@ -78,7 +80,8 @@ uint16_t emu_f32_to_f16(float value);
 /* The kernel has done what it must not: the launch fails. Does not return. */
 __attribute__((noreturn, format(printf, 1, 2))) void emu_fail(const char *format, ...);
 
-/* What the engine has to know of a kernel; each kernel has one, `emu_the_kernel` (device/entry.h). */
+/* What the engine has to know of a kernel; each kernel has one, `emu_the_kernel` (device/entry.h).
+ */
 typedef struct emu_kernel {
     void (*run)(const void *launch); /* one thread of it */
     void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* its task */

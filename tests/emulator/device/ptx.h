@@ -1,10 +1,11 @@
 /*
- * The instructions of the kernel's inline assembly: a function each, called ptx_ and the instruction's
- * name, with its operands and immediates in order (rewrite.h). A new instruction is a new function here.
+ * The instructions of the kernel's inline assembly: a function each, called ptx_ and the
+ * instruction's name, with its operands and immediates in order (rewrite.h). A new instruction is a
+ * new function here.
  *
  * Memory instructions check alignment, and say what they saw or changed to the engine. Caching and
- * prefetching instructions only look whether the memory is there; fences order nothing, as nothing is out of
- * order.
+ * prefetching instructions only look whether the memory is there; fences order nothing, as nothing
+ * is out of order.
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_PTX_H
 #define MGL_TESTS_EMULATOR_DEVICE_PTX_H
@@ -37,7 +38,8 @@ static inline void emu_touch(const void *at, size_t bytes)
     (void)((const volatile unsigned char *)at)[bytes - 1];
 }
 
-/* ---- loads and stores ------------------------------------------------------------------------- */
+/* ---- loads and stores -------------------------------------------------------------------------
+ */
 
 static inline void ptx_ld_acquire_gpu_global_u32(unsigned &value, const void *at)
 {
@@ -165,7 +167,8 @@ static inline void ptx_createpolicy_fractional_L2__evict_last_b64(emu_policy &po
     policy = 2;
 }
 
-/* ---- fences, barriers, the clock -------------------------------------------------------------- */
+/* ---- fences, barriers, the clock --------------------------------------------------------------
+ */
 
 static inline void ptx_fence_acq_rel_gpu()
 {
@@ -257,7 +260,8 @@ static inline void ptx_mbarrier_arrive_expect_tx_shared__cta_b64(int, unsigned a
     emu_barrier_arrive(emu_barrier(at), 1, bytes);
 }
 
-/* ---- copies to shared memory ------------------------------------------------------------------ */
+/* ---- copies to shared memory ------------------------------------------------------------------
+ */
 
 static inline void
 ptx_cp_async_bulk_shared__cluster_global_mbarrier__complete_tx__bytes_L2__cache_hint(
@@ -293,7 +297,8 @@ static inline void ptx_prefetch_global_L2(const void *from)
     emu_touch(from, 1);
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
 
 static inline void ptx_cvt_f32_f16(float &to, unsigned short from)
 {

@@ -1,13 +1,13 @@
 /*
  * Attention of the queue's rows over one kv head, for attend, attend_tail and attend_past.
  *
- * Row r of a sequence with n earlier positions looks at [lo, hi), its split's share of them, and, where
- * this task is the one that appends, at [n, position(r)]. This epoch's keys and values count as they
- * are stored in the cache: a position has one value, whichever epoch it came with.
+ * Row r of a sequence with n earlier positions looks at [lo, hi), its split's share of them, and,
+ * where this task is the one that appends, at [n, position(r)]. This epoch's keys and values count
+ * as they are stored in the cache: a position has one value, whichever epoch it came with.
  *
- * Both ways keep online softmaxes of parts of the positions, which are then merged in a fixed order.
- * (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial attention: Dao et al.,
- * arXiv 2205.14135.)
+ * Both ways keep online softmaxes of parts of the positions, which are then merged in a fixed
+ * order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial attention:
+ * Dao et al., arXiv 2205.14135.)
  */
 #ifndef MGL_DEVICE_ATTENTION_CUH
 #define MGL_DEVICE_ATTENTION_CUH
@@ -36,8 +36,8 @@ static __device__ __noinline__ u32 attend_short_apart(machine m)
     return attend_short(m);
 }
 
-/* One row in one pass, which waits for `go` itself; of several those that warps do by themselves, then what is
- * left. */
+/* One row in one pass, which waits for `go` itself; of several those that warps do by themselves,
+ * then what is left. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
     if (PAST)

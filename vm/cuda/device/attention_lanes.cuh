@@ -1,12 +1,12 @@
 /*
  * Attention by scalar products: for caches in f32, and for heads that the tensor cores do not suit.
  *
- * One pass of the block: one row and up to PASS_HEADS heads of the group, dealt to the warps. A position
- * of a head is the work of a team of LANES lanes, each with DIMS of its dimensions; of the TEAMS that work
- * on a head, number t takes positions t, t + TEAMS, ..., AHEAD_POSITIONS of them at once: their keys and
- * values are asked for before the queries are there, since neither depends on this epoch. A team keeps an
- * online softmax (maximum, sum, weighted sum of values); teams of a warp are merged by shuffles, warps
- * through shared memory, always in the same order.
+ * One pass of the block: one row and up to PASS_HEADS heads of the group, dealt to the warps. A
+ * position of a head is the work of a team of LANES lanes, each with DIMS of its dimensions; of the
+ * TEAMS that work on a head, number t takes positions t, t + TEAMS, ..., AHEAD_POSITIONS of them at
+ * once: their keys and values are asked for before the queries are there, since neither depends on
+ * this epoch. A team keeps an online softmax (maximum, sum, weighted sum of values); teams of a
+ * warp are merged by shuffles, warps through shared memory, always in the same order.
  */
 #ifndef MGL_DEVICE_ATTENTION_LANES_CUH
 #define MGL_DEVICE_ATTENTION_LANES_CUH
@@ -35,9 +35,9 @@ enum {
     RESULT = HEAD_DIM + 2                   /* weighted sum, max, sum */
 };
 
-/* How many heads and warps fit the room for partial sums: q as it comes and rotated (heads, head_dim
- * each), k and v as they come and as they are stored (head_dim each), cosines and sines (head_dim),
- * results (warps, heads, head_dim + 2). */
+/* How many heads and warps fit the room for partial sums: q as it comes and rotated (heads,
+ * head_dim each), k and v as they come and as they are stored (head_dim each), cosines and sines
+ * (head_dim), results (warps, heads, head_dim + 2). */
 static constexpr int pass_floats(int heads)
 {
     return 2 * heads * MGL_HEAD_DIM + 5 * MGL_HEAD_DIM + MGL_WARPS * heads * (MGL_HEAD_DIM + 2);
@@ -88,7 +88,8 @@ static __device__ __forceinline__ float rotated(const float *x, const float *rop
     return x[i] * rope[i - half] + x[i - half] * rope[i];
 }
 
-/* ---- keys and values of a team ---------------------------------------------------------------- */
+/* ---- keys and values of a team ----------------------------------------------------------------
+ */
 
 /* One position's key or value, this lane's dimensions: as they are in memory. */
 struct row_part {
@@ -232,10 +233,11 @@ static __device__ __forceinline__ void leave_results(int lane, team &t, float *t
     }
 }
 
-/* ---- one pass --------------------------------------------------------------------------------- */
+/* ---- one pass ---------------------------------------------------------------------------------
+ */
 
-/* Keys and values of AHEAD_POSITIONS positions of this lane's team, `from` being the first: those of
- * earlier epochs asked for at once, before the queries are there. */
+/* Keys and values of AHEAD_POSITIONS positions of this lane's team, `from` being the first: those
+ * of earlier epochs asked for at once, before the queries are there. */
 struct batch {
     row_part keys[AHEAD_POSITIONS], values[AHEAD_POSITIONS];
 };
@@ -254,8 +256,8 @@ static __device__ __forceinline__ void load_batch(int lane, int s, int from, int
     }
 }
 
-/* Fetches what the pass needs, 16 bytes a thread: heads [head, head + heads) of q, then k and v where it
- * appends; and the rope row. Then q rotated, and the cache longer by a position. */
+/* Fetches what the pass needs, 16 bytes a thread: heads [head, head + heads) of q, then k and v
+ * where it appends; and the rope row. Then q rotated, and the cache longer by a position. */
 static __device__ __forceinline__ void begin_pass(const machine &m, const pass &p, int r, int head,
                                                   int heads, bool appends, u64 policy)
 {
@@ -316,8 +318,8 @@ static __device__ __forceinline__ row_part own_part(const float *x, int lane)
     return part;
 }
 
-/* Adds this epoch's positions to a batch: those before the row's own are in the cache, its own in shared
- * memory. So which positions make a batch does not depend on where an epoch starts. */
+/* Adds this epoch's positions to a batch: those before the row's own are in the cache, its own in
+ * shared memory. So which positions make a batch does not depend on where an epoch starts. */
 static __device__ __forceinline__ void complete_batch(int lane, const pass &p, int s, int from,
                                                       const positions &at, batch &b)
 {
@@ -336,8 +338,8 @@ static __device__ __forceinline__ void complete_batch(int lane, const pass &p, i
     __syncwarp();
 }
 
-/* Merges the results that the warps of a head left, the first at `from`, in order: elements d and d + 1
- * of the weighted sum, and max and sum of the whole. Empty ones weigh nothing. */
+/* Merges the results that the warps of a head left, the first at `from`, in order: elements d and d
+ * + 1 of the weighted sum, and max and sum of the whole. Empty ones weigh nothing. */
 static __device__ __forceinline__ float2 merge_results(const float *from, int d, float *max,
                                                        float *sum)
 {

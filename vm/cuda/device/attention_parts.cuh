@@ -1,6 +1,6 @@
 /*
- * What the two ways of attention share: what a task attends to, the positions of a row, and what becomes
- * of a head's result.
+ * What the two ways of attention share: what a task attends to, the positions of a row, and what
+ * becomes of a head's result.
  */
 #ifndef MGL_DEVICE_ATTENTION_PARTS_CUH
 #define MGL_DEVICE_ATTENTION_PARTS_CUH
@@ -41,8 +41,9 @@ static __device__ __forceinline__ void prepare_now(const machine &m, attention &
     a.now = true;
 }
 
-/* The positions of one row: [lo, hi) of the earlier ones; `last` is the row's own, and `end` is behind
- * all that the task attends to. With the task that appends, hi is the first of this epoch. */
+/* The positions of one row: [lo, hi) of the earlier ones; `last` is the row's own, and `end` is
+ * behind all that the task attends to. With the task that appends, hi is the first of this epoch.
+ */
 struct positions {
     int lo, hi, last, end;
 };
@@ -70,8 +71,9 @@ static __device__ __forceinline__ long long cache_index(const cache_view &cache,
     return s * cache.sequence + (long long)p * cache.position;
 }
 
-/* Whether a wait has to give up at its poll number n, from 1 on, by the clock and by others: then it reports
- * with look_at_clock. Apart from that, since a call costs the registers that it may use. */
+/* Whether a wait has to give up at its poll number n, from 1 on, by the clock and by others: then
+ * it reports with look_at_clock. Apart from that, since a call costs the registers that it may use.
+ */
 static __device__ __forceinline__ bool is_late(const machine &m, u32 n, u64 *since)
 {
     if (n % POLLS)
@@ -82,7 +84,8 @@ static __device__ __forceinline__ bool is_late(const machine &m, u32 n, u64 *sin
     return now - *since >= own().launch.deadline_ns || is_stopped();
 }
 
-/* The same as is_written; where many words are asked at once, their maxima do not wait for one another. */
+/* The same as is_written; where many words are asked at once, their maxima do not wait for one
+ * another. */
 static __device__ __forceinline__ bool is_complete(uint4 v)
 {
     return max(max(v.x, v.y), max(v.z, v.w)) != 0xFFFFFFFFu;

@@ -1,11 +1,13 @@
 /*
- * Attention by tensor cores whose keys and values come through the ring: one row in one pass, decoding for one
- * sequence (MGL_PAST; device/copy.cuh says how they get there, device/attention_tiles.cuh how a tile is worked on).
- * What has landed while the queries were waited for, a ring full, is then read faster than memory could deliver it.
+ * Attention by tensor cores whose keys and values come through the ring: one row in one pass,
+ * decoding for one sequence (MGL_PAST; device/copy.cuh says how they get there,
+ * device/attention_tiles.cuh how a tile is worked on). What has landed while the queries were
+ * waited for, a ring full, is then read faster than memory could deliver it.
  *
- * Warp w takes positions [S w, S w + S), [S (w + W), ...), S being PAST_SPAN: two batches, whose keys are on one page
- * and whose values are on the next. It looks at those pages alone, and lets go of them for the warps that do not: behind
- * the last one it waits until all have landed, and goes page by page again, like the warps of a product.
+ * Warp w takes positions [S w, S w + S), [S (w + W), ...), S being PAST_SPAN: two batches, whose
+ * keys are on one page and whose values are on the next. It looks at those pages alone, and lets go
+ * of them for the warps that do not: behind the last one it waits until all have landed, and goes
+ * page by page again, like the warps of a product.
  */
 #ifndef MGL_DEVICE_ATTENTION_RING_CUH
 #define MGL_DEVICE_ATTENTION_RING_CUH
@@ -22,7 +24,8 @@ struct ring_share {
     int stored; /* so many of them in the cache: the row's own is the last where the task appends */
 };
 
-/* Number of the row's own position among those from `from` on; behind all where it is not attended to. */
+/* Number of the row's own position among those from `from` on; behind all where it is not attended
+ * to. */
 static __device__ __forceinline__ int own_behind(const ring_share &w, int from)
 {
     return w.count > w.stored ? w.stored - from : (int)PAST_SPAN;
@@ -34,7 +37,8 @@ static __device__ __forceinline__ const u8 *on_page(u32 page, int at)
     return ring_memory() + page % MGL_RING * MGL_PAGE + at % PAST_RUN * ROW_BYTES;
 }
 
-/* The keys of a batch: `row` is its first on the page. Those behind the stored ones do not count. */
+/* The keys of a batch: `row` is its first on the page. Those behind the stored ones do not count.
+ */
 static __device__ __forceinline__ void read_keys(const tile_lane &l, const u8 *row, tile_vectors &b)
 {
     const u8 *at = row + l.key * ROW_BYTES + l.d_key * 2;
@@ -85,8 +89,8 @@ static __device__ __forceinline__ void take_values(const tile_pass &p, const rin
         add_own_value(w.l, p.row, number, values);
 }
 
-/* Waits until a page has landed. Its own barrier tells as soon as the page before it in its slot is known to have: the
- * warp may not have looked at that one. */
+/* Waits until a page has landed. Its own barrier tells as soon as the page before it in its slot is
+ * known to have: the warp may not have looked at that one. */
 static __device__ __forceinline__ void await_page(machine &m, u32 page)
 {
 #if MGL_TRACE
@@ -112,8 +116,8 @@ static __device__ __forceinline__ void await_all(u32 end)
     __syncwarp();
 }
 
-/* Lets go of a page, for all warps: each of the `users` that read it for some of them. `user`: which of them this
- * warp is. */
+/* Lets go of a page, for all warps: each of the `users` that read it for some of them. `user`:
+ * which of them this warp is. */
 static __device__ __forceinline__ void leave_page(const machine &m, u32 page, int user, int users)
 {
     __syncwarp();
@@ -169,12 +173,14 @@ static __device__ __forceinline__ void queries_are_there(const machine &m, u32 e
     }
 }
 
-/* What a warp's machine has become: the page behind all of the attention's, and how long it waited for pages. */
+/* What a warp's machine has become: the page behind all of the attention's, and how long it waited
+ * for pages. */
 struct ring_news {
     u32 end, starved;
 };
 
-/* The attention of a task to many positions. Out of line, since its registers are not those of the products' loop. */
+/* The attention of a task to many positions. Out of line, since its registers are not those of the
+ * products' loop. */
 static __device__ __noinline__ ring_news attend_ring(machine m)
 {
     const tile_pass p = pass_at(0);
@@ -209,7 +215,8 @@ static __device__ __noinline__ ring_news attend_ring(machine m)
 #endif
 }
 
-/* The attention of a task to few: each warp has all of its only batch before the queries are there. */
+/* The attention of a task to few: each warp has all of its only batch before the queries are there.
+ */
 static __device__ __noinline__ void attend_near(machine m)
 {
     const tile_pass p = pass_at(0);

@@ -1,14 +1,16 @@
 /*
- * Attention by tensor cores where an epoch has several rows: of a row with few positions, a warp does a pass
- * by itself, so that the rows of a batch are worked on at once, and their inputs are all waited for at once.
+ * Attention by tensor cores where an epoch has several rows: of a row with few positions, a warp
+ * does a pass by itself, so that the rows of a batch are worked on at once, and their inputs are
+ * all waited for at once.
  *
- * Tiles, operands and sums are those of attention_tiles.cuh, but warps share nothing: a lane waits for just
- * those elements of q, k and v that it has in the operands, for which their partners in the rotation must be
- * its own as well. Where the block has a batch a warp and merges what they leave, the warp scores one batch
- * after the other, then adds them up in the same order: the bits are the same.
+ * Tiles, operands and sums are those of attention_tiles.cuh, but warps share nothing: a lane waits
+ * for just those elements of q, k and v that it has in the operands, for which their partners in
+ * the rotation must be its own as well. Where the block has a batch a warp and merges what they
+ * leave, the warp scores one batch after the other, then adds them up in the same order: the bits
+ * are the same.
  *
- * Rows of one sequence look at those before them: where there are such, every row's keys and values are in the
- * cache first, behind the only barrier.
+ * Rows of one sequence look at those before them: where there are such, every row's keys and values
+ * are in the cache first, behind the only barrier.
  */
 #ifndef MGL_DEVICE_ATTENTION_SHORT_CUH
 #define MGL_DEVICE_ATTENTION_SHORT_CUH
@@ -18,13 +20,15 @@
 enum {
     PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
     SHORT_BATCHES = FOLD,         /* of a row, at the most: so many the block merges at once */
-    /* a kernel for one sequence does without: its prompts' rows are few, and registers are scarce */
+    /* a kernel for one sequence does without: its prompts' rows are few, and registers are scarce
+     */
     SHORT = MGL_BATCH && TILED && HALF_DIM % 32 == 0 &&
             MGL_WARPS * SHORT_BATCHES * TILES * 64 <= PARTIALS,
     EARLY_KEYS = HEAD_DIM <= 64 /* the first ones fit the registers beside what is waited for */
 };
 
-/* ---- the row's own vectors -------------------------------------------------------------------- */
+/* ---- the row's own vectors --------------------------------------------------------------------
+ */
 
 /* Eight elements in f32, as they come. */
 struct octet {
@@ -194,10 +198,12 @@ static __device__ __forceinline__ void append_own(const tile_lane &l, int positi
                 own_row.value[c];
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------
+ */
 
-/* Waits for q, if it is wanted, and for the row's key and value if the task appends. `missed`: 0, or 1 + the
- * operand that a wait has given up for, which is reported when all is done, since a call costs registers. */
+/* Waits for q, if it is wanted, and for the row's key and value if the task appends. `missed`: 0,
+ * or 1 + the operand that a wait has given up for, which is reported when all is done, since a call
+ * costs registers. */
 template <bool QUERY>
 static __device__ __forceinline__ void await_octets(const machine &m, key_octets &q,
                                                     own_octets &own_row, u64 policy, int &missed)
@@ -227,15 +233,16 @@ static __device__ __forceinline__ void report_missed(const machine &m, int misse
         look_at_clock(long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, (u32)missed - 1, 1, 0);
 }
 
-/* ---- one pass --------------------------------------------------------------------------------- */
+/* ---- one pass ---------------------------------------------------------------------------------
+ */
 
 /* Keys and values of a batch. */
 struct tile_batch {
     tile_vectors keys, values;
 };
 
-/* A warp's pass: positions are numbered from its first one on. The row's own is the last where the task
- * appends; those before it are in the cache when the pass begins. */
+/* A warp's pass: positions are numbered from its first one on. The row's own is the last where the
+ * task appends; those before it are in the cache when the pass begins. */
 struct short_pass {
     int row, head, heads;
     int count;  /* positions */
@@ -278,7 +285,8 @@ static __device__ __forceinline__ void take_value(const tile_lane &l, const own_
     }
 }
 
-/* Where a lane leaves its scores of batch u, for itself: an index into registers would cost more. */
+/* Where a lane leaves its scores of batch u, for itself: an index into registers would cost more.
+ */
 static __device__ __forceinline__ float (*left_scores(const machine &m, int u))[2]
 {
     return (float(*)[2])(own().partial + ((m.warp * SHORT_BATCHES + u) * 32 + m.lane) * 2 * TILES);
@@ -342,8 +350,8 @@ static __device__ __forceinline__ tile_result weigh_batch(const machine &m, cons
     return result_of(state);
 }
 
-/* The result of all batches, `top` being the largest score; of none the neutral element. The values of the first
- * are asked for; those of the next are while a batch is worked on. */
+/* The result of all batches, `top` being the largest score; of none the neutral element. The values
+ * of the first are asked for; those of the next are while a batch is worked on. */
 static __device__ __forceinline__ tile_result add_batches(const machine &m, const short_pass &s,
                                                           float top, const own_words &own_row,
                                                           tile_batch &b)
@@ -388,7 +396,8 @@ static __device__ __forceinline__ void prefetch_rest(const machine &m, const sho
     }
 }
 
-/* Asks for what the pass begins with, and waits; then q as operand, and the row's own key and value. */
+/* Asks for what the pass begins with, and waits; then q as operand, and the row's own key and
+ * value. */
 static __device__ __forceinline__ void begin_short(const machine &m, const short_pass &s, uint4 *q,
                                                    own_words &own_row, tile_batch &b, int &missed)
 {
@@ -428,8 +437,8 @@ enum {
     IS_APPENDED = 2 /* the rows' keys and values are in the cache already */
 };
 
-/* The row's own key and value go to the cache while values are on their way: before the next epoch nobody waits
- * for them. */
+/* The row's own key and value go to the cache while values are on their way: before the next epoch
+ * nobody waits for them. */
 static __device__ __forceinline__ void attend_short_pass(const machine &m, int item, int known,
                                                          int &missed)
 {
@@ -449,7 +458,8 @@ static __device__ __forceinline__ void attend_short_pass(const machine &m, int i
         store_alone(m, pass_at(item), result, keep_policy());
 }
 
-/* ---- all rows --------------------------------------------------------------------------------- */
+/* ---- all rows ---------------------------------------------------------------------------------
+ */
 
 /* Bit r: whether lane r asks for it. */
 static __device__ __forceinline__ u32 rows_that(const machine &m, bool wanted)

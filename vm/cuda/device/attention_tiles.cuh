@@ -1,33 +1,37 @@
 /*
- * Attention by tensor cores: for caches in 16 bits. All heads of a kv head at once (HEAD_COLUMNS / 2 of them;
- * of more, as many in another pass), so that a key or a value is read once.
+ * Attention by tensor cores: for caches in 16 bits. All heads of a kv head at once (HEAD_COLUMNS /
+ * 2 of them; of more, as many in another pass), so that a key or a value is read once.
  *
- * A tile is 16 positions. Scores are K q^T: the keys are the A operand as they lie in memory, 16 bytes a lane
- * (the order of the dimensions within an MMA is free, since q's is the same); the B operand has two columns
- * a head, the rotated q rounded to 16 bits and what rounding left. So a lane has the scores of two positions
- * for one head, l % 4. Their weights, again in two parts, become the B operand of V^T p by two 8 x 8
- * transpositions; V^T is made from pairs of positions by byte permutations. Its sums lie as the scores do:
- * the lanes of a head have that head's maximum and sum as well.
+ * A tile is 16 positions. Scores are K q^T: the keys are the A operand as they lie in memory, 16
+ * bytes a lane (the order of the dimensions within an MMA is free, since q's is the same); the B
+ * operand has two columns a head, the rotated q rounded to 16 bits and what rounding left. So a
+ * lane has the scores of two positions for one head, l % 4. Their weights, again in two parts,
+ * become the B operand of V^T p by two 8 x 8 transpositions; V^T is made from pairs of positions by
+ * byte permutations. Its sums lie as the scores do: the lanes of a head have that head's maximum
+ * and sum as well.
  *
- * The block works on one row after the other. Threads fetch four and four elements of q, k or v that are
- * rotated together, and leave them in shared memory as operands. Warp w takes positions [B w, B w + B),
- * [B (w + W), ...) from the first one on, B being BATCH, two batches at a time (a wave): the keys of both are in
- * registers before the queries are there, or, where the warp has only one, its keys and values, since none of
- * them depends on this epoch; whatever has been used makes room for what comes next, which the loader has asked L2
- * for. Where a wave is all, the first batch's values are there before the queries as well: the registers that a
- * loop over waves needs hold them. What the warps have is merged in shared memory; where one batch is all, its warp
+ * The block works on one row after the other. Threads fetch four and four elements of q, k or v
+ * that are rotated together, and leave them in shared memory as operands. Warp w takes positions [B
+ * w, B w + B), [B (w + W), ...) from the first one on, B being BATCH, two batches at a time (a
+ * wave): the keys of both are in registers before the queries are there, or, where the warp has
+ * only one, its keys and values, since none of them depends on this epoch; whatever has been used
+ * makes room for what comes next, which the loader has asked L2 for. Where a wave is all, the first
+ * batch's values are there before the queries as well: the registers that a loop over waves needs
+ * hold them. What the warps have is merged in shared memory; where one batch is all, its warp
  * writes the result.
  *
- * That is for a single row whose q, k, v and result are flagged f32 (`PLAIN`), which is what decoding does: all that
- * such a task need not ask is left out of the way from the queries to the result. Of several rows, or others, a
- * warp has one batch at a time, whose values come later: the same sums, with fewer registers.
+ * That is for a single row whose q, k, v and result are flagged f32 (`PLAIN`), which is what
+ * decoding does: all that such a task need not ask is left out of the way from the queries to the
+ * result. Of several rows, or others, a warp has one batch at a time, whose values come later: the
+ * same sums, with fewer registers.
  */
 #ifndef MGL_DEVICE_ATTENTION_TILES_CUH
 #define MGL_DEVICE_ATTENTION_TILES_CUH
 
 #include "vm/cuda/device/attention_vectors.cuh"
 
-/* ---- softmax ---------------------------------------------------------------------------------- */
+/* ---- softmax ----------------------------------------------------------------------------------
+ */
 
 /* A warp's softmax so far, of head l % 4 in lane l. Maximum and scores are powers of 2. */
 struct tile_state {
@@ -48,7 +52,8 @@ static __device__ __forceinline__ uint4 load_query(const machine &m, const tile_
     return words;
 }
 
-/* Sums of products: as many chains of MMAs as keep the tensor cores at work, two of a tile if that is alone. */
+/* Sums of products: as many chains of MMAs as keep the tensor cores at work, two of a tile if that
+ * is alone. */
 enum { CHAINS = TILES == 1 ? 2 : 1 };
 struct tile_products {
     float sums[TILES][CHAINS][4];
@@ -167,8 +172,8 @@ template <bool PLAIN> static __device__ __forceinline__ int own_number(const til
     return w.left == w.stored ? (int)BATCH : has_second<PLAIN>(w) ? w.stored - STRIDE : w.stored;
 }
 
-/* Scores of the wave's batches, of one alone as of the last, and the largest of each; then their values are asked
- * for where the keys have been. */
+/* Scores of the wave's batches, of one alone as of the last, and the largest of each; then their
+ * values are asked for where the keys have been. */
 template <bool PLAIN>
 static __device__ __forceinline__ void score_wave(const machine &m, const tile_pass &p,
                                                   const tile_share &w, tile_wave &v,
@@ -193,8 +198,8 @@ static __device__ __forceinline__ void score_wave(const machine &m, const tile_p
     tops[1] = head_max(lane_max(-INFINITY, last));
 }
 
-/* The warp's batches, two at a time, the first of which are at hand as far as they are in the cache; none leaves
- * the neutral element. */
+/* The warp's batches, two at a time, the first of which are at hand as far as they are in the
+ * cache; none leaves the neutral element. */
 template <bool PLAIN>
 static __device__ __forceinline__ void attend_batches(const machine &m, const tile_pass &p,
                                                       tile_share w, tile_wave &v, tile_state &s)
@@ -225,7 +230,8 @@ static __device__ __forceinline__ void attend_batches(const machine &m, const ti
     }
 }
 
-/* ---- one wave --------------------------------------------------------------------------------- */
+/* ---- one wave ---------------------------------------------------------------------------------
+ */
 
 static __device__ __forceinline__ tile_state empty_state()
 {
@@ -263,7 +269,8 @@ static __device__ __forceinline__ tile_state attend_batch(const machine &m, cons
     return s;
 }
 
-/* A warp's only wave: all but the second batch's values is at hand, which come while the first is worked on. */
+/* A warp's only wave: all but the second batch's values is at hand, which come while the first is
+ * worked on. */
 static __device__ __forceinline__ tile_state attend_one(const machine &m, const tile_pass &p,
                                                         const tile_share &w, tile_one &v)
 {
@@ -288,7 +295,8 @@ static __device__ __forceinline__ tile_state attend_one(const machine &m, const 
     return s;
 }
 
-/* ---- results ---------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------
+ */
 
 /* A warp's result: its lane's pairs of dimensions of head l % 4. */
 struct tile_result {
@@ -325,7 +333,8 @@ static __device__ __forceinline__ void store_value(const head_output &to, int la
         store_result(to, d, value, max * 0.6931471805599453f, sum, policy);
 }
 
-/* Where the result of head l % 4 of a pass goes, if that is flagged f32, padded where it is a partial. */
+/* Where the result of head l % 4 of a pass goes, if that is flagged f32, padded where it is a
+ * partial. */
 struct plain_output {
     float *at; /* dimension 0; NULL: the pass has no such head */
     bool part;
@@ -497,7 +506,8 @@ static __device__ __forceinline__ void store_folded_plain(const machine &m, cons
     }
 }
 
-/* ---- all rows --------------------------------------------------------------------------------- */
+/* ---- all rows ---------------------------------------------------------------------------------
+ */
 
 /* What the warps have of a pass, `active` of them, to where it goes. */
 template <bool PLAIN>
@@ -538,8 +548,8 @@ static __device__ __forceinline__ int active_warps(int count)
     return min((count + BATCH - 1) / BATCH, MGL_WARPS);
 }
 
-/* Asks anew who this thread is and what it does, as consume() has: values that lived through a pass would be kept in
- * local memory, which keys and values drive out of L1. */
+/* Asks anew who this thread is and what it does, as consume() has: values that lived through a pass
+ * would be kept in local memory, which keys and values drive out of L1. */
 static __device__ __forceinline__ void know_anew(machine &m)
 {
     know_thread(m);
@@ -554,8 +564,9 @@ static __device__ __forceinline__ int own_count()
     return (int)(own().past_bytes / ROW_BYTES) + own().att.now;
 }
 
-/* One pass. What does not depend on this epoch is asked for first; where the result goes, only at the end: kept
- * through the pass, it would cost registers that the products' loop needs. False when a wait gave up. */
+/* One pass. What does not depend on this epoch is asked for first; where the result goes, only at
+ * the end: kept through the pass, it would cost registers that the products' loop needs. False when
+ * a wait gave up. */
 template <bool PLAIN, bool ONE>
 static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_pass &p, u64 policy)
 {
@@ -603,8 +614,8 @@ static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_
     return written;
 }
 
-/* A wait that gave up is reported at the end: a call in between would cost the registers that hold keys and
- * values. */
+/* A wait that gave up is reported at the end: a call in between would cost the registers that hold
+ * keys and values. */
 static __device__ __forceinline__ void report_missing(const machine &m)
 {
     const u64 long_ago = 1;
@@ -618,8 +629,8 @@ static __device__ __forceinline__ bool is_single_pass(const machine &m)
     return TILED && PASSES == 1 && rows_of(m) == 1 && is_plain(m);
 }
 
-/* Such a task. Out of line, since its registers are not those of the loop over passes; nor are those of one wave
- * those of several. */
+/* Such a task. Out of line, since its registers are not those of the loop over passes; nor are
+ * those of one wave those of several. */
 static __device__ __noinline__ void attend_one_apart(machine m)
 {
     if (TILED && !attend_pass_tiles<true, true>(m, pass_at(0), keep_policy()))

@@ -1,7 +1,8 @@
 /*
- * What attention by tensor cores (device/attention_tiles.cuh) works on: how a row's q, k and v come from the
- * exchange into shared memory as operands, rotated, and into the cache; and which keys and values of the cache
- * a lane has in registers, how they come there, and what of them L2 is asked for ahead.
+ * What attention by tensor cores (device/attention_tiles.cuh) works on: how a row's q, k and v come
+ * from the exchange into shared memory as operands, rotated, and into the cache; and which keys and
+ * values of the cache a lane has in registers, how they come there, and what of them L2 is asked
+ * for ahead.
  */
 #ifndef MGL_DEVICE_ATTENTION_VECTORS_CUH
 #define MGL_DEVICE_ATTENTION_VECTORS_CUH
@@ -36,7 +37,8 @@ enum {
     SWIZZLED = PAST && MGL_PAST_SWIZZLED(HEAD_DIM) /* the chunks of a position in the cache */
 };
 
-/* What a row keeps in shared memory, beside own().partial's other parts: see the functions below. */
+/* What a row keeps in shared memory, beside own().partial's other parts: see the functions below.
+ */
 enum {
     QUERY_WORDS = HEAD_COLUMNS * COLUMN_WORDS,
     RESULT_AT = 2 * QUERY_WORDS + 4 * HALF_DIM, /* behind two rows' q, and k and v */
@@ -44,8 +46,9 @@ enum {
 };
 static_assert(!TILED || WEIGHT_AT + LEAVES * 8 <= PARTIALS, "attention's room is too small");
 
-/* Column `column` of the q operand of pass number `item` (of all rows' passes): words, two dimensions each.
- * Two of them in turn, so that one may be written while a warp still reads the other. */
+/* Column `column` of the q operand of pass number `item` (of all rows' passes): words, two
+ * dimensions each. Two of them in turn, so that one may be written while a warp still reads the
+ * other. */
 static __device__ __forceinline__ u32 *query_column(int item, int column)
 {
     return (u32 *)own().partial + (item & 1) * QUERY_WORDS + column * COLUMN_WORDS;
@@ -70,7 +73,8 @@ static __device__ __forceinline__ float2 *left_weight(int slot, int head)
     return (float2 *)(own().partial + WEIGHT_AT) + slot * 4 + head;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
 
 static __device__ __forceinline__ float low_half(u32 word)
 {
@@ -96,10 +100,11 @@ static __device__ __forceinline__ u32 transposed(u32 word)
     return result;
 }
 
-/* ---- the row's own vectors -------------------------------------------------------------------- */
+/* ---- the row's own vectors --------------------------------------------------------------------
+ */
 
-/* A thread's item: four elements of a vector, and their partners HALF_DIM further, as they come: 16 bytes
- * that they are in. */
+/* A thread's item: four elements of a vector, and their partners HALF_DIM further, as they come: 16
+ * bytes that they are in. */
 struct quad {
     const u8 *at;
     bool narrow; /* 16-bit elements, eight in 16 bytes */
@@ -261,8 +266,8 @@ static __device__ __forceinline__ bool await_quads(const machine &m, const tile_
     return written;
 }
 
-/* Four elements x and their partners y. Which product is rounded is written out here and below, so that a
- * row has the same bits whichever way it goes. */
+/* Four elements x and their partners y. Which product is rounded is written out here and below, so
+ * that a row has the same bits whichever way it goes. */
 static __device__ __forceinline__ void rotate_four(const float4 &cosines, const float4 &sines,
                                                    float *x, float *y)
 {
@@ -310,8 +315,8 @@ static __device__ __forceinline__ void leave_query(int item, int head, int word,
     *(uint2 *)(query_column(item, 2 * head + 1) + word) = q.rest;
 }
 
-/* Four elements of the row's key or value from dimension d on, from where leave_quads put them, to the
- * cache. */
+/* Four elements of the row's key or value from dimension d on, from where leave_quads put them, to
+ * the cache. */
 static __device__ __forceinline__ void append_quad(int r, int which, int d)
 {
     const cache_view &cache = which ? own().att.v : own().att.k;
@@ -322,7 +327,8 @@ static __device__ __forceinline__ void append_quad(int r, int which, int d)
     *(uint2 *)(cache.at + at * 2) = *(const uint2 *)(own_vector(r, which) + d / 2);
 }
 
-/* A thread's items of k and v, behind the barrier and all else: nobody waits for them before the next row. */
+/* A thread's items of k and v, behind the barrier and all else: nobody waits for them before the
+ * next row. */
 static __device__ __forceinline__ void append_quads(const machine &m, const tile_pass &p)
 {
 #pragma unroll
@@ -368,11 +374,12 @@ static __device__ __forceinline__ void leave_quads(const machine &m, const tile_
     }
 }
 
-/* ---- keys and values of a batch --------------------------------------------------------------- */
+/* ---- keys and values of a batch ---------------------------------------------------------------
+ */
 
-/* Keys or values of a batch, by number as below. Of tile t, lane l has keys of positions l / 4 and l / 4 + 8,
- * dimensions 32 c + 8 (l % 4) and the next 7, and values of positions 2 (l % 4) + {0, 1, 8, 9}, dimensions
- * 64 c + 8 (l / 4) and the next 7. Positions that it does not have are 0. */
+/* Keys or values of a batch, by number as below. Of tile t, lane l has keys of positions l / 4 and
+ * l / 4 + 8, dimensions 32 c + 8 (l % 4) and the next 7, and values of positions 2 (l % 4) + {0, 1,
+ * 8, 9}, dimensions 64 c + 8 (l / 4) and the next 7. Positions that it does not have are 0. */
 struct tile_vectors {
     uint4 at[KEYS > VALUES ? KEYS : VALUES];
 };
@@ -382,9 +389,10 @@ struct tile_lane {
     const u8 *keys, *values;
     int key, value;     /* their position in the batch */
     int d_key, d_value; /* their first dimension */
-    int key_turn; /* bytes by which an even chunk of keys stands behind its place, an odd one before it, */
-    int value_turn
-        [2]; /* and a chunk of values behind its, of even positions and of odd ones: 0, if not SWIZZLED */
+    int key_turn; /* bytes by which an even chunk of keys stands behind its place, an odd one before
+                     it, */
+    int value_turn[2]; /* and a chunk of values behind its, of even positions and of odd ones: 0, if
+                          not SWIZZLED */
 };
 
 static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l)
@@ -395,7 +403,8 @@ static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l
     l.d_value = m.lane / 4 * 8;
 }
 
-/* Where its chunks stand, `first` being position 0 in the cache: a position eight further has them alike. */
+/* Where its chunks stand, `first` being position 0 in the cache: a position eight further has them
+ * alike. */
 static __device__ __forceinline__ void turn_lane(tile_lane &l, int first)
 {
     const int chunk = l.d_value / 8, position = first + l.value;
@@ -414,8 +423,8 @@ static __device__ __forceinline__ tile_lane lane_of(const machine &m, int sequen
     return l;
 }
 
-/* A lane's vectors of a batch by number: chunk, how many positions behind the lane's first, where that is in
- * memory behind the lane's first, and whether the head has those dimensions. */
+/* A lane's vectors of a batch by number: chunk, how many positions behind the lane's first, where
+ * that is in memory behind the lane's first, and whether the head has those dimensions. */
 struct tile_vector {
     int chunk;
     int position, offset;
@@ -541,8 +550,8 @@ static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int byte
 #endif
 }
 
-/* What a warp has at hand of two batches: their keys, and then their values in the same places; of one batch,
- * where that is all, keys and values. */
+/* What a warp has at hand of two batches: their keys, and then their values in the same places; of
+ * one batch, where that is all, keys and values. */
 struct tile_wave {
     tile_vectors first, last;
 };
@@ -555,16 +564,17 @@ struct tile_one {
 enum { STRIDE = MGL_WARPS * BATCH }; /* from a warp's batch to its next one */
 static_assert(!PAST || (PAST_SPAN == 2 * BATCH && PAST_NEAR < STRIDE), "copy.cuh counts them too");
 
-/* From a wave to the next one: two batches, or one. Where the loader asks L2 for keys and values, warps need not. */
+/* From a wave to the next one: two batches, or one. Where the loader asks L2 for keys and values,
+ * warps need not. */
 template <bool PLAIN> struct wave {
     enum { LENGTH = PLAIN ? 2 * STRIDE : STRIDE, WARPS_ASK = !(PLAIN && MGL_BULK_COPY) };
 };
 
 enum { MOST_ANNOUNCED = 1 << 20 }; /* positions: their bytes are a u32 */
 
-/* Tells the loader what a task of one row has of earlier positions, when the task is made ready: while the queue waits
- * for the input of the one before, its memory has nothing better to do. With PAST the loader knows, and the director
- * is told what it does. One lane. */
+/* Tells the loader what a task of one row has of earlier positions, when the task is made ready:
+ * while the queue waits for the input of the one before, its memory has nothing better to do. With
+ * PAST the loader knows, and the director is told what it does. One lane. */
 static __device__ __forceinline__ void announce_past(const machine &m)
 {
     if (!TILED || rows_of(m) != 1)
@@ -622,8 +632,8 @@ template <bool PLAIN> static __device__ __forceinline__ void advance(tile_share 
     w.l.values += LENGTH * ROW_BYTES;
 }
 
-/* Keys or values into L2: `count` positions at most from number `from` of the wave on; `first` is where lane 0,
- * which asks, finds the wave's. */
+/* Keys or values into L2: `count` positions at most from number `from` of the wave on; `first` is
+ * where lane 0, which asks, finds the wave's. */
 static __device__ __forceinline__ void prefetch_positions(const machine &m, const tile_share &w,
                                                           const u8 *first, int from, int count)
 {
@@ -632,8 +642,8 @@ static __device__ __forceinline__ void prefetch_positions(const machine &m, cons
         prefetch_vectors(first + from * ROW_BYTES, bytes);
 }
 
-/* The warp's part of wave number n from this one on, into L2: not those batches that it will work on, but as many
- * in one run. */
+/* The warp's part of wave number n from this one on, into L2: not those batches that it will work
+ * on, but as many in one run. */
 template <bool PLAIN>
 static __device__ __forceinline__ void prefetch_wave(const machine &m, const tile_share &w, int n)
 {
@@ -650,7 +660,8 @@ static __device__ __forceinline__ bool has_second(const tile_share &w, int from 
     return PLAIN && w.left > from + STRIDE;
 }
 
-/* Asks for the second part of what the wave begins with; `from`: 0, or this wave's length for the next one. */
+/* Asks for the second part of what the wave begins with; `from`: 0, or this wave's length for the
+ * next one. */
 template <bool PLAIN>
 static __device__ __forceinline__ void load_last(const tile_share &w, int from, tile_wave &v)
 {

@@ -8,23 +8,26 @@
  *   sm_80 to sm_89    the 32 lanes copy 16 bytes at a time (cp.async); each lane's copies arrive on
  *                     `full` once they have landed (cp.async.mbarrier.arrive.noinc).
  *
- * Page p has slot p % MGL_RING. Every consumer warp arrives on the slot's `empty` barrier once for every
- * page of the tape, after the page has landed: so no warp is a phase ahead of another, and the loader
- * fills the slot when the phase is complete. Of a page of keys or values those warps arrive that read it, for all.
+ * Page p has slot p % MGL_RING. Every consumer warp arrives on the slot's `empty` barrier once for
+ * every page of the tape, after the page has landed: so no warp is a phase ahead of another, and
+ * the loader fills the slot when the phase is complete. Of a page of keys or values those warps
+ * arrive that read it, for all.
  *
  * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
  * MGL_FLIGHT pages on their way, some more where the task at hand has its input and needs them, and
- * launch.pending while the queue waits for an edge. While the ring is full it asks the next MGL_PREFETCH pages
- * into L2, and before them the keys and values of earlier positions that the next attention, or the one at hand,
- * will read: piece by piece, in the order of their use.
+ * launch.pending while the queue waits for an edge. While the ring is full it asks the next
+ * MGL_PREFETCH pages into L2, and before them the keys and values of earlier positions that the
+ * next attention, or the one at hand, will read: piece by piece, in the order of their use.
  *
- * With MGL_PAST those come through the ring as well, where the attention stands on the tape: a page of keys, then
- * the same positions' values, and so on; how many there are follows from the epoch's position, which the director
- * announces. They are pages of the ring like others, so what is behind them comes later by as many, which the director
- * adds to an epoch's first page (`base`). If the attention stands within a page of the tape, only what is before it
- * comes then, and the rest of that page, in its place, as a page of its own behind the values.
+ * With MGL_PAST those come through the ring as well, where the attention stands on the tape: a page
+ * of keys, then the same positions' values, and so on; how many there are follows from the epoch's
+ * position, which the director announces. They are pages of the ring like others, so what is behind
+ * them comes later by as many, which the director adds to an epoch's first page (`base`). If the
+ * attention stands within a page of the tape, only what is before it comes then, and the rest of
+ * that page, in its place, as a page of its own behind the values.
  *
- * A warp of its own, the watcher, sees what lands: the loader has to be faster than the stream where what waited for an edge catches up.
+ * A warp of its own, the watcher, sees what lands: the loader has to be faster than the stream
+ * where what waited for an edge catches up.
  */
 #ifndef MGL_DEVICE_COPY_CUH
 #define MGL_DEVICE_COPY_CUH
@@ -131,7 +134,8 @@ static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
     delay();
 }
 
-/* Waits for the turn's start: the one before has ended, and stage, sums and slots are this one's. */
+/* Waits for the turn's start: the one before has ended, and stage, sums and slots are this one's.
+ */
 static __device__ __forceinline__ void wait_go(const machine &m)
 {
     while (!barrier_passed(&own().go, m.which))
@@ -253,7 +257,8 @@ enum {
 };
 static_assert(!PAST || PAST_RUN > 0, "a page has no room for what a warp attends to at once");
 
-/* Pages of the ring for an attention to so many earlier positions: of keys and of values in turn. */
+/* Pages of the ring for an attention to so many earlier positions: of keys and of values in turn.
+ */
 static __device__ __forceinline__ u32 past_pages(u32 stored)
 {
     return stored <= PAST_NEAR ? 0 : 2 * ((stored + PAST_RUN - 1) / max((int)PAST_RUN, 1));
@@ -266,8 +271,8 @@ enum {
     AHEAD_NS = 50         /* that the loader sleeps meanwhile */
 };
 
-/* Pages on their way that the task at hand needs. Fewer than the ring has, as all such limits are: or the
- * watcher might look for a phase of a slot that another page has ended meanwhile. */
+/* Pages on their way that the task at hand needs. Fewer than the ring has, as all such limits are:
+ * or the watcher might look for a phase of a slot that another page has ended meanwhile. */
 enum {
     MORE_FLIGHT = MGL_FLIGHT + MGL_FLIGHT / 2,
     URGENT_PAGES = MORE_FLIGHT < MGL_RING ? MORE_FLIGHT : MGL_RING - 1
@@ -288,8 +293,8 @@ static __device__ __forceinline__ void advance(turn &t)
     }
 }
 
-/* What the loader knows of an attention's keys and values. They are asked for run by run: the keys of the first
- * positions, their values, the keys of the next ones, ... */
+/* What the loader knows of an attention's keys and values. They are asked for run by run: the keys
+ * of the first positions, their values, the keys of the next ones, ... */
 struct past_stream {
     u64 keys, values; /* where they are, */
     u32 bytes;        /* of each, */
@@ -345,8 +350,8 @@ static __device__ __forceinline__ bool all_say(bool value)
     return MGL_BULK_COPY ? value : __all_sync(0xFFFFFFFFu, value);
 }
 
-/* Whether L2 may be asked for more: not faster than the stream could deliver (of its bytes, one in `share`), or
- * what is exchanged would wait behind it. */
+/* Whether L2 may be asked for more: not faster than the stream could deliver (of its bytes, one in
+ * `share`), or what is exchanged would wait behind it. */
 static __device__ __forceinline__ bool may_fetch(const stream &t, u32 share)
 {
     return all_say(cycles() - t.fetch_time >= t.fetch_bytes / PREFETCH_RATE * share);
@@ -404,8 +409,8 @@ static __device__ __forceinline__ const u8 *run_at(const ring_stream &r, u32 pag
     return (page % 2 ? r.values : r.keys) + begin;
 }
 
-/* Asks L2 for those keys and values that the ring has no room for yet, where it is time, unless that is far enough
- * ahead; false: there is nothing to ask for. */
+/* Asks L2 for those keys and values that the ring has no room for yet, where it is time, unless
+ * that is far enough ahead; false: there is nothing to ask for. */
 static __device__ __forceinline__ bool ask_ahead(stream &t, u32 share)
 {
     ring_stream &r = t.ring;
@@ -460,7 +465,8 @@ static __device__ __forceinline__ void ask_piece(stream &t)
         next_run(past);
 }
 
-/* Asks for keys and values, where it is time, unless that is far enough ahead; false: there is nothing to ask for. */
+/* Asks for keys and values, where it is time, unless that is far enough ahead; false: there is
+ * nothing to ask for. */
 static __device__ __forceinline__ bool ask_ahead(stream &t, u32 share)
 {
     past_stream &past = t.past;
@@ -486,9 +492,9 @@ static __device__ __forceinline__ bool ask_ahead(stream &, u32)
 
 #endif
 
-/* The clock of all waits for pages and slots, the consumers' too: whether nothing has moved for so long
- * that none of the waits with a deadline, one after the other, can be to blame. Then the ring's own
- * order is broken, and the block is told. */
+/* The clock of all waits for pages and slots, the consumers' too: whether nothing has moved for so
+ * long that none of the waits with a deadline, one after the other, can be to blame. Then the
+ * ring's own order is broken, and the block is told. */
 static __device__ __forceinline__ bool is_lost(machine m, stream &t)
 {
     const u64 now = clock_ns();
@@ -561,7 +567,8 @@ static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
     }
 }
 
-/* ---- keys and values in the ring --------------------------------------------------------------- */
+/* ---- keys and values in the ring ---------------------------------------------------------------
+ */
 
 #if MGL_PAST
 
@@ -643,7 +650,8 @@ static __device__ __forceinline__ bool wait_for_past(const machine &m, stream &t
     return true;
 }
 
-/* The tape round and round, and in between the keys and values of attentions, until the block leaves. */
+/* The tape round and round, and in between the keys and values of attentions, until the block
+ * leaves. */
 static __device__ __forceinline__ void load_all(const machine &m, stream &t, u64 policy)
 {
     begin_stops(t.ring);
@@ -679,7 +687,8 @@ static __device__ __forceinline__ void load_all(const machine &m, stream &t, u64
 
 #endif
 
-/* ---- the loader and the watcher ---------------------------------------------------------------- */
+/* ---- the loader and the watcher ----------------------------------------------------------------
+ */
 
 /* A queue without a tape may still attend. */
 static __device__ __forceinline__ void ask_alone(stream &t)

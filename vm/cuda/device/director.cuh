@@ -1,23 +1,26 @@
 /*
- * The director: a warp that goes through the queue's tasks ahead of those that do them. It fetches their
- * records, waits for their counters, makes known to consumers and epilogue what they have to do, does alone what
- * needs no consumers, and, once a task has ended, signals and resets what the `clear` behind it names.
+ * The director: a warp that goes through the queue's tasks ahead of those that do them. It fetches
+ * their records, waits for their counters, makes known to consumers and epilogue what they have to
+ * do, does alone what needs no consumers, and, once a task has ended, signals and resets what the
+ * `clear` behind it names.
  *
- * Tasks that need consumers are turns, numbered from 0. The director says with `prepared` how many may begin, the
- * epilogue with `finished` how many have ended. Turn t has task[t % 2] and in[t % 2]: it is prepared when turn
- * t - 2 has ended, and begins when turn t - 1 has, but for the reading of flagged words. So what stands between
- * two turns is one look at a word, and all that is known beforehand is done while the turn before is at work.
+ * Tasks that need consumers are turns, numbered from 0. The director says with `prepared` how many
+ * may begin, the epilogue with `finished` how many have ended. Turn t has task[t % 2] and in[t %
+ * 2]: it is prepared when turn t - 2 has ended, and begins when turn t - 1 has, but for the reading
+ * of flagged words. So what stands between two turns is one look at a word, and all that is known
+ * beforehand is done while the turn before is at work.
  *
- * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this epoch writes
- * there, and into the next epoch the director itself enters: so the turn behind need not wait for it, and all
- * that is signalled later on comes after.
+ * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this
+ * epoch writes there, and into the next epoch the director itself enters: so the turn behind need
+ * not wait for it, and all that is signalled later on comes after.
  */
 #ifndef MGL_DEVICE_DIRECTOR_CUH
 #define MGL_DEVICE_DIRECTOR_CUH
 
 #include "vm/cuda/device/ops.cuh"
 
-/* ---- records ---------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------
+ */
 
 /* Starts fetching a record; a lane's part lands with fetch_wait. */
 static __device__ __forceinline__ void fetch(const machine &m, uint4 *to, u32 offset, u32 bytes)
@@ -60,7 +63,8 @@ static __device__ __forceinline__ void fetch_ahead(machine m)
     fetch(m, own().record[before], task_of(m)->next, task_of(m)->next_bytes);
 }
 
-/* ---- edges ------------------------------------------------------------------------------------ */
+/* ---- edges ------------------------------------------------------------------------------------
+ */
 
 /* Waits for the task's counters: one lane each. */
 static __device__ __forceinline__ void wait_counters(const machine &m)
@@ -92,8 +96,8 @@ static __device__ __forceinline__ void signal(const machine &m)
         add_relaxed((u32 *)own().launch.counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
 }
 
-/* Tells the host what sample has chosen: behind the signal, whose fence would else wait for the host's
- * memory. */
+/* Tells the host what sample has chosen: behind the signal, whose fence would else wait for the
+ * host's memory. */
 static __device__ __forceinline__ void tell(const machine &m)
 {
     if (task_of(m)->op != OP_SAMPLE || !is_first_lane())
@@ -106,7 +110,8 @@ static __device__ __forceinline__ void tell(const machine &m)
     }
 }
 
-/* ---- turns ------------------------------------------------------------------------------------ */
+/* ---- turns ------------------------------------------------------------------------------------
+ */
 
 /* What the consumers need to know of the task. One lane. */
 static __device__ __forceinline__ void prepare(const machine &m)
@@ -177,8 +182,8 @@ static __device__ __forceinline__ void permit_turn(progress &p)
     p.begun = true;
 }
 
-/* Prepares the task while the one before is at work, if it is of this epoch and its family lets it (ops.def). Without
- * counters it may begin. */
+/* Prepares the task while the one before is at work, if it is of this epoch and its family lets it
+ * (ops.def). Without counters it may begin. */
 static __device__ __forceinline__ void prepare_ahead(machine &m, progress &p, int before)
 {
     const int op = task_of(m)->op;
@@ -198,8 +203,8 @@ static __device__ __forceinline__ void wait_finished(u32 turns)
     __syncwarp();
 }
 
-/* Whether no wait of the block has given up: asked of the whole warp, since a consumer may set `dead` between two
- * lanes' looks. */
+/* Whether no wait of the block has given up: asked of the whole warp, since a consumer may set
+ * `dead` between two lanes' looks. */
 static __device__ __forceinline__ bool is_alive()
 {
     return __all_sync(0xFFFFFFFFu, !own().dead);
@@ -237,8 +242,8 @@ static __device__ __forceinline__ void do_alone(machine &m)
 #endif
 }
 
-/* Whether the kernel has the task's op. If not, that is reported, and everybody leaves. All tasks come by here, so
- * neither consumers nor epilogue meet such an op. */
+/* Whether the kernel has the task's op. If not, that is reported, and everybody leaves. All tasks
+ * come by here, so neither consumers nor epilogue meet such an op. */
 static __device__ __forceinline__ bool knows_op(const machine &m)
 {
     const u32 op = (u32)task_of(m)->op;
@@ -272,8 +277,8 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     return true;
 }
 
-/* Waits for the end of a task, which is that of so many turns, and does what is due then. Clears behind the
- * signals: those are waited for. False: the block leaves. */
+/* Waits for the end of a task, which is that of so many turns, and does what is due then. Clears
+ * behind the signals: those are waited for. False: the block leaves. */
 static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32 turns)
 {
     const int op = task_of(m)->op;
@@ -307,8 +312,8 @@ static __device__ __forceinline__ void turn_to_next(machine &m, const mgl_device
     m.record = next_record(m.record);
 }
 
-/* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. What may begin is
- * done to its end. */
+/* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. What
+ * may begin is done to its end. */
 static __device__ __forceinline__ void direct(machine &m, const mgl_device_queue queue)
 {
     progress p = {};

@@ -1,10 +1,10 @@
 /*
  * What queues exchange: rows of activations in f32 or 16 bits, ordered by counters (plain loads and
- * stores) or flagged: a word of all ones is not written yet. Flag words are loaded and stored relaxed
- * at gpu scope, and L2 keeps them (evict_last): they are read by every queue soon.
+ * stores) or flagged: a word of all ones is not written yet. Flag words are loaded and stored
+ * relaxed at gpu scope, and L2 keeps them (evict_last): they are read by every queue soon.
  *
- * A value never is all ones: rounding to 16 bits does not make 0xFFFF (NaN becomes 0x7FFF or the like),
- * and an f32 NaN of all ones is stored as 0x7FFFFFFF.
+ * A value never is all ones: rounding to 16 bits does not make 0xFFFF (NaN becomes 0x7FFF or the
+ * like), and an f32 NaN of all ones is stored as 0x7FFFFFFF.
  */
 #ifndef MGL_DEVICE_EXCHANGE_CUH
 #define MGL_DEVICE_EXCHANGE_CUH
@@ -150,9 +150,9 @@ static __device__ __forceinline__ int fetch_threads(const view &v, int n)
     return v.flag ? (n + 3) / 4 / (v.dtype == DTYPE_F32 ? 1 : 2) : n;
 }
 
-/* Copies columns [column, column + n) of row r to shared memory as f32, by the consumer threads, the
- * first part by thread `base` modulo their number; of a flagged region each 16 bytes once they are
- * written. `index` is the operand's number. The caller needs a barrier behind it. */
+/* Copies columns [column, column + n) of row r to shared memory as f32, by the consumer threads,
+ * the first part by thread `base` modulo their number; of a flagged region each 16 bytes once they
+ * are written. `index` is the operand's number. The caller needs a barrier behind it. */
 static __device__ __forceinline__ void fetch_row(const machine &m, const view &v, int index, int r,
                                                  int column, int n, float *to, int base, u64 policy)
 {

@@ -1,9 +1,9 @@
 /*
- * The short way through a product of 16-bit weights, for flagged input of so few rows that a block takes
- * one MMA (mma_rows) and all of them fit the stage: what decoding does. The same sums in the same order
- * as sum_any makes (device/linear.cuh), but with everything that can be known when the kernel is
- * compiled known, no loads from local memory, and the loads of many blocks on their way at once:
- * consumers have to be several times as fast as the stream, or what they lost while they
+ * The short way through a product of 16-bit weights, for flagged input of so few rows that a block
+ * takes one MMA (mma_rows) and all of them fit the stage: what decoding does. The same sums in the
+ * same order as sum_any makes (device/linear.cuh), but with everything that can be known when the
+ * kernel is compiled known, no loads from local memory, and the loads of many blocks on their way
+ * at once: consumers have to be several times as fast as the stream, or what they lost while they
  * waited for an edge is lost.
  */
 #ifndef MGL_DEVICE_FEW_CUH
@@ -38,7 +38,8 @@ template <int KB> struct way {
                                                                                          : 1;
 };
 
-/* ---- the input -------------------------------------------------------------------------------- */
+/* ---- the input --------------------------------------------------------------------------------
+ */
 
 /* Whether every input has whole blocks only: then no lane is past a row's end. */
 enum {
@@ -46,7 +47,8 @@ enum {
                    MGL_FFN % BLOCK_COLUMNS == 0
 };
 
-/* Looks at a lane's words until all are written: those that are not are asked for again, all at once. */
+/* Looks at a lane's words until all are written: those that are not are asked for again, all at
+ * once. */
 template <int N>
 static __device__ __forceinline__ void poll_few(const machine &m, uint4 *words, const u8 *from,
                                                 u64 policy)
@@ -72,11 +74,12 @@ static __device__ __forceinline__ void poll_few(const machine &m, uint4 *words, 
     }
 }
 
-/* This warp's run of the only row, in f32: a lane has every 32nd word of four columns, so that a look of the
- * warp takes whole sectors. Polls all of a lane's words until they are written, and stages them. The norm's
- * weights are on their way before the first look, and while that is on its own, meanwhile() does what needs
- * no input. The sum of squares, of this lane: as if a lane had all eight columns of every 32nd chunk, and
- * then warp_sum: even lanes begin, odd ones go on; words j and j + 1 are the chunks of lanes 16 apart. */
+/* This warp's run of the only row, in f32: a lane has every 32nd word of four columns, so that a
+ * look of the warp takes whole sectors. Polls all of a lane's words until they are written, and
+ * stages them. The norm's weights are on their way before the first look, and while that is on its
+ * own, meanwhile() does what needs no input. The sum of squares, of this lane: as if a lane had all
+ * eight columns of every 32nd chunk, and then warp_sum: even lanes begin, odd ones go on; words j
+ * and j + 1 are the chunks of lanes 16 apart. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
                                                     const MEANWHILE &meanwhile)
@@ -205,11 +208,13 @@ static __device__ __forceinline__ void tell_squares(const machine &m, float squa
         barrier_arrive(&own().squares_full);
 }
 
-/* ---- products --------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------
+ */
 
 /* What does not change within a task, and where the warp stands. */
 struct stand {
-    u32 at; /* bytes from the ring's start to this lane's part of the next row group, < the ring's */
+    u32 at; /* bytes from the ring's start to this lane's part of the next row group, < the ring's
+             */
     u32 block;  /* of the epoch's tape: the next row group's first */
     u32 slot;   /* of the ring: that of page m.freed */
     u32 seen;   /* pages below have landed: the watcher's word, as it was */
@@ -225,7 +230,8 @@ static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
     return m.base + (block + PAGE_BLOCKS - 1) / PAGE_BLOCKS;
 }
 
-/* Whether all pages below `end` have landed, as the watcher's word has it: what every lane has read. */
+/* Whether all pages below `end` have landed, as the watcher's word has it: what every lane has
+ * read. */
 static __device__ __forceinline__ bool has_landed(stand &st, u32 end)
 {
     if (__all_sync(0xFFFFFFFFu, (int)(end - st.seen) <= 0))
@@ -243,8 +249,8 @@ static __device__ __forceinline__ void wait_landed(machine &m, stand &st, u32 en
     ring_wait(m, end);
 }
 
-/* This warp needs no page below `page` any more; there are no more of them than the ring has, and they have
- * landed. */
+/* This warp needs no page below `page` any more; there are no more of them than the ring has, and
+ * they have landed. */
 static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
 {
     const u32 pages = page - m.freed;
@@ -258,7 +264,8 @@ static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
     m.freed = page;
 }
 
-/* Blocks [FROM, FROM + N) of the runs of G row groups; they have landed, and st.at is at the first. */
+/* Blocks [FROM, FROM + N) of the runs of G row groups; they have landed, and st.at is at the first.
+ */
 template <int KB, int G, int FROM, int N>
 static __device__ __forceinline__ void load_blocks(const stand &st, int blocks, uint4 (*w)[N])
 {
@@ -296,8 +303,8 @@ static __device__ __forceinline__ bool has_room(const machine &m)
     return barrier_tested(&own().slot_empty[m.slot % SLOTS], (m.slot / SLOTS + 1) & 1);
 }
 
-/* The parts of a run, one after the other, each once it has landed. Its pages are let go of as soon as they
- * are in registers, but for one that the next part begins on. */
+/* The parts of a run, one after the other, each once it has landed. Its pages are let go of as soon
+ * as they are in registers, but for one that the next part begins on. */
 template <int KB, int PART = 0>
 static __device__ __forceinline__ void add_parts(machine &m, stand &st, const uint2 *held,
                                                  int blocks, sums *s)
@@ -316,8 +323,8 @@ static __device__ __forceinline__ void add_parts(machine &m, stand &st, const ui
         add_parts<KB, PART + 1>(m, st, held, blocks, s);
 }
 
-/* Leaves the sums of G row groups in the slot at hand, which is empty if `room`, and passes that on when
- * `each` are in it, or these are the `last`. */
+/* Leaves the sums of G row groups in the slot at hand, which is empty if `room`, and passes that on
+ * when `each` are in it, or these are the `last`. */
 template <int G>
 static __device__ __forceinline__ void leave_sums(machine &m, stand &st, const sums *s, int each,
                                                   bool room, bool last)
@@ -464,8 +471,8 @@ static __device__ __forceinline__ void consume_few_or_pass(machine &m, const inp
         pass_groups(m, in, segment(m, i));
 }
 
-/* The consumers' part of a product. Once a warp has left its last sums, the epilogue may go on, and the
- * task's record be gone: what is needed later is taken before. */
+/* The consumers' part of a product. Once a warp has left its last sums, the epilogue may go on, and
+ * the task's record be gone: what is needed later is taken before. */
 static __device__ __forceinline__ void consume_linear(machine &m)
 {
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), WIDE = blocks_of(MGL_WIDE),

@@ -1,14 +1,15 @@
 /*
- * The epilogue's part of a product: it adds up the warps' sums of a slot and makes outputs of them. What
- * one row needs, which is what decoding does, goes from slot to memory through registers: each lane has
- * a column, and stores it with its neighbour's.
+ * The epilogue's part of a product: it adds up the warps' sums of a slot and makes outputs of them.
+ * What one row needs, which is what decoding does, goes from slot to memory through registers: each
+ * lane has a column, and stores it with its neighbour's.
  */
 #ifndef MGL_DEVICE_FINISH_CUH
 #define MGL_DEVICE_FINISH_CUH
 
 #include "vm/cuda/device/linear.cuh"
 
-/* The sum over warps of number i of their sums, `stride` floats apart: ((0 + 4 + ..) + (1 + 5 + ..)) +
+/* The sum over warps of number i of their sums, `stride` floats apart: ((0 + 4 + ..) + (1 + 5 +
+ * ..)) +
  * ((2 + 6 + ..) + (3 + 7 + ..)). */
 static __device__ __forceinline__ float total_of(const float *slot, int i, int stride)
 {
@@ -38,7 +39,8 @@ static __device__ __forceinline__ void free_slot(machine &m)
     m.slot++;
 }
 
-/* 1 / sqrt(mean(x^2) + eps) of row r, from the warps' sums in order; 1 without a norm (no columns). */
+/* 1 / sqrt(mean(x^2) + eps) of row r, from the warps' sums in order; 1 without a norm (no columns).
+ */
 static __device__ __forceinline__ float scale_of(int r, int columns)
 {
     if (columns == 0)
@@ -67,8 +69,8 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
     return scale_of(0, columns);
 }
 
-/* Where the outputs of one row go, two columns at a time: known before there is haste, so that behind the last
- * sum there are no branches. */
+/* Where the outputs of one row go, two columns at a time: known before there is haste, so that
+ * behind the last sum there are no branches. */
 struct row_output {
     u8 *at;                 /* column 0 */
     int size;               /* of an element, in bytes */
@@ -105,9 +107,10 @@ static __device__ __forceinline__ void store_output(const row_output &to, int co
     delay();
 }
 
-/* The epilogue of a linear task of one row, two columns at a time: ask(column) is called before a sum is waited
- * for; ready(scale, value, asked) makes it an output; store(column, first, second, mine, both) writes column
- * `column` and, if `both`, the next, in those lanes where `mine`. `columns`: the norm's width, 0 without one. */
+/* The epilogue of a linear task of one row, two columns at a time: ask(column) is called before a
+ * sum is waited for; ready(scale, value, asked) makes it an output; store(column, first, second,
+ * mine, both) writes column `column` and, if `both`, the next, in those lanes where `mine`.
+ * `columns`: the norm's width, 0 without one. */
 template <class ASK, class READY, class STORE>
 static __device__ __forceinline__ void finish_row(machine &m, int columns, const ASK &ask,
                                                   const READY &ready, const STORE &store)

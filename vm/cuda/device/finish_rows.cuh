@@ -1,11 +1,12 @@
 /*
- * The epilogue's part of a product of several rows. A lane has a row and two neighbouring columns of each row
- * group: 8 rows are one look, 16 are two. From slot to memory everything stays in the lane's registers, four
- * lanes write a row's 8 columns together, and nothing is divided by a number that is not a constant.
+ * The epilogue's part of a product of several rows. A lane has a row and two neighbouring columns
+ * of each row group: 8 rows are one look, 16 are two. From slot to memory everything stays in the
+ * lane's registers, four lanes write a row's 8 columns together, and nothing is divided by a number
+ * that is not a constant.
  *
- * Between the last slot and its outputs the next queues wait. What a region is made of is asked once, before
- * the first slot: the regions of decoding have a way of their own (pair_rows), on which there is
- * no branch.
+ * Between the last slot and its outputs the next queues wait. What a region is made of is asked
+ * once, before the first slot: the regions of decoding have a way of their own (pair_rows), on
+ * which there is no branch.
  */
 #ifndef MGL_DEVICE_FINISH_ROWS_CUH
 #define MGL_DEVICE_FINISH_ROWS_CUH
@@ -65,7 +66,8 @@ static __device__ __forceinline__ float2 totals_of(const float *from, int stride
                        (part[0].y + part[1].y) + (part[2].y + part[3].y));
 }
 
-/* The scales, which are known once the first slot is there. `columns`: the norm's width, 0 without one. */
+/* The scales, which are known once the first slot is there. `columns`: the norm's width, 0 without
+ * one. */
 static __device__ __forceinline__ void read_scales(reader &r, int count, int columns)
 {
     if (!r.begun && columns > 0) {
@@ -84,8 +86,8 @@ static __device__ __forceinline__ void read_sums(const reader &r, int number, fl
         sums[k] = totals_of(r.slot + number * r.stride + r.at[k], r.warp_stride);
 }
 
-/* This lane's sums of row groups g and g + 1 of a segment of `groups`; of the last alone twice. Waits for the
- * slot if the first is the first in it. */
+/* This lane's sums of row groups g and g + 1 of a segment of `groups`; of the last alone twice.
+ * Waits for the slot if the first is the first in it. */
 static __device__ __forceinline__ void read_groups(machine &m, reader &r, int count, int columns,
                                                    int g, int groups, float2 *sums)
 {
@@ -116,7 +118,8 @@ struct pair {
     bool both; /* and the next column */
 };
 
-/* This lane's of row group g of a segment whose columns are [first, first + columns) of the task. */
+/* This lane's of row group g of a segment whose columns are [first, first + columns) of the task.
+ */
 static __device__ __forceinline__ pair pair_of(const machine &m, int count, int look, int g,
                                                int first, int columns)
 {
@@ -125,8 +128,8 @@ static __device__ __forceinline__ pair pair_of(const machine &m, int count, int 
     return {row, first + column, row < count && column < columns, column + 1 < columns};
 }
 
-/* A region of DTYPE whose pairs are loaded and stored at once: where this lane's rows begin. Rows past the last
- * are the last one, which may be read. */
+/* A region of DTYPE whose pairs are loaded and stored at once: where this lane's rows begin. Rows
+ * past the last are the last one, which may be read. */
 template <int DTYPE> struct pair_rows {
     u8 *at[LOOKS];
 };
@@ -168,8 +171,9 @@ static __device__ __forceinline__ void store_flagged(const pair_rows<DTYPE> &row
         store_word(pair_at(rows, look, p), pack_pair(DTYPE, first, second), policy);
 }
 
-/* The epilogue of a linear task of several rows, two row groups at a time. ask(look, pair) is called before a pair's
- * sums are waited for; store(look, pair, scale, sums, asked) takes what it gave. */
+/* The epilogue of a linear task of several rows, two row groups at a time. ask(look, pair) is
+ * called before a pair's sums are waited for; store(look, pair, scale, sums, asked) takes what it
+ * gave. */
 template <class ASK, class STORE>
 static __device__ __forceinline__ void finish_rows(machine &m, int count, int columns,
                                                    const ASK &ask, const STORE &store)
@@ -198,7 +202,8 @@ static __device__ __forceinline__ void finish_rows(machine &m, int count, int co
     }
 }
 
-/* The same of a task with two tensors whose row groups stand in turn: store(look, pair, scale, first, second). */
+/* The same of a task with two tensors whose row groups stand in turn: store(look, pair, scale,
+ * first, second). */
 template <class STORE>
 static __device__ __forceinline__ void finish_pair_rows(machine &m, int count, int columns,
                                                         const STORE &store)

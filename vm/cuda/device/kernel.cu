@@ -2,9 +2,9 @@
  * The kernel: one block a queue, all resident at once (a cooperative launch), from the first token
  * of a reply to its last. Roles of the warps: device/machine.cuh.
  *
- * A task: the director waits for its counters, prepares it, and makes it known; the epilogue, done with the one
- * before, opens `go`; consumers and epilogue
- * do it together, or the consumers alone; the director signals, and resets what the `clear` behind it names.
+ * A task: the director waits for its counters, prepares it, and makes it known; the epilogue, done
+ * with the one before, opens `go`; consumers and epilogue do it together, or the consumers alone;
+ * the director signals, and resets what the `clear` behind it names.
  */
 #include "vm/cuda/device/few.cuh"
 #include "vm/cuda/device/machine.cuh"
@@ -24,9 +24,11 @@
 
 #include "vm/cuda/device/director.cuh"
 
-/* ---- consumers -------------------------------------------------------------------------------- */
+/* ---- consumers --------------------------------------------------------------------------------
+ */
 
-/* What reads flagged words alone begins before `go`, and waits for that where it leaves something. */
+/* What reads flagged words alone begins before `go`, and waits for that where it leaves something.
+ */
 static __device__ __forceinline__ void consume_op(machine &m, int op)
 {
 #define CONSUME_DIRECTOR(id, name)
@@ -67,8 +69,9 @@ static __device__ __forceinline__ void consume_task(machine &m, int op)
 #endif
 }
 
-/* Task after task, as the director prepares and the epilogue opens them. Which turn it is stands in shared memory:
- * as a value that lives through all tasks it would be kept in local memory, which is ten times as far. */
+/* Task after task, as the director prepares and the epilogue opens them. Which turn it is stands in
+ * shared memory: as a value that lives through all tasks it would be kept in local memory, which is
+ * ten times as far. */
 static __device__ __forceinline__ void consume(machine &m)
 {
     for (;;) {
@@ -91,7 +94,8 @@ static __device__ __forceinline__ void consume(machine &m)
     }
 }
 
-/* ---- the epilogue ----------------------------------------------------------------------------- */
+/* ---- the epilogue -----------------------------------------------------------------------------
+ */
 
 /* Opens `go` for the consumers; what the director has prepared comes before it. */
 static __device__ __forceinline__ void open(u32 turn)
@@ -107,8 +111,8 @@ static __device__ __forceinline__ void open(u32 turn)
     barrier_arrive(&own().go);
 }
 
-/* A task that consumers do alone, or that has nothing for the slots: before all of them are done, `go`
- * may not open again, or a warp that is late would take the next phase for this one. */
+/* A task that consumers do alone, or that has nothing for the slots: before all of them are done,
+ * `go` may not open again, or a warp that is late would take the next phase for this one. */
 static __device__ __forceinline__ void wait_body(const machine &m, u32 *bodies)
 {
     while (!barrier_passed(&own().body, *bodies & 1))
@@ -144,8 +148,8 @@ static __device__ __forceinline__ void finish_task(machine &m, u32 *bodies)
 }
 
 #if MGL_TRACE
-/* What the consumers have left of the turn that has just ended. What they do behind their last arrival may come
- * late, and then counts for the one behind it. One lane. */
+/* What the consumers have left of the turn that has just ended. What they do behind their last
+ * arrival may come late, and then counts for the one behind it. One lane. */
 static __device__ __forceinline__ void see_event(u32 turn)
 {
     mgl_device_event &seen = own().seen[turn & 1];
@@ -162,8 +166,8 @@ static __device__ __forceinline__ bool is_prepared(u32 turn)
     return __all_sync(0xFFFFFFFFu, (int)(load_shared_acquire(&own().prepared) - turn) > 0);
 }
 
-/* Turn after turn, as the director prepares them. The next one is opened before it is said that this one has
- * ended: that waits for its stores. */
+/* Turn after turn, as the director prepares them. The next one is opened before it is said that
+ * this one has ended: that waits for its stores. */
 static __device__ __forceinline__ void finish(machine &m)
 {
     u32 bodies = 0;

@@ -1,29 +1,29 @@
 /*
  * Products with streamed weights: y[r, o] = sum over k of x[r, k] W[o, k], for the ops that have a
- * tape. The weights lie in row groups of 8 rows x k blocks of 64 bytes; of a block, lane l holds the
- * 16 bytes of row l / 4 and quarter l % 4, so a block is one 16-byte load a lane.
+ * tape. The weights lie in row groups of 8 rows x k blocks of 64 bytes; of a block, lane l holds
+ * the 16 bytes of row l / 4 and quarter l % 4, so a block is one 16-byte load a lane.
  *
- * Consumer warp w has k blocks [w S, (w + 1) S) of every row group, S = ceil(blocks / W), which stand on
- * the tape so that each page has some for every warp (schedule/tape.h): of the input it needs that run
- * alone, which it normalises (but for 1 / RMS, a factor that the epilogue applies)
- * and rounds to the weights' dtype into its own part of the stage. Rows that do not fit the stage are
- * read where they are.
+ * Consumer warp w has k blocks [w S, (w + 1) S) of every row group, S = ceil(blocks / W), which
+ * stand on the tape so that each page has some for every warp (schedule/tape.h): of the input it
+ * needs that run alone, which it normalises (but for 1 / RMS, a factor that the epilogue applies)
+ * and rounds to the weights' dtype into its own part of the stage. Rows that do not fit the stage
+ * are read where they are.
  *
- * 16-bit weights: tensor cores, mma.m16n8k16 with f32 sums. The four words of a lane's 16 bytes are the A
- * operand as they lie: its rows 0 to 7 are words 0 and 2 of the 8 weight rows, its rows 8 to 15 words 1
- * and 3. So a block is one MMA, and an activation row takes two columns of the B operand, the values
- * that belong to the even words and those that belong to the odd ones; of the 16 x 2 sums, rows 0 to
- * 7 of the first and rows 8 to 15 of the second count. The order of k inside a block is free, since both
- * sides have the same.
- * Inputs that 16 bits do not hold (normalised ones, and f32 exchange) are split into two parts, x = high +
- * low, each rounded to 16 bits: 16 bits of mantissa and more. The low parts take two more columns: so
- * 4 rows share an MMA's 8 columns, or 2 with low parts.
- * So few rows go the short way (device/few.cuh), up to 8 that of several (device/several.cuh), others
- * sum_any. A sum is made in the same order whichever way, of even blocks of the run and of odd ones.
- * f32 weights: one fused multiply-add a product.
+ * 16-bit weights: tensor cores, mma.m16n8k16 with f32 sums. The four words of a lane's 16 bytes are
+ * the A operand as they lie: its rows 0 to 7 are words 0 and 2 of the 8 weight rows, its rows 8 to
+ * 15 words 1 and 3. So a block is one MMA, and an activation row takes two columns of the B
+ * operand, the values that belong to the even words and those that belong to the odd ones; of the
+ * 16 x 2 sums, rows 0 to 7 of the first and rows 8 to 15 of the second count. The order of k inside
+ * a block is free, since both sides have the same. Inputs that 16 bits do not hold (normalised
+ * ones, and f32 exchange) are split into two parts, x = high + low, each rounded to 16 bits: 16
+ * bits of mantissa and more. The low parts take two more columns: so 4 rows share an MMA's 8
+ * columns, or 2 with low parts. So few rows go the short way (device/few.cuh), up to 8 that of
+ * several (device/several.cuh), others sum_any. A sum is made in the same order whichever way, of
+ * even blocks of the run and of odd ones. f32 weights: one fused multiply-add a product.
  *
- * Each warp leaves its sums of some row groups in a slot (warp, row group, row, 8), and the epilogue adds
- * the warps' up, always in the same order: a row's result does not depend on what else is in the epoch.
+ * Each warp leaves its sums of some row groups in a slot (warp, row group, row, 8), and the
+ * epilogue adds the warps' up, always in the same order: a row's result does not depend on what
+ * else is in the epoch.
  */
 #ifndef MGL_DEVICE_LINEAR_CUH
 #define MGL_DEVICE_LINEAR_CUH
@@ -57,8 +57,8 @@ static __device__ __forceinline__ int slot_groups(int count)
     return fit >= MGL_SLOT_GROUPS ? MGL_SLOT_GROUPS : fit >= 2 ? 2 : 1;
 }
 
-/* Whether a task may go the short way at all: the ring has room for it, and no page is without a block of
- * a warp that has blocks. */
+/* Whether a task may go the short way at all: the ring has room for it, and no page is without a
+ * block of a warp that has blocks. */
 enum {
     MAY_BE_FEW = MGL_WEIGHT != DTYPE_F32 && MGL_RING_GOES_FEW(MGL_RING, PAGE_BLOCKS, (int)MGL_WARPS)
 };
@@ -82,8 +82,8 @@ static __device__ __forceinline__ constexpr int blocks_of(int columns)
     return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
 }
 
-/* Makes own().in[m.which] from what is multiplied and, if has_norm, the norm's weight; all rows, or those that
- * `map` names. One lane of the director. */
+/* Makes own().in[m.which] from what is multiplied and, if has_norm, the norm's weight; all rows, or
+ * those that `map` names. One lane of the director. */
 static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
                                                      const int *map)
 {
@@ -116,7 +116,8 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.end = segment(m, in.segments - 1).end;
 }
 
-/* ---- reading the input ------------------------------------------------------------------------ */
+/* ---- reading the input ------------------------------------------------------------------------
+ */
 
 /* 16 bytes of 16-bit values as floats. */
 static __device__ __forceinline__ void unpack_half(uint4 raw, float *to)
@@ -177,8 +178,8 @@ static __device__ __forceinline__ float weigh(const input &in, int k, float *v)
     return sum;
 }
 
-/* 16 bytes of an input in the weights' dtype, and what rounding took from them; of 16-bit values, the
- * even words and then the odd ones. */
+/* 16 bytes of an input in the weights' dtype, and what rounding took from them; of 16-bit values,
+ * the even words and then the odd ones. */
 struct chunk {
     uint4 high, low;
 };
@@ -269,8 +270,8 @@ struct words {
     uint4 raw[AHEAD], more[AHEAD];
 };
 
-/* Asks for all words that are not written, over and over until they are: all of them at once, since each
- * look takes a way to L2 and back. The words of row i are at at[i]. */
+/* Asks for all words that are not written, over and over until they are: all of them at once, since
+ * each look takes a way to L2 and back. The words of row i are at at[i]. */
 static __device__ __forceinline__ void poll_all(const machine &m, const u8 *const *at, words &w)
 {
     const u64 policy = keep_policy();
@@ -329,9 +330,9 @@ static __device__ __forceinline__ void leave_squares(const machine &m, int j, fl
         own().sums[j * MGL_WARPS + m.warp] = squares;
 }
 
-/* Rows [j, j + AHEAD) of this warp's run, flagged ones for 16-bit weights: chunks [first, first + n) into
- * the stage where it has room; leaves their sums of squares. The norm's weights are asked for before the
- * rows. */
+/* Rows [j, j + AHEAD) of this warp's run, flagged ones for 16-bit weights: chunks [first, first +
+ * n) into the stage where it has room; leaves their sums of squares. The norm's weights are asked
+ * for before the rows. */
 static __device__ __forceinline__ void gather_flagged(const machine &m, const input &in, int j,
                                                       int first, int n)
 {
@@ -384,8 +385,8 @@ static __device__ __forceinline__ void input_is_there(const machine &m, const in
     }
 }
 
-/* Makes this warp's run of the input ready: waits for flagged words, fills its part of the stage, and
- * leaves its sums of squares. */
+/* Makes this warp's run of the input ready: waits for flagged words, fills its part of the stage,
+ * and leaves its sums of squares. */
 static __device__ __forceinline__ void gather_run(const machine &m, const input &in)
 {
     int blocks, first = run_of(in.kblocks, m.warp, &blocks);
@@ -414,10 +415,11 @@ static __device__ __noinline__ chunk direct_chunk(const machine m, int j, int n)
     return make_chunk(m, own().in[m.which], j, n * VECTOR, keep_policy(), &squares);
 }
 
-/* ---- partial sums ----------------------------------------------------------------------------- */
+/* ---- partial sums -----------------------------------------------------------------------------
+ */
 
-/* Where this warp's sums of row group g of a segment go, in the slot of g and its neighbours, once that
- * is empty. */
+/* Where this warp's sums of row group g of a segment go, in the slot of g and its neighbours, once
+ * that is empty. */
 static __device__ __forceinline__ float *take_slot(const machine &m, int g, int groups, int rows)
 {
     u32 slot = m.slot % SLOTS, use = m.slot / SLOTS;
@@ -438,9 +440,9 @@ static __device__ __forceinline__ void leave_slot(machine &m, int g, int groups,
     m.slot++;
 }
 
-/* A warp without blocks lets the pages go by as it goes through the row groups: a task's tape may be
- * longer than the ring. Its sums are zeros. The segment by value: behind the last slot the record may be
- * gone. */
+/* A warp without blocks lets the pages go by as it goes through the row groups: a task's tape may
+ * be longer than the ring. Its sums are zeros. The segment by value: behind the last slot the
+ * record may be gone. */
 static __device__ __forceinline__ void pass_groups(machine &m, const input &in,
                                                    const mgl_device_segment seg)
 {
@@ -454,14 +456,16 @@ static __device__ __forceinline__ void pass_groups(machine &m, const input &in,
     }
 }
 
-/* ---- 16-bit weights --------------------------------------------------------------------------- */
+/* ---- 16-bit weights ---------------------------------------------------------------------------
+ */
 
 static __device__ __forceinline__ void mma(float *c, uint4 a, uint2 b)
 {
     multiply_add<MGL_WEIGHT>(c, a.x, a.y, a.z, a.w, b.x, b.y);
 }
 
-/* Which column of the B operand this lane has: of what row, which words, and whether the low parts. */
+/* Which column of the B operand this lane has: of what row, which words, and whether the low parts.
+ */
 struct column {
     int row; /* within the MMA's */
     int odd; /* 0, 1 */
@@ -475,8 +479,8 @@ static __device__ __forceinline__ column column_of(int lane, bool low)
     return c;
 }
 
-/* Sums of one row group and one MMA's rows: of even blocks of the run and of odd ones apart, so that
- * they do not wait for each other. */
+/* Sums of one row group and one MMA's rows: of even blocks of the run and of odd ones apart, so
+ * that they do not wait for each other. */
 struct sums {
     float c[2][4];
 };
@@ -610,7 +614,8 @@ static __device__ __noinline__ machine sum_direct(machine m, const mgl_device_se
     return m;
 }
 
-/* ---- f32 weights ------------------------------------------------------------------------------ */
+/* ---- f32 weights ------------------------------------------------------------------------------
+ */
 
 /* Four values of row j (the last one for rows past the end) in block b, this lane's quarter. */
 static __device__ __forceinline__ uint4 floats_of(const machine &m, const input &in, int j, int b)
@@ -658,7 +663,8 @@ static __device__ __noinline__ machine sum_floats(machine m, const mgl_device_se
     return m;
 }
 
-/* ---- any input -------------------------------------------------------------------------------- */
+/* ---- any input --------------------------------------------------------------------------------
+ */
 
 /* MMAs a block that most rows take. */
 enum { MOST_MMAS = MOST_ROWS <= 1 ? 1 : MOST_ROWS / 2 };

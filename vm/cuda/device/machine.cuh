@@ -2,47 +2,49 @@
  * The machine that one block is. Its warps have five roles:
  *
  *   consumers   W warps: inputs, products with the weights, attention, sampling
- *   director    one warp: goes through the queue's tasks; waits for counters, prepares what the others need to
- *               know of a task and lets them begin (`known`), signals
- *   epilogue    one warp: adds up what the consumers leave in the slots, writes outputs, and says when a task
- *               has ended (`go` for the next)
+ *   director    one warp: goes through the queue's tasks; waits for counters, prepares what the
+ *               others need to know of a task and lets them begin (`known`), signals
+ *   epilogue    one warp: adds up what the consumers leave in the slots, writes outputs, and says
+ *               when a task has ended (`go` for the next)
  *   loader      one warp: streams the queue's tape into a ring of pages in shared memory
  *   watcher     one warp: sees what has landed there, and says so
  *
- * In a product each consumer warp has a run of the columns, reads that share of the input and leaves
- * partial sums of 8 weight rows at a time in a slot; the epilogue takes them from there. No barrier of
- * the block stands in that path: slots, ring and `go` are mbarriers.
+ * In a product each consumer warp has a run of the columns, reads that share of the input and
+ * leaves partial sums of 8 weight rows at a time in a slot; the epilogue takes them from there. No
+ * barrier of the block stands in that path: slots, ring and `go` are mbarriers.
  *
- * Queue order. A task leaves nothing, in memory or in what its block shares, before the one before it has ended
- * (`go`), outputs written: so a queue's tasks follow one another, whoever executes them. Flagged words alone are
- * read earlier, as soon as the task is known: they tell for themselves.
+ * Queue order. A task leaves nothing, in memory or in what its block shares, before the one before
+ * it has ended
+ * (`go`), outputs written: so a queue's tasks follow one another, whoever executes them. Flagged
+ * words alone are read earlier, as soon as the task is known: they tell for themselves.
  *
  * Memory model. Counters: a task's stores, then the mbarrier by which its warps report to the
- * epilogue, then its word to the director (a release), then the director's gpu fence and add (a release); a
- * waiting director polls with ld.acquire.gpu, then its word to the epilogue, then `go`. So everything before a
- * signal is visible to every thread of a task that waited for it. Flags: words of all ones are not written yet;
- * they are stored and polled with relaxed accesses at gpu scope, each word tells for itself, and nothing else is
- * concluded from it.
- * All loads of data are plain or relaxed ones: never non-coherent ones (no __ldg, no __restrict__ on
- * what a task of this epoch writes), because the acquire does not reach those.
+ * epilogue, then its word to the director (a release), then the director's gpu fence and add (a
+ * release); a waiting director polls with ld.acquire.gpu, then its word to the epilogue, then `go`.
+ * So everything before a signal is visible to every thread of a task that waited for it. Flags:
+ * words of all ones are not written yet; they are stored and polled with relaxed accesses at gpu
+ * scope, each word tells for itself, and nothing else is concluded from it. All loads of data are
+ * plain or relaxed ones: never non-coherent ones (no __ldg, no __restrict__ on what a task of this
+ * epoch writes), because the acquire does not reach those.
  *
- * Leaving. A block leaves whole, between two tasks, by the director's decision. A wait that gives up
- * (the watchdog, here or elsewhere) sets `dead`; the task then runs on, on whatever is in memory,
- * through all its barriers, touches no address that it would not have touched anyway, and nothing is
- * signalled.
+ * Leaving. A block leaves whole, between two tasks, by the director's decision. A wait that gives
+ * up (the watchdog, here or elsewhere) sets `dead`; the task then runs on, on whatever is in
+ * memory, through all its barriers, touches no address that it would not have touched anyway, and
+ * nothing is signalled.
  *
- * Constants that the host defines: what the shape of the code depends on. MGL_ROWS, MGL_BATCH (1: a launch may have
- * more than one sequence), MGL_HIDDEN, MGL_WIDE (columns of attention's output), MGL_FFN, MGL_HEADS (of one kv head),
- * MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS, MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT,
- * MGL_PREFETCH (pages), MGL_WARPS, MGL_STAGE, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1: one row,
- * and every product and attention of the kind that decoding by flags has: see vm/cuda/plain.c), MGL_PAST (1: such
- * attention has its keys and values from the ring, where there are bulk copies), MGL_TRACE (1: tasks leave events),
- * MGL_DELAYS (1: random delays, see device/delay.cuh).
+ * Constants that the host defines: what the shape of the code depends on. MGL_ROWS, MGL_BATCH (1: a
+ * launch may have more than one sequence), MGL_HIDDEN, MGL_WIDE (columns of attention's output),
+ * MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS, MGL_WEIGHT and
+ * MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_STAGE,
+ * MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1: one row, and every product and
+ * attention of the kind that decoding by flags has: see vm/cuda/plain.c), MGL_PAST (1: such
+ * attention has its keys and values from the ring, where there are bulk copies), MGL_TRACE (1:
+ * tasks leave events), MGL_DELAYS (1: random delays, see device/delay.cuh).
  *
- * What a launch can be told is no constant, or each length of a prompt would have a kernel of its own: sequences,
- * capacity and the pages that may be on their way while an edge is waited for stand in mgl_device_launch, strides and
- * splits in the records. Of the capacity a kernel has nothing but MGL_PAST: whether a split may have more positions
- * than registers have room for.
+ * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
+ * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand
+ * in mgl_device_launch, strides and splits in the records. Of the capacity a kernel has nothing but
+ * MGL_PAST: whether a split may have more positions than registers have room for.
  */
 #ifndef MGL_DEVICE_MACHINE_CUH
 #define MGL_DEVICE_MACHINE_CUH
@@ -92,7 +94,8 @@ enum {
 static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
               "a slot must have room for a row group");
 
-/* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste. */
+/* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste.
+ */
 struct view {
     u8 *at;           /* the first element, in the set that this epoch uses */
     long long stride; /* bytes from row to row */
@@ -115,9 +118,9 @@ struct alignas(16) input {
     bool low;      /* split into high and low parts */
     bool staged;   /* in the stage, normalised and rounded */
     bool few;      /* the short way: sum_few for all segments */
-    bool
-        flows; /* one row of the short way: it is read before `go` already, since its words tell for themselves */
-    bool early; /* and with a norm: its squares come before its sums */
+    bool flows;    /* one row of the short way: it is read before `go` already, since its words tell
+                      for themselves */
+    bool early;    /* and with a norm: its squares come before its sums */
 };
 
 /* Keys or values of one kv head: (sequences, positions, head_dim). */
@@ -183,12 +186,13 @@ struct shared {
     u32 early;                        /* inputs so far; the epilogue's */
     int control[MGL_CONTROL_WORDS];
     int table[MGL_ROWS * MGL_TABLE_WORDS];
-    /* the task at hand, made ready by the director: what a thread would otherwise keep in registers, or
-     * worse, in local memory, whose loads go to L2 here */
+    /* the task at hand, made ready by the director: what a thread would otherwise keep in
+     * registers, or worse, in local memory, whose loads go to L2 here */
     input in[2];
     attention att;
 
-    /* what the next attention of one row, or the one at hand, has of earlier positions, for the loader (copy.cuh) */
+    /* what the next attention of one row, or the one at hand, has of earlier positions, for the
+     * loader (copy.cuh) */
     volatile u64 past_keys, past_values; /* where they are, */
     volatile u32 past_bytes;             /* so many bytes of each, */
     volatile u32 past_run;               /* of which its warps want so many at a time */
@@ -216,7 +220,8 @@ static_assert(sizeof(shared) <= MGL_SHARED, "the block's own shared memory is to
 
 extern __shared__ __align__(128) u8 block_memory[];
 
-/* The three parts. Named like this rather than by pointers, so that the compiler sees what memory it is. */
+/* The three parts. Named like this rather than by pointers, so that the compiler sees what memory
+ * it is. */
 static __device__ __forceinline__ shared &own()
 {
     return *(shared *)block_memory;
@@ -234,8 +239,8 @@ static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
 
 #include "vm/cuda/device/delay.cuh"
 
-/* Threads of one block, in their own words. Passed by value where a function is not inlined, so that it
- * stays in registers. */
+/* Threads of one block, in their own words. Passed by value where a function is not inlined, so
+ * that it stays in registers. */
 struct machine {
     u32 record; /* of the task at hand: number in own().record */
     u32 epoch;
@@ -250,7 +255,8 @@ struct machine {
     int warp, lane;
 };
 
-/* Asks anew who this thread is: a value that lived through all tasks would be kept in local memory. */
+/* Asks anew who this thread is: a value that lived through all tasks would be kept in local memory.
+ */
 static __device__ __forceinline__ void know_thread(machine &m)
 {
     u32 thread;
@@ -265,8 +271,8 @@ static __device__ __forceinline__ int thread_of(const machine &m)
     return m.warp * 32 + m.lane;
 }
 
-/* Whether this is lane 0, asked anew each time: as a value that lives long the compiler keeps it in local
- * memory, which takes ten times as long as asking. */
+/* Whether this is lane 0, asked anew each time: as a value that lives long the compiler keeps it in
+ * local memory, which takes ten times as long as asking. */
 static __device__ __forceinline__ bool is_first_lane()
 {
     u32 lane;
@@ -279,7 +285,8 @@ static __device__ __forceinline__ void consumer_barrier()
     asm volatile("bar.sync 1, %0;" ::"n"((int)THREADS) : "memory");
 }
 
-/* ---- scopes and clocks ------------------------------------------------------------------------ */
+/* ---- scopes and clocks ------------------------------------------------------------------------
+ */
 
 static __device__ __forceinline__ u32 load_acquire(const u32 *at)
 {
@@ -336,7 +343,8 @@ static __device__ __forceinline__ u32 time_ns()
     return (u32)clock_ns();
 }
 
-/* ---- the watchdog ----------------------------------------------------------------------------- */
+/* ---- the watchdog -----------------------------------------------------------------------------
+ */
 
 /* Whether somebody's watchdog has spoken. */
 static __device__ bool is_stopped()
@@ -344,8 +352,9 @@ static __device__ bool is_stopped()
     return load_relaxed((const u32 *)own().launch.stopped) != 0;
 }
 
-/* Whether a wait that gives up says why: the block's first to do so, but not one of a turn that has not begun,
- * since the one before has a wait of its own. From then on what the task makes is worth nothing. */
+/* Whether a wait that gives up says why: the block's first to do so, but not one of a turn that has
+ * not begun, since the one before has a wait of its own. From then on what the task makes is worth
+ * nothing. */
 static __device__ __forceinline__ bool is_to_report()
 {
     const u32 warp = threadIdx.x / 32;
@@ -377,9 +386,9 @@ static __device__ __forceinline__ void leave_report(int kind, int task, u32 epoc
     store_system(report + MGL_REPORT_KIND, kind);
 }
 
-/* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look; the
- * result is what to hand in next time, or 0 when the wait has to give up, because it is past its deadline
- * or because another one is; then the queue's report says what it waited for. */
+/* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look;
+ * the result is what to hand in next time, or 0 when the wait has to give up, because it is past
+ * its deadline or because another one is; then the queue's report says what it waited for. */
 static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int task, u32 epoch,
                                                     u32 which, u32 wanted, u32 seen)
 {
@@ -395,7 +404,8 @@ static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int tas
     return 0;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
 
 static __device__ __forceinline__ float bf16_float(u32 bits)
 {
@@ -476,7 +486,8 @@ template <int DTYPE> struct format {
 typedef format<MGL_WEIGHT> weight_format;
 typedef format<MGL_CACHE> cache_format;
 
-/* ---- records ---------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------
+ */
 
 static __device__ __forceinline__ const mgl_record *task_of(const machine &m)
 {
@@ -523,7 +534,8 @@ static __device__ __forceinline__ int rows_of(const machine &m)
     return own().control[MGL_CONTROL_ROWS];
 }
 
-/* ---- sums over a warp ------------------------------------------------------------------------- */
+/* ---- sums over a warp -------------------------------------------------------------------------
+ */
 
 static __device__ __forceinline__ float warp_sum(float value)
 {

@@ -1,6 +1,6 @@
 /*
- * The ops as the kernel knows them: numbers, families, and which a task's op is of. All of it, and the
- * dispatch of director, consumers and epilogue, is made from instructions/ops.def.
+ * The ops as the kernel knows them: numbers, families, and which a task's op is of. All of it, and
+ * the dispatch of director, consumers and epilogue, is made from instructions/ops.def.
  */
 #ifndef MGL_DEVICE_OPS_CUH
 #define MGL_DEVICE_OPS_CUH
@@ -42,8 +42,8 @@ static __device__ __forceinline__ bool is_alone(int op)
         ;
 }
 
-/* Whether a task may be prepared while the one before, of op `before`, is at work: what it needs in shared memory
- * is not in use. */
+/* Whether a task may be prepared while the one before, of op `before`, is at work: what it needs in
+ * shared memory is not in use. */
 static __device__ __forceinline__ bool goes_ahead(int op, int before)
 {
     return false

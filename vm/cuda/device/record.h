@@ -5,9 +5,9 @@
  *     mgl_record | operands (in, then out) | segments | waits | signals (u32), padded | clears
  *
  * A record knows where the next one is and how long, so that it can be fetched while this one is
- * worked on; the last one of a queue names the first. What a `clear` resets stands in the record of the
- * task before it, or, where there is no such or it has edges, in one of its own, without operands. Plain C that
- * NVRTC compiles too: no includes, and the same layout on both sides.
+ * worked on; the last one of a queue names the first. What a `clear` resets stands in the record of
+ * the task before it, or, where there is no such or it has edges, in one of its own, without
+ * operands. Plain C that NVRTC compiles too: no includes, and the same layout on both sides.
  */
 #ifndef MGL_VM_CUDA_RECORD_H
 #define MGL_VM_CUDA_RECORD_H
@@ -38,8 +38,8 @@ typedef struct mgl_device_operand {
     unsigned char unused;
 } mgl_device_operand;
 
-/* What a `clear` resets of one region: one run of bytes for each row, and all that for each index of the
- * dimension in front of the rows. */
+/* What a `clear` resets of one region: one run of bytes for each row, and all that for each index
+ * of the dimension in front of the rows. */
 typedef struct mgl_device_clear {
     unsigned long long at, set_bytes;
     unsigned long long outer_bytes; /* from one such index to the next */
@@ -104,12 +104,14 @@ enum {
     MGL_HOST_WORDS = 8
 };
 
-/* What a queue was waiting for when it gave up, or that it had a task of an op that the kernel does not have: one report a queue (pinned), so that the host can
- * tell the wait that is to blame from those that only waited for the one to blame. */
+/* What a queue was waiting for when it gave up, or that it had a task of an op that the kernel does
+ * not have: one report a queue (pinned), so that the host can tell the wait that is to blame from
+ * those that only waited for the one to blame. */
 enum {
     MGL_REPORT_KIND, /* MGL_REPORT_...; 0: it did not wait */
     MGL_REPORT_TASK,
-    MGL_REPORT_COUNTER, /* or the page of the ring, or the operand's number, or the op that nobody knows */
+    MGL_REPORT_COUNTER, /* or the page of the ring, or the operand's number, or the op that nobody
+                           knows */
     MGL_REPORT_WANTED,
     MGL_REPORT_SEEN,
     MGL_REPORT_EPOCH,

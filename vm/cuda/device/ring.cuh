@@ -1,7 +1,7 @@
 /*
- * The consumers' side of the ring. Every warp goes through the pages of the tape in order: it waits until
- * they have landed, and says of each when it needs it no more. A page that a warp does not need it lets
- * go by the same way (device/copy.cuh says why).
+ * The consumers' side of the ring. Every warp goes through the pages of the tape in order: it waits
+ * until they have landed, and says of each when it needs it no more. A page that a warp does not
+ * need it lets go by the same way (device/copy.cuh says why).
  */
 #ifndef MGL_DEVICE_RING_CUH
 #define MGL_DEVICE_RING_CUH
@@ -10,8 +10,8 @@
 
 enum { RING_BLOCKS = MGL_RING * PAGE_BLOCKS };
 
-/* Waits until page m.known (counted over all epochs) has landed; the whole warp. The clock of this wait is
- * the loader's (is_lost). */
+/* Waits until page m.known (counted over all epochs) has landed; the whole warp. The clock of this
+ * wait is the loader's (is_lost). */
 static __device__ __forceinline__ void ring_sleep(machine &m)
 {
     u64 *full = &own().full[m.known % MGL_RING];
@@ -28,16 +28,16 @@ static __device__ __forceinline__ void ring_sleep(machine &m)
     m.known++;
 }
 
-/* Looks what has landed, if that is not all below `end`: the watcher's word tells of all pages at once. The
- * lanes may see different words: what all have seen counts. */
+/* Looks what has landed, if that is not all below `end`: the watcher's word tells of all pages at
+ * once. The lanes may see different words: what all have seen counts. */
 static __device__ __forceinline__ void ring_see(machine &m, u32 end)
 {
     if ((int)(end - m.known) > 0)
         m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
 }
 
-/* Waits until all pages below `end` have landed. Where the watcher's word is late, the pages' own barriers
- * tell. */
+/* Waits until all pages below `end` have landed. Where the watcher's word is late, the pages' own
+ * barriers tell. */
 static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
 {
     ring_see(m, end);

@@ -1,24 +1,27 @@
 /*
- * Products of 16-bit weights for 3 to 8 rows of flagged input that do not go the short way (which 4 rows do
- * without low parts, if the stage has room): what a batch decodes with. The same sums in the same order as
- * sum_any makes (device/linear.cuh); what differs is how the input gets to the tensor cores.
+ * Products of 16-bit weights for 3 to 8 rows of flagged input that do not go the short way (which 4
+ * rows do without low parts, if the stage has room): what a batch decodes with. The same sums in
+ * the same order as sum_any makes (device/linear.cuh); what differs is how the input gets to the
+ * tensor cores.
  *
- * Of a block of 32 columns an MMA's B operand has in lane l, with n = l / 4 and q = l % 4, two words of the four
- * that 16 bytes q of a row are in 16 bits: words 0 and 2, whose products are rows 0 to 7 of the sums, or words 1
- * and 3, whose are rows 8 to 15.
- *   16-bit input  lane l asks memory for 16 bytes q of row n. One MMA has words 0 and 2 of all 8 rows, another
- *                 words 1 and 3: each lane has the operands of its own.
- *   f32 input     lane l asks for half of 16 bytes q (the first, n even, or the second: whole sectors of memory)
- *                 of rows n / 2 and n / 2 + 4, converts them, and has one word exchanged with lane l ^ 4: then it
- *                 has words 0 and 2 (n even) or 1 and 3. One MMA has rows 0 to 3, another rows 4 to 7, and two
- *                 more the low parts.
- * Nobody else ever needs a lane's part of the operands. The blocks of a run that registers have room for stay
- * there; those of longer runs stand in the stage, each lane's in its own places, 16 bytes of each lane side by
- * side: no row of the input stands there as a row.
+ * Of a block of 32 columns an MMA's B operand has in lane l, with n = l / 4 and q = l % 4, two
+ * words of the four that 16 bytes q of a row are in 16 bits: words 0 and 2, whose products are rows
+ * 0 to 7 of the sums, or words 1 and 3, whose are rows 8 to 15.
  *
- * Before a warp asks for all that, it waits for half of one row: the others are written at about the same
- * time, and 8 rows' words asked for again and again would fill the ways to L2. Two parts of the run are on
- * their way at once: while one is converted, the next one comes.
+ *   16-bit input  lane l asks memory for 16 bytes q of row n. One MMA has words 0 and 2 of all 8
+ *                 rows, another words 1 and 3: each lane has the operands of its own.
+ *   f32 input     lane l asks for half of 16 bytes q (the first, n even, or the second: whole
+ *                 sectors of memory) of rows n / 2 and n / 2 + 4, converts them, and has one word
+ *                 exchanged with lane l ^ 4: then it has words 0 and 2 (n even) or 1 and 3. One MMA
+ *                 has rows 0 to 3, another rows 4 to 7, and two more the low parts.
+ *
+ * Nobody else ever needs a lane's part of the operands. The blocks of a run that registers have
+ * room for stay there; those of longer runs stand in the stage, each lane's in its own places, 16
+ * bytes of each lane side by side: no row of the input stands there as a row.
+ *
+ * Before a warp asks for all that, it waits for half of one row: the others are written at about
+ * the same time, and 8 rows' words asked for again and again would fill the ways to L2. Two parts
+ * of the run are on their way at once: while one is converted, the next one comes.
  */
 #ifndef MGL_DEVICE_SEVERAL_CUH
 #define MGL_DEVICE_SEVERAL_CUH
@@ -63,7 +66,8 @@ template <int KB, bool LOW> struct course {
     static constexpr bool FITS = MAY_BE_SEVERAL && P.of_last == RUN && BYTES * P.warps <= MGL_STAGE;
 };
 
-/* ---- the input -------------------------------------------------------------------------------- */
+/* ---- the input --------------------------------------------------------------------------------
+ */
 
 /* This lane's part of the input. */
 struct lane_rows {
@@ -153,7 +157,8 @@ static __device__ __forceinline__ void ask_again(const lane_rows &x, int from, u
                 p[i].words[h] = load_words(x.at[h] + (from + i) * piece<WIDE>::BYTES, policy);
 }
 
-/* Waits until all blocks of turn T are there; what is missing of the next turn's is asked for again as well. */
+/* Waits until all blocks of turn T are there; what is missing of the next turn's is asked for again
+ * as well. */
 template <int KB, bool LOW, int T>
 static __device__ __forceinline__ void await_turn(const machine &m, const lane_rows &x,
                                                   piece<LOW> *now, piece<LOW> *next)
@@ -172,8 +177,8 @@ static __device__ __forceinline__ void await_turn(const machine &m, const lane_r
     }
 }
 
-/* A lane's two words of the operand from the two that it has of a row's 16 bytes: the first two (n even), or
- * the last two. The neighbour that shares them has the other two. */
+/* A lane's two words of the operand from the two that it has of a row's 16 bytes: the first two (n
+ * even), or the last two. The neighbour that shares them has the other two. */
 static __device__ __forceinline__ uint2 exchanged(bool odd, uint2 mine)
 {
     const u32 other = __shfl_xor_sync(0xFFFFFFFFu, odd ? mine.x : mine.y, 4);
@@ -218,8 +223,8 @@ static __device__ __forceinline__ uint4 of_both_rows(const uint2 *v)
     return make_uint4(v[0].x, v[0].y, v[1].x, v[1].y);
 }
 
-/* Makes this lane's operands of block b from its values of both rows. Those of high parts first. g: the
- * norm's weights, if there is one. */
+/* Makes this lane's operands of block b from its values of both rows. Those of high parts first. g:
+ * the norm's weights, if there is one. */
 template <bool NORM>
 static __device__ __forceinline__ void make_operands(lane_rows &x, int b, const float4 &g,
                                                      const piece<true> &raw, uint4 *to)
@@ -300,8 +305,8 @@ static __device__ __forceinline__ void stage_factors(const machine &m, const fac
     __syncwarp();
 }
 
-/* Makes this lane's operands of N blocks, the first of them number FROM: the last blocks of the run go to `held`,
- * the others to the stage. */
+/* Makes this lane's operands of N blocks, the first of them number FROM: the last blocks of the run
+ * go to `held`, the others to the stage. */
 template <class COURSE, bool NORM, int FROM, int N, bool WIDE>
 static __device__ __forceinline__ void convert_blocks(const machine &m, lane_rows &x,
                                                       const piece<WIDE> *raw, uint4 *held)
@@ -360,7 +365,8 @@ static __device__ __forceinline__ void gather_blocks(const machine &m, lane_rows
     gather_turns<KB, LOW, NORM>(m, x, first, second, held);
 }
 
-/* Leaves this warp's sums of squares: added up over its 16 bytes as warp_sum adds those of few rows. */
+/* Leaves this warp's sums of squares: added up over its 16 bytes as warp_sum adds those of few
+ * rows. */
 static __device__ __forceinline__ void leave_all_squares(const machine &m, const lane_rows &x,
                                                          int count)
 {
@@ -412,7 +418,8 @@ static __device__ __forceinline__ void gather_several(const machine &m, const in
     }
 }
 
-/* ---- products --------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------
+ */
 
 /* Where a warp stands on the tape, and in the slots. */
 struct position {
@@ -426,8 +433,8 @@ struct position {
     bool leaves[2]; /* there are rows of its two sums */
 };
 
-/* Waits until all pages below `end` have landed, most often by what was seen while the blocks before them were
- * worked on. */
+/* Waits until all pages below `end` have landed, most often by what was seen while the blocks
+ * before them were worked on. */
 static __device__ __forceinline__ void await_pages(machine &m, const position &p, u32 end)
 {
     if (__all_sync(0xFFFFFFFFu, (int)(end - p.seen) <= 0))
@@ -436,8 +443,8 @@ static __device__ __forceinline__ void await_pages(machine &m, const position &p
     ring_wait(m, end);
 }
 
-/* Adds blocks FROM and on of the runs, each step of them once it has landed; its pages are let go of as soon as
- * they are in registers. */
+/* Adds blocks FROM and on of the runs, each step of them once it has landed; its pages are let go
+ * of as soon as they are in registers. */
 template <int KB, bool LOW, int FROM = 0>
 static __device__ __forceinline__ void add_several(machine &m, position &p, const uint4 *held,
                                                    sums *s)
@@ -476,7 +483,8 @@ template <bool LOW> static __device__ __forceinline__ int row_of_sums(const mach
     return LOW ? quarter + 4 * h : 2 * quarter + h;
 }
 
-/* The sum of words 0 and 2, which is column `even` of an MMA's in this lane, and that of words 1 and 3. */
+/* The sum of words 0 and 2, which is column `even` of an MMA's in this lane, and that of words 1
+ * and 3. */
 static __device__ __forceinline__ float total_of(const sums &first, int even, const sums &second,
                                                  int odd)
 {
@@ -490,8 +498,8 @@ template <bool LOW> static __device__ __forceinline__ float total_of(const sums 
     return total_of(s[0], h, s[1], 2 + h);
 }
 
-/* Leaves the sums of a row group in the slot at hand, and passes that on when it is full, or they are the
- * segment's last. */
+/* Leaves the sums of a row group in the slot at hand, and passes that on when it is full, or they
+ * are the segment's last. */
 template <bool LOW>
 static __device__ __forceinline__ void leave_several(machine &m, position &p, const sums *s,
                                                      bool last)
