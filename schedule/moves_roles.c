@@ -76,7 +76,7 @@ static int step_of_product(mgl_op op, const char *rest)
 {
     const mgl_step step = mgl_op_get(op)->step;
     if (step != MGL_STEP_O)
-        return step;
+        return (int)step;
     return !strcmp(rest, ".self_attn.o_proj.weight") ? MGL_STEP_O
            : !strcmp(rest, ".mlp.down_proj.weight")  ? MGL_STEP_DOWN
                                                      : MGL_EDIT_OTHER;
