@@ -246,8 +246,7 @@ static mgl_status check_again(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* The candidate and the incumbent anew: fresh processes, memory, weights, first tokens, and pairs.
- */
+/* Candidate and incumbent anew: fresh processes, memory, weights, first tokens, and pairs. */
 static mgl_status measure_again(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial *trial = &a->trial;

@@ -192,7 +192,7 @@ typedef struct mgl_open_options {
     int32_t threads;  /* of a CPU, that compute; 0: one a processor that the process may use. No bit
                          of a reply depends on them */
     bool verify;      /* look at the checksums of a compiled model's weights first, which a CPU uses
-                             where they are mapped; a GPU's are always looked at on their way there */
+                         where they are mapped; a GPU's are always looked at on their way there */
     int32_t no_tuned; /* not 0: lower by default, even where there is a tuned entry */
     int64_t strict_formats; /* not 0: MGL_REJECTED where weights, activations or the cache have a
                                format that can not hold each number of the checkpoint's */
