@@ -1,12 +1,13 @@
 #!/bin/sh
 # All that is shown of the machine on a GPU, each part by itself under a time limit and recorded (record.sh) in
-# FOLDER/h200-PART.json. Compiles nothing but kernels.
+# FOLDER/KIND-PART.json. Compiles nothing but kernels.
 #
 #     tests/tools/evidence.sh COMMIT BIN FOLDER [PART...]      BIN: a build tree, or the bundle of gpu_bundle.sh
 #     tests/tools/evidence.sh                                  lists the parts, in order, with their limits
 #
 # Without parts all are run; those that have been recorded with exit 0 are left out unless they are named.
 #
+#   KIND    of the device, in the names of the results (h200)
 #   MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
 #   CONFIG  a ScheduleConfig for all of them
 #   SAMPLES of each bench row and of trace-overhead (21)
@@ -54,7 +55,7 @@ if [ $# -lt 3 ]; then
 fi
 commit=$1 bin=$(cd "$2" && pwd) folder=$3
 shift 3
-models=${MODELS:-/tmp/megalith-evidence} stores=${STORES:-$folder}
+kind=${KIND:-h200} models=${MODELS:-/tmp/megalith-evidence} stores=${STORES:-$folder}
 export MEGALITH_CACHE="${CACHE:-$models/kernels}"
 export LD_LIBRARY_PATH="$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 config=${CONFIG:+--config $CONFIG}
@@ -78,7 +79,7 @@ limit_of() {
 record() {
     part=$1
     shift
-    "$here/record.sh" "$commit" "$folder/h200-$part.json" timeout "$(limit_of "$part")" "$@"
+    "$here/record.sh" "$commit" "$folder/$kind-$part.json" timeout "$(limit_of "$part")" "$@"
 }
 
 # write_model NAME FLAG...: once
@@ -122,7 +123,7 @@ bench_row() { # bench_row PART SHAPE BATCH CONTEXT FLAG...
 search() {
     found=0
     for proposer in ${SEARCH:-evolve surrogate}; do
-        "$here/record.sh" "$commit" "$folder/h200-search-$proposer.json" timeout "$(limit_of search)" \
+        "$here/record.sh" "$commit" "$folder/$kind-search-$proposer.json" timeout "$(limit_of search)" \
             "$tools/show_search" "${SHAPE:-llama-1b}" --proposer "$proposer" --seeds "${SEEDS:-3}" \
             --first-seed "${FIRST:-1}" --minutes "${MINUTES:-10}" ${START:-} --commit "$commit" \
             --store "$stores/search-$proposer.db" || found=$?
@@ -178,7 +179,7 @@ for part in "$@"; do
         failed=$((failed + 1))
         continue
     fi
-    [ $named -gt 0 ] || ! grep -q '^ "exit":0,' "$folder/h200-$part.json" 2>/dev/null || continue
+    [ $named -gt 0 ] || ! grep -q '^ "exit":0,' "$folder/$kind-$part.json" 2>/dev/null || continue
     start=$(date +%s)
     run_part "$part"
     code=$?

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs a program that prints one JSON object and writes it with its provenance: commit, command, device,
-# driver, and the clocks while it ran (MHz, sampled ten times a second; read, never set).
+# driver, and the clocks while it ran (MHz, sampled ten times a second; read, never set): of the first of
+# CUDA_VISIBLE_DEVICES.
 #
 #     tests/tools/record.sh COMMIT OUT.json PROGRAM [ARGUMENT...]
 #
@@ -14,7 +15,8 @@ sampler=""
 trap 'kill $sampler 2>/dev/null; rm -f "$samples" "$result"' EXIT
 trap 'exit 143' TERM HUP
 trap 'exit 130' INT
-query() { nvidia-smi --id=0 --format=csv,noheader,nounits --query-gpu="$1"; }
+gpu=${CUDA_VISIBLE_DEVICES:-0}
+query() { nvidia-smi --id="${gpu%%,*}" --format=csv,noheader,nounits --query-gpu="$1"; }
 # The GPU, or the processor where there is none.
 device() {
     query name 2>/dev/null && return
