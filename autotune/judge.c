@@ -387,10 +387,12 @@ static int find_workload(const evidence *e, bool highest)
     return found;
 }
 
-/* Nothing is lost beyond doubt overall, and nothing by estimate on any workload. */
+/* It is not proven slower, lost little beyond doubt overall, and little by estimate on any
+ * workload.
+ */
 static bool is_as_fast(const evidence *e)
 {
-    return e->objective.lo > -MGL_EQUAL_LOSS &&
+    return e->objective.hi >= 0 && e->objective.lo > -MGL_EQUAL_LOSS &&
            e->each[find_workload(e, false)].gain > -MGL_EQUAL_LOSS;
 }
 

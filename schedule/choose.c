@@ -26,7 +26,8 @@ enum {
         256 * 1024, /* of a kv head: up to here one queue reads faster than many merge */
     SPLIT_PENDING_BYTES =
         49152, /* on their way while an edge is waited for: keys and values are among them */
-    SPLIT_POSITIONS = 32, /* fewer earlier positions than this are not worth a split */
+    SPLIT_POSITIONS =
+        256, /* of all sequences: with fewer, merging a split takes more than it saves */
     MOST_AUTO_SPLITS = 32
 };
 
@@ -256,25 +257,27 @@ static void give(mgl_choices *out, mgl_step step, int64_t first, int64_t count)
     out->queues[step].count = (int)count;
 }
 
-/* Gives queues roles where that takes no more slots, with flags and for one sequence. */
-static void give_roles(const mgl_geometry *m, const mgl_target *target,
+/* Gives queues roles where that takes no more slots, with flags and for one sequence; whether it
+ * did. */
+static bool give_roles(const mgl_geometry *m, const mgl_target *target,
                        const mgl_lower_options *options, const mgl_schedule_config *config,
                        mgl_choices *out)
 {
     int64_t ring = (int64_t)out->exec.ring_pages * out->exec.page_bytes;
     if (!out->flags || options->sequences > 1 || !are_open(config))
-        return;
+        return false;
     const struct roles roles = choose_roles(m, target->queues - m->kv_heads,
                                             ring / (int64_t)mgl_dtype_size(options->dtype));
     const int shared =
         layer_slots(m, out->queues[MGL_STEP_O].count, out->queues[MGL_STEP_GATE_UP].count,
                     out->queues[MGL_STEP_QKV].count);
     if (roles.slots == 0 || roles.slots > shared)
-        return;
+        return false;
     give(out, MGL_STEP_O, 0, roles.residual);
     give(out, MGL_STEP_DOWN, 0, roles.residual);
     give(out, MGL_STEP_GATE_UP, roles.residual, roles.ffn);
     give(out, MGL_STEP_QKV, roles.residual, roles.qkv);
+    return true;
 }
 
 /* The first queue behind those of all products. */
@@ -299,6 +302,15 @@ static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl
         give(out, MGL_STEP_ATTEND, used, heads);
     else if (target->queues >= heads)
         give(out, MGL_STEP_ATTEND, target->queues - heads, heads);
+}
+
+/* Splits of attention beside roles: queues without o and down, which wait for them, and without
+ * qkv, which they wait for. */
+static void place_splits(const mgl_target *target, mgl_choices *out)
+{
+    const int first = out->queues[MGL_STEP_QKV].first + out->queues[MGL_STEP_QKV].count;
+    if (first < target->queues)
+        give(out, MGL_STEP_ATTEND, first, target->queues - first);
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -374,12 +386,13 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
  * once. */
 static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int queues)
 {
+    int64_t positions = (int64_t)options->capacity * options->sequences;
+    int64_t worth = (positions + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
     int splits = queues / m->kv_heads;
-    int worth = (options->capacity + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
     if (is_little(m, options))
         return 1;
     if (splits > worth)
-        splits = worth;
+        splits = (int)worth;
     if (splits > MOST_AUTO_SPLITS)
         splits = MOST_AUTO_SPLITS;
     return splits < 1 ? 1 : splits;
@@ -545,6 +558,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     if (may_stand_apart(&graph->geometry, options, config)) {
         give_roles(&graph->geometry, target, options, config, out);
         place_attention(&graph->geometry, target, out);
+    } else if (out->splits > 1 && give_roles(&graph->geometry, target, options, config, out)) {
+        place_splits(target, out);
     }
     out->rows = config->rows;
     if (out->rows == 0)

@@ -326,6 +326,14 @@ START_TEST(half_a_percent_slower_is_not_equal)
 }
 END_TEST
 
+START_TEST(a_little_slower_beyond_doubt_is_not_equal)
+{
+    mgl_trial trial;
+    simulator s = {.seed = 37, .spread = 0.0005};
+    ck_assert_int_eq(decide_gains(&s, (double[]){-0.002}, 1, true, &trial), MGL_OUTCOME_NO_GAIN);
+}
+END_TEST
+
 /* Each of them is as fast as the one before, as far as anybody can tell; all of them together are
  * not. */
 START_TEST(simpler_ones_have_a_loss_to_share)
@@ -655,6 +663,7 @@ static void add_decisions(Suite *suite)
     tcase_add_test(tests, more_than_twice_as_fast_is_suspicious);
     tcase_add_test(tests, equal_speed_is_kept_where_it_is_simpler);
     tcase_add_test(tests, half_a_percent_slower_is_not_equal);
+    tcase_add_test(tests, a_little_slower_beyond_doubt_is_not_equal);
     tcase_add_test(tests, simpler_ones_have_a_loss_to_share);
     tcase_add_test(tests, a_simpler_one_that_nobody_can_tell_is_not_equal);
     tcase_add_test(tests, other_numbers_of_pairs_than_fixed_are_refused);

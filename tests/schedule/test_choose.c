@@ -93,6 +93,8 @@ static unsigned kinds_of(const mgl_program *p, int queue)
             kinds |= QKV;
             break;
         case MGL_OP_ATTEND:
+        case MGL_OP_ATTEND_PAST:
+        case MGL_OP_ATTEND_TAIL:
             kinds |= ATTENTION;
             break;
         default:
@@ -102,8 +104,8 @@ static unsigned kinds_of(const mgl_program *p, int queue)
 }
 
 /* Where layers are small, no queue does all: some have the residual stream, the others gate and up,
- * and some of those qkv. Of a batch, with many keys and values, a small ring, few queues, or where
- * the config names queues, all do all. */
+ * and some of those qkv. Splits of attention stand beside qkv. Of a batch, with a small ring, few
+ * queues, or where the config names queues, all do all. */
 START_TEST(small_layers_have_queues_of_each_role)
 {
     static const unsigned roles[4] = {RESIDUAL, FFN, FFN | QKV, ATTENTION};
@@ -116,7 +118,7 @@ START_TEST(small_layers_have_queues_of_each_role)
                  {&latent, 1, 64, 256, 0, 0, {18, 66, 30, 3}},
                  {&latent, 1, 64, 132, 120, 0, {0}},
                  {&latent, 1, 64, 132, 0, 8, {0}}, /* 131,072 bytes; o and down have 135,168 */
-                 {&latent, 1, 4096, 132, 0, 0, {0}},
+                 {&latent, 1, 4096, 132, 0, 0, {18, 28, 30, 10}}, /* 38 more have a split */
                  {&latent, 2, 64, 132, 0, 0, {0}},
                  {&latent, 1, 64, 66, 0, 0, {0}},
                  {&latent, 1, 64, 16, 0, 0, {0}},

@@ -520,13 +520,13 @@ START_TEST(automatic_splits_stay_in_range)
 END_TEST
 
 /* 256 KB of keys and values of a kv head, of both sequences: 64 bytes a position and sequence here.
- */
+ * Beyond, a split for 256 positions of all sequences, and 32 at most. */
 START_TEST(few_positions_are_not_split)
 {
-    static const int capacities[] = {2048, 2049}, splits[] = {1, 32};
+    static const int capacities[] = {2048, 2049, 4096}, splits[] = {1, 17, 32};
     mgl_graph *graph = graph_of(&even);
     mgl_schedule_config config = preset();
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         mgl_program *p = lowered(graph, 132, &config, capacities[i]);
         check_all(p, &even, &config, splits[i]);
         mgl_program_free(p);

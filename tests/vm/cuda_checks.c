@@ -657,9 +657,11 @@ void check_missing_words(double most_s)
 /* Gives task `count` of queue 0 another op, in the machine's own memory. */
 static void damage_op(mgl_vm *base, int count, int op)
 {
-    const mgl_cuda_vm *vm = (const mgl_cuda_vm *)base;
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
     mgl_device_queue queue;
     mgl_record record;
+    mgl_error err;
+    ok(mgl_cuda_enter(vm, &err), err);
     ck_assert_int_eq(vm->cu->copy_out(&queue, vm->queues, sizeof queue), 0);
     mgl_cu_address at = vm->records + queue.first;
     for (int i = 0; i < count; i++) {
@@ -667,6 +669,7 @@ static void damage_op(mgl_vm *base, int count, int op)
         at = vm->records + record.next;
     }
     ck_assert_int_eq(vm->cu->copy_in(at, &op, sizeof op), 0);
+    mgl_cuda_leave(vm);
 }
 
 void check_unknown_op(double most_s)
