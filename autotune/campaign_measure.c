@@ -174,9 +174,15 @@ mgl_status measure_screen(campaign *c, attempt *a, mgl_error *err)
     return look(c, a, MGL_PAIRS_SCREEN, err);
 }
 
+static bool is_clear(const campaign *c, const attempt *a)
+{
+    return mgl_judge_is_clear(a->trial.pairs, a->trial.pair_count, a->trial.workload_count,
+                              c->decisions + 1);
+}
+
 mgl_status measure_survivors(campaign *c, attempt *a, mgl_error *err)
 {
-    return look(c, a, MGL_PAIRS_SURVIVORS, err);
+    return is_clear(c, a) ? MGL_OK : look(c, a, MGL_PAIRS_SURVIVORS, err);
 }
 
 /* ---- the floor ------------------------------------------------------------------------------- */
@@ -268,7 +274,8 @@ static mgl_status measure_again(campaign *c, attempt *a, mgl_error *err)
 mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial *trial = &a->trial;
-    mgl_status status = measure_stage(c, a, MGL_PAIRS_DECISION, err);
+    mgl_status status =
+        measure_stage(c, a, is_clear(c, a) ? MGL_PAIRS_CLEAR : MGL_PAIRS_DECISION, err);
     if (status || a->decided)
         return campaign_forgive(c, a, status, err);
     status = mgl_judge_decide(trial, trial->workload_count, ++c->decisions, is_simpler(c, a), err);

@@ -28,6 +28,9 @@
  * the campaign goes on and however it chooses what to try. The other conditions of a keep only
  * lower the chance.
  *
+ * A gain that nobody could miss is decided on half of the pairs. Its screen says so, whose pairs
+ * take no part in the decision.
+ *
  * What is more than twice as fast is measured once more, in a fresh process, before it is kept.
  * That adds nothing to the error rate: both decisions have to be sure, the first one at its level.
  *
@@ -67,7 +70,7 @@ enum {
  * quarter of them was dropped and the two largest of the rest go the wrong way. */
 static const int stage_pairs[MGL_PAIRS_STAGES] = {
     [MGL_PAIRS_SCREEN] = 8,   [MGL_PAIRS_SURVIVORS] = 24, [MGL_PAIRS_DECISION] = 64,
-    [MGL_PAIRS_CONTROL] = 64, [MGL_PAIRS_REPEAT] = 64,
+    [MGL_PAIRS_CONTROL] = 64, [MGL_PAIRS_REPEAT] = 64,    [MGL_PAIRS_CLEAR] = 32,
 };
 
 int mgl_judge_pairs(mgl_pair_stage stage)
@@ -275,6 +278,20 @@ bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int sta
            interval.hi >= wanted;
 }
 
+/* The screen's pairs decide nothing but how many fresh ones do, whose number is fixed before they
+ * are measured: so the level of the decision is what it was. Of n pairs the signed ranks can be no
+ * surer than 2^-n, and a quarter may be dropped. */
+bool mgl_judge_is_clear(const mgl_pair *pairs, int count, int workloads, int64_t decision)
+{
+    mgl_interval interval;
+    const int least = mgl_judge_pairs(MGL_PAIRS_CLEAR) * 3 / 4;
+    for (int w = 0; w < workloads; w++)
+        if (mgl_judge_workload(pairs, count, w, MGL_PAIRS_SCREEN, HOPE_LEVEL, &interval, NULL) ||
+            !is_enough(&interval) || interval.lo < log1p(MGL_CLEAR_GAIN))
+            return false;
+    return ldexp(1, -least) <= mgl_judge_level(decision);
+}
+
 /* Asks for the width alone, never for the sign: so it favours neither side. */
 bool mgl_judge_wants_pairs(const mgl_pair *pairs, int count, int workloads)
 {
@@ -301,7 +318,7 @@ mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bo
 typedef struct evidence {
     mgl_interval objective, each[MGL_MAX_WORKLOADS]; /* (workloads) */
     int workloads;
-    mgl_pair_stage stage; /* MGL_PAIRS_DECISION or MGL_PAIRS_REPEAT */
+    mgl_pair_stage stage; /* MGL_PAIRS_DECISION, MGL_PAIRS_CLEAR or MGL_PAIRS_REPEAT */
     double level;
 } evidence;
 
@@ -411,7 +428,7 @@ static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
                    "%d of %d pairs had an event (throttling, other clocks, other processes): too "
                    "few are left to decide on",
                    all->dropped, all->used + all->dropped);
-    if (e->stage == MGL_PAIRS_DECISION && e->each[fastest].gain > log(MGL_SUSPICIOUS))
+    if (e->stage != MGL_PAIRS_REPEAT && e->each[fastest].gain > log(MGL_SUSPICIOUS))
         return say(trial, MGL_OUTCOME_SUSPICIOUS, "workload %d of %d is %.2f times as fast",
                    fastest + 1, e->workloads, exp(e->each[fastest].gain));
     if (loss > MGL_KEEP_LOSS)
@@ -433,10 +450,18 @@ static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
                percent, 100 * expm1(all->lo), 100 * expm1(all->hi), 100 * MGL_KEEP_GAIN);
 }
 
+static mgl_pair_stage stage_of_decision(const mgl_trial *trial)
+{
+    for (int i = 0; i < trial->pair_count; i++)
+        if (trial->pairs[i].stage == MGL_PAIRS_CLEAR)
+            return MGL_PAIRS_CLEAR;
+    return MGL_PAIRS_DECISION;
+}
+
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,
                             mgl_error *err)
 {
-    evidence e = {.workloads = workloads, .stage = MGL_PAIRS_DECISION};
+    evidence e = {.workloads = workloads, .stage = stage_of_decision(trial)};
     if (workloads < 1 || workloads > MGL_MAX_WORKLOADS || decision < 1)
         return mgl_fail(err, MGL_USAGE, "mgl_judge_decide", "%d workloads, decision %lld",
                         workloads, (long long)decision);

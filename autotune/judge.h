@@ -9,6 +9,7 @@
 
 #define MGL_KEEP_GAIN      0.01  /* of the objective, at least */
 #define MGL_KEEP_LOSS      0.02  /* of a workload, at most */
+#define MGL_CLEAR_GAIN     0.1   /* that so few pairs as those of MGL_PAIRS_CLEAR decide on */
 #define MGL_EQUAL_LOSS     0.005 /* that is none, where the candidate is simpler */
 #define MGL_SIMPLER_LOSS   0.01  /* that all of these may have lost together, until one gains */
 #define MGL_CONTROL_GAIN   0.005 /* of an A/A control, at most */
@@ -45,10 +46,15 @@ mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, 
  * below. */
 bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int stage, bool simpler);
 
-/* The decision, from the fresh pairs of MGL_PAIRS_DECISION: MGL_OUTCOME_OK, NO_GAIN, REGRESSION or
- * SUSPICIOUS; fills the trial's gains, medians, p value and level, and says why in its diagnostic.
- * `simpler`: the candidate is a simpler program, and equal speed is enough. MGL_USAGE: other than
- * mgl_judge_pairs of a workload, dropped ones among them. */
+/* Whether the screen leaves no doubt that every workload gains MGL_CLEAR_GAIN or more. Decision n
+ * is made from the fewer fresh pairs of MGL_PAIRS_CLEAR then, if so few can be as sure as it has to
+ * be. */
+bool mgl_judge_is_clear(const mgl_pair *pairs, int count, int workloads, int64_t decision);
+
+/* The decision, from the fresh pairs of MGL_PAIRS_DECISION or MGL_PAIRS_CLEAR: MGL_OUTCOME_OK,
+ * NO_GAIN, REGRESSION or SUSPICIOUS; fills the trial's gains, medians, p value and level, and says
+ * why in its diagnostic. `simpler`: the candidate is a simpler program, and equal speed is enough.
+ * MGL_USAGE: other than mgl_judge_pairs of a workload, dropped ones among them. */
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,
                             mgl_error *err);
 

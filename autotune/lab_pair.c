@@ -12,10 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { WARM_UPS = 2, STREAM_LOOKS = 7, LEAST_TOKENS = 4 };
+enum { WARM_UPS = 2, STREAM_LOOKS = 7, LEAST_TOKENS = 2 };
 
 /* Seconds that a launch is to take: a slow program makes fewer tokens in it. */
-static const double long_launch = 0.04;
+static const double long_launch = 0.02;
 
 /* NVML's reasons that hold the clocks back: a power cap, hardware slowdown, heat, the brake. */
 static const uint64_t throttling = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
@@ -174,16 +174,14 @@ static mgl_status place_both(struct pairs *p, mgl_error *err)
  * that is fixed before the first pair, the same for both sides. */
 static mgl_status warm_up(struct pairs *p, mgl_error *err)
 {
-    double us, incumbent_us = 0;
+    double us;
     mgl_status status = MGL_OK;
     p->tokens = MGL_WORKLOAD_TOKENS;
     for (int i = 0; i < MGL_SIDES * WARM_UPS && !status && !is_over(p); i++) {
         status = time_launch(p, (mgl_side)(i % MGL_SIDES), &us, err);
-        if (i % MGL_SIDES == MGL_INCUMBENT)
-            incumbent_us = us;
+        if (!status && !is_over(p) && i % MGL_SIDES == MGL_INCUMBENT)
+            p->tokens = (int)fmin(MGL_WORKLOAD_TOKENS, fmax(LEAST_TOKENS, long_launch * 1e6 / us));
     }
-    if (!status && !is_over(p) && incumbent_us * 1e-6 * p->tokens > long_launch)
-        p->tokens = (int)fmax(LEAST_TOKENS, long_launch * 1e6 / incumbent_us);
     return status;
 }
 

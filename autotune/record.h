@@ -44,13 +44,15 @@ typedef struct mgl_proposal {
 void mgl_proposal_clear(mgl_proposal *proposal);
 
 /* What a pair was measured for: a cheap look, a second one at what survived it, the decision on
- * fresh pairs, an A/A control, or the decision once more, where it was too good to be believed. */
+ * fresh pairs, an A/A control, the decision once more, where it was too good to be believed, or the
+ * decision on fewer pairs, where the cheap look left no doubt. */
 typedef enum mgl_pair_stage {
     MGL_PAIRS_SCREEN,
     MGL_PAIRS_SURVIVORS,
     MGL_PAIRS_DECISION,
     MGL_PAIRS_CONTROL,
     MGL_PAIRS_REPEAT,
+    MGL_PAIRS_CLEAR,
     MGL_PAIRS_STAGES
 } mgl_pair_stage;
 

@@ -98,7 +98,7 @@ mgl_status mgl_store_each_share(mgl_store *store, int64_t campaign, mgl_store_sh
 /* How many trials have each outcome, controls left out. */
 mgl_status mgl_store_count_outcomes(mgl_store *store, int64_t campaign,
                                     int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err);
-/* The decisions so far: trials that reached MGL_PAIRS_DECISION. */
+/* The decisions so far: trials that reached MGL_PAIRS_DECISION or MGL_PAIRS_CLEAR. */
 mgl_status mgl_store_count_decisions(mgl_store *store, int64_t campaign, int64_t *out,
                                      mgl_error *err);
 

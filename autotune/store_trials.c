@@ -17,7 +17,7 @@
 static bool has_decision(const mgl_trial *trial)
 {
     for (int i = 0; i < trial->pair_count; i++)
-        if (trial->pairs[i].stage == MGL_PAIRS_DECISION)
+        if (trial->pairs[i].stage == MGL_PAIRS_DECISION || trial->pairs[i].stage == MGL_PAIRS_CLEAR)
             return true;
     return false;
 }

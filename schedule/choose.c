@@ -27,7 +27,7 @@ enum {
     SPLIT_PENDING_BYTES =
         49152, /* on their way while an edge is waited for: keys and values are among them */
     SPLIT_POSITIONS =
-        256, /* of all sequences: with fewer, merging a split takes more than it saves */
+        344, /* of all sequences: with fewer, merging a split takes more than it saves */
     MOST_AUTO_SPLITS = 32
 };
 

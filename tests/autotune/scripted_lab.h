@@ -34,6 +34,7 @@ typedef struct scripted_lab {
     const int *slow; /* (slow_count) checks that pass before the kernels of the n-th candidate that
                              was looked at are ready; NULL: nothing is compiled */
     int slow_count;
+    double noise; /* of the log of a time; 0: 0.001 */
     double clock; /* seconds */
     /* what was asked for */
     int starts, checks, pairs, controls, promotions;

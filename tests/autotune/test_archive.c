@@ -377,7 +377,7 @@ static const struct {
     {"\"results\":[{", "\"results\":[{},{},{", "results of 2 workloads"},
     {"\"results\":[{", "\"results\":7,\"x\":[{", ""},
     {"\"pairs\":[[0,", "\"pairs\":[[2,", "that there is not"},
-    {"\"pairs\":[[0,0,", "\"pairs\":[[0,5,", "that there is not"},
+    {"\"pairs\":[[0,0,", "\"pairs\":[[0,6,", "that there is not"},
     {"\"pairs\":[[0,0,", "\"pairs\":[[0,0,0,", "an array of 11 values"},
     {"\"pairs\":[[", "\"pairs\":[[],[", "an array of 11 values"},
     {"\"pairs\":[[", "\"pairs\":[{\"a\":1},[", "an array of 11 values"},

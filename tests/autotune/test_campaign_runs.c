@@ -116,11 +116,12 @@ static void submit_simpler(fixture *f, int count)
  * bounded, be the campaign killed in between or not. */
 START_TEST(simpler_programs_do_not_add_up_to_a_loss)
 {
-    static const lab_script worth[] = {{.gain = -0.002}, {.gain = -0.004}, {.gain = -0.006}};
+    static const lab_script worth[] = {{.gain = -0.001}, {.gain = -0.002}, {.gain = -0.003}};
     fixture f;
     set_up(&f, "simpler");
     f.lab.script = worth;
     f.lab.script_count = 3;
+    f.lab.noise = 0.003;
     for (int i = 0; i < 2; i++)
         submit_simpler(&f, i + 1);
     must(run(&f, 2), &f.err);
@@ -129,6 +130,7 @@ START_TEST(simpler_programs_do_not_add_up_to_a_loss)
     set_up_again(&f); /* to whose lab the incumbent is worth as much as the default */
     f.lab.script = worth;
     f.lab.script_count = 3;
+    f.lab.noise = 0.003;
     for (int i = 2; i < 5; i++)
         submit_simpler(&f, i + 1);
     must(run(&f, 5), &f.err);

@@ -395,6 +395,43 @@ START_TEST(a_stage_lets_equal_speed_pass_where_it_is_simpler)
 }
 END_TEST
 
+/* The screen of a trial with these gains, as decision n sees it. */
+static bool is_clear(const double *gains, int workloads, int64_t decision, mgl_trial *trial)
+{
+    static mgl_pair pairs[MAX_PAIRS];
+    simulator s = {.seed = 38, .spread = REALISTIC};
+    *trial = (mgl_trial){.pairs = pairs};
+    add_stage(&s, trial, MGL_PAIRS_SCREEN, gains, workloads);
+    return mgl_judge_is_clear(trial->pairs, trial->pair_count, workloads, decision);
+}
+
+START_TEST(a_clear_gain_is_decided_on_half_of_the_pairs)
+{
+    mgl_trial trial;
+    simulator s = {.seed = 39, .spread = REALISTIC};
+    ck_assert(is_clear((double[]){0.2, 0.3}, 2, 100, &trial));
+    add_stage(&s, &trial, MGL_PAIRS_CLEAR, (double[]){0.2, 0.3}, 2);
+    ck_assert_int_eq(mgl_judge_decide(&trial, 2, 100, false, NULL), MGL_OK);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.workloads[0].pairs, mgl_judge_pairs(MGL_PAIRS_CLEAR));
+}
+END_TEST
+
+START_TEST(a_gain_of_one_workload_is_not_clear)
+{
+    mgl_trial trial;
+    ck_assert(!is_clear((double[]){0.2, 0.05}, 2, 1, &trial));
+}
+END_TEST
+
+/* Half of the pairs could not be as sure as the thousandth decision has to be. */
+START_TEST(a_late_decision_is_not_clear)
+{
+    mgl_trial trial;
+    ck_assert(!is_clear((double[]){0.2}, 1, 1000, &trial));
+}
+END_TEST
+
 START_TEST(a_stage_ends_what_loses_on_a_workload)
 {
     mgl_trial trial;
@@ -553,12 +590,14 @@ static bool keep_candidate(simulator *s, double gain, int64_t *decisions)
 {
     static mgl_pair pairs[MAX_PAIRS];
     mgl_trial trial = {.pairs = pairs};
-    for (int stage = MGL_PAIRS_SCREEN; stage <= MGL_PAIRS_SURVIVORS; stage++) {
+    bool clear = false;
+    for (int stage = MGL_PAIRS_SCREEN; stage <= MGL_PAIRS_SURVIVORS && !clear; stage++) {
         add_stage(s, &trial, (mgl_pair_stage)stage, &gain, 1);
         if (!mgl_judge_survives(trial.pairs, trial.pair_count, 1, stage, false))
             return false;
+        clear = mgl_judge_is_clear(trial.pairs, trial.pair_count, 1, *decisions + 1);
     }
-    add_stage(s, &trial, MGL_PAIRS_DECISION, &gain, 1);
+    add_stage(s, &trial, clear ? MGL_PAIRS_CLEAR : MGL_PAIRS_DECISION, &gain, 1);
     ck_assert_int_eq(mgl_judge_decide(&trial, 1, ++*decisions, false, NULL), MGL_OK);
     return trial.outcome == MGL_OUTCOME_OK;
 }
@@ -669,6 +708,9 @@ static void add_decisions(Suite *suite)
     tcase_add_test(tests, other_numbers_of_pairs_than_fixed_are_refused);
     tcase_add_test(tests, a_stage_ends_what_is_no_faster);
     tcase_add_test(tests, a_stage_lets_equal_speed_pass_where_it_is_simpler);
+    tcase_add_test(tests, a_clear_gain_is_decided_on_half_of_the_pairs);
+    tcase_add_test(tests, a_gain_of_one_workload_is_not_clear);
+    tcase_add_test(tests, a_late_decision_is_not_clear);
     tcase_add_test(tests, a_stage_ends_what_loses_on_a_workload);
     tcase_add_loop_test(tests, pairs_with_an_event_are_dropped, 0, sizeof events / sizeof *events);
     tcase_add_test(tests, what_the_lab_dropped_stays_dropped);

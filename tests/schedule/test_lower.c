@@ -520,10 +520,10 @@ START_TEST(automatic_splits_stay_in_range)
 END_TEST
 
 /* 256 KB of keys and values of a kv head, of both sequences: 64 bytes a position and sequence here.
- * Beyond, a split for 256 positions of all sequences, and 32 at most. */
+ * Beyond, a split for 344 positions of all sequences, and 32 at most. */
 START_TEST(few_positions_are_not_split)
 {
-    static const int capacities[] = {2048, 2049, 4096}, splits[] = {1, 17, 32};
+    static const int capacities[] = {2048, 2049, 4096}, splits[] = {1, 12, 24};
     mgl_graph *graph = graph_of(&even);
     mgl_schedule_config config = preset();
     for (int i = 0; i < 3; i++) {

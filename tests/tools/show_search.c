@@ -42,6 +42,7 @@ static struct {
              .minutes = 10,
              .share = 0.98};
 
+/* The default's own; then a seed's, so that no seed knows of another, or of the default. */
 static mgl_store *store;
 
 /* What a seed came to. */
@@ -138,12 +139,14 @@ static void run_seed(int seed, double gain, course *out)
     mgl_error err = {0};
     mgl_tune tune;
     mgl_schedule_config preset;
-    char name[100];
+    char name[100], path[4096];
     const show_limits limits = {.seconds = 60 * options.minutes,
                                 .trials = options.trials,
                                 .gain = gain,
                                 .simulated = options.simulated};
     snprintf(name, sizeof name, "search-%s-%d", options.proposer, seed);
+    snprintf(path, sizeof path, "%s.%d", options.store, seed);
+    show_check(mgl_store_open(path, true, &store, &err), &err);
     mgl_schedule_config_default(&preset);
     open_campaign(name, options.proposer, true, seed, &tune);
     show_check(show_run(&tune, &limits, &err), &err);
@@ -152,9 +155,12 @@ static void run_seed(int seed, double gain, course *out)
     out->gain = out->counts.gain;
     out->reached = out->gain >= log1p(gain);
     snprintf(out->end, sizeof out->end, "%s", tune.record.reason ? tune.record.reason : "");
-    measure(&tune, &preset, &out->last);
-    out->verified = out->last.p_value >= 0 && out->last.gain <= -log(options.share);
+    if (out->reached) {
+        measure(&tune, &preset, &out->last);
+        out->verified = out->last.p_value >= 0 && out->last.gain <= -log(options.share);
+    }
     mgl_tune_clear(&tune);
+    mgl_store_close(store);
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */
@@ -174,8 +180,9 @@ static void put_course(mgl_json_out *out, int seed, const course *c)
     mgl_json_out_real(out, "seconds", c->seconds);
     mgl_json_out_real(out, "device_s", c->counts.device_s);
     mgl_json_out_real(out, "gain_percent", 100 * expm1(c->gain));
-    mgl_json_out_string(out, "default_outcome", mgl_outcome_name(c->last.outcome));
-    if (c->last.p_value >= 0) {
+    if (c->reached)
+        mgl_json_out_string(out, "default_outcome", mgl_outcome_name(c->last.outcome));
+    if (c->reached && c->last.p_value >= 0) {
         mgl_json_out_real(out, "default_gain_percent", 100 * expm1(c->last.gain));
         mgl_json_out_real(out, "default_gain_percent_lo", 100 * expm1(c->last.gain_lo));
         mgl_json_out_real(out, "default_gain_percent_hi", 100 * expm1(c->last.gain_hi));
@@ -270,6 +277,7 @@ int main(int argc, char **argv)
     show_check(mgl_store_open(options.store, true, &store, &err), &err);
     write_poor(&poor);
     compare_starts(&poor, us);
+    mgl_store_close(store);
     double gain = us[1] / us[0] * options.share - 1;
     show_tell("default %.1f us, poor start %.1f us, wanted gain %.1f %%", us[0], us[1], 100 * gain);
     begin_result(&out, us, gain);
@@ -283,6 +291,5 @@ int main(int argc, char **argv)
     mgl_json_out_close_array(&out);
     mgl_json_out_int(&out, "there", reached);
     show_end_json(&out);
-    mgl_store_close(store);
     return reached < options.seeds;
 }
