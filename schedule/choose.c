@@ -419,14 +419,14 @@ static struct staged staged_input(const mgl_geometry *m, mgl_dtype dtype, int na
     return inputs[input];
 }
 
-/* Bytes that MGL_SEVERAL_ROWS rows of a 16-bit input take in the stage by their way
- * (vm/cuda/device/several.cuh): the blocks that registers have no room for, and the norm's weights.
- * 0: it is not theirs. */
-static int64_t several_bytes(const struct staged *in, int warps)
+/* Bytes that MGL_BATCH_ROWS rows of a 16-bit input take in the activation buffer by the
+ * batch way (vm/cuda/device/linear/batch.cuh): the blocks that registers have no room for, and the
+ * norm's weights. 0: it is not theirs. */
+static int64_t batch_bytes(const struct staged *in, int warps)
 {
     const int columns = mgl_tape_columns(16);
     int64_t blocks = in->columns / columns, run = (blocks + warps - 1) / warps;
-    int64_t more = run - MGL_SEVERAL_HELD(in->parts);
+    int64_t more = run - MGL_BATCH_HELD(in->parts);
     if (in->columns % columns || run == 0 || blocks % run || in->wide != (in->parts == 2))
         return 0;
     return blocks / run *
@@ -434,18 +434,18 @@ static int64_t several_bytes(const struct staged *in, int warps)
             (in->wide ? run * columns * 4 : 0));
 }
 
-/* Bytes of the stage that `rows` rows of an input need, so that fewer of them find room as well: as
- * rows, or from 3 on by the way of several. */
+/* Bytes of the activation buffer that `rows` rows of an input need, so that fewer of them find room
+ * as well: as rows, or from 3 on by the batch way. */
 static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps, int rows)
 {
-    enum { FEW_ROWS = MGL_SEVERAL_LEAST - 1 };
+    enum { SKINNY_ROWS = MGL_BATCH_LEAST - 1 };
     int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
-    int64_t several = several_bytes(in, warps);
-    if (dtype == MGL_F32 || rows <= FEW_ROWS || rows > MGL_SEVERAL_ROWS || several == 0)
+    int64_t batch = batch_bytes(in, warps);
+    if (dtype == MGL_F32 || rows <= SKINNY_ROWS || rows > MGL_BATCH_ROWS || batch == 0)
         return rows * row;
-    if (several < FEW_ROWS * row)
-        several = FEW_ROWS * row;
-    return several < rows * row ? several : rows * row;
+    if (batch < SKINNY_ROWS * row)
+        batch = SKINNY_ROWS * row;
+    return batch < rows * row ? batch : rows * row;
 }
 
 /* With flags as many rows as have room in the stage. */

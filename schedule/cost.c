@@ -149,7 +149,7 @@ static bool is_on_tape(const struct play *s, const mgl_task *task)
     const mgl_program *p = s->program;
     return p->limits.rows == 1 && mgl_op_attention(task->op)->part != MGL_NO_OPERAND &&
            mgl_task_result(p, task)->flag &&
-           positions_of(s, task) > MGL_PAST_NEAR(p->geometry.head_dim, p->exec.warps);
+           positions_of(s, task) > MGL_KV_REGISTERS(p->geometry.head_dim, p->exec.warps);
 }
 
 static void plan_attention(const struct play *s, const mgl_task *task, struct job *job)

@@ -12,57 +12,58 @@
 #define MGL_WAYS_FN static inline
 #endif
 
-/* What the short way is compiled for. */
-typedef struct mgl_few_shape {
-    int hidden, wide, ffn; /* k blocks of its inputs */
-    int stage;             /* bytes */
-} mgl_few_shape;
+/* What the skinny way is compiled for. */
+typedef struct mgl_skinny_shape {
+    int hidden, attended, ffn; /* k blocks of its inputs */
+    int stage;                 /* bytes */
+} mgl_skinny_shape;
 
-/* Whether a product of 16-bit weights with `rows` rows of kblocks k blocks goes the short way
- * (few.cuh): flagged input, of which one MMA has all rows, and the stage too. `low`: split into two
- * parts. */
-MGL_WAYS_FN int mgl_goes_few(const mgl_few_shape *shape, int flag, int rows, int low, int kblocks)
+/* Whether a product of 16-bit weights with `rows` rows of kblocks k blocks goes the skinny way
+ * (linear/skinny.cuh): flagged input, of which one MMA has all rows, and the stage too. `low`:
+ * split into two parts. */
+MGL_WAYS_FN int mgl_goes_skinny(const mgl_skinny_shape *shape, int flag, int rows, int low,
+                                int kblocks)
 {
     const int parts = rows * (low ? 2 : 1);
     return flag && rows > 0 && parts <= 4 &&
            parts * kblocks * MGL_BLOCK_ROW_BYTES <= shape->stage &&
-           (kblocks == shape->hidden || kblocks == shape->wide || kblocks == shape->ffn);
+           (kblocks == shape->hidden || kblocks == shape->attended || kblocks == shape->ffn);
 }
 
 /* Whether a ring and its consumer warps can go it at all: the ring has room for it, and no page is
  * without a block of a warp that has blocks. */
-#define MGL_RING_GOES_FEW(ring_pages, page_blocks, warps)                                          \
+#define MGL_RING_GOES_SKINNY(ring_pages, page_blocks, warps)                                       \
     ((ring_pages) * (page_blocks) >= 4 * (warps) && (page_blocks) >= (warps))
 
 enum {
-    MGL_SLOT_GROUPS = 4,   /* row groups of one row in a slot of sums, at most */
-    MGL_MERGE_DIMS = 32,   /* dimensions that a warp merges */
-    MGL_SEVERAL_LEAST = 3, /* rows that go the way of several (vm/cuda/device/several.cuh), */
-    MGL_SEVERAL_ROWS = 8   /* to so many */
+    MGL_SLOT_GROUPS = 4, /* row groups of one row in a slot of sums, at most */
+    MGL_MERGE_DIMS = 32, /* dimensions that a warp merges */
+    MGL_BATCH_LEAST = 3, /* rows that go the batch way (vm/cuda/device/linear/batch.cuh), */
+    MGL_BATCH_ROWS = 8   /* to so many */
 };
 
 /* Of an input in `parts` parts: blocks of a warp's run that are on their way at once, in 64
  * registers of a lane, and those that stay there: of whole input two more, since its sums are half
  * as many. */
-#define MGL_SEVERAL_ASKED(parts) (16 / (parts))
-#define MGL_SEVERAL_HELD(parts)  (MGL_SEVERAL_ASKED(parts) + ((parts) == 1 ? 2 : 0))
+#define MGL_BATCH_ASKED(parts) (16 / (parts))
+#define MGL_BATCH_HELD(parts)  (MGL_BATCH_ASKED(parts) + ((parts) == 1 ? 2 : 0))
 
 /* Positions that a warp attends to at once where keys and values come through the ring, and of how
  * many a page has the keys, or the values: 0 where it has no room for so many. */
-#define MGL_PAST_SPAN(head_dim) ((head_dim) <= 64 ? 64 : 32)
-#define MGL_PAST_RUN(head_dim, page_bytes)                                                         \
-    ((page_bytes) / (2 * (head_dim)*MGL_PAST_SPAN(head_dim)) * MGL_PAST_SPAN(head_dim))
+#define MGL_KV_SPAN(head_dim) ((head_dim) <= 64 ? 64 : 32)
+#define MGL_KV_PAGE(head_dim, page_bytes)                                                          \
+    ((page_bytes) / (2 * (head_dim)*MGL_KV_SPAN(head_dim)) * MGL_KV_SPAN(head_dim))
 
 /* So many earlier positions, or fewer, are in registers before the queries are there: a warp's only
  * batch. */
-#define MGL_PAST_NEAR(head_dim, warps) ((warps)*MGL_PAST_SPAN(head_dim) / 2 - 1)
+#define MGL_KV_REGISTERS(head_dim, warps) ((warps)*MGL_KV_SPAN(head_dim) / 2 - 1)
 
 /* In that case, where chunk `chunk` of a position's keys or values, 16 bytes, stands among the
  * position's chunks in the cache, if there are whole eights of them: so that eight lanes that read
  * together, as they do from shared memory, read from all banks. Keys are read of two positions that
  * follow one another, values of every second of eight. */
-#define MGL_PAST_SWIZZLED(head_dim) ((head_dim) % 64 == 0)
-MGL_WAYS_FN int mgl_past_chunk(int value, int position, int chunk)
+#define MGL_KV_SWIZZLED(head_dim) ((head_dim) % 64 == 0)
+MGL_WAYS_FN int mgl_kv_chunk(int value, int position, int chunk)
 {
     return chunk ^ (value ? (position >> 1 & 3) << 1 : (position & 1) << 2);
 }

@@ -20,7 +20,7 @@ typedef struct mgl_vm mgl_vm;
 typedef struct mgl_vm_places {
     const uint64_t *tapes;   /* (queue_count) addresses */
     const uint64_t *buffers; /* (buffer_count) */
-    bool swizzled;           /* KV buffers have their chunks as mgl_past_chunk has them */
+    bool swizzled;           /* KV buffers have their chunks as mgl_kv_chunk has them */
 } mgl_vm_places;
 
 /* Writes every tape and every const buffer where they lie, and what it likes of the KV buffers; all

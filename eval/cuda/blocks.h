@@ -28,7 +28,7 @@ typedef struct mgl_block_fill_cache {
     int sequences, kv_heads, capacity;
     int positions; /* the first so many of each are filled */
     int value;     /* 1: values; 0: keys */
-    int swizzled;  /* 1: chunks stand as mgl_past_chunk has them */
+    int swizzled;  /* 1: chunks stand as mgl_kv_chunk has them */
 } mgl_block_fill_cache;
 
 /* ---- the stream -------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* attend: one kv head, all positions. Consumers: consume_attention. */
-#include "vm/cuda/device/attention.cuh"
+#include "vm/cuda/device/attention/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend(const machine &m)
 {
@@ -7,5 +7,5 @@ static __device__ __forceinline__ void prepare_attend(const machine &m)
                                      MGL_OPERAND(attend, k_past), MGL_OPERAND(attend, v_past));
     prepare_now(m, a, MGL_OPERAND(attend, k), MGL_OPERAND(attend, v));
     a.y = view_of(m, operand(m, MGL_OPERAND(attend, y)));
-    announce_past(m);
+    announce_kv(m);
 }

@@ -1,5 +1,5 @@
 /* attend_past: a split of the earlier positions. Consumers: consume_attention. */
-#include "vm/cuda/device/attention.cuh"
+#include "vm/cuda/device/attention/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend_past(const machine &m)
 {
@@ -7,5 +7,5 @@ static __device__ __forceinline__ void prepare_attend_past(const machine &m)
         prepare_attention(m, MGL_OPERAND(attend_past, q), MGL_OPERAND(attend_past, rope),
                           MGL_OPERAND(attend_past, k_past), MGL_OPERAND(attend_past, v_past));
     prepare_part(m, a, MGL_OPERAND(attend_past, part));
-    announce_past(m);
+    announce_kv(m);
 }

@@ -1,6 +1,6 @@
 /* attend_tail: appends, and attends to a split of the earlier positions and to this epoch's rows.
  * Consumers: consume_attention. */
-#include "vm/cuda/device/attention.cuh"
+#include "vm/cuda/device/attention/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend_tail(const machine &m)
 {
@@ -9,5 +9,5 @@ static __device__ __forceinline__ void prepare_attend_tail(const machine &m)
                           MGL_OPERAND(attend_tail, k_past), MGL_OPERAND(attend_tail, v_past));
     prepare_now(m, a, MGL_OPERAND(attend_tail, k), MGL_OPERAND(attend_tail, v));
     prepare_part(m, a, MGL_OPERAND(attend_tail, part));
-    announce_past(m);
+    announce_kv(m);
 }

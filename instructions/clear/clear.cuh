@@ -1,8 +1,8 @@
-/* clear: resets words to "not written" in the set that the next epoch uses. The director does it at
- * a task's end: what stands in the record of the task before it (vm/cuda/device/record.h) behind
+/* clear: resets words to "not written" in the set that the next epoch uses. The controller does it
+ * at a task's end: what stands in the record of the task before it (vm/cuda/device/record.h) behind
  * that one's signals, and what has a record of its own before them. So there is nothing left to do
  * at its beginning. */
-#include "vm/cuda/device/exchange.cuh"
+#include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
 /* Rows of a region that the epoch that last used the next one's set wrote. `history`: rows of this

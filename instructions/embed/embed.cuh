@@ -1,5 +1,5 @@
-/* embed, by the director: a slice of each row's embedding. */
-#include "vm/cuda/device/exchange.cuh"
+/* embed, by the controller: a slice of each row's embedding. */
+#include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
 /* pairs that a lane asks for before it stores one: they are far away */

@@ -1,6 +1,6 @@
-/* enter, by the director: the block's copy of control and row table. What it finds there decides
+/* enter, by the controller: the block's copy of control and row table. What it finds there decides
  * whether the block goes on. */
-#include "vm/cuda/device/exchange.cuh"
+#include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
 /* Copies control and row table, and lists the rows that want logits. */
@@ -29,9 +29,9 @@ static __device__ __forceinline__ void take_rows(const machine &m)
 static __device__ __forceinline__ void announce_epoch(const machine &m)
 {
     __syncwarp();
-    if (!PAST || !is_first_lane() || !own().control[MGL_CONTROL_GO])
+    if (!KV_RING || !is_first_lane() || !own().control[MGL_CONTROL_GO])
         return;
-    own().past_first = (u32)own().table[MGL_TABLE_POSITION] - m.epoch;
+    own().kv_first = (u32)own().table[MGL_TABLE_POSITION] - m.epoch;
     store_shared_release(&own().entered, m.epoch + 1);
 }
 

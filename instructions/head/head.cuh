@@ -2,7 +2,7 @@
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
  * largest key (instructions/sample/sampler.h), lowest id. Consumers: consume_product.
  */
-#include "vm/cuda/device/finish_rows.cuh"
+#include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* A row's best so far: of one lane's columns, then of all. */
 struct best {

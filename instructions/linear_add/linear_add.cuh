@@ -1,6 +1,6 @@
 /* linear_add: y = b + a W^T, and a copy of it rounded; y may be b, element for element. Consumers:
  * consume_product. */
-#include "vm/cuda/device/finish_rows.cuh"
+#include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* Several rows: the residual is asked for before the sums are there. */
 static __device__ __forceinline__ void finish_add_any(machine &m, int count, const view &b,

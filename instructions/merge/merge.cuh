@@ -3,7 +3,7 @@
  * A warp has 32 dimensions of a row's head at a time, four in a lane; four groups of lanes have the
  * splits in turn, MERGE_AHEAD of which a lane asks for at once: up to 16 splits are all on their
  * way before the first look. Warps share nothing, so none waits for another. */
-#include "vm/cuda/device/attention_parts.cuh"
+#include "vm/cuda/device/attention/operands.cuh"
 
 enum {
     MERGE_LANES = MGL_MERGE_DIMS / 4,

@@ -1,6 +1,6 @@
 /* norm_linear: y = RMSNorm(x) W^T; the segments' rows stand one after the other in y. Consumers:
  * consume_product. */
-#include "vm/cuda/device/finish_rows.cuh"
+#include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* Several rows: to flagged f32, or any output. */
 static __device__ __forceinline__ void finish_linear_rows(machine &m, int count, const view &y)

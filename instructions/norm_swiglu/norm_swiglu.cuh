@@ -1,6 +1,6 @@
 /* norm_swiglu: y = silu(n W^T) (n W2^T), n = RMSNorm(x); silu(z) = z / (1 + exp(-z)). Consumers:
  * consume_product. */
-#include "vm/cuda/device/finish_rows.cuh"
+#include "vm/cuda/device/linear/finish_rows.cuh"
 
 static __device__ __forceinline__ float gated(float scale, float gate, float up)
 {

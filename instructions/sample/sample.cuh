@@ -9,10 +9,10 @@
  * those without a token whose best logit, which the parts tell of a drawn row too, is no finite
  * number.
  */
-#include "vm/cuda/device/machine.cuh"
+#include "vm/cuda/device/flags.cuh"
 
 /* Sequences that there is machine code for; a program has no more of them than rows. */
-enum { MOST_SEQUENCES = MGL_BATCH ? MGL_ROWS : 1 };
+enum { MOST_SEQUENCES = MGL_MANY_SEQUENCES ? MGL_ROWS : 1 };
 
 /* The room for partial sums, as sample uses it. */
 struct sampling {
@@ -286,7 +286,7 @@ static __device__ void choose_greedy(const machine &m, sampling &s)
 /* Sequences of the launch. */
 static __device__ __forceinline__ int sequence_count()
 {
-    return MGL_BATCH ? (int)own().launch.sequences : 1;
+    return MGL_MANY_SEQUENCES ? (int)own().launch.sequences : 1;
 }
 
 /* Words that each of them has of prompt, output and stream. */

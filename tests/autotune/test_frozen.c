@@ -79,7 +79,7 @@ START_TEST(all_of_the_validator_is_listed)
 END_TEST
 
 static const char *const needed[] = {
-    "instructions/ops.def", "schedule/step.h",  "vm/cuda/device/director.cuh",
+    "instructions/ops.def", "schedule/step.h",  "vm/cuda/device/roles/controller.cuh",
     "vm/cpu/fast.c",        "eval/reference.c", "autotune/judge.c"};
 
 START_TEST(one_of_each_part_is_listed)

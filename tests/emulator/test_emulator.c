@@ -82,7 +82,7 @@ static const struct shape {
       .warps = 4,
       .page_bytes = 8192,
       .stage_bytes = 49152}},
-    /* room for two of the ffn's rows in the stage: four go the way of several */
+    /* room for two of the ffn's rows in the activation buffer: four go the batch way */
     {&uneven_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
@@ -244,7 +244,7 @@ static void batch_of_long_heads_with_splits(void)
         9);
 }
 
-/* So few warps that each has several waves of batches of one row: even and odd numbers of them. */
+/* So few warps that each has several waves of strips of one row: even and odd numbers of them. */
 static void waves(void)
 {
     check_logits(&grouped_heads,
@@ -290,8 +290,8 @@ static void check_past(const mgl_geometry *geometry, const device_options *optio
     wanted.capacity = CHECK_CAPACITY;
     mgl_graph *graph = random_graph(geometry, 128, true, options->dtype, 11);
     mgl_program *program = device_program(graph, &wanted);
-    ck_assert(mgl_cuda_streams_past(program, "sm_90a"));
-    ck_assert_int_gt(PROMPT, 2 * MGL_PAST_NEAR(geometry->head_dim, options->warps));
+    ck_assert(mgl_cuda_streams_kv(program, "sm_90a"));
+    ck_assert_int_gt(PROMPT, 2 * MGL_KV_REGISTERS(geometry->head_dim, options->warps));
     mgl_program_free(program);
     mgl_graph_free(graph);
     check_logits(geometry, options, seed, PROMPT, MORE);
@@ -341,7 +341,7 @@ static void past_of_queues_without_products(void)
                5);
 }
 
-/* As many rows as a product takes by the way of several, and fewer: the same bits. */
+/* As many rows as a product takes by the batch way, and fewer: the same bits. */
 static void batch_of_several_rows(void)
 {
     check_ragged(&even_model,

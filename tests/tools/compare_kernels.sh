@@ -7,7 +7,7 @@ before=$1 after=$2 differs=0
 
 # The text without what a name or its place decides: comments, and the hash of the sources in names of its own.
 plain() {
-    sed -e '/^\/\//d' -e 's/_INTERNAL_[0-9a-f_]*kernel_cu_[0-9a-f]*/_INTERNAL_/g' \
+    sed -e '/^\/\//d' -e 's/_INTERNAL_[0-9a-f_]*[a-z]*kernel_cu_[0-9a-f]*/_INTERNAL_/g' \
         -e 's/__cuda_local_var_[0-9]*/__cuda_local_var/g' "$1"
 }
 

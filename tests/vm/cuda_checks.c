@@ -643,7 +643,7 @@ static void check_missing(const device_options *options, double most_s)
     mgl_graph_free(graph);
 }
 
-/* Of several rows, and of one, whose words are looked for before the task's turn has begun. */
+/* Of several rows, and of one, whose words are looked for before the task has begun. */
 void check_missing_words(double most_s)
 {
     device_options options = {

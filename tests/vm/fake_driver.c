@@ -372,7 +372,7 @@ static int fake_nvrtc_create(void **program, const char *source, const char *nam
     ck_assert_ptr_nonnull(strstr(source, "__global__"));
     if (!strcmp(name, "settle.cu")) /* its result is of no use */
         return 1;
-    ck_assert_str_eq(name, "vm/cuda/device/kernel.cu");
+    ck_assert_str_eq(name, "vm/cuda/device/megakernel.cu");
     for (int i = 0; i < count; i++)
         ck_assert(strlen(headers[i]) > 0 && strlen(names[i]) > 0);
     *program = &nvrtc_compiles;

@@ -114,7 +114,7 @@ static void check_tables(const mgl_cuda_vm *vm)
 {
     mgl_error err;
     mgl_cuda_tables tables;
-    mgl_cuda_addresses addresses = {vm->buffers, vm->tapes, vm->past};
+    mgl_cuda_addresses addresses = {vm->buffers, vm->tapes, vm->kv_ring};
     size_t queues = (size_t)vm->vm.program->queue_count * sizeof(mgl_device_queue);
     ok(mgl_cuda_encode(vm->vm.program, &addresses, &tables, &err), err);
     ck_assert_mem_eq(at(vm->records), tables.records, tables.record_bytes);

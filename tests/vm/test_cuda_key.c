@@ -108,7 +108,7 @@ START_TEST(a_split_of_more_than_registers_hold_has_the_other_kernel)
     for (int capacity = 4000; capacity < 4200 && split_at == 0; capacity++) {
         mgl_program *program = program_of(
             &one_billion, "sm_90a:132", &(device_options){.dtype = MGL_BF16, .capacity = capacity});
-        split_at = mgl_cuda_streams_past(program, "sm_90a") ? capacity : 0;
+        split_at = mgl_cuda_streams_kv(program, "sm_90a") ? capacity : 0;
         mgl_program_free(program);
     }
     ck_assert_int_gt(split_at, 4000);

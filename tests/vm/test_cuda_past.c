@@ -49,7 +49,7 @@ START_TEST(past_comes_by_bulk_copies)
                  {"sm_a90", false},     {"sm_-90", false}, {"", false}};
     mgl_program *program = program_of(&small_model, "sm_90a:2", &streamed);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        ck_assert_msg(mgl_cuda_streams_past(program, cases[i].arch) == cases[i].streams, "%s",
+        ck_assert_msg(mgl_cuda_streams_kv(program, cases[i].arch) == cases[i].streams, "%s",
                       cases[i].arch);
     mgl_program_free(program);
 }
@@ -92,7 +92,7 @@ START_TEST(past_of_plain_programs_comes_through_the_ring)
             *rest[i].to = rest[i].from;
     mgl_program *program = program_of(&small_model, "sm_90a:2", &options);
     ck_assert_int_eq(mgl_cuda_is_plain(program), past_cases[_i].plain);
-    ck_assert_int_eq(mgl_cuda_streams_past(program, "sm_90a"), past_cases[_i].streams);
+    ck_assert_int_eq(mgl_cuda_streams_kv(program, "sm_90a"), past_cases[_i].streams);
     mgl_program_free(program);
 }
 END_TEST
@@ -114,10 +114,9 @@ START_TEST(past_needs_room_on_a_page)
         options.page_bytes = cases[i].page_bytes;
         mgl_program *program = program_of(cases[i].geometry, "sm_90a:2", &options);
         ck_assert(mgl_cuda_is_plain(program));
-        ck_assert_msg(mgl_cuda_streams_past(program, "sm_90a") == cases[i].streams, "case %zu", i);
-        ck_assert_msg(mgl_cuda_swizzles_past(program, "sm_90a") == cases[i].swizzles, "case %zu",
-                      i);
-        ck_assert(!mgl_cuda_swizzles_past(program, "sm_80"));
+        ck_assert_msg(mgl_cuda_streams_kv(program, "sm_90a") == cases[i].streams, "case %zu", i);
+        ck_assert_msg(mgl_cuda_swizzles_kv(program, "sm_90a") == cases[i].swizzles, "case %zu", i);
+        ck_assert(!mgl_cuda_swizzles_kv(program, "sm_80"));
         mgl_program_free(program);
     }
 }
@@ -130,9 +129,9 @@ START_TEST(past_counts_among_the_pages_of_all_epochs)
     mgl_program *program = program_of(&small_model, "sm_90a:2", &streamed);
     const int64_t most = UINT32_MAX / ((int64_t)program->limits.capacity + 2);
     program->queues[1].tape_bytes = (most - 4 * 3) * program->exec.page_bytes;
-    ck_assert(mgl_cuda_streams_past(program, "sm_90a"));
+    ck_assert(mgl_cuda_streams_kv(program, "sm_90a"));
     program->queues[1].tape_bytes += program->exec.page_bytes;
-    ck_assert(!mgl_cuda_streams_past(program, "sm_90a"));
+    ck_assert(!mgl_cuda_streams_kv(program, "sm_90a"));
     mgl_program_free(program);
 }
 END_TEST
@@ -243,10 +242,9 @@ static const mgl_device_segment *segments_of(const mgl_record *record)
     return (const mgl_device_segment *)(const void *)((const char *)record + record->segment_at);
 }
 
-static const mgl_device_past *stops_of(const encoded *e, int queue)
+static const mgl_device_kv *stops_of(const encoded *e, int queue)
 {
-    return (const mgl_device_past *)(const void *)(e->tables.records +
-                                                   e->tables.queues[queue].past_at);
+    return (const mgl_device_kv *)(const void *)(e->tables.records + e->tables.queues[queue].kv_at);
 }
 
 static unsigned end_block(const mgl_device_segment *s)
@@ -283,8 +281,7 @@ static const mgl_buffer *buffer_at(const mgl_program *program, uint64_t address)
     return &program->buffers[(address >> BASE_SHIFT) - 1];
 }
 
-static void check_stop(const encoded *e, int queue, int task, int layer,
-                       const mgl_device_past *stop)
+static void check_stop(const encoded *e, int queue, int task, int layer, const mgl_device_kv *stop)
 {
     const mgl_program *p = e->program;
     const mgl_geometry *m = &p->geometry;
@@ -321,13 +318,13 @@ START_TEST(the_loader_knows_each_attention)
     int shared = 0;
     for (int q = 0; q < e.program->queue_count; q++) {
         const mgl_run *tasks = &e.program->queues[q].tasks;
-        const mgl_device_past *stops = stops_of(&e, q);
+        const mgl_device_kv *stops = stops_of(&e, q);
         unsigned count = 0;
-        ck_assert_uint_eq(e.tables.queues[q].past_at % 16, 0);
+        ck_assert_uint_eq(e.tables.queues[q].kv_at % 16, 0);
         for (int i = tasks->first; i < tasks->first + tasks->count; i++) {
             if (!mgl_op_is_attention(e.program->tasks[i].op))
                 continue;
-            ck_assert_uint_lt(count, e.tables.queues[q].past_count);
+            ck_assert_uint_lt(count, e.tables.queues[q].kv_count);
             check_stop(&e, q, i, layer_of(e.program, &e.program->tasks[i]), &stops[count]);
             if (count > 0) {
                 ck_assert_uint_le(stops[count - 1].stop, stops[count].stop);
@@ -335,7 +332,7 @@ START_TEST(the_loader_knows_each_attention)
             }
             count++;
         }
-        ck_assert_uint_eq(e.tables.queues[q].past_count, count);
+        ck_assert_uint_eq(e.tables.queues[q].kv_count, count);
     }
     ck_assert_int_eq(shared > 0, past_shapes[_i].shares);
     clear_encoded(&e);
@@ -349,21 +346,21 @@ START_TEST(attention_stands_before_a_page)
     int again = 0;
     for (int q = 0; q < e.program->queue_count; q++) {
         const mgl_device_queue *queue = &e.tables.queues[q];
-        const mgl_device_past *stop = stops_of(&e, q), *end = stop + queue->past_count;
+        const mgl_device_kv *stop = stops_of(&e, q), *end = stop + queue->kv_count;
         unsigned at = queue->first;
         do {
             const mgl_record *r = record_at(&e, at);
             at = r->next;
             if (!mgl_op_is_attention((mgl_op)r->op)) {
-                ck_assert_uint_eq(r->past_again, 0);
+                ck_assert_uint_eq(r->kv_again, 0);
                 continue;
             }
             const unsigned blocks = (unsigned)e.page_blocks;
             const bool within = stop->stop % blocks != 0;
             const bool another = stop + 1 < end && stop[1].stop == stop->stop;
-            ck_assert_uint_eq(r->past_page, (stop->stop + blocks - 1) / blocks);
-            ck_assert_uint_eq(r->past_again, within && !another);
-            again += (int)r->past_again;
+            ck_assert_uint_eq(r->kv_page, (stop->stop + blocks - 1) / blocks);
+            ck_assert_uint_eq(r->kv_again, within && !another);
+            again += (int)r->kv_again;
             stop++;
         } while (at != queue->first);
         ck_assert_ptr_eq(stop, end);
@@ -414,9 +411,9 @@ START_TEST(without_the_ring_no_attention_is_listed)
     encoded with = encode_shape(_i, true), without = encode_shape(_i, false);
     size_t bytes = 0;
     for (int q = 0; q < with.program->queue_count; q++) {
-        ck_assert_uint_eq(without.tables.queues[q].past_count, 0);
-        ck_assert_uint_eq(without.tables.queues[q].past_at, 0);
-        bytes += with.tables.queues[q].past_count * sizeof(mgl_device_past);
+        ck_assert_uint_eq(without.tables.queues[q].kv_count, 0);
+        ck_assert_uint_eq(without.tables.queues[q].kv_at, 0);
+        bytes += with.tables.queues[q].kv_count * sizeof(mgl_device_kv);
     }
     ck_assert_uint_gt(bytes, 0);
     ck_assert_uint_eq(without.tables.record_bytes + bytes, with.tables.record_bytes);
@@ -440,25 +437,25 @@ static unsigned pages_of(unsigned epoch, unsigned attention)
 
 enum { EPOCHS = 3, MOST_PAGES = 1 << 16 };
 
-/* The pages that the loader copies, one after the other (device/copy.cuh); their number. */
+/* The pages that the loader copies, one after the other (device/roles/loader.cuh); their number. */
 static unsigned load_pages(const encoded *e, int q, ring_page *pages)
 {
     const mgl_device_queue *queue = &e->tables.queues[q];
-    const mgl_device_past *stops = stops_of(e, q);
+    const mgl_device_kv *stops = stops_of(e, q);
     const unsigned blocks = (unsigned)e->page_blocks, end = queue->pages * blocks;
     unsigned count = 0;
     for (unsigned epoch = 0; epoch < EPOCHS; epoch++) {
         unsigned stop = 0, at = 0;
-        while (at < end || stop < queue->past_count) {
+        while (at < end || stop < queue->kv_count) {
             ck_assert_uint_lt(count + 8, MOST_PAGES);
-            if (stop < queue->past_count && stops[stop].stop == at) {
+            if (stop < queue->kv_count && stops[stop].stop == at) {
                 for (unsigned i = 0; i < pages_of(epoch, stop); i++)
                     pages[count++] = (ring_page){0, 0, stop};
                 stop++;
                 continue;
             }
             unsigned to = (at / blocks + 1) * blocks;
-            if (stop < queue->past_count && stops[stop].stop < to)
+            if (stop < queue->kv_count && stops[stop].stop < to)
                 to = stops[stop].stop;
             ck_assert_uint_lt(at, to);
             pages[count++] = (ring_page){at, to, 0};
@@ -493,7 +490,7 @@ static void read_product(const encoded *e, const mgl_record *r, reader *to)
 
 static void read_past(const mgl_record *r, unsigned epoch, reader *to)
 {
-    const unsigned count = pages_of(epoch, to->attention), first = to->base + r->past_page;
+    const unsigned count = pages_of(epoch, to->attention), first = to->base + r->kv_page;
     ck_assert_uint_eq(to->freed, first);
     for (unsigned i = 0; i < count; i++) {
         ck_assert_uint_eq(to->pages[first + i].to, 0);
@@ -501,7 +498,7 @@ static void read_past(const mgl_record *r, unsigned epoch, reader *to)
     }
     to->attention++;
     to->freed += count;
-    to->base += count + r->past_again;
+    to->base += count + r->kv_again;
 }
 
 /* Every block of a task is on the page of the ring where the task looks for it, and no page is
@@ -543,12 +540,12 @@ static const int swizzled_heads[] = {64, 128};
 START_TEST(chunks_of_a_position_change_places)
 {
     const int chunks = swizzled_heads[_i] / 8;
-    ck_assert(MGL_PAST_SWIZZLED(swizzled_heads[_i]));
+    ck_assert(MGL_KV_SWIZZLED(swizzled_heads[_i]));
     for (int value = 0; value < 2; value++)
         for (int position = 0; position < 16; position++) {
             unsigned seen = 0;
             for (int chunk = 0; chunk < chunks; chunk++) {
-                const int place = mgl_past_chunk(value, position, chunk);
+                const int place = mgl_kv_chunk(value, position, chunk);
                 ck_assert_int_ge(place, 0);
                 ck_assert_int_lt(place, chunks);
                 seen |= 1u << place;
@@ -561,7 +558,7 @@ END_TEST
 /* Of 128 bytes of shared memory, the column of 16 that a lane reads from, as a bit. */
 static unsigned column_of(int head_dim, int value, int position, int chunk)
 {
-    return 1u << (position * head_dim / 8 + mgl_past_chunk(value, position, chunk)) % 8;
+    return 1u << (position * head_dim / 8 + mgl_kv_chunk(value, position, chunk)) % 8;
 }
 
 /* Lanes of keys: four chunks of a position and of the next one. */

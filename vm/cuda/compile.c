@@ -43,7 +43,7 @@ static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_so
     add(o, "%s%s", "-default-device", "");
 }
 
-/* The kernel of a program: with the constants of device/machine.cuh. */
+/* The kernel of a program: with the constants of device/shared.cuh. */
 static void recipe_of(const mgl_program *program, const char *arch, unsigned extras,
                       mgl_cuda_recipe *o)
 {
@@ -53,9 +53,9 @@ static void recipe_of(const mgl_program *program, const char *arch, unsigned ext
     start_recipe(o, arch, mgl_cuda_sources, mgl_cuda_source_count);
     o->kept = true;
     define(o, "ROWS", (uint32_t)program->limits.rows);
-    define(o, "BATCH", program->limits.sequences > 1);
+    define(o, "MANY_SEQUENCES", program->limits.sequences > 1);
     define(o, "HIDDEN", (uint32_t)m->hidden);
-    define(o, "WIDE", (uint32_t)(m->heads * m->head_dim));
+    define(o, "ATTENDED", (uint32_t)(m->heads * m->head_dim));
     define(o, "FFN", (uint32_t)m->ffn);
     define(o, "HEADS", (uint32_t)(m->heads / m->kv_heads));
     define(o, "HEAD_DIM", (uint32_t)m->head_dim);
@@ -68,10 +68,10 @@ static void recipe_of(const mgl_program *program, const char *arch, unsigned ext
     define(o, "FLIGHT", mgl_cuda_ring_pages(program, program->exec.flight_bytes));
     define(o, "PREFETCH", mgl_cuda_pages(program, program->exec.prefetch_bytes));
     define(o, "WARPS", (uint32_t)program->exec.warps);
-    define(o, "STAGE", (uint32_t)program->exec.stage_bytes);
+    define(o, "ACTIVATION_BYTES", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", MGL_SHARED_RESERVED);
     define(o, "PLAIN", mgl_cuda_is_plain(program));
-    define(o, "PAST", mgl_cuda_streams_past(program, arch));
+    define(o, "KV_RING", mgl_cuda_streams_kv(program, arch));
     define(o, "TRACE", (extras & MGL_CUDA_TRACE) != 0);
     define(o, "DELAYS", (extras & MGL_CUDA_DELAYS) != 0);
 }

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "schedule/schedule.h"
 
-_Static_assert(MGL_F32 == 0 && MGL_BF16 == 1 && MGL_F16 == 2, "device/machine.cuh counts them so");
+_Static_assert(MGL_F32 == 0 && MGL_BF16 == 1 && MGL_F16 == 2, "device/ptx.cuh counts them so");
 _Static_assert(MGL_MAX_CAPACITY <= 1 << 25, "a position times 64 splits must fit 32 bits");
 _Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
                "operands stand behind the record");
@@ -359,7 +359,7 @@ static uint32_t end_page(const struct encoder *e, const mgl_queue *queue, const 
     int64_t end = s->offset + mgl_segment_bytes(program, s);
     if (last && task == last_product(program, queue))
         end = queue->tape_bytes;
-    else if (last && e->addresses->past && attends_next(program, queue, task))
+    else if (last && e->addresses->kv_ring && attends_next(program, queue, task))
         end += page - 1;
     return (uint32_t)(end / page);
 }
@@ -483,17 +483,18 @@ static int64_t tape_behind(const mgl_program *program, const mgl_queue *queue, c
 }
 
 /* Where an attention stands, at byte `at` of the tape, among the pages. What the page there has
- * behind it comes once more (device/copy.cuh), unless another attention stands there as well. */
-static void place_past(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
-                       int64_t at, mgl_record *r)
+ * behind it comes once more (device/roles/loader.cuh), unless another attention stands there as
+ * well. */
+static void place_kv(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
+                     int64_t at, mgl_record *r)
 {
     const int64_t page = e->program->exec.page_bytes;
-    r->past_page = (uint32_t)((at + page - 1) / page);
-    r->past_again = at % page != 0 && !attends_next(e->program, queue, task);
+    r->kv_page = (uint32_t)((at + page - 1) / page);
+    r->kv_again = at % page != 0 && !attends_next(e->program, queue, task);
 }
 
 /* Address of position 0 of a task's keys or values. */
-static uint64_t past_address(const struct encoder *e, const mgl_task *task, int operand)
+static uint64_t kv_address(const struct encoder *e, const mgl_task *task, int operand)
 {
     const mgl_region *region = mgl_task_operand(e->program, task, operand);
     const mgl_buffer *b = &e->program->buffers[region->buffer];
@@ -505,32 +506,32 @@ static uint64_t past_address(const struct encoder *e, const mgl_task *task, int 
     return e->addresses->buffers[region->buffer] + (uint64_t)element * mgl_dtype_size(b->dtype);
 }
 
-static mgl_device_past device_past(const struct encoder *e, const mgl_task *task, int64_t tape_at)
+static mgl_device_kv device_kv(const struct encoder *e, const mgl_task *task, int64_t tape_at)
 {
     const mgl_attention_operands *o = mgl_op_attention(task->op);
-    mgl_device_past past = {.keys = past_address(e, task, o->k_past),
-                            .values = past_address(e, task, o->v_past),
-                            .stop = (uint32_t)(tape_at / MGL_BLOCK_BYTES),
-                            .splits = 1};
+    mgl_device_kv kv = {.keys = kv_address(e, task, o->k_past),
+                        .values = kv_address(e, task, o->v_past),
+                        .stop = (uint32_t)(tape_at / MGL_BLOCK_BYTES),
+                        .splits = 1};
     if (o->part != MGL_NO_OPERAND) {
         const mgl_region *part = mgl_task_operand(e->program, task, o->part);
-        past.split = (uint32_t)part->ranges[0].lo;
-        past.splits = (uint32_t)e->program->buffers[part->buffer].extents[0].count;
+        kv.split = (uint32_t)part->ranges[0].lo;
+        kv.splits = (uint32_t)e->program->buffers[part->buffer].extents[0].count;
     }
-    return past;
+    return kv;
 }
 
 /* The queue's attentions, behind its records. */
-static void add_past(struct encoder *e, const mgl_queue *queue, mgl_device_queue *out)
+static void add_kv(struct encoder *e, const mgl_queue *queue, mgl_device_queue *out)
 {
     int64_t tape_at = 0;
-    out->past_at = (uint32_t)e->length;
+    out->kv_at = (uint32_t)e->length;
     for (int i = queue->tasks.first; i < queue->tasks.first + queue->tasks.count; i++) {
         const mgl_task *task = &e->program->tasks[i];
-        mgl_device_past *to = mgl_op_is_attention(task->op) ? append(e, sizeof *to) : NULL;
+        mgl_device_kv *to = mgl_op_is_attention(task->op) ? append(e, sizeof *to) : NULL;
         if (to) {
-            *to = device_past(e, task, tape_at);
-            out->past_count++;
+            *to = device_kv(e, task, tape_at);
+            out->kv_count++;
         }
         tape_at = tape_behind(e->program, queue, task, tape_at);
     }
@@ -550,7 +551,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     r->waits = task->waits.count;
     r->signals = task->signals.count;
     if (mgl_op_is_attention(task->op))
-        place_past(e, queue, task, tape_at, r);
+        place_kv(e, queue, task, tape_at, r);
     for (int i = 0; i < count_operands(task); i++)
         add_operand(e, mgl_task_operand(e->program, task, i));
     size_t segments = e->length - at;
@@ -596,8 +597,8 @@ static void add_queue(struct encoder *e, int index, mgl_device_queue *out)
     mgl_record *last = (mgl_record *)(e->records + e->before);
     last->next = out->first;
     last->next_bytes = out->first_bytes;
-    if (e->addresses->past)
-        add_past(e, queue, out);
+    if (e->addresses->kv_ring)
+        add_kv(e, queue, out);
 }
 
 mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,

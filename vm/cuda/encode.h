@@ -9,7 +9,7 @@
 typedef struct mgl_cuda_addresses {
     const uint64_t *buffers; /* (buffer_count) */
     const uint64_t *tapes;   /* (queue_count) */
-    bool past;               /* mgl_cuda_streams_past */
+    bool kv_ring;            /* mgl_cuda_streams_kv */
 } mgl_cuda_addresses;
 
 /* Release with mgl_cuda_tables_clear. */
@@ -33,15 +33,15 @@ uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
  * MGL_PLAIN. */
 bool mgl_cuda_is_plain(const mgl_program *program);
 
-/* Whether attention has its keys and values from the ring (MGL_PAST), on an architecture ("sm_90a",
- * "compute_80") with bulk copies: a plain program whose attention has splits of more positions than
- * registers have room for, whose pages have room for what a warp attends to at once, and have
- * numbers of 32 bits. */
-bool mgl_cuda_streams_past(const mgl_program *program, const char *arch);
+/* Whether attention has its keys and values from the ring (MGL_KV_RING), on an architecture
+ * ("sm_90a", "compute_80") with bulk copies: a plain program whose attention has splits of more
+ * positions than registers have room for, whose pages have room for what a warp attends to at once,
+ * and have numbers of 32 bits. */
+bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);
 
-/* Whether the chunks of a position stand in the cache as mgl_past_chunk (device/ways.h) has them.
+/* Whether the chunks of a position stand in the cache as mgl_kv_chunk (schedule/ways.h) has them.
  */
-bool mgl_cuda_swizzles_past(const mgl_program *program, const char *arch);
+bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch);
 
 /* Encodes a program that mgl_cuda_check_program accepts. */
 mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,

@@ -346,14 +346,13 @@ static mgl_status upload(mgl_cuda_vm *vm, mgl_cu_address to, const void *from, s
 /* Encodes with the addresses that there are: the length does not depend on them. */
 static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *err)
 {
-    mgl_cuda_addresses addresses = {vm->buffers, vm->tapes, vm->past};
+    mgl_cuda_addresses addresses = {vm->buffers, vm->tapes, vm->kv_ring};
     return mgl_cuda_encode(vm->vm.program, &addresses, tables, err);
 }
 
 mgl_status mgl_cuda_fill(mgl_cuda_vm *vm, mgl_error *err)
 {
-    mgl_vm_places places = {vm->tapes, vm->buffers,
-                            mgl_cuda_swizzles_past(vm->vm.program, vm->arch)};
+    mgl_vm_places places = {vm->tapes, vm->buffers, mgl_cuda_swizzles_kv(vm->vm.program, vm->arch)};
     return vm->fill(vm->fill_user, vm->vm.program, &places, err);
 }
 
@@ -509,7 +508,7 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
     if (status)
         return status;
     snprintf(vm->arch, sizeof vm->arch, "%s", options->arch ? options->arch : live.arch);
-    vm->past = mgl_cuda_streams_past(vm->vm.program, vm->arch);
+    vm->kv_ring = mgl_cuda_streams_kv(vm->vm.program, vm->arch);
     status = allocate_pinned(vm, err);
     if (!status)
         status = mgl_check_abort(options->abort, err);

@@ -36,7 +36,7 @@ typedef struct mgl_cuda_vm {
     uint32_t delay_seed; /* of the next launch; 0: no delays */
     uint64_t *buffers;   /* (buffer_count) addresses */
     uint64_t *tapes;     /* (queue_count) */
-    bool past;           /* mgl_cuda_streams_past */
+    bool kv_ring;        /* mgl_cuda_streams_kv */
     mgl_cu_address records, queues, counters;
     size_t counter_bytes; /* the `stopped` word, on a line of its own behind them, included */
     mgl_cuda_pinned *pinned;

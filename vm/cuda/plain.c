@@ -27,13 +27,14 @@ static int blocks_of(int64_t columns)
 static bool is_plain_product(const mgl_program *program, const mgl_task *task)
 {
     const mgl_geometry *m = &program->geometry;
-    const mgl_few_shape shape = {blocks_of(m->hidden), blocks_of((int64_t)m->heads * m->head_dim),
-                                 blocks_of(m->ffn), program->exec.stage_bytes};
+    const mgl_skinny_shape shape = {blocks_of(m->hidden),
+                                    blocks_of((int64_t)m->heads * m->head_dim), blocks_of(m->ffn),
+                                    program->exec.stage_bytes};
     const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     const bool normed = task->op != MGL_OP_LINEAR_ADD;
     const bool low = normed || program->buffers[x->buffer].dtype == MGL_F32;
     const mgl_range *columns = &x->ranges[1];
-    return mgl_goes_few(&shape, x->flag, 1, low, blocks_of(columns->hi - columns->lo));
+    return mgl_goes_skinny(&shape, x->flag, 1, low, blocks_of(columns->hi - columns->lo));
 }
 
 /* q, k and v of this epoch, and the result: flagged f32; a partial with two words behind. */
@@ -67,7 +68,7 @@ bool mgl_cuda_is_plain(const mgl_program *program)
     const mgl_exec *exec = &program->exec;
     if (program->limits.rows != 1 || program->dtype == MGL_F32 || program->kv_dtype == MGL_F32 ||
         m->head_dim % 16 != 0 || m->head_dim > 128 || m->heads / m->kv_heads > MOST_HEADS ||
-        !MGL_RING_GOES_FEW(exec->ring_pages, exec->page_bytes / MGL_BLOCK_BYTES, exec->warps))
+        !MGL_RING_GOES_SKINNY(exec->ring_pages, exec->page_bytes / MGL_BLOCK_BYTES, exec->warps))
         return false;
     for (int i = 0; i < program->task_count; i++)
         if (!is_plain_task(program, &program->tasks[i]))
@@ -126,19 +127,19 @@ static int64_t most_pages(const mgl_program *program, int64_t run)
     return most + most_attentions(program) * (2 * ((split + run - 1) / run) + 1);
 }
 
-bool mgl_cuda_streams_past(const mgl_program *program, const char *arch)
+bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch)
 {
     const char *number = strchr(arch, '_');
     const int head_dim = program->geometry.head_dim, warps = program->exec.warps;
     if (!number || strtol(number + 1, NULL, 10) < FIRST_BULK_COPIES ||
-        !mgl_cuda_is_plain(program) || largest_split(program) <= MGL_PAST_NEAR(head_dim, warps))
+        !mgl_cuda_is_plain(program) || largest_split(program) <= MGL_KV_REGISTERS(head_dim, warps))
         return false;
-    const int64_t run = MGL_PAST_RUN(head_dim, program->exec.page_bytes);
-    return run > 0 && run / MGL_PAST_SPAN(head_dim) <= warps &&
+    const int64_t run = MGL_KV_PAGE(head_dim, program->exec.page_bytes);
+    return run > 0 && run / MGL_KV_SPAN(head_dim) <= warps &&
            most_pages(program, run) * (program->limits.capacity + 2) < UINT32_MAX;
 }
 
-bool mgl_cuda_swizzles_past(const mgl_program *program, const char *arch)
+bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch)
 {
-    return MGL_PAST_SWIZZLED(program->geometry.head_dim) && mgl_cuda_streams_past(program, arch);
+    return MGL_KV_SWIZZLED(program->geometry.head_dim) && mgl_cuda_streams_kv(program, arch);
 }

@@ -26,8 +26,8 @@ static void emu_describe_block(const unsigned char *memory, char *to, size_t len
 
 static void emu_describe_warp(int warp, char *to, size_t length)
 {
-    static const char *const others[MGL_OTHER_WARPS] = {"epilogue", "loader", "watcher",
-                                                        "director"};
+    static const char *const others[MGL_OTHER_WARPS] = {"epilogue", "loader", "landing",
+                                                        "controller"};
     if (warp >= EPILOGUE)
         snprintf(to, length, "%s", others[warp - EPILOGUE]);
     else

@@ -2,14 +2,16 @@
  * Random delays, for tests; without MGL_DELAYS there is no code of them. A thread sleeps now and
  * then before it looks at what others write, behind what it stores for them, and on either side of
  * what it signals or arrives at: every order that the edges leave open may then happen, and nothing
- * may change but the time. The calls stand in the accesses themselves (exchange.cuh, copy.cuh,
- * machine.cuh), so that no wait is without.
+ * may change but the time. The calls stand in the accesses themselves (ptx.cuh), so that no
+ * wait is without.
  *
  * A delay is log-uniform from 10 ns to 50 us. Whether there is one, and which, are draws of Philox:
  * the key is the launch's seed and the warp, the counter the number of the warp's call.
  */
 #ifndef MGL_DEVICE_DELAY_CUH
 #define MGL_DEVICE_DELAY_CUH
+
+#include "vm/cuda/device/shared.cuh"
 
 #if MGL_DELAYS
 

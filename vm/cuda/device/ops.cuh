@@ -1,11 +1,11 @@
 /*
  * The ops as the kernel knows them: numbers, families, and which a task's op is of. All of it, and
- * the dispatch of director, consumers and epilogue, is made from instructions/ops.def.
+ * the dispatch of controller, consumers and epilogue, is made from instructions/ops.def.
  */
 #ifndef MGL_DEVICE_OPS_CUH
 #define MGL_DEVICE_OPS_CUH
 
-#include "vm/cuda/device/machine.cuh"
+#include "vm/cuda/device/shared.cuh"
 
 enum {
 #define MGL_OP(id, ...) OP_##id,
@@ -19,8 +19,8 @@ enum {
     FAMILY_COUNT
 };
 
-/* Columns of ops.def: whom a family needs, and whether the director prepares it ahead. */
-enum { NEEDS_DIRECTOR, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
+/* Columns of ops.def: whom a family needs, and whether the controller prepares it ahead. */
+enum { NEEDS_CONTROLLER, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
 enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE };
 
 /* Whether an op is of the family. */
@@ -32,12 +32,12 @@ template <int FAMILY> static __device__ __forceinline__ bool is_of(int op)
         ;
 }
 
-/* Whether the director does it alone. */
+/* Whether the controller does it alone. */
 static __device__ __forceinline__ bool is_alone(int op)
 {
     return false
 #define MGL_FAMILY(id, name, needs, ahead)                                                         \
-    || (NEEDS_##needs == NEEDS_DIRECTOR && is_of<FAMILY_##id>(op))
+    || (NEEDS_##needs == NEEDS_CONTROLLER && is_of<FAMILY_##id>(op))
 #include "instructions/ops.def"
         ;
 }

@@ -15,8 +15,8 @@
 enum {
     MGL_RECORD_BYTES = 1024,   /* the longest record: what shared memory keeps for one */
     MGL_COUNTER_WORDS = 32,    /* u32s from one counter to the next: a line of 128 bytes each */
-    MGL_OTHER_WARPS = 4,       /* of a block, beside its consumers: see device/machine.cuh */
-    MGL_PARTIAL_BYTES = 16384, /* shared memory for partial sums: see device/machine.cuh */
+    MGL_OTHER_WARPS = 4,       /* of a block, beside its consumers: see device/shared.cuh */
+    MGL_PARTIAL_BYTES = 16384, /* shared memory for partial sums: see device/shared.cuh */
     MGL_CUDA_MAX_WARPS = 16,   /* consumer warps of a block */
     MGL_CUDA_MAX_SETS = 8,     /* of a flagged buffer */
     MGL_CUDA_MAX_PAGES = 64    /* of the ring */
@@ -72,9 +72,8 @@ typedef struct mgl_record {
     int outputs;         /* operands that are outputs: the optional ones may be missing */
     int segments, waits, signals, clears;
     unsigned segment_at, wait_at, signal_at, clear_at; /* byte offsets in the record */
-    unsigned
-        past_page; /* of attention: the page of the tape before which its keys and values come */
-    unsigned past_again; /* 1: then the page before that once more; see device/copy.cuh */
+    unsigned kv_page; /* of attention: the page of the tape before which its keys and values come */
+    unsigned kv_again; /* 1: then the page before that once more; see roles/loader.cuh */
     int unused;
 } mgl_record;
 
@@ -84,17 +83,17 @@ typedef struct mgl_device_queue {
     unsigned first;          /* byte offset of its first record */
     unsigned first_bytes;
     unsigned tasks;
-    unsigned past_count; /* its attentions: mgl_device_past, */
-    unsigned past_at;    /* at this byte offset among the records */
+    unsigned kv_count; /* its attentions: mgl_device_kv, */
+    unsigned kv_at;    /* at this byte offset among the records */
 } mgl_device_queue;
 
-/* An attention of a queue, as the loader knows it (MGL_PAST). */
-typedef struct mgl_device_past {
+/* An attention of a queue, as the loader knows it (MGL_KV_RING). */
+typedef struct mgl_device_kv {
     unsigned long long keys, values; /* of its kv head, position 0 */
     unsigned stop;                   /* the block of the tape before which it stands */
     unsigned split, splits;          /* its share of the earlier positions */
     unsigned unused;
-} mgl_device_past;
+} mgl_device_kv;
 
 /* Words between host and kernel while it runs (pinned). */
 enum {

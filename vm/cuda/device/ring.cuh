@@ -1,12 +1,31 @@
 /*
  * The consumers' side of the ring. Every warp goes through the pages of the tape in order: it waits
  * until they have landed, and says of each when it needs it no more. A page that a warp does not
- * need it lets go by the same way (device/copy.cuh says why).
+ * need it lets go by the same way (roles/loader.cuh says why).
  */
 #ifndef MGL_DEVICE_RING_CUH
 #define MGL_DEVICE_RING_CUH
 
-#include "vm/cuda/device/copy.cuh"
+#include "vm/cuda/device/shared.cuh"
+
+static __device__ __forceinline__ u32 parity_of(u32 page)
+{
+    return page / MGL_RING & 1;
+}
+
+/* A page (counted over all epochs), its frame, and the parity of a barrier's phase that is its. */
+struct ring_place {
+    u32 page, frame, parity;
+};
+
+static __device__ __forceinline__ void advance(ring_place &t)
+{
+    t.page++;
+    if (++t.frame == MGL_RING) {
+        t.frame = 0;
+        t.parity ^= 1;
+    }
+}
 
 enum { RING_BLOCKS = MGL_RING * PAGE_BLOCKS };
 
@@ -17,27 +36,27 @@ static __device__ __forceinline__ void ring_sleep(machine &m)
     u64 *full = &own().full[m.known % MGL_RING];
     const u32 parity = parity_of(m.known);
 #if MGL_TRACE
-    u32 start = time_ns();
+    u32 instruction_slot = time_ns();
 #endif
     while (!barrier_passed(full, parity) && !own().lost)
         ;
 #if MGL_TRACE
-    m.starved += time_ns() - start;
+    m.starved += time_ns() - instruction_slot;
 #endif
     __syncwarp();
     m.known++;
 }
 
-/* Looks what has landed, if that is not all below `end`: the watcher's word tells of all pages at
- * once. The lanes may see different words: what all have seen counts. */
+/* Looks what has landed, if that is not all below `end`: the landing warp's word tells of all pages
+ * at once. The lanes may see different words: what all have seen counts. */
 static __device__ __forceinline__ void ring_see(machine &m, u32 end)
 {
     if ((int)(end - m.known) > 0)
         m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
 }
 
-/* Waits until all pages below `end` have landed. Where the watcher's word is late, the pages' own
- * barriers tell. */
+/* Waits until all pages below `end` have landed. Where the landing warp's word is late, the pages'
+ * own barriers tell. */
 static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
 {
     ring_see(m, end);

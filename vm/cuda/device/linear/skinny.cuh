@@ -1,15 +1,15 @@
 /*
- * The short way through a product of 16-bit weights, for flagged input of so few rows that a block
- * takes one MMA (mma_rows) and all of them fit the stage: what decoding does. The same sums in the
- * same order as sum_any makes (device/linear.cuh), but with everything that can be known when the
- * kernel is compiled known, no loads from local memory, and the loads of many blocks on their way
- * at once: consumers have to be several times as fast as the stream, or what they lost while they
- * waited for an edge is lost.
+ * The skinny way through a product of 16-bit weights, for flagged input of so few rows that a block
+ * takes one MMA (mma_rows) and all of them fit the activation buffer: what decoding does. The same
+ * sums in the same order as sum_general makes (linear/linear.cuh), but with everything that can be
+ * known when the kernel is compiled known, no loads from local memory, and the loads of many blocks
+ * on their way at once: consumers have to be several times as fast as the stream, or what they lost
+ * while they waited for an edge is lost.
  */
-#ifndef MGL_DEVICE_FEW_CUH
-#define MGL_DEVICE_FEW_CUH
+#ifndef MGL_DEVICE_LINEAR_SKINNY_CUH
+#define MGL_DEVICE_LINEAR_SKINNY_CUH
 
-#include "vm/cuda/device/several.cuh"
+#include "vm/cuda/device/linear/products.cuh"
 
 enum {
     HELD = 32, /* blocks of a run whose activations stay in registers */
@@ -18,7 +18,7 @@ enum {
 };
 
 /* How a warp goes through the row groups of KB blocks. */
-template <int KB> struct way {
+template <int KB> struct skinny_way {
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     /* every warp that has blocks has as many */
@@ -43,14 +43,14 @@ template <int KB> struct way {
 
 /* Whether every input has whole blocks only: then no lane is past a row's end. */
 enum {
-    WHOLE_BLOCKS = MGL_HIDDEN % BLOCK_COLUMNS == 0 && MGL_WIDE % BLOCK_COLUMNS == 0 &&
+    WHOLE_BLOCKS = MGL_HIDDEN % BLOCK_COLUMNS == 0 && MGL_ATTENDED % BLOCK_COLUMNS == 0 &&
                    MGL_FFN % BLOCK_COLUMNS == 0
 };
 
 /* Looks at a lane's words until all are written: those that are not are asked for again, all at
  * once. */
 template <int N>
-static __device__ __forceinline__ void poll_few(const machine &m, uint4 *words, const u8 *from,
+static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, const u8 *from,
                                                 u64 policy)
 {
     u64 since = 0;
@@ -84,9 +84,9 @@ template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
                                                     const MEANWHILE &meanwhile)
 {
-    constexpr int RUN = way<KB>::RUN, N = (RUN * 8 + 31) / 32;
+    constexpr int RUN = skinny_way<KB>::RUN, N = (RUN * 8 + 31) / 32;
     constexpr bool NORM = KB == blocks_of(MGL_HIDDEN); /* may have one */
-    constexpr bool WHOLE = WHOLE_BLOCKS && way<KB>::FULL && RUN * 8 % 32 == 0;
+    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_way<KB>::FULL && RUN * 8 % 32 == 0;
     const int first = m.warp * RUN * 8 + m.lane, end = min((m.warp + 1) * RUN * 8, in.columns / 4);
     const int blocks_end = min((m.warp + 1) * RUN, KB) * 8;
     const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * 16;
@@ -106,7 +106,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
             words[j] = load_words(from + j * 512, policy);
     }
     meanwhile();
-    poll_few<N>(m, words, from, policy);
+    poll_row<N>(m, words, from, policy);
     wait_go(m);
     const bool odd = m.lane & 1;
     float squares[2] = {};
@@ -138,7 +138,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
         const u32 low[2] = {pack_pair(MGL_WEIGHT, v[0] - rest[0], v[1] - rest[1]),
                             pack_pair(MGL_WEIGHT, v[2] - rest[2], v[3] - rest[3])};
         /* in a chunk, the even pairs and then the odd ones */
-        u32 *to = (u32 *)stage_memory() + (first + 32 * j) / 2 * 4 + odd;
+        u32 *to = (u32 *)activation_buffer() + (first + 32 * j) / 2 * 4 + odd;
         if (WHOLE || first + 32 * j < blocks_end) {
             to[0] = high[0];
             to[2] = high[1];
@@ -155,9 +155,9 @@ template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_narrow(machine &m, const input &in,
                                                       const MEANWHILE &meanwhile)
 {
-    constexpr int RUN = way<KB>::RUN, N = (RUN * 4 + 31) / 32;
+    constexpr int RUN = skinny_way<KB>::RUN, N = (RUN * 4 + 31) / 32;
     constexpr bool NORM = KB == blocks_of(MGL_HIDDEN);
-    constexpr bool WHOLE = WHOLE_BLOCKS && way<KB>::FULL && RUN * 4 % 32 == 0;
+    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_way<KB>::FULL && RUN * 4 % 32 == 0;
     const int first = m.warp * RUN * 4 + m.lane, end = min((m.warp + 1) * RUN * 4, in.columns / 8);
     const int blocks_end = min((m.warp + 1) * RUN, KB) * 4;
     const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * 16;
@@ -175,14 +175,14 @@ static __device__ __forceinline__ float gather_narrow(machine &m, const input &i
             words[i] = load_words(from + i * 512, policy);
     }
     meanwhile();
-    poll_few<N>(m, words, from, policy);
+    poll_row<N>(m, words, from, policy);
     wait_go(m);
     float squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < N; i++) {
         const chunk c = chunk_of(NORM && in.g, in.low, false, words[i], make_uint4(0, 0, 0, 0),
                                  g[NORM ? i : 0], &squares);
-        uint4 *to = (uint4 *)stage_memory() + first + 32 * i;
+        uint4 *to = (uint4 *)activation_buffer() + first + 32 * i;
         if (WHOLE || first + 32 * i < blocks_end) {
             *to = c.high;
             if (in.low)
@@ -193,8 +193,8 @@ static __device__ __forceinline__ float gather_narrow(machine &m, const input &i
 }
 
 template <int KB, class MEANWHILE>
-static __device__ __forceinline__ float gather_row_few(machine &m, const input &in,
-                                                       const MEANWHILE &meanwhile)
+static __device__ __forceinline__ float gather_skinny(machine &m, const input &in,
+                                                      const MEANWHILE &meanwhile)
 {
     return in.x.dtype == DTYPE_F32 ? gather_wide<KB>(m, in, meanwhile)
                                    : gather_narrow<KB>(m, in, meanwhile);
@@ -216,13 +216,13 @@ struct stand {
     u32 at; /* bytes from the ring's start to this lane's part of the next row group, < the ring's
              */
     u32 block;  /* of the epoch's tape: the next row group's first */
-    u32 slot;   /* of the ring: that of page m.freed */
-    u32 seen;   /* pages below have landed: the watcher's word, as it was */
+    u32 frame;  /* of the ring: that of page m.freed */
+    u32 seen;   /* pages below have landed: the landing warp's word, as it was */
     u32 place;  /* floats from a slot's start to where this lane leaves its sum of row group 0 */
     u32 stride; /* and from one row group to the next */
     int left;   /* row groups that are in the slot at hand */
     bool low, leaves;
-    const uint2 *x; /* this lane's part of the staged run */
+    const uint2 *x; /* this lane's part of the buffered run */
 };
 
 static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
@@ -230,7 +230,7 @@ static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
     return m.base + (block + PAGE_BLOCKS - 1) / PAGE_BLOCKS;
 }
 
-/* Whether all pages below `end` have landed, as the watcher's word has it: what every lane has
+/* Whether all pages below `end` have landed, as the landing warp's word has it: what every lane has
  * read. */
 static __device__ __forceinline__ bool has_landed(stand &st, u32 end)
 {
@@ -256,11 +256,11 @@ static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
     const u32 pages = page - m.freed;
     __syncwarp();
     for (u32 i = m.lane; i < pages; i += 32) {
-        barrier_arrive(&own().empty[min(st.slot + i, st.slot + i - MGL_RING)]);
+        barrier_arrive(&own().empty[min(st.frame + i, st.frame + i - MGL_RING)]);
         if (MGL_RING <= 32)
             break;
     }
-    st.slot = min(st.slot + pages, st.slot + pages - MGL_RING);
+    st.frame = min(st.frame + pages, st.frame + pages - MGL_RING);
     m.freed = page;
 }
 
@@ -269,13 +269,13 @@ static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
 template <int KB, int G, int FROM, int N>
 static __device__ __forceinline__ void load_blocks(const stand &st, int blocks, uint4 (*w)[N])
 {
-    constexpr mgl_tape_order P = way<KB>::P;
+    constexpr mgl_tape_order P = skinny_way<KB>::P;
     constexpr int START = mgl_tape_place(P, 0, FROM);
 #pragma unroll
     for (int u = 0; u < G; u++)
 #pragma unroll
         for (int i = 0; i < N; i++)
-            if (way<KB>::FULL || FROM + i < blocks)
+            if (skinny_way<KB>::FULL || FROM + i < blocks)
                 w[u][i] =
                     *(const uint4 *)(ring_memory() +
                                      within_ring(st.at +
@@ -292,15 +292,16 @@ static __device__ __forceinline__ void add_blocks(const stand &st, const uint2 *
     for (int i = 0; i < N; i++)
 #pragma unroll
         for (int u = 0; u < G; u++)
-            if (way<KB>::FULL || FROM + i < blocks)
+            if (skinny_way<KB>::FULL || FROM + i < blocks)
                 mma(s[u].c[(FROM + i) & 1], w[u][i],
-                    way<KB>::HOLD ? held[way<KB>::HOLD ? FROM + i : 0] : st.x[(FROM + i) * 8]);
+                    skinny_way<KB>::HOLD ? held[skinny_way<KB>::HOLD ? FROM + i : 0]
+                                         : st.x[(FROM + i) * 8]);
 }
 
 /* Whether the slot at hand is empty: asked before there is something to leave. */
 static __device__ __forceinline__ bool has_room(const machine &m)
 {
-    return barrier_tested(&own().slot_empty[m.slot % SLOTS], (m.slot / SLOTS + 1) & 1);
+    return barrier_tested(&own().slot_empty[m.slots % SLOTS], (m.slots / SLOTS + 1) & 1);
 }
 
 /* The parts of a run, one after the other, each once it has landed. Its pages are let go of as soon
@@ -309,7 +310,7 @@ template <int KB, int PART = 0>
 static __device__ __forceinline__ void add_parts(machine &m, stand &st, const uint2 *held,
                                                  int blocks, sums *s)
 {
-    typedef way<KB> W;
+    typedef skinny_way<KB> W;
     constexpr int FROM = PART * W::EACH, N = W::RUN - FROM < W::EACH ? W::RUN - FROM : W::EACH;
     constexpr int END = FROM + N == W::RUN ? KB : mgl_tape_place(W::P, 0, FROM + N);
     wait_landed(m, st, page_above(m, st.block + END));
@@ -336,7 +337,7 @@ static __device__ __forceinline__ void leave_sums(machine &m, stand &st, const s
         const float other = __shfl_xor_sync(0xFFFFFFFFu, total[u], 1);
         total[u] = st.low ? total[u] + other : total[u];
     }
-    const u32 slot = m.slot % SLOTS, parity = (m.slot / SLOTS + 1) & 1;
+    const u32 slot = m.slots % SLOTS, parity = (m.slots / SLOTS + 1) & 1;
     float *to = own().partial + slot * SLOT + st.place + st.left * st.stride;
     if (!room)
         while (!barrier_passed(&own().slot_empty[slot], parity))
@@ -351,16 +352,16 @@ static __device__ __forceinline__ void leave_sums(machine &m, stand &st, const s
     __syncwarp();
     if (full && m.lane == 0)
         barrier_arrive(&own().slot_full[slot]);
-    m.slot += full;
+    m.slots += full;
     st.left = full ? 0 : st.left;
 }
 
 /* The row groups of one segment, as many at once as have landed. */
 template <int KB>
-static __device__ __forceinline__ void sum_few(machine &m, stand &st, const uint2 *held, int blocks,
-                                               int groups, int each)
+static __device__ __forceinline__ void sum_skinny(machine &m, stand &st, const uint2 *held,
+                                                  int blocks, int groups, int each)
 {
-    typedef way<KB> W;
+    typedef skinny_way<KB> W;
     constexpr int G = W::GROUPS;
     while (groups > 0) {
         if (G > 1 && min(groups, each - st.left) >= G &&
@@ -405,22 +406,22 @@ static __device__ __forceinline__ stand begin_task(const machine &m, const input
     const int result = in.low ? (m.lane & 3) >> 1 : m.lane & 3; /* row of this lane's sums */
     stand st;
     begin_segment(m, st, segment(m, 0));
-    st.x = (const uint2 *)(stage_memory() + row * in.row_bytes) +
-           (m.warp * way<KB>::RUN * 4 + (m.lane & 3)) * 2 + mine.odd;
+    st.x = (const uint2 *)(activation_buffer() + row * in.row_bytes) +
+           (m.warp * skinny_way<KB>::RUN * 4 + (m.lane & 3)) * 2 + mine.odd;
     st.low = in.low;
     st.leaves = result < count && !(in.low && (m.lane & 1));
     st.stride = MGL_ROW_GROUP * slot_rows(count);
     st.place = m.warp * each * st.stride + result * MGL_ROW_GROUP + (m.lane >> 2);
     st.left = 0;
-    st.slot = m.freed % MGL_RING;
+    st.frame = m.freed % MGL_RING;
     st.seen = load_shared_acquire(&own().landed);
     return st;
 }
 
 /* The whole task. */
-template <int KB> static __device__ __forceinline__ void consume_few(machine &m, const input &in)
+template <int KB> static __device__ __forceinline__ void consume_skinny(machine &m, const input &in)
 {
-    typedef way<KB> W;
+    typedef skinny_way<KB> W;
     const int blocks = W::FULL || m.warp + 1 < W::P.warps ? W::RUN : W::P.of_last;
     const int each = slot_groups(in.count);
     stand st;
@@ -431,7 +432,7 @@ template <int KB> static __device__ __forceinline__ void consume_few(machine &m,
     };
     float squares = 0.0f;
     if (MGL_PLAIN || in.count == 1) {
-        squares = gather_row_few<KB>(m, in, meanwhile);
+        squares = gather_skinny<KB>(m, in, meanwhile);
     } else {
         meanwhile();
         gather_run(m, in);
@@ -447,7 +448,7 @@ template <int KB> static __device__ __forceinline__ void consume_few(machine &m,
         tell_squares(m, squares);
     input_is_there(m, in);
     for (int i = 0;; groups = segment(m, i).groups) {
-        sum_few<KB>(m, st, held, blocks, groups, each);
+        sum_skinny<KB>(m, st, held, blocks, groups, each);
         if (++i == in.segments)
             return;
         begin_segment(m, st, segment(m, i));
@@ -455,10 +456,10 @@ template <int KB> static __device__ __forceinline__ void consume_few(machine &m,
 }
 
 template <int KB>
-static __device__ __forceinline__ void consume_few_or_pass(machine &m, const input &in)
+static __device__ __forceinline__ void consume_skinny_or_skip(machine &m, const input &in)
 {
-    if (m.warp < way<KB>::P.warps)
-        return consume_few<KB>(m, in);
+    if (m.warp < skinny_way<KB>::P.warps)
+        return consume_skinny<KB>(m, in);
     if (in.flows)
         wait_go(m);
     if (in.early) {
@@ -468,43 +469,7 @@ static __device__ __forceinline__ void consume_few_or_pass(machine &m, const inp
             leave_squares(m, j, 0.0f);
     }
     for (int i = 0; i < in.segments; i++)
-        pass_groups(m, in, segment(m, i));
-}
-
-/* The consumers' part of a product. Once a warp has left its last sums, the epilogue may go on, and
- * the task's record be gone: what is needed later is taken before. */
-static __device__ __forceinline__ void consume_linear(machine &m)
-{
-    constexpr int HIDDEN = blocks_of(MGL_HIDDEN), WIDE = blocks_of(MGL_WIDE),
-                  FFN = blocks_of(MGL_FFN);
-    const input in = own().in[m.which];
-    own().end[m.warp] = m.base + in.end;
-    if (!MGL_PLAIN && is_several(in)) {
-        m = consume_several(m);
-    } else if (!MGL_PLAIN && (!MAY_BE_FEW || !in.few)) {
-        gather(m, in);
-        m = sum_all(m);
-    } else if (in.kblocks == HIDDEN) {
-        consume_few_or_pass<HIDDEN>(m, in);
-    } else if (WIDE != HIDDEN && in.kblocks == WIDE) {
-        consume_few_or_pass<WIDE>(m, in);
-    } else if (FFN != HIDDEN && FFN != WIDE) {
-        consume_few_or_pass<FFN>(m, in);
-    }
-    ring_done(m, own().end[m.warp]);
-}
-
-/* What consumers do of a product. False: it has no rows, and leaves nothing in the slots. */
-static __device__ __forceinline__ bool consume_product(machine &m)
-{
-    if (!own().in[m.which].flows)
-        wait_go(m);
-    if (own().in[m.which].count > 0) {
-        consume_linear(m);
-        return true;
-    }
-    skip_linear(m);
-    return false;
+        skip_groups(m, in, segment(m, i));
 }
 
 #endif

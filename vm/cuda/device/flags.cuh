@@ -6,59 +6,22 @@
  * A value never is all ones: rounding to 16 bits does not make 0xFFFF (NaN becomes 0x7FFF or the
  * like), and an f32 NaN of all ones is stored as 0x7FFFFFFF.
  */
-#ifndef MGL_DEVICE_EXCHANGE_CUH
-#define MGL_DEVICE_EXCHANGE_CUH
+#ifndef MGL_DEVICE_FLAGS_CUH
+#define MGL_DEVICE_FLAGS_CUH
 
-#include "vm/cuda/device/copy.cuh"
-
-static __device__ __forceinline__ u64 keep_policy()
-{
-    u64 policy;
-#if __CUDA_ARCH__ >= 800
-    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-#endif
-    return policy;
-}
-
-static __device__ __forceinline__ uint4 load_words(const void *at, u64 policy)
-{
-    uint4 v;
-    delay();
-    asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(at), "l"(policy)
-                 : "memory");
-    return v;
-}
-
-static __device__ __forceinline__ void store_word(void *at, u32 word, u64 policy)
-{
-    asm volatile("st.relaxed.gpu.global.L2::cache_hint.u32 [%0], %1, %2;" ::"l"(at), "r"(word),
-                 "l"(policy)
-                 : "memory");
-    delay();
-}
-
-static __device__ __forceinline__ void store_two_words(void *at, u32 first, u32 second, u64 policy)
-{
-    asm volatile("st.relaxed.gpu.global.L2::cache_hint.v2.u32 [%0], {%1, %2}, %3;" ::"l"(at),
-                 "r"(first), "r"(second), "l"(policy)
-                 : "memory");
-    delay();
-}
-
-static __device__ __forceinline__ void store_four_words(void *at, u32 word, u64 policy)
-{
-    asm volatile(
-        "st.relaxed.gpu.global.L2::cache_hint.v4.u32 [%0], {%1, %1, %1, %1}, %2;" ::"l"(at),
-        "r"(word), "l"(policy)
-        : "memory");
-    delay();
-}
+#include "vm/cuda/device/numbers.cuh"
+#include "vm/cuda/device/watchdog.cuh"
 
 static __device__ __forceinline__ bool is_written(uint4 v)
 {
     return v.x != 0xFFFFFFFFu && v.y != 0xFFFFFFFFu && v.z != 0xFFFFFFFFu && v.w != 0xFFFFFFFFu;
+}
+
+/* The same as is_written; where many words are asked at once, their maxima do not wait for one
+ * another. */
+static __device__ __forceinline__ bool is_complete(uint4 v)
+{
+    return max(max(v.x, v.y), max(v.z, v.w)) != 0xFFFFFFFFu;
 }
 
 /* 16 bytes of a flagged region, once they are written. */
@@ -91,17 +54,6 @@ static __device__ __forceinline__ void store_four_floats(void *at, const float *
         "l"(policy)
         : "memory");
     delay();
-}
-
-/* Two values as 16-bit words, the first in the low half; round to nearest even. */
-static __device__ __forceinline__ u32 pack_pair(int dtype, float first, float second)
-{
-    u32 word;
-    if (dtype == DTYPE_BF16)
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-    else
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-    return word;
 }
 
 /* Where (row, column) of a region is. */
@@ -178,24 +130,6 @@ static __device__ __forceinline__ void fetch_row(const machine &m, const view &v
             if (j < each)
                 to[i + j] = values[j];
     }
-}
-
-/* c += a b on tensor cores, 16 x 16 by 16 x 8, of bf16 or f16 with f32 sums. The PTX ISA draws
- * under mma.m16n8k16 which lane has what. */
-template <int DTYPE>
-static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u32 a2, u32 a3,
-                                                    u32 b0, u32 b1)
-{
-    if (DTYPE == DTYPE_BF16)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
-            "%7}, {%8, %9}, {%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-            "{%8, %9}, {%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Products of 16-bit weights for 3 to 8 rows of flagged input that do not go the short way (which 4
- * rows do without low parts, if the stage has room): what a batch decodes with. The same sums in
- * the same order as sum_any makes (device/linear.cuh); what differs is how the input gets to the
- * tensor cores.
+ * Products of 16-bit weights for 3 to 8 rows of flagged input that do not go the skinny way (which
+ * 4 rows do without low parts, if the activation buffer has room): what a batch decodes with. The
+ * same sums in the same order as sum_general makes (linear/linear.cuh); what differs is how the
+ * input gets to the tensor cores.
  *
  * Of a block of 32 columns an MMA's B operand has in lane l, with n = l / 4 and q = l % 4, two
  * words of the four that 16 bytes q of a row are in 16 bits: words 0 and 2, whose products are rows
@@ -16,43 +16,43 @@
  *                 has rows 0 to 3, another rows 4 to 7, and two more the low parts.
  *
  * Nobody else ever needs a lane's part of the operands. The blocks of a run that registers have
- * room for stay there; those of longer runs stand in the stage, each lane's in its own places, 16
- * bytes of each lane side by side: no row of the input stands there as a row.
+ * room for stay there; those of longer runs stand in the activation buffer, each lane's in its own
+ * places, 16 bytes of each lane side by side: no row of the input stands there as a row.
  *
  * Before a warp asks for all that, it waits for half of one row: the others are written at about
  * the same time, and 8 rows' words asked for again and again would fill the ways to L2. Two parts
  * of the run are on their way at once: while one is converted, the next one comes.
  */
-#ifndef MGL_DEVICE_SEVERAL_CUH
-#define MGL_DEVICE_SEVERAL_CUH
+#ifndef MGL_DEVICE_LINEAR_BATCH_CUH
+#define MGL_DEVICE_LINEAR_BATCH_CUH
 
-#include "vm/cuda/device/linear.cuh"
+#include "vm/cuda/device/linear/products.cuh"
 
 enum {
-    SEVERAL_BLOCKS = 8, /* of a warp that are loaded at once, at most */
-    ENOUGH_LANES = 16,  /* whose words of one row are there when all rows are asked for */
-    MAY_BE_SEVERAL = MAY_BE_FEW && MGL_ROWS > 2
+    BATCH_BLOCKS = 8,  /* of a warp that are loaded at once, at most */
+    ENOUGH_LANES = 16, /* whose words of one row are there when all rows are asked for */
+    MAY_BE_BATCH = MAY_BE_SKINNY && MGL_ROWS > 2
 };
 
 /* How a warp goes through row groups of KB blocks. */
-template <int KB, bool LOW> struct course {
+template <int KB, bool LOW> struct batch_way {
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     static constexpr int PARTS = LOW ? 2 : 1; /* 16 bytes each, of a lane and block */
     /* blocks whose input is on its way at once */
-    static constexpr int ASKED = MGL_SEVERAL_ASKED(PARTS);
+    static constexpr int ASKED = MGL_BATCH_ASKED(PARTS);
     /* and whose stays in registers: the last ones of the run */
-    static constexpr int HELD = RUN < MGL_SEVERAL_HELD(PARTS) ? RUN : MGL_SEVERAL_HELD(PARTS);
-    static constexpr int STAGED = RUN - HELD; /* the others */
+    static constexpr int HELD = RUN < MGL_BATCH_HELD(PARTS) ? RUN : MGL_BATCH_HELD(PARTS);
+    static constexpr int BUFFERED = RUN - HELD; /* the others */
     /* blocks that are waited for and converted in one turn: all turns but the first have as many */
     static constexpr int TURN = ASKED / 2;
     static constexpr int TURNS = (RUN + TURN - 1) / TURN;
     static constexpr int FACTORS =
         LOW ? RUN * BLOCK_COLUMNS * 4 : 0; /* bytes: the norm's weights */
     static constexpr int BYTES =
-        STAGED * PARTS * MGL_BLOCK_BYTES + FACTORS;         /* of a warp, in the stage */
+        BUFFERED * PARTS * MGL_BLOCK_BYTES + FACTORS; /* of a warp, in the activation buffer */
     static constexpr int FIT = RING_BLOCKS / 2 / MGL_WARPS; /* blocks of a warp in half a ring */
-    static constexpr int MOST = FIT < SEVERAL_BLOCKS ? FIT : SEVERAL_BLOCKS;
+    static constexpr int MOST = FIT < BATCH_BLOCKS ? FIT : BATCH_BLOCKS;
     static constexpr int STEPS = MOST < 1 ? 1 : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + STEPS - 1) / STEPS;
 
@@ -63,7 +63,8 @@ template <int KB, bool LOW> struct course {
     }
 
     /* every warp that has blocks has as many */
-    static constexpr bool FITS = MAY_BE_SEVERAL && P.of_last == RUN && BYTES * P.warps <= MGL_STAGE;
+    static constexpr bool FITS =
+        MAY_BE_BATCH && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
 };
 
 /* ---- the input --------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ template <int KB, bool LOW, int T>
 static __device__ __forceinline__ void await_turn(const machine &m, const lane_rows &x,
                                                   piece<LOW> *now, piece<LOW> *next)
 {
-    typedef course<KB, LOW> C;
+    typedef batch_way<KB, LOW> C;
     constexpr int FROM = C::from(T), MIDDLE = C::from(T + 1), END = C::from(T + 2);
     const u64 policy = keep_policy();
     u64 since = 0;
@@ -254,26 +255,26 @@ template <bool NORM>
 static __device__ __forceinline__ void make_operands(lane_rows &, int, const float4 &,
                                                      const piece<false> &raw, uint4 *to)
 {
-    to[0] = turned(raw.words[0]);
+    to[0] = middle_swapped(raw.words[0]);
 }
 
-/* A warp's part of the stage. */
-template <class COURSE> static __device__ __forceinline__ u8 *stage_of(const machine &m)
+/* A warp's part of the activation buffer. */
+template <class COURSE> static __device__ __forceinline__ u8 *buffer_of(const machine &m)
 {
-    return stage_memory() + m.warp * COURSE::BYTES;
+    return activation_buffer() + m.warp * COURSE::BYTES;
 }
 
-/* This lane's operands of block b, which is one of those in the stage. */
+/* This lane's operands of block b, which is one of those in the activation buffer. */
 template <class COURSE>
-static __device__ __forceinline__ uint4 *staged_operand(const machine &m, int b, int part)
+static __device__ __forceinline__ uint4 *buffered_operand(const machine &m, int b, int part)
 {
-    return (uint4 *)(stage_of<COURSE>(m) + (b * COURSE::PARTS + part) * MGL_BLOCK_BYTES) + m.lane;
+    return (uint4 *)(buffer_of<COURSE>(m) + (b * COURSE::PARTS + part) * MGL_BLOCK_BYTES) + m.lane;
 }
 
-/* The norm's weights of this warp's run, in the stage. */
+/* The norm's weights of this warp's run, in the activation buffer. */
 template <class COURSE> static __device__ __forceinline__ float4 *factors_of(const machine &m)
 {
-    return (float4 *)(stage_of<COURSE>(m) + COURSE::STAGED * COURSE::PARTS * MGL_BLOCK_BYTES);
+    return (float4 *)(buffer_of<COURSE>(m) + COURSE::BUFFERED * COURSE::PARTS * MGL_BLOCK_BYTES);
 }
 
 /* What a lane asks for of them: before the rows, which are waited for longer. */
@@ -296,7 +297,7 @@ static __device__ __forceinline__ void ask_factors(const machine &m, const input
 }
 
 template <class COURSE>
-static __device__ __forceinline__ void stage_factors(const machine &m, const factors<COURSE> &f)
+static __device__ __forceinline__ void buffer_factors(const machine &m, const factors<COURSE> &f)
 {
 #pragma unroll
     for (int i = 0; i < factors<COURSE>::N; i++)
@@ -306,7 +307,7 @@ static __device__ __forceinline__ void stage_factors(const machine &m, const fac
 }
 
 /* Makes this lane's operands of N blocks, the first of them number FROM: the last blocks of the run
- * go to `held`, the others to the stage. */
+ * go to `held`, the others to the activation buffer. */
 template <class COURSE, bool NORM, int FROM, int N, bool WIDE>
 static __device__ __forceinline__ void convert_blocks(const machine &m, lane_rows &x,
                                                       const piece<WIDE> *raw, uint4 *held)
@@ -320,10 +321,10 @@ static __device__ __forceinline__ void convert_blocks(const machine &m, lane_row
         make_operands<NORM>(x, b, NORM ? g[i * 8] : float4(), raw[i], made);
 #pragma unroll
         for (int k = 0; k < PARTS; k++)
-            if (b >= COURSE::STAGED)
-                held[(b < COURSE::STAGED ? 0 : b - COURSE::STAGED) * PARTS + k] = made[k];
+            if (b >= COURSE::BUFFERED)
+                held[(b < COURSE::BUFFERED ? 0 : b - COURSE::BUFFERED) * PARTS + k] = made[k];
             else
-                *staged_operand<COURSE>(m, b, k) = made[k];
+                *buffered_operand<COURSE>(m, b, k) = made[k];
     }
 }
 
@@ -331,7 +332,7 @@ static __device__ __forceinline__ void convert_blocks(const machine &m, lane_row
 template <int KB, bool LOW, int T>
 static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<LOW> *to)
 {
-    constexpr int FROM = course<KB, LOW>::from(T), END = course<KB, LOW>::from(T + 1);
+    constexpr int FROM = batch_way<KB, LOW>::from(T), END = batch_way<KB, LOW>::from(T + 1);
     const u64 policy = keep_policy();
 #pragma unroll
     for (int i = 0; i < END - FROM; i++)
@@ -343,7 +344,7 @@ template <int KB, bool LOW, bool NORM, int T = 0>
 static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows &x, piece<LOW> *now,
                                                     piece<LOW> *next, uint4 *held)
 {
-    typedef course<KB, LOW> C;
+    typedef batch_way<KB, LOW> C;
     constexpr int FROM = C::from(T), N = C::from(T + 1) - FROM;
     await_turn<KB, LOW, T>(m, x, now, next);
     convert_blocks<C, NORM, FROM, N>(m, x, now, held);
@@ -352,16 +353,16 @@ static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows 
         gather_turns<KB, LOW, NORM, T + 1>(m, x, next, now, held);
 }
 
-/* All turns. The norm's weights go to the stage while the first are on their way. */
+/* All turns. The norm's weights go to the activation buffer while the first are on their way. */
 template <int KB, bool LOW, bool NORM>
-static __device__ __forceinline__ void gather_blocks(const machine &m, lane_rows &x,
-                                                     const factors<course<KB, LOW>> &f, uint4 *held)
+static __device__ __forceinline__ void
+gather_blocks(const machine &m, lane_rows &x, const factors<batch_way<KB, LOW>> &f, uint4 *held)
 {
-    piece<LOW> first[course<KB, LOW>::TURN], second[course<KB, LOW>::TURN];
+    piece<LOW> first[batch_way<KB, LOW>::TURN], second[batch_way<KB, LOW>::TURN];
     ask_turn<KB, LOW, 0>(x, first);
     ask_turn<KB, LOW, 1>(x, second);
     if (NORM)
-        stage_factors(m, f);
+        buffer_factors(m, f);
     gather_turns<KB, LOW, NORM>(m, x, first, second, held);
 }
 
@@ -387,7 +388,7 @@ template <int KB, bool LOW>
 static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const input &in)
 {
     const int n = m.lane >> 2, odd = n & 1, quarter = (m.lane & 3) * 8;
-    const int column = m.warp * course<KB, LOW>::RUN * BLOCK_COLUMNS + quarter;
+    const int column = m.warp * batch_way<KB, LOW>::RUN * BLOCK_COLUMNS + quarter;
     lane_rows x = {};
     x.odd = odd != 0;
 #pragma unroll
@@ -401,10 +402,9 @@ static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const
 
 /* This warp's run of all rows. */
 template <int KB, bool LOW>
-static __device__ __forceinline__ void gather_several(const machine &m, const input &in,
-                                                      uint4 *held)
+static __device__ __forceinline__ void gather_batch(const machine &m, const input &in, uint4 *held)
 {
-    factors<course<KB, LOW>> f;
+    factors<batch_way<KB, LOW>> f;
     ask_factors(m, in, f);
     lane_rows x = lane_rows_of<KB, LOW>(m, in);
     const bool norm =
@@ -427,7 +427,7 @@ struct position {
     u32 at;     /* bytes from the ring's start to this lane's part of the warp's next block */
     int each;   /* row groups of a slot */
     int left;   /* that are in the slot at hand */
-    u32 seen;   /* pages below have landed: the watcher's word, as it was */
+    u32 seen;   /* pages below have landed: the landing warp's word, as it was */
     int stride; /* floats from one row group to the next */
     int place;  /* floats from a slot's start to where this lane leaves its sum of the first row */
     bool leaves[2]; /* there are rows of its two sums */
@@ -446,10 +446,10 @@ static __device__ __forceinline__ void await_pages(machine &m, const position &p
 /* Adds blocks FROM and on of the runs, each step of them once it has landed; its pages are let go
  * of as soon as they are in registers. */
 template <int KB, bool LOW, int FROM = 0>
-static __device__ __forceinline__ void add_several(machine &m, position &p, const uint4 *held,
-                                                   sums *s)
+static __device__ __forceinline__ void add_batch(machine &m, position &p, const uint4 *held,
+                                                 sums *s)
 {
-    typedef course<KB, LOW> C;
+    typedef batch_way<KB, LOW> C;
     constexpr int N = C::RUN - FROM < C::EACH ? C::RUN - FROM : C::EACH;
     constexpr int BLOCKS = N * C::P.warps, END = FROM * C::P.warps + BLOCKS;
     await_pages(m, p, m.base + (p.block + END + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
@@ -466,14 +466,14 @@ static __device__ __forceinline__ void add_several(machine &m, position &p, cons
 #pragma unroll
         for (int k = 0; k < C::PARTS; k++) {
             const int b = FROM + i;
-            const uint4 x = b < C::STAGED
-                                ? *staged_operand<C>(m, b, k)
-                                : held[(b < C::STAGED ? 0 : b - C::STAGED) * C::PARTS + k];
+            const uint4 x = b < C::BUFFERED
+                                ? *buffered_operand<C>(m, b, k)
+                                : held[(b < C::BUFFERED ? 0 : b - C::BUFFERED) * C::PARTS + k];
             mma(s[2 * k].c[b & 1], w[i], make_uint2(x.x, x.y));
             mma(s[2 * k + 1].c[b & 1], w[i], make_uint2(x.z, x.w));
         }
     if constexpr (FROM + N < C::RUN)
-        add_several<KB, LOW, FROM + N>(m, p, held, s);
+        add_batch<KB, LOW, FROM + N>(m, p, held, s);
 }
 
 /* The sums of a lane's rows: q and q + 4 of f32 input, 2 q and 2 q + 1 of 16 bits. */
@@ -501,10 +501,10 @@ template <bool LOW> static __device__ __forceinline__ float total_of(const sums 
 /* Leaves the sums of a row group in the slot at hand, and passes that on when it is full, or they
  * are the segment's last. */
 template <bool LOW>
-static __device__ __forceinline__ void leave_several(machine &m, position &p, const sums *s,
-                                                     bool last)
+static __device__ __forceinline__ void leave_batch(machine &m, position &p, const sums *s,
+                                                   bool last)
 {
-    const u32 slot = m.slot % SLOTS, use = m.slot / SLOTS;
+    const u32 slot = m.slots % SLOTS, use = m.slots / SLOTS;
     float *to = own().partial + slot * SLOT + p.left * p.stride + p.place;
     float total[2];
 #pragma unroll
@@ -522,12 +522,12 @@ static __device__ __forceinline__ void leave_several(machine &m, position &p, co
     __syncwarp();
     if (m.lane == 0)
         barrier_arrive(&own().slot_full[slot]);
-    m.slot++;
+    m.slots++;
     p.left = 0;
 }
 
 template <bool LOW>
-static __device__ __forceinline__ position begin_several(const machine &m, int count)
+static __device__ __forceinline__ position begin_batch(const machine &m, int count)
 {
     position p = {};
     p.each = slot_groups(count);
@@ -540,14 +540,14 @@ static __device__ __forceinline__ position begin_several(const machine &m, int c
 }
 
 /* All row groups of a task. Behind the last sums the task's record may be gone. */
-template <int KB, bool LOW> static __device__ __noinline__ machine sum_several(machine m)
+template <int KB, bool LOW> static __device__ __noinline__ machine sum_batch(machine m)
 {
-    typedef course<KB, LOW> C;
-    const input &in = own().in[m.which];
+    typedef batch_way<KB, LOW> C;
+    const input &in = own().in[m.instruction];
     uint4 held[C::HELD * C::PARTS];
-    gather_several<KB, LOW>(m, in, held);
+    gather_batch<KB, LOW>(m, in, held);
     const int segments = in.segments;
-    position p = begin_several<LOW>(m, in.count);
+    position p = begin_batch<LOW>(m, in.count);
     input_is_there(m, in);
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups;
@@ -555,67 +555,67 @@ template <int KB, bool LOW> static __device__ __noinline__ machine sum_several(m
         p.at = ring_spot(m, p.block + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
         for (int g = 0; g < groups; g++) {
             sums s[2 * C::PARTS] = {};
-            add_several<KB, LOW>(m, p, held, s);
+            add_batch<KB, LOW>(m, p, held, s);
             p.block += KB;
-            leave_several<LOW>(m, p, s, g + 1 == groups);
+            leave_batch<LOW>(m, p, s, g + 1 == groups);
         }
     }
     return m;
 }
 
 /* A warp without blocks. */
-static __device__ __noinline__ machine pass_several(machine m)
+static __device__ __noinline__ machine skip_batch(machine m)
 {
-    const input in = own().in[m.which];
+    const input in = own().in[m.instruction];
     if (in.g && m.lane < in.count)
         own().sums[m.lane * MGL_WARPS + m.warp] = 0.0f;
     input_is_there(m, in);
     for (int i = 0; i < in.segments; i++)
-        pass_groups(m, in, segment(m, i));
+        skip_groups(m, in, segment(m, i));
     return m;
 }
 
 /* Whether a task's blocks are KB, and its rows of that kind. */
 template <int KB, bool LOW> static __device__ __forceinline__ bool fits(const input &in)
 {
-    return course<KB, LOW>::FITS && in.kblocks == KB && in.low == LOW &&
+    return batch_way<KB, LOW>::FITS && in.kblocks == KB && in.low == LOW &&
            LOW == (in.x.dtype == DTYPE_F32);
 }
 
 enum {
     HIDDEN_BLOCKS = blocks_of(MGL_HIDDEN),
-    WIDE_BLOCKS = blocks_of(MGL_WIDE),
+    ATTENDED_BLOCKS = blocks_of(MGL_ATTENDED),
     FFN_BLOCKS = blocks_of(MGL_FFN)
 };
 
 /* Whether a task is one of several rows. */
-static __device__ __forceinline__ bool is_several(const input &in)
+static __device__ __forceinline__ bool is_batch(const input &in)
 {
-    return MAY_BE_SEVERAL && in.x.flag && in.vector && in.columns % BLOCK_COLUMNS == 0 && !in.few &&
-           in.count >= MGL_SEVERAL_LEAST && in.count <= MGL_SEVERAL_ROWS &&
-           (fits<HIDDEN_BLOCKS, true>(in) || fits<WIDE_BLOCKS, true>(in) ||
-            fits<WIDE_BLOCKS, false>(in) || fits<FFN_BLOCKS, false>(in));
+    return MAY_BE_BATCH && in.x.flag && in.vector && in.columns % BLOCK_COLUMNS == 0 &&
+           !in.skinny && in.count >= MGL_BATCH_LEAST && in.count <= MGL_BATCH_ROWS &&
+           (fits<HIDDEN_BLOCKS, true>(in) || fits<ATTENDED_BLOCKS, true>(in) ||
+            fits<ATTENDED_BLOCKS, false>(in) || fits<FFN_BLOCKS, false>(in));
 }
 
 /* Does the task if it is of that kind. */
 template <int KB, bool LOW>
-static __device__ __forceinline__ void try_several(machine &m, const input &in)
+static __device__ __forceinline__ void try_batch(machine &m, const input &in)
 {
-    if constexpr (course<KB, LOW>::FITS)
+    if constexpr (batch_way<KB, LOW>::FITS)
         if (fits<KB, LOW>(in))
-            m = m.warp < course<KB, LOW>::P.warps ? sum_several<KB, LOW>(m) : pass_several(m);
+            m = m.warp < batch_way<KB, LOW>::P.warps ? sum_batch<KB, LOW>(m) : skip_batch(m);
 }
 
-/* The task, if it is_several. */
-static __device__ __noinline__ machine consume_several(machine m)
+/* The task, if it is_batch. */
+static __device__ __noinline__ machine consume_batch(machine m)
 {
-    const input in = own().in[m.which];
-    try_several<HIDDEN_BLOCKS, true>(m, in);
-    if constexpr (WIDE_BLOCKS != HIDDEN_BLOCKS)
-        try_several<WIDE_BLOCKS, true>(m, in);
-    try_several<WIDE_BLOCKS, false>(m, in);
-    if constexpr (FFN_BLOCKS != WIDE_BLOCKS)
-        try_several<FFN_BLOCKS, false>(m, in);
+    const input in = own().in[m.instruction];
+    try_batch<HIDDEN_BLOCKS, true>(m, in);
+    if constexpr (ATTENDED_BLOCKS != HIDDEN_BLOCKS)
+        try_batch<ATTENDED_BLOCKS, true>(m, in);
+    try_batch<ATTENDED_BLOCKS, false>(m, in);
+    if constexpr (FFN_BLOCKS != ATTENDED_BLOCKS)
+        try_batch<FFN_BLOCKS, false>(m, in);
     return m;
 }
 

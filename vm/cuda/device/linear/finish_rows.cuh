@@ -8,10 +8,10 @@
  * once, before the first slot: the regions of decoding have a way of their own (pair_rows), on
  * which there is no branch.
  */
-#ifndef MGL_DEVICE_FINISH_ROWS_CUH
-#define MGL_DEVICE_FINISH_ROWS_CUH
+#ifndef MGL_DEVICE_LINEAR_FINISH_ROWS_CUH
+#define MGL_DEVICE_LINEAR_FINISH_ROWS_CUH
 
-#include "vm/cuda/device/finish.cuh"
+#include "vm/cuda/device/linear/finish.cuh"
 
 enum {
     LANES_OF_ROW = MGL_ROW_GROUP / 2,

@@ -1,23 +1,26 @@
 /*
- * The director: a warp that goes through the queue's tasks ahead of those that do them. It fetches
- * their records, waits for their counters, makes known to consumers and epilogue what they have to
- * do, does alone what needs no consumers, and, once a task has ended, signals and resets what the
- * `clear` behind it names.
+ * The controller: a warp that goes through the queue's tasks ahead of the warps that do them. It
+ * fetches their records, waits for their counters, makes known to consumers and epilogue what they
+ * have to do, does alone what needs no consumers, and, once a task has ended, signals and resets
+ * what the `clear` behind it names.
  *
- * Tasks that need consumers are turns, numbered from 0. The director says with `prepared` how many
- * may begin, the epilogue with `finished` how many have ended. Turn t has task[t % 2] and in[t %
- * 2]: it is prepared when turn t - 2 has ended, and begins when turn t - 1 has, but for the reading
- * of flagged words. So what stands between two turns is one look at a word, and all that is known
- * beforehand is done while the turn before is at work.
+ * Tasks that need consumers are numbered from 0. The controller says with `prepared` how many may
+ * begin, the epilogue with `finished` how many have ended. Task n has instruction slot n % 2: it is
+ * prepared when task n - 2 has ended, and begins when task n - 1 has, but for the reading of
+ * flagged words. So one look at a word stands between two tasks, and all that is known beforehand
+ * is done while the task before is at work.
  *
  * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this
- * epoch writes there, and into the next epoch the director itself enters: so the turn behind need
- * not wait for it, and all that is signalled later on comes after.
+ * epoch writes there, and the controller itself enters the next epoch: so the next task need not
+ * wait for the clear, and all that is signalled later on comes after it.
  */
-#ifndef MGL_DEVICE_DIRECTOR_CUH
-#define MGL_DEVICE_DIRECTOR_CUH
+#ifndef MGL_DEVICE_ROLES_CONTROLLER_CUH
+#define MGL_DEVICE_ROLES_CONTROLLER_CUH
 
+#include "vm/cuda/device/attention/kv_pages.cuh"
 #include "vm/cuda/device/ops.cuh"
+#include "vm/cuda/device/trace.cuh"
+#include "vm/cuda/device/watchdog.cuh"
 
 /* ---- records ----------------------------------------------------------------------------------
  */
@@ -110,7 +113,7 @@ static __device__ __forceinline__ void tell(const machine &m)
     }
 }
 
-/* ---- turns ------------------------------------------------------------------------------------
+/* ---- tasks ------------------------------------------------------------------------------------
  */
 
 /* What the consumers need to know of the task. One lane. */
@@ -151,34 +154,34 @@ static __device__ __forceinline__ void execute_alone(machine &m)
 #undef ALONE_ALONE
 }
 
-/* Where the director stands. */
+/* Where the controller stands. */
 struct progress {
-    u32 turns;     /* that may begin */
+    u32 permitted; /* tasks that may begin */
     u64 history;   /* rows of this epoch and of those before, a byte each, the newest lowest */
-    bool prepared; /* the task at hand is, as the next turn, */
-    bool begun;    /* or it is one of `turns` */
+    bool prepared; /* the task at hand is, in its instruction slot, */
+    bool begun;    /* or it is one of `permitted` */
 };
 
-/* Makes the task known as the next turn. */
-static __device__ __forceinline__ void prepare_turn(machine &m, progress &p)
+/* Fills the instruction slot of the next task that needs consumers. */
+static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
 {
-    m.which = p.turns & 1;
+    m.instruction = p.permitted & 1;
     if (is_first_lane()) {
         prepare(m);
-        own().task[m.which] = {m.record, task_of(m)->op, m.epoch, m.base};
+        own().instruction[m.instruction] = {m.record, task_of(m)->op, m.epoch, m.base};
     }
     p.prepared = true;
 }
 
-/* Lets it begin, as soon as the turn before has ended. */
-static __device__ __forceinline__ void permit_turn(progress &p)
+/* Lets it begin, as soon as the task before has ended. */
+static __device__ __forceinline__ void permit_task(progress &p)
 {
     __syncwarp();
     if (is_first_lane()) {
-        store_shared_release(&own().prepared, p.turns + 1);
-        barrier_arrive(&own().known[p.turns & 1]);
+        store_shared_release(&own().prepared, p.permitted + 1);
+        barrier_arrive(&own().known[p.permitted & 1]);
     }
-    p.turns++;
+    p.permitted++;
     p.begun = true;
 }
 
@@ -190,15 +193,15 @@ static __device__ __forceinline__ void prepare_ahead(machine &m, progress &p, in
     p.prepared = p.begun = false;
     if (before == OP_ENTER || !goes_ahead(op, before))
         return;
-    prepare_turn(m, p);
+    prepare_task(m, p);
     if (task_of(m)->waits == 0)
-        permit_turn(p);
+        permit_task(p);
 }
 
-/* Waits until so many turns have ended. */
-static __device__ __forceinline__ void wait_finished(u32 turns)
+/* Waits until so many tasks that need consumers have ended. */
+static __device__ __forceinline__ void wait_finished(u32 count)
 {
-    while ((int)(turns - load_shared_acquire(&own().finished)) > 0)
+    while ((int)(count - load_shared_acquire(&own().finished)) > 0)
         ; /* the consumers have a clock in each of their waits */
     __syncwarp();
 }
@@ -210,21 +213,7 @@ static __device__ __forceinline__ bool is_alive()
     return __all_sync(0xFFFFFFFFu, !own().dead);
 }
 
-#if MGL_TRACE
-/* Leaves the event of a task that has ended. */
-static __device__ void leave_event(const machine &m, const mgl_device_event &seen)
-{
-    if (own().launch.trace == 0)
-        return;
-    mgl_device_event *to = (mgl_device_event *)own().launch.trace +
-                           (size_t)(m.epoch % own().launch.trace_epochs) * own().launch.tasks +
-                           task_of(m)->task;
-    *to = seen;
-    to->epoch = m.epoch + 1;
-}
-#endif
-
-/* What needs no consumers; all turns have ended. */
+/* What needs no consumers; all tasks before have ended. */
 static __device__ __forceinline__ void do_alone(machine &m)
 {
 #if MGL_TRACE
@@ -272,22 +261,22 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
         return true;
     }
     if (!p.prepared)
-        prepare_turn(m, p);
-    permit_turn(p);
+        prepare_task(m, p);
+    permit_task(p);
     return true;
 }
 
-/* Waits for the end of a task, which is that of so many turns, and does what is due then. Clears
+/* Waits for the end of a task, which is that of `count` tasks, and does what is due then. Clears
  * behind the signals: those are waited for. False: the block leaves. */
-static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32 turns)
+static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32 count)
 {
     const int op = task_of(m)->op;
-    wait_finished(turns);
+    wait_finished(count);
     if (!is_alive() || (op == OP_ENTER && !own().control[MGL_CONTROL_GO]))
         return false;
 #if MGL_TRACE
     if (is_first_lane())
-        leave_event(m, own().seen[is_alone(op) ? 2 : (turns - 1) & 1]);
+        leave_event(m, own().seen[is_alone(op) ? 2 : (count - 1) & 1]);
 #endif
     if (op == OP_ENTER)
         p.history = p.history << 8 | (u64)rows_of(m);
@@ -301,10 +290,10 @@ static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32
     return true;
 }
 
-static __device__ __forceinline__ void turn_to_next(machine &m, const mgl_device_queue &queue)
+static __device__ __forceinline__ void go_to_next(machine &m, const mgl_device_queue &queue)
 {
-    if (PAST && is_of<FAMILY_ATTENTION>(task_of(m)->op))
-        m.base += own().past_shift;
+    if (KV_RING && is_of<FAMILY_ATTENTION>(task_of(m)->op))
+        m.base += own().kv_shift;
     if (task_of(m)->next == queue.first) {
         m.epoch++;
         m.base += queue.pages;
@@ -314,27 +303,27 @@ static __device__ __forceinline__ void turn_to_next(machine &m, const mgl_device
 
 /* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. What
  * may begin is done to its end. */
-static __device__ __forceinline__ void direct(machine &m, const mgl_device_queue queue)
+static __device__ __forceinline__ void run_controller(machine &m, const mgl_device_queue queue)
 {
     progress p = {};
     fetch_first(m, queue);
     for (bool on = begin(m, p); on;) {
         const machine before = m;
-        const u32 turns = p.turns;
-        turn_to_next(m, queue);
+        const u32 count = p.permitted;
+        go_to_next(m, queue);
         prepare_ahead(m, p, task_of(before)->op);
-        on = settle(before, p, turns);
+        on = settle(before, p, count);
         fetch_wait(); /* of the record that was furthest ahead */
         fetch_ahead(m);
         on = on && begin(m, p);
     }
-    wait_finished(p.turns);
+    wait_finished(p.permitted);
     fetch_wait();
     if (is_first_lane()) {
         own().leave = 1;
         own().stop = 1;
-        store_shared_release(&own().prepared, p.turns + 1);
-        barrier_arrive(&own().known[p.turns & 1]);
+        store_shared_release(&own().prepared, p.permitted + 1);
+        barrier_arrive(&own().known[p.permitted & 1]);
     }
 }
 

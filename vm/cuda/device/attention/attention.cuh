@@ -9,12 +9,12 @@
  * order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial attention:
  * Dao et al., arXiv 2205.14135.)
  */
-#ifndef MGL_DEVICE_ATTENTION_CUH
-#define MGL_DEVICE_ATTENTION_CUH
+#ifndef MGL_DEVICE_ATTENTION_ATTENTION_CUH
+#define MGL_DEVICE_ATTENTION_ATTENTION_CUH
 
-#include "vm/cuda/device/attention_lanes.cuh"
-#include "vm/cuda/device/attention_ring.cuh"
-#include "vm/cuda/device/attention_short.cuh"
+#include "vm/cuda/device/attention/lanes.cuh"
+#include "vm/cuda/device/attention/ring.cuh"
+#include "vm/cuda/device/attention/short.cuh"
 
 /* The rows of the mask, all heads of the q region; of scalar products, all rows. */
 static __device__ __forceinline__ void attend_rows(const machine &m, u32 rows)
@@ -40,7 +40,7 @@ static __device__ __noinline__ u32 attend_short_apart(machine m)
  * then what is left. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
-    if (PAST)
+    if (KV_RING)
         return consume_ring(m);
     if (MGL_PLAIN ? rows_of(m) == 1 : is_single_pass(m))
         return attend_single_apart(m);

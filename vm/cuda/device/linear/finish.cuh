@@ -3,10 +3,10 @@
  * What one row needs, which is what decoding does, goes from slot to memory through registers: each
  * lane has a column, and stores it with its neighbour's.
  */
-#ifndef MGL_DEVICE_FINISH_CUH
-#define MGL_DEVICE_FINISH_CUH
+#ifndef MGL_DEVICE_LINEAR_FINISH_CUH
+#define MGL_DEVICE_LINEAR_FINISH_CUH
 
-#include "vm/cuda/device/linear.cuh"
+#include "vm/cuda/device/linear/linear.cuh"
 
 /* The sum over warps of number i of their sums, `stride` floats apart: ((0 + 4 + ..) + (1 + 5 +
  * ..)) +
@@ -19,24 +19,6 @@ static __device__ __forceinline__ float total_of(const float *slot, int i, int s
     for (int w = 0; w < MGL_WARPS; w++)
         part[w & 3] = w < 4 ? from[w * stride] : part[w & 3] + from[w * stride];
     return (part[0] + part[1]) + (part[2] + part[3]);
-}
-
-/* Waits until all warps have left their sums of the next row groups. */
-static __device__ __forceinline__ const float *wait_slot(const machine &m)
-{
-    u32 slot = m.slot % SLOTS, use = m.slot / SLOTS;
-    while (!barrier_tested(&own().slot_full[slot], use & 1))
-        ; /* the consumers have a clock in each of their waits */
-    __syncwarp();
-    return own().partial + slot * SLOT;
-}
-
-static __device__ __forceinline__ void free_slot(machine &m)
-{
-    __syncwarp();
-    if (is_first_lane())
-        barrier_arrive(&own().slot_empty[m.slot % SLOTS]);
-    m.slot++;
 }
 
 /* 1 / sqrt(mean(x^2) + eps) of row r, from the warps' sums in order; 1 without a norm (no columns).
@@ -57,14 +39,14 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
 {
     if (columns == 0)
         return 1.0f;
-    if (!own().in[m.which].early) {
+    if (!own().in[m.instruction].early) {
         wait_slot(m);
     } else {
-        const u32 turn = own().early;
-        while (!barrier_tested(&own().squares_full, turn & 1))
+        const u32 use = own().early;
+        while (!barrier_tested(&own().squares_full, use & 1))
             ; /* the consumers have a clock in each of their waits */
         __syncwarp();
-        own().early = turn + 1; /* every lane: whoever reads it next has written it */
+        own().early = use + 1; /* every lane: whoever reads it next has written it */
     }
     return scale_of(0, columns);
 }

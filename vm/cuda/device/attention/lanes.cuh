@@ -11,7 +11,7 @@
 #ifndef MGL_DEVICE_ATTENTION_LANES_CUH
 #define MGL_DEVICE_ATTENTION_LANES_CUH
 
-#include "vm/cuda/device/attention_parts.cuh"
+#include "vm/cuda/device/attention/output.cuh"
 
 static constexpr int power_of_two(int n)
 {
@@ -238,11 +238,11 @@ static __device__ __forceinline__ void leave_results(int lane, team &t, float *t
 
 /* Keys and values of AHEAD_POSITIONS positions of this lane's team, `from` being the first: those
  * of earlier epochs asked for at once, before the queries are there. */
-struct batch {
+struct strip {
     row_part keys[AHEAD_POSITIONS], values[AHEAD_POSITIONS];
 };
 
-static __device__ __forceinline__ void load_batch(int lane, int s, int from, int hi, batch &b)
+static __device__ __forceinline__ void load_strip(int lane, int s, int from, int hi, strip &b)
 {
     const attention &a = own().att;
 #pragma unroll
@@ -318,10 +318,10 @@ static __device__ __forceinline__ row_part own_part(const float *x, int lane)
     return part;
 }
 
-/* Adds this epoch's positions to a batch: those before the row's own are in the cache, its own in
- * shared memory. So which positions make a batch does not depend on where an epoch starts. */
-static __device__ __forceinline__ void complete_batch(int lane, const pass &p, int s, int from,
-                                                      const positions &at, batch &b)
+/* Adds this epoch's positions to a strip: those before the row's own are in the cache, its own in
+ * shared memory. So which positions make a strip does not depend on where an epoch starts. */
+static __device__ __forceinline__ void complete_strip(int lane, const pass &p, int s, int from,
+                                                      const positions &at, strip &b)
 {
     const attention &a = own().att;
 #pragma unroll
@@ -369,18 +369,18 @@ static __device__ __forceinline__ void attend_pass(const machine &m, const pass 
     const int h = m.warp / HEAD_WARPS, number = m.warp % HEAD_WARPS * WARP_TEAMS + m.lane / LANES;
     const int s = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];
     const bool works = h < PASS_HEADS;
-    batch b;
+    strip b;
     team t;
     if (works)
-        load_batch(m.lane, s, at.lo + number, at.hi, b);
+        load_strip(m.lane, s, at.lo + number, at.hi, b);
     begin_pass(m, p, r, head, heads, now && head == 0, policy);
     if (works) {
         begin_team(t, p.q + h * HEAD_DIM, m.lane);
         for (int from = at.lo; from < at.end; from += AHEAD_POSITIONS * TEAMS) {
             if (from > at.lo)
-                load_batch(m.lane, s, from + number, at.hi, b);
+                load_strip(m.lane, s, from + number, at.hi, b);
             if (now)
-                complete_batch(m.lane, p, s, from + number, at, b);
+                complete_strip(m.lane, p, s, from + number, at, b);
             int left = at.end - from - number;
             add_positions(t, b.keys, b.values, left > 0 ? (left + TEAMS - 1) / TEAMS : 0);
         }

@@ -1,10 +1,10 @@
 /*
  * Attention by tensor cores whose keys and values come through the ring: one row in one pass,
- * decoding for one sequence (MGL_PAST; device/copy.cuh says how they get there,
- * device/attention_tiles.cuh how a tile is worked on). What has landed while the queries were
+ * decoding for one sequence (MGL_KV_RING; roles/loader.cuh says how they get there,
+ * attention/softmax.cuh how a tile is worked on). What has landed while the queries were
  * waited for, a ring full, is then read faster than memory could deliver it.
  *
- * Warp w takes positions [S w, S w + S), [S (w + W), ...), S being PAST_SPAN: two batches, whose
+ * Warp w takes positions [S w, S w + S), [S (w + W), ...), S being KV_SPAN: two strips, whose
  * keys are on one page and whose values are on the next. It looks at those pages alone, and lets go
  * of them for the warps that do not: behind the last one it waits until all have landed, and goes
  * page by page again, like the warps of a product.
@@ -12,12 +12,12 @@
 #ifndef MGL_DEVICE_ATTENTION_RING_CUH
 #define MGL_DEVICE_ATTENTION_RING_CUH
 
-#include "vm/cuda/device/attention_tiles.cuh"
+#include "vm/cuda/device/attention/waves.cuh"
 #include "vm/cuda/device/ring.cuh"
 
 /* What a warp attends to. */
 struct ring_share {
-    tile_lane l; /* what the lane has of a batch; its addresses are not used */
+    tile_lane l; /* what the lane has of a strip; its addresses are not used */
     u32 page;    /* of the keys of position 0 */
     int at;      /* the warp's next position */
     int count;   /* positions, */
@@ -28,16 +28,16 @@ struct ring_share {
  * to. */
 static __device__ __forceinline__ int own_behind(const ring_share &w, int from)
 {
-    return w.count > w.stored ? w.stored - from : (int)PAST_SPAN;
+    return w.count > w.stored ? w.stored - from : (int)KV_SPAN;
 }
 
 /* Where position `at` is on a page. */
 static __device__ __forceinline__ const u8 *on_page(u32 page, int at)
 {
-    return ring_memory() + page % MGL_RING * MGL_PAGE + at % PAST_RUN * ROW_BYTES;
+    return ring_memory() + page % MGL_RING * MGL_PAGE + at % KV_PAGE * ROW_BYTES;
 }
 
-/* The keys of a batch: `row` is its first on the page. Those behind the stored ones do not count.
+/* The keys of a strip: `row` is its first on the page. Those behind the stored ones do not count.
  */
 static __device__ __forceinline__ void read_keys(const tile_lane &l, const u8 *row, tile_vectors &b)
 {
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void read_values(const tile_lane &l, const u8 
                                                    tile_vectors &b)
 {
     const u8 *at = row + l.value * ROW_BYTES + l.d_value * 2;
-    const bool all = left >= BATCH;
+    const bool all = left >= STRIP;
 #pragma unroll
     for (int i = 0; i < VALUES; i++) {
         const tile_vector v = value_vector(i);
@@ -67,15 +67,15 @@ static __device__ __forceinline__ void read_values(const tile_lane &l, const u8 
     }
 }
 
-/* Scores of batch `n` of the span; of one that has none, nothing is attended to. */
-static __device__ __forceinline__ void score_batch(const machine &m, const tile_pass &p,
+/* Scores of strip `n` of the span; of one that has none, nothing is attended to. */
+static __device__ __forceinline__ void score_strip(const machine &m, const tile_pass &p,
                                                    const ring_share &w, int n, float (*scores)[2])
 {
-    const int from = w.at + n * BATCH, number = own_behind(w, from);
+    const int from = w.at + n * STRIP, number = own_behind(w, from);
     tile_vectors keys = {};
     if (from < w.stored)
-        read_keys(w.l, on_page(w.page + w.at / PAST_RUN * 2, from), keys);
-    if (number >= 0 && number < BATCH)
+        read_keys(w.l, on_page(w.page + w.at / KV_PAGE * 2, from), keys);
+    if (number >= 0 && number < STRIP)
         add_own_key(w.l, p.row, number, keys);
     score_tiles(m, p, keys, w.count - from - w.l.key, scores);
 }
@@ -83,9 +83,9 @@ static __device__ __forceinline__ void score_batch(const machine &m, const tile_
 static __device__ __forceinline__ void take_values(const tile_pass &p, const ring_share &w, int n,
                                                    tile_vectors &values)
 {
-    const int from = w.at + n * BATCH, number = own_behind(w, from);
-    read_values(w.l, on_page(w.page + w.at / PAST_RUN * 2 + 1, from), w.stored - from, values);
-    if (number >= 0 && number < BATCH)
+    const int from = w.at + n * STRIP, number = own_behind(w, from);
+    read_values(w.l, on_page(w.page + w.at / KV_PAGE * 2 + 1, from), w.stored - from, values);
+    if (number >= 0 && number < STRIP)
         add_own_value(w.l, p.row, number, values);
 }
 
@@ -94,7 +94,7 @@ static __device__ __forceinline__ void take_values(const tile_pass &p, const rin
 static __device__ __forceinline__ void await_page(machine &m, u32 page)
 {
 #if MGL_TRACE
-    const u32 start = time_ns();
+    const u32 instruction_slot = time_ns();
 #endif
     int behind = MGL_RING;
     while (behind >= MGL_RING && !own().lost)
@@ -104,7 +104,7 @@ static __device__ __forceinline__ void await_page(machine &m, u32 page)
         ;
     __syncwarp();
 #if MGL_TRACE
-    m.starved += time_ns() - start;
+    m.starved += time_ns() - instruction_slot;
 #endif
 }
 
@@ -125,24 +125,23 @@ static __device__ __forceinline__ void leave_page(const machine &m, u32 page, in
         barrier_arrive(&own().empty[page % MGL_RING]);
 }
 
-/* The warp's next two batches. */
+/* The warp's next two strips. */
 static __device__ __forceinline__ void attend_span(machine &m, const tile_pass &p,
                                                    const ring_share &w, tile_state &s)
 {
-    const int run = w.at / PAST_RUN, user = w.at % PAST_RUN / PAST_SPAN;
-    const int users =
-        min((w.count - run * PAST_RUN + PAST_SPAN - 1) / PAST_SPAN, PAST_RUN / PAST_SPAN);
+    const int run = w.at / KV_PAGE, user = w.at % KV_PAGE / KV_SPAN;
+    const int users = min((w.count - run * KV_PAGE + KV_SPAN - 1) / KV_SPAN, KV_PAGE / KV_SPAN);
     const u32 page = w.page + run * 2;
-    const bool on_pages = w.stored > run * PAST_RUN;
-    const bool second = w.count - w.at > BATCH;
+    const bool on_pages = w.stored > run * KV_PAGE;
+    const bool second = w.count - w.at > STRIP;
     float first[TILES][2], last[TILES][2];
     tile_vectors values[2];
     if (on_pages)
         await_page(m, page);
-    score_batch(m, p, w, 0, first);
+    score_strip(m, p, w, 0, first);
     float top = lane_max(s.max, first);
     if (second) {
-        score_batch(m, p, w, 1, last);
+        score_strip(m, p, w, 1, last);
         top = lane_max(top, last);
     }
     if (on_pages) {
@@ -187,9 +186,9 @@ static __device__ __noinline__ ring_news attend_ring(machine m)
     const u64 policy = keep_policy();
     const positions at = positions_of(m, 0);
     ring_share w = {
-        {}, m.base + task_of(m)->past_page, m.warp * PAST_SPAN, at.end - at.lo, at.hi - at.lo};
-    const u32 end = w.page + past_pages((u32)w.stored);
-    const int active = min((w.count + PAST_SPAN - 1) / PAST_SPAN, MGL_WARPS);
+        {}, m.base + task_of(m)->kv_page, m.warp * KV_SPAN, at.end - at.lo, at.hi - at.lo};
+    const u32 end = w.page + kv_pages((u32)w.stored);
+    const int active = min((w.count + KV_SPAN - 1) / KV_SPAN, MGL_WARPS);
     quad quads[ROUNDS];
     load_quads<true>(m, p, quads, policy);
     const bool written = await_quads<true>(m, p, quads, policy);
@@ -198,9 +197,9 @@ static __device__ __noinline__ ring_news attend_ring(machine m)
     consumer_barrier();
     queries_are_there(m, end);
     place_lane(m, w.l);
-    turn_lane(w.l, at.lo);
+    swizzle_lane(w.l, at.lo);
     tile_state s = empty_state();
-    for (; w.at < w.count; w.at += MGL_WARPS * PAST_SPAN)
+    for (; w.at < w.count; w.at += MGL_WARPS * KV_SPAN)
         attend_span(m, p, w, s);
     tile_result result = result_of(s);
     finish_pass<true>(m, p, plain_output_of(m, p), active, result, policy);
@@ -215,9 +214,9 @@ static __device__ __noinline__ ring_news attend_ring(machine m)
 #endif
 }
 
-/* The attention of a task to few: each warp has all of its only batch before the queries are there.
+/* The attention of a task to few: each warp has all of its only strip before the queries are there.
  */
-static __device__ __noinline__ void attend_near(machine m)
+static __device__ __noinline__ void attend_registers(machine m)
 {
     const tile_pass p = pass_at(0);
     const u64 policy = keep_policy();
@@ -233,7 +232,7 @@ static __device__ __noinline__ void attend_near(machine m)
     leave_quads<true>(m, p, quads);
     consumer_barrier();
     queries_are_there(m, m.freed);
-    tile_result result = result_of(w.left > 0 ? attend_batch(m, p, w, v) : empty_state());
+    tile_result result = result_of(w.left > 0 ? attend_strip(m, p, w, v) : empty_state());
     finish_pass<true>(m, p, plain_output_of(m, p), active_warps(at.end - at.lo), result, policy);
     append_quads(m, p);
     if (!written)
@@ -242,8 +241,8 @@ static __device__ __noinline__ void attend_near(machine m)
 
 static __device__ __forceinline__ void consume_ring(machine &m)
 {
-    if (own().past_bytes <= PAST_NEAR * ROW_BYTES)
-        return attend_near(m);
+    if (own().kv_bytes <= KV_REGISTERS * ROW_BYTES)
+        return attend_registers(m);
     const ring_news news = attend_ring(m);
     m.known = m.freed = news.end;
 #if MGL_TRACE

@@ -1,12 +1,12 @@
 /*
  * Attention by tensor cores where an epoch has several rows: of a row with few positions, a warp
- * does a pass by itself, so that the rows of a batch are worked on at once, and their inputs are
+ * does a pass by itself, so that the rows of a strip are worked on at once, and their inputs are
  * all waited for at once.
  *
- * Tiles, operands and sums are those of attention_tiles.cuh, but warps share nothing: a lane waits
+ * Tiles, operands and sums are those of softmax.cuh, but warps share nothing: a lane waits
  * for just those elements of q, k and v that it has in the operands, for which their partners in
- * the rotation must be its own as well. Where the block has a batch a warp and merges what they
- * leave, the warp scores one batch after the other, then adds them up in the same order: the bits
+ * the rotation must be its own as well. Where the block has a strip a warp and merges what they
+ * leave, the warp scores one strip after the other, then adds them up in the same order: the bits
  * are the same.
  *
  * Rows of one sequence look at those before them: where there are such, every row's keys and values
@@ -15,15 +15,15 @@
 #ifndef MGL_DEVICE_ATTENTION_SHORT_CUH
 #define MGL_DEVICE_ATTENTION_SHORT_CUH
 
-#include "vm/cuda/device/attention_tiles.cuh"
+#include "vm/cuda/device/attention/waves.cuh"
 
 enum {
     PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
-    SHORT_BATCHES = FOLD,         /* of a row, at the most: so many the block merges at once */
+    SHORT_STRIPS = FOLD,          /* of a row, at the most: so many the block merges at once */
     /* a kernel for one sequence does without: its prompts' rows are few, and registers are scarce
      */
-    SHORT = MGL_BATCH && TILED && HALF_DIM % 32 == 0 &&
-            MGL_WARPS * SHORT_BATCHES * TILES * 64 <= PARTIALS,
+    SHORT = MGL_MANY_SEQUENCES && TILED && HALF_DIM % 32 == 0 &&
+            MGL_WARPS * SHORT_STRIPS * TILES * 64 <= PARTIALS,
     EARLY_KEYS = HEAD_DIM <= 64 /* the first ones fit the registers beside what is waited for */
 };
 
@@ -36,7 +36,7 @@ struct octet {
 };
 
 /* N octets of a lane, `STEP` elements from one to the next. */
-template <int N, int STEP> struct octets {
+template <int N, int APART> struct octets {
     const u8 *at;
     octet x[N];
 };
@@ -44,27 +44,27 @@ template <int N, int STEP> struct octets {
 typedef octets<2 * PAIRS, 32> key_octets; /* dimensions 32 c + 8 (l % 4), ... of q or k */
 typedef octets<VALUE_CHUNKS, 64> value_octets;
 
-template <int N, int STEP>
-static __device__ __forceinline__ void load_octets(octets<N, STEP> &o, const u8 *at, u64 policy)
+template <int N, int APART>
+static __device__ __forceinline__ void load_octets(octets<N, APART> &o, const u8 *at, u64 policy)
 {
     o.at = at;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        o.x[i].first = load_words(at + i * STEP * 4, policy);
-        o.x[i].second = load_words(at + i * STEP * 4 + 16, policy);
+        o.x[i].first = load_words(at + i * APART * 4, policy);
+        o.x[i].second = load_words(at + i * APART * 4 + 16, policy);
     }
 }
 
 /* Asks again for what is not written; whether all was. */
-template <int N, int STEP>
-static __device__ __forceinline__ bool look_again(octets<N, STEP> &o, u64 policy)
+template <int N, int APART>
+static __device__ __forceinline__ bool look_again(octets<N, APART> &o, u64 policy)
 {
     bool written = true;
 #pragma unroll
     for (int i = 0; i < 2 * N; i++) {
         uint4 &words = i % 2 ? o.x[i / 2].second : o.x[i / 2].first;
         if (!is_written(words)) {
-            words = load_words(o.at + i / 2 * STEP * 4 + i % 2 * 16, policy);
+            words = load_words(o.at + i / 2 * APART * 4 + i % 2 * 16, policy);
             written = false;
         }
     }
@@ -236,8 +236,8 @@ static __device__ __forceinline__ void report_missed(const machine &m, int misse
 /* ---- one pass ---------------------------------------------------------------------------------
  */
 
-/* Keys and values of a batch. */
-struct tile_batch {
+/* Keys and values of a strip. */
+struct tile_strip {
     tile_vectors keys, values;
 };
 
@@ -261,9 +261,9 @@ static __device__ __forceinline__ short_pass short_pass_at(const machine &m, int
     return s;
 }
 
-/* The row's own key, if it is number `number` of the batch; */
+/* The row's own key, if it is number `number` of the strip; */
 static __device__ __forceinline__ void take_key(const tile_lane &l, const own_words &own_row,
-                                                int number, tile_batch &b)
+                                                int number, tile_strip &b)
 {
 #pragma unroll
     for (int i = 0; i < KEYS; i++) {
@@ -275,7 +275,7 @@ static __device__ __forceinline__ void take_key(const tile_lane &l, const own_wo
 
 /* and its value. */
 static __device__ __forceinline__ void take_value(const tile_lane &l, const own_words &own_row,
-                                                  int number, tile_batch &b)
+                                                  int number, tile_strip &b)
 {
 #pragma unroll
     for (int i = 0; i < VALUES; i++) {
@@ -285,21 +285,21 @@ static __device__ __forceinline__ void take_value(const tile_lane &l, const own_
     }
 }
 
-/* Where a lane leaves its scores of batch u, for itself: an index into registers would cost more.
+/* Where a lane leaves its scores of strip u, for itself: an index into registers would cost more.
  */
 static __device__ __forceinline__ float (*left_scores(const machine &m, int u))[2]
 {
-    return (float(*)[2])(own().partial + ((m.warp * SHORT_BATCHES + u) * 32 + m.lane) * 2 * TILES);
+    return (float(*)[2])(own().partial + ((m.warp * SHORT_STRIPS + u) * 32 + m.lane) * 2 * TILES);
 }
 
-/* Scores of all batches; the head's largest. The keys of the first are asked for. */
-static __device__ __forceinline__ float score_batches(const machine &m, const short_pass &s,
-                                                      const uint4 *q, const own_words &own_row,
-                                                      tile_batch &b)
+/* Scores of all strips; the head's largest. The keys of the first are asked for. */
+static __device__ __forceinline__ float score_strips(const machine &m, const short_pass &s,
+                                                     const uint4 *q, const own_words &own_row,
+                                                     tile_strip &b)
 {
     float top = -INFINITY;
 #pragma unroll 1
-    for (int from = 0; from < s.count; from += BATCH) {
+    for (int from = 0; from < s.count; from += STRIP) {
         float scores[TILES][2];
         if (own().att.now)
             take_key(s.l, own_row, s.stored - from, b);
@@ -307,18 +307,18 @@ static __device__ __forceinline__ float score_batches(const machine &m, const sh
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++)
             add_products(b.keys, c, q[c], sums);
-        if (from + BATCH < s.count)
-            load_keys(s.l, from + BATCH, s.stored, b.keys);
+        if (from + STRIP < s.count)
+            load_keys(s.l, from + STRIP, s.stored, b.keys);
         scores_of(sums, s.count - from - s.l.key, scores);
         top = head_max(lane_max(top, scores));
 #pragma unroll
         for (int t = 0; t < TILES; t++)
-            *(float2 *)left_scores(m, from / BATCH)[t] = make_float2(scores[t][0], scores[t][1]);
+            *(float2 *)left_scores(m, from / STRIP)[t] = make_float2(scores[t][0], scores[t][1]);
     }
     return top;
 }
 
-/* Adds a batch's result, `weight` being what it weighs. */
+/* Adds a strip's result, `weight` being what it weighs. */
 static __device__ __forceinline__ void add_result(const tile_result &part, float weight,
                                                   tile_result &total)
 {
@@ -330,10 +330,10 @@ static __device__ __forceinline__ void add_result(const tile_result &part, float
     }
 }
 
-/* The result of the batch from position `from` on, whose values are asked for. */
-static __device__ __forceinline__ tile_result weigh_batch(const machine &m, const short_pass &s,
+/* The result of the strip from position `from` on, whose values are asked for. */
+static __device__ __forceinline__ tile_result weigh_strip(const machine &m, const short_pass &s,
                                                           int from, const own_words &own_row,
-                                                          tile_batch &b)
+                                                          tile_strip &b)
 {
     float scores[TILES][2];
     tile_state state = empty_state();
@@ -341,7 +341,7 @@ static __device__ __forceinline__ tile_result weigh_batch(const machine &m, cons
         take_value(s.l, own_row, s.stored - from, b);
 #pragma unroll
     for (int t = 0; t < TILES; t++) {
-        float2 two = *(const float2 *)left_scores(m, from / BATCH)[t];
+        float2 two = *(const float2 *)left_scores(m, from / STRIP)[t];
         scores[t][0] = two.x;
         scores[t][1] = two.y;
     }
@@ -350,20 +350,20 @@ static __device__ __forceinline__ tile_result weigh_batch(const machine &m, cons
     return result_of(state);
 }
 
-/* The result of all batches, `top` being the largest score; of none the neutral element. The values
- * of the first are asked for; those of the next are while a batch is worked on. */
-static __device__ __forceinline__ tile_result add_batches(const machine &m, const short_pass &s,
-                                                          float top, const own_words &own_row,
-                                                          tile_batch &b)
+/* The result of all strips, `top` being the largest score; of none the neutral element. The values
+ * of the first are asked for; those of the next are while a strip is worked on. */
+static __device__ __forceinline__ tile_result add_strips(const machine &m, const short_pass &s,
+                                                         float top, const own_words &own_row,
+                                                         tile_strip &b)
 {
-    if (s.count > 0 && s.count <= BATCH)
-        return weigh_batch(m, s, 0, own_row, b);
+    if (s.count > 0 && s.count <= STRIP)
+        return weigh_strip(m, s, 0, own_row, b);
     tile_result total = result_of(empty_state());
     tile_vectors next;
 #pragma unroll 1
-    for (int from = 0; from < s.count; from += BATCH) {
-        load_values(s.l, from + BATCH, s.stored, next);
-        const tile_result part = weigh_batch(m, s, from, own_row, b);
+    for (int from = 0; from < s.count; from += STRIP) {
+        load_values(s.l, from + STRIP, s.stored, next);
+        const tile_result part = weigh_strip(m, s, from, own_row, b);
         add_result(part, power_of_2(part.max - top), total);
 #pragma unroll
         for (int i = 0; i < VALUES; i++)
@@ -373,10 +373,10 @@ static __device__ __forceinline__ tile_result add_batches(const machine &m, cons
     return total;
 }
 
-/* Brings the first batch near, as far as it does not come into registers yet. */
-static __device__ __forceinline__ void touch_batch(const machine &m, const short_pass &s)
+/* Brings the first strip near, as far as it does not come into registers yet. */
+static __device__ __forceinline__ void touch_strip(const machine &m, const short_pass &s)
 {
-    static_assert(!SHORT || BATCH * ROW_BYTES == 32 * 128, "a line a lane");
+    static_assert(!SHORT || STRIP * ROW_BYTES == 32 * 128, "a line a lane");
     const long long offset = m.lane * 128;
     uint4 unused;
     if (offset >= s.stored * ROW_BYTES)
@@ -386,20 +386,20 @@ static __device__ __forceinline__ void touch_batch(const machine &m, const short
     load_vector(&unused, s.l.values - (s.l.value * ROW_BYTES + s.l.d_value * 2) + offset);
 }
 
-/* Further batches than the first into L2, while the row's own vectors are waited for. */
+/* Further strips than the first into L2, while the row's own vectors are waited for. */
 static __device__ __forceinline__ void prefetch_rest(const machine &m, const short_pass &s)
 {
-    const int bytes = (s.stored - BATCH) * ROW_BYTES;
+    const int bytes = (s.stored - STRIP) * ROW_BYTES;
     if (m.lane == 0 && bytes > 0) {
-        prefetch_vectors(s.l.keys + BATCH * ROW_BYTES, bytes);
-        prefetch_vectors(s.l.values + BATCH * ROW_BYTES, bytes);
+        prefetch_vectors(s.l.keys + STRIP * ROW_BYTES, bytes);
+        prefetch_vectors(s.l.values + STRIP * ROW_BYTES, bytes);
     }
 }
 
 /* Asks for what the pass begins with, and waits; then q as operand, and the row's own key and
  * value. */
 static __device__ __forceinline__ void begin_short(const machine &m, const short_pass &s, uint4 *q,
-                                                   own_words &own_row, tile_batch &b, int &missed)
+                                                   own_words &own_row, tile_strip &b, int &missed)
 {
     const attention &a = own().att;
     const u64 policy = keep_policy();
@@ -413,7 +413,7 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
         load_keys(s.l, 0, s.stored, b.keys);
     const float *rotation = rope_row(s.row);
     touch_rope(m, rotation);
-    touch_batch(m, s);
+    touch_strip(m, s);
     prefetch_rest(m, s);
     await_octets<true>(m, query, raw, policy, missed);
 #if MGL_TRACE
@@ -445,13 +445,13 @@ static __device__ __forceinline__ void attend_short_pass(const machine &m, int i
     const short_pass s = short_pass_at(m, item);
     uint4 q[2 * PAIRS];
     own_words own_row;
-    tile_batch b;
+    tile_strip b;
     begin_short(m, s, q, own_row, b, missed);
-    const float top = score_batches(m, s, q, own_row, b);
+    const float top = score_strips(m, s, q, own_row, b);
     load_values(s.l, 0, s.stored, b.values);
     if (own().att.now && s.head == 0 && !(known & IS_APPENDED))
         append_own(s.l, s.stored, own_row);
-    const tile_result result = add_batches(m, s, top, own_row, b);
+    const tile_result result = add_strips(m, s, top, own_row, b);
     if (known & IS_PLAIN)
         store_plain(plain_output_of(m, pass_at(item)), m.lane, result, keep_policy());
     else
@@ -506,7 +506,7 @@ static __device__ __forceinline__ u32 attend_short(const machine &m)
         return all;
     const int r = min(m.lane, rows_of(m) - 1);
     const positions at = positions_of(m, r);
-    const u32 rows = rows_that(m, at.end - at.lo <= SHORT_BATCHES * BATCH);
+    const u32 rows = rows_that(m, at.end - at.lo <= SHORT_STRIPS * STRIP);
     const bool prompts = a.now && rows_that(m, at.hi < at.last);
     const int known = (is_plain(m) ? IS_PLAIN : 0) | (prompts ? IS_APPENDED : 0);
     int missed = 0;

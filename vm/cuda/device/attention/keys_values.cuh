@@ -1,0 +1,328 @@
+/*
+ * Keys and values of the cache for attention by tensor cores: which of them a lane has in
+ * registers, how they come there, and what of them L2 is asked for ahead.
+ */
+#ifndef MGL_DEVICE_ATTENTION_KEYS_VALUES_CUH
+#define MGL_DEVICE_ATTENTION_KEYS_VALUES_CUH
+
+#include "vm/cuda/device/attention/query.cuh"
+
+/* Keys or values of a strip, by number as below. Of tile t, lane l has keys of positions l / 4 and
+ * l / 4 + 8, dimensions 32 c + 8 (l % 4) and the next 7, and values of positions 2 (l % 4) + {0, 1,
+ * 8, 9}, dimensions 64 c + 8 (l / 4) and the next 7. Positions that it does not have are 0. */
+struct tile_vectors {
+    uint4 at[KEYS > VALUES ? KEYS : VALUES];
+};
+
+/* Where a lane finds its first key and value of a strip from position 0 on. */
+struct tile_lane {
+    const u8 *keys, *values;
+    int key, value;     /* their position in the strip */
+    int d_key, d_value; /* their first dimension */
+    int key_swizzle;    /* bytes by which an even chunk of keys stands behind its place, an odd one
+                        before    it, */
+    int value_swizzle[2]; /* and a chunk of values behind its, of even positions and of odd ones: 0,
+                          if not SWIZZLED */
+};
+
+static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l)
+{
+    l.key = m.lane / 4;
+    l.value = m.lane % 4 * 2;
+    l.d_key = m.lane % 4 * 8;
+    l.d_value = m.lane / 4 * 8;
+}
+
+/* Where its chunks stand, `first` being position 0 in the cache: a position eight further has them
+ * alike. */
+static __device__ __forceinline__ void swizzle_lane(tile_lane &l, int first)
+{
+    const int chunk = l.d_value / 8, position = first + l.value;
+    l.key_swizzle = SWIZZLED ? mgl_kv_chunk(0, first + l.key, 0) * 16 : 0;
+    l.value_swizzle[0] = SWIZZLED ? (mgl_kv_chunk(1, position, chunk) - chunk) * 16 : 0;
+    l.value_swizzle[1] = SWIZZLED ? (mgl_kv_chunk(1, position + 1, chunk) - chunk) * 16 : 0;
+}
+
+static __device__ __forceinline__ tile_lane lane_of(const machine &m, int sequence)
+{
+    const attention &a = own().att;
+    tile_lane l;
+    place_lane(m, l);
+    l.keys = a.k.at + (cache_index(a.k, sequence, l.key) + l.d_key) * 2;
+    l.values = a.v.at + (cache_index(a.v, sequence, l.value) + l.d_value) * 2;
+    return l;
+}
+
+/* A lane's vectors of a strip by number: chunk, how many positions behind the lane's first, where
+ * that is in memory behind the lane's first, and whether the head has those dimensions. */
+struct tile_vector {
+    int chunk;
+    int position, offset;
+    bool whole; /* all lanes' dimensions are the head's */
+};
+
+static __device__ __forceinline__ constexpr tile_vector key_vector(int i)
+{
+    int c = i / (2 * TILES), t = i / 2 % TILES, position = t * TILE + i % 2 * 8;
+    return {c, position, position * ROW_BYTES + c * 64, 32 * c + 32 <= HEAD_DIM};
+}
+
+static __device__ __forceinline__ constexpr tile_vector value_vector(int i)
+{
+    int c = i / (4 * TILES), t = i / 4 % TILES, position = t * TILE + i % 4 / 2 * 8 + i % 2;
+    return {c, position, position * ROW_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
+}
+
+/* Where they are in memory, in a cache that may be swizzled. */
+static __device__ __forceinline__ int key_place(const tile_lane &l, const tile_vector &v)
+{
+    return v.offset + (!SWIZZLED ? 0 : v.chunk % 2 ? -l.key_swizzle : l.key_swizzle);
+}
+
+static __device__ __forceinline__ int value_place(const tile_lane &l, const tile_vector &v)
+{
+    return v.offset + (!SWIZZLED ? 0 : l.value_swizzle[v.position % 2]);
+}
+
+/* The number of the key or value with number `which` of chunk c of tile t. */
+static __device__ __forceinline__ constexpr int key_number(int t, int which, int c)
+{
+    return (c * TILES + t) * 2 + which;
+}
+
+static __device__ __forceinline__ constexpr int value_number(int t, int which, int c)
+{
+    return (c * TILES + t) * 4 + which;
+}
+
+/* Asks for the keys of the strip at `from` that lie before `end`; the others are 0. */
+static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, int end,
+                                                 tile_vectors &b)
+{
+    const u8 *at = l.keys + (long long)from * ROW_BYTES;
+    const int left = end - from - l.key;
+    if (KEY_CHUNKS * 32 == HEAD_DIM && from + STRIP <= end) {
+#pragma unroll
+        for (int i = 0; i < KEYS; i++)
+            load_vector(&b.at[i], at + key_place(l, key_vector(i)));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < KEYS; i++) {
+        const tile_vector v = key_vector(i);
+        b.at[i] = make_uint4(0, 0, 0, 0);
+        if (v.position < left && (v.whole || 32 * v.chunk + l.d_key < HEAD_DIM))
+            load_vector(&b.at[i], at + key_place(l, v));
+    }
+}
+
+static __device__ __forceinline__ void load_values(const tile_lane &l, int from, int end,
+                                                   tile_vectors &b)
+{
+    const u8 *at = l.values + (long long)from * ROW_BYTES;
+    const int left = end - from - l.value;
+    if (VALUE_CHUNKS * 64 == HEAD_DIM && from + STRIP <= end) {
+#pragma unroll
+        for (int i = 0; i < VALUES; i++)
+            load_vector(&b.at[i], at + value_place(l, value_vector(i)));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < VALUES; i++) {
+        const tile_vector v = value_vector(i);
+        b.at[i] = make_uint4(0, 0, 0, 0);
+        if (v.position < left && (v.whole || 64 * v.chunk + l.d_value < HEAD_DIM))
+            load_vector(&b.at[i], at + value_place(l, v));
+    }
+}
+
+/* The row's own key, number `number` of a strip, which is in shared memory; */
+static __device__ __forceinline__ void add_own_key(const tile_lane &l, int r, int number,
+                                                   tile_vectors &b)
+{
+    const u32 *key = own_vector(r, 0) + l.d_key / 2;
+#pragma unroll
+    for (int i = 0; i < KEYS; i++) {
+        const tile_vector v = key_vector(i);
+        if (v.position == number - l.key && (v.whole || 32 * v.chunk + l.d_key < HEAD_DIM))
+            b.at[i] = *(const uint4 *)(key + v.chunk * 16);
+    }
+}
+
+/* and its value. */
+static __device__ __forceinline__ void add_own_value(const tile_lane &l, int r, int number,
+                                                     tile_vectors &b)
+{
+    const u32 *value = own_vector(r, 1) + l.d_value / 2;
+#pragma unroll
+    for (int i = 0; i < VALUES; i++) {
+        const tile_vector v = value_vector(i);
+        if (v.position == number - l.value && (v.whole || 64 * v.chunk + l.d_value < HEAD_DIM))
+            b.at[i] = *(const uint4 *)(value + v.chunk * 32);
+    }
+}
+
+/* Asks for bytes [from, end) of a kv head into L2, `bytes` at the most; one lane. */
+static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int bytes)
+{
+#if MGL_BULK_COPY
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+#else
+    for (int i = 0; i < bytes; i += 128)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i));
+#endif
+}
+
+/* What a warp has at hand of two strips: their keys, and then their values in the same places; of
+ * one strip, where that is all, keys and values. */
+struct tile_wave {
+    tile_vectors first, last;
+};
+
+/* The same, and the first one's values beside them. */
+struct tile_one {
+    tile_vectors first, last, values;
+};
+
+enum { STRIDE = MGL_WARPS * STRIP }; /* from a warp's strip to its next one */
+static_assert(!KV_RING || (KV_SPAN == 2 * STRIP && KV_REGISTERS < STRIDE),
+              "ways.h counts them too");
+
+/* From a wave to the next one: two strips, or one. Where the loader asks L2 for keys and values,
+ * warps need not. */
+template <bool PLAIN> struct wave {
+    enum { LENGTH = PLAIN ? 2 * STRIDE : STRIDE, WARPS_ASK = !(PLAIN && MGL_BULK_COPY) };
+};
+
+enum { MOST_ANNOUNCED = 1 << 20 }; /* positions: their bytes are a u32 */
+
+/* Tells the loader what a task of one row has of earlier positions, when the task is made ready:
+ * while the queue waits for the input of the one before, its memory has nothing better to do. With
+ * KV_RING the loader knows, and the controller is told what it does. One lane. */
+static __device__ __forceinline__ void announce_kv(const machine &m)
+{
+    if (!TILED || rows_of(m) != 1)
+        return;
+    const attention &a = own().att;
+    const positions at = positions_of(m, 0);
+    const int sequence = own().table[MGL_TABLE_SEQUENCE];
+    if (KV_RING) {
+        own().kv_bytes = (u32)(at.hi - at.lo) * ROW_BYTES;
+        own().kv_shift = kv_pages((u32)(at.hi - at.lo)) + task_of(m)->kv_again;
+        return;
+    }
+    const u32 number = own().kv_number;
+    store_shared_release(&own().kv_number, number + 1);
+    own().kv_keys = (u64)(a.k.at + cache_index(a.k, sequence, at.lo) * 2);
+    own().kv_values = (u64)(a.v.at + cache_index(a.v, sequence, at.lo) * 2);
+    own().kv_bytes = (u32)min(at.hi - at.lo, MOST_ANNOUNCED) * ROW_BYTES;
+    own().kv_run = wave<true>::LENGTH * ROW_BYTES;
+    own().kv_used = 0;
+    store_shared_release(&own().kv_number, number + 2);
+}
+
+/* Tells the loader how many runs of keys and values the warps have asked for themselves. */
+static __device__ __forceinline__ void tell_used(const machine &m, u32 runs)
+{
+    if (MGL_BULK_COPY && thread_of(m) == 0)
+        own().kv_used = runs;
+}
+
+/* Where a warp stands. */
+struct tile_share {
+    tile_lane l; /* at the first position of the next wave, */
+    int left;    /* that has so many positions before it, to the end of all warps', */
+    int stored; /* so many of them in the cache: the row's own is the last where the task appends */
+};
+
+static __device__ __forceinline__ tile_share share_of(const machine &m, const tile_pass &p,
+                                                      const positions &at)
+{
+    const int from = at.lo + m.warp * STRIP;
+    tile_share w = {lane_of(m, own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE]),
+                    at.end - from, at.hi - from};
+    w.l.keys += (long long)from * ROW_BYTES;
+    w.l.values += (long long)from * ROW_BYTES;
+    swizzle_lane(w.l, at.lo);
+    return w;
+}
+
+template <bool PLAIN> static __device__ __forceinline__ void advance(tile_share &w)
+{
+    constexpr int LENGTH = wave<PLAIN>::LENGTH;
+    w.left -= LENGTH;
+    w.stored -= LENGTH;
+    w.l.keys += LENGTH * ROW_BYTES;
+    w.l.values += LENGTH * ROW_BYTES;
+}
+
+/* Keys or values into L2: `count` positions at most from number `from` of the wave on; `first` is
+ * where lane 0, which asks, finds the wave's. */
+static __device__ __forceinline__ void prefetch_positions(const machine &m, const tile_share &w,
+                                                          const u8 *first, int from, int count)
+{
+    const int bytes = min(w.stored - from, count) * ROW_BYTES;
+    if (m.lane == 0 && bytes > 0)
+        prefetch_vectors(first + from * ROW_BYTES, bytes);
+}
+
+/* The warp's part of wave number n from this one on, into L2: not those strips that it will work
+ * on, but as many in one run. */
+template <bool PLAIN>
+static __device__ __forceinline__ void prefetch_wave(const machine &m, const tile_share &w, int n)
+{
+    constexpr int LENGTH = wave<PLAIN>::LENGTH, EACH = LENGTH / MGL_WARPS;
+    const int from = LENGTH * n + m.warp * (EACH - STRIP);
+    prefetch_positions(m, w, w.l.keys, from, EACH);
+    prefetch_positions(m, w, w.l.values, from, EACH);
+}
+
+/* Whether the wave, from position `from` of this one on, has a second strip. */
+template <bool PLAIN>
+static __device__ __forceinline__ bool has_second(const tile_share &w, int from = 0)
+{
+    return PLAIN && w.left > from + STRIDE;
+}
+
+/* Asks for the second part of what the wave begins with; `from`: 0, or this wave's length for the
+ * next one. */
+template <bool PLAIN>
+static __device__ __forceinline__ void load_last(const tile_share &w, int from, tile_wave &v)
+{
+    if (has_second<PLAIN>(w, from))
+        load_keys(w.l, from + STRIDE, w.stored, v.last);
+    else
+        load_values(w.l, from, w.stored, v.last);
+}
+
+/* The warp's only wave, but for the values of its second strip. */
+static __device__ __forceinline__ void begin_one(const machine &m, const tile_share &w, tile_one &v)
+{
+    load_keys(w.l, 0, w.stored, v.first);
+    load_values(w.l, 0, w.stored, v.values);
+    load_keys(w.l, STRIDE, w.stored, v.last);
+    tell_used(m, 1);
+    if (wave<true>::WARPS_ASK && has_second<true>(w))
+        prefetch_positions(m, w, w.l.values, STRIDE, STRIP);
+}
+
+/* The warp's first wave; L2 is asked for what registers have no room for. */
+template <bool PLAIN>
+static __device__ __forceinline__ void begin_tiles(const machine &m, const tile_share &w,
+                                                   tile_wave &v)
+{
+    load_keys(w.l, 0, w.stored, v.first);
+    if (PLAIN)
+        load_last<PLAIN>(w, 0, v);
+    if (PLAIN)
+        tell_used(m, 1);
+    if (!wave<PLAIN>::WARPS_ASK)
+        return;
+    prefetch_positions(m, w, w.l.values, 0, STRIP);
+    if (has_second<PLAIN>(w))
+        prefetch_positions(m, w, w.l.values, STRIDE, STRIP);
+    if (w.left > wave<PLAIN>::LENGTH)
+        prefetch_wave<PLAIN>(m, w, 1);
+}
+
+#endif

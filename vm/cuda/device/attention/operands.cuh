@@ -1,0 +1,72 @@
+/*
+ * What a task of attention attends to: made known by the controller, and the positions of a row.
+ */
+#ifndef MGL_DEVICE_ATTENTION_OPERANDS_CUH
+#define MGL_DEVICE_ATTENTION_OPERANDS_CUH
+
+#include "vm/cuda/device/flags.cuh"
+
+enum { HEAD_DIM = MGL_HEAD_DIM };
+
+/* Makes own().att from the numbers of the operands that every op has. One lane. */
+static __device__ __forceinline__ attention &prepare_attention(const machine &m, int q, int rope,
+                                                               int k, int v)
+{
+    attention &a = own().att;
+    const mgl_device_operand &keys = operand(m, k), &values = operand(m, v);
+    a.q = view_of(m, operand(m, q));
+    a.rope = (const float *)operand(m, rope).at;
+    a.rope_stride = (int)operand(m, rope).stride0;
+    a.k = {(u8 *)keys.at, keys.stride0, keys.stride2};
+    a.v = {(u8 *)values.at, values.stride0, values.stride2};
+    a.split = a.part = 0;
+    a.splits = 1;
+    a.now = false;
+    return a;
+}
+
+static __device__ __forceinline__ void prepare_part(const machine &m, attention &a, int part)
+{
+    a.split = operand(m, part).first0;
+    a.splits = operand(m, part).extent0;
+    a.part = part;
+}
+
+static __device__ __forceinline__ void prepare_now(const machine &m, attention &a, int k, int v)
+{
+    a.k_new = view_of(m, operand(m, k));
+    a.v_new = view_of(m, operand(m, v));
+    a.now = true;
+}
+
+/* The positions of one row: [lo, hi) of the earlier ones; `last` is the row's own, and `end` is
+ * behind all that the task attends to. With the task that appends, hi is the first of this epoch.
+ */
+struct positions {
+    int lo, hi, last, end;
+};
+
+static __device__ __forceinline__ positions positions_of(const machine &m, int r)
+{
+    const attention &a = own().att;
+    int instruction_slot = mgl_step_first_row(own().table, r);
+    u32 first = (u32)own().table[instruction_slot * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+    positions p;
+    p.last = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+    p.lo = 0;
+    p.hi = (int)first;
+    if (a.splits > 1) {
+        p.lo = (int)(first * (u32)a.split / (u32)a.splits);
+        p.hi = (int)(first * (u32)(a.split + 1) / (u32)a.splits);
+    }
+    p.end = a.now ? p.last + 1 : p.hi;
+    return p;
+}
+
+/* Position p of sequence s: its element number. */
+static __device__ __forceinline__ long long cache_index(const cache_view &cache, int s, int p)
+{
+    return s * cache.sequence + (long long)p * cache.position;
+}
+
+#endif

@@ -1,0 +1,368 @@
+/*
+ * A row's own q, k and v for attention by tensor cores: how they come from the exchange into shared
+ * memory as operands, rotated, and into the cache.
+ */
+#ifndef MGL_DEVICE_ATTENTION_QUERY_CUH
+#define MGL_DEVICE_ATTENTION_QUERY_CUH
+
+#include "vm/cuda/device/attention/kv_pages.cuh"
+#include "vm/cuda/device/attention/operands.cuh"
+
+enum {
+    TILED = cache_format::SIZE == 2 && HEAD_DIM % 16 == 0 && HEAD_DIM <= 128,
+    HALF_DIM = HEAD_DIM / 2,             /* elements i and i + HALF_DIM are rotated together */
+    HEAD_COLUMNS = 8,                    /* of the B operands: two a head */
+    TILE = 16,                           /* positions */
+    TILES = HEAD_DIM <= 64 ? 2 : 1,      /* of a strip */
+    STRIP = TILE * TILES,                /* positions */
+    ROW_BYTES = HEAD_DIM * 2,            /* of a position in the cache */
+    KEY_CHUNKS = (HEAD_DIM + 31) / 32,   /* 8 dimensions a lane, 4 lanes */
+    VALUE_CHUNKS = (HEAD_DIM + 63) / 64, /* 8 dimensions a lane, 8 lanes */
+    KEYS = 2 * TILES * KEY_CHUNKS,       /* vectors of a lane in a strip */
+    VALUES = 4 * TILES * VALUE_CHUNKS,
+    SUMS = VALUE_CHUNKS * 4,      /* MMAs a tile, and pairs of dimensions of a lane */
+    QUADS = (HALF_DIM + 3) / 4,   /* four elements and their partners, of one vector */
+    PASSES = (MGL_HEADS + 3) / 4, /* of a row */
+    TILE_HEADS = (MGL_HEADS + PASSES - 1) / PASSES, /* of a pass; the last may have fewer */
+    VECTOR_K = TILE_HEADS, /* number of k among a pass's vectors, behind q's heads */
+    VECTOR_V = TILE_HEADS + 1,
+    ITEMS = (TILE_HEADS + 2) * QUADS,
+    ROUNDS = (ITEMS + THREADS - 1) / THREADS, /* of a thread's items */
+    COLUMN_WORDS = HALF_DIM + 16,             /* padded against bank conflicts */
+    FOLD = 4, /* strips whose results are merged at once, at least */
+    /* the activation buffer, which nothing else uses here, has room for what all warps leave */
+    RESULTS_BUFFERED = MGL_ACTIVATION_BYTES >= MGL_WARPS * SUMS * 256,
+    LEAVES = RESULTS_BUFFERED ? MGL_WARPS : FOLD,   /* warps that leave results at once */
+    SWIZZLED = KV_RING && MGL_KV_SWIZZLED(HEAD_DIM) /* the chunks of a position in the cache */
+};
+
+/* What a row keeps in shared memory, beside own().partial's other parts: see the functions below.
+ */
+enum {
+    QUERY_WORDS = HEAD_COLUMNS * COLUMN_WORDS,
+    RESULT_AT = 2 * QUERY_WORDS + 4 * HALF_DIM, /* behind two rows' q, and k and v */
+    WEIGHT_AT = RESULT_AT + FOLD * SUMS * 64
+};
+static_assert(!TILED || WEIGHT_AT + LEAVES * 8 <= PARTIALS, "attention's room is too small");
+
+/* Column `column` of the q operand of pass number `item` (of all rows' passes): words, two
+ * dimensions each. Two of them in turn, so that one may be written while a warp still reads the
+ * other. */
+static __device__ __forceinline__ u32 *query_column(int item, int column)
+{
+    return (u32 *)own().partial + (item & 1) * QUERY_WORDS + column * COLUMN_WORDS;
+}
+
+/* Row r's own k (which 0) or v (1), as in the cache; two rows in turn as well. */
+static __device__ __forceinline__ u32 *own_vector(int r, int which)
+{
+    return (u32 *)own().partial + 2 * QUERY_WORDS + ((r & 1) * 2 + which) * HALF_DIM;
+}
+
+/* What warp `slot` leaves: weighted sums (SUMS, lanes) of two dimensions each, */
+static __device__ __forceinline__ float2 *left_sums(int slot)
+{
+    return (float2 *)(RESULTS_BUFFERED ? (float *)activation_buffer() : own().partial + RESULT_AT) +
+           slot * SUMS * 32;
+}
+
+/* and max and sum of head `head`. */
+static __device__ __forceinline__ float2 *left_weight(int slot, int head)
+{
+    return (float2 *)(own().partial + WEIGHT_AT) + slot * 4 + head;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
+
+static __device__ __forceinline__ float low_half(u32 word)
+{
+    return MGL_CACHE == DTYPE_BF16 ? bf16_float(word & 0xFFFFu) : f16_float(word & 0xFFFFu);
+}
+
+static __device__ __forceinline__ float high_half(u32 word)
+{
+    return MGL_CACHE == DTYPE_BF16 ? __uint_as_float(word & 0xFFFF0000u) : f16_float(word >> 16);
+}
+
+static __device__ __forceinline__ void mma_tile(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
+                                                u32 b1)
+{
+    multiply_add<MGL_CACHE>(c, a0, a1, a2, a3, b0, b1);
+}
+
+/* ---- the row's own vectors --------------------------------------------------------------------
+ */
+
+/* A thread's item: four elements of a vector, and their partners HALF_DIM further, as they come: 16
+ * bytes that they are in. */
+struct quad {
+    const u8 *at;
+    bool narrow; /* 16-bit elements, eight in 16 bytes */
+    uint4 first, second;
+    float4 cosine, sine;
+};
+
+/* Whether 16 bytes can be loaded at once, wherever elements 0, 4, ... of a vector are. */
+static __device__ __forceinline__ bool is_aligned(const view &v)
+{
+    return v.flag || (((size_t)v.at | (size_t)v.stride) & 15) == 0;
+}
+
+static __device__ __forceinline__ void load_quad(quad &q, u64 policy)
+{
+    const u8 *at = (const u8 *)((size_t)q.at & ~(size_t)15);
+    q.first = load_words(at, policy);
+    q.second = load_words(at + HALF_DIM * (q.narrow ? 2 : 4), policy);
+}
+
+/* The same element by element, as floats. */
+static __device__ __forceinline__ void load_quad_slowly(quad &q, int dtype)
+{
+    const view v = {(u8 *)q.at, 0, dtype, false};
+    float x[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        x[i] = load_element(v, 0, i % 4 + i / 4 * HALF_DIM);
+    q.first = make_uint4(__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]),
+                         __float_as_uint(x[3]));
+    q.second = make_uint4(__float_as_uint(x[4]), __float_as_uint(x[5]), __float_as_uint(x[6]),
+                          __float_as_uint(x[7]));
+}
+
+static __device__ __forceinline__ void unpack_quad(const view &v, const quad &q, uint4 raw,
+                                                   float *to)
+{
+    if (!q.narrow)
+        return format<DTYPE_F32>::unpack(raw, to);
+    bool second = ((size_t)q.at & 8) != 0;
+    u32 words[2] = {second ? raw.z : raw.x, second ? raw.w : raw.y};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        u32 bits = words[i / 2] >> 16 * (i & 1) & 0xFFFFu;
+        to[i] = v.dtype == DTYPE_BF16 ? bf16_float(bits) : f16_float(bits);
+    }
+}
+
+/* Which vector of the pass an item is of: a head's q, VECTOR_K or VECTOR_V. */
+static __device__ __forceinline__ int vector_of(int item)
+{
+    return item / QUADS;
+}
+
+static_assert(MGL_OPERAND(attend, q) == MGL_OPERAND(attend_past, q) &&
+                  MGL_OPERAND(attend, q) == MGL_OPERAND(attend_tail, q) &&
+                  MGL_OPERAND(attend, k) == MGL_OPERAND(attend_tail, k) &&
+                  MGL_OPERAND(attend, v) == MGL_OPERAND(attend_tail, v) &&
+                  MGL_OPERAND(attend, v) == MGL_OPERAND(attend, k) + 1,
+              "q, k and v have the same numbers in each op");
+
+/* The operand of a vector, for the report. */
+static __device__ __forceinline__ int operand_of(int vector)
+{
+    return vector < VECTOR_K ? MGL_OPERAND(attend, q) : vector - VECTOR_K + MGL_OPERAND(attend, k);
+}
+
+static __device__ __forceinline__ const view &view_of_vector(int vector)
+{
+    const attention &a = own().att;
+    return vector < VECTOR_K ? a.q : vector == VECTOR_K ? a.k_new : a.v_new;
+}
+
+/* First column of the item in its region; `head` is the pass's first. */
+static __device__ __forceinline__ int column_of(int item, int head)
+{
+    int vector = vector_of(item), d = item % QUADS * 4;
+    return vector < VECTOR_K ? (head + vector) * HEAD_DIM + d : d;
+}
+
+/* What a pass is about. */
+struct tile_pass {
+    int item;      /* number of the pass, over all rows */
+    int row, head; /* the first head */
+    int heads;
+    bool appends;
+};
+
+static __device__ __forceinline__ tile_pass pass_at(int item)
+{
+    tile_pass p;
+    p.item = item;
+    p.row = item / PASSES;
+    p.head = item % PASSES * TILE_HEADS;
+    p.heads = min((int)TILE_HEADS, MGL_HEADS - p.head);
+    p.appends = own().att.now && p.head == 0;
+    return p;
+}
+
+/* Whether thread item i is one of the pass. */
+static __device__ __forceinline__ bool has_item(const tile_pass &p, int i)
+{
+    int vector = vector_of(i);
+    return i < ITEMS && (vector < VECTOR_K ? vector < p.heads : p.appends);
+}
+
+/* Asks for a thread's items, before they need be written, and what they are rotated by. */
+template <bool PLAIN>
+static __device__ __forceinline__ void load_quads(const machine &m, const tile_pass &p, quad *to,
+                                                  u64 policy)
+{
+    const attention &a = own().att;
+    const float *rope =
+        a.rope + own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_POSITION] * a.rope_stride;
+#pragma unroll
+    for (int n = 0; n < ROUNDS; n++) {
+        int i = thread_of(m) + n * THREADS;
+        to[n] = quad();
+        if (!has_item(p, i))
+            continue;
+        const view &v = view_of_vector(vector_of(i));
+        to[n].at = element_of(v, p.row, column_of(i, p.head));
+        to[n].narrow = !PLAIN && v.dtype != DTYPE_F32 && is_aligned(v);
+        if (PLAIN || is_aligned(v))
+            load_quad(to[n], policy);
+        else
+            load_quad_slowly(to[n], v.dtype);
+        to[n].cosine = *(const float4 *)(rope + i % QUADS * 4);
+        to[n].sine = *(const float4 *)(rope + HALF_DIM + i % QUADS * 4);
+    }
+}
+
+/* Waits for an item's words, both at once. False when the wait has to give up. */
+static __device__ __forceinline__ bool await_quad(const machine &m, quad &q, u64 policy)
+{
+    u64 since = 0;
+    for (u32 n = 1; !(is_complete(q.first) && is_complete(q.second)); n++) {
+        if (is_late(m, n, &since))
+            return false;
+        load_quad(q, policy);
+    }
+    return true;
+}
+
+/* Waits for all of a thread's items. */
+template <bool PLAIN>
+static __device__ __forceinline__ bool await_quads(const machine &m, const tile_pass &p,
+                                                   quad *quads, u64 policy)
+{
+    bool written = true;
+#pragma unroll
+    for (int n = 0; n < ROUNDS; n++) {
+        int i = thread_of(m) + n * THREADS;
+        if (!written || !has_item(p, i))
+            continue;
+        if (PLAIN || view_of_vector(vector_of(i)).flag)
+            written = await_quad(m, quads[n], policy);
+    }
+    return written;
+}
+
+/* Four elements x and their partners y. Which product is rounded is written out here and below, so
+ * that a row has the same bits whichever way it goes. */
+static __device__ __forceinline__ void rotate_four(const float4 &cosines, const float4 &sines,
+                                                   float *x, float *y)
+{
+    const float cosine[4] = {cosines.x, cosines.y, cosines.z, cosines.w};
+    const float sine[4] = {sines.x, sines.y, sines.z, sines.w};
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        float first = x[j], second = y[j];
+        x[j] = fmaf(first, cosine[j], -(second * sine[j]));
+        y[j] = fmaf(second, cosine[j], first * sine[j]);
+    }
+}
+
+static __device__ __forceinline__ uint2 pack_quad(const float *x)
+{
+    uint2 words;
+    words.x = pack_pair(MGL_CACHE, x[0], x[1]);
+    words.y = pack_pair(MGL_CACHE, x[2], x[3]);
+    return words;
+}
+
+/* Four elements of q as operands: rounded, and what rounding left. Scores are to be powers of 2:
+ * log2(e) / sqrt(head_dim). */
+struct query_quad {
+    uint2 words, rest;
+};
+
+static __device__ __forceinline__ query_quad query_of(const float *x)
+{
+    const float scale = 1.4426950408889634f / sqrtf((float)HEAD_DIM);
+    const float scaled[4] = {x[0] * scale, x[1] * scale, x[2] * scale, x[3] * scale};
+    query_quad q;
+    q.words = pack_quad(scaled);
+    const float rest[4] = {
+        fmaf(x[0], scale, -low_half(q.words.x)), fmaf(x[1], scale, -high_half(q.words.x)),
+        fmaf(x[2], scale, -low_half(q.words.y)), fmaf(x[3], scale, -high_half(q.words.y))};
+    q.rest = pack_quad(rest);
+    return q;
+}
+
+static __device__ __forceinline__ void leave_query(int item, int head, int word, const float *x)
+{
+    const query_quad q = query_of(x);
+    *(uint2 *)(query_column(item, 2 * head) + word) = q.words;
+    *(uint2 *)(query_column(item, 2 * head + 1) + word) = q.rest;
+}
+
+/* Four elements of the row's key or value from dimension d on, from where leave_quads put them, to
+ * the cache. */
+static __device__ __forceinline__ void append_quad(int r, int which, int d)
+{
+    const cache_view &cache = which ? own().att.v : own().att.k;
+    const int *row = own().table + r * MGL_TABLE_WORDS;
+    const int position = row[MGL_TABLE_POSITION];
+    const int chunk = SWIZZLED ? mgl_kv_chunk(which, position, d / 8) : d / 8;
+    long long at = cache_index(cache, row[MGL_TABLE_SEQUENCE], position) + chunk * 8 + d % 8;
+    *(uint2 *)(cache.at + at * 2) = *(const uint2 *)(own_vector(r, which) + d / 2);
+}
+
+/* A thread's items of k and v, behind the barrier and all else: nobody waits for them before the
+ * next row. */
+static __device__ __forceinline__ void append_quads(const machine &m, const tile_pass &p)
+{
+#pragma unroll
+    for (int n = 0; n < ROUNDS; n++) {
+        int i = thread_of(m) + n * THREADS, which = vector_of(i) - VECTOR_K;
+        if (which < 0 || !has_item(p, i))
+            continue;
+        append_quad(p.row, which, i % QUADS * 4);
+        append_quad(p.row, which, i % QUADS * 4 + HALF_DIM);
+    }
+}
+
+/* Takes a thread's items to where the warps find them. */
+template <bool PLAIN>
+static __device__ __forceinline__ void leave_quads(const machine &m, const tile_pass &p,
+                                                   const quad *from)
+{
+#pragma unroll
+    for (int n = 0; n < ROUNDS; n++) {
+        int i = thread_of(m) + n * THREADS;
+        if (!has_item(p, i))
+            continue;
+        int vector = vector_of(i), d = i % QUADS * 4;
+        float x[4], y[4];
+        if (PLAIN) {
+            format<DTYPE_F32>::unpack(from[n].first, x);
+            format<DTYPE_F32>::unpack(from[n].second, y);
+        } else {
+            const view &v = view_of_vector(vector);
+            unpack_quad(v, from[n], from[n].first, x);
+            unpack_quad(v, from[n], from[n].second, y);
+        }
+        if (vector != VECTOR_V)
+            rotate_four(from[n].cosine, from[n].sine, x, y);
+        if (vector < VECTOR_K) {
+            leave_query(p.item, vector, d / 2, x);
+            leave_query(p.item, vector, (d + HALF_DIM) / 2, y);
+        } else {
+            u32 *to = own_vector(p.row, vector - VECTOR_K);
+            *(uint2 *)(to + d / 2) = pack_quad(x);
+            *(uint2 *)(to + (d + HALF_DIM) / 2) = pack_quad(y);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,385 @@
+/*
+ * The input of a product: what the controller makes known of it, and how a consumer warp makes its
+ * run of the columns ready: waits for flagged words, multiplies by the norm's weights, splits
+ * values that 16 bits do not hold, and leaves them in the activation buffer.
+ */
+#ifndef MGL_DEVICE_LINEAR_ACTIVATIONS_CUH
+#define MGL_DEVICE_LINEAR_ACTIVATIONS_CUH
+
+#include "vm/cuda/device/flags.cuh"
+#include "vm/cuda/device/linear/slots.cuh"
+
+enum {
+    VECTOR = weight_format::VECTOR, /* columns in 16 bytes */
+    BLOCK_COLUMNS = 4 * VECTOR,
+    AHEAD = 4, /* rows that are polled at once */
+    LOADED = 8 /* blocks of a warp that are loaded at once; even: the order of sums */
+};
+
+static __device__ __forceinline__ int mapped(const input &in, int j)
+{
+    return in.map ? in.map[j] : j;
+}
+
+/* Whether a task may go the skinny way at all: the ring has room for it, and no page is without a
+ * block of a warp that has blocks. */
+enum {
+    MAY_BE_SKINNY =
+        MGL_WEIGHT != DTYPE_F32 && MGL_RING_GOES_SKINNY(MGL_RING, PAGE_BLOCKS, (int)MGL_WARPS)
+};
+
+/* Rows whose activations are an MMA's B operand. */
+static __device__ __forceinline__ int mma_rows(bool low)
+{
+    return low ? 2 : 4;
+}
+
+/* The run of k blocks of warp w: the first, and how many. */
+static __device__ __forceinline__ int run_of(int kblocks, int w, int *count)
+{
+    int each = (kblocks + MGL_WARPS - 1) / MGL_WARPS, first = w * each;
+    *count = max(0, min(each, kblocks - first));
+    return first;
+}
+
+static __device__ __forceinline__ constexpr int blocks_of(int columns)
+{
+    return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
+}
+
+/* Makes own().in[m.which] from what is multiplied and, if has_norm, the norm's weight; all rows, or
+ * those that `map` names. One lane of the controller. */
+static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
+                                                     const int *map)
+{
+    const mgl_device_operand &x = operand(m, MGL_PRODUCT_INPUT);
+    input &in = own().in[m.instruction];
+    int columns = x.count[1], kblocks = blocks_of(columns);
+    bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
+    /* rows 64 bytes apart modulo 128: lanes of two rows then load from different banks */
+    int parts = count * (low ? 2 : 1), row_bytes = kblocks * 64;
+    if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_ACTIVATION_BYTES)
+        row_bytes += 64;
+    bool buffered = parts * row_bytes <= MGL_ACTIVATION_BYTES;
+    const mgl_skinny_shape shape = {blocks_of(MGL_HIDDEN), blocks_of(MGL_ATTENDED),
+                                    blocks_of(MGL_FFN), MGL_ACTIVATION_BYTES};
+    bool skinny = MAY_BE_SKINNY && mgl_goes_skinny(&shape, x.flag, count, low, kblocks);
+    in.x = view_of(m, x);
+    in.g = has_norm ? (const float *)operand(m, MGL_PRODUCT_NORM).at : nullptr;
+    in.map = map;
+    in.columns = columns;
+    in.kblocks = kblocks;
+    in.count = count;
+    in.row_bytes = row_bytes;
+    in.vector = columns % VECTOR == 0 && x.stride0 % VECTOR == 0 && x.at % 16 == 0;
+    in.low = low;
+    in.buffered = buffered;
+    in.skinny = skinny;
+    in.flows = skinny && count == 1;
+    in.early = in.flows && has_norm;
+    in.segments = task_of(m)->segments;
+    in.end = segment(m, in.segments - 1).end;
+}
+
+/* ---- reading the input ------------------------------------------------------------------------
+ */
+
+/* 16 bytes of 16-bit values as floats. */
+static __device__ __forceinline__ void unpack_half(uint4 raw, float *to)
+{
+    if (MGL_WEIGHT == DTYPE_F16)
+        format<DTYPE_F16>::unpack(raw, to);
+    else
+        format<DTYPE_BF16>::unpack(raw, to);
+}
+
+/* VECTOR values of input row j from column k on, zeros past the end; flagged ones once written. */
+static __device__ __forceinline__ void read_chunk(const machine &m, const input &in, int j, int k,
+                                                  u64 policy, float *to)
+{
+    bool wide = in.x.dtype == DTYPE_F32;
+    const u8 *from = element_of(in.x, mapped(in, j), k);
+    if (in.x.flag) {
+        if (k >= in.columns) {
+#pragma unroll
+            for (int i = 0; i < VECTOR; i++)
+                to[i] = 0.0f;
+        } else if (wide) {
+#pragma unroll
+            for (int i = 0; i < VECTOR; i += 4)
+                format<DTYPE_F32>::unpack(poll_words(m, from + 4 * i, 0, policy), to + i);
+        } else if (VECTOR == 8) {
+            unpack_half(poll_words(m, from, 0, policy), to);
+        }
+        return;
+    }
+    if (in.vector && k < in.columns) {
+        if (!wide && VECTOR == 8)
+            unpack_half(*(const uint4 *)from, to);
+#pragma unroll
+        for (int i = 0; wide && i < VECTOR; i += 4)
+            format<DTYPE_F32>::unpack(*(const uint4 *)(from + 4 * i), to + i);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < VECTOR; i++) {
+        to[i] = 0.0f;
+        if (k + i < in.columns)
+            to[i] = wide                      ? ((const float *)from)[i]
+                    : MGL_WEIGHT == DTYPE_F16 ? f16_float(((const u16 *)from)[i])
+                                              : bf16_float(((const u16 *)from)[i]);
+    }
+}
+
+/* Multiplies by the norm's weight; the sum of the squares before. */
+static __device__ __forceinline__ float weigh(const input &in, int k, float *v)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < VECTOR; i++) {
+        sum = fmaf(v[i], v[i], sum);
+        v[i] *= k + i < in.columns ? in.g[k + i] : 0.0f;
+    }
+    return sum;
+}
+
+/* 16 bytes of an input in the weights' dtype, and what rounding took from them; of 16-bit values,
+ * the even words and then the odd ones. */
+struct chunk {
+    uint4 high, low;
+};
+
+/* VECTOR values in the weights' dtype. */
+static __device__ __forceinline__ uint4 pack_values(const float *v)
+{
+    if (MGL_WEIGHT == DTYPE_F32)
+        return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                          __float_as_uint(v[3]));
+    return make_uint4(
+        pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[4 % VECTOR], v[5 % VECTOR]),
+        pack_pair(MGL_WEIGHT, v[2], v[3]), pack_pair(MGL_WEIGHT, v[6 % VECTOR], v[7 % VECTOR]));
+}
+
+/* Exchanges the middle words: the order of memory to that of a chunk, or back. */
+static __device__ __forceinline__ uint4 middle_swapped(uint4 v)
+{
+    return make_uint4(v.x, v.z, v.y, v.w);
+}
+
+static __device__ __forceinline__ chunk split_values(const float *v, bool low)
+{
+    chunk c = {pack_values(v)};
+    if (VECTOR == 8 && low) {
+        float rest[8];
+        unpack_half(middle_swapped(c.high), rest);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            rest[i] = v[i % VECTOR] - rest[i];
+        c.low = pack_values(rest);
+    }
+    return c;
+}
+
+/* One chunk of the input as the products need it; adds its squares to *squares. */
+static __device__ __forceinline__ chunk make_chunk(const machine &m, const input &in, int j, int k,
+                                                   u64 policy, float *squares)
+{
+    float v[VECTOR];
+    read_chunk(m, in, j, k, policy, v);
+    if (in.g)
+        *squares += weigh(in, k, v);
+    return split_values(v, in.low);
+}
+
+/* Where chunk number n of row j is in the activation buffer, and its low part. */
+static __device__ __forceinline__ uint4 *buffered_at(const machine &m, const input &in, int j,
+                                                     int n)
+{
+    return (uint4 *)(activation_buffer() + j * in.row_bytes) + n;
+}
+
+static __device__ __forceinline__ uint4 *buffered_low(const machine &m, const input &in, int j,
+                                                      int n)
+{
+    return buffered_at(m, in, in.count + j, n);
+}
+
+static __device__ __forceinline__ void buffer_chunk(const machine &m, const input &in, int j, int n,
+                                                    const chunk &c)
+{
+    if (!in.buffered)
+        return;
+    *buffered_at(m, in, j, n) = c.high;
+    if (in.low)
+        *buffered_low(m, in, j, n) = c.low;
+}
+
+/* Row j of this warp's run: chunks [first, first + n) into the activation buffer where it has room;
+ * the sum of squares, of this lane. */
+static __device__ __forceinline__ float gather_row(const machine &m, const input &in, int j,
+                                                   int first, int n)
+{
+    float squares = 0.0f;
+    for (int c = m.lane; c < n; c += 32) {
+        chunk made = make_chunk(m, in, j, (first + c) * VECTOR, keep_policy(), &squares);
+        buffer_chunk(m, in, j, first + c, made);
+    }
+    return squares;
+}
+
+/* Eight values of the norm's weight from column k on. */
+struct weights {
+    float4 first, second;
+};
+
+/* A chunk of each of some rows: what is in memory, in one or (f32) two words of 16 bytes each. */
+struct words {
+    uint4 raw[AHEAD], more[AHEAD];
+};
+
+/* Asks for all words that are not written, over and over until they are: all of them at once, since
+ * each look takes a way to L2 and back. The words of row i are at at[i]. */
+static __device__ __forceinline__ void poll_all(const machine &m, const u8 *const *at, words &w)
+{
+    const u64 policy = keep_policy();
+    u64 since = 0;
+    bool missing = true;
+    for (u32 n = 1; missing; n++) {
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (!is_written(w.raw[i]))
+                w.raw[i] = load_words(at[i], policy);
+            if (!is_written(w.more[i]))
+                w.more[i] = load_words(at[i] + 16, policy);
+        }
+        missing = false;
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            missing = missing || !is_written(w.raw[i]) || !is_written(w.more[i]);
+        if (n % POLLS == 0 && missing &&
+            !(since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
+                                    MGL_PRODUCT_INPUT, 1, 0)))
+            break;
+    }
+}
+
+/* A chunk from the words of memory; adds its squares to *squares. */
+static __device__ __forceinline__ chunk chunk_of(bool norm, bool low, bool wide, uint4 raw,
+                                                 uint4 more, const weights &g, float *squares)
+{
+    chunk made = {middle_swapped(raw)};
+    if (!low)
+        return made;
+    float v[8];
+    if (wide) {
+        format<DTYPE_F32>::unpack(raw, v);
+        format<DTYPE_F32>::unpack(more, v + 4);
+    } else {
+        unpack_half(raw, v);
+    }
+    if (norm) {
+        const float factor[8] = {g.first.x,  g.first.y,  g.first.z,  g.first.w,
+                                 g.second.x, g.second.y, g.second.z, g.second.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            *squares = fmaf(v[i], v[i], *squares);
+            v[i] *= factor[i];
+        }
+    }
+    return split_values(v, true);
+}
+
+/* Leaves this warp's sum of the squares of row j. */
+static __device__ __forceinline__ void leave_squares(const machine &m, int j, float squares)
+{
+    squares = warp_sum(squares);
+    if (m.lane == 0)
+        own().sums[j * MGL_WARPS + m.warp] = squares;
+}
+
+/* Rows [j, j + AHEAD) of this warp's run, flagged ones for 16-bit weights: chunks [first, first +
+ * n) into the activation buffer where it has room; leaves their sums of squares. The norm's weights
+ * are asked for before the rows. */
+static __device__ __forceinline__ void gather_flagged(const machine &m, const input &in, int j,
+                                                      int first, int n)
+{
+    const bool wide = in.x.dtype == DTYPE_F32;
+    const u8 *at[AHEAD];
+    float squares[AHEAD] = {};
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        at[i] = element_of(in.x, mapped(in, min(j + i, in.count - 1)), (first + m.lane) * VECTOR);
+    for (int c = m.lane; c < n; c += 32) {
+        const int number = first + c;
+        const bool real = number * VECTOR < in.columns;
+        words w;
+        weights g = {};
+        if (in.g && real)
+            g = {((const float4 *)in.g)[number * 2], ((const float4 *)in.g)[number * 2 + 1]};
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            u32 none = real && j + i < in.count ? 0xFFFFFFFFu : 0u;
+            w.raw[i] = make_uint4(none, none, none, none);
+            none = wide ? none : 0u;
+            w.more[i] = make_uint4(none, none, none, none);
+        }
+        poll_all(m, at, w);
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (j + i < in.count)
+                buffer_chunk(
+                    m, in, j + i, number,
+                    chunk_of(in.g != nullptr, in.low, wide, w.raw[i], w.more[i], g, &squares[i]));
+            at[i] += 32 * (wide ? 32 : 16);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        if (in.g && j + i < in.count)
+            leave_squares(m, j + i, squares[i]);
+}
+
+/* This warp's share of the input is buffered. */
+static __device__ __forceinline__ void input_is_there(const machine &m, const input &in)
+{
+    if (thread_of(m) == 0) {
+        own().demanded = m.base + in.end;
+        own().pending = 0;
+#if MGL_TRACE
+        own().input = time_ns();
+        own().ahead = own().landed - m.freed;
+#endif
+    }
+}
+
+/* Makes this warp's run of the input ready: waits for flagged words, fills its part of the
+ * activation buffer, and leaves its sums of squares. */
+static __device__ __forceinline__ void gather_run(const machine &m, const input &in)
+{
+    int blocks, first = run_of(in.kblocks, m.warp, &blocks);
+    if (in.x.flag && VECTOR == 8) {
+        for (int j = 0; j < in.count; j += AHEAD)
+            gather_flagged(m, in, j, first * 4, blocks * 4);
+    } else {
+        for (int j = 0; j < in.count; j++) {
+            float squares = gather_row(m, in, j, first * 4, blocks * 4);
+            if (in.g)
+                leave_squares(m, j, squares);
+        }
+    }
+}
+
+static __device__ __forceinline__ void gather(const machine &m, const input &in)
+{
+    gather_run(m, in);
+    input_is_there(m, in);
+    __syncwarp();
+}
+
+static __device__ __noinline__ chunk direct_chunk(const machine m, int j, int n)
+{
+    float squares;
+    return make_chunk(m, own().in[m.instruction], j, n * VECTOR, keep_policy(), &squares);
+}
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * The general way of products: any shape, any rows, f32 too, buffered or not.
+ */
+#ifndef MGL_DEVICE_LINEAR_GENERAL_CUH
+#define MGL_DEVICE_LINEAR_GENERAL_CUH
+
+#include "vm/cuda/device/linear/products.cuh"
+
+/* Blocks of a run that may be loaded at once: all of them must fit the ring, and leave it room. */
+static __device__ __forceinline__ constexpr int blocks_at_once()
+{
+    int step = LOADED;
+    while (step > 1 && (step * MGL_WARPS + PAGE_BLOCKS - 2) / PAGE_BLOCKS + 1 > (MGL_RING + 1) / 2)
+        step /= 2;
+    return step;
+}
+
+/* All row groups of any shape for buffered rows, with up to N MMAs a block. */
+template <int N>
+static __device__ __noinline__ machine sum_general(machine m, const mgl_device_segment seg)
+{
+    const input in = own().in[m.instruction];
+    constexpr int EACH = blocks_at_once();
+    const int groups = seg.groups, kblocks = seg.kblocks;
+    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const column mine = column_of(m.lane, in.low);
+    const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
+    int blocks, first = run_of(kblocks, m.warp, &blocks);
+    const uint2 *x[N]; /* of this lane's column of each MMA: block 0 of the run */
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        int row = min(n * mma_rows(in.low) + mine.row, in.count - 1) + (mine.low ? in.count : 0);
+        x[n] = (const uint2 *)(activation_buffer() + row * in.row_bytes) +
+               (first * 4 + (m.lane & 3)) * 2 + mine.odd;
+    }
+    for (int g = 0; g < groups; g++) {
+        const u32 group = seg.block + g * kblocks;
+        u32 spot = ring_spot(m, group + m.warp);
+        sums s[N] = {};
+        for (int i = 0; i < blocks; i += EACH) {
+            const int count = min(EACH, blocks - i);
+            ring_done(m, m.base + (group + mgl_tape_place(p, m.warp, i)) / PAGE_BLOCKS);
+            ring_wait(m, m.base + (group + mgl_tape_place(p, m.warp, i + count - 1)) / PAGE_BLOCKS +
+                             1);
+            uint4 w[EACH] = {};
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+                if (k < count) {
+                    w[k] = load_block(spot, m.lane);
+                    spot += i + k < p.of_last ? p.warps : p.warps - 1;
+                    spot = RING_BLOCKS < MGL_WARPS ? spot % RING_BLOCKS
+                                                   : min(spot, spot - RING_BLOCKS);
+                }
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+                if (k < count)
+#pragma unroll
+                    for (int n = 0; n < N; n++)
+                        if (n == 0 || n * mma_rows(in.low) < in.count)
+                            add_to(s[n], EACH > 1 ? k : i, w[k], x[n][(i + k) * 8]);
+        }
+        ring_done(m, m.base + (group + kblocks) / PAGE_BLOCKS);
+        store_all<N>(m, in, s, take_slot(m, g, each, rows));
+        leave_slot(m, g, each, g + 1 == groups);
+    }
+    return m;
+}
+
+/* The same for rows that do not fit the activation buffer: block after block, from where the input
+ * is. */
+template <int N>
+static __device__ __noinline__ machine sum_unbuffered(machine m, const mgl_device_segment seg)
+{
+    const input &in = own().in[m.instruction];
+    const int groups = seg.groups, kblocks = seg.kblocks;
+    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const column mine = column_of(m.lane, in.low);
+    const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
+    int blocks, first = run_of(kblocks, m.warp, &blocks);
+    for (int g = 0; g < groups; g++) {
+        sums s[N] = {};
+        for (int i = 0; i < blocks; i++) {
+            u32 block = seg.block + g * kblocks + mgl_tape_place(p, m.warp, i);
+            u32 page = m.base + block / PAGE_BLOCKS;
+            ring_done(m, page);
+            ring_wait(m, page + 1);
+            uint4 w = load_block(ring_spot(m, block), m.lane);
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                if (n * mma_rows(in.low) >= in.count)
+                    continue;
+                int row = min(n * mma_rows(in.low) + mine.row, in.count - 1);
+                chunk c = direct_chunk(m, row, (first + i) * 4 + (m.lane & 3));
+                uint4 words = mine.low ? c.low : c.high;
+                uint2 x = mine.odd ? make_uint2(words.z, words.w) : make_uint2(words.x, words.y);
+                add_to(s[n], i, w, x);
+            }
+        }
+        store_all<N>(m, in, s, take_slot(m, g, each, rows));
+        leave_slot(m, g, each, g + 1 == groups);
+    }
+    return m;
+}
+
+/* ---- f32 weights ------------------------------------------------------------------------------
+ */
+
+/* Four values of row j (the last one for rows past the end) in block b, this lane's quarter. */
+static __device__ __forceinline__ uint4 floats_of(const machine &m, const input &in, int j, int b)
+{
+    int row = min(j, in.count - 1), n = b * 4 + (m.lane & 3);
+    return in.buffered ? *buffered_at(m, in, row, n) : direct_chunk(m, row, n).high;
+}
+
+/* All row groups for R activation rows (those past in.count repeat the last). */
+template <int R>
+static __device__ __noinline__ machine sum_floats(machine m, const mgl_device_segment seg)
+{
+    const input &in = own().in[m.instruction];
+    const int groups = seg.groups, kblocks = seg.kblocks, quarter = m.lane & 3;
+    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
+    int blocks, first = run_of(kblocks, m.warp, &blocks);
+    for (int g = 0; g < groups; g++) {
+        float s[R] = {};
+        for (int i = 0; i < blocks; i++) {
+            u32 block = seg.block + g * kblocks + mgl_tape_place(p, m.warp, i);
+            u32 page = m.base + block / PAGE_BLOCKS;
+            ring_done(m, page);
+            ring_wait(m, page + 1);
+            float w[4], x[4];
+            format<DTYPE_F32>::unpack(load_block(ring_spot(m, block), m.lane), w);
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                format<DTYPE_F32>::unpack(floats_of(m, in, r, first + i), x);
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    s[r] = fmaf(w[k], x[k], s[r]);
+            }
+        }
+        float *to = take_slot(m, g, each, rows) + (m.lane >> 2);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 1);
+            s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 2);
+            if (quarter == r % 4 && r < in.count)
+                to[r * MGL_ROW_GROUP] = s[r];
+        }
+        leave_slot(m, g, each, g + 1 == groups);
+    }
+    return m;
+}
+
+/* ---- any input --------------------------------------------------------------------------------
+ */
+
+/* MMAs a block that most rows take. */
+enum { MOST_MMAS = MOST_ROWS <= 1 ? 1 : MOST_ROWS / 2 };
+
+static __device__ __forceinline__ machine sum_segment(const machine &m, const input &in,
+                                                      const mgl_device_segment &seg)
+{
+    if (MGL_WEIGHT != DTYPE_F32) {
+        int mmas = (in.count + mma_rows(in.low) - 1) / mma_rows(in.low);
+        return !in.buffered                 ? sum_unbuffered<MOST_MMAS>(m, seg)
+               : mmas <= 1                  ? sum_general<1>(m, seg)
+               : MOST_MMAS > 2 && mmas <= 2 ? sum_general<(MOST_MMAS > 2 ? 2 : 1)>(m, seg)
+               : MOST_MMAS > 4 && mmas <= 4 ? sum_general<(MOST_MMAS > 4 ? 4 : 1)>(m, seg)
+                                            : sum_general<MOST_MMAS>(m, seg);
+    }
+    return in.count <= 1                    ? sum_floats<1>(m, seg)
+           : MOST_ROWS > 1 && in.count <= 4 ? sum_floats<(MOST_ROWS > 1 ? 4 : 1)>(m, seg)
+                                            : sum_floats<MOST_ROWS>(m, seg);
+}
+
+/* Any input. */
+static __device__ __noinline__ machine consume_general(machine m)
+{
+    const input &in = own().in[m.instruction];
+    const int segments = task_of(m)->segments;
+    for (int i = 0; i < segments; i++) {
+        const mgl_device_segment &seg = segment(m, i);
+        if (m.warp < mgl_tape_order_of(seg.kblocks, MGL_WARPS).warps)
+            m = sum_segment(m, in, seg);
+        else
+            skip_groups(m, in, seg);
+    }
+    return m;
+}
+
+#endif

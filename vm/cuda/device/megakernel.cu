@@ -1,0 +1,108 @@
+/*
+ * The kernel: one block a queue, all blocks resident at once (a cooperative launch), from the first
+ * token of a reply to its last.
+ *
+ *   queue        the tasks of one block, in order, once an epoch
+ *   epoch        one pass of the model over the rows at hand: a step of decoding, or of a prompt
+ *   row          one token of one sequence in an epoch; a task works on all rows
+ *   task         one op on regions of buffers, with edges before and behind it (instructions/)
+ *   record       a task as the host encodes it (record.h); four of a queue's are in shared memory
+ *   instruction  one of two places in shared memory that a task's input is made known in; tasks
+ * that slot       need consumers are numbered from 0, and number n takes slot n % 2 counter      a
+ * word of global memory that tasks signal and wait for flag         a word of a flagged region: all
+ * ones until it is written (flags.cuh) tape         a queue's weights in the order of their use,
+ * streamed once an epoch block        64 bytes of each of 8 weight rows; a row group is 8 rows'
+ * blocks (schedule/tape.h) run          the blocks of a row group that one consumer warp multiplies
+ *   page         what the ring is filled with: MGL_PAGE bytes of the tape, or of keys or values
+ *   ring         MGL_RING frames in shared memory, each with a `full` and an `empty` mbarrier
+ *   frame        where a page is in the ring: page p is in frame p % MGL_RING
+ *   activation   shared memory for the input of a product, normalised and rounded (`stage` of a
+ *     buffer     schedule's text)
+ *   slot         where the consumers leave partial sums of row groups for the epilogue
+ *   strip        positions that a warp attends to at once: one tile of 16 or two
+ *
+ * Roles of a block's warps, a file each in roles/:
+ *
+ *   consumers    MGL_WARPS warps: inputs, products, attention, sampling
+ *   epilogue     one warp: adds up the slots, writes outputs, ends tasks
+ *   loader       one warp: copies pages into the ring
+ *   landing      one warp: says which pages have landed
+ *   controller   one warp: waits for counters, makes tasks known, signals, clears
+ *
+ * A task: the controller waits for its counters, prepares its instruction slot and makes it known;
+ * the epilogue, done with the task before, opens `go`; consumers and epilogue do it together, or
+ * the consumers alone; the controller signals, and resets what the `clear` behind it names.
+ */
+
+#include "instructions/attend/attend.cuh"
+#include "instructions/attend_past/attend_past.cuh"
+#include "instructions/attend_tail/attend_tail.cuh"
+#include "instructions/clear/clear.cuh"
+#include "instructions/embed/embed.cuh"
+#include "instructions/enter/enter.cuh"
+#include "instructions/head/head.cuh"
+#include "instructions/linear_add/linear_add.cuh"
+#include "instructions/merge/merge.cuh"
+#include "instructions/norm_linear/norm_linear.cuh"
+#include "instructions/norm_swiglu/norm_swiglu.cuh"
+#include "instructions/sample/sample.cuh"
+#include "vm/cuda/device/delay.cuh"
+#include "vm/cuda/device/roles/consumer.cuh"
+#include "vm/cuda/device/roles/controller.cuh"
+#include "vm/cuda/device/roles/epilogue.cuh"
+#include "vm/cuda/device/roles/landing.cuh"
+#include "vm/cuda/device/roles/loader.cuh"
+
+static __device__ void copy_init()
+{
+    for (int i = 0; i < MGL_RING; i++) {
+        barrier_init(&own().full[i], MGL_BULK_COPY ? 1 : 32);
+        barrier_init(&own().empty[i], MGL_WARPS);
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        barrier_init(&own().slot_full[i], MGL_WARPS);
+        barrier_init(&own().slot_empty[i], 1);
+    }
+    barrier_init(&own().known[0], 1);
+    barrier_init(&own().known[1], 1);
+    barrier_init(&own().go, 1);
+    barrier_init(&own().body, MGL_WARPS);
+    barrier_init(&own().squares_full, MGL_WARPS);
+    copy_init_fence();
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+    megalith(const __grid_constant__ mgl_device_launch launch)
+{
+    machine m = {};
+    know_thread(m);
+    const mgl_device_queue &queue = ((const mgl_device_queue *)launch.queues)[blockIdx.x];
+    if (thread_of(m) == 0) {
+        own().launch = launch;
+        copy_init();
+        own().pending = own().leave = own().dead = own().stop = 0;
+        own().landed = own().lost = 0;
+        own().early = own().demanded = 0;
+        own().prepared = own().finished = own().reported = 0;
+        own().instruction[0] = own().instruction[1] = {};
+#if MGL_TRACE
+        own().ended = time_ns();
+#endif
+        own().kv_number = own().kv_used = 0;
+        own().entered = 0;
+        for (int w = 0; w < MGL_WARPS; w++)
+            own().begun[w] = 0;
+        delay_init();
+    }
+    __syncthreads();
+    if (m.warp == LOADER)
+        run_loader(m, queue);
+    else if (m.warp == LANDING)
+        run_landing(m);
+    else if (m.warp == CONTROLLER)
+        run_controller(m, queue);
+    else if (m.warp == EPILOGUE)
+        run_epilogue(m);
+    else
+        run_consumer(m);
+}

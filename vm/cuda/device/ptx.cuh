@@ -1,0 +1,402 @@
+/*
+ * Every PTX instruction that C++ has no word for, each in a function that is named for what it
+ * does: scopes of loads and stores, mbarriers, bulk and async copies, flagged words with their
+ * cache policies, conversions, tensor cores, clocks. This file knows the architecture; no other
+ * one has an asm statement or asks for __CUDA_ARCH__.
+ *
+ *   sm_90 and later   MGL_BULK_COPY: one thread starts one bulk copy a page (cp.async.bulk, PTX ISA
+ *                     9.7.9.25); its bytes complete the frame's `full` barrier. L2 evicts the bytes
+ *                     first: they come back one epoch later at the earliest.
+ *   sm_80 to sm_89    the 32 lanes copy 16 bytes at a time (cp.async); each lane's copies arrive on
+ *                     `full` once they have landed (cp.async.mbarrier.arrive.noinc).
+ */
+#ifndef MGL_DEVICE_PTX_CUH
+#define MGL_DEVICE_PTX_CUH
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#if __CUDA_ARCH__ >= 900
+#define MGL_BULK_COPY 1
+#else
+#define MGL_BULK_COPY 0
+#endif
+
+/* delay.cuh: random delays in accesses that other warps see, for tests. */
+static __device__ void delay();
+
+/* ---- threads, clocks ---- */
+
+/* Number in the block, asked anew each time. */
+static __device__ __forceinline__ u32 thread_index()
+{
+    u32 thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+
+/* Whether this is lane 0, asked anew each time: as a value that lives long the compiler keeps it in
+ * local memory, which takes ten times as long as asking. */
+static __device__ __forceinline__ bool is_first_lane()
+{
+    u32 lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane == 0;
+}
+
+static __device__ __forceinline__ u64 clock_ns()
+{
+    u64 now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+/* Low half of a nanosecond clock that all queues share. */
+static __device__ __forceinline__ u32 time_ns()
+{
+    return (u32)clock_ns();
+}
+
+static __device__ __forceinline__ u32 cycles()
+{
+    u32 now;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+    return now;
+}
+
+/* The barrier of so many threads, the first of a block. */
+template <int COUNT> static __device__ __forceinline__ void named_barrier()
+{
+    asm volatile("bar.sync 1, %0;" ::"n"(COUNT) : "memory");
+}
+
+/* ---- scopes ---- */
+
+static __device__ __forceinline__ u32 shared_address(const void *p)
+{
+    return (u32)__cvta_generic_to_shared(p);
+}
+
+static __device__ __forceinline__ u32 load_acquire(const u32 *at)
+{
+    u32 value;
+    delay();
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+/* With a relaxed add behind it: a release of all that the block did before its last barrier. */
+static __device__ __forceinline__ void fence_gpu()
+{
+    delay();
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+static __device__ __forceinline__ void add_relaxed(u32 *at)
+{
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(at) : "memory");
+    delay();
+}
+
+static __device__ __forceinline__ u32 load_relaxed(const u32 *at)
+{
+    u32 value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+/* Memory that the host writes or reads while the kernel runs. */
+static __device__ __forceinline__ int load_system(const int *at)
+{
+    int value;
+    asm volatile("ld.relaxed.sys.global.s32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void store_system(int *at, int value)
+{
+    asm volatile("st.relaxed.sys.global.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+    delay();
+}
+
+/* A word of shared memory that one role writes and others read. */
+static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
+{
+    u32 value;
+    delay();
+    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];"
+                 : "=r"(value)
+                 : "r"(shared_address((const void *)at))
+                 : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void store_shared_release(volatile u32 *at, u32 value)
+{
+    delay();
+    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address((const void *)at)),
+                 "r"(value)
+                 : "memory");
+    delay();
+}
+
+/* ---- mbarriers ---- */
+
+static __device__ __forceinline__ void barrier_init(u64 *barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals)
+                 : "memory");
+}
+
+/* After the barriers are set up, before a barrier of the block. */
+static __device__ void copy_init_fence()
+{
+#if MGL_BULK_COPY
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* Whether the phase of that parity is complete; may sleep that long. Acquires at block scope. */
+static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity, int ns = 1000)
+{
+    u32 passed;
+    delay();
+#if MGL_BULK_COPY
+    asm volatile("{\n .reg .pred p;\n"
+                 " mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, %3;\n"
+                 " selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_address(barrier)), "r"(parity), "r"(ns)
+                 : "memory");
+#else
+    asm volatile("{\n .reg .pred p;\n"
+                 " mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+                 " selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
+#endif
+    return passed;
+}
+
+/* The same, at once. */
+static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
+{
+    u32 passed;
+    delay();
+    asm volatile("{\n .reg .pred p;\n"
+                 " mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+                 " selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
+    return passed;
+}
+
+/* Releases at block scope. */
+static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
+{
+    delay();
+    asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(
+                     shared_address(barrier))
+                 : "memory");
+    delay();
+}
+
+/* ---- copies of pages ---- */
+
+#if MGL_BULK_COPY
+
+static __device__ u64 copy_policy()
+{
+    u64 policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+/* Starts the copy of a page, or of a part of one; by one thread. */
+static __device__ __forceinline__ void copy_bytes(void *to, const u8 *from, u32 bytes, u64 *full,
+                                                  u64 policy)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
+        "r"(bytes)
+        : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+                 " [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(full)), "l"(policy)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_page(int, void *to, const u8 *from, u64 *full,
+                                                 u64 policy)
+{
+    copy_bytes(to, from, MGL_PAGE, full, policy);
+}
+
+/* Asks for a multiple of 16 bytes into L2. */
+static __device__ __forceinline__ void prefetch_bytes(u64 from, u32 bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"((const u8 *)from), "r"(bytes)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void prefetch_page(int, const u8 *from)
+{
+    prefetch_bytes((u64)from, MGL_PAGE);
+}
+
+#else
+
+static __device__ u64 copy_policy()
+{
+    return 0;
+}
+
+/* Starts the copy of one page; by all lanes of the warp. */
+static __device__ __forceinline__ void copy_page(int lane, void *to, const u8 *from, u64 *full, u64)
+{
+    for (u32 i = lane * 16; i < MGL_PAGE; i += 32 * 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to) + i),
+                     "l"(from + i)
+                     : "memory");
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(full))
+                 : "memory");
+}
+
+static __device__ __forceinline__ void prefetch_page(int lane, const u8 *from)
+{
+    for (u32 i = lane * 128; i < MGL_PAGE; i += 32 * 128)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i) : "memory");
+}
+
+#endif
+
+/* ---- vectors, and flagged words ---- */
+
+static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
+{
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to->x), "=r"(to->y), "=r"(to->z), "=r"(to->w)
+                 : "l"(from));
+}
+
+static __device__ __forceinline__ u64 keep_policy()
+{
+    u64 policy;
+#if __CUDA_ARCH__ >= 800
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    return policy;
+}
+
+static __device__ __forceinline__ uint4 load_words(const void *at, u64 policy)
+{
+    uint4 v;
+    delay();
+    asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(at), "l"(policy)
+                 : "memory");
+    return v;
+}
+
+static __device__ __forceinline__ void store_word(void *at, u32 word, u64 policy)
+{
+    asm volatile("st.relaxed.gpu.global.L2::cache_hint.u32 [%0], %1, %2;" ::"l"(at), "r"(word),
+                 "l"(policy)
+                 : "memory");
+    delay();
+}
+
+static __device__ __forceinline__ void store_two_words(void *at, u32 first, u32 second, u64 policy)
+{
+    asm volatile("st.relaxed.gpu.global.L2::cache_hint.v2.u32 [%0], {%1, %2}, %3;" ::"l"(at),
+                 "r"(first), "r"(second), "l"(policy)
+                 : "memory");
+    delay();
+}
+
+static __device__ __forceinline__ void store_four_words(void *at, u32 word, u64 policy)
+{
+    asm volatile(
+        "st.relaxed.gpu.global.L2::cache_hint.v4.u32 [%0], {%1, %1, %1, %1}, %2;" ::"l"(at),
+        "r"(word), "l"(policy)
+        : "memory");
+    delay();
+}
+
+/* ---- numbers ---- */
+
+/* The three formats by number: what a dtype's values are and how 16 bytes of them become floats. */
+enum { DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+
+static __device__ __forceinline__ float f16_float(u32 bits)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((u16)bits));
+    return value;
+}
+
+static __device__ __forceinline__ u16 float_f16(float value)
+{
+    u16 bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+/* Two values as 16-bit words, the first in the low half; round to nearest even. */
+static __device__ __forceinline__ u32 pack_pair(int dtype, float first, float second)
+{
+    u32 word;
+    if (dtype == DTYPE_BF16)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+    else
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+    return word;
+}
+
+static __device__ __forceinline__ float reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static __device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* An 8 x 8 matrix of 16-bit values, two of a row in each lane, transposed. */
+static __device__ __forceinline__ u32 transposed(u32 word)
+{
+    u32 result;
+    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
+    return result;
+}
+
+/* c += a b on tensor cores, 16 x 16 by 16 x 8, of bf16 or f16 with f32 sums. The PTX ISA draws
+ * under mma.m16n8k16 which lane has what. */
+template <int DTYPE>
+static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u32 a2, u32 a3,
+                                                    u32 b0, u32 b1)
+{
+    if (DTYPE == DTYPE_BF16)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
+            "%7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+            "{%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+#endif

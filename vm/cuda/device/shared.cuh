@@ -1,0 +1,274 @@
+/*
+ * What a block has in shared memory: its own part (struct shared), the activation buffer, the ring.
+ * And what each thread knows of the block (struct machine).
+ *
+ * In a product each consumer warp has a run of the columns, reads that share of the input and
+ * leaves partial sums of 8 weight rows at a time in a slot; the epilogue takes them from there. No
+ * barrier of the block stands in that path: slots, ring and `go` are mbarriers.
+ *
+ * Queue order. A task leaves nothing, in memory or in what its block shares, before the task before
+ * it has ended (`go`), outputs written: so a queue's tasks follow one another, whoever executes
+ * them. Flagged words alone are read earlier, as soon as the task is known: each tells for itself.
+ *
+ * Memory model. Counters: a task's stores, then the mbarrier by which its warps report to the
+ * epilogue, then the epilogue's word to the controller (a release), then the controller's gpu fence
+ * and add (a release); a waiting controller polls with ld.acquire.gpu, then its word to the
+ * epilogue, then `go`. So everything before a signal is visible to every thread of a task that
+ * waited for the signal. Flags: words of all ones are not written yet; they are stored and polled
+ * with relaxed accesses at gpu scope, each word tells for itself, and nothing else is concluded
+ * from it. All loads of data are plain or relaxed ones, never non-coherent ones (no __ldg, no
+ * __restrict__ on what a task of this epoch writes): the acquire does not reach those.
+ *
+ * Leaving. A block leaves whole, between two tasks, by the controller's decision. A wait that gives
+ * up (the watchdog, here or elsewhere) sets `dead`; the task then runs on, on whatever is in
+ * memory, through all its barriers, touches no address that it would not have touched anyway, and
+ * nothing is signalled.
+ *
+ * Constants that the host defines: what the shape of the code depends on. MGL_ROWS,
+ * MGL_MANY_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED (columns of
+ * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
+ * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages),
+ * MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1:
+ * one row, and every product and attention of the kind that decoding by flags has: see
+ * vm/cuda/plain.c), MGL_KV_RING (1: such attention has its keys and values from the ring, where
+ * there are bulk copies), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
+ * delay.cuh).
+ *
+ * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
+ * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand
+ * in mgl_device_launch, strides and splits in the records. Of the capacity a kernel has nothing but
+ * MGL_KV_RING: whether a split may have more positions than registers have room for.
+ */
+#ifndef MGL_DEVICE_SHARED_CUH
+#define MGL_DEVICE_SHARED_CUH
+
+#define MGL_STEP_FN    static __device__
+#define MGL_SAMPLER_FN static __device__
+#define MGL_PHILOX_FN  static __device__
+#define MGL_WAYS_FN    static __device__
+#define MGL_TAPE_FN    static __device__ __forceinline__ constexpr
+#define MGL_FLOAT_BITS __float_as_uint
+#define MGL_BITS_FLOAT __uint_as_float
+
+#include "instructions/operands.h"
+#include "instructions/sample/philox.h"
+#include "instructions/sample/sampler.h"
+#include "schedule/step.h"
+#include "schedule/ways.h"
+#include "vm/cuda/device/ptx.cuh"
+#include "vm/cuda/device/record.h"
+
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7F800000)
+#endif
+
+enum {
+    THREADS = MGL_WARPS * 32,                       /* consumers */
+    BLOCK_THREADS = THREADS + MGL_OTHER_WARPS * 32, /* the other roles stand behind them */
+    EPILOGUE = MGL_WARPS,                           /* warp number */
+    LOADER = MGL_WARPS + 1,
+    LANDING = MGL_WARPS + 2,
+    CONTROLLER = MGL_WARPS + 3,
+    PAGE_BLOCKS = MGL_PAGE / MGL_BLOCK_BYTES,
+    PARTIALS = MGL_PARTIAL_BYTES / 4,
+    POLLS = 256, /* of memory between looks at the clock */
+    MOST_ROWS = MGL_ROWS <= 1   ? 1
+                : MGL_ROWS <= 8 ? 8
+                                : 16, /* rows that there is machine code for */
+    SLOTS = MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
+    SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
+    RECORDS =
+        4 /* the one before (its clears) or the furthest ahead, the one at hand, the next two */
+};
+static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
+              "a slot must have room for a row group");
+
+/* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste.
+ */
+struct view {
+    u8 *at;           /* the first element, in the set that this epoch uses */
+    long long stride; /* bytes from row to row */
+    int dtype;
+    bool flag;
+};
+
+/* The input of a task with a tape; the consumers take a copy in one go. */
+struct alignas(16) input {
+    view x;
+    const float *g; /* RMSNorm's weight, NULL for none */
+    const int *map; /* (count) which rows; NULL: 0, 1, ... */
+    int columns;
+    int kblocks;   /* of a weight row */
+    int count;     /* rows to work on */
+    int row_bytes; /* of the activation buffer; the low parts stand behind all rows' high ones */
+    int segments;  /* of the task */
+    u32 end;       /* page of the epoch's tape at which the task is done with it */
+    bool vector;   /* rows begin at, and have whole, multiples of 16 bytes */
+    bool low;      /* split into high and low parts */
+    bool buffered; /* in the activation buffer, normalised and rounded */
+    bool skinny;   /* the skinny way: sum_skinny for all segments */
+    bool flows; /* one row of the skinny way: it is read before `go` already, since its words tell
+                   for themselves */
+    bool early; /* and with a norm: its squares come before its sums */
+};
+
+/* Keys or values of one kv head: (sequences, positions, head_dim). */
+struct cache_view {
+    u8 *at;
+    long long sequence; /* elements from one to the next */
+    int position;
+};
+
+/* What a task attends to. This epoch's k and v are operands 1 and 2 where it appends. */
+struct attention {
+    view q, k_new, v_new;
+    view y; /* the output, where it is attention's */
+    const float *rope;
+    int rope_stride;   /* floats */
+    cache_view k, v;   /* to append to as well */
+    int split, splits; /* its share of the earlier positions */
+    bool now;          /* this epoch's rows too: it appends */
+    int part;          /* number of the operand, where the output is the split's partial; else 0 */
+};
+
+/* What stands in an instruction slot: the task, as the controller makes it known. */
+struct alignas(16) instruction_slot {
+    u32 record; /* of the task */
+    int op;
+    u32 epoch, base;
+};
+
+/* What the host is to be told of a sampled token. */
+struct news {
+    int at;    /* of the stream */
+    int token; /* + 1; 0: nothing */
+};
+
+/* Shared memory of a block: this in MGL_SHARED bytes, then the activation buffer, then the ring. */
+struct shared {
+    mgl_device_launch
+        launch;         /* the kernel's argument: as a pointer in each thread it would be spilled */
+    u64 full[MGL_RING]; /* mbarriers: the page of the frame has landed */
+    u64 empty[MGL_RING];    /* no consumer warp needs it any more */
+    u64 slot_full[SLOTS];   /* every consumer warp has left its partial sums */
+    u64 slot_empty[SLOTS];  /* the epilogue has taken them */
+    u64 known[2];           /* the task of the instruction slot may begin */
+    u64 go;                 /* and the task before it has ended */
+    u64 body;               /* every consumer warp is done with a task that has no slots */
+    u64 squares_full;       /* every consumer warp has left its `sums` of an early input */
+    volatile u32 pending;   /* an edge is waited for: fewer bytes in flight */
+    volatile u32 demanded;  /* pages below are the task's at hand, which has its input */
+    volatile u32 prepared;  /* tasks that may begin: the controller's word */
+    volatile u32 finished;  /* and that have ended: the epilogue's */
+    volatile int leave;     /* the controller's decision, at `known` */
+    volatile int dead;      /* a wait gave up: what the task makes is worth nothing */
+    u32 reported;           /* the block's report says why */
+    volatile int stop;      /* tells the loader to go */
+    volatile int lost;      /* the loader has given up: no page will land any more */
+    volatile u32 landed;    /* pages, all below have: the landing warp's word */
+    volatile u32 begun[16]; /* (warp) tasks so far */
+    volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
+    instruction_slot instruction[2]; /* the task at hand and the next */
+    alignas(16) float partial[PARTIALS];
+    uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
+    float sums[MGL_ROWS * MGL_WARPS]; /* sums of squares (row, warp) */
+    u32 early;                        /* inputs so far; the epilogue's */
+    int control[MGL_CONTROL_WORDS];
+    int table[MGL_ROWS * MGL_TABLE_WORDS];
+    /* the task at hand, made ready by the controller: what a thread would otherwise keep in
+     * registers, or worse, in local memory, whose loads go to L2 here */
+    input in[2];
+    attention att;
+
+    /* what the next attention of one row, or the one at hand, has of earlier positions, for the
+     * loader (roles/loader.cuh) */
+    volatile u64 kv_keys, kv_values; /* where they are, */
+    volatile u32 kv_bytes;           /* so many bytes of each, */
+    volatile u32 kv_run;             /* of which its warps want so many at a time */
+    volatile u32 kv_shift;  /* KV_RING: pages by which what is behind it on the tape comes later */
+    volatile u32 entered;   /* KV_RING: epochs so far, */
+    volatile u32 kv_first;  /* and the position of the launch's first row */
+    volatile u32 kv_number; /* of what stands here; odd while that is written */
+    volatile u32 kv_used;   /* runs that its warps have asked for themselves */
+
+    news told[MGL_ROWS];  /* by sample, of each row; the controller passes it on */
+    int wanted[MGL_ROWS]; /* rows that want logits, in order */
+    int wanted_count;
+#if MGL_TRACE
+    volatile u32 input, products, starved, ahead; /* of consumer warp 0 in the task at hand */
+    volatile u32 ended;                           /* when the task before did */
+    mgl_device_event seen[3]; /* of the instruction slots, and of a task without consumers */
+#endif
+#if MGL_DELAYS
+    u32 delay_seed;
+    volatile u32 delays[BLOCK_THREADS / 32]; /* (warp) calls of delay() so far */
+#endif
+};
+
+static_assert(sizeof(shared) <= MGL_SHARED, "the block's own shared memory is too small");
+
+extern __shared__ __align__(128) u8 block_memory[];
+
+/* The three parts. Named like this rather than by pointers, so that the compiler sees what memory
+ * it is. */
+static __device__ __forceinline__ shared &own()
+{
+    return *(shared *)block_memory;
+}
+
+static __device__ __forceinline__ u8 *activation_buffer() /* MGL_ACTIVATION_BYTES bytes */
+{
+    return block_memory + MGL_SHARED;
+}
+
+static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
+{
+    return block_memory + MGL_SHARED + MGL_ACTIVATION_BYTES;
+}
+
+/* Threads of one block, in their own words. Passed by value where a function is not inlined, so
+ * that it stays in registers. */
+struct machine {
+    u32 record; /* of the task at hand: number in own().record */
+    u32 epoch;
+    u32 base;        /* page at which the tape of this epoch starts, counted over all epochs */
+    u32 known;       /* pages below this one have landed, as far as this warp knows; see ring.cuh */
+    u32 freed;       /* pages below this one are not needed any more by this warp */
+    u32 instruction; /* slot of the task: 0 or 1 */
+#if MGL_TRACE
+    u32 starved; /* ns, of the task at hand */
+#endif
+    u32 slots; /* slots used so far, over all tasks: which one, and which phase of it */
+    int warp, lane;
+};
+
+/* Asks anew who this thread is: a value that lived through all tasks would be kept in local memory.
+ */
+static __device__ __forceinline__ void know_thread(machine &m)
+{
+    const u32 thread = thread_index();
+    m.warp = (int)(thread / 32);
+    m.lane = (int)(thread % 32);
+}
+
+/* Its number in the block; for consumers, among them. */
+static __device__ __forceinline__ int thread_of(const machine &m)
+{
+    return m.warp * 32 + m.lane;
+}
+
+/* Of the consumers alone. */
+static __device__ __forceinline__ void consumer_barrier()
+{
+    named_barrier<(int)THREADS>();
+}
+
+/* Waits until the task before has ended: activation buffer, squares and slots are this task's. */
+static __device__ __forceinline__ void wait_go(const machine &m)
+{
+    while (!barrier_passed(&own().go, m.instruction))
+        ; /* the controller has a clock in each of its waits, and so have the consumers */
+    __syncwarp();
+}
+
+#endif

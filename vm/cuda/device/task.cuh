@@ -1,0 +1,54 @@
+/*
+ * The record of the task at hand, in shared memory: its operands, segments and rows.
+ */
+#ifndef MGL_DEVICE_TASK_CUH
+#define MGL_DEVICE_TASK_CUH
+
+#include "vm/cuda/device/shared.cuh"
+
+static __device__ __forceinline__ const mgl_record *task_of(const machine &m)
+{
+    return (const mgl_record *)own().record[m.record];
+}
+
+/* Operand MGL_OPERAND(op, name) of the task. */
+static __device__ __forceinline__ const mgl_device_operand &operand(const machine &m, int i)
+{
+    return ((const mgl_device_operand *)(task_of(m) + 1))[i];
+}
+
+static __device__ __forceinline__ const mgl_device_segment &segment(const machine &m, int i)
+{
+    return ((const mgl_device_segment *)((const u8 *)task_of(m) + task_of(m)->segment_at))[i];
+}
+
+/* The set of `sets` that an epoch uses. */
+static __device__ __forceinline__ u32 set_of(u32 epoch, u32 sets)
+{
+    return sets == 2 ? epoch & 1 : sets == 1 ? 0 : epoch % sets;
+}
+
+/* The first element of a region, in the set that this epoch uses. */
+static __device__ __forceinline__ u8 *address_of(const machine &m, const mgl_device_operand &o)
+{
+    return (u8 *)o.at + set_of(m.epoch, o.sets) * o.set_bytes;
+}
+
+static __device__ __forceinline__ view view_of(const machine &m, const mgl_device_operand &o)
+{
+    view v = {address_of(m, o), o.stride0 * (o.dtype == 0 ? 4 : 2), o.dtype, o.flag != 0};
+    return v;
+}
+
+/* Row r of a (rows, columns) region of 32-bit elements, from its first column on. */
+static __device__ __forceinline__ float *row_of(const mgl_device_operand &o, int r)
+{
+    return (float *)o.at + r * o.stride0;
+}
+
+static __device__ __forceinline__ int rows_of(const machine &m)
+{
+    return own().control[MGL_CONTROL_ROWS];
+}
+
+#endif
