@@ -53,10 +53,10 @@ static mgl_status make_program(compilation *c, mgl_error *err)
                                  .sequences = o->sequences,
                                  .no_tuned = o->no_tuned,
                                  .unproved = true};
-    mgl_machine machine;
+    mgl_device machine;
     if (o->schedule)
         return mgl_schedule_read(o->schedule, &c->program, err);
-    mgl_status status = mgl_target_find_machine(o->target, &machine, err);
+    mgl_status status = mgl_target_find_device(o->target, &machine, err);
     request.device = machine.name;
     return status ? status
                   : mgl_pipeline_lower_tuned(c->checkpoint->graph, &machine.target, &request,

@@ -91,14 +91,14 @@ const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel)
 /* ---- which machine ----------------------------------------------------------------------------
  */
 
-static mgl_status use_cpu(mgl_machine *out, mgl_error *err)
+static mgl_status use_cpu(mgl_device *out, mgl_error *err)
 {
-    *out = (mgl_machine){.kind = MGL_VM_CPU, .name = "cpu"};
+    *out = (mgl_device){.kind = MGL_VM_CPU, .name = "cpu"};
     return mgl_target_parse("cpu:1", &out->target, err);
 }
 
 /* The name stays empty where the driver does not tell it. */
-static void name_device(mgl_machine *machine)
+static void name_device(mgl_device *machine)
 {
     const mgl_cu *cu;
     int device;
@@ -107,10 +107,10 @@ static void name_device(mgl_machine *machine)
         machine->name[0] = 0;
 }
 
-static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
+static mgl_status use_cuda(int device, mgl_device *out, mgl_error *err)
 {
     double start = mgl_clock_s();
-    *out = (mgl_machine){.kind = MGL_VM_CUDA, .device = device};
+    *out = (mgl_device){.kind = MGL_VM_CUDA, .device = device};
     mgl_status status = mgl_cuda_live_target(device, &out->target, err);
     if (!status)
         name_device(out);
@@ -120,7 +120,7 @@ static mgl_status use_cuda(int device, mgl_machine *out, mgl_error *err)
 
 /* A GPU is of use where its kernel can be compiled, or was. The driver is asked first: where there
  * is none, which is soon found, the compiler is not looked for. */
-static bool find_gpu(const mgl_image *image, mgl_machine *out)
+static bool find_gpu(const mgl_image *image, mgl_device *out)
 {
     mgl_error ignored;
     if (use_cuda(0, out, &ignored))
@@ -136,13 +136,13 @@ static bool find_gpu(const mgl_image *image, mgl_machine *out)
     return usable;
 }
 
-mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err)
+mgl_status mgl_device_find(const char *device, mgl_device *out, mgl_error *err)
 {
-    return mgl_machine_find_for(NULL, device, out, err);
+    return mgl_device_find_for(NULL, device, out, err);
 }
 
-mgl_status mgl_machine_find_for(const mgl_image *image, const char *device, mgl_machine *out,
-                                mgl_error *err)
+mgl_status mgl_device_find_for(const mgl_image *image, const char *device, mgl_device *out,
+                               mgl_error *err)
 {
     if (!device || !strcmp(device, "auto")) {
         bool for_cpu = image && !strcmp(image->program->target.arch, "cpu");
@@ -163,11 +163,11 @@ mgl_status mgl_machine_find_for(const mgl_image *image, const char *device, mgl_
     return use_cuda(number, out, err);
 }
 
-mgl_status mgl_target_find_machine(const char *target, mgl_machine *out, mgl_error *err)
+mgl_status mgl_target_find_device(const char *target, mgl_device *out, mgl_error *err)
 {
     if (!target || !strcmp(target, "live"))
-        return mgl_machine_find("auto", out, err);
-    *out = (mgl_machine){.kind = MGL_VM_CUDA};
+        return mgl_device_find("auto", out, err);
+    *out = (mgl_device){.kind = MGL_VM_CUDA};
     mgl_status status = mgl_target_parse(target, &out->target, err);
     if (!status && !strcmp(out->target.arch, "cpu")) {
         out->kind = MGL_VM_CPU;
@@ -178,8 +178,8 @@ mgl_status mgl_target_find_machine(const char *target, mgl_machine *out, mgl_err
 
 mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
 {
-    mgl_machine machine;
-    mgl_status status = mgl_target_find_machine(target, &machine, err);
+    mgl_device machine;
+    mgl_status status = mgl_target_find_device(target, &machine, err);
     if (!status)
         *out = machine.target;
     return status;
@@ -207,7 +207,7 @@ static mgl_status read_program(mgl_model *model, const mgl_open_options *options
 }
 
 /* Lowered from scratch, by default where nothing is said of tuned entries. */
-static mgl_status lower_program(mgl_model *model, const mgl_machine *machine,
+static mgl_status lower_program(mgl_model *model, const mgl_device *machine,
                                 const mgl_open_options *options, bool exact, bool no_tuned,
                                 mgl_tuned_report *report, mgl_error *err)
 {
@@ -231,7 +231,7 @@ static mgl_status lower_program(mgl_model *model, const mgl_machine *machine,
     return MGL_OK;
 }
 
-static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
+static mgl_status make_program(mgl_model *model, const mgl_device *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
     if (!options->schedule)
@@ -243,12 +243,12 @@ static mgl_status make_program(mgl_model *model, const mgl_machine *machine,
 
 /* From a folder to a machine and a program for it. */
 static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open_options *options,
-                              mgl_machine *machine, mgl_error *err)
+                              mgl_device *machine, mgl_error *err)
 {
     mgl_status status = mgl_pipeline_check_schedule(options->schedule, options->config,
                                                     options->dtype, options->capacity, err);
     if (!status)
-        status = mgl_machine_find(options->device, machine, err);
+        status = mgl_device_find(options->device, machine, err);
     if (!status)
         status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
@@ -283,7 +283,7 @@ static mgl_status check_compiled(const mgl_program *program, const char *path,
 
 /* From a compiled model to its program and a machine for it. */
 static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_open_options *options,
-                                mgl_machine *machine, mgl_error *err)
+                                mgl_device *machine, mgl_error *err)
 {
     mgl_status status = mgl_import(path, &model->checkpoint, err);
     if (!status)
@@ -295,12 +295,12 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
     if (!status)
         status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
-        status = mgl_machine_find_for(model->image, options->device, machine, err);
+        status = mgl_device_find_for(model->image, options->device, machine, err);
     model->program = model->image ? model->image->program : NULL;
     return status;
 }
 
-static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
+static mgl_status open_machine(mgl_model *model, const mgl_device *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
     mgl_vm_options vm = {.kind = machine->kind,
@@ -325,7 +325,7 @@ static mgl_status open_machine(mgl_model *model, const mgl_machine *machine,
 
 /* Of a program with a tuned entry that could not be opened, the next to try: without the positions
  * that nobody asked for, which may have no memory; then without an entry. */
-static mgl_status lower_again(mgl_model *model, const mgl_machine *machine,
+static mgl_status lower_again(mgl_model *model, const mgl_device *machine,
                               const mgl_open_options *options, const mgl_error *why, mgl_error *err)
 {
     mgl_tuned_report report;
@@ -339,7 +339,7 @@ static mgl_status lower_again(mgl_model *model, const mgl_machine *machine,
 }
 
 /* A tuned entry is never the reason why a model can not be opened. */
-static mgl_status open_program(mgl_model *model, const mgl_machine *machine,
+static mgl_status open_program(mgl_model *model, const mgl_device *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
     mgl_error why = {0};
@@ -361,7 +361,7 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
                              mgl_error *err)
 {
     double start = mgl_clock_s();
-    mgl_machine machine;
+    mgl_device machine;
     mgl_vm_facts facts;
     if (options->threads < 0)
         return mgl_fail(err, MGL_USAGE, "threads", "is negative");

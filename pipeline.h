@@ -11,30 +11,30 @@
 /* What the machines read of a switch; NULL for NULL. */
 const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel);
 
-/* A machine and what lowering must know of it. */
-typedef struct mgl_machine {
+/* What `--device` means: a machine of which kind, and what lowering must know of it. */
+typedef struct mgl_device {
     mgl_vm_kind kind;
     int device; /* ordinal of the GPU */
     mgl_target target;
     double driver_s; /* starting the GPU's driver, and asking it */
     char name[128];  /* of the device, "NVIDIA H200" or "cpu"; "" of one that need not be there */
-} mgl_machine;
+} mgl_device;
 
 /* "auto" (or NULL: the first usable GPU, or else the CPU), "cpu", "cuda" or "cuda:1". */
-mgl_status mgl_machine_find(const char *device, mgl_machine *out, mgl_error *err);
+mgl_status mgl_device_find(const char *device, mgl_device *out, mgl_error *err);
 
 /* What to lower for: "sm_90a:132", "cpu:1"; NULL or "live": the machine that "auto" finds. Anything
  * else is MGL_USAGE. */
 mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err);
 /* The same with the machine's name, where it is known. */
-mgl_status mgl_target_find_machine(const char *target, mgl_machine *out, mgl_error *err);
+mgl_status mgl_target_find_device(const char *target, mgl_device *out, mgl_error *err);
 
 struct mgl_image; /* vm/image.h */
 
 /* The machine for a compiled model: "auto" (or NULL) is the CPU for one that was compiled for it,
  * and a GPU needs no compiler where the file has its kernel. */
-mgl_status mgl_machine_find_for(const struct mgl_image *image, const char *device, mgl_machine *out,
-                                mgl_error *err);
+mgl_status mgl_device_find_for(const struct mgl_image *image, const char *device, mgl_device *out,
+                               mgl_error *err);
 
 /* What shapes a lowered program; zero means the default of each field. */
 typedef struct mgl_lower_request {

@@ -100,7 +100,7 @@ static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
                               mgl_campaign_record *out, mgl_error *err)
 {
     mgl_text text = {0};
-    mgl_machine machine = {0};
+    mgl_device machine = {0};
     const char *device = r->device ? r->device : "cuda";
     bool gpu = !strncmp(device, "cuda", 4), none = !strcmp(device, "none");
     if (!gpu && !none && strcmp(device, "cpu") != 0)
@@ -109,7 +109,7 @@ static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
     if (gpu && r->target)
         return mgl_fail(err, MGL_USAGE, "--target",
                         "is that of the GPU; it goes with --device none or cpu");
-    mgl_status status = none ? MGL_OK : mgl_machine_find(device, &machine, err);
+    mgl_status status = none ? MGL_OK : mgl_device_find(device, &machine, err);
     *target = machine.target;
     if (!status && (none || r->target))
         status = mgl_target_parse(r->target ? r->target : MGL_TUNE_TARGET, target, err);

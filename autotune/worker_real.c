@@ -15,8 +15,8 @@ void mgl_worker_real_close(mgl_worker_real *real)
 
 static mgl_status open_machine(mgl_worker_real *real, const char *device, mgl_error *err)
 {
-    mgl_machine machine = {0};
-    mgl_status status = mgl_machine_find(device, &machine, err);
+    mgl_device machine = {0};
+    mgl_status status = mgl_device_find(device, &machine, err);
     const mgl_vm_options options = {.kind = machine.kind, .device = machine.device};
     return status ? status
                   : mgl_vm_open(real->program, real->checkpoint->graph, &options, &real->vm, err);

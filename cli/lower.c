@@ -48,8 +48,8 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
     mgl_checkpoint *checkpoint = NULL;
     mgl_program *program = NULL;
     mgl_tuned_report tuned;
-    mgl_machine machine;
-    mgl_status status = mgl_target_find_machine(o->target.value, &machine, err);
+    mgl_device machine;
+    mgl_status status = mgl_target_find_device(o->target.value, &machine, err);
     request.device = o->device_name.given ? o->device_name.value : machine.name;
     if (!status)
         status = mgl_import(operand, &checkpoint, err);

@@ -37,7 +37,7 @@ MGL_CLI_OPTIONS(TRACE_OPTIONS)
 typedef struct traced {
     const struct options *options;
     const char *name; /* the MODEL that was asked for */
-    mgl_machine machine;
+    mgl_device machine;
     mgl_ids prompt;
     int32_t tokens; /* new ones */
     int epochs;     /* that are kept */
@@ -64,7 +64,7 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
 static mgl_status find_machine(traced *t, mgl_error *err)
 {
     const char *device = t->options->device.value;
-    return mgl_machine_find(!device || !strcmp(device, "auto") ? "cuda" : device, &t->machine, err);
+    return mgl_device_find(!device || !strcmp(device, "auto") ? "cuda" : device, &t->machine, err);
 }
 
 /* Tokens that do not matter. */

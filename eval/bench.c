@@ -19,7 +19,7 @@ struct bench {
     mgl_bench_progress_fn *progress;
     void *user;
     mgl_bench_result *out;
-    mgl_machine machine; /* that was found */
+    mgl_device machine; /* that was found */
     mgl_graph *graph;
     mgl_program *program;
     mgl_bench_device device;
@@ -123,7 +123,7 @@ static mgl_status allocate_host(struct bench *b, mgl_error *err)
 static mgl_status find_device(struct bench *b, mgl_error *err)
 {
     const char *name = b->request->device ? b->request->device : "cuda";
-    mgl_status status = mgl_machine_find(name, &b->machine, err);
+    mgl_status status = mgl_device_find(name, &b->machine, err);
     if (!status && b->machine.kind != MGL_VM_CUDA)
         status = mgl_fail(err, MGL_USAGE, name, "the benchmark needs a GPU: cuda or cuda:N");
     int queues = b->request->queues, there = b->machine.target.queues;

@@ -21,8 +21,8 @@ static const uint32_t poison_words[] = {0x7FA17FA1u, 0xA5A5A5A5u};
 
 static mgl_status find_device(mgl_duel *d, const char *name, mgl_error *err)
 {
-    mgl_machine machine = {0};
-    mgl_status status = mgl_machine_find(name, &machine, err);
+    mgl_device machine = {0};
+    mgl_status status = mgl_device_find(name, &machine, err);
     d->kind = machine.kind;
     d->ordinal = machine.device;
     d->target = machine.target;

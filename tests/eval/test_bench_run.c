@@ -107,9 +107,9 @@ START_TEST(an_entry_is_measured_and_named)
     char root[] = "/tmp/megalith-bench-XXXXXX", path[64];
     mgl_error err = {0};
     mgl_bench_result result;
-    mgl_machine machine;
+    mgl_device machine;
     mgl_bench_request request = tuned_request();
-    ck_assert_int_eq(mgl_machine_find("cuda", &machine, &err), MGL_OK);
+    ck_assert_int_eq(mgl_device_find("cuda", &machine, &err), MGL_OK);
     mgl_tuned entry = {.name = "small",
                        .geometry = small.geometry,
                        .tied = true,
