@@ -14,7 +14,7 @@ list() {
     printf '%s\n' schedule/step.h schedule/gates.{c,h} \
         vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
         vm/cuda/{encode,launch,plain,watchdog}.c vm/cuda/{encode,machine}.h \
-        vm/cuda/device/{flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
+        vm/cuda/device/{dispatch,flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
         vm/cuda/device/record.h schedule/{tape,ways}.h vm/cuda/device/megakernel.cu
     # the ops and the oracles
     printf '%s\n' instructions/ops.def instructions/{linear,ops,reference}.c \

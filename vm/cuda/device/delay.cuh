@@ -37,7 +37,7 @@ static __device__ __noinline__ void delay()
     if (drawn[0] % DELAY_ONE_IN != 0)
         return;
     const float octaves = DELAY_OCTAVES / 16777216.0f * (float)(drawn[1] >> 8);
-    asm volatile("nanosleep.u32 %0;" ::"r"((u32)(DELAY_SHORTEST_NS * exp2f(octaves))) : "memory");
+    sleep_ns((u32)(DELAY_SHORTEST_NS * exp2f(octaves)));
 }
 
 #else

@@ -48,12 +48,8 @@ static __device__ __forceinline__ u32 flag_bits(float value)
 /* Four values of a flagged region in f32, 16 bytes of it. */
 static __device__ __forceinline__ void store_four_floats(void *at, const float *x, u64 policy)
 {
-    asm volatile(
-        "st.relaxed.gpu.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(at),
-        "r"(flag_bits(x[0])), "r"(flag_bits(x[1])), "r"(flag_bits(x[2])), "r"(flag_bits(x[3])),
-        "l"(policy)
-        : "memory");
-    delay();
+    store_words(at, make_uint4(flag_bits(x[0]), flag_bits(x[1]), flag_bits(x[2]), flag_bits(x[3])),
+                policy);
 }
 
 /* Where (row, column) of a region is. */

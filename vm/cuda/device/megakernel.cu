@@ -34,18 +34,6 @@
  * the consumers alone; the controller signals, and resets what the `clear` behind it names.
  */
 
-#include "instructions/attend/attend.cuh"
-#include "instructions/attend_past/attend_past.cuh"
-#include "instructions/attend_tail/attend_tail.cuh"
-#include "instructions/clear/clear.cuh"
-#include "instructions/embed/embed.cuh"
-#include "instructions/enter/enter.cuh"
-#include "instructions/head/head.cuh"
-#include "instructions/linear_add/linear_add.cuh"
-#include "instructions/merge/merge.cuh"
-#include "instructions/norm_linear/norm_linear.cuh"
-#include "instructions/norm_swiglu/norm_swiglu.cuh"
-#include "instructions/sample/sample.cuh"
 #include "vm/cuda/device/delay.cuh"
 #include "vm/cuda/device/roles/consumer.cuh"
 #include "vm/cuda/device/roles/controller.cuh"
@@ -85,9 +73,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().early = own().demanded = 0;
         own().prepared = own().finished = own().reported = 0;
         own().instruction[0] = own().instruction[1] = {};
-#if MGL_TRACE
-        own().ended = time_ns();
-#endif
+        trace_start();
         own().kv_number = own().kv_used = 0;
         own().entered = 0;
         for (int w = 0; w < MGL_WARPS; w++)

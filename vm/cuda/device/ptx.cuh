@@ -66,6 +66,11 @@ static __device__ __forceinline__ u32 cycles()
     return now;
 }
 
+static __device__ __forceinline__ void sleep_ns(u32 ns)
+{
+    asm volatile("nanosleep.u32 %0;" ::"r"(ns) : "memory");
+}
+
 /* The barrier of so many threads, the first of a block. */
 template <int COUNT> static __device__ __forceinline__ void named_barrier()
 {
@@ -206,7 +211,19 @@ static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
     delay();
 }
 
-/* ---- copies of pages ---- */
+/* ---- copies ---- */
+
+/* Starts the copy of 16 bytes into shared memory. */
+static __device__ __forceinline__ void copy_16(u32 to, const u8 *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+/* Waits until all that this thread has started has landed. */
+static __device__ __forceinline__ void copy_16_wait()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
 
 #if MGL_BULK_COPY
 
@@ -249,6 +266,18 @@ static __device__ __forceinline__ void prefetch_page(int, const u8 *from)
     prefetch_bytes((u64)from, MGL_PAGE);
 }
 
+/* Asks for so many bytes into L2; by one lane. */
+static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+}
+
+/* Bulk copies behind it read what stores before it wrote to global memory. */
+static __device__ __forceinline__ void fence_bulk_reads()
+{
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 #else
 
 static __device__ u64 copy_policy()
@@ -260,9 +289,7 @@ static __device__ u64 copy_policy()
 static __device__ __forceinline__ void copy_page(int lane, void *to, const u8 *from, u64 *full, u64)
 {
     for (u32 i = lane * 16; i < MGL_PAGE; i += 32 * 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to) + i),
-                     "l"(from + i)
-                     : "memory");
+        copy_16(shared_address(to) + i, from + i);
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(full))
                  : "memory");
 }
@@ -273,10 +300,18 @@ static __device__ __forceinline__ void prefetch_page(int lane, const u8 *from)
         asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i) : "memory");
 }
 
+static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int bytes)
+{
+    for (int i = 0; i < bytes; i += 128)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i));
+}
+
 #endif
 
 /* ---- vectors, and flagged words ---- */
 
+/* 16 bytes of global memory, asked for where the call stands: the compiler moves no asm volatile.
+ */
 static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
 {
     asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -284,12 +319,19 @@ static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
                  : "l"(from));
 }
 
+/* The same of shared memory. */
+static __device__ __forceinline__ void load_shared_vector(uint4 *to, const u32 *from)
+{
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to->x), "=r"(to->y), "=r"(to->z), "=r"(to->w)
+                 : "r"(shared_address(from)));
+}
+
+/* Of flagged words: L2 keeps them, since every queue reads them soon. */
 static __device__ __forceinline__ u64 keep_policy()
 {
     u64 policy;
-#if __CUDA_ARCH__ >= 800
     asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-#endif
     return policy;
 }
 
@@ -329,9 +371,18 @@ static __device__ __forceinline__ void store_four_words(void *at, u32 word, u64 
     delay();
 }
 
+static __device__ __forceinline__ void store_words(void *at, uint4 words, u64 policy)
+{
+    asm volatile(
+        "st.relaxed.gpu.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(at),
+        "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "l"(policy)
+        : "memory");
+    delay();
+}
+
 /* ---- numbers ---- */
 
-/* The three formats by number: what a dtype's values are and how 16 bytes of them become floats. */
+/* Number formats as mgl_dtype counts them. */
 enum { DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
 
 static __device__ __forceinline__ float f16_float(u32 bits)

@@ -6,7 +6,7 @@
 #ifndef MGL_DEVICE_RING_CUH
 #define MGL_DEVICE_RING_CUH
 
-#include "vm/cuda/device/shared.cuh"
+#include "vm/cuda/device/trace.cuh"
 
 static __device__ __forceinline__ u32 parity_of(u32 page)
 {
@@ -35,14 +35,10 @@ static __device__ __forceinline__ void ring_sleep(machine &m)
 {
     u64 *full = &own().full[m.known % MGL_RING];
     const u32 parity = parity_of(m.known);
-#if MGL_TRACE
-    u32 instruction_slot = time_ns();
-#endif
+    const u32 since = trace_clock();
     while (!barrier_passed(full, parity) && !own().lost)
         ;
-#if MGL_TRACE
-    m.starved += time_ns() - instruction_slot;
-#endif
+    trace_starved(m, since);
     __syncwarp();
     m.known++;
 }

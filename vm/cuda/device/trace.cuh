@@ -1,6 +1,9 @@
 /*
- * Events for `megalith trace`: what a task of an epoch did when. Without MGL_TRACE there is no code
- * of them.
+ * Events for `megalith trace`: what a task of an epoch did when (mgl_device_event). Roles and ops
+ * call these functions where something has happened; without MGL_TRACE the functions are empty.
+ *
+ * The consumers leave their times in shared memory. What they do behind their last arrival may come
+ * late, and then counts for the task behind it.
  */
 #ifndef MGL_DEVICE_TRACE_CUH
 #define MGL_DEVICE_TRACE_CUH
@@ -8,10 +11,77 @@
 #include "vm/cuda/device/task.cuh"
 
 #if MGL_TRACE
-/* What the consumers have left of the task that has just ended. What they do behind their last
- * arrival may come late, and then counts for the one behind it. One lane. */
-static __device__ __forceinline__ void see_event(u32 number)
+
+/* At the start of the kernel; one thread. */
+static __device__ __forceinline__ void trace_start()
 {
+    own().ended = time_ns();
+}
+
+/* The epilogue opens task `number`; one lane. */
+static __device__ __forceinline__ void trace_go(u32 number)
+{
+    own().input = own().products = own().starved = 0;
+    own().seen[number & 1].begin = own().ended;
+    own().seen[number & 1].go = time_ns();
+}
+
+/* A consumer begins a task. */
+static __device__ __forceinline__ void trace_begin(machine &m)
+{
+    m.starved = 0;
+}
+
+/* The consumers have their input. */
+static __device__ __forceinline__ void trace_input(const machine &m)
+{
+    if (thread_of(m) == 0)
+        own().input = time_ns();
+}
+
+/* The same of a task with pages of the ring; one thread. */
+static __device__ __forceinline__ void trace_input_ahead(const machine &m)
+{
+    own().input = time_ns();
+    own().ahead = own().landed - m.freed;
+}
+
+/* A consumer waits for pages from `since` on, and has waited. */
+static __device__ __forceinline__ u32 trace_clock()
+{
+    return time_ns();
+}
+
+static __device__ __forceinline__ void trace_starved(machine &m, u32 since)
+{
+    m.starved += time_ns() - since;
+}
+
+/* How long it has waited in the task; and the same set, where a function out of line has waited. */
+static __device__ __forceinline__ u32 trace_starved_of(const machine &m)
+{
+    return m.starved;
+}
+
+static __device__ __forceinline__ void trace_set_starved(machine &m, u32 starved)
+{
+    m.starved = starved;
+}
+
+/* A consumer has done its last product, or all of a task without tape. */
+static __device__ __forceinline__ void trace_products(const machine &m)
+{
+    if (thread_of(m) != 0)
+        return;
+    own().starved = m.starved;
+    own().products = time_ns();
+}
+
+/* The epilogue has ended task `number`. */
+static __device__ __forceinline__ void trace_end(u32 number)
+{
+    if (!is_first_lane())
+        return;
     mgl_device_event &seen = own().seen[number & 1];
     seen.input = own().input;
     seen.products = own().products;
@@ -19,10 +89,20 @@ static __device__ __forceinline__ void see_event(u32 number)
     seen.starved = own().starved;
     seen.ahead = own().ahead;
 }
-#endif
 
-#if MGL_TRACE
-/* Leaves the event of a task that has ended. */
+/* The controller has done a task alone, from `go` on. */
+static __device__ __forceinline__ void trace_end_alone(u32 go)
+{
+    if (!is_first_lane())
+        return;
+    mgl_device_event seen = {};
+    seen.begin = own().ended;
+    seen.go = go;
+    seen.end = own().ended = time_ns();
+    own().seen[2] = seen;
+}
+
+/* The event of a task that has ended, for the host; by one lane. */
 static __device__ void leave_event(const machine &m, const mgl_device_event &seen)
 {
     if (own().launch.trace == 0)
@@ -33,6 +113,48 @@ static __device__ void leave_event(const machine &m, const mgl_device_event &see
     *to = seen;
     to->epoch = m.epoch + 1;
 }
+
+/* The controller settles a task, which `alone` it did itself, or else is the last of `count`. */
+static __device__ __forceinline__ void trace_settle(const machine &m, bool alone, u32 count)
+{
+    if (is_first_lane())
+        leave_event(m, own().seen[alone ? 2 : (count - 1) & 1]);
+}
+
+#else
+
+static __device__ __forceinline__ void trace_start() {}
+
+static __device__ __forceinline__ void trace_go(u32) {}
+
+static __device__ __forceinline__ void trace_begin(machine &) {}
+
+static __device__ __forceinline__ void trace_input(const machine &) {}
+
+static __device__ __forceinline__ void trace_input_ahead(const machine &) {}
+
+static __device__ __forceinline__ u32 trace_clock()
+{
+    return 0;
+}
+
+static __device__ __forceinline__ void trace_starved(machine &, u32) {}
+
+static __device__ __forceinline__ u32 trace_starved_of(const machine &)
+{
+    return 0;
+}
+
+static __device__ __forceinline__ void trace_set_starved(machine &, u32) {}
+
+static __device__ __forceinline__ void trace_products(const machine &) {}
+
+static __device__ __forceinline__ void trace_end(u32) {}
+
+static __device__ __forceinline__ void trace_end_alone(u32) {}
+
+static __device__ __forceinline__ void trace_settle(const machine &, bool, u32) {}
+
 #endif
 
 #endif

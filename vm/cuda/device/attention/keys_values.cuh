@@ -162,17 +162,6 @@ static __device__ __forceinline__ void add_own_value(const tile_lane &l, int r, 
     }
 }
 
-/* Asks for bytes [from, end) of a kv head into L2, `bytes` at the most; one lane. */
-static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int bytes)
-{
-#if MGL_BULK_COPY
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
-#else
-    for (int i = 0; i < bytes; i += 128)
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i));
-#endif
-}
-
 /* What a warp has at hand of two strips: their keys, and then their values in the same places; of
  * one strip, where that is all, keys and values. */
 struct tile_wave {

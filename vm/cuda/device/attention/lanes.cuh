@@ -12,6 +12,7 @@
 #define MGL_DEVICE_ATTENTION_LANES_CUH
 
 #include "vm/cuda/device/attention/output.cuh"
+#include "vm/cuda/device/trace.cuh"
 
 static constexpr int power_of_two(int n)
 {
@@ -275,10 +276,7 @@ static __device__ __forceinline__ void begin_pass(const machine &m, const pass &
         fetch_row(m, a.v_new, 2, r, 0, HEAD_DIM, k + HEAD_DIM, base, policy);
     }
     consumer_barrier();
-#if MGL_TRACE
-    if (thread_of(m) == 0)
-        own().input = time_ns();
-#endif
+    trace_input(m);
     for (int e = thread_of(m); e < PASS_HEADS * HEAD_DIM; e += THREADS)
         p.q[e] = rotated(p.raw + min(e / HEAD_DIM, heads - 1) * HEAD_DIM, p.rope, e % HEAD_DIM);
     if (!appends)

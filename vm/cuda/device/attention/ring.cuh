@@ -93,9 +93,7 @@ static __device__ __forceinline__ void take_values(const tile_pass &p, const rin
  * known to have: the warp may not have looked at that one. */
 static __device__ __forceinline__ void await_page(machine &m, u32 page)
 {
-#if MGL_TRACE
-    const u32 instruction_slot = time_ns();
-#endif
+    const u32 since = trace_clock();
     int behind = MGL_RING;
     while (behind >= MGL_RING && !own().lost)
         behind = (int)(page - load_shared_acquire(&own().landed));
@@ -103,9 +101,7 @@ static __device__ __forceinline__ void await_page(machine &m, u32 page)
            !own().lost)
         ;
     __syncwarp();
-#if MGL_TRACE
-    m.starved += time_ns() - instruction_slot;
-#endif
+    trace_starved(m, since);
 }
 
 /* Waits until all pages below `end` have landed: from there on the warp goes page by page again. */
@@ -165,10 +161,7 @@ static __device__ __forceinline__ void queries_are_there(const machine &m, u32 e
     if (thread_of(m) == 0) {
         own().demanded = end;
         own().pending = 0;
-#if MGL_TRACE
-        own().input = time_ns();
-        own().ahead = own().landed - m.freed;
-#endif
+        trace_input_ahead(m);
     }
 }
 
@@ -207,11 +200,7 @@ static __device__ __noinline__ ring_news attend_ring(machine m)
     await_all(end);
     if (!written)
         report_missing(m);
-#if MGL_TRACE
-    return {end, m.starved};
-#else
-    return {end, 0};
-#endif
+    return {end, trace_starved_of(m)};
 }
 
 /* The attention of a task to few: each warp has all of its only strip before the queries are there.
@@ -245,9 +234,7 @@ static __device__ __forceinline__ void consume_ring(machine &m)
         return attend_registers(m);
     const ring_news news = attend_ring(m);
     m.known = m.freed = news.end;
-#if MGL_TRACE
-    m.starved = news.starved;
-#endif
+    trace_set_starved(m, news.starved);
 }
 
 #endif

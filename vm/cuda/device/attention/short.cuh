@@ -416,10 +416,7 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
     touch_strip(m, s);
     prefetch_rest(m, s);
     await_octets<true>(m, query, raw, policy, missed);
-#if MGL_TRACE
-    if (thread_of(m) == 0)
-        own().input = time_ns();
-#endif
+    trace_input(m);
 #pragma unroll
     for (int c = 0; c < PAIRS; c++) {
         const lane_rope rope = load_rope(s.l, rotation, c);

@@ -43,9 +43,7 @@ static __device__ __forceinline__ uint4 load_query(const machine &m, const tile_
     const u32 *at = query_column(p.item, m.lane / 4) + 16 * c + m.lane % 4 * 4;
     uint4 words = make_uint4(0, 0, 0, 0);
     if (m.lane / 8 < p.heads && (32 * c + 32 <= HEAD_DIM || 32 * c + m.lane % 4 * 8 < HEAD_DIM))
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                     : "r"(shared_address(at)));
+        load_shared_vector(&words, at);
     return words;
 }
 

@@ -6,6 +6,7 @@
 #define MGL_DEVICE_ATTENTION_WAVES_CUH
 
 #include "vm/cuda/device/attention/merge.cuh"
+#include "vm/cuda/device/trace.cuh"
 
 /* Number of the row's own position in the wave's last strip; none of its if it is not there. */
 template <bool PLAIN> static __device__ __forceinline__ int own_number(const tile_share &w)
@@ -168,10 +169,7 @@ static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_
     consumer_barrier();
     know_thread(m);
     place_lane(m, w.l);
-#if MGL_TRACE
-    if (thread_of(m) == 0)
-        own().input = time_ns();
-#endif
+    trace_input(m);
     tile_state s;
     if (ONE) {
         s = attend_one(m, p, w, one);

@@ -345,10 +345,7 @@ static __device__ __forceinline__ void input_is_there(const machine &m, const in
     if (thread_of(m) == 0) {
         own().demanded = m.base + in.end;
         own().pending = 0;
-#if MGL_TRACE
-        own().input = time_ns();
-        own().ahead = own().landed - m.freed;
-#endif
+        trace_input_ahead(m);
     }
 }
 

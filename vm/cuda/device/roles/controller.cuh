@@ -18,7 +18,7 @@
 #define MGL_DEVICE_ROLES_CONTROLLER_CUH
 
 #include "vm/cuda/device/attention/kv_pages.cuh"
-#include "vm/cuda/device/ops.cuh"
+#include "vm/cuda/device/dispatch.cuh"
 #include "vm/cuda/device/trace.cuh"
 #include "vm/cuda/device/watchdog.cuh"
 
@@ -30,9 +30,7 @@ static __device__ __forceinline__ void fetch(const machine &m, uint4 *to, u32 of
 {
     const u8 *from = (const u8 *)own().launch.records + offset;
     for (u32 i = m.lane * 16; i < bytes; i += 32 * 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to) + i),
-                     "l"(from + i)
-                     : "memory");
+        copy_16(shared_address(to) + i, from + i);
 }
 
 static __device__ __forceinline__ u32 next_record(u32 record)
@@ -43,7 +41,7 @@ static __device__ __forceinline__ u32 next_record(u32 record)
 /* This thread's fetches (cp.async) have landed, and so those of the warp. */
 static __device__ __forceinline__ void fetch_wait()
 {
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    copy_16_wait();
     __syncwarp();
 }
 
@@ -116,44 +114,6 @@ static __device__ __forceinline__ void tell(const machine &m)
 /* ---- tasks ------------------------------------------------------------------------------------
  */
 
-/* What the consumers need to know of the task. One lane. */
-static __device__ __forceinline__ void prepare(const machine &m)
-{
-#define PREPARE_BARE(id, name)
-#define PREPARE_ALONE(id, name)
-#define PREPARE_PREPARED(id, name)                                                                 \
-    case OP_##id:                                                                                  \
-        return prepare_##name(m);
-#define PREPARE_FINISHED                            PREPARE_PREPARED
-#define MGL_OP(id, name, family, step, device, ...) PREPARE_##device(id, name)
-    switch (task_of(m)->op) {
-#include "instructions/ops.def"
-    }
-#undef PREPARE_BARE
-#undef PREPARE_ALONE
-#undef PREPARE_PREPARED
-#undef PREPARE_FINISHED
-}
-
-/* What needs no consumers. */
-static __device__ __forceinline__ void execute_alone(machine &m)
-{
-#define ALONE_BARE(id, name)
-#define ALONE_PREPARED(id, name)
-#define ALONE_FINISHED(id, name)
-#define ALONE_ALONE(id, name)                                                                      \
-    case OP_##id:                                                                                  \
-        return do_##name(m);
-#define MGL_OP(id, name, family, step, device, ...) ALONE_##device(id, name)
-    switch (task_of(m)->op) {
-#include "instructions/ops.def"
-    }
-#undef ALONE_BARE
-#undef ALONE_PREPARED
-#undef ALONE_FINISHED
-#undef ALONE_ALONE
-}
-
 /* Where the controller stands. */
 struct progress {
     u32 permitted; /* tasks that may begin */
@@ -167,7 +127,7 @@ static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
 {
     m.instruction = p.permitted & 1;
     if (is_first_lane()) {
-        prepare(m);
+        prepare_op(m);
         own().instruction[m.instruction] = {m.record, task_of(m)->op, m.epoch, m.base};
     }
     p.prepared = true;
@@ -213,24 +173,6 @@ static __device__ __forceinline__ bool is_alive()
     return __all_sync(0xFFFFFFFFu, !own().dead);
 }
 
-/* What needs no consumers; all tasks before have ended. */
-static __device__ __forceinline__ void do_alone(machine &m)
-{
-#if MGL_TRACE
-    const u32 go = time_ns();
-#endif
-    execute_alone(m);
-#if MGL_TRACE
-    if (is_first_lane()) {
-        mgl_device_event seen = {};
-        seen.begin = own().ended;
-        seen.go = go;
-        seen.end = own().ended = time_ns();
-        own().seen[2] = seen;
-    }
-#endif
-}
-
 /* Whether the kernel has the task's op. If not, that is reported, and everybody leaves. All tasks
  * come by here, so neither consumers nor epilogue meet such an op. */
 static __device__ __forceinline__ bool knows_op(const machine &m)
@@ -257,7 +199,9 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     if (!is_alive())
         return false;
     if (is_alone(task_of(m)->op)) {
-        do_alone(m);
+        const u32 go = trace_clock();
+        do_op(m);
+        trace_end_alone(go);
         return true;
     }
     if (!p.prepared)
@@ -274,10 +218,7 @@ static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32
     wait_finished(count);
     if (!is_alive() || (op == OP_ENTER && !own().control[MGL_CONTROL_GO]))
         return false;
-#if MGL_TRACE
-    if (is_first_lane())
-        leave_event(m, own().seen[is_alone(op) ? 2 : (count - 1) & 1]);
-#endif
+    trace_settle(m, is_alone(op), count);
     if (op == OP_ENTER)
         p.history = p.history << 8 | (u64)rows_of(m);
     if (op == OP_CLEAR)

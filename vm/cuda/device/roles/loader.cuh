@@ -147,7 +147,7 @@ static __device__ __forceinline__ bool see_kv(ring_stream &r)
     if ((int)(load_shared_acquire(&own().entered) - r.epoch) <= 0)
         return false;
     if (r.fenced != r.epoch + 1) /* what the copies read was written by stores */
-        asm volatile("fence.proxy.async.global;" ::: "memory");
+        fence_bulk_reads();
     r.fenced = r.epoch + 1;
     const u32 first = own().kv_first + r.epoch, splits = r.next.splits;
     const u32 lo = first * r.next.split / splits, hi = first * (r.next.split + 1) / splits;
@@ -405,7 +405,7 @@ static __device__ __forceinline__ bool wait_for_kv(const machine &m, stream &t)
             prefetch(m, t);
         if (!is_needed(m, t))
             return false;
-        asm volatile("nanosleep.u32 %0;" ::"r"((u32)AHEAD_NS) : "memory");
+        sleep_ns(AHEAD_NS);
     }
     return true;
 }
@@ -452,7 +452,7 @@ static __device__ __forceinline__ void ask_alone(stream &t)
 {
     while (!load_shared_acquire((const volatile u32 *)&own().stop)) {
         ask_ahead(t, 1);
-        asm volatile("nanosleep.u32 %0;" ::"r"((u32)AHEAD_NS) : "memory");
+        sleep_ns(AHEAD_NS);
     }
 }
 

@@ -1,0 +1,103 @@
+/*
+ * Which function of an op a role calls. All four are made from instructions/ops.def: an op or a
+ * family that is added there has its functions called, or does not compile. The controller lets no
+ * task through whose op the kernel does not have (run_controller), so none of these has to answer
+ * for one.
+ */
+#ifndef MGL_DEVICE_DISPATCH_CUH
+#define MGL_DEVICE_DISPATCH_CUH
+
+#include "instructions/attend/attend.cuh"
+#include "instructions/attend_past/attend_past.cuh"
+#include "instructions/attend_tail/attend_tail.cuh"
+#include "instructions/clear/clear.cuh"
+#include "instructions/embed/embed.cuh"
+#include "instructions/enter/enter.cuh"
+#include "instructions/head/head.cuh"
+#include "instructions/linear_add/linear_add.cuh"
+#include "instructions/merge/merge.cuh"
+#include "instructions/norm_linear/norm_linear.cuh"
+#include "instructions/norm_swiglu/norm_swiglu.cuh"
+#include "instructions/sample/sample.cuh"
+
+/* The controller: makes known what the consumers need to know of the task. One lane. */
+static __device__ __forceinline__ void prepare_op(const machine &m)
+{
+#define PREPARE_BARE(id, name)
+#define PREPARE_ALONE(id, name)
+#define PREPARE_PREPARED(id, name)                                                                 \
+    case OP_##id:                                                                                  \
+        return prepare_##name(m);
+#define PREPARE_FINISHED                            PREPARE_PREPARED
+#define MGL_OP(id, name, family, step, device, ...) PREPARE_##device(id, name)
+    switch (task_of(m)->op) {
+#include "instructions/ops.def"
+    }
+#undef PREPARE_BARE
+#undef PREPARE_ALONE
+#undef PREPARE_PREPARED
+#undef PREPARE_FINISHED
+}
+
+/* The controller: does a task that needs no consumers. */
+static __device__ __forceinline__ void do_op(machine &m)
+{
+#define ALONE_BARE(id, name)
+#define ALONE_PREPARED(id, name)
+#define ALONE_FINISHED(id, name)
+#define ALONE_ALONE(id, name)                                                                      \
+    case OP_##id:                                                                                  \
+        return do_##name(m);
+#define MGL_OP(id, name, family, step, device, ...) ALONE_##device(id, name)
+    switch (task_of(m)->op) {
+#include "instructions/ops.def"
+    }
+#undef ALONE_BARE
+#undef ALONE_PREPARED
+#undef ALONE_FINISHED
+#undef ALONE_ALONE
+}
+
+/* The consumers: their part of the task, by its family. False: it left nothing in the slots. */
+static __device__ __forceinline__ bool consume_op(machine &m, int op)
+{
+#define CONSUME_CONTROLLER(id, name)
+#define CONSUME_CONSUMERS(id, name)                                                                \
+    if (is_of<FAMILY_##id>(op))                                                                    \
+        consume_##name(m);                                                                         \
+    else
+#define CONSUME_EPILOGUE(id, name)                                                                 \
+    if (is_of<FAMILY_##id>(op))                                                                    \
+        return consume_##name(m);                                                                  \
+    else
+#define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name)
+#include "instructions/ops.def"
+    {
+    }
+#undef CONSUME_CONTROLLER
+#undef CONSUME_CONSUMERS
+#undef CONSUME_EPILOGUE
+    return false;
+}
+
+/* The epilogue: its part of the task. False: the task has none, or leaves nothing in the slots. */
+static __device__ __forceinline__ bool finish_op(machine &m)
+{
+#define FINISH_BARE(id, name)
+#define FINISH_ALONE(id, name)
+#define FINISH_PREPARED(id, name)
+#define FINISH_FINISHED(id, name)                                                                  \
+    case OP_##id:                                                                                  \
+        return finish_##name(m);
+#define MGL_OP(id, name, family, step, device, ...) FINISH_##device(id, name)
+    switch (task_of(m)->op) {
+#include "instructions/ops.def"
+    }
+#undef FINISH_BARE
+#undef FINISH_ALONE
+#undef FINISH_PREPARED
+#undef FINISH_FINISHED
+    return false;
+}
+
+#endif
