@@ -33,35 +33,28 @@ static __device__ __forceinline__ void fetch(const machine &m, uint4 *to, u32 of
         copy_16(shared_address(to) + i, from + i);
 }
 
-static __device__ __forceinline__ u32 next_record(u32 record)
-{
-    return record + 1 == RECORDS ? 0 : record + 1;
-}
-
-/* This thread's fetches (cp.async) have landed, and so those of the warp. */
+/* This thread's fetches have landed, and so those of the warp. */
 static __device__ __forceinline__ void fetch_wait()
 {
     copy_16_wait();
     __syncwarp();
 }
 
-/* The records of the first tasks, as many as there is room for. */
-static __device__ __forceinline__ void fetch_first(machine m, const mgl_device_queue &queue)
+/* Fetches the record behind that of the machine, to place `to`. By value: a copy of the machine is
+ * at the record. */
+static __device__ __forceinline__ void fetch_next(const machine m, u32 to)
 {
-    fetch(m, own().record[0], queue.first, queue.first_bytes);
-    fetch_wait();
-    for (; m.record + 1 < RECORDS; m.record++) {
-        fetch(m, own().record[m.record + 1], task_of(m)->next, task_of(m)->next_bytes);
-        fetch_wait();
-    }
+    fetch(m, own().record[to], task_of(m)->next, task_of(m)->next_bytes);
 }
 
-/* The record that is furthest ahead, to where that of the task before the one at hand was. */
-static __device__ __forceinline__ void fetch_ahead(machine m)
+static __device__ __forceinline__ u32 record_behind(u32 record)
 {
-    const u32 before = m.record == 0 ? RECORDS - 1 : m.record - 1;
-    m.record = before == 0 ? RECORDS - 1 : before - 1;
-    fetch(m, own().record[before], task_of(m)->next, task_of(m)->next_bytes);
+    return record + 1 == RECORDS ? 0 : record + 1;
+}
+
+static __device__ __forceinline__ u32 record_before(u32 record)
+{
+    return record == 0 ? RECORDS - 1 : record - 1;
 }
 
 /* ---- edges ------------------------------------------------------------------------------------
@@ -97,7 +90,7 @@ static __device__ __forceinline__ void signal(const machine &m)
         add_relaxed((u32 *)own().launch.counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
 }
 
-/* Tells the host what sample has chosen: behind the signal, whose fence would else wait for the
+/* Tells the host what sample has chosen. The signal comes first: its fence would wait for the
  * host's memory. */
 static __device__ __forceinline__ void tell(const machine &m)
 {
@@ -116,7 +109,7 @@ static __device__ __forceinline__ void tell(const machine &m)
 
 /* Where the controller stands. */
 struct progress {
-    u32 permitted; /* tasks that may begin */
+    u32 permitted; /* tasks that need consumers, and may begin */
     u64 history;   /* rows of this epoch and of those before, a byte each, the newest lowest */
     bool prepared; /* the task at hand is, in its instruction slot, */
     bool begun;    /* or it is one of `permitted` */
@@ -145,19 +138,6 @@ static __device__ __forceinline__ void permit_task(progress &p)
     p.begun = true;
 }
 
-/* Prepares the task while the one before is at work, if it is of this epoch and its family lets it
- * (ops.def). Without counters it may begin. */
-static __device__ __forceinline__ void prepare_ahead(machine &m, progress &p, int before)
-{
-    const int op = task_of(m)->op;
-    p.prepared = p.begun = false;
-    if (before == OP_ENTER || !goes_ahead(op, before))
-        return;
-    prepare_task(m, p);
-    if (task_of(m)->waits == 0)
-        permit_task(p);
-}
-
 /* Waits until so many tasks that need consumers have ended. */
 static __device__ __forceinline__ void wait_finished(u32 count)
 {
@@ -173,8 +153,8 @@ static __device__ __forceinline__ bool is_alive()
     return __all_sync(0xFFFFFFFFu, !own().dead);
 }
 
-/* Whether the kernel has the task's op. If not, that is reported, and everybody leaves. All tasks
- * come by here, so neither consumers nor epilogue meet such an op. */
+/* Whether the kernel has the task's op. If not, that is reported, and all queues leave. Every task
+ * comes by here, so neither consumers nor epilogue meet such an op. */
 static __device__ __forceinline__ bool knows_op(const machine &m)
 {
     const u32 op = (u32)task_of(m)->op;
@@ -188,7 +168,7 @@ static __device__ __forceinline__ bool knows_op(const machine &m)
     return false;
 }
 
-/* Begins the task at hand, if it has not; false: a wait has given up, or nobody knows how. */
+/* Begins the task at hand, if it has not. False: a wait has given up, or nobody knows how. */
 static __device__ __forceinline__ bool begin(machine &m, progress &p)
 {
     if (p.begun)
@@ -210,52 +190,63 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     return true;
 }
 
-/* Waits for the end of a task, which is that of `count` tasks, and does what is due then. Clears
- * behind the signals: those are waited for. False: the block leaves. */
-static __device__ __forceinline__ bool settle(const machine &m, progress &p, u32 count)
-{
-    const int op = task_of(m)->op;
-    wait_finished(count);
-    if (!is_alive() || (op == OP_ENTER && !own().control[MGL_CONTROL_GO]))
-        return false;
-    trace_settle(m, is_alone(op), count);
-    if (op == OP_ENTER)
-        p.history = p.history << 8 | (u64)rows_of(m);
-    if (op == OP_CLEAR)
-        clear(m, p.history);
-    signal(m);
-    tell(m);
-    if (op != OP_CLEAR && task_of(m)->clears > 0)
-        clear(m, p.history);
-    __syncwarp(); /* the record is overwritten soon */
-    return true;
-}
-
-static __device__ __forceinline__ void go_to_next(machine &m, const mgl_device_queue &queue)
-{
-    if (KV_RING && is_of<FAMILY_ATTENTION>(task_of(m)->op))
-        m.base += own().kv_shift;
-    if (task_of(m)->next == queue.first) {
-        m.epoch++;
-        m.base += queue.pages;
-    }
-    m.record = next_record(m.record);
-}
-
 /* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. What
  * may begin is done to its end. */
 static __device__ __forceinline__ void run_controller(machine &m, const mgl_device_queue queue)
 {
     progress p = {};
-    fetch_first(m, queue);
+    fetch(m, own().record[0], queue.first, queue.first_bytes);
+    fetch_wait();
+    for (machine first = m; first.record + 1 < RECORDS; first.record++) {
+        fetch_next(first, first.record + 1);
+        fetch_wait();
+    }
     for (bool on = begin(m, p); on;) {
-        const machine before = m;
+        const machine before = m; /* at the task that has begun */
         const u32 count = p.permitted;
-        go_to_next(m, queue);
-        prepare_ahead(m, p, task_of(before)->op);
-        on = settle(before, p, count);
-        fetch_wait(); /* of the record that was furthest ahead */
-        fetch_ahead(m);
+
+        /* to the next task */
+        if (KV_RING && is_of<FAMILY_ATTENTION>(task_of(m)->op))
+            m.base += own().kv_shift;
+        if (task_of(m)->next == queue.first) {
+            m.epoch++;
+            m.base += queue.pages;
+        }
+        m.record = record_behind(m.record);
+
+        /* which is prepared while the task before is at work, if it is of this epoch and its family
+         * lets it (ops.def); without counters it may begin */
+        p.prepared = p.begun = false;
+        if (task_of(before)->op != OP_ENTER && goes_ahead(task_of(m)->op, task_of(before)->op)) {
+            prepare_task(m, p);
+            if (task_of(m)->waits == 0)
+                permit_task(p);
+        }
+
+        /* the end of the task before; clears come behind the signals, which others wait for */
+        const int op = task_of(before)->op;
+        wait_finished(count);
+        on = false;
+        if (is_alive() && (op != OP_ENTER || own().control[MGL_CONTROL_GO])) {
+            trace_settle(before, is_alone(op), count);
+            if (op == OP_ENTER)
+                p.history = p.history << 8 | (u64)rows_of(before);
+            if (op == OP_CLEAR)
+                clear(before, p.history);
+            signal(before);
+            tell(before);
+            if (op != OP_CLEAR && task_of(before)->clears > 0)
+                clear(before, p.history);
+            __syncwarp(); /* the record is overwritten soon */
+            on = true;
+        }
+
+        /* the record that is furthest ahead has landed, and the one behind it takes the place of
+         * the record of the task before */
+        fetch_wait();
+        machine last = m;
+        last.record = record_before(record_before(m.record));
+        fetch_next(last, record_before(m.record));
         on = on && begin(m, p);
     }
     wait_finished(p.permitted);
