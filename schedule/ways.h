@@ -51,7 +51,7 @@ enum {
 /* Positions that a warp attends to at once where keys and values come through the ring, and of how
  * many a page has the keys, or the values: 0 where it has no room for so many. */
 #define MGL_KV_SPAN(head_dim) ((head_dim) <= 64 ? 64 : 32)
-#define MGL_KV_PAGE(head_dim, page_bytes)                                                          \
+#define MGL_KV_PAGE_POSITIONS(head_dim, page_bytes)                                                \
     ((page_bytes) / (2 * (head_dim)*MGL_KV_SPAN(head_dim)) * MGL_KV_SPAN(head_dim))
 
 /* So many earlier positions, or fewer, are in registers before the queries are there: a warp's only

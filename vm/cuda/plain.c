@@ -134,7 +134,7 @@ bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch)
     if (!number || strtol(number + 1, NULL, 10) < FIRST_BULK_COPIES ||
         !mgl_cuda_is_plain(program) || largest_split(program) <= MGL_KV_REGISTERS(head_dim, warps))
         return false;
-    const int64_t run = MGL_KV_PAGE(head_dim, program->exec.page_bytes);
+    const int64_t run = MGL_KV_PAGE_POSITIONS(head_dim, program->exec.page_bytes);
     return run > 0 && run / MGL_KV_SPAN(head_dim) <= warps &&
            most_pages(program, run) * (program->limits.capacity + 2) < UINT32_MAX;
 }

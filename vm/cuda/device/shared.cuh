@@ -184,7 +184,7 @@ struct shared {
      * loader (roles/loader.cuh) */
     volatile u64 kv_keys, kv_values; /* where they are, */
     volatile u32 kv_bytes;           /* so many bytes of each, */
-    volatile u32 kv_run;             /* of which its warps want so many at a time */
+    volatile u32 kv_stretch;         /* of which its warps want so many at a time */
     volatile u32 kv_shift;  /* KV_RING: pages by which what is behind it on the tape comes later */
     volatile u32 entered;   /* KV_RING: epochs so far, */
     volatile u32 kv_first;  /* and the position of the launch's first row */

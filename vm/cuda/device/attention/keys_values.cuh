@@ -64,13 +64,13 @@ struct tile_vector {
 static __device__ __forceinline__ constexpr tile_vector key_vector(int i)
 {
     int c = i / (2 * TILES), t = i / 2 % TILES, position = t * TILE + i % 2 * 8;
-    return {c, position, position * ROW_BYTES + c * 64, 32 * c + 32 <= HEAD_DIM};
+    return {c, position, position * POSITION_BYTES + c * 64, 32 * c + 32 <= HEAD_DIM};
 }
 
 static __device__ __forceinline__ constexpr tile_vector value_vector(int i)
 {
     int c = i / (4 * TILES), t = i / 4 % TILES, position = t * TILE + i % 4 / 2 * 8 + i % 2;
-    return {c, position, position * ROW_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
+    return {c, position, position * POSITION_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
 }
 
 /* Where they are in memory, in a cache that may be swizzled. */
@@ -99,7 +99,7 @@ static __device__ __forceinline__ constexpr int value_number(int t, int which, i
 static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, int end,
                                                  tile_vectors &b)
 {
-    const u8 *at = l.keys + (long long)from * ROW_BYTES;
+    const u8 *at = l.keys + (long long)from * POSITION_BYTES;
     const int left = end - from - l.key;
     if (KEY_CHUNKS * 32 == HEAD_DIM && from + STRIP <= end) {
 #pragma unroll
@@ -119,7 +119,7 @@ static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, i
 static __device__ __forceinline__ void load_values(const tile_lane &l, int from, int end,
                                                    tile_vectors &b)
 {
-    const u8 *at = l.values + (long long)from * ROW_BYTES;
+    const u8 *at = l.values + (long long)from * POSITION_BYTES;
     const int left = end - from - l.value;
     if (VALUE_CHUNKS * 64 == HEAD_DIM && from + STRIP <= end) {
 #pragma unroll
@@ -196,7 +196,7 @@ static __device__ __forceinline__ void announce_kv(const machine &m)
     const positions at = positions_of(m, 0);
     const int sequence = own().table[MGL_TABLE_SEQUENCE];
     if (KV_RING) {
-        own().kv_bytes = (u32)(at.hi - at.lo) * ROW_BYTES;
+        own().kv_bytes = (u32)(at.hi - at.lo) * POSITION_BYTES;
         own().kv_shift = kv_pages((u32)(at.hi - at.lo)) + task_of(m)->kv_again;
         return;
     }
@@ -204,8 +204,8 @@ static __device__ __forceinline__ void announce_kv(const machine &m)
     store_shared_release(&own().kv_number, number + 1);
     own().kv_keys = (u64)(a.k.at + cache_index(a.k, sequence, at.lo) * 2);
     own().kv_values = (u64)(a.v.at + cache_index(a.v, sequence, at.lo) * 2);
-    own().kv_bytes = (u32)min(at.hi - at.lo, MOST_ANNOUNCED) * ROW_BYTES;
-    own().kv_run = wave<true>::LENGTH * ROW_BYTES;
+    own().kv_bytes = (u32)min(at.hi - at.lo, MOST_ANNOUNCED) * POSITION_BYTES;
+    own().kv_stretch = wave<true>::LENGTH * POSITION_BYTES;
     own().kv_used = 0;
     store_shared_release(&own().kv_number, number + 2);
 }
@@ -230,8 +230,8 @@ static __device__ __forceinline__ tile_share share_of(const machine &m, const ti
     const int from = at.lo + m.warp * STRIP;
     tile_share w = {lane_of(m, own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE]),
                     at.end - from, at.hi - from};
-    w.l.keys += (long long)from * ROW_BYTES;
-    w.l.values += (long long)from * ROW_BYTES;
+    w.l.keys += (long long)from * POSITION_BYTES;
+    w.l.values += (long long)from * POSITION_BYTES;
     swizzle_lane(w.l, at.lo);
     return w;
 }
@@ -241,8 +241,8 @@ template <bool PLAIN> static __device__ __forceinline__ void advance(tile_share 
     constexpr int LENGTH = wave<PLAIN>::LENGTH;
     w.left -= LENGTH;
     w.stored -= LENGTH;
-    w.l.keys += LENGTH * ROW_BYTES;
-    w.l.values += LENGTH * ROW_BYTES;
+    w.l.keys += LENGTH * POSITION_BYTES;
+    w.l.values += LENGTH * POSITION_BYTES;
 }
 
 /* Keys or values into L2: `count` positions at most from number `from` of the wave on; `first` is
@@ -250,9 +250,9 @@ template <bool PLAIN> static __device__ __forceinline__ void advance(tile_share 
 static __device__ __forceinline__ void prefetch_positions(const machine &m, const tile_share &w,
                                                           const u8 *first, int from, int count)
 {
-    const int bytes = min(w.stored - from, count) * ROW_BYTES;
+    const int bytes = min(w.stored - from, count) * POSITION_BYTES;
     if (m.lane == 0 && bytes > 0)
-        prefetch_vectors(first + from * ROW_BYTES, bytes);
+        prefetch_vectors(first + from * POSITION_BYTES, bytes);
 }
 
 /* The warp's part of wave number n from this one on, into L2: not those strips that it will work

@@ -7,23 +7,25 @@
 
 #include "vm/cuda/device/shared.cuh"
 
-/* Keys and values in the ring. */
 enum {
     KV_RING = MGL_KV_RING,               /* only where there are bulk copies */
-    KV_SPAN = MGL_KV_SPAN(MGL_HEAD_DIM), /* positions that a warp attends to at once, */
-    KV_PAGE =
-        MGL_KV_PAGE(MGL_HEAD_DIM, MGL_PAGE), /* that a page has the keys, or the values, of, */
-    KV_REGISTERS = MGL_KV_REGISTERS(MGL_HEAD_DIM,
-                                    MGL_WARPS), /* and up to which registers have room for them */
-    KV_ROW = MGL_HEAD_DIM * 2                   /* bytes of a position */
+    KV_SPAN = MGL_KV_SPAN(MGL_HEAD_DIM), /* positions that a warp attends to at once */
+    /* positions whose keys, or whose values, a page has */
+    PAGE_POSITIONS = MGL_KV_PAGE_POSITIONS(MGL_HEAD_DIM, MGL_PAGE),
+    /* earlier positions that registers have room for: so few need no pages */
+    KV_REGISTERS = MGL_KV_REGISTERS(MGL_HEAD_DIM, MGL_WARPS),
+    POSITION_BYTES = MGL_HEAD_DIM * 2 /* of a position's key, or of its value, in 16 bits */
 };
-static_assert(!KV_RING || KV_PAGE > 0, "a page has no room for what a warp attends to at once");
+static_assert(!KV_RING || PAGE_POSITIONS > 0,
+              "a page has no room for what a warp attends to at once");
 
 /* Pages of the ring for an attention to so many earlier positions: of keys and of values in turn.
  */
 static __device__ __forceinline__ u32 kv_pages(u32 stored)
 {
-    return stored <= KV_REGISTERS ? 0 : 2 * ((stored + KV_PAGE - 1) / max((int)KV_PAGE, 1));
+    return stored <= KV_REGISTERS
+               ? 0
+               : 2 * ((stored + PAGE_POSITIONS - 1) / max((int)PAGE_POSITIONS, 1));
 }
 
 #endif

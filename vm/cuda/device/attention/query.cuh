@@ -15,7 +15,6 @@ enum {
     TILE = 16,                           /* positions */
     TILES = HEAD_DIM <= 64 ? 2 : 1,      /* of a strip */
     STRIP = TILE * TILES,                /* positions */
-    ROW_BYTES = HEAD_DIM * 2,            /* of a position in the cache */
     KEY_CHUNKS = (HEAD_DIM + 31) / 32,   /* 8 dimensions a lane, 4 lanes */
     VALUE_CHUNKS = (HEAD_DIM + 63) / 64, /* 8 dimensions a lane, 8 lanes */
     KEYS = 2 * TILES * KEY_CHUNKS,       /* vectors of a lane in a strip */

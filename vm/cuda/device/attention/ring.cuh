@@ -34,14 +34,14 @@ static __device__ __forceinline__ int own_behind(const ring_share &w, int from)
 /* Where position `at` is on a page. */
 static __device__ __forceinline__ const u8 *on_page(u32 page, int at)
 {
-    return ring_memory() + page % MGL_RING * MGL_PAGE + at % KV_PAGE * ROW_BYTES;
+    return ring_memory() + page % MGL_RING * MGL_PAGE + at % PAGE_POSITIONS * POSITION_BYTES;
 }
 
 /* The keys of a strip: `row` is its first on the page. Those behind the stored ones do not count.
  */
 static __device__ __forceinline__ void read_keys(const tile_lane &l, const u8 *row, tile_vectors &b)
 {
-    const u8 *at = row + l.key * ROW_BYTES + l.d_key * 2;
+    const u8 *at = row + l.key * POSITION_BYTES + l.d_key * 2;
 #pragma unroll
     for (int i = 0; i < KEYS; i++) {
         const tile_vector v = key_vector(i);
@@ -55,7 +55,7 @@ static __device__ __forceinline__ void read_keys(const tile_lane &l, const u8 *r
 static __device__ __forceinline__ void read_values(const tile_lane &l, const u8 *row, int left,
                                                    tile_vectors &b)
 {
-    const u8 *at = row + l.value * ROW_BYTES + l.d_value * 2;
+    const u8 *at = row + l.value * POSITION_BYTES + l.d_value * 2;
     const bool all = left >= STRIP;
 #pragma unroll
     for (int i = 0; i < VALUES; i++) {
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void score_strip(const machine &m, const tile_
     const int from = w.at + n * STRIP, number = own_behind(w, from);
     tile_vectors keys = {};
     if (from < w.stored)
-        read_keys(w.l, on_page(w.page + w.at / KV_PAGE * 2, from), keys);
+        read_keys(w.l, on_page(w.page + w.at / PAGE_POSITIONS * 2, from), keys);
     if (number >= 0 && number < STRIP)
         add_own_key(w.l, p.row, number, keys);
     score_tiles(m, p, keys, w.count - from - w.l.key, scores);
@@ -84,7 +84,8 @@ static __device__ __forceinline__ void take_values(const tile_pass &p, const rin
                                                    tile_vectors &values)
 {
     const int from = w.at + n * STRIP, number = own_behind(w, from);
-    read_values(w.l, on_page(w.page + w.at / KV_PAGE * 2 + 1, from), w.stored - from, values);
+    read_values(w.l, on_page(w.page + w.at / PAGE_POSITIONS * 2 + 1, from), w.stored - from,
+                values);
     if (number >= 0 && number < STRIP)
         add_own_value(w.l, p.row, number, values);
 }
@@ -125,10 +126,11 @@ static __device__ __forceinline__ void leave_page(const machine &m, u32 page, in
 static __device__ __forceinline__ void attend_span(machine &m, const tile_pass &p,
                                                    const ring_share &w, tile_state &s)
 {
-    const int run = w.at / KV_PAGE, user = w.at % KV_PAGE / KV_SPAN;
-    const int users = min((w.count - run * KV_PAGE + KV_SPAN - 1) / KV_SPAN, KV_PAGE / KV_SPAN);
+    const int run = w.at / PAGE_POSITIONS, user = w.at % PAGE_POSITIONS / KV_SPAN;
+    const int users =
+        min((w.count - run * PAGE_POSITIONS + KV_SPAN - 1) / KV_SPAN, PAGE_POSITIONS / KV_SPAN);
     const u32 page = w.page + run * 2;
-    const bool on_pages = w.stored > run * KV_PAGE;
+    const bool on_pages = w.stored > run * PAGE_POSITIONS;
     const bool second = w.count - w.at > STRIP;
     float first[TILES][2], last[TILES][2];
     tile_vectors values[2];
@@ -230,7 +232,7 @@ static __device__ __noinline__ void attend_registers(machine m)
 
 static __device__ __forceinline__ void consume_ring(machine &m)
 {
-    if (own().kv_bytes <= KV_REGISTERS * ROW_BYTES)
+    if (own().kv_bytes <= KV_REGISTERS * POSITION_BYTES)
         return attend_registers(m);
     const ring_news news = attend_ring(m);
     m.known = m.freed = news.end;

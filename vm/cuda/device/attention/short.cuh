@@ -190,11 +190,12 @@ static __device__ __forceinline__ void append_own(const tile_lane &l, int positi
     if (l.key == 0)
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++)
-            *(uint4 *)((u8 *)l.keys + (long long)position * ROW_BYTES + c * 64) = own_row.key[c];
+            *(uint4 *)((u8 *)l.keys + (long long)position * POSITION_BYTES + c * 64) =
+                own_row.key[c];
     if (l.value == 0)
 #pragma unroll
         for (int c = 0; c < VALUE_CHUNKS; c++)
-            *(uint4 *)((u8 *)l.values + (long long)position * ROW_BYTES + c * 128) =
+            *(uint4 *)((u8 *)l.values + (long long)position * POSITION_BYTES + c * 128) =
                 own_row.value[c];
 }
 
@@ -256,8 +257,8 @@ static __device__ __forceinline__ short_pass short_pass_at(const machine &m, int
     const positions at = positions_of(m, p.row);
     short_pass s = {p.row, p.head, p.heads, at.end - at.lo, at.end - at.lo - own().att.now, {}};
     s.l = lane_of(m, own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE]);
-    s.l.keys += (long long)at.lo * ROW_BYTES;
-    s.l.values += (long long)at.lo * ROW_BYTES;
+    s.l.keys += (long long)at.lo * POSITION_BYTES;
+    s.l.values += (long long)at.lo * POSITION_BYTES;
     return s;
 }
 
@@ -376,23 +377,23 @@ static __device__ __forceinline__ tile_result add_strips(const machine &m, const
 /* Brings the first strip near, as far as it does not come into registers yet. */
 static __device__ __forceinline__ void touch_strip(const machine &m, const short_pass &s)
 {
-    static_assert(!SHORT || STRIP * ROW_BYTES == 32 * 128, "a line a lane");
+    static_assert(!SHORT || STRIP * POSITION_BYTES == 32 * 128, "a line a lane");
     const long long offset = m.lane * 128;
     uint4 unused;
-    if (offset >= s.stored * ROW_BYTES)
+    if (offset >= s.stored * POSITION_BYTES)
         return;
     if (!EARLY_KEYS)
-        load_vector(&unused, s.l.keys - (s.l.key * ROW_BYTES + s.l.d_key * 2) + offset);
-    load_vector(&unused, s.l.values - (s.l.value * ROW_BYTES + s.l.d_value * 2) + offset);
+        load_vector(&unused, s.l.keys - (s.l.key * POSITION_BYTES + s.l.d_key * 2) + offset);
+    load_vector(&unused, s.l.values - (s.l.value * POSITION_BYTES + s.l.d_value * 2) + offset);
 }
 
 /* Further strips than the first into L2, while the row's own vectors are waited for. */
 static __device__ __forceinline__ void prefetch_rest(const machine &m, const short_pass &s)
 {
-    const int bytes = (s.stored - STRIP) * ROW_BYTES;
+    const int bytes = (s.stored - STRIP) * POSITION_BYTES;
     if (m.lane == 0 && bytes > 0) {
-        prefetch_vectors(s.l.keys + STRIP * ROW_BYTES, bytes);
-        prefetch_vectors(s.l.values + STRIP * ROW_BYTES, bytes);
+        prefetch_vectors(s.l.keys + STRIP * POSITION_BYTES, bytes);
+        prefetch_vectors(s.l.values + STRIP * POSITION_BYTES, bytes);
     }
 }
 

@@ -137,7 +137,7 @@ static __device__ __forceinline__ void know_anew(machine &m)
 /* Positions of a task of one row, likewise. */
 static __device__ __forceinline__ int own_count()
 {
-    return (int)(own().kv_bytes / ROW_BYTES) + own().att.now;
+    return (int)(own().kv_bytes / POSITION_BYTES) + own().att.now;
 }
 
 /* One pass. What does not depend on this epoch is asked for first; where the result goes, only at
