@@ -5,7 +5,8 @@
  *     bench_table paper/results/h200-bench-*.json
  *     bench_table paper/results/h200-curves.json
  *
- * Below stands how far the cost model's predictions are off.
+ * Below stands how far the predictions were off that the cost model made when these were measured;
+ * `fit_costs --predict` has the model of now.
  */
 #include <math.h>
 #include <stdio.h>
@@ -164,7 +165,7 @@ int main(int count, char **arguments)
     for (int i = 1; i < count; i++)
         print_file(arguments[i]);
     if (off.rows)
-        printf("\nPredictions: %d, off by %.1f %% in the mean and %.1f %% at most.\n", off.rows,
-               100 * off.sum / off.rows, 100 * off.largest);
+        printf("\nPredictions of that time: %d, off by %.1f %% in the mean and %.1f %% at most.\n",
+               off.rows, 100 * off.sum / off.rows, 100 * off.largest);
     return 0;
 }

@@ -3,6 +3,8 @@
  * they are or as record.sh wrote them, of the default ScheduleConfig.
  *
  *     fit_costs paper/results/h200-bench-*.json paper/results/h200-curves.json
+ *     fit_costs --predict paper/results/h200-curves.json     fits nothing: what the costs of now
+ * say
  *
  * The bandwidth is that of the stream in the row that read most. The others go up and down in turn,
  * by less and less, as long as that brings the predictions nearer to what was measured, in relative
@@ -222,42 +224,61 @@ static void fit(mgl_costs *costs)
     }
 }
 
-static void print_points(const mgl_costs *costs)
+/* Each row, with what the costs that the search began with predict and, beside it, `fitted`; which
+ * is NULL where nothing was fitted. */
+static void print_points(const mgl_costs *fitted)
 {
-    printf("%6s %6s %6s %6s %8s %10s %18s %18s\n", "hidden", "layers", "queues", "batch", "context",
-           "measured", "before", "after");
+    double sum = 0, largest = 0;
+    printf("%6s %6s %6s %6s %8s %10s %18s%s\n", "hidden", "layers", "queues", "batch", "context",
+           "measured", fitted ? "before" : "predicted", fitted ? "              after" : "");
     for (size_t i = 0; i < all.count; i++) {
         const struct point *p = &all.points[i];
-        double after = predict(p, costs);
-        printf("%6d %6d %6d %6d %8.0f %10.1f %10.1f %+6.1f%% %10.1f %+6.1f%%\n",
-               (int)p->program->geometry.hidden, p->layers, p->program->queue_count, p->load.batch,
-               p->load.context, p->measured, p->before, 100 * (p->before / p->measured - 1), after,
-               100 * (after / p->measured - 1));
+        double off = p->before / p->measured - 1, after = fitted ? predict(p, fitted) : 0;
+        printf("%6d %6d %6d %6d %8.0f %10.1f %10.1f %+6.1f%%", (int)p->program->geometry.hidden,
+               p->layers, p->program->queue_count, p->load.batch, p->load.context, p->measured,
+               p->before, 100 * off);
+        if (fitted)
+            printf(" %10.1f %+6.1f%%", after, 100 * (after / p->measured - 1));
+        printf("\n");
+        sum += fabs(off);
+        largest = fmax(largest, fabs(off));
     }
+    if (!fitted)
+        printf("Predictions: %zu, off by %.1f %% in the mean and %.1f %% at most.\n", all.count,
+               100 * sum / (double)all.count, 100 * largest);
+}
+
+static void print_costs(mgl_costs *costs)
+{
+    printf("MGL_COST_DEVICE(\"%s\", \"sm_90a\",\n", all.device);
+    for (int i = 0; i < FIELDS; i++)
+        printf("                .%s = %.3g%s\n", fields[i].name, *field_of(costs, i),
+               i + 1 < FIELDS ? "," : ")");
 }
 
 int main(int count, char **arguments)
 {
     mgl_error err;
     mgl_costs costs;
-    for (int i = 1; i < count; i++)
+    bool only_predict = count > 1 && strcmp(arguments[1], "--predict") == 0;
+    for (int i = only_predict ? 2 : 1; i < count; i++)
         add_file(arguments[i]);
     if (!all.count) {
-        fprintf(stderr, "usage: fit_costs RESULT.json...\n");
+        fprintf(stderr, "usage: fit_costs [--predict] RESULT.json...\n");
         return 1;
     }
     if (mgl_costs_find(all.device, &costs, NULL) && mgl_costs_find(FIRST_DEVICE, &costs, &err))
         stop(&err);
     for (size_t i = 0; i < all.count; i++)
         all.points[i].before = predict(&all.points[i], &costs);
-    costs.bandwidth = all.gbps;
-    all.start = costs;
-    fit(&costs);
-    print_points(&costs);
-    printf("MGL_COST_DEVICE(\"%s\", \"sm_90a\",\n", all.device);
-    for (int i = 0; i < FIELDS; i++)
-        printf("                .%s = %.3g%s\n", fields[i].name, *field_of(&costs, i),
-               i + 1 < FIELDS ? "," : ")");
+    if (!only_predict) {
+        costs.bandwidth = all.gbps;
+        all.start = costs;
+        fit(&costs);
+    }
+    print_points(only_predict ? NULL : &costs);
+    if (!only_predict)
+        print_costs(&costs);
     for (size_t i = 0; i < all.count; i++)
         mgl_program_free(all.points[i].program);
     mgl_free(all.points);

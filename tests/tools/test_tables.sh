@@ -17,3 +17,7 @@ awk '$1 == 576 { n++; before += $8 * $8; after += $10 * $10 }
      $1 ~ /^[.]/ { costs++ }
      END { if (n != 2 || costs < 10 || after >= before) { print "fit: no better"; exit 1 } }' \
     "$scratch/fit" || { cat "$scratch/fit"; exit 1; }
+# Without a fit the same predictions stand alone.
+"$tools/fit_costs" --predict "$goldens/curves.json" >"$scratch/predicted"
+for file in fit predicted; do awk '$1 == 576 { print $6, $7, $8 }' "$scratch/$file" >"$scratch/$file.now"; done
+cmp "$scratch/fit.now" "$scratch/predicted.now"
