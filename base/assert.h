@@ -9,11 +9,13 @@
 #ifndef MGL_BASE_ASSERT_H
 #define MGL_BASE_ASSERT_H
 
+#include <stdbool.h>
+
 #ifdef MGL_ASSERTS
 #define MGL_ASSERT(condition)                                                                      \
     ((condition) ? (void)0 : mgl_assert_failed(#condition, __FILE__, __LINE__))
 #else
-#define MGL_ASSERT(condition) ((void)sizeof(!(condition)))
+#define MGL_ASSERT(condition) ((void)(false && (condition)))
 #endif
 
 _Noreturn void mgl_assert_failed(const char *condition, const char *file, int line);

@@ -203,7 +203,7 @@ static double peak_of(const mgl_bench_result *result)
 static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
 {
     const mgl_cost *cost = &result->predicted;
-    if (!cost->us) {
+    if (cost->us <= 0) {
         mgl_json_out_null(out, "predicted_us");
         return;
     }

@@ -56,11 +56,12 @@ mgl_pair simulator_pair(simulator *s, double gain)
     return pair;
 }
 
-void simulator_pairs(simulator *s, double gain, int workload, int stage, int count, mgl_pair *out)
+void simulator_pairs(simulator *s, double gain, int workload, mgl_pair_stage stage, int count,
+                     mgl_pair *out)
 {
     for (int i = 0; i < count; i++) {
         out[i] = simulator_pair(s, gain);
         out[i].workload = workload;
-        out[i].stage = stage;
+        out[i].stage = (int)stage;
     }
 }

@@ -37,6 +37,7 @@ double simulator_normal(simulator *s);
  * `gain`, a log ratio. */
 mgl_pair simulator_pair(simulator *s, double gain);
 /* (count) of one workload and stage */
-void simulator_pairs(simulator *s, double gain, int workload, int stage, int count, mgl_pair *out);
+void simulator_pairs(simulator *s, double gain, int workload, mgl_pair_stage stage, int count,
+                     mgl_pair *out);
 
 #endif

@@ -654,8 +654,8 @@ START_TEST(lost_memory_is_an_error)
     static const char *const texts[] = {"rows layer=all step=head from=3 to=4 count=2",
                                         "queues layer=all step=down from=1 to=4",
                                         "splits layer=1 from=0 to=5 count=4",
-                                        "counted layer=0 step=o\nfiner layer=0 step=o count=2\n"
-                                        "coarser layer=0 step=o\nflagged layer=0 step=o",
+                                        ("counted layer=0 step=o\nfiner layer=0 step=o count=2\n"
+                                         "coarser layer=0 step=o\nflagged layer=0 step=o"),
                                         "clear layer=1 step=qkv from=1 count=-2\nsample to=2"};
     start(3);
     mgl_moves moves = moves_of(texts[_i]);

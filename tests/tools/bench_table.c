@@ -16,7 +16,7 @@
 
 enum { MAX_BYTES = 16 << 20 };
 
-static void fail(const mgl_error *err)
+static _Noreturn void fail(const mgl_error *err)
 {
     fprintf(stderr, "bench_table: %s: %s\n", err->where, err->message);
     exit(1);

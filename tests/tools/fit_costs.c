@@ -52,7 +52,7 @@ static struct {
     mgl_costs start;    /* before the fit */
 } all;
 
-static void stop(const mgl_error *err)
+static _Noreturn void stop(const mgl_error *err)
 {
     fprintf(stderr, "fit_costs: %s: %s\n", err->where, err->message);
     exit(1);

@@ -289,7 +289,7 @@ static void plant(const plan *p, mgl_pair_stage stage, mgl_pair *pairs, int coun
     for (int i = 0; i < count; i++) {
         unsigned *mhz = pairs[i].sm_mhz;
         pairs[i].workload = 0;
-        pairs[i].stage = stage;
+        pairs[i].stage = (int)stage;
         pairs[i].candidate_us /= p->factor;
         if (p->clock_factor < 1 && !mhz[0])
             mhz[0] = mhz[1] = 1980; /* a device that does not say */
