@@ -264,7 +264,7 @@ static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open
 static mgl_status check_compiled(const mgl_program *program, const char *path,
                                  const mgl_open_options *options, mgl_error *err)
 {
-    const char *dtype = mgl_dtype_name(program->dtype);
+    const char *dtype = mgl_weight_format_name(program->weight_format);
     if (options->config || options->schedule)
         return mgl_fail(err, MGL_USAGE, path,
                         "is compiled: its schedule is fixed; leave out %s, or compile it anew",
@@ -433,7 +433,7 @@ static mgl_model_facts gather_facts(const mgl_model *model)
     mgl_vm_facts vm;
     mgl_vm_get_facts(model->vm, &vm);
     return (mgl_model_facts){.device = model->device,
-                             .dtype = mgl_dtype_name(model->program->dtype),
+                             .dtype = mgl_weight_format_name(model->program->weight_format),
                              .vocab = model->program->geometry.vocab,
                              .max_positions = model->checkpoint->graph->max_positions,
                              .capacity = model->tuned.capacity,

@@ -546,7 +546,7 @@ mgl_status mgl_planner_match(const mgl_planner *planner, const mgl_plan *plan, i
         return mgl_fail(
             err, MGL_BAD_INPUT, where, "it is of %d sequences of %d positions; wanted are %d of %d",
             program->limits.sequences, program->limits.capacity, wanted.sequences, wanted.capacity);
-    if (program->dtype != wanted.dtype || program->kv_dtype != wanted.dtype)
+    if (!mgl_program_is_all(program, wanted.dtype))
         return mgl_fail(err, MGL_BAD_INPUT, where, "its formats are not the wanted %s",
                         mgl_dtype_name(wanted.dtype));
     if (memcmp(&program->geometry, &planner->from.graph->geometry, sizeof program->geometry) != 0)

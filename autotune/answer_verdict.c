@@ -22,11 +22,20 @@ static void put_diagnostic(mgl_json_out *out, const mgl_diagnostic *diagnostic)
     mgl_json_out_close_object(out);
 }
 
-static void put_set(mgl_json_out *out, const char *key, unsigned formats)
+static void put_weights(mgl_json_out *out, unsigned formats)
+{
+    mgl_json_out_array(out, "weights");
+    for (int i = 0; i < MGL_FORMAT_COUNT; i++)
+        if (formats & 1u << i)
+            mgl_json_out_string(out, NULL, mgl_weight_format_name((mgl_weight_format)i));
+    mgl_json_out_close_array(out);
+}
+
+static void put_set(mgl_json_out *out, const char *key, unsigned dtypes)
 {
     mgl_json_out_array(out, key);
     for (int i = 0; i < MGL_DTYPE_COUNT; i++)
-        if (formats & 1u << i)
+        if (dtypes & 1u << i)
             mgl_json_out_string(out, NULL, mgl_dtype_name((mgl_dtype)i));
     mgl_json_out_close_array(out);
 }
@@ -35,7 +44,8 @@ void mgl_answer_formats(mgl_json_out *out, const mgl_formats *formats)
 {
     mgl_json_out_object(out, "formats");
     put_set(out, "checkpoint", formats->checkpoint);
-    put_set(out, "weights", formats->weights);
+    put_weights(out, formats->weights);
+    put_set(out, "embedding", formats->embedding);
     put_set(out, "exchange", formats->exchange);
     put_set(out, "cache", formats->cache);
     mgl_json_out_bool(out, "lossy", formats->lossy);

@@ -3,22 +3,26 @@
 
 #include "validator/validator.h"
 
+#include <string.h>
+
+static const char *put(const char *comma, const char *name, const char *set)
+{
+    if (!set[0])
+        return comma;
+    mgl_cli_printf("%s%s %s", comma, name, set);
+    return ", ";
+}
+
+/* The embedding's format is shown where it is not that of all weights. */
 void mgl_cli_put_formats(const mgl_formats *formats)
 {
-    const struct {
-        const char *name;
-        unsigned set;
-    } parts[] = {{"checkpoint", formats->checkpoint},
-                 {"weights", formats->weights},
-                 {"exchange", formats->exchange},
-                 {"cache", formats->cache}};
-    const char *comma = "";
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        char text[MGL_FORMATS_TEXT];
-        if (!parts[i].set)
-            continue;
-        mgl_cli_printf("%s%s %s", comma, parts[i].name, mgl_formats_print(parts[i].set, text));
-        comma = ", ";
-    }
+    char text[MGL_FORMATS_TEXT], weights[MGL_FORMATS_TEXT];
+    mgl_formats_print_weights(formats->weights, weights);
+    const char *comma = put("", "checkpoint", mgl_formats_print(formats->checkpoint, text));
+    comma = put(comma, "weights", weights);
+    if (strcmp(mgl_formats_print(formats->embedding, text), weights) != 0)
+        comma = put(comma, "embedding", text);
+    comma = put(comma, "exchange", mgl_formats_print(formats->exchange, text));
+    put(comma, "cache", mgl_formats_print(formats->cache, text));
     mgl_cli_put(formats->lossy ? "; lossy: not each number of the checkpoint can be held\n" : "\n");
 }

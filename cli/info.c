@@ -119,7 +119,7 @@ static void print_image(const mgl_image *image)
 {
     const mgl_program *program = image->program;
     mgl_cli_printf("%-14sfor %s:%d, %s, %d positions; kernels:", "compiled", program->target.arch,
-                   program->target.queues, mgl_dtype_name(program->dtype),
+                   program->target.queues, mgl_weight_format_name(program->weight_format),
                    program->limits.capacity);
     for (int i = 0; i < image->kernel_count; i++)
         mgl_cli_printf(" %s", image->kernels[i].arch);
@@ -200,7 +200,7 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
     mgl_json_out_object(out, "compiled");
     mgl_json_out_string(out, "arch", program->target.arch);
     mgl_json_out_int(out, "queues", program->target.queues);
-    mgl_json_out_string(out, "dtype", mgl_dtype_name(program->dtype));
+    mgl_json_out_string(out, "dtype", mgl_weight_format_name(program->weight_format));
     mgl_json_out_int(out, "capacity", program->limits.capacity);
     mgl_json_out_string(out, "tuned", program->tuned[0] ? program->tuned : NULL);
     mgl_json_out_array(out, "kernels");

@@ -189,7 +189,7 @@ static void print_json(const traced *t, const mgl_trace_summary *s)
     mgl_json_out_begin(&out, "megalith.trace/1");
     mgl_json_out_string(&out, "model", t->name);
     mgl_json_out_string(&out, "device", facts.device);
-    mgl_json_out_string(&out, "dtype", mgl_dtype_name(t->program->dtype));
+    mgl_json_out_string(&out, "dtype", mgl_weight_format_name(t->program->weight_format));
     mgl_json_out_string(&out, "file", t->options->output.value);
     mgl_json_out_int(&out, "queues", t->program->queue_count);
     mgl_json_out_int(&out, "epochs", s->epochs);

@@ -23,7 +23,7 @@ mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *grap
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
     bool pair = segment->layout == MGL_LAYOUT_G8X2;
-    if (tensor->dtype != MGL_BF16 || (!pair && segment->layout != MGL_LAYOUT_G8))
+    if (tensor->format != MGL_FORMAT_BF16 || (!pair && segment->layout != MGL_LAYOUT_G8))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
                         "only bf16 tapes in the layouts g8 and g8x2 are made on the device");
     *out = (mgl_synthetic_segment){.elements = mgl_segment_bytes(program, segment) /

@@ -60,6 +60,17 @@ static void put_string(struct sink *s, const char *string)
     put_bytes(s, string, length);
 }
 
+/* The format of the weights; behind it, where they differ from its numbers, the embedding's dtype
+ * and the exchange's. So a program in which they agree has the digest that it always had. */
+static int64_t dtypes_of(const mgl_program *p)
+{
+    enum { DTYPES = 1 << 8 };
+    const mgl_dtype numbers = mgl_weight_format_get(p->weight_format)->numbers;
+    const int64_t embedding = p->embedding_dtype == numbers ? 0 : 1 + (int64_t)p->embedding_dtype;
+    const int64_t exchange = p->exchange_dtype == numbers ? 0 : 1 + (int64_t)p->exchange_dtype;
+    return (exchange * DTYPES + embedding) * DTYPES + (int64_t)p->weight_format;
+}
+
 static void put_settings(struct sink *s, const mgl_program *p)
 {
     const mgl_geometry *g = &p->geometry;
@@ -76,7 +87,7 @@ static void put_settings(struct sink *s, const mgl_program *p)
                                e->ring_pages,      e->warps,
                                e->stage_bytes,     e->flight_bytes,
                                e->pending_bytes,   e->prefetch_bytes,
-                               p->dtype,           p->kv_dtype,
+                               dtypes_of(p),       p->kv_dtype,
                                p->tensor_count,    p->buffer_count,
                                p->counter_count,   p->queue_count};
     put_string(s, p->target.arch);
@@ -89,7 +100,7 @@ static void put_tensors(struct sink *s, const mgl_program *p)
     for (int i = 0; i < p->tensor_count; i++) {
         const mgl_program_tensor *t = &p->tensors[i];
         put_string(s, t->checkpoint);
-        put(s, t->dtype);
+        put(s, t->format);
         put(s, t->rank);
         put(s, t->rows);
         put(s, t->cols);

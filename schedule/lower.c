@@ -117,22 +117,25 @@ static bool find_layer(const mgl_graph *graph, int x, struct nodes *n)
 /* ---- declarations --------------------------------------------------------------------------- */
 
 /* Declares a tensor of the graph under a short name; its index. */
-static int declare_tensor(struct lowering *w, const char *name, int tensor, mgl_dtype dtype)
+static int declare_tensor(struct lowering *w, const char *name, int tensor,
+                          mgl_weight_format format)
 {
     if (tensor < 0) {
         w->status = mgl_fail(w->err, MGL_BAD_INPUT, name, "the graph has no such weight");
         return -1;
     }
     const mgl_tensor *t = &w->graph->tensors[tensor];
-    return mgl_program_add_tensor(w->program, name, t->name, dtype, t->rank, t->rows, t->cols);
+    return mgl_program_add_tensor(w->program, name, t->name, format, t->rank, t->rows, t->cols);
 }
 
-/* The format of a matrix: the program's dtype; but in f32 on a CPU, whose products widen exactly
- * whatever they read, the checkpoint's. */
-static mgl_dtype format_of(const struct lowering *w, int tensor)
+/* The format of a matrix: the program's; but in f32 on a CPU the checkpoint's. */
+static mgl_weight_format format_of(const struct lowering *w, int tensor)
 {
-    bool keeps = w->program->dtype == MGL_F32 && !strcmp(w->program->target.arch, "cpu");
-    return keeps && tensor >= 0 ? w->graph->tensors[tensor].dtype : w->program->dtype;
+    mgl_weight_format own = MGL_FORMAT_COUNT;
+    if (tensor >= 0 && mgl_weight_format_of(w->graph->tensors[tensor].dtype, &own) &&
+        mgl_program_takes_format(w->program, own))
+        return own;
+    return w->program->weight_format;
 }
 
 static int declare_layer_tensor(struct lowering *w, int layer, const char *name, int node)
@@ -152,8 +155,8 @@ static void declare_pair(struct lowering *w, int layer, const mgl_node *swiglu)
     if (l->gate < 0 || l->up < 0)
         return;
     mgl_program_tensor *gate = &w->program->tensors[l->gate], *up = &w->program->tensors[l->up];
-    if (gate->dtype != up->dtype)
-        gate->dtype = up->dtype = w->program->dtype;
+    if (gate->format != up->format)
+        gate->format = up->format = w->program->weight_format;
 }
 
 /* Declares a buffer; `extents` may hold the negative symbols below instead of numbers. */
@@ -180,7 +183,7 @@ static int declare(struct lowering *w, const char *name, mgl_space space, mgl_dt
 /* A norm's weight: a tensor and the f32 const buffer that holds it. */
 static int declare_norm(struct lowering *w, const char *tensor, const char *name, int node)
 {
-    int index = declare_tensor(w, tensor, tensor_of(w->graph, node), MGL_F32);
+    int index = declare_tensor(w, tensor, tensor_of(w->graph, node), MGL_FORMAT_F32);
     mgl_buffer buffer = {.name = name,
                          .space = MGL_SPACE_CONST,
                          .dtype = MGL_F32,
@@ -238,14 +241,25 @@ static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
     l->down_done = declare_counter(w, layer, "down");
 }
 
+/* The dtype of the embedding table: the program's; but in f32 on a CPU the checkpoint's. */
+static mgl_dtype table_dtype(const struct lowering *w, int tensor)
+{
+    if (tensor >= 0 && mgl_program_takes_table(w->program, w->graph->tensors[tensor].dtype))
+        return w->graph->tensors[tensor].dtype;
+    return w->program->embedding_dtype;
+}
+
 static void declare_constants(struct lowering *w, int embed_node)
 {
     const mgl_geometry *m = &w->program->geometry;
     int table = tensor_of(w->graph, embed_node);
-    int embed = declare_tensor(w, "embed", table, format_of(w, table));
+    const mgl_dtype dtype = table_dtype(w, table);
+    mgl_weight_format format = w->program->weight_format;
+    (void)mgl_weight_format_of(dtype, &format);
+    int embed = declare_tensor(w, "embed", table, format);
     mgl_buffer embedding = {.name = "embedding",
                             .space = MGL_SPACE_CONST,
-                            .dtype = format_of(w, table),
+                            .dtype = dtype,
                             .rank = 2,
                             .extents = {{MGL_FIXED, m->vocab}, {MGL_FIXED, m->hidden}},
                             .source = MGL_SOURCE_TENSOR,
@@ -283,12 +297,12 @@ static int declare_rows(struct lowering *w, int layer, const char *name, mgl_dty
     return declare_exchange(w, layer, name, dtype, 2, extents);
 }
 
-/* The dtype in which values are exchanged: the program's from level `level` of the knob `narrow`
+/* The dtype in which values are exchanged: exchange_dtype from level `level` of the knob `narrow`
  * on. */
 enum { NARROW_FFN = 1, NARROW_ATTENTION, NARROW_RESIDUAL };
 static mgl_dtype narrowed(const struct lowering *w, int level)
 {
-    return w->choices.flags && w->choices.narrow >= level ? w->program->dtype : MGL_F32;
+    return w->choices.flags && w->choices.narrow >= level ? w->program->exchange_dtype : MGL_F32;
 }
 
 static struct exchange declare_layer_exchange(struct lowering *w, int layer)
@@ -365,8 +379,9 @@ static void declare_all(struct lowering *w)
     }
     int norm = consumer(graph, MGL_NODE_NORM, x), head = consumer(graph, MGL_NODE_LINEAR, norm);
     w->g = declare_norm(w, "norm", "g", norm);
-    int shared = head >= 0 && tensor_of(graph, head) == tensor_of(graph, embed);
     int table = tensor_of(graph, head);
+    bool shared = head >= 0 && table == tensor_of(graph, embed) && w->program->tensor_count > 0 &&
+                  w->program->tensors[0].format == format_of(w, table);
     w->head = shared ? 0 : declare_tensor(w, "head", table, format_of(w, table));
     declare_activations(w);
     declare_io(w);
@@ -837,7 +852,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     program->exec = w.choices.exec;
     if (!strcmp(target->arch, "cpu")) /* a row group's blocks in order, as one reader wants them */
         program->exec.warps = 1;
-    program->dtype = program->kv_dtype = options->dtype;
+    mgl_program_set_dtype(program, options->dtype);
     w.program = program;
     w.layers = mgl_alloc_zero((size_t)graph->geometry.layers, sizeof *w.layers);
     if (w.layers)

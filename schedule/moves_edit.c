@@ -292,13 +292,15 @@ static void copy_settings(mgl_program *to, const mgl_program *from)
     to->geometry = from->geometry;
     to->limits = from->limits;
     to->exec = from->exec;
-    to->dtype = from->dtype;
+    to->weight_format = from->weight_format;
+    to->embedding_dtype = from->embedding_dtype;
+    to->exchange_dtype = from->exchange_dtype;
     to->kv_dtype = from->kv_dtype;
     memcpy(to->tuned, from->tuned, sizeof to->tuned);
     memcpy(to->tuned_digest, from->tuned_digest, sizeof to->tuned_digest);
     for (int i = 0; i < from->tensor_count; i++) {
         const mgl_program_tensor *t = &from->tensors[i];
-        mgl_program_add_tensor(to, t->name, t->checkpoint, t->dtype, t->rank, t->rows, t->cols);
+        mgl_program_add_tensor(to, t->name, t->checkpoint, t->format, t->rank, t->rows, t->cols);
     }
 }
 

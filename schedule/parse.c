@@ -45,6 +45,29 @@ static bool read_dtype(parser *p, mgl_dtype *out)
                          name);
 }
 
+/* "f32, bf16, ...": the list of formats, for a message. */
+static void list_formats(char *to, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; i < MGL_FORMAT_COUNT && n < size; i++)
+        n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "",
+                              mgl_weight_format_name((mgl_weight_format)i));
+}
+
+static bool read_format(parser *p, mgl_weight_format *out)
+{
+    mgl_word w;
+    char name[MGL_SCAN_NAME + 1], formats[100], wanted[128];
+    list_formats(formats, sizeof formats);
+    snprintf(wanted, sizeof wanted, "a format (%s)", formats);
+    if (!mgl_scan_word(p->scan, wanted, &w))
+        return false;
+    snprintf(name, sizeof name, "%.*s", w.length, w.at);
+    return mgl_weight_format_parse(name, out) ||
+           mgl_scan_fail(p->scan, w.at, p->scan->at, "`%s` is no format of weights: %s", name,
+                         formats);
+}
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 /* A name that is being declared: not in the table yet. */
@@ -168,6 +191,22 @@ static bool read_stream(parser *p, mgl_exec *exec)
                                              read_field(p, "prefetch", &exec->prefetch_bytes));
 }
 
+static bool read_types(parser *p)
+{
+    mgl_program *program = p->program;
+    if (!expect_statement(p, "types") || !mgl_scan_expect_word(p->scan, "weights") ||
+        !read_format(p, &program->weight_format))
+        return false;
+    program->embedding_dtype = program->exchange_dtype =
+        mgl_weight_format_get(program->weight_format)->numbers;
+    if (mgl_scan_take_word(p->scan, "embedding") && !read_dtype(p, &program->embedding_dtype))
+        return false;
+    if (mgl_scan_take_word(p->scan, "exchange") && !read_dtype(p, &program->exchange_dtype))
+        return false;
+    return mgl_scan_expect_word(p->scan, "cache") && read_dtype(p, &program->kv_dtype) &&
+           mgl_scan_line_end(p->scan);
+}
+
 static bool read_settings(parser *p)
 {
     mgl_limits *limits = &p->program->limits;
@@ -178,10 +217,7 @@ static bool read_settings(parser *p)
            expect_statement(p, "exec") && read_field(p, "page", &exec->page_bytes) &&
            read_field(p, "ring", &exec->ring_pages) && read_field(p, "warps", &exec->warps) &&
            read_field(p, "stage", &exec->stage_bytes) && read_stream(p, exec) &&
-           mgl_scan_line_end(p->scan) && expect_statement(p, "types") &&
-           mgl_scan_expect_word(p->scan, "weights") && read_dtype(p, &p->program->dtype) &&
-           mgl_scan_expect_word(p->scan, "cache") && read_dtype(p, &p->program->kv_dtype) &&
-           mgl_scan_line_end(p->scan);
+           mgl_scan_line_end(p->scan) && read_types(p);
 }
 
 /* 64 digits; the text behind the word may end at once. */
@@ -218,11 +254,11 @@ static bool read_tensor(parser *p)
 {
     mgl_program *program = p->program;
     char name[MGL_SCAN_NAME + 1], checkpoint[MGL_SCAN_STRING + 1];
-    mgl_dtype dtype;
+    mgl_weight_format format;
     int64_t rows = 1, cols;
     int rank = 1;
     if (!read_new_name(p, &p->tensors, "tensor", program->tensor_count, name) ||
-        !read_dtype(p, &dtype) || !mgl_scan_expect(p->scan, '[') ||
+        !read_format(p, &format) || !mgl_scan_expect(p->scan, '[') ||
         !mgl_scan_number(p->scan, "a size", MGL_SCAN_NUMBER, &cols))
         return false;
     if (mgl_scan_take(p->scan, ',')) {
@@ -234,7 +270,7 @@ static bool read_tensor(parser *p)
     if (!mgl_scan_expect(p->scan, ']') ||
         !mgl_scan_string(p->scan, "the tensor's name in the checkpoint, in quotes", checkpoint))
         return false;
-    int index = mgl_program_add_tensor(program, name, checkpoint, dtype, rank, rows, cols);
+    int index = mgl_program_add_tensor(program, name, checkpoint, format, rank, rows, cols);
     if (index < 0)
         return fail_memory(p);
     program->tensors[index].line = p->scan->source.number;

@@ -90,11 +90,11 @@ static int append(mgl_program *program, void *array, size_t *capacity, int *coun
            sizeof *(program)->field)
 
 int mgl_program_add_tensor(mgl_program *program, const char *name, const char *checkpoint,
-                           mgl_dtype dtype, int rank, int64_t rows, int64_t cols)
+                           mgl_weight_format format, int rank, int64_t rows, int64_t cols)
 {
     mgl_program_tensor tensor = {.name = keep(program, name),
                                  .checkpoint = keep(program, checkpoint),
-                                 .dtype = dtype,
+                                 .format = format,
                                  .rank = rank,
                                  .rows = rows,
                                  .cols = cols};
@@ -191,16 +191,37 @@ int mgl_program_add_signal(mgl_program *program, int counter)
     return index;
 }
 
-bool mgl_program_takes_format(const mgl_program *program, mgl_dtype format)
+bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format)
 {
-    bool widens = program->dtype == MGL_F32 && !strcmp(program->target.arch, "cpu");
-    return format == program->dtype || (widens && format != MGL_I32);
+    bool widens = program->weight_format == MGL_FORMAT_F32 && !strcmp(program->target.arch, "cpu");
+    return format == program->weight_format || widens;
+}
+
+bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype)
+{
+    bool widens = program->embedding_dtype == MGL_F32 && !strcmp(program->target.arch, "cpu");
+    return dtype == program->embedding_dtype || (widens && dtype != MGL_I32);
+}
+
+void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype)
+{
+    const bool found = mgl_weight_format_of(dtype, &program->weight_format);
+    MGL_ASSERT(found);
+    (void)found;
+    program->embedding_dtype = program->exchange_dtype = program->kv_dtype = dtype;
+}
+
+bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype)
+{
+    return mgl_weight_format_is(program->weight_format, dtype) &&
+           program->embedding_dtype == dtype && program->exchange_dtype == dtype &&
+           program->kv_dtype == dtype;
 }
 
 static bool equal_tensors(const mgl_program_tensor *a, const mgl_program_tensor *b)
 {
     return !strcmp(a->name, b->name) && !strcmp(a->checkpoint, b->checkpoint) &&
-           a->dtype == b->dtype && a->rows == b->rows && a->cols == b->cols && a->rank == b->rank;
+           a->format == b->format && a->rows == b->rows && a->cols == b->cols && a->rank == b->rank;
 }
 
 static bool equal_buffers(const mgl_buffer *a, const mgl_buffer *b)
@@ -242,6 +263,12 @@ static bool equal_tasks(const mgl_task *a, const mgl_task *b)
            equal_runs(a->signals, b->signals);
 }
 
+static bool equal_dtypes(const mgl_program *a, const mgl_program *b)
+{
+    return a->weight_format == b->weight_format && a->embedding_dtype == b->embedding_dtype &&
+           a->exchange_dtype == b->exchange_dtype && a->kv_dtype == b->kv_dtype;
+}
+
 static bool equal_settings(const mgl_program *a, const mgl_program *b)
 {
     return !strcmp(a->target.arch, b->target.arch) && a->target.queues == b->target.queues &&
@@ -252,9 +279,8 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
            a->exec.flight_bytes == b->exec.flight_bytes &&
            a->exec.pending_bytes == b->exec.pending_bytes &&
-           a->exec.prefetch_bytes == b->exec.prefetch_bytes && a->dtype == b->dtype &&
-           a->kv_dtype == b->kv_dtype && !strcmp(a->tuned, b->tuned) &&
-           !strcmp(a->tuned_digest, b->tuned_digest);
+           a->exec.prefetch_bytes == b->exec.prefetch_bytes && equal_dtypes(a, b) &&
+           !strcmp(a->tuned, b->tuned) && !strcmp(a->tuned_digest, b->tuned_digest);
 }
 
 static bool equal_counts(const mgl_program *a, const mgl_program *b)
@@ -351,22 +377,23 @@ const char *mgl_layout_name(mgl_layout layout)
     return names[layout];
 }
 
-int mgl_block_columns(mgl_dtype dtype)
-{
-    return mgl_tape_columns(8 * (int)mgl_dtype_size(dtype));
-}
-
 int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segment)
 {
     MGL_ASSERT(segment->tensor >= 0 && segment->tensor < program->tensor_count);
-    const int64_t columns = mgl_block_columns(program->tensors[segment->tensor].dtype);
+    const int64_t columns = mgl_weight_format_get(mgl_segment_format(program, segment))->columns;
     return (segment->col_hi - segment->col_lo + columns - 1) / columns;
+}
+
+int64_t mgl_segment_group_bytes(const mgl_program *program, const mgl_segment *segment)
+{
+    return mgl_weight_format_group_bytes(mgl_segment_format(program, segment),
+                                         mgl_segment_blocks(program, segment));
 }
 
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment)
 {
     int64_t groups = (segment->row_hi - segment->row_lo + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
-    return groups * mgl_segment_blocks(program, segment) * MGL_BLOCK_BYTES *
+    return groups * mgl_segment_group_bytes(program, segment) *
            (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1);
 }
 

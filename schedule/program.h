@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "importer/graph.h"
 #include "instructions/operands.h"
+#include "schedule/formats.h"
 #include "schedule/tape.h"
 
 enum {
@@ -99,10 +100,10 @@ typedef struct mgl_buffer {
 } mgl_buffer;
 
 typedef struct mgl_program_tensor {
-    const char *name;       /* in the text */
-    const char *checkpoint; /* in the checkpoint */
-    mgl_dtype dtype;        /* its format: as packed */
-    int64_t rows, cols;     /* rank 1: rows = 1 */
+    const char *name;         /* in the text */
+    const char *checkpoint;   /* in the checkpoint */
+    mgl_weight_format format; /* as packed */
+    int64_t rows, cols;       /* rank 1: rows = 1 */
     int rank;
     int line;
 } mgl_program_tensor;
@@ -204,11 +205,12 @@ typedef struct mgl_program {
     mgl_geometry geometry;
     mgl_limits limits;
     mgl_exec exec;
-    mgl_dtype dtype; /* what is computed with, and what queues exchange beside f32. Matrices have it
-                        as their format, but in f32 on a CPU, where each has a format of its own */
-    mgl_dtype kv_dtype;                /* of the KV buffers */
-    char tuned[MGL_TUNED_NAME + 1];    /* the entry that it was lowered with (schedule/tuned.h), or
-                                          ""; says where the program is from, and nothing else */
+    mgl_weight_format weight_format; /* of the matrices on tapes; f32 on a CPU: each has its own */
+    mgl_dtype embedding_dtype;       /* of the embedding table; f32 on a CPU: any */
+    mgl_dtype exchange_dtype;        /* of what queues exchange, beside f32 */
+    mgl_dtype kv_dtype;              /* of the KV buffers */
+    char tuned[MGL_TUNED_NAME + 1];  /* the entry that it was lowered with (schedule/tuned.h), or
+                                        ""; says where the program is from, and nothing else */
     char tuned_digest[MGL_SHA256_HEX]; /* that entry's mgl_tuned_digest, or "" */
     mgl_program_tensor *tensors;
     mgl_buffer *buffers;
@@ -231,7 +233,7 @@ void mgl_program_free(mgl_program *program); /* NULL is fine */
  * (sticky: mgl_program_failed tells once at the end). Names are copied. Tasks are appended to the
  * newest queue, regions, segments and edges to the newest task; all `in` before all `out`. */
 int mgl_program_add_tensor(mgl_program *program, const char *name, const char *checkpoint,
-                           mgl_dtype dtype, int rank, int64_t rows, int64_t cols);
+                           mgl_weight_format format, int rank, int64_t rows, int64_t cols);
 int mgl_program_add_buffer(mgl_program *program, const mgl_buffer *buffer); /* name is copied */
 int mgl_program_add_counter(mgl_program *program, const char *name);
 int mgl_program_add_queue(mgl_program *program);
@@ -243,8 +245,15 @@ int mgl_program_add_wait(mgl_program *program, int counter, int64_t threshold);
 int mgl_program_add_signal(mgl_program *program, int counter);
 bool mgl_program_failed(const mgl_program *program);
 
-/* Whether a matrix of this format, on a tape or gathered, can stand in the program. */
-bool mgl_program_takes_format(const mgl_program *program, mgl_dtype format);
+/* Whether a matrix of this format can stand on a tape of the program. In f32 a CPU takes any: its
+ * products widen exactly what they read. */
+bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format);
+/* Whether rows can be gathered from a table of this dtype: the same for the embedding. */
+bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype);
+/* Lets weights, the embedding, what queues exchange and the cache have one dtype. */
+void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype);
+/* Whether they have. */
+bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype);
 
 /* Whether region b goes on, in one dimension, where region a ends: then a becomes both. */
 bool mgl_region_join(mgl_region *a, const mgl_region *b);
@@ -264,9 +273,9 @@ enum { MGL_MAX_OPERANDS = 12 };
 typedef enum mgl_operand_dtype {
     MGL_OPERAND_F32,
     MGL_OPERAND_I32,
-    MGL_OPERAND_WEIGHT,  /* a matrix's format: mgl_program_takes_format */
-    MGL_OPERAND_CACHE,   /* program.kv_dtype */
-    MGL_OPERAND_EXCHANGE /* f32 or program.dtype, as the buffer was declared */
+    MGL_OPERAND_EMBEDDING, /* mgl_program_takes_table */
+    MGL_OPERAND_CACHE,     /* program.kv_dtype */
+    MGL_OPERAND_EXCHANGE   /* f32 or program.exchange_dtype, as the buffer was declared */
 } mgl_operand_dtype;
 
 typedef struct mgl_operand {
@@ -326,11 +335,17 @@ const mgl_attention_operands *mgl_op_attention(mgl_op op);
 /* ---- geometry of the tape
  * ------------------------------------------------------------------------- */
 
-/* Columns of a block (schedule/tape.h). */
-int mgl_block_columns(mgl_dtype dtype);
+/* The format of a segment's weights: that of its tensor, or of both. */
+static inline mgl_weight_format mgl_segment_format(const mgl_program *program,
+                                                   const mgl_segment *segment)
+{
+    return program->tensors[segment->tensor].format;
+}
 /* k blocks of a row of a segment. */
 int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segment);
-/* Bytes of a segment: row groups x k blocks x MGL_BLOCK_BYTES x tensors. */
+/* Bytes of a row group of one of its tensors. */
+int64_t mgl_segment_group_bytes(const mgl_program *program, const mgl_segment *segment);
+/* Bytes of a segment: row groups x bytes of one x tensors. */
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment);
 /* Rows of a segment that become output columns: row_hi - row_lo. */
 int64_t mgl_segment_rows(const mgl_segment *segment);

@@ -14,12 +14,13 @@
  *              "limits" "rows" N "sequences" N "capacity" N
  *              "exec" "page" N "ring" N "warps" N "stage" N
  *                     ["flight" N "pending" N "prefetch" N]  left out: as in a default config
- *              "types" "weights" DTYPE "cache" DTYPE
+ *              "types" "weights" FORMAT ["embedding" DTYPE] ["exchange" DTYPE] "cache" DTYPE
+ *                     left out: the numbers of the weights
  *              ["tuned" NAME NAME]                            the tuned entry that it was lowered
  *                                                             with, and the entry's SHA-256
  *              { tensor | buffer | counter }                  in any order, before they are named
  *              { queue { task } }                             numbered 0, 1, 2 ...
- *   tensor   = "tensor" NAME DTYPE "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
+ *   tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
  *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N]
  *   extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the limits
  *   source   = "tensor" NAME | "rope"                         where a const buffer's bytes are from
@@ -35,9 +36,10 @@
  *                                                             rows, columns, byte on the tape
  *   waits    = NAME ">=" N {"," NAME ">=" N}
  *
- * OP is a name of instructions/ops.def, SPACE of MGL_SPACES, DTYPE of MGL_DTYPES, LAYOUT g8 or g8x2
- * (two tensors, joined by `|`). A STRING stands in double quotes, with \" and \\ for these two and
- * \xNN for control bytes. FLOAT is the shortest decimal that reads back as the same float.
+ * OP is a name of instructions/ops.def, SPACE of MGL_SPACES, DTYPE of MGL_DTYPES, FORMAT of
+ * schedule/formats.def, LAYOUT g8 or g8x2 (two tensors, joined by `|`). A STRING stands in double
+ * quotes, with \" and \\ for these two and \xNN for control bytes. FLOAT is the shortest decimal
+ * that reads back as the same float.
  */
 #include "schedule/schedule.h"
 
@@ -100,6 +102,18 @@ static void put_string(mgl_text *out, const char *string)
     mgl_text_put(out, "\"");
 }
 
+/* What is left out is as the numbers of the weights. */
+static void put_types(const mgl_program *program, mgl_text *out)
+{
+    const mgl_weight_format_info *weights = mgl_weight_format_get(program->weight_format);
+    mgl_text_format(out, "\ntypes weights %s", weights->name);
+    if (program->embedding_dtype != weights->numbers)
+        mgl_text_format(out, " embedding %s", mgl_dtype_name(program->embedding_dtype));
+    if (program->exchange_dtype != weights->numbers)
+        mgl_text_format(out, " exchange %s", mgl_dtype_name(program->exchange_dtype));
+    mgl_text_format(out, " cache %s\n", mgl_dtype_name(program->kv_dtype));
+}
+
 static void put_header(const mgl_program *program, mgl_text *out)
 {
     const mgl_geometry *g = &program->geometry;
@@ -129,15 +143,14 @@ static void put_header(const mgl_program *program, mgl_text *out)
     put_field(out, "flight", program->exec.flight_bytes);
     put_field(out, "pending", program->exec.pending_bytes);
     put_field(out, "prefetch", program->exec.prefetch_bytes);
-    mgl_text_format(out, "\ntypes weights %s cache %s\n", mgl_dtype_name(program->dtype),
-                    mgl_dtype_name(program->kv_dtype));
+    put_types(program, out);
     if (program->tuned[0])
         mgl_text_format(out, "tuned %s %s\n", program->tuned, program->tuned_digest);
 }
 
 static void put_tensor(const mgl_program_tensor *tensor, mgl_text *out)
 {
-    mgl_text_format(out, "tensor %s %s [", tensor->name, mgl_dtype_name(tensor->dtype));
+    mgl_text_format(out, "tensor %s %s [", tensor->name, mgl_weight_format_name(tensor->format));
     if (tensor->rank == 2) {
         put_number(out, tensor->rows);
         mgl_text_put(out, ",");

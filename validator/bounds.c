@@ -64,11 +64,13 @@ static void check_exec(mgl_check *check)
                          "flight %d, pending %d, prefetch %d: each is a multiple of 512 up to "
                          "1048576, and prefetch may be 0",
                          e->flight_bytes, e->pending_bytes, e->prefetch_bytes);
-    if (!mgl_dtype_is_float(p->dtype) || !mgl_dtype_is_float(p->kv_dtype))
+    if (!mgl_dtype_is_float(p->embedding_dtype) || !mgl_dtype_is_float(p->exchange_dtype) ||
+        !mgl_dtype_is_float(p->kv_dtype))
         mgl_check_report(check, 408, -1, 0,
-                         "weights are %s and the cache %s; both must be f32, "
+                         "the embedding is %s, the exchange %s and the cache %s; each must be f32, "
                          "bf16 or f16",
-                         mgl_dtype_name(p->dtype), mgl_dtype_name(p->kv_dtype));
+                         mgl_dtype_name(p->embedding_dtype), mgl_dtype_name(p->exchange_dtype),
+                         mgl_dtype_name(p->kv_dtype));
     if (ok)
         check_shared(check);
 }

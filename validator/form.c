@@ -101,7 +101,7 @@ static void check_declared(mgl_check *check)
     for (int i = 0; i < p->tensor_count; i++) {
         const mgl_program_tensor *tensor = &p->tensors[i];
         bool named = tensor->name && tensor->checkpoint;
-        intact(check, named && (unsigned)tensor->dtype < MGL_DTYPE_COUNT, "tensor", i);
+        intact(check, named && (unsigned)tensor->format < MGL_FORMAT_COUNT, "tensor", i);
     }
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
@@ -145,7 +145,10 @@ static bool check_pieces(mgl_check *check)
         intact(check, within(p->signals[i], 0, p->counter_count - 1), "signal", i);
     bool ended = memchr(p->target.arch, 0, sizeof p->target.arch) != NULL;
     intact(check,
-           ended && (unsigned)p->dtype < MGL_DTYPE_COUNT && (unsigned)p->kv_dtype < MGL_DTYPE_COUNT,
+           ended && (unsigned)p->weight_format < MGL_FORMAT_COUNT &&
+               (unsigned)p->embedding_dtype < MGL_DTYPE_COUNT &&
+               (unsigned)p->exchange_dtype < MGL_DTYPE_COUNT &&
+               (unsigned)p->kv_dtype < MGL_DTYPE_COUNT,
            "header", 0);
     check_declared(check);
     return check->found == before;
@@ -178,13 +181,13 @@ static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
 {
     bool ok = within(tensor->rank, 1, 2) && tensor->rows >= 1 && tensor->rows <= MGL_MAX_EXTENT &&
               tensor->cols >= 1 && tensor->cols <= MGL_MAX_EXTENT &&
-              (tensor->rank == 2 || tensor->rows == 1) && mgl_dtype_is_float(tensor->dtype);
+              (tensor->rank == 2 || tensor->rows == 1);
     if (!ok)
         mgl_check_report(check, 105, -1, tensor->line,
                          "tensor %.64s: rank %d, %" PRId64 " x %" PRId64 " %s can not be packed; "
-                         "rank 1 or 2, positive sizes and a float dtype are needed",
+                         "rank 1 or 2 and positive sizes are needed",
                          tensor->name, tensor->rank, tensor->rows, tensor->cols,
-                         mgl_dtype_name(tensor->dtype));
+                         mgl_weight_format_name(tensor->format));
 }
 
 /* The number that a symbol stands for; -1 for a fixed extent. */
@@ -222,8 +225,8 @@ static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int ro
                                                : NULL;
     case MGL_SPACE_ACT:
         return rows != 1 ? "an act buffer has exactly one extent `rows`"
-               : b->dtype != MGL_F32 && b->dtype != p->dtype
-                   ? "an act buffer is f32 or of the types line's dtype of weights"
+               : b->dtype != MGL_F32 && b->dtype != p->exchange_dtype
+                   ? "an act buffer is f32 or of the types line's exchange dtype"
                    : NULL;
     case MGL_SPACE_KV:
         return !is_kv_shape(p, b)        ? "a kv buffer is [sequences,kv_heads,capacity,head_dim]"
@@ -297,10 +300,10 @@ static void check_source(mgl_check *check, const mgl_buffer *b)
         bool same = tensor->rank == b->rank && (b->rank == 1 || b->rank == 2) &&
                     b->extents[b->rank - 1].count == tensor->cols &&
                     (b->rank == 1 || b->extents[0].count == tensor->rows);
-        fault = !same                       ? "its shape is not that of its tensor"
-                : tensor->dtype != b->dtype ? "its dtype is not that of its tensor: a weight would "
-                                              "be rounded on the way"
-                                            : NULL;
+        fault = !same ? "its shape is not that of its tensor"
+                : !mgl_weight_format_is(tensor->format, b->dtype)
+                    ? "its dtype is not that of its tensor: a weight would be rounded on the way"
+                    : NULL;
     }
     if (fault)
         mgl_check_report(check, 104, -1, b->line, "buffer %.64s: %s", b->name, fault);

@@ -29,26 +29,44 @@ static unsigned bit(mgl_dtype format)
     return 1u << format;
 }
 
-const char *mgl_formats_print(unsigned formats, char to[MGL_FORMATS_TEXT])
+static void print(const char *name, char to[MGL_FORMATS_TEXT])
+{
+    size_t length = strlen(to);
+    snprintf(to + length, MGL_FORMATS_TEXT - length, "%s%s", length ? " and " : "", name);
+}
+
+const char *mgl_formats_print_weights(unsigned formats, char to[MGL_FORMATS_TEXT])
+{
+    to[0] = 0;
+    for (int i = 0; i < MGL_FORMAT_COUNT; i++)
+        if (formats & 1u << i)
+            print(mgl_weight_format_name((mgl_weight_format)i), to);
+    return to;
+}
+
+const char *mgl_formats_print(unsigned dtypes, char to[MGL_FORMATS_TEXT])
 {
     to[0] = 0;
     for (int i = 0; i < MGL_DTYPE_COUNT; i++)
-        if (formats & bit((mgl_dtype)i)) {
-            size_t length = strlen(to);
-            snprintf(to + length, MGL_FORMATS_TEXT - length, "%s%s", length ? " and " : "",
-                     mgl_dtype_name((mgl_dtype)i));
-        }
+        if (dtypes & bit((mgl_dtype)i))
+            print(mgl_dtype_name((mgl_dtype)i), to);
     return to;
+}
+
+/* What the weights of a tensor are decoded to. */
+static mgl_dtype numbers_of(const mgl_program_tensor *tensor)
+{
+    return mgl_weight_format_get(tensor->format)->numbers;
 }
 
 static void list(mgl_check *check)
 {
     const mgl_program *p = check->program;
     mgl_formats *formats = &check->verdict->formats;
+    for (int i = 0; i < p->segment_count; i++)
+        formats->weights |= 1u << mgl_segment_format(p, &p->segments[i]);
     for (int i = 0; i < p->tensor_count; i++) {
         MGL_ASSERT(!check->graph || check->graph_tensor[i] >= 0); /* or it was MG702 */
-        if (p->tensors[i].rank == 2)
-            formats->weights |= bit(p->tensors[i].dtype);
         if (check->graph)
             formats->checkpoint |= bit(check->graph->tensors[check->graph_tensor[i]].dtype);
     }
@@ -57,6 +75,8 @@ static void list(mgl_check *check)
             formats->exchange |= bit(p->buffers[i].dtype);
         else if (p->buffers[i].space == MGL_SPACE_KV)
             formats->cache |= bit(p->buffers[i].dtype);
+        else if (p->buffers[i].source == MGL_SOURCE_TENSOR && p->buffers[i].rank == 2)
+            formats->embedding |= bit(p->buffers[i].dtype);
 }
 
 /* One of the program's formats against the checkpoint's; only the first loss of a kind is told. */
@@ -82,7 +102,7 @@ void mgl_check_formats(mgl_check *check)
     list(check);
     for (int i = 0; i < p->tensor_count && graph; i++) {
         const mgl_program_tensor *t = &p->tensors[i];
-        compare(check, "tensor", t->name, t->line, t->dtype,
+        compare(check, "tensor", t->name, t->line, numbers_of(t),
                 graph->tensors[check->graph_tensor[i]].dtype, &tensor_told);
     }
     for (int i = 0; i < p->buffer_count && graph; i++) {

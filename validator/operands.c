@@ -16,16 +16,17 @@
 
 /* ---- one operand ---- */
 
-/* The dtype that an operand must have; of EXCHANGE the one beside f32, of WEIGHT the first of those
- * that the program takes. */
+/* The dtype that an operand must have; of EXCHANGE the one beside f32, of EMBEDDING the first of
+ * those that the program takes. */
 static mgl_dtype wanted_dtype(const mgl_program *p, mgl_operand_dtype dtype)
 {
     switch (dtype) {
     case MGL_OPERAND_I32:
         return MGL_I32;
-    case MGL_OPERAND_WEIGHT:
+    case MGL_OPERAND_EMBEDDING:
+        return p->embedding_dtype;
     case MGL_OPERAND_EXCHANGE:
-        return p->dtype;
+        return p->exchange_dtype;
     case MGL_OPERAND_CACHE:
         return p->kv_dtype;
     case MGL_OPERAND_F32:
@@ -113,7 +114,7 @@ static bool type_fits(const mgl_program *p, const mgl_operand *operand, const mg
     return buffer->space == operand->space &&
            (buffer->dtype == wanted_dtype(p, operand->dtype) ||
             (operand->dtype == MGL_OPERAND_EXCHANGE && buffer->dtype == MGL_F32) ||
-            (operand->dtype == MGL_OPERAND_WEIGHT && mgl_program_takes_format(p, buffer->dtype)));
+            (operand->dtype == MGL_OPERAND_EMBEDDING && mgl_program_takes_table(p, buffer->dtype)));
 }
 
 /* The letter of a dimension: "*" stands for as many as there are. */
@@ -170,21 +171,22 @@ static void check_segments(mgl_check *check, int t)
         for (int j = 0; j < 2; j++) {
             int index = j ? s->tensor2 : s->tensor;
             const mgl_program_tensor *tensor = index < 0 ? NULL : &p->tensors[index];
-            if (tensor && (tensor->rank != 2 || !mgl_program_takes_format(p, tensor->dtype)))
+            if (tensor && (tensor->rank != 2 || !mgl_program_takes_format(p, tensor->format)))
                 mgl_check_report(check, 105, t, 0,
                                  "%s: tensor %.64s is rank %d %s; a tape holds matrices of the "
                                  "types line's %s, or in f32 on a CPU of any format",
                                  mgl_check_task(check, t, name), tensor->name, tensor->rank,
-                                 mgl_dtype_name(tensor->dtype), mgl_dtype_name(p->dtype));
+                                 mgl_weight_format_name(tensor->format),
+                                 mgl_weight_format_name(p->weight_format));
         }
-        if (s->tensor2 >= 0 && p->tensors[s->tensor].dtype != p->tensors[s->tensor2].dtype)
+        if (s->tensor2 >= 0 && p->tensors[s->tensor].format != p->tensors[s->tensor2].format)
             mgl_check_report(
                 check, 105, t, 0,
                 "%s: tensors %.64s and %.64s share a segment, so they need one format, "
                 "and they are %s and %s",
                 mgl_check_task(check, t, name), p->tensors[s->tensor].name,
-                p->tensors[s->tensor2].name, mgl_dtype_name(p->tensors[s->tensor].dtype),
-                mgl_dtype_name(p->tensors[s->tensor2].dtype));
+                p->tensors[s->tensor2].name, mgl_weight_format_name(p->tensors[s->tensor].format),
+                mgl_weight_format_name(p->tensors[s->tensor2].format));
     }
 }
 

@@ -18,18 +18,20 @@ typedef struct mgl_diagnostic {
     int witness_count;
 } mgl_diagnostic;
 
-/* The number formats of a program, as sets: bit 1 << mgl_dtype for each. All empty where a fault
- * was found before they were looked at. */
+/* The number formats of a program, as sets: bit 1 << mgl_weight_format for each of the weights',
+ * else bit 1 << mgl_dtype. All empty where a fault was found before they were looked at. */
 typedef struct mgl_formats {
     unsigned checkpoint; /* of the model's tensors that the program names; empty without a graph */
-    unsigned weights;    /* of the matrices, on tapes and in tables */
+    unsigned weights;    /* of the matrices on tapes */
+    unsigned embedding;  /* of the embedding table */
     unsigned exchange;   /* of the activations, which queues exchange */
     unsigned cache;      /* of keys and values */
     bool lossy; /* one can not hold each number of the checkpoint's; false without a graph */
 } mgl_formats;
 enum { MGL_FORMATS_TEXT = 48 };
-/* "f32 and bf16", or "" for the empty set; returns `to`. */
-const char *mgl_formats_print(unsigned formats, char to[MGL_FORMATS_TEXT]);
+/* "f32 and bf16", or "" for the empty set; of the weights' formats, and of dtypes. Return `to`. */
+const char *mgl_formats_print_weights(unsigned formats, char to[MGL_FORMATS_TEXT]);
+const char *mgl_formats_print(unsigned dtypes, char to[MGL_FORMATS_TEXT]);
 
 /* Zero-initialise; release with mgl_verdict_clear. */
 typedef struct mgl_verdict {

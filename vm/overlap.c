@@ -63,8 +63,8 @@ static int compare_entries(const void *a, const void *b)
 /* The same weights in the same format. */
 static bool is_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && a->rows == b->rows && a->cols == b->cols &&
-           !strcmp(a->checkpoint, b->checkpoint);
+    return a->format == b->format && a->rank == b->rank && a->rows == b->rows &&
+           a->cols == b->cols && !strcmp(a->checkpoint, b->checkpoint);
 }
 
 static int find_tensor(const mgl_program *program, const mgl_program_tensor *tensor)

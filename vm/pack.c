@@ -83,14 +83,14 @@ static void stage_close(struct stage *stage)
     mgl_free(stage->converted);
 }
 
-/* Writes one row group: `rows` rows (tensor's cols elements each, packed dtype) into blocks. */
+/* Writes one row group: `rows` rows (tensor's cols weights each, in its format) into blocks. */
 static void pack_group(const mgl_program *program, const mgl_segment *segment, const char *rows,
                        int count, char *to)
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
-    size_t size = mgl_dtype_size(tensor->dtype);
-    size_t row_bytes = (size_t)tensor->cols * size;
-    size_t width = (size_t)(segment->col_hi - segment->col_lo) * size;
+    const mgl_weight_format format = tensor->format;
+    size_t row_bytes = (size_t)mgl_weight_format_bytes(format, tensor->cols);
+    size_t width = (size_t)mgl_weight_format_bytes(format, segment->col_hi - segment->col_lo);
     size_t tail = width % MGL_BLOCK_ROW_BYTES;
     int64_t blocks = mgl_segment_blocks(program, segment);
     int64_t whole = (int64_t)(width / MGL_BLOCK_ROW_BYTES);
@@ -98,7 +98,8 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
     if (count < MGL_ROW_GROUP || tail)
         memset(to, 0, (size_t)blocks * MGL_BLOCK_BYTES);
     for (int64_t b = 0; b < blocks; b++) {
-        const char *from = rows + (size_t)segment->col_lo * size + (size_t)b * MGL_BLOCK_ROW_BYTES;
+        const char *from = rows + (size_t)mgl_weight_format_bytes(format, segment->col_lo) +
+                           (size_t)b * MGL_BLOCK_ROW_BYTES;
         char *at = to + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
                             MGL_BLOCK_BYTES;
         for (int r = 0; r < count && b < whole; r++) /* a length that the compiler knows */
@@ -130,7 +131,8 @@ static size_t find_not_finite(const void *from, mgl_dtype dtype, size_t n)
 static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, const void *raw,
                                const void *packed, int64_t row, int64_t count, mgl_error *err)
 {
-    size_t n = (size_t)(count * t->cols), at = find_not_finite(packed, t->dtype, n);
+    const mgl_weight_format_info *format = mgl_weight_format_get(t->format);
+    size_t n = (size_t)(count * t->cols), at = find_not_finite(packed, format->numbers, n);
     if (at == n)
         return MGL_OK;
     const long long place[2] = {(long long)(row + (int64_t)at / t->cols),
@@ -145,11 +147,10 @@ static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, co
     return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint,
                     "row %lld, column %lld is %.9g, which is too large for %s; lower with dtype "
                     "%s, in which the checkpoint has it",
-                    place[0], place[1], (double)value, mgl_dtype_name(t->dtype),
-                    mgl_dtype_name(stored));
+                    place[0], place[1], (double)value, format->name, mgl_dtype_name(stored));
 }
 
-/* Rows of a tensor, `count` at most those of the stage, in its packed dtype: in the stage. */
+/* Rows of a tensor, `count` at most those of the stage, in its format: in the stage. */
 static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, int tensor,
                             int source, int64_t row, int64_t count, const struct stage *stage,
                             const char **out, mgl_error *err)
@@ -157,20 +158,23 @@ static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, 
     const mgl_program_tensor *t = &program->tensors[tensor];
     mgl_dtype stored = graph->tensors[source].dtype;
     mgl_status status = graph->read(graph, source, row, count, stage->raw, err);
-    *out = stored == t->dtype ? stage->raw : stage->converted;
-    if (!status && stored != t->dtype)
-        mgl_convert(stage->converted, t->dtype, stage->raw, stored, (size_t)(count * t->cols));
+    const bool as_stored = mgl_weight_format_is(t->format, stored);
+    *out = as_stored ? stage->raw : stage->converted;
+    if (!status && !as_stored)
+        mgl_weight_format_encode(t->format, stage->converted, stage->raw, stored,
+                                 (size_t)(count * t->cols));
     if (status || graph->any_numbers)
         return status;
     return check_finite(t, stored, stage->raw, *out, row, count, err);
 }
 
-/* Packs `count` rows, in the packed dtype, into row groups that stand `stride` bytes apart. */
+/* Packs `count` rows, in the segment's format, into row groups that stand `stride` bytes apart. */
 static void pack_groups(const mgl_program *program, const mgl_segment *segment, const char *rows,
                         int64_t count, char *to, int64_t stride)
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
-    size_t group_bytes = MGL_ROW_GROUP * (size_t)tensor->cols * mgl_dtype_size(tensor->dtype);
+    size_t group_bytes =
+        MGL_ROW_GROUP * (size_t)mgl_weight_format_bytes(tensor->format, tensor->cols);
     for (; count > 0; count -= MGL_ROW_GROUP, rows += group_bytes, to += stride)
         pack_group(program, segment, rows, count < MGL_ROW_GROUP ? (int)count : MGL_ROW_GROUP, to);
 }
@@ -184,7 +188,7 @@ static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph
     mgl_status status = find_tensor(program, graph, tensor, &source, err);
     if (status)
         return status;
-    int64_t group_bytes = mgl_segment_blocks(program, segment) * MGL_BLOCK_BYTES;
+    int64_t group_bytes = mgl_segment_group_bytes(program, segment);
     int64_t stride = segment->layout == MGL_LAYOUT_G8X2 ? 2 * group_bytes : group_bytes;
     to += which * group_bytes;
     for (int64_t row = lo; row < hi; row += stage->rows) {
@@ -252,11 +256,11 @@ static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
     status = stage_open(&stage, t->cols, err);
     for (int64_t row = lo; !status && row < hi; row += stage.rows) {
         int64_t count = hi - row < stage.rows ? hi - row : stage.rows;
-        const char *rows; /* in the tensor's dtype: a weight is rounded once, wherever it stands */
+        const char *rows; /* in the tensor's format: a weight is rounded once, wherever it stands */
         status = read_rows(program, graph, buffer->tensor, source, row, count, &stage, &rows, err);
         if (!status)
-            mgl_convert(to + (size_t)(row - lo) * row_bytes, buffer->dtype, rows, t->dtype,
-                        (size_t)(count * t->cols));
+            mgl_convert(to + (size_t)(row - lo) * row_bytes, buffer->dtype, rows,
+                        mgl_weight_format_get(t->format)->numbers, (size_t)(count * t->cols));
     }
     stage_close(&stage);
     return status;
@@ -311,20 +315,22 @@ mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, in
 void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
                     int which, int64_t row, float *to)
 {
-    mgl_dtype dtype = program->tensors[segment->tensor].dtype;
-    int64_t columns = mgl_block_columns(dtype), width = segment->col_hi - segment->col_lo;
+    const mgl_weight_format format = mgl_segment_format(program, segment);
+    int64_t columns = mgl_weight_format_get(format)->columns,
+            width = segment->col_hi - segment->col_lo;
     int64_t blocks = mgl_segment_blocks(program, segment);
     int64_t group = row / MGL_ROW_GROUP;
     if (segment->layout == MGL_LAYOUT_G8X2)
         group = 2 * group + which;
-    const char *from = (const char *)tape + segment->offset + group * blocks * MGL_BLOCK_BYTES +
+    const char *from = (const char *)tape + segment->offset +
+                       group * mgl_segment_group_bytes(program, segment) +
                        row % MGL_ROW_GROUP * MGL_BLOCK_ROW_BYTES;
     for (int64_t b = 0, done = 0; b < blocks; b++, done += columns)
-        mgl_convert(to + done, MGL_F32,
-                    from +
-                        (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
-                            MGL_BLOCK_BYTES,
-                    dtype, (size_t)(width - done < columns ? width - done : columns));
+        mgl_weight_format_decode(
+            format, to + done,
+            from + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
+                       MGL_BLOCK_BYTES,
+            (size_t)(width - done < columns ? width - done : columns));
 }
 
 void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,

@@ -120,10 +120,11 @@ static bool same_limits(const mgl_limits *a, const mgl_limits *b)
 /* Every tensor that both have is packed alike. */
 static bool same_formats(const mgl_program *a, const mgl_program *b)
 {
-    bool same = a->dtype == b->dtype && a->kv_dtype == b->kv_dtype;
+    bool same = a->weight_format == b->weight_format && a->embedding_dtype == b->embedding_dtype &&
+                a->exchange_dtype == b->exchange_dtype && a->kv_dtype == b->kv_dtype;
     for (int i = 0; i < a->tensor_count && same; i++)
         for (int j = 0; j < b->tensor_count && same; j++)
-            same = a->tensors[i].dtype == b->tensors[j].dtype ||
+            same = a->tensors[i].format == b->tensors[j].format ||
                    strcmp(a->tensors[i].checkpoint, b->tensors[j].checkpoint) != 0;
     return same;
 }
@@ -173,7 +174,7 @@ static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, i
         err, MGL_BAD_INPUT, where,
         "the likelihood of the token at position %d is not a number: the model computes "
         "values too large for %s; check the checkpoint, or take another dtype",
-        position, mgl_dtype_name(vm->program->dtype));
+        position, mgl_weight_format_name(vm->program->weight_format));
 }
 
 /* The first scored position of a sequence whose likelihood is no number; 0: there is none. */

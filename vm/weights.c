@@ -20,7 +20,7 @@ bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment
            segment->row_lo >= 0 && segment->row_lo < segment->row_hi &&
            segment->layout == MGL_LAYOUT_G8 && segment->col_lo == 0 &&
            segment->col_hi == program->tensors[table->tensor].cols &&
-           table->dtype == program->tensors[table->tensor].dtype;
+           mgl_weight_format_is(program->tensors[table->tensor].format, table->dtype);
 }
 
 /* Whether the tapes have as many rows of a table as it has: else not all of them, once each. Asked

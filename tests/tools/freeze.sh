@@ -21,7 +21,8 @@ list() {
         instructions/{linear,operands,reference}.h instructions/*/*.c instructions/*/*.h \
         eval/reference.{c,h} eval/cuda/reference.cuh
     # what stands between a program and its weights, poison and guards
-    printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c
+    printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c \
+        schedule/formats.{c,def,h}
     # who looks whether a candidate is correct, and takes its times
     printf '%s\n' eval/duel.{c,h} eval/duel_{cpu,cuda}.c autotune/compare.{c,h} autotune/gate.{c,h} \
         autotune/lab_{check,pair,real}.c autotune/campaign_{control,measure,trial}.c \

@@ -109,11 +109,13 @@ mgl_program *copy_without(const mgl_program *from, enum piece piece, int index)
     to->geometry = from->geometry;
     to->limits = from->limits;
     to->exec = from->exec;
-    to->dtype = from->dtype;
+    to->weight_format = from->weight_format;
+    to->embedding_dtype = from->embedding_dtype;
+    to->exchange_dtype = from->exchange_dtype;
     to->kv_dtype = from->kv_dtype;
     for (int i = 0; i < from->tensor_count; i++) {
         const mgl_program_tensor *t = &from->tensors[i];
-        mgl_program_add_tensor(to, t->name, t->checkpoint, t->dtype, t->rank, t->rows, t->cols);
+        mgl_program_add_tensor(to, t->name, t->checkpoint, t->format, t->rank, t->rows, t->cols);
     }
     for (int i = 0; i < from->buffer_count; i++)
         mgl_program_add_buffer(to, &from->buffers[i]);

@@ -73,7 +73,7 @@ static const struct field fields[] = {
     IN(buffers, buffer_count, mgl_buffer, source),
     IN(buffers, buffer_count, mgl_buffer, tensor),
     IN(buffers, buffer_count, mgl_buffer, sets),
-    IN(tensors, tensor_count, mgl_program_tensor, dtype),
+    IN(tensors, tensor_count, mgl_program_tensor, format),
     IN(tensors, tensor_count, mgl_program_tensor, rows),
     IN(tensors, tensor_count, mgl_program_tensor, cols),
     IN(tensors, tensor_count, mgl_program_tensor, rank),
@@ -96,7 +96,9 @@ static const struct field fields[] = {
     HEADER(exec.flight_bytes),
     HEADER(exec.pending_bytes),
     HEADER(exec.prefetch_bytes),
-    HEADER(dtype),
+    HEADER(weight_format),
+    HEADER(embedding_dtype),
+    HEADER(exchange_dtype),
     HEADER(kv_dtype),
 };
 enum { FIELDS = sizeof fields / sizeof *fields };

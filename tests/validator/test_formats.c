@@ -45,7 +45,8 @@ START_TEST(a_verdict_names_the_formats)
     mgl_program *program = lowered_with(graph, 2, 1, 1, MGL_F16);
     mgl_verdict verdict = verdict_of(program, graph);
     ck_assert_uint_eq(verdict.formats.checkpoint, bit(MGL_BF16));
-    ck_assert_uint_eq(verdict.formats.weights, bit(MGL_F16));
+    ck_assert_uint_eq(verdict.formats.weights, 1u << MGL_FORMAT_F16);
+    ck_assert_uint_eq(verdict.formats.embedding, bit(MGL_F16));
     ck_assert_uint_eq(verdict.formats.exchange, bit(MGL_F32));
     ck_assert_uint_eq(verdict.formats.cache, bit(MGL_F16));
     mgl_verdict_clear(&verdict);
@@ -61,7 +62,7 @@ START_TEST(nothing_is_lossy_without_a_checkpoint)
     mgl_verdict verdict = strict_verdict_of(program, NULL);
     ck_assert(verdict.accepted);
     ck_assert_uint_eq(verdict.formats.checkpoint, 0);
-    ck_assert_uint_eq(verdict.formats.weights, bit(MGL_F16));
+    ck_assert_uint_eq(verdict.formats.weights, 1u << MGL_FORMAT_F16);
     mgl_verdict_clear(&verdict);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -109,6 +110,8 @@ START_TEST(sets_of_formats_are_printed)
     char text[MGL_FORMATS_TEXT];
     ck_assert_str_eq(mgl_formats_print(0, text), "");
     ck_assert_str_eq(mgl_formats_print(bit(MGL_F16), text), "f16");
+    ck_assert_str_eq(mgl_formats_print_weights(0, text), "");
+    ck_assert_str_eq(mgl_formats_print_weights(5u, text), "f32 and f16");
     ck_assert_str_eq(mgl_formats_print(bit(MGL_F32) | bit(MGL_BF16), text), "f32 and bf16");
     ck_assert_str_eq(mgl_formats_print(bit(MGL_DTYPE_COUNT) - 1, text),
                      "f32 and bf16 and f16 and i32");

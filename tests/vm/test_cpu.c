@@ -149,13 +149,69 @@ START_TEST(weights_keep_their_format)
         const mgl_tensor *t = &graph->tensors[i];
         *(t->rank == 2 ? &matrices : &norms) += (size_t)(t->rows * t->cols);
     }
-    ck_assert_int_eq(program->dtype, MGL_F32);
+    ck_assert(mgl_program_is_all(program, MGL_F32));
     mgl_vm_get_facts(vm, &facts);
     /* padding of the rows and columns to whole blocks, and the table of rope */
     ck_assert_uint_ge(facts.memory_bytes, matrices * sizes[_i] + norms * 4);
     ck_assert_uint_le(facts.memory_bytes, matrices * sizes[_i] * 5 / 4 + norms * 4 + 64 * 16 * 4 +
                                               (size_t)program->exec.page_bytes);
     mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Logits of a program after a prompt, on a machine that is opened for it. */
+static void prompt_logits(const mgl_program *program, const mgl_graph *graph, float *logits)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 17, .max_new = 1};
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    mgl_vm_close(vm);
+}
+
+static mgl_buffer *buffer_of(const mgl_program *program, const char *name)
+{
+    for (int i = 0; i < program->buffer_count; i++)
+        if (!strcmp(program->buffers[i].name, name))
+            return &program->buffers[i];
+    ck_abort_msg("no buffer is called %s", name);
+    return NULL;
+}
+
+/* f32 holds what bf16 says: the table alone is wider, and no bit of the logits changes. */
+START_TEST(the_embedding_has_a_format_of_its_own)
+{
+    float wanted[1213], found[1213];
+    mgl_graph *graph = random_graph(&odd_model, 64, false, MGL_BF16, 10);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = MGL_BF16});
+    prompt_logits(program, graph, wanted);
+    mgl_buffer *table = buffer_of(program, "embedding");
+    program->embedding_dtype = table->dtype = MGL_F32;
+    program->tensors[table->tensor].format = MGL_FORMAT_F32;
+    prompt_logits(program, graph, found);
+    ck_assert_mem_eq(wanted, found, sizeof wanted);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* The FFN's activations in 16 bits beside weights in f32: rounded, and hardly other. */
+START_TEST(the_exchange_has_a_dtype_of_its_own)
+{
+    float wanted[1213], found[1213], most = 0;
+    mgl_graph *graph = random_graph(&odd_model, 64, false, MGL_F32, 10);
+    mgl_program *program = fixture_program(graph, &(fixture_options){0});
+    prompt_logits(program, graph, wanted);
+    program->exchange_dtype = buffer_of(program, "h")->dtype = MGL_F16;
+    prompt_logits(program, graph, found);
+    for (int i = 0; i < 1213; i++)
+        most = fmaxf(most, fabsf(found[i] - wanted[i]));
+    ck_assert_float_gt(most, 0);
+    ck_assert_float_lt(most, 0.02f);
     mgl_program_free(program);
     mgl_graph_free(graph);
 }
@@ -795,6 +851,8 @@ int main(void)
     tcase_add_loop_test(tests, fast_path_has_the_plain_logits, 0, 3);
     tcase_add_loop_test(tests, no_bit_depends_on_the_threads, MGL_F32, MGL_F16 + 1);
     tcase_add_loop_test(tests, weights_keep_their_format, MGL_F32, MGL_F16 + 1);
+    tcase_add_test(tests, the_embedding_has_a_format_of_its_own);
+    tcase_add_test(tests, the_exchange_has_a_dtype_of_its_own);
     tcase_add_test(tests, memory_that_is_missing_is_told);
     tcase_add_loop_test(tests, ragged_batch_equals_each_alone, 0, 3);
     tcase_add_test(tests, scores_are_the_log_probabilities);

@@ -57,6 +57,31 @@ START_TEST(pages_of_all_epochs_are_counted_in_32_bits)
 }
 END_TEST
 
+/* The numbers of the weights are what the kernel is compiled for. */
+START_TEST(other_numbers_than_the_weights_are_refused)
+{
+    mgl_error err;
+    mgl_program *program = program_of_two();
+    mgl_buffer *embedding = NULL, *h = NULL;
+    for (int i = 0; i < program->buffer_count; i++) {
+        mgl_buffer *b = &program->buffers[i];
+        embedding = !strcmp(b->name, "embedding") ? b : embedding;
+        h = !strcmp(b->name, "h") ? b : h;
+    }
+    ck_assert(embedding && h);
+    h->dtype = MGL_F16;
+    refused(program, "neither f32 nor of the numbers of the weights");
+    h->dtype = MGL_F32;
+    embedding->dtype = MGL_BF16;
+    refused(program, "the embedding has not the numbers of the weights");
+    embedding->dtype = MGL_F32;
+    ok(mgl_cuda_check_program(program, &err), err);
+    program->weight_format = MGL_FORMAT_BF16;
+    refused(program, "matrices of one format");
+    mgl_program_free(program);
+}
+END_TEST
+
 /* Its kernel takes all positions behind its split for the row's own ones. */
 START_TEST(the_last_split_appends)
 {
@@ -324,6 +349,7 @@ int main(void)
     TCase *tests = tcase_create("cuda encode");
     tcase_add_test(tests, a_record_is_as_long_as_shared_memory_has_room);
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
+    tcase_add_test(tests, other_numbers_than_the_weights_are_refused);
     tcase_add_test(tests, the_last_split_appends);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
     tcase_add_test(tests, segments_that_follow_one_another_are_one);

@@ -332,7 +332,7 @@ size_t mgl_fast_lane(const mgl_program *program)
     size_t most = mgl_attention_scratch(program);
     for (int i = 0; i < program->segment_count; i++) {
         const mgl_segment *s = &program->segments[i];
-        mgl_dtype format = program->tensors[s->tensor].dtype;
+        const mgl_weight_format format = mgl_segment_format(program, s);
         most = larger(most, mgl_products_scratch((int)mgl_segment_blocks(program, s), format));
     }
     return (most + 15) / 16 * 16; /* whole cache lines */

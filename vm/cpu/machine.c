@@ -223,10 +223,10 @@ static mgl_status open_segment(mgl_machine *m, int index, int q, mgl_error *err)
 {
     const mgl_program *p = m->program;
     const mgl_segment *s = &p->segments[index];
-    mgl_dtype format = p->tensors[s->tensor].dtype;
+    const mgl_weight_format format = mgl_segment_format(p, s);
     int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
     int blocks = (int)mgl_segment_blocks(p, s);
-    size_t group = (size_t)blocks * MGL_BLOCK_BYTES;
+    size_t group = (size_t)mgl_weight_format_group_bytes(format, blocks);
     if (p->exec.warps > 1 && !(m->places[index] = place_blocks(blocks, p->exec.warps)))
         return mgl_fail_memory(err, (size_t)blocks * sizeof **m->places);
     m->segments[index].queue = q;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/dtype.h"
+#include "schedule/formats.h"
 
 /* A matrix on a tape: row groups of MGL_ROW_GROUP rows, each `blocks` k blocks of MGL_BLOCK_BYTES,
  * each 64 bytes of every row. Rows and columns beyond the matrix's edges are zeros. */
@@ -23,9 +23,9 @@ typedef struct mgl_matrix {
     const char *tape;    /* row group 0; aligned to 64 bytes */
     size_t group_stride; /* bytes from a row group to the next */
     const int32_t
-        *place;       /* (blocks) k block b is the place[b]-th of its row group; NULL: the b-th */
-    int blocks;       /* of a row group, in the order of k */
-    mgl_dtype format; /* MGL_F32, MGL_BF16, MGL_F16 */
+        *place; /* (blocks) k block b is the place[b]-th of its row group; NULL: the b-th */
+    int blocks; /* of a row group, in the order of k */
+    mgl_weight_format format;
 } mgl_matrix;
 
 /* to[r * to_stride + i] = sum over k of x[r * x_stride + k] * w[i][k], for i in [8 group_lo,
@@ -53,6 +53,6 @@ mgl_products mgl_products_get(void);
 bool mgl_products_find(const char *name, mgl_products *out);
 
 /* Floats of scratch that `multiply` needs, of any set, for a matrix of `blocks` k blocks. */
-size_t mgl_products_scratch(int blocks, mgl_dtype format);
+size_t mgl_products_scratch(int blocks, mgl_weight_format format);
 
 #endif

@@ -18,15 +18,15 @@ static inline struct tile tape_tile(int rows)
 }
 
 /* Where a panel would be no gain yet. */
-static inline int tape_rows(mgl_dtype format)
+static inline int tape_rows(mgl_weight_format format)
 {
-    return format == MGL_F32 ? 1 : 3;
+    return format == MGL_FORMAT_F32 ? 1 : 3;
 }
 
 /* Two passes for one row, close behind each other, read memory almost in order. */
-static inline int tape_run(mgl_dtype format, int rows)
+static inline int tape_run(mgl_weight_format format, int rows)
 {
-    int least = format == MGL_F32 ? 1 : 2;
+    int least = format == MGL_FORMAT_F32 ? 1 : 2;
     return rows == 1 ? least : 8;
 }
 

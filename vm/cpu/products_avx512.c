@@ -18,15 +18,15 @@ static inline struct tile tape_tile(int rows)
 }
 
 /* Converting 16 bits costs next to nothing beside few products; a panel would cost more. */
-static inline int tape_rows(mgl_dtype format)
+static inline int tape_rows(mgl_weight_format format)
 {
-    return format == MGL_F32 ? 3 : 6;
+    return format == MGL_FORMAT_F32 ? 3 : 6;
 }
 
 /* A pass for one row that computes as fast as it can gets in the way of its own prefetches. With
  * short passes, which store and load the sums of a block, memory is read 5 to 8 % faster (measured
  * on Zen 5). */
-static inline int tape_run(mgl_dtype format, int rows)
+static inline int tape_run(mgl_weight_format format, int rows)
 {
     (void)format;
     return rows == 1 ? 1 : 8;

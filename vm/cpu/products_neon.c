@@ -17,16 +17,16 @@ static inline struct tile tape_tile(int rows)
     return (struct tile){.weights = rows == 1 ? 4 : 2, .parts = 4, .rows = rows};
 }
 
-static inline int tape_rows(mgl_dtype format)
+static inline int tape_rows(mgl_weight_format format)
 {
     (void)format;
     return 2;
 }
 
 /* Two passes for one row, close behind each other, read memory almost in order. */
-static inline int tape_run(mgl_dtype format, int rows)
+static inline int tape_run(mgl_weight_format format, int rows)
 {
-    int least = format == MGL_F32 ? 1 : 2;
+    int least = format == MGL_FORMAT_F32 ? 1 : 2;
     return rows == 1 ? least : 8;
 }
 

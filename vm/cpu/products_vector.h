@@ -94,17 +94,17 @@ ALWAYS_INLINE const char *tape_block(const struct tape *tape, int b)
 }
 
 /* LANES weights of a row of a block, from `column` on. */
-ALWAYS_INLINE vector load_weights(const char *row, mgl_dtype format, int column)
+ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_format format, int column)
 {
-    if (format == MGL_F32)
+    if (format == MGL_FORMAT_F32)
         return load((const float *)(const void *)row + column);
     const uint16_t *half = (const uint16_t *)(const void *)row + column;
-    return format == MGL_BF16 ? load_bf16(half) : load_f16(half);
+    return format == MGL_FORMAT_BF16 ? load_bf16(half) : load_f16(half);
 }
 
-ALWAYS_INLINE int columns_of(mgl_dtype format)
+ALWAYS_INLINE int columns_of(mgl_weight_format format)
 {
-    return format == MGL_F32 ? SUMS : 2 * SUMS;
+    return mgl_weight_format_get(format)->columns;
 }
 
 /* Asks for lines [lo, hi) of the block that follows block b at a distance. */
@@ -127,7 +127,7 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
 /* Multiplies a run for the weight rows from `first` and the vectors of their sums from `part` on.
  * It reads `tape`, or a panel if that is NULL, and then asks for what `feed` says. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
-                        mgl_dtype format, struct tile tile, int first, int part)
+                        mgl_weight_format format, struct tile tile, int first, int part)
 {
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
@@ -180,7 +180,7 @@ ALWAYS_INLINE int passes_of(struct tile tile)
 }
 
 ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, struct feed *feed,
-                             mgl_dtype format, struct tile tile)
+                             mgl_weight_format format, struct tile tile)
 {
 #pragma GCC unroll 8
     for (int first = 0; first < GROUP; first += tile.weights)
@@ -190,8 +190,8 @@ ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, str
 }
 
 /* A tile is 1 to TILE_ROWS rows. */
-ALWAYS_INLINE void tile_format(const struct run *run, const struct tape *tape, mgl_dtype format,
-                               int rows)
+ALWAYS_INLINE void tile_format(const struct run *run, const struct tape *tape,
+                               mgl_weight_format format, int rows)
 {
     if (rows == 1)
         tile_rows(run, tape, NULL, format, tape_tile(1));
@@ -201,29 +201,33 @@ ALWAYS_INLINE void tile_format(const struct run *run, const struct tape *tape, m
         tile_rows(run, tape, NULL, format, tape_tile(TILE_ROWS));
 }
 
-static void tile_tape(const struct run *run, const struct tape *tape, mgl_dtype format, int rows)
+static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight_format format,
+                      int rows)
 {
-    if (format == MGL_F32)
-        tile_format(run, tape, MGL_F32, rows);
-    else if (format == MGL_BF16)
-        tile_format(run, tape, MGL_BF16, rows);
-    else
-        tile_format(run, tape, MGL_F16, rows);
+    switch (format) {
+#define MGL_FORMAT(id, ...)                                                                        \
+    case MGL_FORMAT_##id:                                                                          \
+        tile_format(run, tape, MGL_FORMAT_##id, rows);                                             \
+        break;
+#include "schedule/formats.def"
+    case MGL_FORMAT_COUNT:
+        break;
+    }
 }
 
 static void tile_panel(const struct run *run, struct feed *feed, int rows)
 {
     struct feed local = *feed; /* which no store to memory can change */
     if (rows == 1)
-        tile_rows(run, NULL, &local, MGL_F32, panel_tile(1));
+        tile_rows(run, NULL, &local, MGL_FORMAT_F32, panel_tile(1));
     else if (rows == 2)
-        tile_rows(run, NULL, &local, MGL_F32, panel_tile(2));
+        tile_rows(run, NULL, &local, MGL_FORMAT_F32, panel_tile(2));
     else
-        tile_rows(run, NULL, &local, MGL_F32, panel_tile(TILE_ROWS));
+        tile_rows(run, NULL, &local, MGL_FORMAT_F32, panel_tile(TILE_ROWS));
     *feed = local;
 }
 
-ALWAYS_INLINE void convert_format(const struct run *run, mgl_dtype format, float *panel)
+ALWAYS_INLINE void convert_format(const struct run *run, mgl_weight_format format, float *panel)
 {
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, run->place, b);
@@ -235,14 +239,17 @@ ALWAYS_INLINE void convert_format(const struct run *run, mgl_dtype format, float
 }
 
 /* The run's blocks as f32, one after the other, and the run over them instead. */
-static struct run convert(const struct run *run, mgl_dtype format, float *panel)
+static struct run convert(const struct run *run, mgl_weight_format format, float *panel)
 {
-    if (format == MGL_F32)
-        convert_format(run, MGL_F32, panel);
-    else if (format == MGL_BF16)
-        convert_format(run, MGL_BF16, panel);
-    else
-        convert_format(run, MGL_F16, panel);
+    switch (format) {
+#define MGL_FORMAT(id, ...)                                                                        \
+    case MGL_FORMAT_##id:                                                                          \
+        convert_format(run, MGL_FORMAT_##id, panel);                                               \
+        break;
+#include "schedule/formats.def"
+    case MGL_FORMAT_COUNT:
+        break;
+    }
     return (struct run){.blocks = (const char *)panel,
                         .hi = (run->hi - run->lo) * columns_of(format) / SUMS,
                         .x = run->x + (int64_t)run->lo * columns_of(format),
@@ -264,7 +271,7 @@ static struct feed feed_of(const struct tape *tape, const struct run *run, int s
                          .rate = (unsigned)(count * GROUP * RATE / (passes * steps))};
 }
 
-static void multiply_tape(const struct run *run, const struct tape *tape, mgl_dtype format,
+static void multiply_tape(const struct run *run, const struct tape *tape, mgl_weight_format format,
                           int rows)
 {
     struct run of_tile = *run;
@@ -275,7 +282,7 @@ static void multiply_tape(const struct run *run, const struct tape *tape, mgl_dt
     }
 }
 
-static void multiply_panel(const struct run *run, const struct tape *tape, mgl_dtype format,
+static void multiply_panel(const struct run *run, const struct tape *tape, mgl_weight_format format,
                            int rows, float *panel)
 {
     const char *blocks[RUN_STEPS];
@@ -302,7 +309,7 @@ static void store_group(const float *sums, int64_t count, int rows, float *to, i
 }
 
 /* One row group by at most MGL_PRODUCTS_ROWS rows; `room`: a panel and the partial sums. */
-static void multiply_group(const struct tape *tape, mgl_dtype format, const float *x,
+static void multiply_group(const struct tape *tape, mgl_weight_format format, const float *x,
                            int64_t x_stride, int rows, float *room)
 {
     float *sums = room + MGL_PRODUCTS_RUN * GROUP;

@@ -56,10 +56,10 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "positions, and at most %d queues",
                         MGL_MAX_ROWS, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
     for (int i = 0; i < program->segment_count; i++)
-        if (program->tensors[program->segments[i].tensor].dtype != program->dtype)
+        if (mgl_segment_format(program, &program->segments[i]) != program->weight_format)
             return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
-                            "the CUDA machine takes matrices of one format, which is the program's "
-                            "dtype; lower the model for the GPU");
+                            "the CUDA machine takes matrices of one format, which is that of the "
+                            "types line; lower the model for the GPU");
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_queue *queue = &program->queues[q];
         if (queue->tasks.count < 1 || program->tasks[queue->tasks.first].op != MGL_OP_ENTER)
@@ -94,11 +94,29 @@ static int64_t width(const mgl_region *region, int dimension)
     return region->ranges[dimension].hi - region->ranges[dimension].lo;
 }
 
+/* Whether a region holds the numbers that the weights are decoded to: what the kernel reads as such
+ * without looking at the operand's dtype. */
+static bool has_weight_numbers(const mgl_program *program, const mgl_region *region)
+{
+    return program->buffers[region->buffer].dtype ==
+           mgl_weight_format_get(program->weight_format)->numbers;
+}
+
+static const char *check_embed(const mgl_program *program, const mgl_task *task)
+{
+    return has_weight_numbers(program,
+                              mgl_task_operand(program, task, MGL_OPERAND(embed, embedding)))
+               ? NULL
+               : "the embedding has not the numbers of the weights";
+}
+
 static const char *check_linear(const mgl_program *program, const mgl_task *task)
 {
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     const mgl_region *out = mgl_task_result(program, task);
     int64_t rows = 0, columns = width(in, 1);
+    if (program->buffers[in->buffer].dtype != MGL_F32 && !has_weight_numbers(program, in))
+        return "its input is neither f32 nor of the numbers of the weights";
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_G8X2 && task->segments.count != 1)
         return "it has not exactly one segment";
     for (int i = 0; i < task->segments.count; i++) {
@@ -245,6 +263,8 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
             return "it resets a region that is not one run of bytes a row, or is too large";
     if (info->layout != MGL_LAYOUT_NONE)
         return check_linear(program, task);
+    if (task->op == MGL_OP_EMBED)
+        return check_embed(program, task);
     if (mgl_op_is_attention(task->op))
         return check_attention(program, task);
     return NULL;

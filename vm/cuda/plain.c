@@ -66,8 +66,10 @@ bool mgl_cuda_is_plain(const mgl_program *program)
 {
     const mgl_geometry *m = &program->geometry;
     const mgl_exec *exec = &program->exec;
-    if (program->limits.rows != 1 || program->dtype == MGL_F32 || program->kv_dtype == MGL_F32 ||
-        m->head_dim % 16 != 0 || m->head_dim > 128 || m->heads / m->kv_heads > MOST_HEADS ||
+    if (program->limits.rows != 1 ||
+        mgl_weight_format_get(program->weight_format)->numbers == MGL_F32 ||
+        program->kv_dtype == MGL_F32 || m->head_dim % 16 != 0 || m->head_dim > 128 ||
+        m->heads / m->kv_heads > MOST_HEADS ||
         !MGL_RING_GOES_SKINNY(exec->ring_pages, exec->page_bytes / MGL_BLOCK_BYTES, exec->warps))
         return false;
     for (int i = 0; i < program->task_count; i++)
