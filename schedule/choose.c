@@ -16,11 +16,9 @@
 
 enum {
     COUNTER_RING_PAGES = 8,   /* 128 KB of landed and coming weights with the default page */
-    FLAG_RING_PAGES = 64,     /* as far as shared memory goes */
     WIDE_STAGE_BYTES = 49152, /* where a block has 160 KB of shared memory or more */
     NARROW_STAGE_BYTES = 24576,
     LEAST_STAGE_BYTES = 16384,
-    MOST_STAGE_BYTES = 131072,
     LEAST_RING_PAGES = 4, /* beside a large stage */
     WHOLE_KV_BYTES =
         256 * 1024, /* of a kv head: up to here one queue reads faster than many merge */
@@ -491,13 +489,13 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
                                    : shared - MGL_SHARED_RESERVED -
                                          LEAST_RING_PAGES * (int64_t)exec.page_bytes;
         exec.stage_bytes = row_stage(m, dtype, config, sequences,
-                                     most < MOST_STAGE_BYTES ? most : MOST_STAGE_BYTES);
+                                     most < MGL_MAX_STAGE_BYTES ? most : MGL_MAX_STAGE_BYTES);
     }
     if (exec.stage_bytes == 0)
         exec.stage_bytes =
             shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : NARROW_STAGE_BYTES;
     if (exec.ring_pages == 0) {
-        int most = flags ? FLAG_RING_PAGES : COUNTER_RING_PAGES;
+        int most = flags ? MGL_MAX_PAGES : COUNTER_RING_PAGES;
         int64_t fit = (shared - MGL_SHARED_RESERVED - exec.stage_bytes) / exec.page_bytes;
         exec.ring_pages = shared == 0 || fit > most ? most : (int)fit;
         if (exec.ring_pages < 2)

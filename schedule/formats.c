@@ -4,6 +4,7 @@
 
 #define MGL_FORMAT(id, name, bits, columns, scales, numbers)                                       \
     _Static_assert((bits) * (columns) == 8 * MGL_BLOCK_ROW_BYTES, name ": a block's row is full"); \
+    _Static_assert(MGL_FORMAT_COLUMNS % (columns) == 0, name ": columns are a power of 2");        \
     _Static_assert((scales) == 0 && MGL_##numbers != MGL_I32, name ": encode and decode");
 #include "schedule/formats.def"
 

@@ -23,6 +23,14 @@ typedef struct mgl_weight_format_info {
     mgl_dtype numbers; /* what a weight is decoded to */
 } mgl_weight_format_info;
 
+enum {
+    /* the most columns that a block has: whole blocks of any format, as columns are powers of 2 */
+    MGL_FORMAT_COLUMNS = sizeof(union {
+#define MGL_FORMAT(id, name, bits, columns, scales, numbers) char id[columns];
+#include "schedule/formats.def"
+    })
+};
+
 /* The row of a format. In the header, so that a format that the compiler knows costs nothing. */
 static inline const mgl_weight_format_info *mgl_weight_format_get(mgl_weight_format format)
 {

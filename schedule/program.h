@@ -185,7 +185,17 @@ typedef struct mgl_limits {
     int capacity;  /* positions of a sequence */
 } mgl_limits;
 
-enum { MGL_PENDING_BYTES = 32768 }; /* of a program's text that leaves it out */
+enum {
+    MGL_PENDING_BYTES = 32768, /* of a program's text that leaves it out */
+    /* what the numbers of mgl_exec are at most, or at least */
+    MGL_MAX_PAGE_BYTES = 65536,
+    MGL_MIN_PAGES = 2, /* of the ring */
+    MGL_MAX_PAGES = 64,
+    MGL_MAX_WARPS = 16,
+    MGL_STAGE_UNIT = 1024, /* of which the stage is a multiple */
+    MGL_MAX_STAGE_BYTES = 131072,
+    MGL_MAX_STREAM_BYTES = 1 << 20 /* in flight, pending, and prefetched: each */
+};
 
 /* How the CUDA VM streams; no meaning on the CPU. */
 typedef struct mgl_exec {
@@ -197,6 +207,8 @@ typedef struct mgl_exec {
     int pending_bytes;  /* the same while the queue waits for an edge */
     int prefetch_bytes; /* asked into the L2 cache ahead of the ring; 0: none */
 } mgl_exec;
+
+enum { MGL_MAX_SETS = 8 }; /* of a flagged buffer */
 
 enum { MGL_TUNED_NAME = 64 }; /* bytes of the name of a tuned entry, at most */
 

@@ -24,7 +24,8 @@ enum {
     MGL_ROW_GROUP = 8,
     MGL_BLOCK_ROW_BYTES = 64,
     MGL_BLOCK_BYTES = MGL_ROW_GROUP * MGL_BLOCK_ROW_BYTES,
-    MGL_GRANULE_BYTES = 16 /* what a thread moves at once; what flagged regions begin and end on */
+    MGL_GRANULE_BYTES = 16 /* what a thread moves at once, and so what comes into sight together:
+                              what flagged regions begin and end on */
 };
 
 /* Columns of a block, of weights of so many bits. */

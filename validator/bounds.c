@@ -49,21 +49,25 @@ static void check_exec(mgl_check *check)
 {
     const mgl_program *p = check->program;
     const mgl_exec *e = &p->exec;
-    bool ok = are_blocks(e->page_bytes, 65536) && e->ring_pages >= 2 && e->ring_pages <= 64 &&
-              e->warps >= 1 && e->warps <= 16 && e->stage_bytes >= 0 && e->stage_bytes <= 131072 &&
-              e->stage_bytes % 1024 == 0;
+    bool ok = are_blocks(e->page_bytes, MGL_MAX_PAGE_BYTES) && e->ring_pages >= MGL_MIN_PAGES &&
+              e->ring_pages <= MGL_MAX_PAGES && e->warps >= 1 && e->warps <= MGL_MAX_WARPS &&
+              e->stage_bytes >= 0 && e->stage_bytes <= MGL_MAX_STAGE_BYTES &&
+              e->stage_bytes % MGL_STAGE_UNIT == 0;
     if (!ok)
-        mgl_check_report(
-            check, 408, -1, 0,
-            "page %d, ring %d, warps %d, stage %d: page is a multiple of 512 up to "
-            "65536, ring 2 to 64, warps 1 to 16, stage a multiple of 1024 up to 131072",
-            e->page_bytes, e->ring_pages, e->warps, e->stage_bytes);
-    if (!are_blocks(e->flight_bytes, 1 << 20) || !are_blocks(e->pending_bytes, 1 << 20) ||
-        (e->prefetch_bytes != 0 && !are_blocks(e->prefetch_bytes, 1 << 20)))
         mgl_check_report(check, 408, -1, 0,
-                         "flight %d, pending %d, prefetch %d: each is a multiple of 512 up to "
-                         "1048576, and prefetch may be 0",
-                         e->flight_bytes, e->pending_bytes, e->prefetch_bytes);
+                         "page %d, ring %d, warps %d, stage %d: page is a multiple of %d up to "
+                         "%d, ring %d to %d, warps 1 to %d, stage a multiple of %d up to %d",
+                         e->page_bytes, e->ring_pages, e->warps, e->stage_bytes, MGL_BLOCK_BYTES,
+                         MGL_MAX_PAGE_BYTES, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_MAX_WARPS,
+                         MGL_STAGE_UNIT, MGL_MAX_STAGE_BYTES);
+    if (!are_blocks(e->flight_bytes, MGL_MAX_STREAM_BYTES) ||
+        !are_blocks(e->pending_bytes, MGL_MAX_STREAM_BYTES) ||
+        (e->prefetch_bytes != 0 && !are_blocks(e->prefetch_bytes, MGL_MAX_STREAM_BYTES)))
+        mgl_check_report(check, 408, -1, 0,
+                         "flight %d, pending %d, prefetch %d: each is a multiple of %d up to "
+                         "%d, and prefetch may be 0",
+                         e->flight_bytes, e->pending_bytes, e->prefetch_bytes, MGL_BLOCK_BYTES,
+                         MGL_MAX_STREAM_BYTES);
     if (!mgl_dtype_is_float(p->embedding_dtype) || !mgl_dtype_is_float(p->exchange_dtype) ||
         !mgl_dtype_is_float(p->kv_dtype))
         mgl_check_report(check, 408, -1, 0,

@@ -36,7 +36,6 @@ enum {
     MGL_MAX_PIECES = 1 << 24,   /* regions, segments, waits and signals */
     MGL_MAX_NUMBER = 1 << 30,   /* of the geometry */
     MGL_MAX_EXTENT = 1 << 30,   /* of a buffer; rows and columns of a tensor */
-    MGL_MAX_SETS = 8,           /* of a flagged buffer */
     MGL_NAME_TEXT = 160,        /* bytes for a task or a region in a message */
 
     /* Words of the io buffers, stated here once more and compared with schedule/step.h by a test:

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "schedule/cost.h"
+#include "schedule/ways.h"
 
 /*                               hidden layers heads kv_heads head_dim ffn vocab eps */
 static const mgl_geometry tiny = {64, 2, 4, 2, 16, 96, 41, 1e-5F};
@@ -313,6 +314,37 @@ START_TEST(long_splits_of_one_row_are_on_the_tape)
     }
     ck_assert_double_lt(cost_of(program, &device, 1, 1024).us,
                         cost_of(program, &device, 1, 8192).us);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* Splits of the program's attention. */
+static double splits_of(const mgl_program *program)
+{
+    for (int i = 0; i < program->buffer_count; i++)
+        if (!strcmp(program->buffers[i].name, "l0.part"))
+            return (double)program->buffers[i].extents[0].count;
+    ck_abort_msg("attention has no splits");
+    return 0;
+}
+
+/* Where the kernel's registers have no room any more, keys and values come on the tape: there the
+ * time jumps, and beside it hardly changes. */
+START_TEST(splits_are_on_the_tape_from_where_the_kernel_has_them_there)
+{
+    static const int head_dims[] = {32, 64, 96, 128};
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.rows = 1;
+    config.splits = 4;
+    mgl_geometry geometry = billion;
+    geometry.head_dim = head_dims[_i];
+    mgl_program *program = lowered_with(&geometry, "sm_90a", 132, &config);
+    double near = MGL_KV_REGISTERS(geometry.head_dim, program->exec.warps) * splits_of(program);
+    double before = cost_of(program, &device, 1, near - 0.5).us;
+    double at = cost_of(program, &device, 1, near).us;
+    double behind = cost_of(program, &device, 1, near + 0.5).us;
+    ck_assert_double_gt(fabs(behind - at), 10 * fabs(at - before));
     mgl_program_free(program);
 }
 END_TEST
@@ -674,6 +706,7 @@ static void add_tests(TCase *cases)
     tcase_add_test(cases, more_positions_take_longer);
     tcase_add_loop_test(cases, a_few_more_positions_take_no_less, 0, 2);
     tcase_add_test(cases, long_splits_of_one_row_are_on_the_tape);
+    tcase_add_loop_test(cases, splits_are_on_the_tape_from_where_the_kernel_has_them_there, 0, 4);
     tcase_add_test(cases, more_sequences_take_longer);
     tcase_add_test(cases, a_launch_is_shared_by_its_tokens);
     tcase_add_test(cases, more_queues_take_less);

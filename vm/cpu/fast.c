@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-    BLOCK_MULTIPLE = 32,      /* columns: whole blocks of any format */
     SINGLE_BYTES = 128 << 10, /* of the tape: a task that is not worth a second thread */
     LEAST_ITEM = 32 << 10,    /* bytes of the tape that a thread takes at once */
     MOST_ITEM = 256 << 10,
@@ -133,7 +132,7 @@ static const float *load_inputs(const mgl_call *call, const mgl_region *x, const
 {
     const mgl_segment *segment = segment_at(call, 0);
     int64_t width = mgl_region_width(x, 1), count = segment->col_hi - segment->col_lo;
-    *stride = round_up(width, BLOCK_MULTIPLE);
+    *stride = round_up(width, MGL_FORMAT_COLUMNS);
     for (int r = 0; r < call->epoch->rows; r++) {
         float *row = call->scratch + r * *stride;
         mgl_call_load(call, x, r, 0, width, row);
@@ -324,7 +323,7 @@ size_t mgl_fast_scratch(const mgl_program *program)
     size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn, d = (size_t)m->head_dim;
     size_t inputs = larger(larger(hidden, ffn), (size_t)m->heads * d);
     size_t outputs = larger(larger(2 * hidden, 2 * ffn), (size_t)(m->heads + 2 * m->kv_heads) * d);
-    return MGL_MAX_ROWS * (inputs + BLOCK_MULTIPLE + outputs);
+    return MGL_MAX_ROWS * (inputs + MGL_FORMAT_COLUMNS + outputs);
 }
 
 size_t mgl_fast_lane(const mgl_program *program)

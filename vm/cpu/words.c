@@ -8,9 +8,7 @@
 
 #include "base/memory.h"
 
-enum { GRANULE = 16 }; /* bytes that come into sight together */
-
-/* Who wrote 16 bytes last; task -1: nobody since the clear. */
+/* Who wrote a granule last; task -1: nobody since the clear. */
 struct label {
     int task, epoch;
 };
@@ -65,7 +63,7 @@ static bool open_sheets(mgl_words *words)
         if (!is_flagged(p, i))
             continue;
         size_t bytes = bytes_of(words, i);
-        sheet->labels = mgl_alloc((bytes / GRANULE + 1) * sizeof *sheet->labels);
+        sheet->labels = mgl_alloc((bytes / MGL_GRANULE_BYTES + 1) * sizeof *sheet->labels);
         sheet->hidden = mgl_alloc(bytes);
         if (!sheet->labels || !sheet->hidden)
             return false;
@@ -111,7 +109,8 @@ void mgl_words_reset(mgl_words *words, uint64_t seed)
     words->piece_count = words->shown_until = 0;
     words->random = seed;
     for (int i = 0; i < p->buffer_count; i++)
-        for (size_t g = 0; words->sheets[i].labels && g <= bytes_of(words, i) / GRANULE; g++)
+        for (size_t g = 0; words->sheets[i].labels && g <= bytes_of(words, i) / MGL_GRANULE_BYTES;
+             g++)
             words->sheets[i].labels[g] = nobody;
 }
 
@@ -186,7 +185,8 @@ static const struct label *other_label(const mgl_words *words, int buffer, size_
                                        int epoch)
 {
     const struct label *labels = words->sheets[buffer].labels;
-    for (size_t g = lo / GRANULE; g < (hi + GRANULE - 1) / GRANULE; g++)
+    for (size_t g = lo / MGL_GRANULE_BYTES; g < (hi + MGL_GRANULE_BYTES - 1) / MGL_GRANULE_BYTES;
+         g++)
         if (labels[g].epoch != epoch)
             return &labels[g];
     return NULL;
@@ -195,7 +195,8 @@ static const struct label *other_label(const mgl_words *words, int buffer, size_
 static void write_labels(mgl_words *words, int buffer, size_t lo, size_t hi, struct label label)
 {
     struct label *labels = words->sheets[buffer].labels;
-    for (size_t g = lo / GRANULE; g < (hi + GRANULE - 1) / GRANULE; g++)
+    for (size_t g = lo / MGL_GRANULE_BYTES; g < (hi + MGL_GRANULE_BYTES - 1) / MGL_GRANULE_BYTES;
+         g++)
         labels[g] = label;
 }
 
@@ -289,7 +290,8 @@ static bool add_pieces(mgl_words *words, int q, const mgl_region *region)
     for (int64_t i = 0; i < runs.count; i++) {
         size_t lo, hi;
         bytes_of_run(&runs, i, &lo, &hi);
-        size_t cut = lo + next_random(words) % ((hi - lo) / GRANULE + 1) * GRANULE;
+        size_t cut =
+            lo + next_random(words) % ((hi - lo) / MGL_GRANULE_BYTES + 1) * MGL_GRANULE_BYTES;
         if (!add_piece(words, q, region->buffer, lo, cut) ||
             !add_piece(words, q, region->buffer, cut, hi))
             return false;

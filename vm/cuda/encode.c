@@ -39,14 +39,14 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
 static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 {
     const mgl_exec *exec = &program->exec;
-    if (exec->warps < 1 || exec->warps > MGL_CUDA_MAX_WARPS || exec->ring_pages < 2 ||
-        exec->ring_pages > MGL_CUDA_MAX_PAGES || exec->page_bytes < MGL_BLOCK_BYTES ||
+    if (exec->warps < 1 || exec->warps > MGL_MAX_WARPS || exec->ring_pages < MGL_MIN_PAGES ||
+        exec->ring_pages > MGL_MAX_PAGES || exec->page_bytes < MGL_BLOCK_BYTES ||
         exec->page_bytes % MGL_BLOCK_BYTES || exec->stage_bytes < 0 || exec->stage_bytes % 128 ||
         exec->flight_bytes < 1 || exec->pending_bytes < 1)
         return mgl_fail(err, MGL_BAD_INPUT, "exec",
-                        "the CUDA machine takes 1 to %d warps, 2 to %d pages of a multiple of %d "
+                        "the CUDA machine takes 1 to %d warps, %d to %d pages of a multiple of %d "
                         "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
-                        MGL_CUDA_MAX_WARPS, MGL_CUDA_MAX_PAGES, MGL_BLOCK_BYTES);
+                        MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
     const mgl_limits *limits = &program->limits;
     if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
         limits->sequences > limits->rows || limits->capacity < 1 ||
@@ -241,7 +241,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     for (int i = 0; i < task->in.count + task->out.count; i++) {
         const mgl_region *region = mgl_task_operand(program, task, i);
         const mgl_buffer *buffer = &program->buffers[region->buffer];
-        if (buffer->sets > MGL_CUDA_MAX_SETS)
+        if (buffer->sets > MGL_MAX_SETS)
             return "it has a buffer of more than 8 sets";
         if ((region->flag || task->op == MGL_OP_CLEAR) != (buffer->sets > 1))
             return "a flagged region is not of a buffer with sets, or the other way round";
