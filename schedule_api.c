@@ -385,11 +385,8 @@ static void list_formats(const mgl_program *program, formats *out)
     *out = (formats){0};
     for (int t = 0; t < program->task_count; t++) {
         const mgl_task *task = &program->tasks[t];
-        int ins = mgl_op_get(task->op)->in_count;
         for (int i = 0; i < task->in.count + task->out.count; i++) {
-            bool in = i < task->in.count;
-            int region = in ? task->in.first + i : task->out.first + i - task->in.count;
-            int operand = in ? i : ins + i - task->in.count;
+            int region = task->in.first + i, operand = mgl_task_operand_at(task, i);
             if (operand < MGL_MAX_OPERANDS)
                 out->bits[task->op][operand] |=
                     1u << program->buffers[program->regions[region].buffer].dtype;

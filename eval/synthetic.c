@@ -25,14 +25,16 @@ static const struct {
     const char *name;
     mgl_config config;
 } shapes[] = {
-    {"llama-1b", {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32)}},
-    {"llama-3b", {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32)}},
-    {"llama-8b", {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8)}},
-    {"smollm2-135m", {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000)}},
+    {"llama-1b", {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0}},
+    {"llama-3b", {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0}},
+    {"llama-8b", {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8), 0}},
+    {"smollm2-135m",
+     {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000), 0}},
     /* Without its biases. */
-    {"qwen2.5-0.5b", {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f}, 32768, true, DEFAULT_ROPE(1e6f)}},
+    {"qwen2.5-0.5b",
+     {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f}, 32768, true, DEFAULT_ROPE(1e6f), 0}},
     {"tinyllama-1.1b",
-     {{2048, 22, 32, 4, 64, 5632, 32000, 1e-5f}, 2048, false, DEFAULT_ROPE(1e4f)}},
+     {{2048, 22, 32, 4, 64, 5632, 32000, 1e-5f}, 2048, false, DEFAULT_ROPE(1e4f), 0}},
 };
 
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err)
@@ -110,6 +112,12 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
     status = mgl_config_read(&json, out, &reasons, err);
     if (!status)
         status = mgl_reasons_fail(&reasons, err);
+    if (!status && out->extras)
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, path,
+                     "the model has biases, or norms of q and k; bench and tune compare with a "
+                     "reference that does not have them, so they take models without, or a "
+                     "--shape");
     mgl_reasons_clear(&reasons);
     mgl_json_clear(&json);
     return status;
@@ -211,8 +219,8 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
     if (!status) {
         *reader = seed;
         mgl_rope_frequencies(&config->rope, config->geometry.head_dim, frequencies);
-        status = mgl_graph_build_llama(&config->geometry, config->max_positions, config->tied,
-                                       MGL_BF16, frequencies, out, err);
+        status = mgl_graph_build(&config->geometry, config->extras, config->max_positions,
+                                 config->tied, MGL_BF16, frequencies, out, err);
     }
     mgl_free(frequencies);
     if (status) {

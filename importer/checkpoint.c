@@ -63,9 +63,9 @@ static const struct foreign {
     {HOLDS, ".experts.", "mixtures of experts can not be represented"},
     {HOLDS, "block_sparse_moe", "mixtures of experts can not be represented"},
     {ENDS, ".mlp.gate.weight", "mixtures of experts can not be represented"},
-    {ENDS, ".bias", "biases can not be represented"},
-    {HOLDS, "q_norm.", "norms of q and k can not be represented"},
-    {HOLDS, "k_norm.", "norms of q and k can not be represented"},
+    {ENDS, ".bias", "a bias that config.json does not give the model; it would be left out"},
+    {HOLDS, "q_norm.", "a norm of q or k that config.json does not give the model"},
+    {HOLDS, "k_norm.", "a norm of q or k that config.json does not give the model"},
     {HOLDS, "q_layernorm.", "norms of q and k can not be represented"},
     {HOLDS, "k_layernorm.", "norms of q and k can not be represented"},
     {HOLDS, "qkv_proj", "fused projections are not supported; store q, k and v apart"},
@@ -279,8 +279,8 @@ static mgl_status build_graph(const mgl_config *config, mgl_graph **out, mgl_err
     if (!inv_freq)
         return mgl_fail_memory(err, half * sizeof *inv_freq);
     mgl_rope_frequencies(&config->rope, config->geometry.head_dim, inv_freq);
-    mgl_status status = mgl_graph_build_llama(&config->geometry, config->max_positions,
-                                              config->tied, MGL_F32, inv_freq, out, err);
+    mgl_status status = mgl_graph_build(&config->geometry, config->extras, config->max_positions,
+                                        config->tied, MGL_F32, inv_freq, out, err);
     mgl_free(inv_freq);
     return status;
 }

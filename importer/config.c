@@ -1,8 +1,9 @@
 /*
- * config.json. The sizes and the activation are read one by one; keys that other members of the
- * family use to compute something else stand in one table with their neutral value, so that
- * "present but switched off" is fine and everything else is a reason. Keys that no table knows are
- * left alone: they do not change what LlamaForCausalLM computes.
+ * config.json. The architectures that can be represented stand in one table, each with what its
+ * configuration class in Hugging Face Transformers gives a key that is missing. The sizes and the
+ * activation are read one by one; keys that other models use to compute something else stand in one
+ * table with their neutral value, so that "present but switched off" is fine and everything else is
+ * a reason. Keys that no table knows are left alone: they do not change what these models compute.
  */
 #include "importer/config.h"
 
@@ -26,6 +27,36 @@ enum {
     MAX_POSITIONS = 1 << 28,
 };
 
+/* What a config's sliding_window means. */
+enum window {
+    WINDOW_FOREIGN, /* nothing to Hugging Face's class; refused, but where use_sliding_window is
+                     * false
+                     */
+    WINDOW_ALWAYS,  /* attention in all layers; 4096 where the key is missing, null: none */
+    WINDOW_SWITCHED /* use_sliding_window switches it on, by default for the layers from
+                       max_window_layers (28) on */
+};
+
+enum { DEFAULT_WINDOW = 4096, DEFAULT_WINDOW_LAYERS = 28 };
+
+static const struct family {
+    const char *architecture, *model_type;
+    unsigned extras;         /* that every such model has */
+    unsigned attention_bias; /* extras that the key attention_bias adds */
+    unsigned mlp_bias;       /* and the key mlp_bias */
+    int32_t head_dim;        /* where the key is missing; 0: hidden_size / num_attention_heads */
+    int32_t kv_heads;        /* the same; 0: num_attention_heads */
+    int32_t max_positions;
+    enum window window;
+} families[] = {
+    {"LlamaForCausalLM", "llama", MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS,
+     MGL_EXTRA_MLP_BIAS, 0, 0, 2048, WINDOW_FOREIGN},
+    {"MistralForCausalLM", "mistral", MGL_EXTRA_NONE, 0, 0, 0, 8, 131072, WINDOW_ALWAYS},
+    {"Qwen2ForCausalLM", "qwen2", MGL_EXTRA_QKV_BIAS, 0, 0, 0, 32, 32768, WINDOW_SWITCHED},
+    {"Qwen3ForCausalLM", "qwen3", MGL_EXTRA_QK_NORM, MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS, 0, 128,
+     32, 32768, WINDOW_SWITCHED},
+};
+
 enum neutral { OFF, ONE }; /* null, false, 0 or []; null or 1 */
 
 /*  key                          neutral  why any other value is refused */
@@ -34,10 +65,9 @@ static const struct forbidden {
     enum neutral neutral;
     const char *why;
 } forbidden[] = {
-    {"attention_bias", OFF, "biases in the attention can not be represented"},
-    {"mlp_bias", OFF, "biases in the feed-forward layers can not be represented"},
-    {"use_bias", OFF, "biases can not be represented"},
-    {"qkv_bias", OFF, "biases in the attention can not be represented"},
+    {"use_bias", OFF, "no such key of this architecture; attention_bias and mlp_bias are known"},
+    {"qkv_bias", OFF,
+     "no such key of this architecture; Qwen2ForCausalLM has biases of q, k and v"},
     {"quantization_config", OFF, "quantized checkpoints are not supported; use the original one"},
     {"compression_config", OFF, "compressed checkpoints are not supported; use the original one"},
     {"partial_rotary_factor", ONE, "rope on a part of each head can not be represented"},
@@ -46,9 +76,9 @@ static const struct forbidden {
     {"no_rope_layers", OFF, "layers without rope can not be represented"},
     {"no_rope_layer_interval", OFF, "layers without rope can not be represented"},
     {"alibi", OFF, "ALiBi positions can not be represented"},
-    {"qk_norm", OFF, "norms of q and k can not be represented"},
-    {"use_qk_norm", OFF, "norms of q and k can not be represented"},
-    {"qk_layernorm", OFF, "norms of q and k can not be represented"},
+    {"qk_norm", OFF, "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
+    {"use_qk_norm", OFF, "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
+    {"qk_layernorm", OFF, "norms of q and k other than Qwen3's can not be represented"},
     {"clip_qkv", OFF, "clipped q, k and v can not be represented"},
     {"attention_multiplier", OFF, "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
     {"query_pre_attn_scalar", OFF, "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
@@ -126,6 +156,7 @@ static const char *print_value(const cJSON *item, char *text, size_t size)
 
 typedef struct reader {
     const mgl_json *json;
+    const struct family *family;
     mgl_config *config;
     mgl_reasons *reasons;
     mgl_status status; /* the first failure that is no reason */
@@ -193,26 +224,88 @@ static const char *read_string(reader *r, const cJSON *object, const char *key)
 
 /* ---- what the model is ---------------------------------------------------------------------- */
 
+/* "LlamaForCausalLM, MistralForCausalLM, ..." */
+static const char *list_architectures(mgl_text *text)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        mgl_text_format(text, "%s%s", i ? ", " : "", families[i].architecture);
+    return text->failed ? families[0].architecture : text->bytes;
+}
+
+/* The family of an architecture, or of a model_type where there is no architecture; or NULL. */
+static const struct family *find_family(const char *architecture, const char *type)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(architecture ? families[i].architecture : families[i].model_type,
+                    architecture ? architecture : type))
+            return &families[i];
+    return NULL;
+}
+
+/* The first of `architectures` that is not supported is told, and the last that is is taken: a list
+ * has one entry. Without a list model_type says it. */
 static void read_architecture(reader *r)
 {
     const cJSON *list = mgl_json_member(r->json->root, "architectures"), *item;
     const char *type = read_string(r, r->json->root, "model_type");
+    const struct family *found = NULL;
+    const bool listed = cJSON_IsArray(list) && list->child;
     bool known = true;
+    mgl_text names = {0};
     cJSON_ArrayForEach(item, list)
     {
         const char *name = cJSON_IsString(item) ? item->valuestring : "an entry that is no string";
-        if (!strcmp(name, "LlamaForCausalLM"))
+        const struct family *family = find_family(name, NULL);
+        if (family && (!found || found == family)) {
+            found = family;
             continue;
-        refuse(r, "architectures",
-               "%.100s is not supported; LlamaForCausalLM is the architecture that can be "
-               "represented",
-               name);
+        }
+        if (family)
+            refuse(r, "architectures", "%s and %s; keep the one that the weights are of",
+                   found->architecture, name);
+        else
+            refuse(r, "architectures",
+                   "%.100s is not supported; these architectures can be represented: %s", name,
+                   list_architectures(&names));
         known = false;
     }
-    if (known && type && strcmp(type, "llama") != 0)
-        refuse(r, "model_type", "\"%.100s\" is not supported; it must be \"llama\"", type);
-    if (!type && (!cJSON_IsArray(list) || !list->child))
-        refuse(r, "architectures", "the key is missing; it must be [\"LlamaForCausalLM\"]");
+    if (!listed && type)
+        found = find_family(NULL, type);
+    if (known && type && (!found || strcmp(type, found->model_type) != 0))
+        refuse(r, "model_type", "\"%.100s\" is not supported%s%s%s", type, found ? "; with " : "",
+               found ? found->architecture : "", found ? " it must be that architecture's" : "");
+    if (!type && !listed)
+        refuse(r, "architectures", "the key is missing; it must be one of: %s",
+               list_architectures(&names));
+    mgl_text_clear(&names);
+    r->family = found ? found : &families[0];
+}
+
+static void read_extras(reader *r)
+{
+    const struct family *f = r->family;
+    unsigned extras = f->extras;
+    if (f->attention_bias && read_flag(r, "attention_bias"))
+        extras |= f->attention_bias;
+    if (f->mlp_bias && read_flag(r, "mlp_bias"))
+        extras |= f->mlp_bias;
+    r->config->extras = extras;
+}
+
+static void read_head_dim(reader *r)
+{
+    mgl_geometry *g = &r->config->geometry;
+    const cJSON *given = mgl_json_member(r->json->root, "head_dim");
+    const int32_t missing = given ? 0 : r->family->head_dim; /* null is not missing */
+    if ((!given || cJSON_IsNull(given)) && !missing && g->hidden % g->heads)
+        refuse(r, "num_attention_heads",
+               "hidden_size %d is no multiple of %d heads, and head_dim is not given", g->hidden,
+               g->heads);
+    else
+        g->head_dim = read_size(r, "head_dim", MAX_HEAD_DIM,
+                                missing                 ? missing
+                                : g->hidden >= g->heads ? g->hidden / g->heads
+                                                        : 1);
 }
 
 static void read_geometry(reader *r)
@@ -223,18 +316,13 @@ static void read_geometry(reader *r)
     g->heads = read_size(r, "num_attention_heads", MAX_HEADS, 0);
     g->ffn = read_size(r, "intermediate_size", MAX_FFN, 0);
     g->vocab = read_size(r, "vocab_size", MAX_VOCAB, 0);
-    if (g->heads)
-        g->kv_heads = read_size(r, "num_key_value_heads", MAX_HEADS, g->heads);
-    if (g->heads && g->hidden) {
-        const cJSON *given = mgl_json_member(r->json->root, "head_dim");
-        if ((!given || cJSON_IsNull(given)) && g->hidden % g->heads)
-            refuse(r, "num_attention_heads",
-                   "hidden_size %d is no multiple of %d heads, and head_dim is not given",
-                   g->hidden, g->heads);
-        else
-            g->head_dim = read_size(r, "head_dim", MAX_HEAD_DIM,
-                                    g->hidden >= g->heads ? g->hidden / g->heads : 1);
+    if (g->heads) {
+        const bool is_null = cJSON_IsNull(mgl_json_member(r->json->root, "num_key_value_heads"));
+        const int32_t missing = is_null ? 0 : r->family->kv_heads;
+        g->kv_heads = read_size(r, "num_key_value_heads", MAX_HEADS, missing ? missing : g->heads);
     }
+    if (g->heads && g->hidden)
+        read_head_dim(r);
     if (g->head_dim > MAX_HEAD_DIM || g->head_dim % 2)
         refuse(r, "head_dim", "%d is not supported; it must be even and at most %d", g->head_dim,
                MAX_HEAD_DIM);
@@ -242,7 +330,8 @@ static void read_geometry(reader *r)
         refuse(r, "num_key_value_heads", "%d heads can not share %d key and value heads evenly",
                g->heads, g->kv_heads);
     /* Hugging Face's defaults for these two. */
-    r->config->max_positions = read_size(r, "max_position_embeddings", MAX_POSITIONS, 2048);
+    r->config->max_positions =
+        read_size(r, "max_position_embeddings", MAX_POSITIONS, r->family->max_positions);
     double eps = read_number(r, r->json->root, "rms_norm_eps", false, 1e-6);
     g->eps = (float)eps;
     if (!(g->eps > 0) || eps >= 1)
@@ -258,23 +347,72 @@ static void check_activation(reader *r)
                name);
 }
 
-/* Windows that are declared but not in use, as some configs have them, are fine. */
+/* The window of the layers that have one, in positions; 0: no layer has one. `given`: the key. */
+static int64_t window_of(reader *r, const cJSON *given)
+{
+    int64_t window = DEFAULT_WINDOW;
+    mgl_error cause;
+    if (r->family->window == WINDOW_SWITCHED && !read_flag(r, "use_sliding_window"))
+        return 0;
+    if (r->family->window == WINDOW_FOREIGN &&
+        (!given || cJSON_IsFalse(mgl_json_member(r->json->root, "use_sliding_window"))))
+        return 0;
+    if (cJSON_IsNull(given) || cJSON_IsFalse(given))
+        return 0;
+    take(r,
+         mgl_json_get_int(r->json, r->json->root, "sliding_window", false, 0, INT64_MAX >> 11,
+                          &window, &cause),
+         &cause);
+    return window;
+}
+
+/* Whether layer_types, which stands before max_window_layers, gives a layer a window. Types that
+ * are neither full nor over a window are refused. */
+static bool list_has_window(reader *r, const cJSON *list)
+{
+    char value[64];
+    const cJSON *type;
+    bool sliding = false;
+    cJSON_ArrayForEach(type, list)
+    {
+        const char *name = cJSON_IsString(type) ? type->valuestring : "";
+        if (!strcmp(name, "sliding_attention") && r->family->window != WINDOW_FOREIGN) {
+            sliding = true;
+        } else if (strcmp(name, "full_attention") != 0) {
+            refuse(r, "layer_types", "%s is not supported; every layer must have full_attention",
+                   print_value(type, value, sizeof value));
+            return false;
+        }
+    }
+    return sliding;
+}
+
+/* Windows that are declared but not in use, or that no position reaches the end of, are fine. */
 static void check_windows(reader *r)
 {
     char value[64];
-    const cJSON *window = mgl_json_member(r->json->root, "sliding_window");
-    const cJSON *use = mgl_json_member(r->json->root, "use_sliding_window"), *type;
-    if (!is_neutral(window, OFF) && !cJSON_IsFalse(use))
-        refuse(r, "sliding_window", "%s: attention over a sliding window can not be represented",
-               print_value(window, value, sizeof value));
-    cJSON_ArrayForEach(type, mgl_json_member(r->json->root, "layer_types"))
-    {
-        if (cJSON_IsString(type) && !strcmp(type->valuestring, "full_attention"))
-            continue;
-        refuse(r, "layer_types", "%s is not supported; every layer must have full_attention",
-               print_value(type, value, sizeof value));
+    const cJSON *given = mgl_json_member(r->json->root, "sliding_window");
+    const cJSON *list = mgl_json_member(r->json->root, "layer_types");
+    const bool listed = cJSON_IsArray(list) && list->child;
+    const int64_t window = window_of(r, given);
+    bool active = listed ? list_has_window(r, list) : window > 0;
+    if (active && !listed && r->family->window == WINDOW_SWITCHED)
+        active = read_size(r, "max_window_layers", MAX_LAYERS, DEFAULT_WINDOW_LAYERS) <
+                 r->config->geometry.layers;
+    if (r->family->window == WINDOW_ALWAYS)
+        active = active || window > 0;
+    if (r->family->window != WINDOW_FOREIGN && window >= r->config->max_positions)
         return;
-    }
+    if (active && listed && window == 0)
+        refuse(r, "layer_types",
+               "a layer has sliding_attention, and there is no window; every layer must have "
+               "full_attention");
+    else if (active)
+        refuse(r, "sliding_window",
+               "%s: attention over a sliding window can not be represented; it may be null, or at "
+               "least max_position_embeddings (%d)",
+               given ? print_value(given, value, sizeof value) : "missing, which means 4096",
+               r->config->max_positions);
 }
 
 static void check_forbidden(reader *r)
@@ -417,6 +555,7 @@ mgl_status mgl_config_read(const mgl_json *json, mgl_config *out, mgl_reasons *r
         return MGL_OK;
     }
     read_architecture(&r);
+    read_extras(&r);
     read_geometry(&r);
     check_activation(&r);
     check_windows(&r);

@@ -1,7 +1,8 @@
 /*
- * config.json and generation_config.json of a Llama-family checkpoint, in the form of Transformers
- * 5 (rope_parameters) and in the older one (rope_theta, rope_scaling). Keys that change what the
- * model computes in a way that the graph has no words for become reasons against the checkpoint.
+ * config.json and generation_config.json of a checkpoint of the Llama family (Llama, Mistral,
+ * Qwen2, Qwen3), in the form of Transformers 5 (rope_parameters) and in the older one (rope_theta,
+ * rope_scaling). Keys that change what the model computes in a way that the graph has no words for
+ * become reasons against the checkpoint.
  */
 #ifndef MGL_IMPORTER_CONFIG_H
 #define MGL_IMPORTER_CONFIG_H
@@ -38,6 +39,7 @@ typedef struct mgl_config {
     int32_t max_positions;
     bool tied;
     mgl_rope rope;
+    unsigned extras; /* bits of mgl_extras */
 } mgl_config;
 
 /* Fills *out and adds every reason against it. Fails only when memory runs out. */

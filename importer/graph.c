@@ -1,5 +1,5 @@
 /*
- * Building the graph of a Llama decoder and looking things up in it. Node and tensor lists are
+ * Building the graph of a decoder and looking things up in it. Node and tensor lists are
  * sized once, from the geometry; `add_node` and `add_tensor` fill them in order, so that every
  * node stands behind its inputs.
  */
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYER_NODES = 13, LAYER_TENSORS = 9 };
+enum { LAYER_NODES = 22, LAYER_TENSORS = 18 }; /* at most, of any family */
 
 static const char *const kind_names[] = {
 #define MGL_X(id, name, inputs, meaning) name,
@@ -66,6 +66,7 @@ int mgl_graph_find_tensor(const mgl_graph *graph, const char *name)
 /* A graph under construction. Once memory ran out, further calls do nothing. */
 typedef struct builder {
     mgl_graph *graph;
+    unsigned extras; /* mgl_extras */
     mgl_dtype dtype;
     int layer; /* being built, or -1 */
     bool failed;
@@ -113,23 +114,47 @@ static int add_linear(builder *b, int in, const char *name, int width)
     return add_node(b, MGL_NODE_LINEAR, in, -1, -1, tensor, width);
 }
 
+/* The projection "<name>.weight" and, if the model has that extra, "<name>.bias". */
+static int add_projection(builder *b, int in, const char *name, int width, mgl_extras bias)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s.weight", name);
+    int out = add_linear(b, in, full, width);
+    if (!(b->extras & bias))
+        return out;
+    snprintf(full, sizeof full, "%s.bias", name);
+    int tensor = add_tensor(b, full, -1, width);
+    return add_node(b, MGL_NODE_BIAS, out, -1, -1, tensor, width);
+}
+
+/* The norm of q's or k's heads, if the model has it. */
+static int add_head_norm(builder *b, int in, const char *name)
+{
+    if (!(b->extras & MGL_EXTRA_QK_NORM))
+        return in;
+    int tensor = add_tensor(b, name, -1, b->graph->geometry.head_dim);
+    return add_node(b, MGL_NODE_HEAD_NORM, in, -1, -1, tensor, b->graph->nodes[in].width);
+}
+
 /* One decoder layer on the value x; its output. */
 static int add_layer(builder *b, int x)
 {
     const mgl_geometry *g = &b->graph->geometry;
     int width = g->heads * g->head_dim, kv_width = g->kv_heads * g->head_dim;
     int n = add_norm(b, x, "input_layernorm.weight");
-    int q = add_linear(b, n, "self_attn.q_proj.weight", width);
-    int k = add_linear(b, n, "self_attn.k_proj.weight", kv_width);
-    int v = add_linear(b, n, "self_attn.v_proj.weight", kv_width);
+    int q = add_projection(b, n, "self_attn.q_proj", width, MGL_EXTRA_QKV_BIAS);
+    int k = add_projection(b, n, "self_attn.k_proj", kv_width, MGL_EXTRA_QKV_BIAS);
+    int v = add_projection(b, n, "self_attn.v_proj", kv_width, MGL_EXTRA_QKV_BIAS);
+    q = add_head_norm(b, q, "self_attn.q_norm.weight");
+    k = add_head_norm(b, k, "self_attn.k_norm.weight");
     int a = add_node(b, MGL_NODE_ATTENTION, q, k, v, -1, width);
-    int o = add_linear(b, a, "self_attn.o_proj.weight", g->hidden);
+    int o = add_projection(b, a, "self_attn.o_proj", g->hidden, MGL_EXTRA_O_BIAS);
     int sum = add_node(b, MGL_NODE_ADD, x, o, -1, -1, g->hidden);
     int m = add_norm(b, sum, "post_attention_layernorm.weight");
-    int gate = add_linear(b, m, "mlp.gate_proj.weight", g->ffn);
-    int up = add_linear(b, m, "mlp.up_proj.weight", g->ffn);
+    int gate = add_projection(b, m, "mlp.gate_proj", g->ffn, MGL_EXTRA_MLP_BIAS);
+    int up = add_projection(b, m, "mlp.up_proj", g->ffn, MGL_EXTRA_MLP_BIAS);
     int s = add_node(b, MGL_NODE_SWIGLU, gate, up, -1, -1, g->ffn);
-    int down = add_linear(b, s, "mlp.down_proj.weight", g->hidden);
+    int down = add_projection(b, s, "mlp.down_proj", g->hidden, MGL_EXTRA_MLP_BIAS);
     return add_node(b, MGL_NODE_ADD, sum, down, -1, -1, g->hidden);
 }
 
@@ -148,9 +173,9 @@ static void add_model(builder *b)
     b->graph->output = add_node(b, MGL_NODE_SAMPLE, logits, -1, -1, -1, 1);
 }
 
-mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_positions, bool tied,
-                                 mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
-                                 mgl_error *err)
+mgl_status mgl_graph_build(const mgl_geometry *geometry, unsigned extras, int32_t max_positions,
+                           bool tied, mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
+                           mgl_error *err)
 {
     *out = NULL;
     size_t layers = (size_t)geometry->layers, half = (size_t)geometry->head_dim / 2;
@@ -164,7 +189,7 @@ mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_posit
     graph->inv_freq = mgl_alloc_zero(half, sizeof *graph->inv_freq);
     graph->tensors = mgl_alloc_zero(layers * LAYER_TENSORS + 3, sizeof *graph->tensors);
     graph->nodes = mgl_alloc_zero(layers * LAYER_NODES + 5, sizeof *graph->nodes);
-    builder b = {.graph = graph, .dtype = dtype, .layer = -1};
+    builder b = {.graph = graph, .extras = extras, .dtype = dtype, .layer = -1};
     b.failed = !graph->inv_freq || !graph->tensors || !graph->nodes;
     if (!b.failed) {
         memcpy(graph->inv_freq, inv_freq, half * sizeof *inv_freq);
@@ -176,4 +201,12 @@ mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_posit
     }
     *out = graph;
     return MGL_OK;
+}
+
+mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_positions, bool tied,
+                                 mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
+                                 mgl_error *err)
+{
+    return mgl_graph_build(geometry, MGL_EXTRA_NONE, max_positions, tied, dtype, inv_freq, out,
+                           err);
 }

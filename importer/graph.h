@@ -3,7 +3,8 @@
  * It knows nothing of queues, tasks or devices. Nodes stand in topological order; every value has
  * one row a token and `width` columns.
  *
- * The decoder layer l (0-based) of a Llama-family model, as in Hugging Face's modeling_llama.py:
+ * The decoder layer l (0-based) of a Llama-family model, as in Hugging Face's modeling_llama.py (in
+ * Qwen2 a bias follows q, k and v; in Qwen3 a head_norm follows q and k: mgl_extras):
  *
  *     n = norm(x, input_layernorm)           q, k, v = linear(n, q_proj), (n, k_proj), (n, v_proj)
  *     a = attention(q, k, v)                 x = add(x, linear(a, o_proj))
@@ -24,7 +25,9 @@
     X(TOKENS, "tokens", 0, "the token id of each row; width 1")                                    \
     X(EMBED, "embed", 1, "row `token` of the tensor (vocab, width)")                               \
     X(NORM, "norm", 1, "RMSNorm: x / sqrt(mean(x^2) + eps) * tensor (width)")                      \
-    X(LINEAR, "linear", 1, "x W^T with the tensor W (width, input width); no bias")                \
+    X(LINEAR, "linear", 1, "x W^T with the tensor W (width, input width)")                         \
+    X(BIAS, "bias", 1, "x + tensor (width), in every row")                                         \
+    X(HEAD_NORM, "head_norm", 1, "the RMSNorm of each head (head_dim) of x with the one tensor")   \
     X(ATTENTION, "attention", 3,                                                                   \
       "rope(q), rope(k) appended with v to the KV cache of the layer; "                            \
       "causal softmax(q K^T / sqrt(head_dim)) V over the sequence")                                \
@@ -63,6 +66,15 @@ typedef struct mgl_geometry {
     float eps; /* of every RMSNorm */
 } mgl_geometry;
 
+/* What a family's decoder layer has beyond Llama's: bits. */
+typedef enum mgl_extras {
+    MGL_EXTRA_NONE = 0,
+    MGL_EXTRA_QKV_BIAS = 1, /* self_attn.q_proj.bias, and of k and v */
+    MGL_EXTRA_O_BIAS = 2,   /* self_attn.o_proj.bias */
+    MGL_EXTRA_MLP_BIAS = 4, /* mlp.gate_proj.bias, and of up and down */
+    MGL_EXTRA_QK_NORM = 8   /* self_attn.q_norm.weight and k_norm.weight, (head_dim) each */
+} mgl_extras;
+
 /* The same in every number, eps bit for bit. */
 bool mgl_geometry_equal(const mgl_geometry *a, const mgl_geometry *b);
 
@@ -100,9 +112,14 @@ int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], 
 /* The index of the tensor of that name, or -1. */
 int mgl_graph_find_tensor(const mgl_graph *graph, const char *name);
 
-/* Builds nodes and tensor list of a Llama decoder from its geometry: names as Hugging Face's, all
- * tensors of `dtype`. `read` is left NULL. The importer and the tools that make random models
- * share it. inv_freq (head_dim / 2) is copied. */
+/* Builds nodes and tensor list of a decoder from its geometry: names as Hugging Face's, all
+ * tensors of `dtype`. `extras`: bits of mgl_extras. `read` is left NULL. The importer and the tools
+ * that make random models share it. inv_freq (head_dim / 2) is copied. */
+mgl_status mgl_graph_build(const mgl_geometry *geometry, unsigned extras, int32_t max_positions,
+                           bool tied, mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
+                           mgl_error *err);
+
+/* The same of a Llama decoder, which has no extras. */
 mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_positions, bool tied,
                                  mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
                                  mgl_error *err);

@@ -4,6 +4,13 @@
 
 #include "vm/vm.h"
 
+const float *mgl_call_bias(const mgl_call *call, int tensor)
+{
+    const mgl_op_info *op = mgl_op_get(call->task->op);
+    const mgl_region *bias = mgl_call_operand(call, op->in_count + op->out_count + tensor);
+    return bias ? mgl_call_at(call, bias) : NULL;
+}
+
 void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride,
                           const mgl_region *to, const bool *skip, float *row)
 {
@@ -12,12 +19,14 @@ void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride
     for (int s = run->first; s < run->first + run->count; s++) {
         const mgl_segment *segment = &call->program->segments[s];
         int64_t width = segment->col_hi - segment->col_lo;
+        const float *bias = mgl_call_bias(call, s - run->first);
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
             mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
             for (int r = 0; r < call->epoch->rows; r++) {
                 if (skip && skip[r])
                     continue;
                 float sum = mgl_dot(x + r * x_stride + segment->col_lo, row, width);
+                sum = bias ? sum + bias[segment->row_lo + i] : sum;
                 mgl_call_store(call, to, r, column, 1, &sum);
             }
         }

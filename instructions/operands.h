@@ -1,7 +1,7 @@
 /*
  * The operands of each op by name, made from ops.def: MGL_OPERAND(attend_past, k_past) is the
- * number of that operand, inputs before outputs, which is its place among the task's regions. Plain
- * C, and C++ that NVRTC compiles.
+ * number of that operand: inputs before outputs, extra inputs last (mgl_task_place is its place
+ * among the task's regions). Plain C, and C++ that NVRTC compiles.
  */
 #ifndef MGL_INSTRUCTIONS_OPERANDS_H
 #define MGL_INSTRUCTIONS_OPERANDS_H
@@ -23,6 +23,7 @@
 #define OUT(name, ...)      NAME(name)
 #define OVER(in, name, ...) NAME(name)
 #define OPTIONAL(name, ...) NAME(name)
+#define EXTRA(name, ...)    NAME(name)
 #define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
     struct mgl_operands_of_##name {                                                                \
         operands                                                                                   \
@@ -34,6 +35,7 @@
 #undef OUT
 #undef OVER
 #undef OPTIONAL
+#undef EXTRA
 
 enum {
     MGL_NO_OPERAND = -1,

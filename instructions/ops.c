@@ -12,6 +12,7 @@
 #define OUT(name, space, dtype, ranges)      ROW(#name, space, dtype, ranges, true, false, NULL)
 #define OVER(in, name, space, dtype, ranges) ROW(#name, space, dtype, ranges, true, false, #in)
 #define OPTIONAL(name, space, dtype, ranges) ROW(#name, space, dtype, ranges, true, true, NULL)
+#define EXTRA(name, space, dtype, ranges)    ROW(#name, space, dtype, ranges, false, true, NULL)
 #define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
     static const mgl_operand operands_##id[] = {operands};
 #include "instructions/ops.def"
@@ -19,12 +20,14 @@
 #undef OUT
 #undef OVER
 #undef OPTIONAL
+#undef EXTRA
 
-/* Counts operands: inputs, and those that every task has. */
+/* Counts operands: inputs, those that every task has, and extra inputs. */
 #define IN(...) +1
 #define OUT(...)
 #define OVER(...)
 #define OPTIONAL(...)
+#define EXTRA(...)
 enum {
 #define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
     IN_COUNT_##id = 0 operands,
@@ -42,7 +45,21 @@ enum {
 #undef IN
 #undef OUT
 #undef OVER
+#undef EXTRA
+#define IN(...)
+#define OUT(...)
+#define OVER(...)
+#define EXTRA(...) +1
+enum {
+#define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
+    EXTRA_COUNT_##id = 0 operands,
+#include "instructions/ops.def"
+};
+#undef IN
+#undef OUT
+#undef OVER
 #undef OPTIONAL
+#undef EXTRA
 
 static const mgl_op_info ops[] = {
 #define MGL_OP(id, name, family, step, device, cpu, tape, segments, operands, meaning)             \
@@ -52,8 +69,9 @@ static const mgl_op_info ops[] = {
      MGL_LAYOUT_##tape,                                                                            \
      segments,                                                                                     \
      IN_COUNT_##id,                                                                                \
-     (int)(sizeof operands_##id / sizeof *operands_##id) - IN_COUNT_##id,                          \
+     (int)(sizeof operands_##id / sizeof *operands_##id) - IN_COUNT_##id - EXTRA_COUNT_##id,       \
      LEAST_COUNT_##id - IN_COUNT_##id,                                                             \
+     EXTRA_COUNT_##id,                                                                             \
      operands_##id,                                                                                \
      meaning},
 #include "instructions/ops.def"
@@ -94,7 +112,7 @@ const mgl_attention_operands *mgl_op_attention(mgl_op op)
     {                                                                                              \
         MGL_OPERAND(op, q), MGL_OPERAND(op, k), MGL_OPERAND(op, v), MGL_OPERAND(op, rope),         \
             MGL_OPERAND(op, k_past), MGL_OPERAND(op, v_past), split, MGL_OPERAND(op, k_now),       \
-            MGL_OPERAND(op, v_now)                                                                 \
+            MGL_OPERAND(op, v_now), MGL_OPERAND(op, q_g), MGL_OPERAND(op, k_g)                     \
     }
     static const mgl_attention_operands whole = APPENDS(attend, MGL_NO_OPERAND);
     static const mgl_attention_operands tail = APPENDS(attend_tail, MGL_OPERAND(attend_tail, part));
@@ -106,6 +124,8 @@ const mgl_attention_operands *mgl_op_attention(mgl_op op)
                                                 MGL_OPERAND(attend_past, v_past),
                                                 MGL_OPERAND(attend_past, part),
                                                 MGL_NO_OPERAND,
+                                                MGL_NO_OPERAND,
+                                                MGL_OPERAND(attend_past, q_g),
                                                 MGL_NO_OPERAND};
 #undef APPENDS
     return op == MGL_OP_ATTEND ? &whole : op == MGL_OP_ATTEND_TAIL ? &tail : &past;

@@ -61,19 +61,11 @@ static inline const mgl_region *mgl_call_out(const mgl_call *call, int i)
     return &call->program->regions[call->task->out.first + i];
 }
 
-/* The region of an operand: MGL_CALL(call, norm_linear, x). */
+/* The region of an operand, MGL_CALL(call, norm_linear, x); NULL when the task leaves it out. */
 #define MGL_CALL(call, op, name) mgl_call_operand(call, MGL_OPERAND(op, name))
 static inline const mgl_region *mgl_call_operand(const mgl_call *call, int operand)
 {
     return mgl_task_operand(call->program, call->task, operand);
-}
-
-/* The same of an optional output; NULL when the task leaves it out. */
-#define MGL_CALL_OPTIONAL(call, op, name) mgl_call_optional(call, MGL_OPERAND(op, name))
-static inline const mgl_region *mgl_call_optional(const mgl_call *call, int operand)
-{
-    return operand < call->task->in.count + call->task->out.count ? mgl_call_operand(call, operand)
-                                                                  : NULL;
 }
 
 static inline const mgl_buffer *mgl_call_buffer(const mgl_call *call, const mgl_region *region)

@@ -51,6 +51,7 @@ struct exchange {
 struct layer {
     int q, k, v, o, gate, up, down;                                         /* on the tapes */
     int attn_g, ffn_g;                                                      /* const buffers */
+    int qkv_b[3], o_b, gate_b, up_b, down_b, q_g, k_g;                      /* the same, or -1 */
     int k_cache, v_cache;                                                   /* kv buffers */
     struct exchange act;                                                    /* its activations */
     int qkv_done, attend_done, merge_done, o_done, gate_up_done, down_done; /* counters */
@@ -83,6 +84,37 @@ static int consumer(const mgl_graph *graph, mgl_node_kind kind, int in)
     return -1;
 }
 
+/* The value that a product is finished to: behind its bias and the norm of its heads, if it has
+ * them. */
+static int finished(const mgl_graph *graph, int node)
+{
+    static const mgl_node_kind kinds[] = {MGL_NODE_BIAS, MGL_NODE_HEAD_NORM};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int next = consumer(graph, kinds[i], node);
+        node = next < 0 ? node : next;
+    }
+    return node;
+}
+
+/* The node of that kind between a finished value and its product (MGL_NODE_LINEAR: the product);
+ * -1: there is none. */
+static int behind_value(const mgl_graph *graph, int node, mgl_node_kind kind)
+{
+    while (node >= 0 && graph->nodes[node].kind != kind)
+        node = graph->nodes[node].kind == MGL_NODE_BIAS ||
+                       graph->nodes[node].kind == MGL_NODE_HEAD_NORM
+                   ? graph->nodes[node].in[0]
+                   : -1;
+    return node;
+}
+
+/* Whether a finished value is a product of `in`. */
+static bool is_product_of(const mgl_graph *graph, int node, int in)
+{
+    int product = behind_value(graph, node, MGL_NODE_LINEAR);
+    return product >= 0 && graph->nodes[product].in[0] == in;
+}
+
 static int tensor_of(const mgl_graph *graph, int node)
 {
     return node < 0 ? -1 : graph->nodes[node].tensor;
@@ -97,21 +129,24 @@ struct nodes {
 static bool find_layer(const mgl_graph *graph, int x, struct nodes *n)
 {
     n->norm = consumer(graph, MGL_NODE_NORM, x);
-    n->attention = consumer(graph, MGL_NODE_ATTENTION, consumer(graph, MGL_NODE_LINEAR, n->norm));
+    n->attention = consumer(graph, MGL_NODE_ATTENTION,
+                            finished(graph, consumer(graph, MGL_NODE_LINEAR, n->norm)));
     n->o = consumer(graph, MGL_NODE_LINEAR, n->attention);
     n->sum = consumer(graph, MGL_NODE_ADD, x);
     n->ffn_norm = consumer(graph, MGL_NODE_NORM, n->sum);
-    n->swiglu = consumer(graph, MGL_NODE_SWIGLU, consumer(graph, MGL_NODE_LINEAR, n->ffn_norm));
+    n->swiglu = consumer(graph, MGL_NODE_SWIGLU,
+                         finished(graph, consumer(graph, MGL_NODE_LINEAR, n->ffn_norm)));
     n->down = consumer(graph, MGL_NODE_LINEAR, n->swiglu);
     n->out = consumer(graph, MGL_NODE_ADD, n->sum);
     if (n->attention < 0 || n->o < 0 || n->swiglu < 0 || n->down < 0 || n->out < 0)
         return false;
     const mgl_node *attention = &graph->nodes[n->attention], *swiglu = &graph->nodes[n->swiglu];
     for (int i = 0; i < 3; i++)
-        if (graph->nodes[attention->in[i]].in[0] != n->norm)
+        if (!is_product_of(graph, attention->in[i], n->norm))
             return false;
-    return graph->nodes[swiglu->in[1]].in[0] == n->ffn_norm && graph->nodes[n->sum].in[1] == n->o &&
-           graph->nodes[n->out].in[1] == n->down;
+    return is_product_of(graph, swiglu->in[1], n->ffn_norm) &&
+           graph->nodes[n->sum].in[1] == finished(graph, n->o) &&
+           graph->nodes[n->out].in[1] == finished(graph, n->down);
 }
 
 /* ---- declarations --------------------------------------------------------------------------- */
@@ -138,10 +173,11 @@ static mgl_weight_format format_of(const struct lowering *w, int tensor)
     return w->program->weight_format;
 }
 
-static int declare_layer_tensor(struct lowering *w, int layer, const char *name, int node)
+/* The weight of the product behind a value. */
+static int declare_layer_tensor(struct lowering *w, int layer, const char *name, int value)
 {
     char full[64];
-    int tensor = tensor_of(w->graph, node);
+    int tensor = tensor_of(w->graph, behind_value(w->graph, value, MGL_NODE_LINEAR));
     snprintf(full, sizeof full, "l%d.%s", layer, name);
     return declare_tensor(w, full, tensor, format_of(w, tensor));
 }
@@ -180,15 +216,16 @@ static int declare(struct lowering *w, const char *name, mgl_space space, mgl_dt
     declare(w, name, MGL_SPACE_##space, dtype, 1,                                                  \
             (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
-/* A norm's weight: a tensor and the f32 const buffer that holds it. */
-static int declare_norm(struct lowering *w, const char *tensor, const char *name, int node)
+/* The weight of a norm, or a bias: a tensor and the f32 const buffer that holds it. */
+static int declare_vector(struct lowering *w, const char *tensor, const char *name, int node)
 {
-    int index = declare_tensor(w, tensor, tensor_of(w->graph, node), MGL_FORMAT_F32);
+    int source = tensor_of(w->graph, node);
+    int index = declare_tensor(w, tensor, source, MGL_FORMAT_F32);
     mgl_buffer buffer = {.name = name,
                          .space = MGL_SPACE_CONST,
                          .dtype = MGL_F32,
                          .rank = 1,
-                         .extents = {{MGL_FIXED, w->program->geometry.hidden}},
+                         .extents = {{MGL_FIXED, source < 0 ? 0 : w->graph->tensors[source].cols}},
                          .source = MGL_SOURCE_TENSOR,
                          .tensor = index,
                          .sets = 1};
@@ -200,7 +237,24 @@ static int declare_layer_norm(struct lowering *w, int layer, const char *name, i
     char tensor[64], buffer[64];
     snprintf(tensor, sizeof tensor, "l%d.%s_norm", layer, name);
     snprintf(buffer, sizeof buffer, "l%d.%s_g", layer, name);
-    return declare_norm(w, tensor, buffer, node);
+    return declare_vector(w, tensor, buffer, node);
+}
+
+/* The norm of a value's heads; -1: it has none. */
+static int declare_head_norm(struct lowering *w, int layer, const char *name, int value)
+{
+    int node = behind_value(w->graph, value, MGL_NODE_HEAD_NORM);
+    return node < 0 ? -1 : declare_layer_norm(w, layer, name, node);
+}
+
+/* The bias of a product, as l<layer>.<name>_b; -1: it has none. */
+static int declare_bias(struct lowering *w, int layer, const char *name, int value)
+{
+    char tensor[64], buffer[64];
+    int node = behind_value(w->graph, value, MGL_NODE_BIAS);
+    snprintf(tensor, sizeof tensor, "l%d.%s_bias", layer, name);
+    snprintf(buffer, sizeof buffer, "l%d.%s_b", layer, name);
+    return node < 0 ? -1 : declare_vector(w, tensor, buffer, node);
 }
 
 /* The counter of a step of a layer; with flags there is none. */
@@ -211,6 +265,23 @@ static int declare_counter(struct lowering *w, int layer, const char *step)
         return -1;
     snprintf(name, sizeof name, "l%d.%s", layer, step);
     return mgl_program_add_counter(w->program, name);
+}
+
+/* What a layer has beyond Llama's. */
+static void declare_extras(struct lowering *w, int layer, const struct nodes *n)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    const mgl_graph *graph = w->graph;
+    const mgl_node *attention = &graph->nodes[n->attention], *swiglu = &graph->nodes[n->swiglu];
+    struct layer *l = &w->layers[layer];
+    for (int i = 0; i < 3; i++)
+        l->qkv_b[i] = declare_bias(w, layer, names[i], attention->in[i]);
+    l->q_g = declare_head_norm(w, layer, "q", attention->in[0]);
+    l->k_g = declare_head_norm(w, layer, "k", attention->in[1]);
+    l->o_b = declare_bias(w, layer, "o", finished(graph, n->o));
+    l->gate_b = declare_bias(w, layer, "gate", swiglu->in[0]);
+    l->up_b = declare_bias(w, layer, "up", swiglu->in[1]);
+    l->down_b = declare_bias(w, layer, "down", finished(graph, n->down));
 }
 
 static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
@@ -229,6 +300,7 @@ static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
     l->ffn_g = declare_layer_norm(w, layer, "ffn", n->ffn_norm);
     declare_pair(w, layer, swiglu);
     l->down = declare_layer_tensor(w, layer, "down", n->down);
+    declare_extras(w, layer, n);
     snprintf(name, sizeof name, "k%d", layer);
     l->k_cache = DECLARE(w, name, KV, cache, SEQUENCES, m->kv_heads, CAPACITY, m->head_dim);
     name[0] = 'v';
@@ -378,7 +450,7 @@ static void declare_all(struct lowering *w)
         x = nodes.out;
     }
     int norm = consumer(graph, MGL_NODE_NORM, x), head = consumer(graph, MGL_NODE_LINEAR, norm);
-    w->g = declare_norm(w, "norm", "g", norm);
+    w->g = declare_vector(w, "norm", "g", norm);
     int table = tensor_of(graph, head);
     bool shared = head >= 0 && table == tensor_of(graph, embed) && w->program->tensor_count > 0 &&
                   w->program->tensors[0].format == format_of(w, table);
@@ -427,6 +499,13 @@ static mgl_region whole(const struct lowering *w, int buffer)
 static void in(struct lowering *w, mgl_region region)
 {
     mgl_program_add_in(w->program, &region);
+}
+
+/* A bias, or the norm of q or k, if there is one. */
+static void in_extra(struct lowering *w, int buffer)
+{
+    if (buffer >= 0)
+        in(w, whole(w, buffer));
 }
 
 static void out(struct lowering *w, mgl_region region)
@@ -543,6 +622,7 @@ static void emit_qkv(struct lowering *w, int queue, int layer)
         int64_t a = lo > base ? lo - base : 0, b = min64(hi - base, groups);
         if (a < b) {
             segment(w, tensors[i], -1, a, b);
+            in_extra(w, l->qkv_b[i]);
             if (from < 0)
                 from = column + a * MGL_ROW_GROUP;
             to = column + min64(b * MGL_ROW_GROUP, rows);
@@ -574,6 +654,8 @@ static void emit_attend_task(struct lowering *w, int layer, int head, int split)
     in(w, whole(w, w->rope));
     in(w, cache(w, l->k_cache, head, MGL_RANGE_PAST));
     in(w, cache(w, l->v_cache, head, MGL_RANGE_PAST));
+    in_extra(w, l->q_g);
+    in_extra(w, last ? l->k_g : -1);
     if (whole_head) {
         out(w, columns(w, l->act.att, q, q + group * d));
     } else {
@@ -658,6 +740,7 @@ static void emit_linear_add(struct lowering *w, int queue, int layer, mgl_step s
     task(w, MGL_OP_LINEAR_ADD);
     in(w, whole(w, down ? l->act.h : l->act.att));
     in(w, columns(w, w->residual, first, end));
+    in_extra(w, down ? l->down_b : l->o_b);
     segment(w, down ? l->down : l->o, -1, lo, hi);
     out(w, columns(w, w->residual, first, end));
     if (w->choices.flags)
@@ -680,6 +763,8 @@ static void emit_gate_up(struct lowering *w, int queue, int layer)
     task(w, MGL_OP_NORM_SWIGLU);
     in(w, whole(w, l->act.y));
     in(w, whole(w, l->ffn_g));
+    in_extra(w, l->gate_b);
+    in_extra(w, l->up_b);
     segment(w, l->gate, l->up, lo, hi);
     out(w, columns(w, l->act.h, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, m->ffn)));
     wait_for(w, l->o_done, tasks_of(w, MGL_STEP_O));

@@ -175,7 +175,8 @@ static int make_attend(mgl_edit *e, const struct attention *a, int head, int spl
     const mgl_attention_operands *o = mgl_op_attention(like.op);
     for (int i = 0; i < like.in.count; i++) {
         const mgl_region region = e->p->regions[like.in.first + i];
-        if (tail || (i != o->k && i != o->v))
+        const int operand = mgl_task_operand_at(&like, i);
+        if (tail || (operand != o->k && operand != o->v && operand != o->k_g))
             mgl_program_add_in(e->p, &region);
     }
     const mgl_region q = *mgl_task_operand(e->p, &like, o->q);

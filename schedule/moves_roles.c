@@ -97,7 +97,7 @@ static bool has_plain_columns(const mgl_program *p, const mgl_task *task)
         rows += mgl_segment_rows(&p->segments[task->segments.first + i]);
     for (int i = 0; i < task->in.count + task->out.count; i++) {
         const mgl_range *range = &p->regions[task->in.first + i].ranges[1];
-        if (info->operands[i].ranges[1] == 'S' &&
+        if (info->operands[mgl_task_operand_at(task, i)].ranges[1] == 'S' &&
             (range->kind != MGL_RANGE_FIXED || range->lo != columns.lo || range->hi != columns.hi))
             return false;
     }

@@ -19,6 +19,8 @@ enum {
  * segments. */
 struct share {
     mgl_segment segments[MOST_SEGMENTS]; /* (count) */
+    mgl_region biases[MOST_SEGMENTS];    /* of each segment's tensor, if has_biases */
+    bool has_biases;
     int count;
     int64_t lo, hi;
 };
@@ -28,8 +30,12 @@ static struct share share_of(const mgl_edit *e, int task)
     const mgl_task *t = &e->p->tasks[task];
     const mgl_range columns = mgl_task_columns(e->p, t);
     struct share share = {.count = t->segments.count, .lo = columns.lo, .hi = columns.hi};
+    const int first = mgl_op_get(t->op)->in_count;
+    share.has_biases = mgl_op_get(t->op)->layout == MGL_LAYOUT_G8 && t->in.count > first;
     for (int i = 0; i < share.count; i++)
         share.segments[i] = e->p->segments[t->segments.first + i];
+    for (int i = 0; share.has_biases && i < share.count && first + i < t->in.count; i++)
+        share.biases[i] = e->p->regions[t->in.first + first + i];
     return share;
 }
 
@@ -54,7 +60,7 @@ static int64_t least(int64_t a, int64_t b)
 /* Row groups [first, end) of a share. */
 static struct share cut(const struct share *share, int64_t first, int64_t end)
 {
-    struct share piece = {.lo = -1};
+    struct share piece = {.has_biases = share->has_biases, .lo = -1};
     int64_t column = share->lo, base = 0;
     if (share->count == 0)
         return (struct share){.lo = share->lo + first * MGL_ROW_GROUP,
@@ -64,6 +70,7 @@ static struct share cut(const struct share *share, int64_t first, int64_t end)
         const int64_t rows = mgl_segment_rows(s), groups = groups_of(rows);
         const int64_t a = first > base ? first - base : 0, b = least(end - base, groups);
         if (a < b) {
+            piece.biases[piece.count] = share->biases[i];
             mgl_segment *to = &piece.segments[piece.count++];
             *to = *s;
             to->row_lo = s->row_lo + a * MGL_ROW_GROUP;
@@ -88,16 +95,18 @@ static bool goes_on(const mgl_segment *a, const mgl_segment *b)
 /* Puts b behind a. False: b does not go on where a ends, or it is too much for a task. */
 static bool join(struct share *a, const struct share *b)
 {
-    if (a->hi != b->lo || (a->count > 0) != (b->count > 0))
+    if (a->hi != b->lo || (a->count > 0) != (b->count > 0) || a->has_biases != b->has_biases)
         return false;
     for (int i = 0; i < b->count; i++) {
         mgl_segment *last = &a->segments[a->count - 1];
-        if (goes_on(last, &b->segments[i]))
+        if (goes_on(last, &b->segments[i])) {
             last->row_hi = b->segments[i].row_hi;
-        else if (a->count == MOST_SEGMENTS)
+            continue;
+        }
+        if (a->count == MOST_SEGMENTS)
             return false;
-        else
-            a->segments[a->count++] = b->segments[i];
+        a->biases[a->count] = b->biases[i];
+        a->segments[a->count++] = b->segments[i];
     }
     a->hi = b->hi;
     return true;
@@ -113,12 +122,16 @@ static int reshape(mgl_edit *e, int like, const struct share *share)
         return -1;
     for (int i = 0; i < old.in.count + old.out.count; i++) {
         mgl_region region = e->p->regions[old.in.first + i];
-        if (info->operands[i].ranges[1] == 'S')
+        if (share->has_biases && i >= info->in_count && i < old.in.count)
+            continue;
+        if (info->operands[mgl_task_operand_at(&old, i)].ranges[1] == 'S')
             region.ranges[1] = (mgl_range){MGL_RANGE_FIXED, share->lo, share->hi};
         if (i < old.in.count)
             mgl_program_add_in(e->p, &region);
         else
             mgl_program_add_out(e->p, &region);
+        for (int k = 0; share->has_biases && i + 1 == info->in_count && k < share->count; k++)
+            mgl_program_add_in(e->p, &share->biases[k]);
     }
     for (int i = 0; i < share->count; i++)
         mgl_program_add_segment(e->p, &share->segments[i]);

@@ -451,7 +451,7 @@ static bool read_region(parser *p, mgl_region *out)
 static bool read_regions(parser *p, const mgl_op_info *op, bool out)
 {
     const char *key = out ? "out" : "in";
-    int most = out ? op->out_count : op->in_count, count = 0;
+    int most = out ? op->out_count : op->in_count + op->extra_count, count = 0;
     int least = out ? op->out_least : op->in_count;
     if (mgl_scan_take_word(p->scan, key)) {
         do {

@@ -296,7 +296,8 @@ typedef struct mgl_operand {
     mgl_operand_dtype dtype;
     const char *ranges; /* one letter a dimension: see ops.def */
     bool out;
-    bool optional;    /* an output that a task may leave out, with all behind it */
+    bool optional;    /* a task may leave it out, with those of its kind behind it: an optional
+                         output, or an extra input */
     const char *over; /* the input that an output may be the same rectangle as; NULL: none */
 } mgl_operand;
 
@@ -306,9 +307,10 @@ typedef struct mgl_op_info {
     mgl_step step;     /* O is DOWN where its input is what norm_swiglu made */
     mgl_layout layout; /* of its segments; MGL_LAYOUT_NONE: none */
     int segment_most;
-    int in_count, out_count;
+    int in_count, out_count;     /* inputs that every task has; outputs, optional ones too */
     int out_least;               /* outputs that every task has; the others are optional */
-    const mgl_operand *operands; /* (in_count + out_count), in before out */
+    int extra_count;             /* extra inputs */
+    const mgl_operand *operands; /* (in_count + out_count + extra_count): in, out, extra */
     const char *meaning;
 } mgl_op_info;
 
@@ -322,12 +324,34 @@ static inline bool mgl_op_is_attention(mgl_op op)
     return mgl_op_get(op)->family == MGL_FAMILY_ATTENTION;
 }
 
-/* The region of an operand, by its number among inputs and outputs: MGL_OPERAND. */
+/* The place of an operand (MGL_OPERAND) among the task's regions, which are its inputs, then its
+ * outputs; -1: the task leaves it out. */
+static inline int mgl_task_place(const mgl_task *task, int operand)
+{
+    const mgl_op_info *op = mgl_op_get(task->op);
+    const int out = operand - op->in_count, extra = out - op->out_count;
+    if (out < 0)
+        return operand;
+    if (extra < 0)
+        return out < task->out.count ? task->in.count + out : -1;
+    return op->in_count + extra < task->in.count ? op->in_count + extra : -1;
+}
+
+/* The operand that stands at a place: the way back. */
+static inline int mgl_task_operand_at(const mgl_task *task, int place)
+{
+    const mgl_op_info *op = mgl_op_get(task->op);
+    if (place < op->in_count)
+        return place;
+    return place < task->in.count ? place + op->out_count : place - task->in.count + op->in_count;
+}
+
+/* The region of an operand; NULL: the task leaves it out. */
 static inline mgl_region *mgl_task_operand(const mgl_program *program, const mgl_task *task,
                                            int operand)
 {
-    const int out = operand - task->in.count;
-    return &program->regions[out < 0 ? task->in.first + operand : task->out.first + out];
+    const int place = mgl_task_place(task, operand);
+    return place < 0 ? NULL : &program->regions[task->in.first + place];
 }
 
 /* The region of its first output: what it is there for. */
@@ -341,6 +365,7 @@ typedef struct mgl_attention_operands {
     int q, k, v, rope, k_past, v_past;
     int part; /* the partial of a split */
     int k_now, v_now;
+    int q_g, k_g; /* extra: the norms of q and k */
 } mgl_attention_operands;
 const mgl_attention_operands *mgl_op_attention(mgl_op op);
 

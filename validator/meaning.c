@@ -14,7 +14,12 @@
  *     linear                  the whole input                 gives columns = the tensor's rows
  *     embed                                                   gives columns = the tensor's columns
  *     add, swiglu             the same columns of both        gives these columns
+ *     bias                    any columns                     gives these columns
+ *     head_norm               whole heads                     gives these columns
  *     attention               heads of q, their kv head of k and v     gives the columns of q
+ *
+ * Where a task leaves out a bias or a norm of q and k, the value stays the node that it was. If the
+ * model has the bias or the norm there, no later operation of the model takes that node.
  *
  * Attention and time: [:pos] of a cache head holds what its one owner (attend, attend_tail)
  * appended in earlier epochs, the same node as today. attend_past may run before the owner, so a
@@ -30,13 +35,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CACHE_SLOTS = 4096 };
+enum { CACHE_SLOTS = 4096, ABSENT = -2 };
 
 /* Columns [lo, hi) of a node, or of a tensor of the graph: the embedding's columns, or the rows of
  * a weight, which become columns. */
 struct value {
     bool is_tensor;
-    int index;
+    int index; /* ABSENT: a tensor that the task leaves out */
     int64_t lo, hi;
 };
 
@@ -80,6 +85,7 @@ struct meaning {
     /* the task at hand */
     int task;
     const mgl_segment *segment; /* W and W2, or NULL */
+    int bias;                   /* operand of B, that of B2 behind it */
     const char *at;             /* what is left of its formula */
 };
 
@@ -119,21 +125,20 @@ static void witness_value(struct meaning *m, const char *what, const struct valu
 static const mgl_region *operand_region(const struct meaning *m, int operand)
 {
     MGL_ASSERT(operand >= 0 && operand < MGL_MAX_OPERANDS);
-    return &m->program->regions[mgl_task_region(&m->program->tasks[m->task], operand)];
+    return mgl_task_operand(m->program, &m->program->tasks[m->task], operand);
 }
 
-/* Whether the task has the operand: optional ones may be left out. */
+/* Whether the task has the operand: some may be left out. */
 static bool has_operand(const struct meaning *m, int operand)
 {
-    const mgl_task *task = &m->program->tasks[m->task];
-    return operand < task->in.count + task->out.count;
+    return mgl_task_place(&m->program->tasks[m->task], operand) >= 0;
 }
 
 /* The operand of that name, whether the task has it or not; -1 when the op has none. */
 static int find_operand(const struct meaning *m, const char *name, size_t length)
 {
     const mgl_op_info *op = mgl_op_get(m->program->tasks[m->task].op);
-    for (int i = 0; i < op->in_count + op->out_count; i++)
+    for (int i = 0; i < op->in_count + op->out_count + op->extra_count; i++)
         if (strlen(op->operands[i].name) == length && !memcmp(op->operands[i].name, name, length))
             return i;
     return -1;
@@ -151,10 +156,9 @@ static bool read_columns(struct meaning *m, int operand, struct value *out)
         return true;
     }
     char name[MGL_NAME_TEXT], place[MGL_NAME_TEXT];
-    mgl_check_report(
-        m->check, 704, m->task, 0, "%s: %s holds columns of several values",
-        mgl_check_task(m->check, m->task, name),
-        mgl_check_region(m->check, mgl_task_region(&m->program->tasks[m->task], operand), place));
+    mgl_check_report(m->check, 704, m->task, 0, "%s: %s holds columns of several values",
+                     mgl_check_task(m->check, m->task, name),
+                     mgl_check_region(m->check, (int)(region - m->program->regions), place));
     for (size_t i = 0; i < columns->count && i < 8; i++) {
         const mgl_interval *item = &columns->items[i];
         struct value v = {false, item->node, item->lo + item->shift, item->hi + item->shift};
@@ -176,7 +180,7 @@ static bool read_operand(struct meaning *m, int operand, struct value *out)
     return true;
 }
 
-/* A name of a formula: tokens, W, W2 or an operand. */
+/* A name of a formula: tokens, W, W2, B, B2 or an operand. */
 static bool read_name(struct meaning *m, const char *name, size_t length, struct value *out)
 {
     if (length == 6 && !memcmp(name, "tokens", 6)) {
@@ -190,10 +194,14 @@ static bool read_name(struct meaning *m, const char *name, size_t length, struct
                               m->segment->row_hi};
         return true;
     }
-    int operand = find_operand(m, name, length);
-    return operand >= 0 && has_operand(m, operand)
-               ? read_operand(m, operand, out)
-               : fail(m, 703, "its formula names what is not an operand");
+    bool bias = m->segment && name[0] == 'B' && length <= 2;
+    int operand = bias ? m->bias + (length == 2) : find_operand(m, name, length);
+    if (operand >= 0 && has_operand(m, operand))
+        return read_operand(m, operand, out);
+    *out = (struct value){.is_tensor = true, .index = ABSENT};
+    return (operand >= 0 &&
+            mgl_op_get(m->program->tasks[m->task].op)->operands[operand].optional) ||
+           fail(m, 703, "its formula names what is not an operand");
 }
 
 /* ---- applying a node kind ---- */
@@ -252,6 +260,14 @@ static bool result_columns(struct meaning *m, mgl_node_kind kind, const struct v
             return fail(m, 704, "its two inputs are not the same columns");
         *out = in[0];
         return true;
+    case MGL_NODE_BIAS:
+        *out = in[0];
+        return true;
+    case MGL_NODE_HEAD_NORM:
+        if (in[0].lo % m->program->geometry.head_dim || in[0].hi % m->program->geometry.head_dim)
+            return fail(m, 705, "q or k is not whole heads");
+        *out = in[0];
+        return true;
     case MGL_NODE_ATTENTION:
         if (!heads_match(m, &in[0], &in[1], &in[2]))
             return fail(m, 705, "q, k and v are not heads that belong together");
@@ -267,7 +283,8 @@ static bool result_columns(struct meaning *m, mgl_node_kind kind, const struct v
 /* Tensors that the kind takes behind its inputs. */
 static int kind_tensors(mgl_node_kind kind)
 {
-    return kind == MGL_NODE_EMBED || kind == MGL_NODE_NORM || kind == MGL_NODE_LINEAR;
+    return kind == MGL_NODE_EMBED || kind == MGL_NODE_NORM || kind == MGL_NODE_LINEAR ||
+           kind == MGL_NODE_BIAS || kind == MGL_NODE_HEAD_NORM;
 }
 
 static bool apply(struct meaning *m, mgl_node_kind kind, int inputs, const struct value *args,
@@ -281,6 +298,10 @@ static bool apply(struct meaning *m, mgl_node_kind kind, int inputs, const struc
         if (args[i].is_tensor)
             return fail(m, 703, "its formula does not fit the operation");
         in[i] = args[i].index;
+    }
+    if (tensor && tensor->index == ABSENT) {
+        *out = args[0];
+        return true;
     }
     int node = find_node(m, kind, in, tensor ? tensor->index : -1);
     if (node < 0) {
@@ -406,8 +427,10 @@ static bool run_formula(struct meaning *m, const char *formula)
         return false;
     if (!has_operand(m, output))
         return true;
+    const mgl_op_info *op = mgl_op_get(task->op);
     const mgl_range *columns = &operand_region(m, output)->ranges[1];
     const char *expression = m->at;
+    m->bias = op->in_count + op->out_count;
     int64_t at = columns->lo;
     for (int i = 0; i < (count ? count : 1); i++) {
         struct value v;
@@ -415,6 +438,7 @@ static bool run_formula(struct meaning *m, const char *formula)
         m->at = expression;
         if (!evaluate(m, &v) || !store(m, output, at, &v))
             return false;
+        m->bias += m->segment && m->segment->tensor2 >= 0 ? 2 : 1;
         at += v.hi - v.lo;
     }
     return at == columns->hi || fail(m, 704, "its value does not fill the output");
@@ -480,21 +504,33 @@ static bool store_partials(struct meaning *m, const struct value *q, bool tail,
     return true;
 }
 
+/* The queries that the task attends with: the first argument of its formula. */
+static bool read_query(struct meaning *m, struct value *q)
+{
+    int output;
+    size_t length;
+    if (!open_formula(m, first_formula(m), &output))
+        return false;
+    take_name(m, &length);
+    m->at++;
+    return evaluate(m, q);
+}
+
 static bool run_attend_tail(struct meaning *m)
 {
     int output;
     struct value q, attention;
     m->segment = NULL;
     return open_formula(m, first_formula(m), &output) && evaluate(m, &attention) &&
-           read_operand(m, find_operand(m, "q", 1), &q) &&
-           store_partials(m, &q, true, &attention) && own_cache(m, "k", "k_now") &&
-           own_cache(m, "v", "v_now");
+           read_query(m, &q) && store_partials(m, &q, true, &attention) &&
+           own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now");
 }
 
 static bool run_attend_past(struct meaning *m)
 {
     struct value q;
-    return read_operand(m, find_operand(m, "q", 1), &q) && store_partials(m, &q, false, NULL);
+    m->segment = NULL;
+    return read_query(m, &q) && store_partials(m, &q, false, NULL);
 }
 
 static bool same_source(const struct partial *a, const struct partial *b)

@@ -195,16 +195,18 @@ static void check_task(mgl_check *check, int t)
     const mgl_task *task = &check->program->tasks[t];
     const mgl_op_info *op = mgl_op_get(task->op);
     char name[MGL_NAME_TEXT];
-    if (task->in.count != op->in_count || task->out.count < op->out_least ||
+    const int most = op->in_count + op->extra_count;
+    if (task->in.count < op->in_count || task->in.count > most || task->out.count < op->out_least ||
         task->out.count > op->out_count) {
         mgl_check_report(check, 106, t, 0,
-                         "%s has %d inputs and %d outputs; %s takes %d and %d to %d",
+                         "%s has %d inputs and %d outputs; %s takes %d to %d and %d to %d",
                          mgl_check_task(check, t, name), task->in.count, task->out.count, op->name,
-                         op->in_count, op->out_least, op->out_count);
+                         op->in_count, most, op->out_least, op->out_count);
         return;
     }
     for (int i = 0; i < task->in.count + task->out.count; i++)
-        check_operand(check, t, &op->operands[i], mgl_task_region(task, i));
+        check_operand(check, t, &op->operands[mgl_task_operand_at(task, i)],
+                      mgl_task_region(task, i));
     check_segments(check, t);
 }
 
@@ -254,13 +256,23 @@ struct view {
     mgl_check *check;
     int task;
     const mgl_geometry *model;
-    const mgl_region *regions;   /* of the task, in before out */
     const mgl_segment *segments; /* of the task */
 };
 
+static bool has(const struct view *v, int operand)
+{
+    return mgl_task_place(&v->check->program->tasks[v->task], operand) >= 0;
+}
+
+/* The region of an operand that the task has. */
+static const mgl_region *region_of(const struct view *v, int operand)
+{
+    return mgl_task_operand(v->check->program, &v->check->program->tasks[v->task], operand);
+}
+
 static const mgl_range *range(const struct view *v, int operand, int dimension)
 {
-    return &v->regions[operand].ranges[dimension];
+    return &region_of(v, operand)->ranges[dimension];
 }
 
 /* Columns of a rank-2 operand's slice. */
@@ -271,7 +283,7 @@ static int64_t columns(const struct view *v, int operand)
 
 static const mgl_buffer *buffer_of(const struct view *v, int operand)
 {
-    return &v->check->program->buffers[v->regions[operand].buffer];
+    return &v->check->program->buffers[region_of(v, operand)->buffer];
 }
 
 static int64_t extent(const struct view *v, int operand, int dimension)
@@ -329,6 +341,27 @@ static int64_t streamed_rows(const struct view *v)
     return rows;
 }
 
+/* A bias for each of the tape's tensors, or none. */
+static void check_biases(const struct view *v, int first)
+{
+    const mgl_program *p = v->check->program;
+    const mgl_task *task = &p->tasks[v->task];
+    int tensors = 0, biases = task->in.count - mgl_op_get(task->op)->in_count;
+    for (int i = 0; i < task->segments.count; i++)
+        for (int j = 0; j < 2; j++) {
+            int index = j ? v->segments[i].tensor2 : v->segments[i].tensor;
+            if (index < 0 || tensors++ >= biases)
+                continue;
+            const int bias = first + tensors - 1;
+            equal(v, "the width of a bias", extent(v, bias, 0), "its tensor's number of rows",
+                  p->tensors[index].rows);
+            demand(v, buffer_of(v, bias)->source == MGL_SOURCE_TENSOR,
+                   "a bias must come from a tensor");
+        }
+    if (biases)
+        equal(v, "the number of biases", biases, "the number of tensors on its tape", tensors);
+}
+
 /* x (rows, hidden) and its norm g (hidden). */
 static void check_normed(const struct view *v, int x, int g)
 {
@@ -344,8 +377,8 @@ static void check_enter(const struct view *v)
     int control = p->regions[mgl_task_region(sample, MGL_OPERAND(sample, control))].buffer;
     int table = p->regions[mgl_task_region(sample, MGL_OPERAND(sample, table))].buffer;
     char name[MGL_NAME_TEXT];
-    if (v->regions[MGL_OPERAND(enter, control)].buffer != control ||
-        v->regions[MGL_OPERAND(enter, table)].buffer != table)
+    if (region_of(v, MGL_OPERAND(enter, control))->buffer != control ||
+        region_of(v, MGL_OPERAND(enter, table))->buffer != table)
         mgl_check_report(v->check, 112, v->task, 0,
                          "%s does not read the control and table that sample writes (%.48s, %.48s)",
                          mgl_check_task(v->check, v->task, name), p->buffers[control].name,
@@ -364,8 +397,7 @@ static void check_columns(const struct view *v, int one, int other, const char *
 /* y and its copy, if the task has one. */
 static void check_copy(const struct view *v, int y, int copy)
 {
-    const mgl_task *task = &v->check->program->tasks[v->task];
-    if (copy < task->in.count + task->out.count)
+    if (has(v, copy))
         check_columns(v, y, copy, "y and copy must have the same columns");
 }
 
@@ -387,6 +419,7 @@ static void check_norm_linear(const struct view *v)
     check_tensors(v, 0, v->model->hidden);
     equal(v, "the width of y", columns(v, MGL_OPERAND(norm_linear, y)),
           "the number of streamed rows", streamed_rows(v));
+    check_biases(v, MGL_OPERAND(norm_linear, bias));
 }
 
 static void check_rope(const struct view *v, int rope)
@@ -398,7 +431,7 @@ static void check_rope(const struct view *v, int rope)
 static void check_cache(const struct view *v, const mgl_attention_operands *o)
 {
     int64_t head = range(v, o->k_past, 1)->lo;
-    demand(v, v->regions[o->k_past].buffer != v->regions[o->v_past].buffer,
+    demand(v, region_of(v, o->k_past)->buffer != region_of(v, o->v_past)->buffer,
            "k and v need caches of their own");
     equal(v, "the kv head of v_past", range(v, o->v_past, 1)->lo, "that of k_past", head);
     if (o->k_now == MGL_NO_OPERAND)
@@ -406,8 +439,8 @@ static void check_cache(const struct view *v, const mgl_attention_operands *o)
     equal(v, "the kv head of k_now", range(v, o->k_now, 1)->lo, "that of k_past", head);
     equal(v, "the kv head of v_now", range(v, o->v_now, 1)->lo, "that of k_past", head);
     demand(v,
-           v->regions[o->k_now].buffer == v->regions[o->k_past].buffer &&
-               v->regions[o->v_now].buffer == v->regions[o->v_past].buffer,
+           region_of(v, o->k_now)->buffer == region_of(v, o->k_past)->buffer &&
+               region_of(v, o->v_now)->buffer == region_of(v, o->v_past)->buffer,
            "k_now and v_now must be the buffers of k_past and v_past");
 }
 
@@ -418,6 +451,25 @@ static void check_query(const struct view *v, const mgl_attention_operands *o)
         return;
     equal(v, "the width of k", columns(v, o->k), "head_dim", v->model->head_dim);
     equal(v, "the width of v", columns(v, o->v), "head_dim", v->model->head_dim);
+}
+
+/* The norm of q's or k's heads. */
+static void check_head_norm(const struct view *v, int g)
+{
+    equal(v, "the width of a norm of q or k", extent(v, g, 0), "head_dim", v->model->head_dim);
+    demand(v, buffer_of(v, g)->source == MGL_SOURCE_TENSOR,
+           "a norm of q or k must come from a tensor");
+}
+
+static void check_head_norms(const struct view *v, const mgl_attention_operands *o)
+{
+    if (has(v, o->q_g))
+        check_head_norm(v, o->q_g);
+    if (o->k_g == MGL_NO_OPERAND)
+        return;
+    if (has(v, o->k_g))
+        check_head_norm(v, o->k_g);
+    demand(v, has(v, o->q_g) == has(v, o->k_g), "it has a norm of q and none of k");
 }
 
 /* part (splits, rows, heads, head_dim + 2 or + 4); `heads` of it, or 0 for any. */
@@ -439,6 +491,7 @@ static void check_attention(const struct view *v)
     const mgl_attention_operands *o = mgl_op_attention(v->check->program->tasks[v->task].op);
     check_query(v, o);
     check_rope(v, o->rope);
+    check_head_norms(v, o);
     check_cache(v, o);
     if (o->part != MGL_NO_OPERAND)
         check_part(v, o->part, v->model->heads / v->model->kv_heads);
@@ -479,6 +532,7 @@ static void check_linear_add(const struct view *v)
     equal(v, "the width of y", columns(v, y), "the number of streamed rows", streamed_rows(v));
     check_columns(v, MGL_OPERAND(linear_add, b), y, "b and y must have the same columns");
     check_copy(v, y, MGL_OPERAND(linear_add, copy));
+    check_biases(v, MGL_OPERAND(linear_add, bias));
 }
 
 static void check_norm_swiglu(const struct view *v)
@@ -487,6 +541,7 @@ static void check_norm_swiglu(const struct view *v)
     check_tensors(v, v->model->ffn, v->model->hidden);
     equal(v, "the width of y", columns(v, MGL_OPERAND(norm_swiglu, y)),
           "the number of streamed rows", streamed_rows(v));
+    check_biases(v, MGL_OPERAND(norm_swiglu, bias));
 }
 
 static void check_head(const struct view *v)
@@ -517,7 +572,7 @@ static void check_role(const struct view *v, int operand, int64_t first, int64_t
                          " by %" PRId64,
                          name, buffer->name, op->operands[operand].name, first, second);
     for (int other = 0; other < operand; other++)
-        if (v->regions[other].buffer == v->regions[operand].buffer &&
+        if (region_of(v, other)->buffer == region_of(v, operand)->buffer &&
             !(other == MGL_OPERAND(sample, sequence) &&
               operand == MGL_OPERAND(sample, sequence_next)))
             mgl_check_report(v->check, 112, v->task, 0, "%s: buffer %.64s is both %s and %s", name,
@@ -539,8 +594,8 @@ static void check_sample(const struct view *v)
     check_role(v, MGL_OPERAND(sample, output), sequences, limits->capacity);
     check_role(v, MGL_OPERAND(sample, score), sequences, limits->capacity);
     demand(v,
-           v->regions[MGL_OPERAND(sample, sequence)].buffer ==
-               v->regions[MGL_OPERAND(sample, sequence_next)].buffer,
+           region_of(v, MGL_OPERAND(sample, sequence))->buffer ==
+               region_of(v, MGL_OPERAND(sample, sequence_next))->buffer,
            "sequence and sequence_next must be one buffer");
 }
 
@@ -565,7 +620,6 @@ void mgl_check_relations(mgl_check *check)
         struct view view = {.check = check,
                             .task = t,
                             .model = &p->geometry,
-                            .regions = &p->regions[task->in.first],
                             .segments =
                                 task->segments.count ? &p->segments[task->segments.first] : NULL};
         relations[task->op](&view);

@@ -31,11 +31,16 @@ struct access {
 
 /* ---- within a task ---- */
 
-/* Whether the op may write this output over this input, when both are the same rectangle. */
-static bool in_place(mgl_op op, int in, int out)
+/* The operand at a place of the task. */
+static const mgl_operand *operand_at(const mgl_task *task, int place)
 {
-    const mgl_operand *operands = mgl_op_get(op)->operands;
-    return operands[out].over && !strcmp(operands[out].over, operands[in].name);
+    return &mgl_op_get(task->op)->operands[mgl_task_operand_at(task, place)];
+}
+
+/* Whether the op may write this output over this input, when both are the same rectangle. */
+static bool in_place(const mgl_operand *in, const mgl_operand *out)
+{
+    return out->over && !strcmp(out->over, in->name);
 }
 
 static void check_self(mgl_check *check, int t)
@@ -48,14 +53,13 @@ static void check_self(mgl_check *check, int t)
             const mgl_region *x = &p->regions[a], *y = &p->regions[b];
             if (x->buffer != y->buffer || !mgl_region_overlaps(x, y, p->buffers[x->buffer].rank))
                 continue;
-            if (in_place(task->op, other, out) &&
+            if (in_place(operand_at(task, other), operand_at(task, out)) &&
                 check->boxes.of_region[a] == check->boxes.of_region[b])
                 continue;
-            const mgl_operand *operands = mgl_op_get(task->op)->operands;
             char name[MGL_NAME_TEXT], first[MGL_NAME_TEXT], second[MGL_NAME_TEXT];
             mgl_check_report(check, 303, t, 0, "%s: %s %s overlaps %s %s",
-                             mgl_check_task(check, t, name), operands[out].name,
-                             mgl_check_region(check, b, second), operands[other].name,
+                             mgl_check_task(check, t, name), operand_at(task, out)->name,
+                             mgl_check_region(check, b, second), operand_at(task, other)->name,
                              mgl_check_region(check, a, first));
         }
 }

@@ -49,7 +49,15 @@ static struct attention attention_of(const mgl_call *call)
     return a;
 }
 
-/* Rotates and appends this epoch's k, and appends its v. */
+/* Norms a head by operand g, an extra one, if the task has it. */
+static void norm_head(const mgl_call *call, int g, float *x, int d)
+{
+    const mgl_region *region = mgl_call_operand(call, g);
+    if (region)
+        mgl_rms_norm(x, x, mgl_call_at(call, region), d, call->program->geometry.eps);
+}
+
+/* Norms, rotates and appends this epoch's k, and appends its v. */
 void mgl_attention_append(const mgl_call *call)
 {
     const mgl_attention_operands *o = mgl_op_attention(call->task->op);
@@ -65,6 +73,7 @@ void mgl_attention_append(const mgl_call *call)
         const int32_t *row = mgl_call_table(call, r);
         int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
         mgl_call_load(call, k, r, 0, d, call->scratch);
+        norm_head(call, o->k_g, call->scratch, d);
         mgl_rope(call->scratch, call->scratch, rope_at(call, rope, p), d);
         mgl_convert(cache_at(call, k_now, s, p), dtype, call->scratch, MGL_F32, (size_t)d);
         mgl_call_load(call, v, r, 0, d, call->scratch);
@@ -111,6 +120,7 @@ static void attend_row(const mgl_call *call, const struct attention *a, int r, i
     /* the n positions [lo, hi), then [first, end): number i is at i + lo, or past the gap */
     int64_t early = hi - lo, n = early + (end - first);
     mgl_call_load(call, a->q, r, (int64_t)head * d, d, q);
+    norm_head(call, mgl_op_attention(call->task->op)->q_g, q, d);
     mgl_rope(q, q, rope_at(call, a->rope, p), d);
     *max = -INFINITY;
     *total = 0.0f;

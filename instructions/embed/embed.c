@@ -3,8 +3,7 @@
 
 void mgl_reference_embed(const mgl_call *call)
 {
-    const mgl_region *from = MGL_CALL(call, embed, embedding),
-                     *copy = MGL_CALL_OPTIONAL(call, embed, copy);
+    const mgl_region *from = MGL_CALL(call, embed, embedding), *copy = MGL_CALL(call, embed, copy);
     const mgl_buffer *embedding = mgl_call_buffer(call, from);
     int64_t row_bytes = embedding->extents[1].count * (int64_t)mgl_dtype_size(embedding->dtype);
     int64_t width = mgl_region_width(from, 1);

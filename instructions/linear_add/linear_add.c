@@ -1,4 +1,5 @@
-/* linear_add: y = b + a W^T; the sum of the products first, then b on top of it. y may be b. */
+/* linear_add: y = b + (a W^T + bias); the sum of the products first, then the bias, then b on top
+ * of it. y may be b. */
 #include "instructions/linear.h"
 
 #include "vm/vm.h"
@@ -6,7 +7,7 @@
 /* Adds the sum of row r to its column of b. */
 static void add(const mgl_call *call, int r, int64_t column, float sum)
 {
-    const mgl_region *copy = MGL_CALL_OPTIONAL(call, linear_add, copy);
+    const mgl_region *copy = MGL_CALL(call, linear_add, copy);
     float value;
     mgl_call_load(call, MGL_CALL(call, linear_add, b), r, column, 1, &value);
     value += sum;
@@ -25,10 +26,13 @@ void mgl_reference_linear_add(const mgl_call *call)
     for (int s = run->first; s < run->first + run->count; s++) {
         const mgl_segment *segment = &call->program->segments[s];
         int64_t width = segment->col_hi - segment->col_lo;
+        const float *bias = mgl_call_bias(call, s - run->first);
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
             mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
-            for (int r = 0; r < call->epoch->rows; r++)
-                add(call, r, column, mgl_dot(x + r * inputs + segment->col_lo, row, width));
+            for (int r = 0; r < call->epoch->rows; r++) {
+                float sum = mgl_dot(x + r * inputs + segment->col_lo, row, width);
+                add(call, r, column, bias ? sum + bias[segment->row_lo + i] : sum);
+            }
         }
     }
 }

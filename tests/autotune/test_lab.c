@@ -25,7 +25,7 @@
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
 static const mgl_config config = {
-    {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 128, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+    {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 128, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
 static const mgl_workloads three = {.list = {{1, 0}, {1, 20}, {2, 5}}, .count = 3};
 enum { ONE_STEP, ANOTHER_STEP, TWO_SEQUENCES }; /* the workloads */
 

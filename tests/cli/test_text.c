@@ -226,7 +226,8 @@ START_TEST(eval_refuses_too_long_a_text)
 }
 END_TEST
 
-static const char *const scored[] = {"tales-5m", "llama3-rope", "llama-linear-rope"};
+static const char *const scored[] = {"tales-5m", "llama3-rope", "llama-linear-rope",
+                                     "qwen2",    "qwen3",       "mistral"};
 
 START_TEST(eval_as_hugging_face)
 {
@@ -271,7 +272,14 @@ END_TEST
 /* All reasons against a model, not the first alone; the answer itself is no failure. */
 START_TEST(info_of_a_model_that_is_not_supported)
 {
-    command_result result = command_runf("info %s --json", model_path("qwen2"));
+    char line[4096], folder[200];
+    snprintf(folder, sizeof folder, "%s/unknown", scratch_folder());
+    snprintf(line, sizeof line,
+             "mkdir -p %s && ln -sf %s/*.safetensors %s && "
+             "sed 's/Qwen2For/OtherFor/' %s/config.json > %s/config.json",
+             folder, model_path("qwen2"), folder, model_path("qwen2"), folder);
+    ck_assert_int_eq(system(line), 0);
+    command_result result = command_runf("info %s --json", folder);
     ck_assert_int_eq(result.code, 0);
     mgl_json json = command_json(&result, "megalith.info/1");
     ck_assert(cJSON_IsFalse(json_at(&json, "supported")));
@@ -294,7 +302,7 @@ int main(void)
     tcase_add_test(tests, eval_reads_behind_a_zero);
     tcase_add_loop_test(tests, reads_lists, 0, (int)(sizeof lists / sizeof *lists));
     tcase_add_test(tests, eval_refuses_too_long_a_text);
-    tcase_add_loop_test(tests, eval_as_hugging_face, 0, 3);
+    tcase_add_loop_test(tests, eval_as_hugging_face, 0, 6);
     tcase_add_test(tests, info_of_a_model);
     tcase_add_test(tests, info_of_a_model_that_is_not_supported);
     suite_add_tcase(suite, tests);

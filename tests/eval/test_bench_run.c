@@ -13,7 +13,7 @@
 enum { SKIP = 77 };
 
 static const mgl_config small = {
-    {256, 3, 8, 2, 64, 512, 4001, 1e-5f}, 4096, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+    {256, 3, 8, 2, 64, 512, 4001, 1e-5f}, 4096, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
 
 static const struct {
     int batch, context;

@@ -13,7 +13,7 @@
 enum { BATCH = 2, TOKENS = 5, CONTEXT = 9, CAPACITY = 32, VOCAB = 301 };
 
 static const mgl_config small = {
-    {128, 2, 4, 2, 32, 256, VOCAB, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+    {128, 2, 4, 2, 32, 256, VOCAB, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
 
 static const mgl_duel_load load = {.batch = BATCH, .context = CONTEXT, .tokens = TOKENS, .seed = 7};
 

@@ -15,9 +15,9 @@
 
 /* Rows and columns that fill no group and no block. */
 static const mgl_config odd = {
-    {72, 2, 3, 1, 32, 500, 1213, 1e-5f}, 64, false, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+    {72, 2, 3, 1, 32, 500, 1213, 1e-5f}, 64, false, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
 static const mgl_config small = {
-    {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+    {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
 
 static mgl_graph *open_graph(const mgl_config *config, uint64_t seed)
 {

@@ -71,10 +71,11 @@ START_TEST(the_list_of_ops)
         const mgl_op_info *info = mgl_op_get((mgl_op)i);
         ck_assert(mgl_op_parse(info->name, strlen(info->name), &op));
         ck_assert_int_eq(op, i);
-        ck_assert_int_le(info->in_count + info->out_count, MGL_MAX_OPERANDS);
-        for (int k = 0; k < info->in_count + info->out_count; k++) {
+        const int extra = info->in_count + info->out_count;
+        ck_assert_int_le(extra + info->extra_count, MGL_MAX_OPERANDS);
+        for (int k = 0; k < extra + info->extra_count; k++) {
             const mgl_operand *operand = &info->operands[k];
-            ck_assert_int_eq(operand->out, k >= info->in_count);
+            ck_assert_int_eq(operand->out, k >= info->in_count && k < extra);
             ck_assert(!operand->out || operand->space != MGL_SPACE_CONST);
             ck_assert_int_eq(operand->optional, k >= info->in_count + info->out_least);
             ck_assert_uint_le(strlen(operand->ranges), MGL_MAX_RANK);
@@ -100,6 +101,21 @@ START_TEST(operands_have_the_numbers_of_their_names)
     ck_assert_int_eq(past->v_past, MGL_OPERAND(attend_past, v_past));
     ck_assert_int_eq(past->k_now, MGL_NO_OPERAND);
 #undef NAME_OF
+}
+END_TEST
+
+/* An extra input stands behind the other inputs, an output that is left out nowhere. */
+START_TEST(places_of_operands)
+{
+    mgl_task task = {.op = MGL_OP_LINEAR_ADD, .in = {0, 2}, .out = {2, 1}};
+    ck_assert_int_eq(mgl_task_place(&task, MGL_OPERAND(linear_add, y)), 2);
+    ck_assert_int_eq(mgl_task_place(&task, MGL_OPERAND(linear_add, copy)), -1);
+    ck_assert_int_eq(mgl_task_place(&task, MGL_OPERAND(linear_add, bias)), -1);
+    task.in.count = 3;
+    ck_assert_int_eq(mgl_task_place(&task, MGL_OPERAND(linear_add, y)), 3);
+    ck_assert_int_eq(mgl_task_place(&task, MGL_OPERAND(linear_add, bias)), 2);
+    for (int place = 0; place < 4; place++)
+        ck_assert_int_eq(mgl_task_place(&task, mgl_task_operand_at(&task, place)), place);
 }
 END_TEST
 
@@ -203,6 +219,7 @@ int main(void)
     tcase_add_test(cases, the_list_of_ops);
     tcase_add_test(cases, bytes_of_a_segment);
     tcase_add_test(cases, operands_have_the_numbers_of_their_names);
+    tcase_add_test(cases, places_of_operands);
     tcase_add_test(cases, a_number_that_is_no_op_is_unknown);
     tcase_add_test(cases, splits_partition_the_positions);
     tcase_add_test(cases, names_are_found_and_others_are_not);

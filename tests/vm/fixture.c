@@ -60,12 +60,18 @@ static mgl_status read_random(const mgl_graph *graph, int tensor, int64_t row, i
 mgl_graph *random_graph(const mgl_geometry *geometry, int max_positions, bool tied, mgl_dtype dtype,
                         unsigned seed)
 {
+    return random_family(geometry, MGL_EXTRA_NONE, max_positions, tied, dtype, seed);
+}
+
+mgl_graph *random_family(const mgl_geometry *geometry, unsigned extras, int max_positions,
+                         bool tied, mgl_dtype dtype, unsigned seed)
+{
     mgl_error err;
     mgl_graph *graph;
     float inv_freq[128];
     for (int i = 0; i < geometry->head_dim / 2; i++)
         inv_freq[i] = powf(10000.0f, -2.0f * (float)i / (float)geometry->head_dim);
-    ok(mgl_graph_build_llama(geometry, max_positions, tied, dtype, inv_freq, &graph, &err), err);
+    ok(mgl_graph_build(geometry, extras, max_positions, tied, dtype, inv_freq, &graph, &err), err);
     struct source *source = mgl_alloc(sizeof *source);
     *source = (struct source){.seed = seed, .tensor = -1};
     graph->read = read_random;

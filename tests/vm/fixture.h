@@ -23,6 +23,15 @@ extern const mgl_geometry tiny_model;  /* hidden 32, 2 layers, 2:1 heads of 16, 
 mgl_graph *random_graph(const mgl_geometry *geometry, int max_positions, bool tied, mgl_dtype dtype,
                         unsigned seed);
 
+/* Biases of all products, and norms of q and k. */
+enum {
+    ALL_EXTRAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS | MGL_EXTRA_QK_NORM
+};
+
+/* The same of a model with extras: bits of mgl_extras. */
+mgl_graph *random_family(const mgl_geometry *geometry, unsigned extras, int max_positions,
+                         bool tied, mgl_dtype dtype, unsigned seed);
+
 /* Gives one row of one tensor of a random graph that value, all over. */
 void spoil_row(mgl_graph *graph, const char *tensor, int64_t row, float value);
 

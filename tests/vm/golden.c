@@ -8,7 +8,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-const char *const golden_names[GOLDEN_MODELS] = {"tales-5m", "llama3-rope", "llama-linear-rope"};
+const char *const golden_names[GOLDEN_MODELS] = {"tales-5m", "llama3-rope", "llama-linear-rope",
+                                                 "qwen2",    "qwen3",       "mistral"};
 
 static void path_of(char *to, size_t size, const char *model, const char *file)
 {

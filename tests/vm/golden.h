@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "importer/checkpoint.h"
 
-enum { GOLDEN_MODELS = 3, GOLDEN_MOST = 256 /* ids of a prompt or of an answer */ };
+enum { GOLDEN_MODELS = 6, GOLDEN_MOST = 256 /* ids of a prompt or of an answer */ };
 extern const char *const golden_names[GOLDEN_MODELS];
 
 /* A checkpoint of tests/models with its goldens, on a machine. */

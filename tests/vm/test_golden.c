@@ -87,9 +87,9 @@ int main(void)
 {
     TCase *tests = tcase_create("golden");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, f32_is_hugging_face, 0, 3);
-    tcase_add_loop_test(tests, bf16_is_close, 0, 3);
+    tcase_add_loop_test(tests, f32_is_hugging_face, 0, GOLDEN_MODELS);
+    tcase_add_loop_test(tests, bf16_is_close, 0, GOLDEN_MODELS);
     tcase_add_loop_test(tests, f16_is_close, 0, 2);
-    tcase_add_loop_test(tests, prompt_logits_are_hugging_faces, 0, 3);
+    tcase_add_loop_test(tests, prompt_logits_are_hugging_faces, 0, GOLDEN_MODELS);
     return fixture_main("golden", tests);
 }

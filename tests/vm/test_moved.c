@@ -122,7 +122,8 @@ START_TEST(accepted_lineages_compute_the_same)
     const char *asked = getenv("MGL_LINEAGES");
     const int lineages = asked ? atoi(asked) : 25;
     fixture_options options = variants[_i];
-    mgl_graph *graph = random_graph(&small_model, 32, true, MGL_F32, 31);
+    const unsigned extras = _i % 2 ? ALL_EXTRAS : MGL_EXTRA_NONE;
+    mgl_graph *graph = random_family(&small_model, extras, 32, true, MGL_F32, 31);
     uint64_t state = 100 + (uint64_t)_i;
     int accepted = 0;
     options.rows = 4;

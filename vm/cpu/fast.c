@@ -7,6 +7,7 @@
  * Against the reference the order of the sums is the same; products are fused with their additions.
  */
 #include "instructions/head/head.h"
+#include "instructions/linear.h"
 #include "vm/cpu/machine.h"
 
 #include <string.h>
@@ -38,6 +39,8 @@ struct product {
     float *to;    /* (rows, to_stride): the segments' rows one after the other */
     float *to2;   /* of a second tensor; NULL: gate is not multiplied by anything */
     int64_t step; /* row groups of an item */
+    const float
+        *bias[MGL_CPU_SEGMENTS + 1];       /* of each tensor, from its segment's row on; or NULL */
     int64_t items[MGL_CPU_SEGMENTS + 1];   /* first item of each segment; their number */
     int64_t columns[MGL_CPU_SEGMENTS + 1]; /* first output column of each segment; their number */
 };
@@ -50,6 +53,14 @@ static int64_t round_up(int64_t n, int64_t unit)
 static const mgl_segment *segment_at(const mgl_call *call, int i)
 {
     return &call->program->segments[call->task->segments.first + i];
+}
+
+/* Adds a bias, if there is one, to outputs [lo, end) of all rows. */
+static void add_bias(const struct product *p, const float *bias, float *to, int64_t lo, int64_t end)
+{
+    for (int r = 0; bias && r < p->rows; r++)
+        for (int64_t i = lo; i < end; i++)
+            to[r * p->to_stride + i] += bias[i];
 }
 
 /* One part of the outputs, and what becomes of it at once. */
@@ -69,11 +80,13 @@ static void multiply_item(void *user, int worker, size_t number)
     hi = hi < groups ? hi : groups;
     m->products.multiply(&segment->matrix[0], lo, hi, outputs, p->x, p->x_stride, p->rows, to,
                          p->to_stride, lane);
+    int64_t end = hi * MGL_ROW_GROUP < outputs ? hi * MGL_ROW_GROUP : outputs;
+    add_bias(p, p->bias[s], to, lo * MGL_ROW_GROUP, end);
     if (!to2)
         return;
     m->products.multiply(&segment->matrix[1], lo, hi, outputs, p->x, p->x_stride, p->rows, to2,
                          p->to_stride, lane);
-    int64_t end = hi * MGL_ROW_GROUP < outputs ? hi * MGL_ROW_GROUP : outputs;
+    add_bias(p, p->bias[1], to2, lo * MGL_ROW_GROUP, end);
     for (int r = 0; r < p->rows; r++)
         for (int64_t i = lo * MGL_ROW_GROUP; i < end; i++)
             to[r * p->to_stride + i] =
@@ -88,6 +101,13 @@ static int64_t step_of(const mgl_machine *m, int64_t bytes, int rows, int64_t gr
         return INT32_MAX;
     item = item < LEAST_ITEM ? LEAST_ITEM : item > MOST_ITEM ? MOST_ITEM : item;
     return item > group ? item / group : 1;
+}
+
+/* The bias of one of the task's tensors, from the first row of its segment on; or NULL. */
+static const float *bias_of(const mgl_call *call, int tensor, const mgl_segment *segment)
+{
+    const float *bias = mgl_call_bias(call, tensor);
+    return bias ? bias + segment->row_lo : NULL;
 }
 
 /* x times all segments of the task, to `to`, and for g8x2 silu(x W^T) * (x W2^T). */
@@ -110,9 +130,12 @@ static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64
     for (int s = 0; s < p.run->count; s++) {
         int64_t outputs = mgl_segment_rows(segment_at(call, s));
         int64_t groups = (outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+        p.bias[s] = bias_of(call, s, segment_at(call, s));
         p.columns[s + 1] = p.columns[s] + outputs;
         p.items[s + 1] = p.items[s] + (groups + p.step - 1) / p.step;
     }
+    if (to2)
+        p.bias[1] = bias_of(call, 1, segment_at(call, 0));
     share(m, (size_t)p.items[p.run->count], multiply_item, &p);
 }
 
@@ -169,7 +192,7 @@ static void fast_norm_linear(mgl_machine *m, const mgl_call *call)
 
 static void fast_linear_add(mgl_machine *m, const mgl_call *call)
 {
-    const mgl_region *copy = MGL_CALL_OPTIONAL(call, linear_add, copy);
+    const mgl_region *copy = MGL_CALL(call, linear_add, copy);
     int64_t stride, outputs = outputs_of(call);
     const float *x = load_inputs(call, MGL_CALL(call, linear_add, a), NULL, &stride);
     float *y = results(call, stride), *b = y + MGL_MAX_ROWS * outputs; /* (outputs) */
@@ -264,8 +287,7 @@ static void gather_row(const mgl_machine *m, const mgl_buffer *table, int64_t ro
 
 static void gather(const mgl_machine *m, const mgl_call *call)
 {
-    const mgl_region *from = MGL_CALL(call, embed, embedding),
-                     *copy = MGL_CALL_OPTIONAL(call, embed, copy);
+    const mgl_region *from = MGL_CALL(call, embed, embedding), *copy = MGL_CALL(call, embed, copy);
     int64_t lo = from->ranges[1].lo, width = mgl_region_width(from, 1);
     for (int r = 0; r < call->epoch->rows; r++) {
         gather_row(m, mgl_call_buffer(call, from), mgl_call_table(call, r)[MGL_TABLE_TOKEN],

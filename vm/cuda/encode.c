@@ -235,11 +235,14 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     const mgl_op_info *info = mgl_op_get(task->op);
     if (!mgl_op_is_known(task->op))
         return "it has no such op";
-    if (task->in.count != info->in_count || task->out.count < info->out_least ||
-        task->out.count > info->out_count)
+    if (task->in.count < info->in_count || task->in.count > info->in_count + info->extra_count ||
+        task->out.count < info->out_least || task->out.count > info->out_count)
         return "its operands are not those of the op";
+    if (task->in.count > info->in_count)
+        return "the kernel does not have biases, or norms of q and k, yet; run it on the CPU "
+               "(--device cpu, or a schedule lowered for cpu:1)";
     for (int i = 0; i < task->in.count + task->out.count; i++) {
-        const mgl_region *region = mgl_task_operand(program, task, i);
+        const mgl_region *region = &program->regions[task->in.first + i];
         const mgl_buffer *buffer = &program->buffers[region->buffer];
         if (buffer->sets > MGL_MAX_SETS)
             return "it has a buffer of more than 8 sets";
@@ -573,7 +576,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     if (mgl_op_is_attention(task->op))
         place_kv(e, queue, task, tape_at, r);
     for (int i = 0; i < count_operands(task); i++)
-        add_operand(e, mgl_task_operand(e->program, task, i));
+        add_operand(e, &e->program->regions[task->in.first + i]);
     size_t segments = e->length - at;
     const int parts = add_segments(e, queue, task);
     add_edges(e, task, at);
