@@ -24,6 +24,7 @@ enum {
         256 * 1024, /* of a kv head: up to here one queue reads faster than many merge */
     SPLIT_PENDING_BYTES =
         49152, /* on their way while an edge is waited for: keys and values are among them */
+    FEW_SPLITS = 16,
     SPLIT_POSITIONS =
         344, /* of all sequences: with fewer, merging a split takes more than it saves */
     MOST_AUTO_SPLITS = 32
@@ -379,13 +380,25 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-/* Splits of attention. One queue a kv head costs an edge less, so it is taken as long as the keys
- * and values that the sequences may have are few; beyond that, as many as the queues can run at
- * once. */
-static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int queues)
+/* Splits that the positions are worth. Of a few, each has what registers hold, and kernels of one
+ * row are the same for all these capacities; beyond, splits are longer and come through the ring.
+ */
+static int64_t worth_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps)
 {
-    int64_t positions = (int64_t)options->capacity * options->sequences;
-    int64_t worth = (positions + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
+    const int64_t positions = (int64_t)options->capacity * options->sequences;
+    const int64_t held = MGL_KV_REGISTERS(m->head_dim, warps);
+    if (options->sequences == 1 && held > 0 && positions <= FEW_SPLITS * held)
+        return (positions + held - 1) / held;
+    return (positions + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
+}
+
+/* Splits of attention. One queue a kv head costs an edge less, so it is taken as long as the keys
+ * and values that the sequences may have are few; beyond that, as many as they are worth, and as
+ * the queues can run at once. */
+static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps,
+                         int queues)
+{
+    int64_t worth = worth_splits(m, options, warps);
     int splits = queues / m->kv_heads;
     if (is_little(m, options))
         return 1;
@@ -550,7 +563,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->narrow = config->narrow;
     out->splits = config->splits;
     if (out->splits == 0)
-        out->splits = choose_splits(&graph->geometry, options, out->queues[MGL_STEP_ATTEND].count);
+        out->splits = choose_splits(&graph->geometry, options, config->warps,
+                                    out->queues[MGL_STEP_ATTEND].count);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
                             out->splits, out->flags);
     if (may_stand_apart(&graph->geometry, options, config)) {
