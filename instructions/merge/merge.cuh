@@ -123,7 +123,8 @@ static __device__ __forceinline__ bool look_again(const part_place &from, part_w
     bool written = true;
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++) {
-        const bool value = is_complete(to.value[i]), weight = is_complete(to.weight[i]);
+        const bool value = largest(to.value[i]) != 0xFFFFFFFFu;
+        const bool weight = largest(to.weight[i]) != 0xFFFFFFFFu;
         written = written && value && weight;
         if (!value)
             to.value[i] = load_words(from.value + i * from.stride, policy);
@@ -136,8 +137,7 @@ static __device__ __forceinline__ bool look_again(const part_place &from, part_w
 /* Four dimensions of a head, of all splits. `place`: of the lane's first partial; `splits`: from
  * that one on; `left`: dimensions, likewise. False when a wait gave up. */
 static __device__ __forceinline__ bool merge_splits(const machine &m, part_place place, bool flag,
-                                                    int splits, int left, merged &all, u64 policy,
-                                                    u64 *since)
+                                                    int splits, int left, merged &all, u64 policy)
 {
     bool written = true;
     all = {-INFINITY, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}};
@@ -148,8 +148,9 @@ static __device__ __forceinline__ bool merge_splits(const machine &m, part_place
             load_parts(place, parts, policy);
         else
             load_floats(place, left, parts);
-        for (u32 n = 1; flag && written && !look_again(place, parts, policy); n++)
-            written = !is_late(m, n, since);
+        if (flag && written)
+            written = await_flags<QUIETLY>(m, MGL_OPERAND(merge, part),
+                                           [&] { return look_again(place, parts, policy); });
         __syncwarp();
         add_parts(all, parts);
         if (splits <= MERGE_SPLITS)
@@ -190,7 +191,6 @@ static __device__ __noinline__ void consume_merge(machine m)
     const float *parts = (const float *)address_of(m, part) + m.lane / MERGE_LANES * part.stride0;
     const int lane_dim = m.lane % MERGE_LANES * 4;
     bool written = true;
-    u64 since = 0;
     int r = 0;
     if (!part.flag)
         wait_go(m);
@@ -207,13 +207,11 @@ static __device__ __noinline__ void consume_merge(machine m)
                                   MERGE_GROUPS * part.stride0, 0};
         merged all;
         written =
-            merge_splits(m, place, part.flag, part.count[0], max(left, 1), all, policy, &since) &&
-            written;
+            merge_splits(m, place, part.flag, part.count[0], max(left, 1), all, policy) && written;
         wait_go(m);
         if (m.lane < MERGE_LANES && left > 0)
             store_mean(y, r, head * HEAD_DIM + d, left, all, policy);
     }
     if (!written) /* here, where a call costs no registers of worth */
-        look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, MGL_OPERAND(merge, part),
-                      1, 0);
+        report_flags(m, MGL_OPERAND(merge, part));
 }

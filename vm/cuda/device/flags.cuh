@@ -17,11 +17,37 @@ static __device__ __forceinline__ bool is_written(uint4 v)
     return v.x != 0xFFFFFFFFu && v.y != 0xFFFFFFFFu && v.z != 0xFFFFFFFFu && v.w != 0xFFFFFFFFu;
 }
 
-/* The same as is_written; where many words are asked at once, their maxima do not wait for one
- * another. */
-static __device__ __forceinline__ bool is_complete(uint4 v)
+/* The largest word: all ones if one of them is. Asked of many words, this takes no branches. */
+static __device__ __forceinline__ u32 largest(uint4 v)
 {
-    return max(max(v.x, v.y), max(v.z, v.w)) != 0xFFFFFFFFu;
+    return max(max(v.x, v.y), max(v.z, v.w));
+}
+
+/* Who waits for flagged words, and whether a wait that gives up reports. */
+enum {
+    EACH_LANE,  /* each lane for itself */
+    WHOLE_WARP, /* all lanes as one: look() says the same in each of them */
+    QUIETLY     /* each lane, without a report: the call would cost registers. See report_flags */
+};
+
+/* Looks until look() finds all words written; look() asks again for those that are not. Every wait
+ * for flagged words is this loop. False: the wait gave up, by the watchdog. */
+template <int WHO, class LOOK>
+static __device__ __forceinline__ bool await_flags(const machine &m, int operand, const LOOK &look)
+{
+    u64 since = 0;
+    for (u32 n = 1; !look(); n++) {
+        if (WHO == QUIETLY) {
+            if (is_late(n, &since))
+                return false;
+        } else if (n % POLLS == 0) {
+            since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, (u32)operand,
+                                  1, 0);
+            if (WHO == WHOLE_WARP ? __any_sync(0xFFFFFFFFu, since == 0) : since == 0)
+                return false;
+        }
+    }
+    return true;
 }
 
 /* 16 bytes of a flagged region, once they are written. */
@@ -29,13 +55,12 @@ static __device__ __forceinline__ uint4 poll_words(const machine &m, const void 
                                                    u64 policy)
 {
     uint4 v = load_words(at, policy);
-    u64 since = 0;
-    for (u32 n = 1; !is_written(v); n++) {
-        if (n % POLLS == 0 && !(since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task,
-                                                      m.epoch, (u32)operand, 1, 0)))
-            break;
-        v = load_words(at, policy);
-    }
+    await_flags<EACH_LANE>(m, operand, [&] {
+        const bool written = is_written(v);
+        if (!written)
+            v = load_words(at, policy);
+        return written;
+    });
     return v;
 }
 

@@ -65,10 +65,9 @@ static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int tas
     return 0;
 }
 
-/* Whether a wait has to give up at its poll number n, from 1 on, by the clock and by others: then
- * it reports with look_at_clock. Apart from that, since a call costs the registers that it may use.
- */
-static __device__ __forceinline__ bool is_late(const machine &m, u32 n, u64 *since)
+/* The same without the report, at poll number n, from 1 on: whether the wait has to give up. A call
+ * costs the registers that it may use. */
+static __device__ __forceinline__ bool is_late(u32 n, u64 *since)
 {
     if (n % POLLS)
         return false;
@@ -76,6 +75,13 @@ static __device__ __forceinline__ bool is_late(const machine &m, u32 n, u64 *sin
     if (*since == 0)
         *since = now;
     return now - *since >= own().launch.deadline_ns || is_stopped();
+}
+
+/* Reports a wait for flagged words of that operand, which has given up without a report. */
+static __device__ __forceinline__ void report_flags(const machine &m, int operand)
+{
+    const u64 long_ago = 1;
+    look_at_clock(long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, (u32)operand, 1, 0);
 }
 
 #endif

@@ -227,18 +227,6 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
     }
 }
 
-/* Waits for an item's words, both at once. False when the wait has to give up. */
-static __device__ __forceinline__ bool await_quad(const machine &m, quad &q, u64 policy)
-{
-    u64 since = 0;
-    for (u32 n = 1; !(is_complete(q.first) && is_complete(q.second)); n++) {
-        if (is_late(m, n, &since))
-            return false;
-        load_quad(q, policy);
-    }
-    return true;
-}
-
 /* Waits for all of a thread's items. */
 template <bool PLAIN>
 static __device__ __forceinline__ bool await_quads(const machine &m, const tile_pass &p,
@@ -251,7 +239,12 @@ static __device__ __forceinline__ bool await_quads(const machine &m, const tile_
         if (!written || !has_item(p, i))
             continue;
         if (PLAIN || view_of_vector(vector_of(i)).flag)
-            written = await_quad(m, quads[n], policy);
+            written = await_flags<QUIETLY>(m, MGL_OPERAND(attend, q), [&] {
+                const u32 most = max(largest(quads[n].first), largest(quads[n].second));
+                if (most == 0xFFFFFFFFu)
+                    load_quad(quads[n], policy);
+                return most != 0xFFFFFFFFu;
+            });
     }
     return written;
 }

@@ -212,26 +212,24 @@ static __device__ __forceinline__ void await_octets(const machine &m, key_octets
     const attention &a = own().att;
     const bool no_query = !QUERY || !a.q.flag;
     const bool no_key = !a.now || !a.k_new.flag, no_value = !a.now || !a.v_new.flag;
-    u64 since = 0;
-    for (u32 n = 1; !missed; n++) {
-        bool query = no_query || look_again(q, policy);
-        bool key = no_key || look_again(own_row.k, policy);
-        bool value = no_value || look_again(own_row.v, policy);
-        if (query && key && value)
-            break;
-        if (is_late(m, n, &since))
-            missed = 1 + (!query ? MGL_OPERAND(attend, q)
-                          : !key ? MGL_OPERAND(attend, k)
-                                 : MGL_OPERAND(attend, v));
-    }
+    bool query = true, key = true, value = true;
+    const bool written = missed || await_flags<QUIETLY>(m, MGL_OPERAND(attend, q), [&] {
+                             query = no_query || look_again(q, policy);
+                             key = no_key || look_again(own_row.k, policy);
+                             value = no_value || look_again(own_row.v, policy);
+                             return query && key && value;
+                         });
+    if (!written)
+        missed = 1 + (!query ? MGL_OPERAND(attend, q)
+                      : !key ? MGL_OPERAND(attend, k)
+                             : MGL_OPERAND(attend, v));
     __syncwarp();
 }
 
 static __device__ __forceinline__ void report_missed(const machine &m, int missed)
 {
-    const u64 long_ago = 1;
     if (missed)
-        look_at_clock(long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, (u32)missed - 1, 1, 0);
+        report_flags(m, missed - 1);
 }
 
 /* ---- one pass ---------------------------------------------------------------------------------

@@ -191,9 +191,7 @@ static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_
  * keys and values. */
 static __device__ __forceinline__ void report_missing(const machine &m)
 {
-    const u64 long_ago = 1;
-    look_at_clock(long_ago, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
-                  (u32)operand_of(vector_of(thread_of(m))), 1, 0);
+    report_flags(m, operand_of(vector_of(thread_of(m))));
 }
 
 /* Whether a task is one pass, and a plain one: decoding for one sequence. */

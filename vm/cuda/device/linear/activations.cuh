@@ -242,9 +242,7 @@ struct words {
 static __device__ __forceinline__ void poll_all(const machine &m, const u8 *const *at, words &w)
 {
     const u64 policy = keep_policy();
-    u64 since = 0;
-    bool missing = true;
-    for (u32 n = 1; missing; n++) {
+    await_flags<EACH_LANE>(m, MGL_PRODUCT_INPUT, [&] {
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
             if (!is_written(w.raw[i]))
@@ -252,15 +250,12 @@ static __device__ __forceinline__ void poll_all(const machine &m, const u8 *cons
             if (!is_written(w.more[i]))
                 w.more[i] = load_words(at[i] + 16, policy);
         }
-        missing = false;
+        bool missing = false;
 #pragma unroll
         for (int i = 0; i < AHEAD; i++)
             missing = missing || !is_written(w.raw[i]) || !is_written(w.more[i]);
-        if (n % POLLS == 0 && missing &&
-            !(since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
-                                    MGL_PRODUCT_INPUT, 1, 0)))
-            break;
-    }
+        return !missing;
+    });
 }
 
 /* A chunk from the words of memory; adds its squares to *squares. */

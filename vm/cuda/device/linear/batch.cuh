@@ -95,12 +95,6 @@ static __device__ __forceinline__ void load_piece(const lane_rows &x, int b, u64
         to.words[h] = load_words(x.at[h] + b * piece<WIDE>::BYTES, policy);
 }
 
-/* The largest word: all ones if one of them is. Asked of many words, this takes no branches. */
-static __device__ __forceinline__ u32 largest(uint4 v)
-{
-    return max(max(v.x, v.y), max(v.z, v.w));
-}
-
 template <int N, bool WIDE> static __device__ __forceinline__ u32 largest(const piece<WIDE> *p)
 {
     u32 most = 0;
@@ -112,14 +106,6 @@ template <int N, bool WIDE> static __device__ __forceinline__ u32 largest(const 
     return most;
 }
 
-/* Whether this warp's wait for flagged words is in vain: all lanes say the same. */
-static __device__ __forceinline__ bool all_give_up(const machine &m, u64 &since)
-{
-    since =
-        look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch, MGL_PRODUCT_INPUT, 1, 0);
-    return __any_sync(0xFFFFFFFFu, since == 0);
-}
-
 /* Waits until most lanes find their words of one row of this warp's run; the rest is on its way. */
 template <int KB, bool WIDE>
 static __device__ __forceinline__ void wait_row(const machine &m, const input &in, int row)
@@ -127,8 +113,7 @@ static __device__ __forceinline__ void wait_row(const machine &m, const input &i
     constexpr int WORDS = (KB + MGL_WARPS - 1) / MGL_WARPS * (WIDE ? 8 : 4), N = (WORDS + 31) / 32;
     const u8 *at = in.x.at + mapped(in, row) * in.x.stride + (m.warp * WORDS + m.lane) * 16;
     const u64 policy = keep_policy();
-    u64 since = 0;
-    for (u32 n = 1;; n++) {
+    await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
         u32 most = 0;
         uint4 w[N] = {};
 #pragma unroll
@@ -138,11 +123,8 @@ static __device__ __forceinline__ void wait_row(const machine &m, const input &i
 #pragma unroll
         for (int i = 0; i < N; i++)
             most = max(most, largest(w[i]));
-        if (__popc(__ballot_sync(0xFFFFFFFFu, most != 0xFFFFFFFFu)) >= ENOUGH_LANES)
-            return;
-        if (n % POLLS == 0 && all_give_up(m, since))
-            return;
-    }
+        return __popc(__ballot_sync(0xFFFFFFFFu, most != 0xFFFFFFFFu)) >= ENOUGH_LANES;
+    });
 }
 
 /* Asks again for what is missing of N blocks, the first of them number `from`. */
@@ -167,15 +149,13 @@ static __device__ __forceinline__ void await_turn(const machine &m, const lane_r
     typedef batch_way<KB, LOW> C;
     constexpr int FROM = C::from(T), MIDDLE = C::from(T + 1), END = C::from(T + 2);
     const u64 policy = keep_policy();
-    u64 since = 0;
-    for (u32 n = 1;; n++) {
+    await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
         if (__all_sync(0xFFFFFFFFu, largest<MIDDLE - FROM>(now) != 0xFFFFFFFFu))
-            return;
+            return true;
         ask_again<MIDDLE - FROM>(x, FROM, policy, now);
         ask_again<END - MIDDLE>(x, MIDDLE, policy, next);
-        if (n % POLLS == 0 && all_give_up(m, since))
-            return;
-    }
+        return false;
+    });
 }
 
 /* A lane's two words of the operand from the two that it has of a row's 16 bytes: the first two (n

@@ -47,31 +47,25 @@ enum {
                    MGL_FFN % BLOCK_COLUMNS == 0
 };
 
-/* Looks at a lane's words until all are written: those that are not are asked for again, all at
- * once. */
+/* Waits for a lane's words: those that are not written are asked for again, all at once. All lanes
+ * go on together: what follows is not to be gone through twice. */
 template <int N>
 static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, const u8 *from,
                                                 u64 policy)
 {
-    u64 since = 0;
-    for (u32 n = 1;; n++) {
+    await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
         bool missing = false;
 #pragma unroll
         for (int i = 0; i < N; i++)
             missing = missing || !is_written(words[i]);
         if (!__any_sync(0xFFFFFFFFu, missing))
-            break; /* all lanes at once: what follows is not to be gone through twice */
+            return true;
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (!is_written(words[i]))
                 words[i] = load_words(from + i * 512, policy);
-        if (n % POLLS == 0) {
-            since = look_at_clock(since, MGL_REPORT_FLAG, task_of(m)->task, m.epoch,
-                                  MGL_PRODUCT_INPUT, 1, 0);
-            if (__any_sync(0xFFFFFFFFu, since == 0))
-                break;
-        }
-    }
+        return false;
+    });
 }
 
 /* This warp's run of the only row, in f32: a lane has every 32nd word of four columns, so that a
