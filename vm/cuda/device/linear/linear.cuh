@@ -32,20 +32,22 @@
 #include "vm/cuda/device/linear/general.cuh"
 #include "vm/cuda/device/linear/skinny.cuh"
 
-/* No rows to work on: the tape goes by. */
-static __device__ __forceinline__ void skip_linear(machine &m)
-{
-    if (thread_of(m) == 0)
-        own().pending = 0;
-    ring_done(m, m.base + own().in[m.instruction].end);
-}
-
 /* The consumers' part of a product. Once a warp has left its last sums, the epilogue may go on, and
- * the task's record be gone: what is needed later is taken before. */
-static __device__ __forceinline__ void consume_linear(machine &m)
+ * the task's record be gone: what is needed later is taken before. False: the product has no rows,
+ * and leaves nothing in the slots. */
+static __device__ __forceinline__ bool consume_product(machine &m)
 {
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
                   FFN = blocks_of(MGL_FFN);
+    if (!own().in[m.instruction].flows)
+        wait_go(m);
+    if (own().in[m.instruction].count == 0) {
+        /* no rows: the tape goes by */
+        if (thread_of(m) == 0)
+            own().pending = 0;
+        ring_done(m, m.base + own().in[m.instruction].end);
+        return false;
+    }
     const input in = own().in[m.instruction];
     own().end[m.warp] = m.base + in.end;
     if (!MGL_PLAIN && is_batch(in)) {
@@ -54,26 +56,14 @@ static __device__ __forceinline__ void consume_linear(machine &m)
         gather(m, in);
         m = consume_general(m);
     } else if (in.kblocks == HIDDEN) {
-        consume_skinny_or_skip<HIDDEN>(m, in);
+        consume_skinny<HIDDEN>(m, in);
     } else if (ATTENDED != HIDDEN && in.kblocks == ATTENDED) {
-        consume_skinny_or_skip<ATTENDED>(m, in);
+        consume_skinny<ATTENDED>(m, in);
     } else if (FFN != HIDDEN && FFN != ATTENDED) {
-        consume_skinny_or_skip<FFN>(m, in);
+        consume_skinny<FFN>(m, in);
     }
     ring_done(m, own().end[m.warp]);
-}
-
-/* What consumers do of a product. False: it has no rows, and leaves nothing in the slots. */
-static __device__ __forceinline__ bool consume_product(machine &m)
-{
-    if (!own().in[m.instruction].flows)
-        wait_go(m);
-    if (own().in[m.instruction].count > 0) {
-        consume_linear(m);
-        return true;
-    }
-    skip_linear(m);
-    return false;
+    return true;
 }
 
 #endif

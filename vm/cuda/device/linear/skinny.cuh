@@ -11,31 +11,32 @@
 
 #include "vm/cuda/device/linear/products.cuh"
 
-enum {
-    HELD = 32, /* blocks of a run whose activations stay in registers */
-    SPAN = 16, /* blocks of a warp that are loaded at once, at most, */
-    BROAD = 4  /* or row groups, if that many have landed */
-};
-
 /* How a warp goes through the row groups of KB blocks. */
 template <int KB> struct skinny_way {
+    enum {
+        MOST_HELD = 32,   /* blocks of a run whose activations stay in registers */
+        MOST_LOADED = 16, /* blocks of a warp that are loaded at once, */
+        MOST_GROUPS = 4   /* or row groups, if that many have landed */
+    };
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     /* every warp that has blocks has as many */
     static constexpr bool FULL = P.of_last == RUN;
-    static constexpr bool HOLD = RUN <= HELD;
+    static constexpr bool HOLD = RUN <= MOST_HELD;
     /* blocks at once: what is held takes the registers of a long run */
-    static constexpr int AT_ONCE = HOLD && RUN > SPAN ? SPAN / 2 : SPAN;
+    static constexpr int AT_ONCE = HOLD && RUN > MOST_LOADED ? MOST_LOADED / 2 : MOST_LOADED;
     /* a run in parts of about the same size, none more than half a ring */
-    static constexpr int MOST =
-        RING_BLOCKS / 2 / MGL_WARPS < AT_ONCE ? RING_BLOCKS / 2 / MGL_WARPS : AT_ONCE;
+    static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
+    static constexpr int MOST = IN_HALF < AT_ONCE ? IN_HALF : AT_ONCE;
     static constexpr int PARTS = MOST < 1 ? RUN : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + PARTS - 1) / PARTS;
-    /* row groups at once, where their blocks are few */
-    static constexpr int GROUPS = FULL && RUN * BROAD <= SPAN && KB * BROAD <= RING_BLOCKS / 2
-                                      ? BROAD
-                                  : FULL && RUN * 2 <= SPAN && KB * 2 <= RING_BLOCKS / 2 ? 2
-                                                                                         : 1;
+
+    /* Whether so many row groups at once are not too many. */
+    static constexpr bool fit(int groups)
+    {
+        return FULL && RUN * groups <= MOST_LOADED && KB * groups <= HALF_RING;
+    }
+    static constexpr int GROUPS = fit(MOST_GROUPS) ? MOST_GROUPS : fit(2) ? 2 : 1;
 };
 
 /* ---- the input --------------------------------------------------------------------------------
@@ -68,12 +69,13 @@ static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, 
     });
 }
 
-/* This warp's run of the only row, in f32: a lane has every 32nd word of four columns, so that a
- * look of the warp takes whole sectors. Polls all of a lane's words until they are written, and
- * stages them. The norm's weights are on their way before the first look, and while that is on its
- * own, meanwhile() does what needs no input. The sum of squares, of this lane: as if a lane had all
- * eight columns of every 32nd chunk, and then warp_sum: even lanes begin, odd ones go on; words j
- * and j + 1 are the chunks of lanes 16 apart. */
+/* This warp's run of the only row, in f32, to the activation buffer: waits for the row, then for
+ * `go`. A lane has every 32nd word of four columns, so that a look of the warp takes whole sectors.
+ * The norm's weights are on their way before the first look, and while that is on its way,
+ * meanwhile() does what needs no input. The result is this lane's sum of squares: the sum that
+ * general rows have, where a lane has all eight columns of every 32nd chunk and warp_sum adds up
+ * the lanes. Here even lanes begin the sum of a chunk and odd lanes end it; words j and j + 1 are
+ * the chunks of lanes 16 apart. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
                                                     const MEANWHILE &meanwhile)
@@ -144,7 +146,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
     return odd ? squares[0] + squares[1] : 0.0f;
 }
 
-/* The same in 16 bits, a chunk of eight columns a lane. */
+/* The same of a row in 16 bits: a lane has every 32nd chunk of eight columns. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_narrow(machine &m, const input &in,
                                                       const MEANWHILE &meanwhile)
@@ -186,6 +188,7 @@ static __device__ __forceinline__ float gather_narrow(machine &m, const input &i
     return squares;
 }
 
+/* A function of its own, though it has one caller: written there, kernels for batches spill. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_skinny(machine &m, const input &in,
                                                       const MEANWHILE &meanwhile)
@@ -205,18 +208,18 @@ static __device__ __forceinline__ void tell_squares(const machine &m, float squa
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* What does not change within a task, and where the warp stands. */
-struct stand {
-    u32 at; /* bytes from the ring's start to this lane's part of the next row group, < the ring's
-             */
-    u32 block;  /* of the epoch's tape: the next row group's first */
-    u32 frame;  /* of the ring: that of page m.freed */
-    u32 seen;   /* pages below have landed: the landing warp's word, as it was */
-    u32 place;  /* floats from a slot's start to where this lane leaves its sum of row group 0 */
-    u32 stride; /* and from one row group to the next */
-    int left;   /* row groups that are in the slot at hand */
-    bool low, leaves;
-    const uint2 *x; /* this lane's part of the buffered run */
+/* Where a warp stands on the tape and in the slots, and what does not change within a task. */
+struct skinny_state {
+    u32 at;      /* bytes from the ring's start to this lane's part of the next row group */
+    u32 block;   /* of the epoch's tape: the next row group's first */
+    u32 frame;   /* of the ring: that of page m.freed */
+    u32 seen;    /* pages below have landed: the landing warp's word, as it was */
+    u32 place;   /* floats from a slot's start to where this lane leaves its sum of row group 0 */
+    u32 stride;  /* and from one row group to the next */
+    int left;    /* row groups that are in the slot at hand */
+    bool low;    /* the input is split into high and low parts */
+    bool leaves; /* this lane's sum is a row's */
+    const uint2 *x; /* this lane's part of the run in the activation buffer */
 };
 
 static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
@@ -226,7 +229,7 @@ static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
 
 /* Whether all pages below `end` have landed, as the landing warp's word has it: what every lane has
  * read. */
-static __device__ __forceinline__ bool has_landed(stand &st, u32 end)
+static __device__ __forceinline__ bool has_landed(skinny_state &st, u32 end)
 {
     if (__all_sync(0xFFFFFFFFu, (int)(end - st.seen) <= 0))
         return true;
@@ -235,7 +238,7 @@ static __device__ __forceinline__ bool has_landed(stand &st, u32 end)
 }
 
 /* The same, waiting for it. */
-static __device__ __forceinline__ void wait_landed(machine &m, stand &st, u32 end)
+static __device__ __forceinline__ void wait_landed(machine &m, skinny_state &st, u32 end)
 {
     if (has_landed(st, end))
         return;
@@ -245,7 +248,7 @@ static __device__ __forceinline__ void wait_landed(machine &m, stand &st, u32 en
 
 /* This warp needs no page below `page` any more; there are no more of them than the ring has, and
  * they have landed. */
-static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
+static __device__ __forceinline__ void let_go(machine &m, skinny_state &st, u32 page)
 {
     const u32 pages = page - m.freed;
     __syncwarp();
@@ -261,7 +264,8 @@ static __device__ __forceinline__ void let_go(machine &m, stand &st, u32 page)
 /* Blocks [FROM, FROM + N) of the runs of G row groups; they have landed, and st.at is at the first.
  */
 template <int KB, int G, int FROM, int N>
-static __device__ __forceinline__ void load_blocks(const stand &st, int blocks, uint4 (*w)[N])
+static __device__ __forceinline__ void load_blocks(const skinny_state &st, int blocks,
+                                                   uint4 (*w)[N])
 {
     constexpr mgl_tape_order P = skinny_way<KB>::P;
     constexpr int START = mgl_tape_place(P, 0, FROM);
@@ -279,8 +283,8 @@ static __device__ __forceinline__ void load_blocks(const stand &st, int blocks, 
 
 /* Adds them. */
 template <int KB, int G, int FROM, int N>
-static __device__ __forceinline__ void add_blocks(const stand &st, const uint2 *held, int blocks,
-                                                  const uint4 (*w)[N], sums *s)
+static __device__ __forceinline__ void add_blocks(const skinny_state &st, const uint2 *held,
+                                                  int blocks, const uint4 (*w)[N], sums *s)
 {
 #pragma unroll
     for (int i = 0; i < N; i++)
@@ -301,7 +305,7 @@ static __device__ __forceinline__ bool has_room(const machine &m)
 /* The parts of a run, one after the other, each once it has landed. Its pages are let go of as soon
  * as they are in registers, but for one that the next part begins on. */
 template <int KB, int PART = 0>
-static __device__ __forceinline__ void add_parts(machine &m, stand &st, const uint2 *held,
+static __device__ __forceinline__ void add_parts(machine &m, skinny_state &st, const uint2 *held,
                                                  int blocks, sums *s)
 {
     typedef skinny_way<KB> W;
@@ -321,8 +325,8 @@ static __device__ __forceinline__ void add_parts(machine &m, stand &st, const ui
 /* Leaves the sums of G row groups in the slot at hand, which is empty if `room`, and passes that on
  * when `each` are in it, or these are the `last`. */
 template <int G>
-static __device__ __forceinline__ void leave_sums(machine &m, stand &st, const sums *s, int each,
-                                                  bool room, bool last)
+static __device__ __forceinline__ void leave_sums(machine &m, skinny_state &st, const sums *s,
+                                                  int each, bool room, bool last)
 {
     float total[G];
 #pragma unroll
@@ -350,40 +354,8 @@ static __device__ __forceinline__ void leave_sums(machine &m, stand &st, const s
     st.left = full ? 0 : st.left;
 }
 
-/* The row groups of one segment, as many at once as have landed. */
-template <int KB>
-static __device__ __forceinline__ void sum_skinny(machine &m, stand &st, const uint2 *held,
-                                                  int blocks, int groups, int each)
-{
-    typedef skinny_way<KB> W;
-    constexpr int G = W::GROUPS;
-    while (groups > 0) {
-        if (G > 1 && min(groups, each - st.left) >= G &&
-            has_landed(st, page_above(m, st.block + G * KB))) {
-            uint4 w[G][W::RUN];
-            load_blocks<KB, G, 0, W::RUN>(st, W::RUN, w);
-            st.seen = load_shared_acquire(&own().landed);
-            st.block += G * KB;
-            st.at = within_ring(st.at + G * KB * MGL_BLOCK_BYTES);
-            let_go(m, st, m.base + st.block / PAGE_BLOCKS);
-            const bool room = has_room(m);
-            sums s[G] = {};
-            add_blocks<KB, G, 0, W::RUN>(st, held, W::RUN, w, s);
-            groups -= G;
-            leave_sums<G>(m, st, s, each, room, groups == 0);
-            continue;
-        }
-        sums s[1] = {};
-        add_parts<KB>(m, st, held, blocks, s);
-        const bool room = has_room(m);
-        st.block += KB;
-        groups--;
-        leave_sums<1>(m, st, s, each, room, groups == 0);
-    }
-}
-
 /* Where the warp stands before segment `seg`. */
-static __device__ __forceinline__ void begin_segment(const machine &m, stand &st,
+static __device__ __forceinline__ void begin_segment(const machine &m, skinny_state &st,
                                                      const mgl_device_segment &seg)
 {
     st.block = seg.block;
@@ -392,13 +364,13 @@ static __device__ __forceinline__ void begin_segment(const machine &m, stand &st
 
 /* The same before the task: all that does not depend on the input, which is still to come. */
 template <int KB>
-static __device__ __forceinline__ stand begin_task(const machine &m, const input &in)
+static __device__ __forceinline__ skinny_state begin_task(const machine &m, const input &in)
 {
     const int count = in.count, each = slot_groups(count);
     const column mine = column_of(m.lane, in.low);
     const int row = min(mine.row, count - 1) + (mine.low ? count : 0);
     const int result = in.low ? (m.lane & 3) >> 1 : m.lane & 3; /* row of this lane's sums */
-    stand st;
+    skinny_state st;
     begin_segment(m, st, segment(m, 0));
     st.x = (const uint2 *)(activation_buffer() + row * in.row_bytes) +
            (m.warp * skinny_way<KB>::RUN * 4 + (m.lane & 3)) * 2 + mine.odd;
@@ -412,13 +384,32 @@ static __device__ __forceinline__ stand begin_task(const machine &m, const input
     return st;
 }
 
-/* The whole task. */
+/* A warp without blocks: its sums, and its sums of squares, are zeros. */
+static __device__ __forceinline__ void skip_skinny(machine &m, const input &in)
+{
+    if (in.flows)
+        wait_go(m);
+    if (in.early) {
+        tell_squares(m, 0.0f);
+    } else {
+        for (int j = 0; j < in.count && in.g; j++)
+            leave_squares(m, j, 0.0f);
+    }
+    for (int i = 0; i < in.segments; i++)
+        skip_groups(m, in, segment(m, i));
+}
+
+/* The whole task: the input into the activation buffer, from there into registers, and the row
+ * groups of all segments, as many at once as have landed. */
 template <int KB> static __device__ __forceinline__ void consume_skinny(machine &m, const input &in)
 {
     typedef skinny_way<KB> W;
+    constexpr int G = W::GROUPS;
+    if (m.warp >= W::P.warps)
+        return skip_skinny(m, in);
     const int blocks = W::FULL || m.warp + 1 < W::P.warps ? W::RUN : W::P.of_last;
     const int each = slot_groups(in.count);
-    stand st;
+    skinny_state st;
     int groups = 0;
     const auto meanwhile = [&] {
         st = begin_task<KB>(m, in);
@@ -442,28 +433,33 @@ template <int KB> static __device__ __forceinline__ void consume_skinny(machine 
         tell_squares(m, squares);
     input_is_there(m, in);
     for (int i = 0;; groups = segment(m, i).groups) {
-        sum_skinny<KB>(m, st, held, blocks, groups, each);
+        while (groups > 0) {
+            if (G > 1 && min(groups, each - st.left) >= G &&
+                has_landed(st, page_above(m, st.block + G * KB))) {
+                uint4 w[G][W::RUN];
+                load_blocks<KB, G, 0, W::RUN>(st, W::RUN, w);
+                st.seen = load_shared_acquire(&own().landed);
+                st.block += G * KB;
+                st.at = within_ring(st.at + G * KB * MGL_BLOCK_BYTES);
+                let_go(m, st, m.base + st.block / PAGE_BLOCKS);
+                const bool room = has_room(m);
+                sums s[G] = {};
+                add_blocks<KB, G, 0, W::RUN>(st, held, W::RUN, w, s);
+                groups -= G;
+                leave_sums<G>(m, st, s, each, room, groups == 0);
+                continue;
+            }
+            sums s[1] = {};
+            add_parts<KB>(m, st, held, blocks, s);
+            const bool room = has_room(m);
+            st.block += KB;
+            groups--;
+            leave_sums<1>(m, st, s, each, room, groups == 0);
+        }
         if (++i == in.segments)
             return;
         begin_segment(m, st, segment(m, i));
     }
-}
-
-template <int KB>
-static __device__ __forceinline__ void consume_skinny_or_skip(machine &m, const input &in)
-{
-    if (m.warp < skinny_way<KB>::P.warps)
-        return consume_skinny<KB>(m, in);
-    if (in.flows)
-        wait_go(m);
-    if (in.early) {
-        tell_squares(m, 0.0f);
-    } else {
-        for (int j = 0; j < in.count && in.g; j++)
-            leave_squares(m, j, 0.0f);
-    }
-    for (int i = 0; i < in.segments; i++)
-        skip_groups(m, in, segment(m, i));
 }
 
 #endif
