@@ -1,6 +1,6 @@
 /*
- * The interface of both machines: validation before anything is opened, and what they share of a
- * launch: which buffers play which part, and how a request becomes the first row table.
+ * The interface of both machines: validation before anything is opened, the machine that is asked
+ * for, and what is checked of its results. What the machines share of a launch is in request.c.
  */
 #include "vm/vm.h"
 
@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/format.h"
 #include "schedule/step.h"
 #include "validator/validator.h"
 #include "vm/weights.h"
@@ -99,15 +97,6 @@ void mgl_vm_close(mgl_vm *vm)
 {
     if (vm)
         vm->close(vm);
-}
-
-mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err)
-{
-    if (!vm->lost)
-        return MGL_OK;
-    return mgl_fail(err, MGL_DEVICE, NULL,
-                    "the machine has no program: the device failed while another one was put on "
-                    "it; open the machine anew");
 }
 
 /* ---- exchange ------------------------------------------------------------------------------- */
@@ -219,171 +208,4 @@ void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out)
 {
     vm->get_facts(vm, out);
     out->check_s = vm->check_s;
-}
-
-/* The first task of that op, or NULL. */
-static const mgl_task *find_task(const mgl_program *program, mgl_op op)
-{
-    for (int i = 0; i < program->task_count; i++)
-        if (program->tasks[i].op == op)
-            return &program->tasks[i];
-    return NULL;
-}
-
-mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error *err)
-{
-    const mgl_task *sample = find_task(program, MGL_OP_SAMPLE);
-    const mgl_op_info *info = mgl_op_get(MGL_OP_SAMPLE);
-    if (!sample || sample->in.count != info->in_count || sample->out.count != info->out_count)
-        return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program has no complete sample task");
-#define BUFFER(name) mgl_task_operand(program, sample, MGL_OPERAND(sample, name))->buffer
-    *out = (mgl_vm_io){.logits = BUFFER(logits),
-                       .best_value = BUFFER(best_value),
-                       .best_id = BUFFER(best_id),
-                       .sequence = BUFFER(sequence),
-                       .prompt = BUFFER(prompt),
-                       .control = BUFFER(control),
-                       .table = BUFFER(table),
-                       .output = BUFFER(output),
-                       .score = BUFFER(score)};
-#undef BUFFER
-    return MGL_OK;
-}
-
-/* ---- the start of a launch
- * ------------------------------------------------------------------------- */
-
-static mgl_status check_prompt(const mgl_program *program, const mgl_vm_sequence *sequence,
-                               const char *where, mgl_error *err)
-{
-    bool scores = sequence->mode == MGL_VM_SCORE;
-    int capacity = program->limits.capacity, least = scores ? 2 : 1;
-    if (!sequence->prompt || sequence->prompt_count < least)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "the prompt has %d tokens; it needs at least %d",
-                        sequence->prompt_count, least);
-    if (sequence->start < 0 || sequence->start > (scores ? 0 : capacity))
-        return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "the prompt starts at position %d: a sequence that is scored starts at 0, "
-                        "others within the capacity of %d",
-                        sequence->start, capacity);
-    if (sequence->prompt_count > capacity - sequence->start)
-        return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "the prompt has %d tokens from position %d on, but the capacity is %d "
-                        "positions",
-                        sequence->prompt_count, sequence->start, capacity);
-    int room = capacity - sequence->start - sequence->prompt_count;
-    if (!scores && (sequence->max_new < 1 || sequence->max_new > room))
-        return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%d new tokens after a prompt of %d at position %d: there must be at least "
-                        "one, and the capacity is %d positions",
-                        sequence->max_new, sequence->prompt_count, sequence->start, capacity);
-    for (int i = 0; i < sequence->prompt_count; i++)
-        if (sequence->prompt[i] < 0 || sequence->prompt[i] >= program->geometry.vocab)
-            return mgl_fail(err, MGL_BAD_INPUT, where,
-                            "token %d of the prompt is %d; ids are 0 to %d", i, sequence->prompt[i],
-                            program->geometry.vocab - 1);
-    return MGL_OK;
-}
-
-static mgl_status check_sampling(const mgl_vm_sequence *sequence, const char *where, mgl_error *err)
-{
-    if (!(sequence->temperature >= 0.0f) || !isfinite(sequence->temperature))
-        return mgl_fail(err, MGL_BAD_INPUT, where, "the temperature is %g; it must be 0 or more",
-                        (double)sequence->temperature);
-    if (!(sequence->top_p >= 0.0f && sequence->top_p <= 1.0f))
-        return mgl_fail(err, MGL_BAD_INPUT, where, "top-p is %g; it must be from 0 to 1",
-                        (double)sequence->top_p);
-    if (sequence->top_k < 0)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "top-k is %d; it must be 0 or more",
-                        sequence->top_k);
-    if (sequence->end_count < 0 || sequence->end_count > MGL_MAX_ENDS)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "%d end tokens; there may be at most %d",
-                        sequence->end_count, MGL_MAX_ENDS);
-    return MGL_OK;
-}
-
-static int32_t float_bits(float value)
-{
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-/* Below this a division by the temperature could make several logits infinite, and then equal; the
- * draw is as good as greedy long before. */
-static const float least_temperature = 1e-30f;
-
-/* Writes the words of one sequence. Its prompt stands at the positions that it has in the cache, so
- * that those before `start` count as prompt that is done. */
-static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
-{
-    bool scores = sequence->mode == MGL_VM_SCORE;
-    float temperature = sequence->temperature < least_temperature ? 0.0f : sequence->temperature;
-    q[MGL_SEQUENCE_STATE] = MGL_STATE_RUNNING;
-    q[MGL_SEQUENCE_MODE] = scores ? MGL_WANT_SCORE : MGL_WANT_SAMPLE;
-    q[MGL_SEQUENCE_PROMPT] = sequence->start + sequence->prompt_count;
-    q[MGL_SEQUENCE_LENGTH] = sequence->start;
-    q[MGL_SEQUENCE_MAX_NEW] = scores ? 0 : sequence->max_new;
-    q[MGL_SEQUENCE_SEED_LO] = (int32_t)(uint32_t)sequence->seed;
-    q[MGL_SEQUENCE_SEED_HI] = (int32_t)(uint32_t)(sequence->seed >> 32);
-    q[MGL_SEQUENCE_TEMPERATURE] = float_bits(temperature);
-    q[MGL_SEQUENCE_TOP_K] = sequence->top_k;
-    q[MGL_SEQUENCE_TOP_P] = float_bits(sequence->top_p);
-    q[MGL_SEQUENCE_ENDS] = sequence->end_count;
-    for (int i = 0; i < sequence->end_count; i++)
-        q[MGL_SEQUENCE_END + i] = sequence->ends[i];
-}
-
-mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *request,
-                          int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
-                          mgl_error *err)
-{
-    const mgl_limits *limits = &program->limits;
-    if (request->count < 1 || request->count > limits->sequences)
-        return mgl_fail(err, MGL_BAD_INPUT, "sequences", "is %d; this program runs %s%d",
-                        request->count, mgl_up_to((size_t)limits->sequences), limits->sequences);
-    size_t rows = (size_t)limits->rows, count = (size_t)limits->sequences;
-    size_t capacity = (size_t)limits->capacity;
-    memset(control, 0, MGL_CONTROL_WORDS * sizeof *control);
-    memset(table, 0, rows * MGL_TABLE_WORDS * sizeof *table);
-    memset(sequences, 0, count * MGL_SEQUENCE_WORDS * sizeof *sequences);
-    memset(prompt, 0, count * capacity * sizeof *prompt);
-    for (int s = 0; s < request->count; s++) {
-        const mgl_vm_sequence *sequence = &request->sequences[s];
-        char where[32];
-        snprintf(where, sizeof where, "sequence %d", s);
-        mgl_status status = check_prompt(program, sequence, where, err);
-        if (!status)
-            status = check_sampling(sequence, where, err);
-        if (status)
-            return status;
-        write_sequence(sequence, sequences + s * MGL_SEQUENCE_WORDS);
-        memcpy(prompt + (size_t)s * capacity + sequence->start, sequence->prompt,
-               (size_t)sequence->prompt_count * sizeof *prompt);
-    }
-    /* no sequence has produced a token: the output is not read */
-    mgl_step_next(control, table, sequences, prompt, prompt, limits->sequences, limits->rows,
-                  limits->capacity, 0, 0);
-    MGL_ASSERT(control[MGL_CONTROL_ROWS] >= request->count &&
-               control[MGL_CONTROL_ROWS] <= limits->rows);
-    return MGL_OK;
-}
-
-/* ---- while it runs -------------------------------------------------------------------------- */
-
-void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences, uint64_t *told)
-{
-    uint64_t done = 0, total = 0;
-    if (!request->on_stage)
-        return;
-    for (int s = 0; s < request->count; s++) {
-        const int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
-        int32_t end = q[MGL_SEQUENCE_PROMPT], start = request->sequences[s].start;
-        int32_t length = q[MGL_SEQUENCE_LENGTH] < end ? q[MGL_SEQUENCE_LENGTH] : end;
-        done += (uint64_t)(length - start);
-        total += (uint64_t)(end - start);
-    }
-    if (done > *told)
-        request->on_stage(request->stage_user, MGL_STAGE_PROMPT, done, total);
-    *told = done > *told ? done : *told;
 }
