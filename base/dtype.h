@@ -7,12 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/*  enum  name   bytes  safetensors' name */
-#define MGL_DTYPES(X)                                                                              \
-    X(F32, "f32", 4, "F32")                                                                        \
-    X(BF16, "bf16", 2, "BF16")                                                                     \
-    X(F16, "f16", 2, "F16")                                                                        \
-    X(I32, "i32", 4, "I32")
+#include "base/dtypes.h"
 
 typedef enum mgl_dtype {
 #define MGL_X(id, name, bytes, st) MGL_##id,

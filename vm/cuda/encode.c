@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "schedule/schedule.h"
 
-_Static_assert(MGL_F32 == 0 && MGL_BF16 == 1 && MGL_F16 == 2, "device/ptx.cuh counts them so");
 _Static_assert(MGL_MAX_CAPACITY <= 1 << 25, "a position times 64 splits must fit 32 bits");
 _Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
                "operands stand behind the record");

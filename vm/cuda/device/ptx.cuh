@@ -13,6 +13,8 @@
 #ifndef MGL_DEVICE_PTX_CUH
 #define MGL_DEVICE_PTX_CUH
 
+#include "base/dtypes.h"
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -383,7 +385,11 @@ static __device__ __forceinline__ void store_words(void *at, uint4 words, u64 po
 /* ---- numbers ---- */
 
 /* Number formats as mgl_dtype counts them. */
-enum { DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+enum {
+#define MGL_X(id, name, bytes, stored) DTYPE_##id,
+    MGL_DTYPES(MGL_X)
+#undef MGL_X
+};
 
 static __device__ __forceinline__ float f16_float(u32 bits)
 {

@@ -13,13 +13,10 @@
 #define MGL_VM_CUDA_RECORD_H
 
 enum {
-    MGL_RECORD_BYTES = 1024,   /* the longest record: what shared memory keeps for one */
-    MGL_COUNTER_WORDS = 32,    /* u32s from one counter to the next: a line of 128 bytes each */
-    MGL_OTHER_WARPS = 4,       /* of a block, beside its consumers: see device/shared.cuh */
-    MGL_PARTIAL_BYTES = 16384, /* shared memory for partial sums: see device/shared.cuh */
-    MGL_CUDA_MAX_WARPS = 16,   /* consumer warps of a block */
-    MGL_CUDA_MAX_SETS = 8,     /* of a flagged buffer */
-    MGL_CUDA_MAX_PAGES = 64    /* of the ring */
+    MGL_RECORD_BYTES = 1024,  /* the longest record: what shared memory keeps for one */
+    MGL_COUNTER_WORDS = 32,   /* u32s from one counter to the next: a line of 128 bytes each */
+    MGL_OTHER_WARPS = 4,      /* of a block, beside its consumers: see device/shared.cuh */
+    MGL_PARTIAL_BYTES = 16384 /* shared memory for partial sums: see device/shared.cuh */
 };
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols

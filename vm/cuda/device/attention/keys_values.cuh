@@ -174,8 +174,6 @@ struct tile_one {
 };
 
 enum { STRIDE = MGL_WARPS * STRIP }; /* from a warp's strip to its next one */
-static_assert(!KV_RING || (KV_SPAN == 2 * STRIP && KV_REGISTERS < STRIDE),
-              "ways.h counts them too");
 
 /* From a wave to the next one: two strips, or one. Where the loader asks L2 for keys and values,
  * warps need not. */

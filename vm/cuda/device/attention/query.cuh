@@ -10,11 +10,11 @@
 
 enum {
     TILED = cache_format::SIZE == 2 && HEAD_DIM % 16 == 0 && HEAD_DIM <= 128,
-    HALF_DIM = HEAD_DIM / 2,             /* elements i and i + HALF_DIM are rotated together */
-    HEAD_COLUMNS = 8,                    /* of the B operands: two a head */
-    TILE = 16,                           /* positions */
-    TILES = HEAD_DIM <= 64 ? 2 : 1,      /* of a strip */
-    STRIP = TILE * TILES,                /* positions */
+    HALF_DIM = HEAD_DIM / 2,           /* elements i and i + HALF_DIM are rotated together */
+    HEAD_COLUMNS = 8,                  /* of the B operands: two a head */
+    TILE = 16,                         /* positions */
+    STRIP = MGL_KV_SPAN(HEAD_DIM) / 2, /* positions; a span is two strips */
+    TILES = STRIP / TILE,
     KEY_CHUNKS = (HEAD_DIM + 31) / 32,   /* 8 dimensions a lane, 4 lanes */
     VALUE_CHUNKS = (HEAD_DIM + 63) / 64, /* 8 dimensions a lane, 8 lanes */
     KEYS = 2 * TILES * KEY_CHUNKS,       /* vectors of a lane in a strip */

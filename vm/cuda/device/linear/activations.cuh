@@ -11,7 +11,8 @@
 
 enum {
     VECTOR = weight_format::VECTOR, /* columns in 16 bytes */
-    BLOCK_COLUMNS = 4 * VECTOR,
+    WEIGHT_BITS = 8 * weight_format::SIZE,
+    BLOCK_COLUMNS = mgl_tape_columns(WEIGHT_BITS),
     AHEAD = 4, /* rows that are polled at once */
     LOADED = 8 /* blocks of a warp that are loaded at once; even: the order of sums */
 };
@@ -44,7 +45,7 @@ static __device__ __forceinline__ int run_of(int kblocks, int w, int *count)
 
 static __device__ __forceinline__ constexpr int blocks_of(int columns)
 {
-    return (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
+    return mgl_tape_blocks(columns, WEIGHT_BITS);
 }
 
 /* Makes own().in[m.which] from what is multiplied and, if has_norm, the norm's weight; all rows, or
@@ -57,7 +58,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     int columns = x.count[1], kblocks = blocks_of(columns);
     bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
     /* rows 64 bytes apart modulo 128: lanes of two rows then load from different banks */
-    int parts = count * (low ? 2 : 1), row_bytes = kblocks * 64;
+    int parts = count * (low ? 2 : 1), row_bytes = kblocks * MGL_BLOCK_ROW_BYTES;
     if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_ACTIVATION_BYTES)
         row_bytes += 64;
     bool buffered = parts * row_bytes <= MGL_ACTIVATION_BYTES;
