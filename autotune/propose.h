@@ -142,28 +142,27 @@ bool mgl_search_draw_move(const mgl_search *search, const mgl_program *program, 
 enum { MGL_NEAR_DRAWS = 8 /* that the cost model prices for a proposal */ };
 
 /* A proposal in the making; it owns its moves. */
-typedef struct mgl_variant {
+typedef struct mgl_draft {
     const mgl_known *parent; /* NULL: the start */
     mgl_schedule_config config;
     mgl_moves moves;
     double predicted; /* us; 0: none */
-} mgl_variant;
+} mgl_draft;
 
-mgl_status mgl_variant_begin(const mgl_search *search, const mgl_known *parent, mgl_variant *out,
-                             mgl_error *err);
-/* Prices a variant where there are costs. False: it does not fit, was tried, leaves no hope, or is
+mgl_status mgl_draft_begin(const mgl_search *search, const mgl_known *parent, mgl_draft *out,
+                           mgl_error *err);
+/* Prices a draft where there are costs. False: it does not fit, was tried, leaves no hope, or is
  * the program `other` (or NULL). */
-bool mgl_variant_price(const mgl_search *search, const mgl_program *other, mgl_variant *variant);
+bool mgl_draft_price(const mgl_search *search, const mgl_program *other, mgl_draft *draft);
 /* Draws small steps from the incumbent, or from a program that may be as good: knobs at a
  * neighbouring value, moves of one kind, or what earlier trials gained joined. `most` at most, all
  * of them new, priced and with hope; *count says how many. Where nothing is priced, one is enough.
  * Release each. */
-mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state,
-                                mgl_variant *out, int *count, mgl_error *err);
-/* The variant that is best by its prediction, by what the cost model missed with the like of it so
+mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state, mgl_draft *out,
+                                int *count, mgl_error *err);
+/* The draft that is best by its prediction, by what the cost model missed with the like of it so
  * far, and by chance. */
-int mgl_search_pick(const mgl_search *search, const mgl_variant *variants, int count,
-                    uint64_t *state);
+int mgl_search_pick(const mgl_search *search, const mgl_draft *drafts, int count, uint64_t *state);
 
 /* Fills a proposal that stands on `parent` (NULL: the start): what changed becomes its
  * hypothesis. Takes the moves over. */

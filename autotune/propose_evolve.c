@@ -112,7 +112,7 @@ static double share(const mgl_credit *credits, int count)
 
 /* Whether a child gets moves rather than other knobs: by what helped so far, and never less
  * often than every tenth one. */
-static bool wants_moves(const evolve *e, const mgl_variant *child, uint64_t *state)
+static bool wants_moves(const evolve *e, const mgl_draft *child, uint64_t *state)
 {
     double knobs = share(e->search.knobs, MGL_KNOB_ROWS);
     double moves = share(e->search.moves, MGL_MOVE_COUNT), least = 0.1;
@@ -130,7 +130,7 @@ static bool wants_moves(const evolve *e, const mgl_variant *child, uint64_t *sta
 
 /* A member's child, by one of the ways. */
 static mgl_status vary(const evolve *e, const struct population *p, uint64_t *state,
-                       mgl_variant *child, mgl_error *err)
+                       mgl_draft *child, mgl_error *err)
 {
     mgl_taste taste;
     int added = 0;
@@ -154,7 +154,7 @@ static mgl_status vary(const evolve *e, const struct population *p, uint64_t *st
 }
 
 /* Far from a good member: many knobs, and some of its moves. */
-static mgl_status jump(const evolve *e, uint64_t *state, mgl_variant *child, mgl_error *err)
+static mgl_status jump(const evolve *e, uint64_t *state, mgl_draft *child, mgl_error *err)
 {
     int knobs = LEAST_JUMP + (int)mgl_draw_below(state, MOST_JUMP - LEAST_JUMP + 1), added;
     child->moves.count = (int)mgl_draw_below(state, (uint64_t)child->moves.count + 1);
@@ -165,17 +165,17 @@ static mgl_status jump(const evolve *e, uint64_t *state, mgl_variant *child, mgl
 }
 
 /* From the start, every knob at any value or as it was, by half. */
-static bool scatter(const evolve *e, uint64_t *state, mgl_variant *child)
+static bool scatter(const evolve *e, uint64_t *state, mgl_draft *child)
 {
     bool changed = false;
-    *child = (mgl_variant){.config = e->search.start};
+    *child = (mgl_draft){.config = e->search.start};
     for (int i = 0; i < e->search.subject->space.count; i++)
         if (mgl_draw_below(state, 2))
             changed |= mgl_search_change_knob(&e->search, i, state, &child->config);
     return changed;
 }
 
-static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_variant *out,
+static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_draft *out,
                              mgl_error *err)
 {
     struct population p = gather(e, e->basin);
@@ -185,7 +185,7 @@ static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_var
         return MGL_OK;
     if (founding || far)
         p = gather(e, 0);
-    mgl_status status = mgl_variant_begin(&e->search, draw_member(&p, state), out, err);
+    mgl_status status = mgl_draft_begin(&e->search, draw_member(&p, state), out, err);
     if (status)
         return status;
     return founding || far ? jump(e, state, out, err) : vary(e, &p, state, out, err);
@@ -202,10 +202,10 @@ static bool wants_near(const evolve *e, uint64_t *state)
 }
 
 /* The best of near steps; *found false: there is none. */
-static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_variant *out, bool *found,
+static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_draft *out, bool *found,
                             mgl_error *err)
 {
-    mgl_variant list[MGL_NEAR_DRAWS];
+    mgl_draft list[MGL_NEAR_DRAWS];
     int count, chosen;
     mgl_status status = mgl_search_draw_near(&e->search, MGL_NEAR_DRAWS, state, list, &count, err);
     *found = !status && count > 0;
@@ -220,16 +220,16 @@ static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_variant *out, 
 
 /* A child that is new, fits and leaves hope, or else the one that leaves most of those that were
  * priced. */
-static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_variant *out, bool *found,
+static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_draft *out, bool *found,
                              mgl_error *err)
 {
     mgl_status status = MGL_OK;
     bool hope = false;
     *found = false;
     for (int t = 0, priced = 0; t < TRIES && !hope && priced < PRICED && !status; t++) {
-        mgl_variant child = {0};
+        mgl_draft child = {0};
         status = make_child(e, t > TRIES / 2, state, &child, err);
-        hope = !status && mgl_variant_price(&e->search, NULL, &child);
+        hope = !status && mgl_draft_price(&e->search, NULL, &child);
         priced += child.predicted > 0;
         if (hope || (child.predicted > 0 && (!*found || child.predicted < out->predicted))) {
             if (*found)
@@ -247,17 +247,17 @@ static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_variant *out,
 
 /* What the cost model holds to be much better than the incumbent, every knob at any value or as it
  * is there: the best of so many that were priced. *found false: there is none. */
-static void look_far(const evolve *e, uint64_t *state, mgl_variant *out, bool *found)
+static void look_far(const evolve *e, uint64_t *state, mgl_draft *out, bool *found)
 {
     const mgl_known *from = mgl_search_incumbent(&e->search);
     double least = (from ? from->predicted : e->search.start_predicted) * exp(-MUCH);
     *found = false;
     for (int t = 0, priced = 0; t < TRIES && priced < PRICED; t++) {
-        mgl_variant child = {.parent = from, .config = from ? from->config : e->search.start};
+        mgl_draft child = {.parent = from, .config = from ? from->config : e->search.start};
         for (int i = 0; i < e->search.subject->space.count; i++)
             if (mgl_draw_below(state, 2))
                 mgl_search_change_knob(&e->search, i, state, &child.config);
-        mgl_variant_price(&e->search, NULL, &child);
+        mgl_draft_price(&e->search, NULL, &child);
         priced += child.predicted > 0;
         if (child.predicted > 0 && child.predicted < least) {
             least = child.predicted;
@@ -272,7 +272,7 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
 {
     const evolve *e = (const evolve *)self;
     uint64_t state = seed;
-    mgl_variant chosen = {0};
+    mgl_draft chosen = {0};
     mgl_status status = MGL_OK;
     bool found = false;
     if (e->search.subject->has_costs && e->looks < LOOKS)

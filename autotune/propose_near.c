@@ -41,24 +41,24 @@ static double draw_gain(double gain, double deviation, uint64_t *state)
     return gain * share + sqrt(share * noise) * draw_normal(state);
 }
 
-/* ---- variants ------------------------------------------------------------------------------- */
+/* ---- drafts ------------------------------------------------------------------------------- */
 
-mgl_status mgl_variant_begin(const mgl_search *search, const mgl_known *parent, mgl_variant *out,
-                             mgl_error *err)
+mgl_status mgl_draft_begin(const mgl_search *search, const mgl_known *parent, mgl_draft *out,
+                           mgl_error *err)
 {
-    *out = (mgl_variant){.parent = parent, .config = parent ? parent->config : search->start};
+    *out = (mgl_draft){.parent = parent, .config = parent ? parent->config : search->start};
     return parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &out->moves, err) : MGL_OK;
 }
 
-bool mgl_variant_price(const mgl_search *search, const mgl_program *other, mgl_variant *variant)
+bool mgl_draft_price(const mgl_search *search, const mgl_program *other, mgl_draft *draft)
 {
-    mgl_proposal proposal = {.config = variant->config, .moves = variant->moves};
+    mgl_proposal proposal = {.config = draft->config, .moves = draft->moves};
     mgl_candidate candidate;
-    variant->predicted = 0;
-    if (!mgl_search_is_new(search, &variant->config, &variant->moves) ||
-        !mgl_search_fits(search, &variant->config))
+    draft->predicted = 0;
+    if (!mgl_search_is_new(search, &draft->config, &draft->moves) ||
+        !mgl_search_fits(search, &draft->config))
         return false;
-    if (!search->subject->has_costs && variant->moves.count == 0)
+    if (!search->subject->has_costs && draft->moves.count == 0)
         return true;
     if (mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
         return false;
@@ -66,9 +66,9 @@ bool mgl_variant_price(const mgl_search *search, const mgl_program *other, mgl_v
                 !(other && mgl_program_equal(candidate.programs[0], other));
     if (good)
         mgl_gate_predict(search->subject, &candidate);
-    variant->predicted = candidate.predicted;
+    draft->predicted = candidate.predicted;
     mgl_candidate_clear(&candidate);
-    return good && mgl_search_passes(search, variant->parent, variant->predicted);
+    return good && mgl_search_passes(search, draft->parent, draft->predicted);
 }
 
 /* ---- what is stood on ------------------------------------------------------------------------ */
@@ -213,9 +213,9 @@ static double draw_own_gain(const mgl_search *search, const mgl_known *known, ui
     return gain > 0 ? draw_gain(gain, noise, state) : 0;
 }
 
-/* Gives the variant what the trial changed. */
-static mgl_status take_changes(const mgl_search *search, const mgl_known *known,
-                               mgl_variant *variant, mgl_error *err)
+/* Gives the draft what the trial changed. */
+static mgl_status take_changes(const mgl_search *search, const mgl_known *known, mgl_draft *draft,
+                               mgl_error *err)
 {
     const mgl_known start = {.config = search->start};
     const mgl_known *parent = known->parent ? mgl_search_find(search, known->parent) : &start;
@@ -223,11 +223,11 @@ static mgl_status take_changes(const mgl_search *search, const mgl_known *known,
     for (int i = 0; i < search->subject->space.count; i++) {
         int k = search->numbers[i], value = mgl_knob_get(&known->config, k);
         if (value != mgl_knob_get(&parent->config, k))
-            mgl_knob_set(&variant->config, k, value);
+            mgl_knob_set(&draft->config, k, value);
     }
     for (int i = mgl_moves_common(&known->moves, &parent->moves);
-         i < known->moves.count && variant->moves.count < MGL_LINEAGE_MOVES && !status; i++)
-        status = mgl_moves_add(&variant->moves, &known->moves.moves[i], err);
+         i < known->moves.count && draft->moves.count < MGL_LINEAGE_MOVES && !status; i++)
+        status = mgl_moves_add(&draft->moves, &known->moves.moves[i], err);
     return status;
 }
 
@@ -264,15 +264,14 @@ static bool is_there(const mgl_search *search, const mgl_known *parent, const mg
     return false;
 }
 
-static mgl_status join(const mgl_search *search, uint64_t *state, mgl_variant *variant,
-                       mgl_error *err)
+static mgl_status join(const mgl_search *search, uint64_t *state, mgl_draft *draft, mgl_error *err)
 {
     const mgl_known *donors[MOST_WIDTH];
     int count = draw_donors(search, 2 + (int)mgl_draw_below(state, 2), state, donors);
     mgl_status status = MGL_OK;
     for (int i = 0; i < count && !status; i++)
-        if (!is_there(search, variant->parent, donors[i]))
-            status = take_changes(search, donors[i], variant, err);
+        if (!is_there(search, draft->parent, donors[i]))
+            status = take_changes(search, donors[i], draft, err);
     return status;
 }
 
@@ -280,28 +279,28 @@ static mgl_status join(const mgl_search *search, uint64_t *state, mgl_variant *v
 
 /* One step; `program`: of the parent, or NULL where no moves are made. */
 static mgl_status draw_step(const mgl_search *search, const mgl_program *program, uint64_t *state,
-                            mgl_variant *variant, mgl_error *err)
+                            mgl_draft *draft, mgl_error *err)
 {
     int width = 1 + search->stalled / WIDER_EVERY, knobs = search->subject->space.count;
     width = width > MOST_WIDTH ? MOST_WIDTH : width;
     if (search->known_count > 4 && mgl_draw_below(state, 4) == 0)
-        return join(search, state, variant, err);
-    if (program && variant->moves.count < MGL_LINEAGE_MOVES &&
+        return join(search, state, draft, err);
+    if (program && draft->moves.count < MGL_LINEAGE_MOVES &&
         (knobs == 0 || mgl_draw_below(state, 2)))
-        return add_bundle(search, program, state, &variant->moves, err);
-    step_knobs(search, 1 + (int)mgl_draw_below(state, (uint64_t)width), state, &variant->config);
+        return add_bundle(search, program, state, &draft->moves, err);
+    step_knobs(search, 1 + (int)mgl_draw_below(state, (uint64_t)width), state, &draft->config);
     return MGL_OK;
 }
 
 /* Whether a draw came to nothing. */
-static bool is_unchanged(const mgl_variant *v, const mgl_proposal *base)
+static bool is_unchanged(const mgl_draft *v, const mgl_proposal *base)
 {
     return !memcmp(&v->config, &base->config, sizeof v->config) &&
            v->moves.count == base->moves.count;
 }
 
-mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state,
-                                mgl_variant *out, int *count, mgl_error *err)
+mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state, mgl_draft *out,
+                                int *count, mgl_error *err)
 {
     const mgl_known *parent = draw_parent(search, state);
     mgl_proposal base = {.config = parent ? parent->config : search->start};
@@ -318,11 +317,11 @@ mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *st
     const mgl_program *program =
         search->subject->space.moves && candidate.program_count > 0 ? candidate.programs[0] : NULL;
     for (int t = 0; t < tries && *count < most && !status; t++) {
-        mgl_variant *v = &out[*count];
-        status = mgl_variant_begin(search, parent, v, err);
+        mgl_draft *v = &out[*count];
+        status = mgl_draft_begin(search, parent, v, err);
         if (!status)
             status = draw_step(search, program, state, v, err);
-        if (!status && !is_unchanged(v, &base) && mgl_variant_price(search, own, v))
+        if (!status && !is_unchanged(v, &base) && mgl_draft_price(search, own, v))
             ++*count;
         else
             mgl_moves_clear(&v->moves);
@@ -333,7 +332,7 @@ mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *st
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-/* What is believed of a variant beside its prediction: a mean and a variance. */
+/* What is believed of a draft beside its prediction: a mean and a variance. */
 struct belief {
     double mean, variance;
 };
@@ -346,7 +345,7 @@ static void believe(const mgl_credit *c, bool higher, double doubt, struct belie
     b->variance += doubt * doubt / priced;
 }
 
-static struct belief believe_all(const mgl_search *search, const mgl_variant *v)
+static struct belief believe_all(const mgl_search *search, const mgl_draft *v)
 {
     const mgl_schedule_config *before = v->parent ? &v->parent->config : &search->start;
     struct belief b = {0, 0};
@@ -368,16 +367,15 @@ static struct belief believe_all(const mgl_search *search, const mgl_variant *v)
     return b;
 }
 
-int mgl_search_pick(const mgl_search *search, const mgl_variant *variants, int count,
-                    uint64_t *state)
+int mgl_search_pick(const mgl_search *search, const mgl_draft *drafts, int count, uint64_t *state)
 {
     double best = -INFINITY;
     int chosen = 0;
     for (int i = 0; i < count; i++) {
-        struct belief b = believe_all(search, &variants[i]);
+        struct belief b = believe_all(search, &drafts[i]);
         double worth = b.mean + sqrt(b.variance) * draw_normal(state);
-        if (variants[i].predicted > 0)
-            worth -= log(variants[i].predicted);
+        if (drafts[i].predicted > 0)
+            worth -= log(drafts[i].predicted);
         if (worth > best) {
             best = worth;
             chosen = i;

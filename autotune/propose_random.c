@@ -23,11 +23,11 @@ static bool draw_config(const mgl_search *search, int halvings, uint64_t *state,
     return true;
 }
 
-static mgl_status draw(const mgl_search *search, int halvings, uint64_t *state, mgl_variant *out,
+static mgl_status draw(const mgl_search *search, int halvings, uint64_t *state, mgl_draft *out,
                        mgl_error *err)
 {
     int added;
-    *out = (mgl_variant){.config = search->start};
+    *out = (mgl_draft){.config = search->start};
     bool drawn = draw_config(search, halvings, state, &out->config);
     if (!search->subject->space.moves || (drawn && mgl_draw_below(state, MOVES_EVERY)))
         return MGL_OK;
@@ -43,9 +43,9 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
     mgl_status status = MGL_OK;
     *answer = MGL_NO_MORE; /* the space is small, and all of it was tried */
     for (int t = 0, priced = 0; t < TRIES && !status; t++) {
-        mgl_variant drawn;
+        mgl_draft drawn;
         status = draw(search, priced / HALVED_EVERY, &state, &drawn, err);
-        bool hope = !status && mgl_variant_price(search, NULL, &drawn);
+        bool hope = !status && mgl_draft_price(search, NULL, &drawn);
         priced += drawn.predicted > 0;
         if (hope || (drawn.predicted > 0 && priced == PRICED)) {
             *answer = MGL_PROPOSED;

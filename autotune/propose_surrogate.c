@@ -268,11 +268,11 @@ static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
     const mgl_search_space *space = &s->search.subject->space;
     bool hope = false;
     for (int t = 0, priced = 0; t < TRIES && priced < PRICED && !hope; t++) {
-        mgl_variant v = {.config = s->search.start};
+        mgl_draft v = {.config = s->search.start};
         for (int i = 0; i < space->count; i++)
             if (mgl_draw_below(state, 2))
                 mgl_search_change_knob(&s->search, i, state, &v.config);
-        hope = mgl_variant_price(&s->search, NULL, &v);
+        hope = mgl_draft_price(&s->search, NULL, &v);
         priced += v.predicted > 0;
         candidate c = {.config = v.config, .worth = -v.predicted};
         if (hope || v.predicted > 0)
@@ -285,7 +285,7 @@ static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
 static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit *f, int most,
                                 uint64_t *state, struct best *best, mgl_error *err)
 {
-    mgl_variant list[MGL_NEAR_DRAWS];
+    mgl_draft list[MGL_NEAR_DRAWS];
     int count, chosen = -1;
     mgl_status status = mgl_search_draw_near(&s->search, most, state, list, &count, err);
     double worth = -INFINITY;
