@@ -8,9 +8,11 @@
 #include "base/json_out.h"
 
 #include "schedule/cost.h"
+#include "schedule/variants.h"
 #include "validator/validator.h"
 #include "vm/vm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define EXPLAIN_OPTIONS(X)                                                                         \
@@ -23,7 +25,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EXPLAIN_OPTIONS)
 
-enum { WRAP_COLUMNS = 90, TOKENS = 32 };
+enum { WRAP_COLUMNS = 90, TOKENS = 32, VARIANT_NAME = 64 };
 
 /* "MG203" or "203". */
 static const mgl_code_info *find_code(const char *text)
@@ -111,6 +113,30 @@ static const char *step_name(int step)
     return step < MGL_STEP_COUNT ? mgl_step_name((mgl_step)step) : "rest";
 }
 
+/* "norm_linear.skinny", or the op alone for general. */
+static void print_variant_name(int op, int variant, char to[VARIANT_NAME])
+{
+    const bool general = variant == MGL_VARIANT_GENERAL;
+    snprintf(to, VARIANT_NAME, "%s%s%s", mgl_op_get((mgl_op)op)->name, general ? "" : ".",
+             general ? "" : mgl_variant_get((mgl_variant)variant)->name);
+}
+
+static void print_variants(const mgl_cost *cost)
+{
+    char name[VARIANT_NAME];
+    mgl_cli_put("\nThe same by variant:\n");
+    for (int op = 0; op < MGL_OP_COUNT; op++)
+        for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+            const mgl_cost_variant *variant = &cost->variants[op][v];
+            if (variant->tasks == 0)
+                continue;
+            print_variant_name(op, v, name);
+            mgl_cli_printf("    %-22s %6d tasks %9.1f us %6.1f %% %10.2f MB\n", name,
+                           variant->tasks, variant->us, 100 * variant->us / cost->us,
+                           variant->bytes * 1e-6);
+        }
+}
+
 static void print_prediction(const prediction *p)
 {
     const mgl_cost *cost = &p->cost;
@@ -129,6 +155,26 @@ static void print_prediction(const prediction *p)
         mgl_cli_printf("    %-10s %9.1f us %6.1f %% %10.2f MB, %9.1f KB the largest queue\n",
                        step_name(i), cost->steps[i].us, 100 * cost->steps[i].us / cost->us,
                        cost->steps[i].bytes * 1e-6, cost->steps[i].most * 1e-3);
+    print_variants(cost);
+}
+
+static void put_variants(mgl_json_out *out, const mgl_cost *cost)
+{
+    char name[VARIANT_NAME];
+    mgl_json_out_object(out, "variants");
+    for (int op = 0; op < MGL_OP_COUNT; op++)
+        for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+            const mgl_cost_variant *variant = &cost->variants[op][v];
+            if (variant->tasks == 0)
+                continue;
+            print_variant_name(op, v, name);
+            mgl_json_out_object(out, name);
+            mgl_json_out_int(out, "tasks", variant->tasks);
+            mgl_json_out_real(out, "us", variant->us);
+            mgl_json_out_real(out, "bytes", variant->bytes);
+            mgl_json_out_close_object(out);
+        }
+    mgl_json_out_close_object(out);
 }
 
 static void put_steps(mgl_json_out *out, const mgl_cost *cost)
@@ -163,6 +209,7 @@ static void print_prediction_json(const prediction *p)
         mgl_json_out_real(&out, mgl_cost_part_name((mgl_cost_part)i), p->cost.parts[i]);
     mgl_json_out_close_object(&out);
     put_steps(&out, &p->cost);
+    put_variants(&out, &p->cost);
     mgl_cli_end_json(&out);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "schedule/variants.h"
 #include "schedule/ways.h"
 
 enum {
@@ -430,32 +431,32 @@ static struct staged staged_input(const mgl_geometry *m, mgl_dtype dtype, int na
     return inputs[input];
 }
 
-/* Bytes that MGL_BATCH_ROWS rows of a 16-bit input take in the activation buffer by the
- * batch way (vm/cuda/device/linear/batch.cuh): the blocks that registers have no room for, and the
- * norm's weights. 0: it is not theirs. */
+/* Bytes of the activation buffer that a product's variant for a batch needs of a 16-bit input; 0:
+ * the batch does not have it, or registers have room for all of it: such input is counted as rows,
+ * since the buffers and rings that were measured are made for that. */
 static int64_t batch_bytes(const struct staged *in, int warps)
 {
     const int columns = mgl_tape_columns(16);
-    int64_t blocks = in->columns / columns, run = (blocks + warps - 1) / warps;
-    int64_t more = run - MGL_BATCH_HELD(in->parts);
-    if (in->columns % columns || run == 0 || blocks % run || in->wide != (in->parts == 2))
+    int64_t blocks = in->columns / columns, run = (blocks + warps - 1) / warps, bytes;
+    mgl_dimensions d = {0};
+    if (in->columns % columns || run == 0 || blocks % run || in->wide != (in->parts == 2) ||
+        (in->parts == 1 && run <= MGL_BATCH_HELD(1)))
         return 0;
-    return blocks / run *
-           ((more > 0 ? more * in->parts * MGL_BLOCK_BYTES : 0) +
-            (in->wide ? run * columns * 4 : 0));
+    d.of[MGL_DIMENSION_KBLOCKS] = blocks;
+    d.of[MGL_DIMENSION_RUN] = run;
+    d.of[MGL_DIMENSION_PARTS] = in->parts;
+    return mgl_variant_needs(MGL_VARIANT_BATCH, MGL_NEED_STAGE, &d, &bytes) ? bytes : 0;
 }
 
 /* Bytes of the activation buffer that `rows` rows of an input need, so that fewer of them find room
- * as well: as rows, or from 3 on by the batch way. */
+ * as well: as rows, or as a batch. */
 static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps, int rows)
 {
-    enum { SKINNY_ROWS = MGL_BATCH_LEAST - 1 };
     int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
     int64_t batch = batch_bytes(in, warps);
-    if (dtype == MGL_F32 || rows <= SKINNY_ROWS || rows > MGL_BATCH_ROWS || batch == 0)
+    if (dtype == MGL_F32 || rows < MGL_BATCH_LEAST ||
+        rows > mgl_variant_get(MGL_VARIANT_BATCH)->rows || batch == 0)
         return rows * row;
-    if (batch < SKINNY_ROWS * row)
-        batch = SKINNY_ROWS * row;
     return batch < rows * row ? batch : rows * row;
 }
 

@@ -142,13 +142,12 @@ static double cache_bytes(const struct play *s, const mgl_task *task)
     return positions_of(s, task) * s->load->batch * position;
 }
 
-/* Whether an attention's keys and values come on the tape: decoding one row by flags, in splits
- * that are not small. */
+/* Whether an attention's keys and values come on the tape: by the ring, of more positions than
+ * registers have room for. */
 static bool is_on_tape(const struct play *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
-    return p->limits.rows == 1 && mgl_op_attention(task->op)->part != MGL_NO_OPERAND &&
-           mgl_task_result(p, task)->flag &&
+    return task->variant == MGL_VARIANT_RING &&
            positions_of(s, task) > MGL_KV_REGISTERS(p->geometry.head_dim, p->exec.warps);
 }
 
@@ -585,6 +584,11 @@ static int find_last(const struct play *s)
     return last;
 }
 
+static mgl_cost_variant *variant_of(mgl_cost *out, const mgl_task *task)
+{
+    return &out->variants[task->op][task->variant];
+}
+
 /* Walks back from a task to the start of the epoch, along what each could not start before. */
 static void sum_chain(const struct play *s, int task, mgl_cost *out)
 {
@@ -602,6 +606,7 @@ static void sum_chain(const struct play *s, int task, mgl_cost *out)
         }
         out->parts[MGL_COST_EDGE] += edge;
         step->us += job->end - job->start + edge;
+        variant_of(out, &s->program->tasks[task])->us += job->end - job->start + edge;
         task = next;
     }
 }
@@ -613,8 +618,12 @@ static void sum_bytes(const struct play *s, mgl_cost *out)
         double bytes[MGL_STEP_COUNT + 1] = {0};
         for (int i = 0; i < p->queues[q].tasks.count; i++) {
             const struct job *job = &s->jobs[p->queues[q].tasks.first + i];
-            bytes[job->step] +=
+            const double read =
                 job->on_tape ? job->cache_bytes : (double)(job->to - job->from) + job->cache_bytes;
+            mgl_cost_variant *variant = variant_of(out, &p->tasks[p->queues[q].tasks.first + i]);
+            bytes[job->step] += read;
+            variant->bytes += read;
+            variant->tasks++;
             out->cache_bytes += job->cache_bytes;
         }
         for (int i = 0; i <= MGL_STEP_COUNT; i++) {

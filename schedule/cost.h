@@ -60,12 +60,20 @@ typedef struct mgl_cost_step {
     double most;  /* of one queue's, the one that has most */
 } mgl_cost_step;
 
+/* The tasks of an op that name one variant. */
+typedef struct mgl_cost_variant {
+    int tasks;    /* of an epoch, on all queues */
+    double us;    /* on the chain */
+    double bytes; /* that they read, of tapes and cache */
+} mgl_cost_variant;
+
 typedef struct mgl_cost {
     double us;                         /* a token, of all sequences together */
     double parts[MGL_COST_PART_COUNT]; /* us; their sum is `us` */
     mgl_cost_step steps[MGL_STEP_COUNT + 1];
     double tape_bytes, cache_bytes; /* that are read for a token */
     double floor_us;                /* that reading them takes, if there were nothing else */
+    mgl_cost_variant variants[MGL_OP_COUNT][MGL_VARIANT_COUNT];
 } mgl_cost;
 
 /* Predicts. The program should be one that the validator accepts. MGL_USAGE: a load that the

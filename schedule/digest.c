@@ -16,7 +16,7 @@
 #include "base/assert.h"
 #include <string.h>
 
-#define VERSION        "megalith.program/1"
+#define VERSION        "megalith.program/2"
 #define LAYOUT_VERSION "megalith.layout/1"
 
 /* Bytes on their way into the hash: a program has many short fields. */
@@ -156,6 +156,7 @@ static void put_segments(struct sink *s, const mgl_program *p, mgl_run run)
 static void put_task(struct sink *s, const mgl_program *p, const mgl_task *task)
 {
     put(s, task->op);
+    put(s, task->variant);
     put_regions(s, p, task->in);
     put_segments(s, p, task->segments);
     put_regions(s, p, task->out);

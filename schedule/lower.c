@@ -33,6 +33,7 @@
 #include "base/memory.h"
 #include "schedule/choose.h"
 #include "schedule/step.h"
+#include "schedule/variants.h"
 
 enum { FLAG_SETS = 2 };
 
@@ -953,6 +954,8 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     if (!w.status && (!w.layers || mgl_program_failed(program)))
         w.status = mgl_fail_memory(err, 0);
     mgl_free(w.layers);
+    if (!w.status)
+        mgl_variants_choose(program);
     MGL_ASSERT(w.status || program->queue_count == target->queues);
     if (w.status)
         mgl_program_free(program);

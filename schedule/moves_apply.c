@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/variants.h"
 
 typedef mgl_status move_fn(mgl_edit *e, const mgl_move *move);
 
@@ -34,6 +35,16 @@ static mgl_status apply(mgl_edit *e, const mgl_move *move)
     return status;
 }
 
+/* Variants of what moves have made: those that lowering would name, if it named the ones before;
+ * else the tasks keep somebody's own where they can. */
+static void name_variants(const mgl_program *before, mgl_program *after)
+{
+    if (mgl_variants_are_chosen(before))
+        mgl_variants_choose(after);
+    else
+        mgl_variants_mend(after);
+}
+
 mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, mgl_program **out,
                            mgl_error *err)
 {
@@ -46,8 +57,10 @@ mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, m
         status = mgl_edit_mend_ends(&e);
     if (!status)
         status = mgl_edit_build(&e, out);
-    if (!status && moves->count > 0) /* it is no longer what the entry makes */
-        (*out)->tuned[0] = (*out)->tuned_digest[0] = 0;
+    if (!status && moves->count > 0) {
+        name_variants(program, *out);
+        (*out)->tuned[0] = (*out)->tuned_digest[0] = 0; /* it is no longer what the entry makes */
+    }
     mgl_edit_close(&e);
     return status;
 }

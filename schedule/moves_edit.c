@@ -173,6 +173,7 @@ static void copy_pieces(mgl_program *to, const mgl_program *from, const mgl_task
 static void copy_parts(mgl_program *to, const mgl_program *from, int index)
 {
     const mgl_task task = from->tasks[index];
+    mgl_program_set_variant(to, task.variant);
     copy_pieces(to, from, &task);
     for (int i = 0; i < task.waits.count; i++) {
         const mgl_wait wait = from->waits[task.waits.first + i];
@@ -471,6 +472,7 @@ static void build_task(struct building *b, const mgl_task *task)
 {
     const mgl_program *p = b->e->p;
     mgl_program_add_task(b->to, task->op);
+    mgl_program_set_variant(b->to, task->variant);
     for (int i = 0; i < task->in.count + task->out.count; i++) {
         mgl_region region = p->regions[task->in.first + i];
         region.buffer = b->indices[p->counter_count + region.buffer];

@@ -11,6 +11,7 @@
 #include "schedule/names.h"
 #include "schedule/scan.h"
 #include "schedule/schedule.h"
+#include "schedule/variants.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -585,23 +586,51 @@ static void list_ops(char *to, size_t size)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", mgl_op_get((mgl_op)i)->name);
 }
 
+/* The same of an op's variants. */
+static void list_variants(mgl_op op, char *to, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; i < MGL_VARIANT_COUNT && n < size; i++)
+        if (mgl_op_has_variant(op, (mgl_variant)i))
+            n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "",
+                                  mgl_variant_get((mgl_variant)i)->name);
+}
+
+/* An op, or "op.variant". A variant of other ops is the validator's to refuse. */
+static bool read_op(parser *p, mgl_op *op, mgl_variant *variant)
+{
+    mgl_word w;
+    char list[400];
+    if (!mgl_scan_word(p->scan, "an op", &w))
+        return false;
+    const char *end = w.at + w.length, *dot = memchr(w.at, '.', (size_t)w.length);
+    const char *op_end = dot ? dot : end;
+    if (!mgl_op_parse(w.at, (size_t)(op_end - w.at), op)) {
+        list_ops(list, sizeof list);
+        return mgl_scan_fail(p->scan, w.at, op_end, "`%.*s` is no op: %s", (int)(op_end - w.at),
+                             w.at, list);
+    }
+    *variant = MGL_VARIANT_GENERAL;
+    if (!dot || mgl_variant_parse(dot + 1, (size_t)(end - dot - 1), variant))
+        return true;
+    list_variants(*op, list, sizeof list);
+    return mgl_scan_fail(p->scan, dot + 1, end, "`%.*s` is no variant of %s: %s",
+                         (int)(end - dot - 1), dot + 1, mgl_op_get(*op)->name, list);
+}
+
 static bool read_task(parser *p)
 {
     mgl_op op;
-    mgl_word w;
-    char ops[400];
-    if (!mgl_scan_word(p->scan, "an op", &w))
+    mgl_variant variant;
+    const char *from = p->scan->at;
+    if (!read_op(p, &op, &variant))
         return false;
-    if (!mgl_op_parse(w.at, (size_t)w.length, &op)) {
-        list_ops(ops, sizeof ops);
-        return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%.*s` is no op: %s", w.length, w.at,
-                             ops);
-    }
     if (p->program->task_count >= MAX_ITEMS)
-        return mgl_scan_fail(p->scan, w.at, p->scan->at, "more than %d tasks", MAX_ITEMS);
+        return mgl_scan_fail(p->scan, from, p->scan->at, "more than %d tasks", MAX_ITEMS);
     int index = mgl_program_add_task(p->program, op);
     if (index < 0)
         return fail_memory(p);
+    mgl_program_set_variant(p->program, variant);
     p->program->tasks[index].line = p->scan->source.number;
     const mgl_op_info *info = mgl_op_get(op);
     return read_regions(p, info, false) && read_segments(p) && read_regions(p, info, true) &&

@@ -142,6 +142,13 @@ static mgl_task *newest(mgl_program *program)
     return program->store->failed ? NULL : &program->tasks[program->task_count - 1];
 }
 
+void mgl_program_set_variant(mgl_program *program, mgl_variant variant)
+{
+    mgl_task *task = newest(program);
+    if (task)
+        task->variant = variant;
+}
+
 int mgl_program_add_in(mgl_program *program, const mgl_region *region)
 {
     mgl_task *task = newest(program);
@@ -258,9 +265,9 @@ static bool equal_runs(mgl_run a, mgl_run b)
 
 static bool equal_tasks(const mgl_task *a, const mgl_task *b)
 {
-    return a->op == b->op && equal_runs(a->in, b->in) && equal_runs(a->out, b->out) &&
-           equal_runs(a->segments, b->segments) && equal_runs(a->waits, b->waits) &&
-           equal_runs(a->signals, b->signals);
+    return a->op == b->op && a->variant == b->variant && equal_runs(a->in, b->in) &&
+           equal_runs(a->out, b->out) && equal_runs(a->segments, b->segments) &&
+           equal_runs(a->waits, b->waits) && equal_runs(a->signals, b->signals);
 }
 
 static bool equal_dtypes(const mgl_program *a, const mgl_program *b)

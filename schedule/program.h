@@ -54,6 +54,14 @@ typedef enum mgl_family {
     MGL_FAMILY_COUNT
 } mgl_family;
 
+/* Which code of an op runs a task (schedule/variants.h). */
+typedef enum mgl_variant {
+    MGL_VARIANT_GENERAL,
+#define MGL_VARIANT(id, ...) MGL_VARIANT_##id,
+#include "schedule/variants.def"
+    MGL_VARIANT_COUNT
+} mgl_variant;
+
 /* Steps of a token whose rows, or tasks, are spread over a run of queues: those of a layer, then
  * the head. */
 typedef enum mgl_step {
@@ -159,6 +167,7 @@ typedef struct mgl_run {
 
 typedef struct mgl_task {
     mgl_op op;
+    mgl_variant variant;
     mgl_run in, out;  /* of regions */
     mgl_run segments; /* of segments */
     mgl_run waits;    /* of waits */
@@ -250,6 +259,7 @@ int mgl_program_add_buffer(mgl_program *program, const mgl_buffer *buffer); /* n
 int mgl_program_add_counter(mgl_program *program, const char *name);
 int mgl_program_add_queue(mgl_program *program);
 int mgl_program_add_task(mgl_program *program, mgl_op op);
+void mgl_program_set_variant(mgl_program *program, mgl_variant variant); /* of the newest task */
 int mgl_program_add_in(mgl_program *program, const mgl_region *region);
 int mgl_program_add_out(mgl_program *program, const mgl_region *region);
 int mgl_program_add_segment(mgl_program *program, const mgl_segment *segment);

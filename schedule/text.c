@@ -26,7 +26,7 @@
  *   source   = "tensor" NAME | "rope"                         where a const buffer's bytes are from
  *   counter  = "counter" NAME
  *   queue    = "queue" N "tape" N "pad" N                     bytes of the tape; of these, padding
- *   task     = OP ["in" regions] ["tape" segments] ["out" regions] ["wait" waits]
+ *   task     = OP ["." VARIANT] ["in" regions] ["tape" segments] ["out" regions] ["wait" waits]
  *              ["signal" NAME {"," NAME}]
  *   regions  = region {"," region}
  *   region   = ["flag"] NAME "[" range {"," range} "]"        one range a dimension of the buffer
@@ -36,12 +36,14 @@
  *                                                             rows, columns, byte on the tape
  *   waits    = NAME ">=" N {"," NAME ">=" N}
  *
- * OP is a name of instructions/ops.def, SPACE of MGL_SPACES, DTYPE of MGL_DTYPES, FORMAT of
- * schedule/formats.def, LAYOUT g8 or g8x2 (two tensors, joined by `|`). A STRING stands in double
- * quotes, with \" and \\ for these two and \xNN for control bytes. FLOAT is the shortest decimal
- * that reads back as the same float.
+ * OP is a name of instructions/ops.def, VARIANT of schedule/variants.def (`norm_linear.skinny`),
+ * left out for general, SPACE of MGL_SPACES, DTYPE of MGL_DTYPES, FORMAT of schedule/formats.def,
+ * LAYOUT g8 or g8x2 (two tensors, joined by `|`). A STRING stands in double quotes, with \" and \\
+ * for these two and \xNN for control bytes. FLOAT is the shortest decimal that reads back as the
+ * same float.
  */
 #include "schedule/schedule.h"
+#include "schedule/variants.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -247,6 +249,10 @@ void mgl_schedule_print_task(const mgl_program *program, int task, mgl_text *out
 {
     const mgl_task *t = &program->tasks[task];
     mgl_text_put(out, mgl_op_get(t->op)->name);
+    if (t->variant != MGL_VARIANT_GENERAL) {
+        mgl_text_put(out, ".");
+        mgl_text_put(out, mgl_variant_get(t->variant)->name);
+    }
     put_regions(program, " in ", t->in, out);
     put_segments(program, t->segments, out);
     put_regions(program, " out ", t->out, out);

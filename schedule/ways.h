@@ -36,10 +36,12 @@ MGL_WAYS_FN int mgl_goes_skinny(const mgl_skinny_shape *shape, int flag, int row
     ((ring_pages) * (page_blocks) >= 4 * (warps) && (page_blocks) >= (warps))
 
 enum {
-    MGL_SLOT_GROUPS = 4, /* row groups of one row in a slot of sums, at most */
-    MGL_MERGE_DIMS = 32, /* dimensions that a warp merges */
-    MGL_BATCH_LEAST = 3, /* rows that go the batch way (vm/cuda/device/linear/batch.cuh), */
-    MGL_BATCH_ROWS = 8   /* to so many */
+    MGL_OTHER_WARPS = 4,       /* of a block, beside its consumers: see device/shared.cuh */
+    MGL_PARTIAL_BYTES = 16384, /* shared memory for partial sums: see device/shared.cuh */
+    MGL_SLOT_GROUPS = 4,       /* row groups of one row in a slot of sums, at most */
+    MGL_MERGE_DIMS = 32,       /* dimensions that a warp merges */
+    MGL_BATCH_LEAST = 3,       /* rows that go the batch way (vm/cuda/device/linear/batch.cuh), */
+    MGL_BATCH_ROWS = 8         /* to so many */
 };
 
 /* Of an input in `parts` parts: blocks of a warp's run that are on their way at once, in 64

@@ -130,7 +130,8 @@ void mgl_check_operands(mgl_check *check);  /* each operand for itself */
 void mgl_check_relations(mgl_check *check); /* operands of a task, and the io roles; after bounds */
 void mgl_check_limits(mgl_check *check);    /* MG405 to MG408: before anything counts rows */
 void mgl_check_bounds(mgl_check *check);
-void mgl_check_flags(mgl_check *check); /* after boxes */
+void mgl_check_variants(mgl_check *check); /* MG124 to MG129; after operands */
+void mgl_check_flags(mgl_check *check);    /* after boxes */
 void mgl_check_deadlock(mgl_check *check);
 void mgl_check_epochs(mgl_check *check); /* the epoch edge; after order */
 void mgl_check_race(mgl_check *check);

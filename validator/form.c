@@ -78,7 +78,9 @@ static bool check_runs(mgl_check *check)
             return false;
     for (int t = 0; t < p->task_count; t++) {
         const mgl_task *task = &p->tasks[t];
-        bool ok = (unsigned)task->op < MGL_OP_COUNT && tile(&task->in, &regions, p->region_count) &&
+        bool ok = (unsigned)task->op < MGL_OP_COUNT &&
+                  (unsigned)task->variant < MGL_VARIANT_COUNT &&
+                  tile(&task->in, &regions, p->region_count) &&
                   tile(&task->out, &regions, p->region_count) &&
                   tile(&task->segments, &segments, p->segment_count) &&
                   tile(&task->waits, &waits, p->wait_count) &&

@@ -16,7 +16,7 @@ enum { ROW = 3 };
 static pass_fn *const passes[][ROW] = {
     {mgl_check_form},
     {mgl_check_limits, mgl_check_operands},
-    {mgl_check_bounds},
+    {mgl_check_bounds, mgl_check_variants},
     {mgl_boxes_make},
     {mgl_check_flags},
     {mgl_check_relations, mgl_check_deadlock},

@@ -306,6 +306,13 @@ START_TEST(explains_where_the_time_goes)
     ck_assert_double_eq(json_number(&json, "batch"), 2);
     ck_assert_double_gt(json_number(&json, "steps.down.bytes"), 0);
     ck_assert_double_gt(json_number(&json, "cache_bytes"), 0);
+    double by_variant = 0;
+    const cJSON *variants = json_at(&json, "variants");
+    for (const cJSON *variant = variants->child; variant; variant = variant->next)
+        by_variant += cJSON_GetObjectItem(variant, "us")->valuedouble;
+    ck_assert_double_gt(by_variant, us / 2);
+    ck_assert_double_le(by_variant, us);
+    ck_assert_ptr_nonnull(cJSON_GetObjectItem(variants, "norm_swiglu.ladder"));
     mgl_json_clear(&json);
     command_clear(&result);
 }
@@ -320,6 +327,7 @@ START_TEST(explains_in_words)
     ck_assert_ptr_nonnull(strstr(result.out,
                                  "of          NVIDIA H200, sm_90a:132, batch 1, context 0, "
                                  "32 tokens a launch\n"));
+    ck_assert_ptr_nonnull(strstr(result.out, "\n    norm_linear.ladder "));
     command_clear(&result);
 }
 END_TEST

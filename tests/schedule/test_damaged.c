@@ -34,6 +34,7 @@ static const damage schedules[] = {
     {"truncated_in_string.mls", "", "the string has no closing"},
     {"truncated_in_task.mls", "", "expected `,`, found the end of the line"},
     {"utf16.mls", "", "begins with the byte order mark (BOM) of UTF-16"},
+    {"variant_of_nothing.mls", "", "`skinn` is no variant of norm_swiglu: general, skinny, batch"},
     {"wrong_kind.mls", ":1:1", "expected `megalith`, found `{`"},
     {"zeros.mls", ":1:1", "expected `megalith`, found byte 0x00"},
 };

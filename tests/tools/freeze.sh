@@ -13,9 +13,10 @@ list() {
     # the machines' scheduling: epochs, edges, rings; not the arithmetic of the ops
     printf '%s\n' schedule/step.h schedule/gates.{c,h} \
         vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
-        vm/cuda/{encode,launch,plain,watchdog}.c vm/cuda/{encode,machine}.h \
+        vm/cuda/{encode,launch,plan,watchdog}.c vm/cuda/{encode,machine}.h \
         vm/cuda/device/{dispatch,flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
-        vm/cuda/device/record.h schedule/{tape,ways}.h vm/cuda/device/megakernel.cu
+        vm/cuda/device/record.h schedule/{tape,ways}.h schedule/variants.{c,def,h} \
+        schedule/expression.{c,h} vm/cuda/device/megakernel.cu
     # the ops and the oracles
     printf '%s\n' instructions/ops.def instructions/{linear,ops,reference}.c \
         instructions/{linear,operands,reference}.h instructions/*/*.c instructions/*/*.h \

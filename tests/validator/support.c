@@ -83,6 +83,7 @@ static void copy_task(mgl_program *to, const mgl_program *from, int index, enum 
 {
     const mgl_task *task = &from->tasks[index];
     mgl_program_add_task(to, task->op);
+    mgl_program_set_variant(to, task->variant);
     for (int i = task->in.first; i < task->in.first + task->in.count; i++)
         if (piece != PIECE_REGION || i != without)
             mgl_program_add_in(to, &from->regions[i]);

@@ -28,6 +28,7 @@ struct field {
 
 static const struct field fields[] = {
     IN(tasks, task_count, mgl_task, op),
+    IN(tasks, task_count, mgl_task, variant),
     IN(tasks, task_count, mgl_task, in.first),
     IN(tasks, task_count, mgl_task, in.count),
     IN(tasks, task_count, mgl_task, out.first),

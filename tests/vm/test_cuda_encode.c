@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "schedule/schedule.h"
+#include "schedule/variants.h"
 #include "vm/cuda/encode.h"
 
 static mgl_program *program_of_two(void)
@@ -174,6 +175,8 @@ static mgl_program *decoding_program(mgl_dtype dtype, int rows, int exchange)
         graph, &(fixture_options){
                    .queues = 2, .dtype = dtype, .rows = rows, .splits = 2, .exchange = exchange});
     mgl_graph_free(graph);
+    strcpy(program->target.arch, "sm_90a");
+    mgl_variants_choose(program);
     return program;
 }
 
@@ -222,10 +225,28 @@ START_TEST(a_plain_program_has_flags_throughout)
             ck_assert_int_lt(task, program->task_count - 1);
         mgl_region *first = &program->regions[program->tasks[task].in.first];
         first->flag = false;
+        mgl_variants_choose(program);
         ck_assert_msg(!mgl_cuda_is_plain(program), "op %d", (int)ops[i]);
         first->flag = true;
     }
+    mgl_variants_choose(program);
     ck_assert(mgl_cuda_is_plain(program));
+    mgl_program_free(program);
+}
+END_TEST
+
+/* What the validator refuses is refused here as well: the kernel takes it for granted. */
+START_TEST(a_variant_that_does_not_take_its_task_is_refused)
+{
+    mgl_error err;
+    mgl_program *program = decoding_program(MGL_BF16, 1, MGL_EXCHANGE_FLAGS);
+    mgl_task *task = program->tasks;
+    while (task->op != MGL_OP_NORM_LINEAR)
+        task++;
+    task->variant = MGL_VARIANT_LADDER;
+    ok(mgl_cuda_check_program(program, &err), err);
+    task->variant = MGL_VARIANT_TILES;
+    refused(program, "is no variant of norm_linear");
     mgl_program_free(program);
 }
 END_TEST
@@ -356,6 +377,7 @@ int main(void)
     tcase_add_test(tests, flagged_pairs_need_even_segments);
     tcase_add_test(tests, one_row_by_flags_is_plain);
     tcase_add_test(tests, a_plain_program_has_flags_throughout);
+    tcase_add_test(tests, a_variant_that_does_not_take_its_task_is_refused);
     tcase_add_loop_test(tests, records_reset_what_clears_name, 0,
                         sizeof clear_shapes / sizeof *clear_shapes);
     tcase_add_test(tests, a_clear_of_broken_runs_is_refused);

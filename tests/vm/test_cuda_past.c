@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "schedule/schedule.h"
+#include "schedule/variants.h"
 #include "schedule/ways.h"
 #include "vm/cuda/encode.h"
 
@@ -129,8 +130,10 @@ START_TEST(past_counts_among_the_pages_of_all_epochs)
     mgl_program *program = program_of(&small_model, "sm_90a:2", &streamed);
     const int64_t most = UINT32_MAX / ((int64_t)program->limits.capacity + 2);
     program->queues[1].tape_bytes = (most - 4 * 3) * program->exec.page_bytes;
+    mgl_variants_choose(program);
     ck_assert(mgl_cuda_streams_kv(program, "sm_90a"));
     program->queues[1].tape_bytes += program->exec.page_bytes;
+    mgl_variants_choose(program);
     ck_assert(!mgl_cuda_streams_kv(program, "sm_90a"));
     mgl_program_free(program);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "schedule/schedule.h"
+#include "schedule/variants.h"
 
 _Static_assert(MGL_MAX_CAPACITY <= 1 << 25, "a position times 64 splits must fit 32 bits");
 _Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
@@ -272,6 +273,20 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     return NULL;
 }
 
+/* Of a program whose operands fit their ops. */
+static mgl_status check_variants(const mgl_program *program, mgl_error *err)
+{
+    mgl_dimensions dimensions;
+    mgl_variant_fault fault;
+    mgl_dimensions_of_program(program, &dimensions);
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (!mgl_variant_takes_task(program, task, task->variant, &dimensions, &fault))
+            return refuse(program, i, fault.text, err);
+    }
+    return MGL_OK;
+}
+
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
 {
     mgl_status status = check_exec(program, err);
@@ -280,7 +295,7 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
         if (why)
             status = refuse(program, i, why, err);
     }
-    return status;
+    return status ? status : check_variants(program, err);
 }
 
 /* ---- records -------------------------------------------------------------------------------- */

@@ -29,14 +29,12 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 uint32_t mgl_cuda_pages(const mgl_program *program, int bytes);
 uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
 
-/* Whether the program decodes one row by flags alone, so that the kernel may be compiled with
- * MGL_PLAIN. */
+/* Whether the program decodes one row by flags alone: all products are skinny, all attention is by
+ * registers or the ring. Then the kernel may be compiled with MGL_PLAIN. */
 bool mgl_cuda_is_plain(const mgl_program *program);
 
-/* Whether attention has its keys and values from the ring (MGL_KV_RING), on an architecture
- * ("sm_90a", "compute_80") with bulk copies: a plain program whose attention has splits of more
- * positions than registers have room for, whose pages have room for what a warp attends to at once,
- * and have numbers of 32 bits. */
+/* Whether attention has its keys and values from the ring (MGL_KV_RING): its variant is `ring`, and
+ * the architecture ("sm_90a", "compute_80") has bulk copies. */
 bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);
 
 /* Whether the chunks of a position stand in the cache as mgl_kv_chunk (schedule/ways.h) has them.

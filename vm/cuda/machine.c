@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "schedule/step.h"
+#include "schedule/ways.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 

@@ -13,10 +13,8 @@
 #define MGL_VM_CUDA_RECORD_H
 
 enum {
-    MGL_RECORD_BYTES = 1024,  /* the longest record: what shared memory keeps for one */
-    MGL_COUNTER_WORDS = 32,   /* u32s from one counter to the next: a line of 128 bytes each */
-    MGL_OTHER_WARPS = 4,      /* of a block, beside its consumers: see device/shared.cuh */
-    MGL_PARTIAL_BYTES = 16384 /* shared memory for partial sums: see device/shared.cuh */
+    MGL_RECORD_BYTES = 1024, /* the longest record: what shared memory keeps for one */
+    MGL_COUNTER_WORDS = 32   /* u32s from one counter to the next: a line of 128 bytes each */
 };
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols

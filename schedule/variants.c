@@ -1,0 +1,512 @@
+/*
+ * Variants: see variants.h. The table of variants.def, its expressions parsed once, and the one
+ * place that measures a program and its tasks for them.
+ */
+#include "schedule/variants.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "schedule/expression.h"
+#include "schedule/ways.h"
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define NEEDS(...)     __VA_ARGS__
+#define NEED(id, text) {MGL_NEED_##id, text},
+#define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, worth, needs,   \
+                    what)                                                                          \
+    static const mgl_variant_need needs_##id[] = {needs};
+#include "schedule/variants.def"
+
+static const mgl_variant_info variants[MGL_VARIANT_COUNT] = {
+    {.name = "general",
+     .family = MGL_FAMILY_COUNT,
+     .rows = MGL_MAX_ROWS,
+     .worth = "1",
+     .what = "every shape"},
+#define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, worth, needs,   \
+                    what)                                                                          \
+    {#name,                                                                                        \
+     MGL_FAMILY_##family,                                                                          \
+     rows,                                                                                         \
+     MGL_TAKES_##weights,                                                                          \
+     MGL_TAKES_##exchange,                                                                         \
+     MGL_TAKES_##cache,                                                                            \
+     MGL_TAKES_##edges,                                                                            \
+     arch,                                                                                         \
+     worth,                                                                                        \
+     needs_##id,                                                                                   \
+     (int)(sizeof needs_##id / sizeof *needs_##id),                                                \
+     what},
+#include "schedule/variants.def"
+};
+
+static const struct {
+    const char *what, *limit;
+} needs[MGL_NEED_COUNT] = {
+#define MGL_NEED(id, what, limit) {what, limit},
+#include "schedule/variants.def"
+};
+
+static const char *const dimension_names[MGL_DIMENSION_COUNT] = {
+#define MGL_DIMENSION(id, name, what) #name,
+#include "schedule/variants.def"
+};
+
+/* All expressions, parsed, and what else the table is asked for often. */
+enum { MOST_NEEDS = 12 };
+static struct {
+    mgl_expression limits[MGL_NEED_COUNT];
+    mgl_expression needs[MGL_VARIANT_COUNT][MOST_NEEDS];
+    mgl_expression worths[MGL_VARIANT_COUNT];
+    bool of_family[MGL_FAMILY_COUNT + 1]; /* whether its ops have more than general */
+} parsed;
+static pthread_once_t parsing = PTHREAD_ONCE_INIT;
+
+/* An expression of the table that is none has no steps, and so no value: its variant takes nothing.
+ */
+static void parse(const char *text, mgl_expression *out)
+{
+    if (mgl_expression_parse(text, dimension_names, MGL_DIMENSION_COUNT, out, NULL))
+        *out = (mgl_expression){0};
+    MGL_ASSERT(out->count > 0);
+}
+
+static void parse_all(void)
+{
+    for (int i = 0; i < MGL_NEED_COUNT; i++)
+        parse(needs[i].limit, &parsed.limits[i]);
+    for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+        parse(variants[v].worth, &parsed.worths[v]);
+        parsed.of_family[variants[v].family] = v != MGL_VARIANT_GENERAL;
+        MGL_ASSERT(variants[v].need_count <= MOST_NEEDS);
+        for (int i = 0; i < variants[v].need_count; i++)
+            parse(variants[v].needs[i].text, &parsed.needs[v][i]);
+    }
+}
+
+const mgl_variant_info *mgl_variant_get(mgl_variant variant)
+{
+    return &variants[(unsigned)variant < MGL_VARIANT_COUNT ? variant : MGL_VARIANT_GENERAL];
+}
+
+bool mgl_variant_parse(const char *name, size_t length, mgl_variant *out)
+{
+    for (int i = 0; i < MGL_VARIANT_COUNT; i++)
+        if (strlen(variants[i].name) == length && !memcmp(variants[i].name, name, length)) {
+            *out = (mgl_variant)i;
+            return true;
+        }
+    return false;
+}
+
+bool mgl_op_has_variant(mgl_op op, mgl_variant variant)
+{
+    return variant == MGL_VARIANT_GENERAL ||
+           ((unsigned)variant < MGL_VARIANT_COUNT && mgl_op_is_known(op) &&
+            variants[variant].family == mgl_op_get(op)->family);
+}
+
+const char *mgl_dimension_name(mgl_dimension dimension)
+{
+    return dimension_names[dimension];
+}
+
+int mgl_arch_number(const char *arch)
+{
+    const char *digits = !strncmp(arch, "sm_", 3)        ? arch + 3
+                         : !strncmp(arch, "compute_", 8) ? arch + 8
+                                                         : "";
+    size_t length = strspn(digits, "0123456789");
+    return length > 0 && length <= 4 ? (int)strtol(digits, NULL, 10) : 0;
+}
+
+/* ---- dimensions ----------------------------------------------------------------------------- */
+
+enum { FILE_WORDS = 65536, MOST_LANE_WORDS = 255, LANES = 32 }; /* of an SM's registers */
+
+/* A number of a program that was not checked, so that sums of two have 64 bits. */
+static int64_t bounded(int64_t number)
+{
+    const int64_t most = INT64_C(1) << 40;
+    return number < 0 ? 0 : number < most ? number : most;
+}
+
+/* The format of a product's weights. */
+static const mgl_weight_format_info *weights_of(const mgl_program *program, const mgl_task *task)
+{
+    return mgl_weight_format_get(
+        task->segments.count > 0
+            ? mgl_segment_format(program, &program->segments[task->segments.first])
+            : program->weight_format);
+}
+
+static int64_t blocks_of(int64_t columns, const mgl_weight_format_info *weights)
+{
+    return (columns + weights->columns - 1) / weights->columns;
+}
+
+static int64_t distance(int64_t a, int64_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+static int64_t over(int64_t number, int64_t by)
+{
+    return by > 0 ? number / by : 0;
+}
+
+/* Splits of an attention; 1: it has none. */
+static int64_t splits_of(const mgl_program *program, const mgl_task *task)
+{
+    const int part = mgl_op_attention(task->op)->part;
+    if (part == MGL_NO_OPERAND)
+        return 1;
+    return bounded(
+        program->buffers[mgl_task_operand(program, task, part)->buffer].extents[0].count);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void measure_attention(const mgl_program *program, const mgl_task *task, int64_t *d)
+{
+    const int64_t splits = splits_of(program, task), capacity = program->limits.capacity;
+    const int64_t positions = splits > 0 ? (capacity + splits - 1) / splits : capacity;
+    if (task->op == MGL_OP_ATTEND_PAST)
+        d[MGL_DIMENSION_SHARE] = larger(d[MGL_DIMENSION_SHARE], positions);
+    d[MGL_DIMENSION_REACH] = larger(d[MGL_DIMENSION_REACH], positions);
+}
+
+/* What the ring stands beside: products that are skinny, and attention by the ring. */
+static bool is_stranger(const mgl_task *task)
+{
+    const mgl_family family = mgl_op_get(task->op)->family;
+    return (family == MGL_FAMILY_PRODUCT && task->variant != MGL_VARIANT_SKINNY) ||
+           (family == MGL_FAMILY_ATTENTION && task->variant != MGL_VARIANT_RING);
+}
+
+static void measure_queues(const mgl_program *program, int64_t *d)
+{
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_run *tasks = &program->queues[q].tasks;
+        int64_t attentions = 0;
+        for (int i = tasks->first; i < tasks->first + tasks->count; i++) {
+            const mgl_task *task = &program->tasks[i];
+            d[MGL_DIMENSION_STRANGERS] += is_stranger(task);
+            if (!mgl_op_is_attention(task->op))
+                continue;
+            attentions++;
+            measure_attention(program, task, d);
+        }
+        d[MGL_DIMENSION_ATTENTIONS] = larger(d[MGL_DIMENSION_ATTENTIONS], attentions);
+        d[MGL_DIMENSION_TAPE_PAGES] =
+            larger(d[MGL_DIMENSION_TAPE_PAGES],
+                   over(program->queues[q].tape_bytes, program->exec.page_bytes));
+    }
+}
+
+void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
+{
+    const mgl_geometry *m = &program->geometry;
+    const mgl_exec *exec = &program->exec;
+    int64_t *d = out->of, lane = over(FILE_WORDS, ((int64_t)exec->warps + MGL_OTHER_WARPS) * LANES);
+    *out = (mgl_dimensions){0};
+    d[MGL_DIMENSION_ROWS] = program->limits.rows;
+    d[MGL_DIMENSION_SEQUENCES] = program->limits.sequences;
+    d[MGL_DIMENSION_CAPACITY] = program->limits.capacity;
+    d[MGL_DIMENSION_WARPS] = exec->warps;
+    d[MGL_DIMENSION_STAGE] = exec->stage_bytes;
+    d[MGL_DIMENSION_PAGE_BLOCKS] = exec->page_bytes / MGL_BLOCK_BYTES;
+    d[MGL_DIMENSION_RING_BLOCKS] = (int64_t)exec->ring_pages * d[MGL_DIMENSION_PAGE_BLOCKS];
+    d[MGL_DIMENSION_LANE_WORDS] = lane < MOST_LANE_WORDS ? lane : MOST_LANE_WORDS;
+    d[MGL_DIMENSION_PARTIAL_WORDS] = MGL_PARTIAL_BYTES / 4;
+    d[MGL_DIMENSION_HEADS] = over(m->heads, m->kv_heads);
+    d[MGL_DIMENSION_HEAD_DIM] = m->head_dim;
+    d[MGL_DIMENSION_SPAN] = MGL_KV_SPAN(m->head_dim);
+    d[MGL_DIMENSION_NEAR] = MGL_KV_REGISTERS(m->head_dim, (int64_t)exec->warps);
+    d[MGL_DIMENSION_PAGE_POSITIONS] =
+        m->head_dim > 0 ? MGL_KV_PAGE_POSITIONS((int64_t)m->head_dim, exec->page_bytes) : 0;
+    measure_queues(program, d);
+}
+
+/* Whether a product works on its input in two parts. */
+static bool is_parted(const mgl_program *program, const mgl_task *task, const mgl_region *x)
+{
+    return weights_of(program, task)->numbers != MGL_F32 &&
+           (task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32);
+}
+
+void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
+                            mgl_dimensions *dimensions)
+{
+    const mgl_geometry *m = &program->geometry;
+    int64_t *d = dimensions->of;
+    if (mgl_op_get(task->op)->family != MGL_FAMILY_PRODUCT)
+        return;
+    const mgl_weight_format_info *weights = weights_of(program, task);
+    const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
+    const int64_t columns = bounded(x->ranges[1].hi) - bounded(x->ranges[1].lo);
+    const int64_t attended = (int64_t)m->heads * m->head_dim, blocks = blocks_of(columns, weights);
+    d[MGL_DIMENSION_COLUMNS] = columns;
+    d[MGL_DIMENSION_KBLOCKS] = blocks;
+    d[MGL_DIMENSION_BLOCK_COLUMNS] = weights->columns;
+    d[MGL_DIMENSION_RUN] = over(blocks + program->exec.warps - 1, program->exec.warps);
+    d[MGL_DIMENSION_PARTS] = is_parted(program, task, x) ? 2 : 1;
+    d[MGL_DIMENSION_OFF_HIDDEN] = distance(blocks, blocks_of(m->hidden, weights));
+    d[MGL_DIMENSION_OFF_ATTENDED] = distance(blocks, blocks_of(attended, weights));
+    d[MGL_DIMENSION_OFF_FFN] = distance(blocks, blocks_of(m->ffn, weights));
+}
+
+/* ---- whether a variant takes a task --------------------------------------------------------- */
+
+/* Says why not; false. */
+#define REFUSE(fault, why, ...)                                                                    \
+    ((fault)                                                                                       \
+         ? ((fault)->kind = (why), snprintf((fault)->text, MGL_FAULT_TEXT, __VA_ARGS__), false)    \
+         : false)
+
+/* Weights of 16 bits, numbers as they stand. */
+static bool is_half(const mgl_weight_format_info *weights)
+{
+    return weights->bits == 16 && weights->scale_bytes == 0;
+}
+
+/* Whether a format is one that a column allows; `parted`: of PARTED. */
+static bool allows(mgl_variant_takes takes, mgl_dtype dtype, bool parted)
+{
+    switch (takes) {
+    case MGL_TAKES_HALF:
+        return mgl_dtype_size(dtype) == 2;
+    case MGL_TAKES_F32:
+        return dtype == MGL_F32;
+    case MGL_TAKES_PARTED:
+        return (mgl_dtype_size(dtype) == 2) != parted;
+    case MGL_TAKES_ANY:
+    case MGL_TAKES_FLAGS:
+        break;
+    }
+    return true;
+}
+
+static const char *name_of(mgl_variant_takes takes, bool parted)
+{
+    return takes == MGL_TAKES_F32 || (takes == MGL_TAKES_PARTED && parted) ? "f32" : "16 bits";
+}
+
+/* The operands that the columns `exchange` and `edges` are about; how many. */
+static int exchanged(const mgl_task *task, int out[4])
+{
+    int count = 0;
+    if (mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT) {
+        out[count++] = MGL_PRODUCT_INPUT;
+    } else if (mgl_op_is_attention(task->op)) {
+        const mgl_attention_operands *o = mgl_op_attention(task->op);
+        const int all[] = {o->q, o->k, o->v, mgl_op_get(task->op)->in_count /* the result */};
+        for (int i = 0; i < 4; i++)
+            if (all[i] != MGL_NO_OPERAND)
+                out[count++] = all[i];
+    }
+    return count;
+}
+
+static bool takes_formats(const mgl_program *program, const mgl_variant_info *v, const int64_t *d,
+                          const mgl_task *task, mgl_variant_fault *fault)
+{
+    const bool parted = d[MGL_DIMENSION_PARTS] == 2;
+    int operands[4];
+    const mgl_weight_format_info *weights = weights_of(program, task);
+    if (v->weights == MGL_TAKES_HALF && !is_half(weights))
+        return REFUSE(fault, MGL_FAULT_FORMAT, "takes weights of 16 bits, and here they are %s",
+                      weights->name);
+    if (!allows(v->cache, program->kv_dtype, false))
+        return REFUSE(fault, MGL_FAULT_FORMAT, "takes a cache of %s, and the program's is %s",
+                      name_of(v->cache, false), mgl_dtype_name(program->kv_dtype));
+    for (int i = 0, n = exchanged(task, operands); i < n; i++) {
+        const mgl_region *region = mgl_task_operand(program, task, operands[i]);
+        const mgl_dtype dtype = program->buffers[region->buffer].dtype;
+        if (!allows(v->exchange, dtype, parted))
+            return REFUSE(fault, MGL_FAULT_FORMAT, "takes %s of %s, and here it is %s",
+                          mgl_op_get(task->op)->operands[operands[i]].name,
+                          name_of(v->exchange, parted), mgl_dtype_name(dtype));
+    }
+    return true;
+}
+
+static bool takes_edges(const mgl_program *program, const mgl_variant_info *v, const mgl_task *task,
+                        mgl_variant_fault *fault)
+{
+    int operands[4];
+    for (int i = 0, n = exchanged(task, operands); i < n && v->edges == MGL_TAKES_FLAGS; i++)
+        if (!mgl_task_operand(program, task, operands[i])->flag)
+            return REFUSE(fault, MGL_FAULT_EDGE, "takes a flag region as %s, and here it is none",
+                          mgl_op_get(task->op)->operands[operands[i]].name);
+    return true;
+}
+
+static bool takes_needs(mgl_variant variant, const mgl_dimensions *d, mgl_variant_fault *fault)
+{
+    const mgl_variant_info *v = &variants[variant];
+    for (int i = 0; i < v->need_count; i++) {
+        const mgl_need need = v->needs[i].need;
+        int64_t wanted, there;
+        if (!mgl_expression_value(&parsed.needs[variant][i], d->of, &wanted) ||
+            !mgl_expression_value(&parsed.limits[need], d->of, &there))
+            return REFUSE(fault, MGL_FAULT_NEED, "has no number of %s for this shape",
+                          needs[need].what);
+        if (wanted > there)
+            return REFUSE(fault, MGL_FAULT_NEED, "needs %lld %s; there are %lld, %lld too few",
+                          (long long)wanted, needs[need].what, (long long)there,
+                          (long long)(wanted - there));
+    }
+    return true;
+}
+
+/* The same with the task's dimensions. */
+static bool takes(const mgl_program *program, const mgl_task *task, mgl_variant variant,
+                  const mgl_dimensions *d, mgl_variant_fault *fault)
+{
+    const mgl_variant_info *v = mgl_variant_get(variant);
+    const int rows = (int)d->of[MGL_DIMENSION_ROWS];
+    if (!mgl_op_has_variant(task->op, variant))
+        return REFUSE(fault, MGL_FAULT_OP, "is no variant of %s", mgl_op_get(task->op)->name);
+    if (variant == MGL_VARIANT_GENERAL)
+        return true;
+    if (mgl_arch_number(program->target.arch) < v->arch)
+        return REFUSE(fault, MGL_FAULT_ARCH, "is for sm_%d and newer, and the target is %s",
+                      v->arch, program->target.arch);
+    if (rows > v->rows)
+        return REFUSE(fault, MGL_FAULT_ROWS,
+                      "runs epochs of %d rows at most; the program has %d, %d too many", v->rows,
+                      rows, rows - v->rows);
+    return takes_formats(program, v, d->of, task, fault) && takes_edges(program, v, task, fault) &&
+           takes_needs(variant, d, fault);
+}
+
+bool mgl_variant_takes_task(const mgl_program *program, const mgl_task *task, mgl_variant variant,
+                            const mgl_dimensions *dimensions, mgl_variant_fault *fault)
+{
+    mgl_dimensions d = *dimensions;
+    pthread_once(&parsing, parse_all);
+    if (fault)
+        *fault = (mgl_variant_fault){.kind = MGL_FAULT_NONE};
+    mgl_dimensions_of_task(program, task, &d);
+    return takes(program, task, variant, &d, fault);
+}
+
+bool mgl_variant_needs(mgl_variant variant, mgl_need need, const mgl_dimensions *dimensions,
+                       int64_t *out)
+{
+    pthread_once(&parsing, parse_all);
+    *out = 0;
+    for (int i = 0; i < mgl_variant_get(variant)->need_count; i++)
+        if (variants[variant].needs[i].need == need)
+            return mgl_expression_value(&parsed.needs[variant][i], dimensions->of, out);
+    return true;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+/* Whether a variant takes a task, with the task's dimensions, and is worth it. */
+static bool is_chosen(const mgl_program *program, const mgl_task *task, mgl_variant variant,
+                      const mgl_dimensions *d)
+{
+    int64_t worth;
+    return takes(program, task, variant, d, NULL) &&
+           mgl_expression_value(&parsed.worths[variant], d->of, &worth) && worth > 0;
+}
+
+/* The first of the list that is chosen, or general. */
+static mgl_variant choose(const mgl_program *program, const mgl_task *task,
+                          const mgl_dimensions *dimensions)
+{
+    if (!parsed.of_family[mgl_op_get(task->op)->family])
+        return MGL_VARIANT_GENERAL;
+    mgl_dimensions d = *dimensions;
+    mgl_dimensions_of_task(program, task, &d);
+    for (int v = MGL_VARIANT_GENERAL + 1; v < MGL_VARIANT_COUNT; v++)
+        if (is_chosen(program, task, (mgl_variant)v, &d))
+            return (mgl_variant)v;
+    return MGL_VARIANT_GENERAL;
+}
+
+/* The program's dimensions beside a stranger to the ring, which is chosen for all or for none. */
+static mgl_dimensions dimensions_alone(const mgl_program *program)
+{
+    mgl_dimensions alone;
+    pthread_once(&parsing, parse_all);
+    mgl_dimensions_of_program(program, &alone);
+    alone.of[MGL_DIMENSION_STRANGERS] = 1;
+    return alone;
+}
+
+/* Whether all attentions take the ring and are worth it, beside products that are all skinny. */
+static bool attention_rings(const mgl_program *program, const mgl_dimensions *alone)
+{
+    mgl_dimensions among = *alone;
+    among.of[MGL_DIMENSION_STRANGERS] = 0;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (mgl_op_is_attention(task->op) && !is_chosen(program, task, MGL_VARIANT_RING, &among))
+            return false;
+    }
+    return true;
+}
+
+static bool is_product(const mgl_task *task)
+{
+    return mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT;
+}
+
+void mgl_variants_choose(mgl_program *program)
+{
+    const mgl_dimensions alone = dimensions_alone(program);
+    bool skinny = true;
+    for (int i = 0; i < program->task_count; i++) {
+        mgl_task *task = &program->tasks[i];
+        task->variant = choose(program, task, &alone);
+        skinny &= !is_product(task) || task->variant == MGL_VARIANT_SKINNY;
+    }
+    const bool ring = skinny && attention_rings(program, &alone);
+    for (int i = 0; i < program->task_count && ring; i++)
+        if (mgl_op_is_attention(program->tasks[i].op))
+            program->tasks[i].variant = MGL_VARIANT_RING;
+}
+
+bool mgl_variants_are_chosen(const mgl_program *program)
+{
+    const mgl_dimensions alone = dimensions_alone(program);
+    bool skinny = true;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (!mgl_op_is_attention(task->op) && task->variant != choose(program, task, &alone))
+            return false;
+        skinny &= !is_product(task) || task->variant == MGL_VARIANT_SKINNY;
+    }
+    const bool ring = skinny && attention_rings(program, &alone);
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (mgl_op_is_attention(task->op) &&
+            task->variant != (ring ? MGL_VARIANT_RING : choose(program, task, &alone)))
+            return false;
+    }
+    return true;
+}
+
+void mgl_variants_mend(mgl_program *program)
+{
+    mgl_dimensions all;
+    const mgl_dimensions alone = dimensions_alone(program);
+    mgl_dimensions_of_program(program, &all);
+    for (int i = 0; i < program->task_count; i++) {
+        mgl_task *task = &program->tasks[i];
+        if (!mgl_variant_takes_task(program, task, task->variant, &all, NULL))
+            task->variant = choose(program, task, &alone);
+    }
+}

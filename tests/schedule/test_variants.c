@@ -1,0 +1,684 @@
+/*
+ * Variants: the table, what lowering names, what a variant refuses and what it just takes, and that
+ * the text form keeps them. What lowering names is compared with the rules by which the kernel
+ * decided when it decided itself, written here once more in plain C: for the shapes that the
+ * benchmark knows, for the test models, and for some that nothing fits.
+ */
+#include "lowering.h"
+
+#include <stdio.h>
+
+#include "eval/synthetic.h"
+#include "schedule/expression.h"
+#include "schedule/variants.h"
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static void check_expression(const char *text)
+{
+    const char *names[MGL_DIMENSION_COUNT];
+    mgl_expression e;
+    mgl_error err = {0};
+    for (int i = 0; i < MGL_DIMENSION_COUNT; i++)
+        names[i] = mgl_dimension_name((mgl_dimension)i);
+    mgl_status status = mgl_expression_parse(text, names, MGL_DIMENSION_COUNT, &e, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", text, err.message);
+}
+
+START_TEST(every_expression_of_the_table_is_one)
+{
+    for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+        const mgl_variant_info *info = mgl_variant_get((mgl_variant)v);
+        check_expression(info->worth);
+        for (int i = 0; i < info->need_count; i++)
+            check_expression(info->needs[i].text);
+    }
+#define MGL_NEED(id, what, limit) check_expression(limit);
+#include "schedule/variants.def"
+}
+END_TEST
+
+START_TEST(every_op_has_general)
+{
+    for (int op = 0; op < MGL_OP_COUNT; op++)
+        ck_assert(mgl_op_has_variant((mgl_op)op, MGL_VARIANT_GENERAL));
+}
+END_TEST
+
+START_TEST(names_are_found_and_no_others)
+{
+    mgl_variant found;
+    for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+        const char *name = mgl_variant_get((mgl_variant)v)->name;
+        ck_assert(mgl_variant_parse(name, strlen(name), &found));
+        ck_assert_int_eq(found, v);
+        ck_assert(!mgl_variant_parse(name, strlen(name) - 1, &found));
+    }
+    ck_assert(!mgl_variant_parse("", 0, &found));
+}
+END_TEST
+
+/* ---- as the kernel decided ------------------------------------------------------------------ */
+
+/* What a product of the program is to its kernel. */
+struct product {
+    bool flag, low, wide; /* wide: its input is f32 */
+    int columns, kblocks;
+};
+
+static struct product product_of(const mgl_program *p, const mgl_task *task)
+{
+    const mgl_region *x = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
+    const bool wide = p->buffers[x->buffer].dtype == MGL_F32;
+    struct product out = {x->flag, task->op != MGL_OP_LINEAR_ADD || wide, wide,
+                          (int)(x->ranges[1].hi - x->ranges[1].lo), 0};
+    out.kblocks = (out.columns + 31) / 32;
+    return out;
+}
+
+static bool ring_suits(const mgl_program *p)
+{
+    const int blocks = p->exec.page_bytes / 512;
+    return p->exec.ring_pages * blocks >= 4 * p->exec.warps && blocks >= p->exec.warps;
+}
+
+static bool is_skinny(const mgl_program *p, const struct product *x, int count)
+{
+    const mgl_geometry *m = &p->geometry;
+    const int parts = count * (x->low ? 2 : 1);
+    return ring_suits(p) && x->flag && parts <= 4 &&
+           parts * x->kblocks * 64 <= p->exec.stage_bytes &&
+           (x->kblocks == (m->hidden + 31) / 32 ||
+            x->kblocks == (m->heads * m->head_dim + 31) / 32 || x->kblocks == (m->ffn + 31) / 32);
+}
+
+static bool batch_fits(const mgl_program *p, int kblocks, bool low)
+{
+    const int warps = p->exec.warps, run = (kblocks + warps - 1) / warps, parts = low ? 2 : 1;
+    const int most = 16 / parts + (low ? 0 : 2), held = run < most ? run : most;
+    const int bytes = (run - held) * parts * 512 + (low ? run * 128 : 0);
+    return kblocks % run == 0 && bytes * (kblocks / run) <= p->exec.stage_bytes;
+}
+
+static bool is_batch(const mgl_program *p, const struct product *x, int count)
+{
+    const mgl_geometry *m = &p->geometry;
+    const int hidden = (m->hidden + 31) / 32, wide = (m->heads * m->head_dim + 31) / 32;
+    const bool width = x->kblocks == wide || x->kblocks == (x->low ? hidden : (m->ffn + 31) / 32);
+    return ring_suits(p) && x->flag && x->columns % 32 == 0 && !is_skinny(p, x, count) &&
+           count >= 3 && count <= 8 && width && x->low == x->wide &&
+           batch_fits(p, x->kblocks, x->low);
+}
+
+static mgl_variant expected_product(const mgl_program *p, const mgl_task *task)
+{
+    const struct product x = product_of(p, task);
+    const int rows = p->limits.rows;
+    int skinny = 0, batch = 0;
+    if (p->weight_format == MGL_FORMAT_F32)
+        return MGL_VARIANT_GENERAL;
+    for (int count = 1; count <= rows; count++) {
+        skinny += is_skinny(p, &x, count);
+        batch += is_batch(p, &x, count);
+    }
+    const int fast = skinny + batch;
+    return skinny == rows ? MGL_VARIANT_SKINNY
+           : fast == rows ? MGL_VARIANT_BATCH
+           : fast > 0     ? MGL_VARIANT_LADDER
+                          : MGL_VARIANT_GENERAL;
+}
+
+static bool is_flagged(const mgl_program *p, const mgl_task *task, int operand)
+{
+    if (operand == MGL_NO_OPERAND)
+        return true;
+    const mgl_region *region = mgl_task_operand(p, task, operand);
+    return region->flag && p->buffers[region->buffer].dtype == MGL_F32;
+}
+
+static bool is_plain_attention(const mgl_program *p, const mgl_task *task)
+{
+    const mgl_attention_operands *o = mgl_op_attention(task->op);
+    return is_flagged(p, task, o->q) && is_flagged(p, task, o->k) && is_flagged(p, task, o->v) &&
+           is_flagged(p, task, mgl_op_get(task->op)->in_count);
+}
+
+static bool is_tiled(const mgl_program *p)
+{
+    return p->kv_dtype != MGL_F32 && p->geometry.head_dim % 16 == 0 && p->geometry.head_dim <= 128;
+}
+
+/* One row by flags throughout. */
+static bool is_plain(const mgl_program *p)
+{
+    bool plain = p->limits.rows == 1 && p->weight_format != MGL_FORMAT_F32 && is_tiled(p) &&
+                 ring_suits(p) && p->geometry.heads / p->geometry.kv_heads <= 4;
+    for (int i = 0; i < p->task_count && plain; i++) {
+        const mgl_task *task = &p->tasks[i];
+        if (task->segments.count > 0) {
+            const struct product x = product_of(p, task);
+            plain = is_skinny(p, &x, 1);
+        } else if (mgl_op_is_attention(task->op)) {
+            plain = is_plain_attention(p, task);
+        }
+    }
+    return plain;
+}
+
+/* Whether keys and values come through the ring: of a split of more than registers hold, in pages
+ * with room for a warp's span. */
+static bool streams(const mgl_program *p)
+{
+    const int head_dim = p->geometry.head_dim, span = head_dim <= 64 ? 64 : 32;
+    int64_t split = 0;
+    for (int i = 0; i < p->task_count; i++) {
+        const mgl_task *task = &p->tasks[i];
+        if (task->op != MGL_OP_ATTEND_PAST)
+            continue;
+        const int64_t splits = p->buffers[mgl_task_result(p, task)->buffer].extents[0].count;
+        split = (p->limits.capacity + splits - 1) / splits;
+    }
+    const int run = p->exec.page_bytes / (2 * head_dim * span) * span;
+    return mgl_arch_number(p->target.arch) >= 90 && is_plain(p) &&
+           split > p->exec.warps * span / 2 - 1 && run > 0 && run / span <= p->exec.warps;
+}
+
+static mgl_variant expected_attention(const mgl_program *p, const mgl_task *task)
+{
+    const int tiles = p->geometry.head_dim <= 64 ? 2 : 1;
+    if (!is_tiled(p))
+        return MGL_VARIANT_GENERAL;
+    if (streams(p))
+        return MGL_VARIANT_RING;
+    if (p->limits.rows == 1 && p->geometry.heads / p->geometry.kv_heads <= 4 &&
+        is_plain_attention(p, task))
+        return MGL_VARIANT_REGISTERS;
+    if (p->limits.sequences > 1 && p->geometry.head_dim / 2 % 32 == 0 &&
+        p->exec.warps * 4 * tiles * 64 <= 4096)
+        return MGL_VARIANT_SHORT;
+    return MGL_VARIANT_TILES;
+}
+
+static mgl_variant expected(const mgl_program *p, const mgl_task *task)
+{
+    if (mgl_arch_number(p->target.arch) == 0)
+        return MGL_VARIANT_GENERAL;
+    if (task->segments.count > 0)
+        return expected_product(p, task);
+    return mgl_op_is_attention(task->op) ? expected_attention(p, task) : MGL_VARIANT_GENERAL;
+}
+
+static int named[MGL_VARIANT_COUNT]; /* tasks that came by each */
+
+static void check_names(const mgl_program *p, const char *what)
+{
+    ck_assert(mgl_variants_are_chosen(p));
+    for (int i = 0; i < p->task_count; i++) {
+        const mgl_task *task = &p->tasks[i];
+        const mgl_variant wanted = expected(p, task);
+        ck_assert_msg(task->variant == wanted, "%s: task %d, %s.%s and not %s", what, i,
+                      mgl_op_get(task->op)->name, mgl_variant_get(task->variant)->name,
+                      mgl_variant_get(wanted)->name);
+        named[wanted]++;
+    }
+}
+
+/* What is lowered of each shape: every value of a column by itself, beside the first of the others.
+ */
+static const char *const targets[] = {"sm_90a:12", "sm_80:12", "sm_86:7", "cpu:3"};
+static const mgl_dtype dtypes[] = {MGL_BF16, MGL_F16, MGL_F32};
+static const int capacities[] = {64, 3000, 20000}, batches[] = {1, 2, 4, 8, 9, 16};
+static const int rows[] = {0, 1, 2, 3, 4, 8, 16}, splits[] = {0, 1, 2};
+
+static void check_config(const mgl_graph *graph, const char *target_name, mgl_dtype dtype,
+                         int capacity, int batch, const mgl_schedule_config *config)
+{
+    char what[200];
+    mgl_program *p;
+    mgl_target target = target_of(target_name);
+    mgl_lower_options options = {.dtype = dtype, .capacity = capacity, .sequences = batch};
+    snprintf(what, sizeof what, "%s, %s, capacity %d, batch %d, rows %d, splits %d, narrow %d",
+             target_name, mgl_dtype_name(dtype), capacity, batch, config->rows, config->splits,
+             config->narrow);
+    if (mgl_schedule_lower(graph, &target, &options, config, &p, NULL))
+        return; /* more sequences than rows, or widths that flags do not suit */
+    check_names(p, what);
+    mgl_program_free(p);
+}
+
+static void check_graph(const mgl_graph *graph)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+            config.rows = rows[r];
+            check_config(graph, targets[0], MGL_BF16, 64, batches[b], &config);
+        }
+    for (int row = 0; row <= 1; row++)
+        for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
+            for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+                for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
+                    config.rows = row;
+                    check_config(graph, targets[t], dtypes[d], capacities[c], 1, &config);
+                }
+    for (int kind = 0; kind < 24; kind++) {
+        mgl_schedule_config_default(&config);
+        config.rows = kind % 2 ? 1 : 4;
+        config.splits = splits[kind % 3];
+        config.narrow = kind % 4;
+        config.warps = kind < 12 ? 8 : 16;
+        config.exchange = kind % 12 == 11 ? MGL_EXCHANGE_COUNTERS : 0;
+        config.stage_bytes = kind % 8 < 4 ? 0 : 8192;
+        config.page_bytes = kind % 5 == 4 ? 2048 : 16384;
+        check_config(graph, targets[0], MGL_BF16, 9000, kind % 2 ? 1 : 3, &config);
+    }
+}
+
+static mgl_graph *open_graph(mgl_config *config)
+{
+    mgl_error err;
+    mgl_graph *graph;
+    config->geometry.layers = 2;
+    config->max_positions = 32768;
+    mgl_status status = mgl_synthetic_open(config, 1, &graph, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return graph;
+}
+
+static const char *const shapes[] = {"llama-1b", "llama-3b", "llama-8b", "smollm2-135m"};
+
+START_TEST(shapes_have_the_variants_that_the_kernel_chose)
+{
+    mgl_config config;
+    ck_assert_int_eq(mgl_synthetic_find_shape(shapes[_i], &config, NULL), MGL_OK);
+    mgl_graph *graph = open_graph(&config);
+    check_graph(graph);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+static const char *const models[] = {"tales-5m", "llama3-rope", "llama-linear-rope"};
+
+START_TEST(models_have_the_variants_that_the_kernel_chose)
+{
+    char path[1024];
+    mgl_config config;
+    mgl_error err;
+    snprintf(path, sizeof path, "%s/tests/models/%s", MGL_SOURCE_DIR, models[_i]);
+    mgl_status status = mgl_synthetic_read_config(path, &config, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_graph *graph = open_graph(&config);
+    check_graph(graph);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* hidden, layers, heads, kv_heads, head_dim, ffn, vocab: widths that are no whole blocks, heads
+ * that tensor cores do not suit, groups of more than 4, runs of unequal length. */
+static const mgl_geometry odd[] = {
+    {72, 2, 3, 1, 32, 504, 1213, 1e-5f},   {128, 2, 4, 4, 128, 512, 913, 1e-5f},
+    {96, 2, 6, 2, 64, 80, 911, 1e-5f},     {64, 2, 8, 1, 8, 160, 65, 1e-5f},
+    {160, 2, 2, 1, 256, 320, 1213, 1e-5f}, {576, 2, 9, 3, 64, 1536, 300, 1e-5f},
+    {2080, 2, 10, 1, 80, 4160, 99, 1e-5f}, {8192, 2, 64, 8, 128, 28672, 99, 1e-5f},
+};
+
+START_TEST(odd_shapes_have_the_variants_that_the_kernel_chose)
+{
+    mgl_config config;
+    ck_assert_int_eq(mgl_synthetic_find_shape("llama-1b", &config, NULL), MGL_OK);
+    config.geometry = odd[_i];
+    mgl_graph *graph = open_graph(&config);
+    check_graph(graph);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* No test above is empty: each variant was somebody's. (The suite does not fork.) */
+START_TEST(every_variant_was_named)
+{
+    for (int v = 0; v < MGL_VARIANT_COUNT; v++)
+        ck_assert_msg(named[v] > 0, "%s", mgl_variant_get((mgl_variant)v)->name);
+}
+END_TEST
+
+/* ---- what a variant refuses ------------------------------------------------------------------ */
+
+/* One row by flags, with splits that the ring is worth. */
+static mgl_program *decoding(int count)
+{
+    mgl_config model;
+    mgl_schedule_config config;
+    mgl_program *p;
+    mgl_error err;
+    mgl_target target = target_of("sm_90a:12");
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 4096, .sequences = 1};
+    ck_assert_int_eq(mgl_synthetic_find_shape("llama-1b", &model, NULL), MGL_OK);
+    mgl_graph *graph = open_graph(&model);
+    mgl_schedule_config_default(&config);
+    config.rows = count;
+    config.splits = 2;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_graph_free(graph);
+    return p;
+}
+
+static mgl_task *task_of(mgl_program *p, mgl_op op)
+{
+    for (int i = 0; i < p->task_count; i++)
+        if (p->tasks[i].op == op)
+            return &p->tasks[i];
+    ck_abort_msg("no %s", mgl_op_get(op)->name);
+}
+
+/* Why a variant does not take a task; NULL: it does. */
+static const char *fault_of(const mgl_program *p, const mgl_task *task, mgl_variant variant)
+{
+    static mgl_variant_fault fault;
+    mgl_dimensions d;
+    mgl_dimensions_of_program(p, &d);
+    return mgl_variant_takes_task(p, task, variant, &d, &fault) ? NULL : fault.text;
+}
+
+/* The near miss: a field at its least value is taken, at one step less it is not, and why. */
+#define NEAREST(p, task, variant, field, least, step, why)                                         \
+    do {                                                                                           \
+        const int kept = (p)->field;                                                               \
+        (p)->field = (least);                                                                      \
+        ck_assert_msg(!fault_of(p, task, variant), "%s", fault_of(p, task, variant));              \
+        (p)->field = (least) - (step);                                                             \
+        ck_assert_ptr_nonnull(fault_of(p, task, variant));                                         \
+        ck_assert_str_eq(fault_of(p, task, variant), why);                                         \
+        (p)->field = kept;                                                                         \
+    } while (0)
+
+START_TEST(skinny_needs_a_stage_and_a_ring)
+{
+    mgl_program *p = decoding(2);
+    const mgl_task *task = task_of(p, MGL_OP_NORM_LINEAR);
+    NEAREST(p, task, MGL_VARIANT_SKINNY, exec.stage_bytes, 2 * 2 * 4096, 1,
+            "needs 16384 bytes of the stage; there are 16383, 1 too few");
+    NEAREST(p, task, MGL_VARIANT_SKINNY, exec.ring_pages, 1, 1,
+            "needs 32 blocks of the ring; there are 0, 32 too few");
+    NEAREST(p, task, MGL_VARIANT_SKINNY, exec.page_bytes, 4096, 512,
+            "needs 8 blocks of a page; there are 7, 1 too few");
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(an_mma_has_four_rows)
+{
+    mgl_program *p = decoding(3);
+    const mgl_task *wide = task_of(p, MGL_OP_NORM_LINEAR), *narrow = NULL;
+    for (int i = 0; i < p->task_count && !narrow; i++) /* down, whose input has 16 bits */
+        if (p->tasks[i].op == MGL_OP_LINEAR_ADD && product_of(p, &p->tasks[i]).columns == 8192)
+            narrow = &p->tasks[i];
+    ck_assert_ptr_nonnull(narrow);
+    p->limits.rows = 4;
+    p->exec.stage_bytes = 4 * 16384;
+    ck_assert_ptr_null(fault_of(p, narrow, MGL_VARIANT_SKINNY));
+    ck_assert_str_eq(fault_of(p, wide, MGL_VARIANT_SKINNY),
+                     "needs 8 rows of activations in an MMA; there are 4, 4 too few");
+    p->limits.rows = 5;
+    ck_assert_str_eq(fault_of(p, narrow, MGL_VARIANT_SKINNY),
+                     "runs epochs of 4 rows at most; the program has 5, 1 too many");
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(the_batch_needs_room_and_equal_runs)
+{
+    mgl_program *p = decoding(8);
+    const mgl_task *task = task_of(p, MGL_OP_NORM_LINEAR);
+    NEAREST(p, task, MGL_VARIANT_BATCH, exec.stage_bytes, 16384, 1,
+            "needs 16384 bytes of the stage; there are 16383, 1 too few");
+    p->exec.warps = 6; /* 64 blocks in runs of 11, the last of 9 */
+    ck_assert_str_eq(
+        fault_of(p, task, MGL_VARIANT_BATCH),
+        "needs 9 k blocks of a warp that has fewer than the others; there are 0, 9 too "
+        "few");
+    p->exec.warps = 4;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH),
+                     "needs 40960 bytes of the stage; there are 16384, 24576 too few");
+    p->exec.warps = 8;
+    p->limits.rows = 9;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH),
+                     "runs epochs of 8 rows at most; the program has 9, 1 too many");
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_LADDER));
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(inputs_have_widths_and_formats)
+{
+    mgl_program *p = decoding(8);
+    const mgl_task *task = task_of(p, MGL_OP_NORM_LINEAR);
+    mgl_region *x = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
+    mgl_buffer *buffer = &p->buffers[x->buffer];
+    buffer->dtype = MGL_BF16; /* of a norm, whose products have two parts */
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH), "takes x of f32, and here it is bf16");
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_LADDER));
+    buffer->dtype = MGL_F32;
+    x->ranges[1].hi -= 31;
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_LADDER));
+    ck_assert_str_eq(
+        fault_of(p, task, MGL_VARIANT_BATCH),
+        "needs 31 columns more than its input has in the last k block; there are 0, 31 "
+        "too few");
+    x->ranges[1].hi -= 1;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
+                     "needs 1 k blocks between its input and the widths that it is compiled for; "
+                     "there are 0, 1 too few");
+    x->ranges[1].hi += 32;
+    x->flag = false;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
+                     "takes a flag region as x, and here it is none");
+    x->flag = true;
+    p->tensors[p->segments[task->segments.first].tensor].format = MGL_FORMAT_F32;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
+                     "takes weights of 16 bits, and here they are f32");
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(attention_by_registers_takes_one_row_of_flagged_f32)
+{
+    mgl_program *p = decoding(1);
+    const mgl_task *task = task_of(p, MGL_OP_ATTEND_TAIL);
+    ck_assert_int_eq(task->variant, MGL_VARIANT_RING);
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_REGISTERS));
+    for (int i = 0; i < 3; i++) {
+        mgl_region *region = mgl_task_operand(p, task, i);
+        region->flag = false;
+        ck_assert_ptr_nonnull(strstr(fault_of(p, task, MGL_VARIANT_REGISTERS), "takes a flag"));
+        region->flag = true;
+    }
+    p->geometry.kv_heads = 6; /* of 32: 5 a group */
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_REGISTERS),
+                     "needs 5 query heads of a kv head; there are 4, 1 too few");
+    p->geometry.kv_heads = 8;
+    p->limits.rows = 2;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_REGISTERS),
+                     "runs epochs of 1 rows at most; the program has 2, 1 too many");
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_TILES));
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(heads_have_whole_tiles)
+{
+    static const struct {
+        int head_dim;
+        bool tiles, short_;
+    } cases[] = {{64, true, true},   {128, true, true},   {48, true, false},
+                 {56, false, false}, {144, false, false}, {192, false, false}};
+    mgl_program *p = decoding(4);
+    const mgl_task *task = task_of(p, MGL_OP_ATTEND_PAST);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        p->geometry.head_dim = cases[i].head_dim;
+        ck_assert_int_eq(!fault_of(p, task, MGL_VARIANT_TILES), cases[i].tiles);
+        ck_assert_int_eq(!fault_of(p, task, MGL_VARIANT_SHORT), cases[i].short_);
+    }
+    p->geometry.head_dim = 64;
+    NEAREST(p, task, MGL_VARIANT_SHORT, exec.warps, 8, -1,
+            "needs 4608 words for partial sums; there are 4096, 512 too few");
+    mgl_program_free(p);
+}
+END_TEST
+
+/* The keys of 64 positions of 64 dimensions take 8 KB. */
+START_TEST(the_ring_needs_pages_and_bulk_copies)
+{
+    mgl_program *p = decoding(1);
+    const mgl_task *task = task_of(p, MGL_OP_ATTEND_PAST);
+    NEAREST(p, task, MGL_VARIANT_RING, exec.page_bytes, 8192, 512,
+            "needs 64 positions on a page; there are 0, 64 too few");
+    p->exec.page_bytes = 9 * 8192;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_RING),
+                     "needs 9 warps a page; there are 8, 1 too few");
+    p->exec.page_bytes = 16384;
+    strcpy(p->target.arch, "sm_89");
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_RING),
+                     "is for sm_90 and newer, and the target is sm_89");
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_REGISTERS));
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(the_ring_counts_the_pages_of_a_launch)
+{
+    mgl_program *p = decoding(1);
+    const mgl_task *task = task_of(p, MGL_OP_ATTEND_PAST);
+    int most = 0;
+    for (int q = 0; q < p->queue_count; q++) {
+        int count = 0;
+        for (int i = 0; i < p->queues[q].tasks.count; i++)
+            count += mgl_op_is_attention(p->tasks[p->queues[q].tasks.first + i].op);
+        most = count > most ? count : most;
+    }
+    /* 2,048 positions of a split, 128 a page, keys and values, and a page of the tape once more */
+    const int64_t pages = UINT32_MAX / ((int64_t)p->limits.capacity + 2) - most * (2 * 16 + 1);
+    p->queues[0].tape_bytes = pages * p->exec.page_bytes;
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_RING));
+    p->queues[0].tape_bytes += p->exec.page_bytes;
+    ck_assert_ptr_nonnull(strstr(fault_of(p, task, MGL_VARIANT_RING), "numbers for the pages"));
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(the_ring_stands_alone)
+{
+    mgl_program *p = decoding(1);
+    const mgl_task *task = task_of(p, MGL_OP_ATTEND_PAST);
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_RING));
+    task_of(p, MGL_OP_HEAD)->variant = MGL_VARIANT_GENERAL;
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_RING),
+                     "needs 1 tasks that the ring does not stand beside; there are 0, 1 too few");
+    task_of(p, MGL_OP_HEAD)->variant = MGL_VARIANT_SKINNY;
+    task_of(p, MGL_OP_ATTEND_TAIL)->variant = MGL_VARIANT_REGISTERS;
+    ck_assert_ptr_nonnull(fault_of(p, task, MGL_VARIANT_RING));
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(architectures_are_numbers)
+{
+    static const struct {
+        const char *arch;
+        int number;
+    } cases[] = {
+        {"sm_90a", 90}, {"sm_90", 90},   {"compute_80", 80}, {"sm_100a", 100}, {"cpu", 0},
+        {"sm90a", 0},   {"90", 0},       {"sm_", 0},         {"sm_a90", 0},    {"sm_-90", 0},
+        {"", 0},        {"compute_", 0}, {"sm_99999999", 0}, {"sm_86", 86}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_int_eq(mgl_arch_number(cases[i].arch), cases[i].number);
+}
+END_TEST
+
+/* ---- text and moves ----------------------------------------------------------------------------
+ */
+
+START_TEST(every_pair_of_op_and_variant_goes_through_the_text)
+{
+    mgl_program *p = decoding(1);
+    for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+        for (int i = 0; i < p->task_count; i++)
+            p->tasks[i].variant = (mgl_variant)v;
+        mgl_text text = printed(p);
+        mgl_program *again = parsed(text.bytes, text.length);
+        ck_assert(mgl_program_equal(p, again));
+        mgl_program_free(again);
+        mgl_text_clear(&text);
+    }
+    mgl_program_free(p);
+}
+END_TEST
+
+START_TEST(general_is_left_out)
+{
+    mgl_text golden = fixture("tests/schedule/golden/two_queues.mls");
+    mgl_text with = edited(golden.bytes, "\nenter in", "\nenter.general in");
+    mgl_program *p = parsed(with.bytes, with.length);
+    mgl_text text = printed(p);
+    ck_assert_str_eq(text.bytes, golden.bytes);
+    mgl_program_free(p);
+    mgl_text_clear(&text);
+    mgl_text_clear(&with);
+    mgl_text_clear(&golden);
+}
+END_TEST
+
+/* A variant of somebody's own stays where the task still fits it. */
+START_TEST(mending_keeps_what_still_fits)
+{
+    mgl_program *p = decoding(1);
+    mgl_task *product = task_of(p, MGL_OP_NORM_LINEAR), *tail = task_of(p, MGL_OP_ATTEND_TAIL);
+    product->variant = MGL_VARIANT_LADDER;
+    ck_assert(!mgl_variants_are_chosen(p));
+    mgl_variants_mend(p);
+    ck_assert_int_eq(product->variant, MGL_VARIANT_LADDER);
+    ck_assert_int_eq(tail->variant, MGL_VARIANT_REGISTERS); /* the ring has a stranger now */
+    mgl_variants_choose(p);
+    ck_assert_int_eq(product->variant, MGL_VARIANT_SKINNY);
+    ck_assert_int_eq(tail->variant, MGL_VARIANT_RING);
+    ck_assert(mgl_variants_are_chosen(p));
+    mgl_program_free(p);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("schedule variants");
+    TCase *cases = tcase_create("variants");
+    tcase_add_test(cases, every_expression_of_the_table_is_one);
+    tcase_add_test(cases, every_op_has_general);
+    tcase_add_test(cases, names_are_found_and_no_others);
+    tcase_add_loop_test(cases, shapes_have_the_variants_that_the_kernel_chose, 0,
+                        sizeof shapes / sizeof *shapes);
+    tcase_add_loop_test(cases, models_have_the_variants_that_the_kernel_chose, 0,
+                        sizeof models / sizeof *models);
+    tcase_add_loop_test(cases, odd_shapes_have_the_variants_that_the_kernel_chose, 0,
+                        sizeof odd / sizeof *odd);
+    tcase_add_test(cases, every_variant_was_named);
+    tcase_add_test(cases, skinny_needs_a_stage_and_a_ring);
+    tcase_add_test(cases, an_mma_has_four_rows);
+    tcase_add_test(cases, the_batch_needs_room_and_equal_runs);
+    tcase_add_test(cases, inputs_have_widths_and_formats);
+    tcase_add_test(cases, attention_by_registers_takes_one_row_of_flagged_f32);
+    tcase_add_test(cases, heads_have_whole_tiles);
+    tcase_add_test(cases, the_ring_needs_pages_and_bulk_copies);
+    tcase_add_test(cases, the_ring_counts_the_pages_of_a_launch);
+    tcase_add_test(cases, the_ring_stands_alone);
+    tcase_add_test(cases, architectures_are_numbers);
+    tcase_add_test(cases, every_pair_of_op_and_variant_goes_through_the_text);
+    tcase_add_test(cases, general_is_left_out);
+    tcase_add_test(cases, mending_keeps_what_still_fits);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK); /* `named` is counted from test to test */
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
