@@ -230,13 +230,4 @@ static __device__ __noinline__ void attend_registers(machine m)
         report_missing(m);
 }
 
-static __device__ __forceinline__ void consume_ring(machine &m)
-{
-    if (own().kv_bytes <= KV_REGISTERS * POSITION_BYTES)
-        return attend_registers(m);
-    const ring_news news = attend_ring(m);
-    m.known = m.freed = news.end;
-    trace_set_starved(m, news.starved);
-}
-
 #endif

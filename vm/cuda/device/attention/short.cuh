@@ -493,8 +493,9 @@ static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, i
     consumer_barrier();
 }
 
-/* Rows that are short, all heads of the q region. The mask of those that are left. */
-static __device__ __forceinline__ u32 attend_short(const machine &m)
+/* Rows that are short, all heads of the q region. The mask of the rows that are left. Out of line:
+ * its registers are not those of the products' loop. */
+static __device__ __noinline__ u32 attend_short(machine m)
 {
     const attention &a = own().att;
     const u32 all = rows_that(m, true);

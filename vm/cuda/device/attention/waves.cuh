@@ -200,26 +200,18 @@ static __device__ __forceinline__ bool is_single_pass(const machine &m)
     return TILED && PASSES == 1 && rows_of(m) == 1 && is_plain(m);
 }
 
-/* Such a task. Out of line, since its registers are not those of the loop over passes; nor are
- * those of one wave those of several. */
-static __device__ __noinline__ void attend_one_apart(machine m)
+/* Such a task, in one wave. Out of line, since its registers are not those of the loop over passes;
+ * nor are those of one wave those of several. */
+static __device__ __noinline__ void attend_wave(machine m)
 {
     if (TILED && !attend_pass_tiles<true, true>(m, pass_at(0), keep_policy()))
         report_missing(m);
 }
 
-static __device__ __noinline__ void attend_waves_apart(machine m)
+static __device__ __noinline__ void attend_waves(machine m)
 {
     if (TILED && !attend_pass_tiles<true, false>(m, pass_at(0), keep_policy()))
         report_missing(m);
-}
-
-static __device__ __forceinline__ void attend_single_apart(const machine &m)
-{
-    if (own_count() <= wave<true>::LENGTH)
-        attend_one_apart(m);
-    else
-        attend_waves_apart(m);
 }
 
 /* The rows of the mask, with all heads of the q region. */
