@@ -72,13 +72,15 @@ enum {
     PAGE_BLOCKS = MGL_PAGE / MGL_BLOCK_BYTES,
     PARTIALS = MGL_PARTIAL_BYTES / 4,
     POLLS = 256, /* of memory between looks at the clock */
+    /* rows that there is machine code for */
     MOST_ROWS = MGL_ROWS <= 1   ? 1
                 : MGL_ROWS <= 8 ? 8
-                                : 16, /* rows that there is machine code for */
+                                : 16,
     SLOTS = MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
     SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
-    RECORDS =
-        4 /* the one before (its clears) or the furthest ahead, the one at hand, the next two */
+    /* the record of the task before (its clears) or the furthest ahead, of the task at hand, of the
+     * next two */
+    RECORDS = 4
 };
 static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
               "a slot must have room for a row group");
@@ -100,16 +102,15 @@ struct alignas(16) input {
     int columns;
     int kblocks;   /* of a weight row */
     int count;     /* rows to work on */
-    int row_bytes; /* of the activation buffer; the low parts stand behind all rows' high ones */
+    int row_bytes; /* of a row in the activation buffer; low parts stand behind all high parts */
     int segments;  /* of the task */
     u32 end;       /* page of the epoch's tape at which the task is done with it */
     bool vector;   /* rows begin at, and have whole, multiples of 16 bytes */
     bool low;      /* split into high and low parts */
     bool buffered; /* in the activation buffer, normalised and rounded */
-    bool skinny;   /* the skinny way: sum_skinny for all segments */
-    bool flows; /* one row of the skinny way: it is read before `go` already, since its words tell
-                   for themselves */
-    bool early; /* and with a norm: its squares come before its sums */
+    bool skinny;   /* the product goes the skinny way */
+    bool flows;    /* and has one row: its flagged words are read before `go` already */
+    bool early;    /* and a norm: the squares come before the sums */
 };
 
 /* Keys or values of one kv head: (sequences, positions, head_dim). */
@@ -146,52 +147,57 @@ struct news {
 
 /* Shared memory of a block: this in MGL_SHARED bytes, then the activation buffer, then the ring. */
 struct shared {
-    mgl_device_launch
-        launch;         /* the kernel's argument: as a pointer in each thread it would be spilled */
-    u64 full[MGL_RING]; /* mbarriers: the page of the frame has landed */
-    u64 empty[MGL_RING];    /* no consumer warp needs it any more */
-    u64 slot_full[SLOTS];   /* every consumer warp has left its partial sums */
-    u64 slot_empty[SLOTS];  /* the epilogue has taken them */
-    u64 known[2];           /* the task of the instruction slot may begin */
-    u64 go;                 /* and the task before it has ended */
-    u64 body;               /* every consumer warp is done with a task that has no slots */
-    u64 squares_full;       /* every consumer warp has left its `sums` of an early input */
+    /* the kernel's argument: as a pointer in each thread it would be spilled */
+    mgl_device_launch launch;
+
+    /* mbarriers */
+    u64 full[MGL_RING];    /* the page of the frame has landed */
+    u64 empty[MGL_RING];   /* no consumer warp needs it any more */
+    u64 slot_full[SLOTS];  /* every consumer warp has left its partial sums */
+    u64 slot_empty[SLOTS]; /* the epilogue has taken them */
+    u64 known[2];          /* the task of the instruction slot is made known */
+    u64 go;                /* the task before it has ended */
+    u64 body;              /* every consumer warp is done with a task that has no slots */
+    u64 squares_full;      /* every consumer warp has left its `sums` of an early input */
+
+    /* words between the roles */
     volatile u32 pending;   /* an edge is waited for: fewer bytes in flight */
-    volatile u32 demanded;  /* pages below are the task's at hand, which has its input */
-    volatile u32 prepared;  /* tasks that may begin: the controller's word */
-    volatile u32 finished;  /* and that have ended: the epilogue's */
-    volatile int leave;     /* the controller's decision, at `known` */
+    volatile u32 demanded;  /* pages below are those of the task at hand, which has its input */
+    volatile u32 prepared;  /* by the controller: tasks that may begin */
+    volatile u32 finished;  /* by the epilogue: tasks that have ended */
+    volatile int leave;     /* by the controller, before `known`: the block leaves */
     volatile int dead;      /* a wait gave up: what the task makes is worth nothing */
     u32 reported;           /* the block's report says why */
-    volatile int stop;      /* tells the loader to go */
+    volatile int stop;      /* tells loader and landing warp to leave */
     volatile int lost;      /* the loader has given up: no page will land any more */
-    volatile u32 landed;    /* pages, all below have: the landing warp's word */
-    volatile u32 begun[16]; /* (warp) tasks so far */
+    volatile u32 landed;    /* by the landing warp: pages, all below have landed */
+    volatile u32 begun[16]; /* (warp) tasks that it has begun */
     volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
-    instruction_slot instruction[2]; /* the task at hand and the next */
-    alignas(16) float partial[PARTIALS];
+
+    instruction_slot instruction[2];     /* the task at hand and the next */
+    alignas(16) float partial[PARTIALS]; /* (SLOTS, SLOT); attention and sample have other uses */
     uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
-    float sums[MGL_ROWS * MGL_WARPS]; /* sums of squares (row, warp) */
-    u32 early;                        /* inputs so far; the epilogue's */
+    float sums[MGL_ROWS * MGL_WARPS]; /* (row, warp) sums of squares */
+    u32 early;                        /* early inputs so far; the epilogue's */
     int control[MGL_CONTROL_WORDS];
     int table[MGL_ROWS * MGL_TABLE_WORDS];
-    /* the task at hand, made ready by the controller: what a thread would otherwise keep in
-     * registers, or worse, in local memory, whose loads go to L2 here */
+
+    /* what the controller has prepared of the tasks of the instruction slots: a thread would keep
+     * these values in registers, or in local memory, whose loads go to L2 here */
     input in[2];
     attention att;
 
-    /* what the next attention of one row, or the one at hand, has of earlier positions, for the
-     * loader (roles/loader.cuh) */
-    volatile u64 kv_keys, kv_values; /* where they are, */
+    /* earlier positions of the next attention of one row, or of the one at hand, for the loader */
+    volatile u64 kv_keys, kv_values; /* addresses, */
     volatile u32 kv_bytes;           /* so many bytes of each, */
-    volatile u32 kv_stretch;         /* of which its warps want so many at a time */
+    volatile u32 kv_stretch;         /* so many of them that the warps want at a time */
     volatile u32 kv_shift;  /* KV_RING: pages by which what is behind it on the tape comes later */
     volatile u32 entered;   /* KV_RING: epochs so far, */
     volatile u32 kv_first;  /* and the position of the launch's first row */
     volatile u32 kv_number; /* of what stands here; odd while that is written */
-    volatile u32 kv_used;   /* runs that its warps have asked for themselves */
+    volatile u32 kv_used;   /* stretches that the warps have asked for themselves */
 
-    news told[MGL_ROWS];  /* by sample, of each row; the controller passes it on */
+    news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */
     int wanted[MGL_ROWS]; /* rows that want logits, in order */
     int wanted_count;
 #if MGL_TRACE

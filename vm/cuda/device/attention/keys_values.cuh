@@ -19,10 +19,9 @@ struct tile_lane {
     const u8 *keys, *values;
     int key, value;     /* their position in the strip */
     int d_key, d_value; /* their first dimension */
-    int key_swizzle;    /* bytes by which an even chunk of keys stands behind its place, an odd one
-                        before    it, */
-    int value_swizzle[2]; /* and a chunk of values behind its, of even positions and of odd ones: 0,
-                          if not SWIZZLED */
+    /* SWIZZLED, else 0: bytes by which an even chunk of keys stands behind its place, and an odd
+     * chunk before it; and a chunk of values behind its place, of even positions and of odd ones */
+    int key_swizzle, value_swizzle[2];
 };
 
 static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l)

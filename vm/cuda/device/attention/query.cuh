@@ -28,7 +28,7 @@ enum {
     ITEMS = (TILE_HEADS + 2) * QUADS,
     ROUNDS = (ITEMS + THREADS - 1) / THREADS, /* of a thread's items */
     COLUMN_WORDS = HALF_DIM + 16,             /* padded against bank conflicts */
-    FOLD = 4, /* strips whose results are merged at once, at least */
+    FOLD = 4, /* warps, or strips, whose results are merged at once, at least */
     /* the activation buffer, which nothing else uses here, has room for what all warps leave */
     RESULTS_BUFFERED = MGL_ACTIVATION_BYTES >= MGL_WARPS * SUMS * 256,
     LEAVES = RESULTS_BUFFERED ? MGL_WARPS : FOLD,   /* warps that leave results at once */

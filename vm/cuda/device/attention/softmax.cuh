@@ -1,6 +1,7 @@
 /*
- * Attention by tensor cores: for caches in 16 bits. All heads of a kv head at once (HEAD_COLUMNS /
- * 2 of them; of more, as many in another pass), so that a key or a value is read once.
+ * How a tile of attention is worked on by tensor cores, for caches in 16 bits. All heads of a kv
+ * head at once, up to four (of more, as many in another pass), so that a key or a value is read
+ * once.
  *
  * A tile is 16 positions. Scores are K q^T: the keys are the A operand as they lie in memory, 16
  * bytes a lane (the order of the dimensions within an MMA is free, since q's is the same); the B
@@ -9,21 +10,6 @@
  * become the B operand of V^T p by two 8 x 8 transpositions; V^T is made from pairs of positions by
  * byte permutations. Its sums lie as the scores do: the lanes of a head have that head's maximum
  * and sum as well.
- *
- * The block works on one row after the other. Threads fetch four and four elements of q, k or v
- * that are rotated together, and leave them in shared memory as operands. Warp w takes positions [B
- * w, B w + B), [B (w + W), ...) from the first one on, B being BATCH, two strips at a time (a
- * wave): the keys of both are in registers before the queries are there, or, where the warp has
- * only one, its keys and values, since none of them depends on this epoch; whatever has been used
- * makes room for what comes next, which the loader has asked L2 for. Where a wave is all, the first
- * strip's values are there before the queries as well: the registers that a loop over waves needs
- * hold them. What the warps have is merged in shared memory; where one strip is all, its warp
- * writes the result.
- *
- * That is for a single row whose q, k, v and result are flagged f32 (`PLAIN`), which is what
- * decoding does: all that such a task need not ask is left out of the way from the queries to the
- * result. Of several rows, or others, a warp has one strip at a time, whose values come later: the
- * same sums, with fewer registers.
  */
 #ifndef MGL_DEVICE_ATTENTION_SOFTMAX_CUH
 #define MGL_DEVICE_ATTENTION_SOFTMAX_CUH

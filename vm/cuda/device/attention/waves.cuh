@@ -1,6 +1,20 @@
 /*
  * Attention by tensor cores with keys and values from memory: one row in one wave or in several,
  * and any rows, one after the other. softmax.cuh says how a tile is worked on.
+ *
+ * Threads fetch four and four elements of q, k or v that are rotated together, and leave them in
+ * shared memory as operands. Warp w takes positions [S w, S w + S), [S (w + W), ...) from the first
+ * one on, S being STRIP, two strips at a time (a wave). The keys of both strips are in registers
+ * before the queries are there, or, where the warp has only one strip, its keys and values: none of
+ * them depends on this epoch. Whatever has been used makes room for what comes next, which the
+ * loader has asked L2 for. Where a wave is all, the first strip's values are there before the
+ * queries as well: they have the registers that a loop over waves needs. What the warps have is
+ * merged in shared memory; where one strip is all, its warp writes the result.
+ *
+ * That is for a single row whose q, k, v and result are flagged f32 (`PLAIN`), which is what
+ * decoding does: the way from the queries to the result asks nothing that such a task need not ask.
+ * Of several rows, or others, a warp has one strip at a time, whose values come later: the same
+ * sums, with fewer registers.
  */
 #ifndef MGL_DEVICE_ATTENTION_WAVES_CUH
 #define MGL_DEVICE_ATTENTION_WAVES_CUH

@@ -54,15 +54,15 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
 /* Where the outputs of one row go, two columns at a time: known before there is haste, so that
  * behind the last sum there are no branches. */
 struct row_output {
-    u8 *at;                 /* column 0 */
-    int size;               /* of an element, in bytes */
-    bool flag, wide, brain; /* flagged; f32; bf16 */
+    u8 *at;               /* column 0 */
+    int size;             /* of an element, in bytes */
+    bool flag, f32, bf16; /* flagged; of that format, f16 otherwise */
 };
 
 static __device__ __forceinline__ row_output row_output_of(const view &v)
 {
-    const bool wide = v.dtype == DTYPE_F32;
-    return {v.at, wide ? 4 : 2, v.flag, wide, v.dtype == DTYPE_BF16};
+    const bool f32 = v.dtype == DTYPE_F32;
+    return {v.at, f32 ? 4 : 2, v.flag, f32, v.dtype == DTYPE_BF16};
 }
 
 /* Writes columns `column` and, if `both`, the next, where `mine`. A flagged region has both. */
@@ -71,20 +71,20 @@ static __device__ __forceinline__ void store_output(const row_output &to, int co
 {
     u8 *at = to.at + column * to.size;
     const u32 bits[2] = {flag_bits(first), flag_bits(second)};
-    const u32 brain = pack_pair(DTYPE_BF16, first, second);
-    const u32 word = to.brain ? brain : pack_pair(DTYPE_F16, first, second);
+    const u32 bf16 = pack_pair(DTYPE_BF16, first, second);
+    const u32 word = to.bf16 ? bf16 : pack_pair(DTYPE_F16, first, second);
     const bool plain = mine && !to.flag;
-    if (mine && to.flag && to.wide)
+    if (mine && to.flag && to.f32)
         store_two_words(at, bits[0], bits[1], policy);
-    if (mine && to.flag && !to.wide)
+    if (mine && to.flag && !to.f32)
         store_word(at, word, policy);
-    if (plain && to.wide)
+    if (plain && to.f32)
         ((float *)at)[0] = first;
-    if (plain && to.wide && both)
+    if (plain && to.f32 && both)
         ((float *)at)[1] = second;
-    if (plain && !to.wide)
+    if (plain && !to.f32)
         ((u16 *)at)[0] = (u16)word;
-    if (plain && !to.wide && both)
+    if (plain && !to.f32 && both)
         ((u16 *)at)[1] = (u16)(word >> 16);
     delay();
 }
