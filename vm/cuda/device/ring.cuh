@@ -29,35 +29,21 @@ static __device__ __forceinline__ void advance(ring_place &t)
 
 enum { RING_BLOCKS = MGL_RING * PAGE_BLOCKS };
 
-/* Waits until page m.known (counted over all epochs) has landed; the whole warp. The clock of this
- * wait is the loader's (is_lost). */
-static __device__ __forceinline__ void ring_sleep(machine &m)
-{
-    u64 *full = &own().full[m.known % MGL_RING];
-    const u32 parity = parity_of(m.known);
-    const u32 since = trace_clock();
-    while (!barrier_passed(full, parity) && !own().lost)
-        ;
-    trace_starved(m, since);
-    __syncwarp();
-    m.known++;
-}
-
-/* Looks what has landed, if that is not all below `end`: the landing warp's word tells of all pages
- * at once. The lanes may see different words: what all have seen counts. */
-static __device__ __forceinline__ void ring_see(machine &m, u32 end)
+/* Waits until all pages below `end` have landed; the whole warp. The landing warp's word tells of
+ * all pages at once: the lanes may see different words, and what all have seen counts. Where that
+ * is late, the pages' own barriers tell. The clock of this wait is the loader's (is_lost). */
+static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
 {
     if ((int)(end - m.known) > 0)
         m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
-}
-
-/* Waits until all pages below `end` have landed. Where the landing warp's word is late, the pages'
- * own barriers tell. */
-static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
-{
-    ring_see(m, end);
-    while ((int)(end - m.known) > 0)
-        ring_sleep(m);
+    for (; (int)(end - m.known) > 0; m.known++) {
+        u64 *full = &own().full[m.known % MGL_RING];
+        const u32 parity = parity_of(m.known), since = trace_clock();
+        while (!barrier_passed(full, parity) && !own().lost)
+            ;
+        trace_starved(m, since);
+        __syncwarp();
+    }
 }
 
 /* This warp needs no page below `page` any more; they have landed. */
@@ -80,6 +66,17 @@ static __device__ __forceinline__ void ring_done(machine &m, u32 page)
     while ((int)(page - m.freed) > 0) {
         ring_wait(m, m.freed + 1);
         ring_free(m, min(page, m.known));
+    }
+}
+
+/* The task at hand has its input: its pages, those below `end`, are urgent from now on, and no edge
+ * is waited for. */
+static __device__ __forceinline__ void input_is_there(const machine &m, u32 end)
+{
+    if (thread_of(m) == 0) {
+        own().demanded = end;
+        own().pending = 0;
+        trace_input_ahead(m);
     }
 }
 

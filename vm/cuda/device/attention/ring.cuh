@@ -157,16 +157,6 @@ static __device__ __forceinline__ void attend_span(machine &m, const tile_pass &
         add_values(s, last, values[1]);
 }
 
-/* Says that the queries are there, and what of the ring is the task's. */
-static __device__ __forceinline__ void queries_are_there(const machine &m, u32 end)
-{
-    if (thread_of(m) == 0) {
-        own().demanded = end;
-        own().pending = 0;
-        trace_input_ahead(m);
-    }
-}
-
 /* What a warp's machine has become: the page behind all of the attention's, and how long it waited
  * for pages. */
 struct ring_news {
@@ -190,7 +180,7 @@ static __device__ __noinline__ ring_news attend_ring(machine m)
     wait_go(m);
     leave_quads<true>(m, p, quads);
     consumer_barrier();
-    queries_are_there(m, end);
+    input_is_there(m, end);
     place_lane(m, w.l);
     swizzle_lane(w.l, at.lo);
     tile_state s = empty_state();
@@ -222,7 +212,7 @@ static __device__ __noinline__ void attend_registers(machine m)
     wait_go(m);
     leave_quads<true>(m, p, quads);
     consumer_barrier();
-    queries_are_there(m, m.freed);
+    input_is_there(m, m.freed);
     tile_result result = result_of(w.left > 0 ? attend_strip(m, p, w, v) : empty_state());
     finish_pass<true>(m, p, plain_output_of(m, p), active_warps(at.end - at.lo), result, policy);
     append_quads(m, p);

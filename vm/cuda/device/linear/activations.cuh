@@ -335,16 +335,6 @@ static __device__ __forceinline__ void gather_flagged(const machine &m, const in
             leave_squares(m, j + i, squares[i]);
 }
 
-/* This warp's share of the input is buffered. */
-static __device__ __forceinline__ void input_is_there(const machine &m, const input &in)
-{
-    if (thread_of(m) == 0) {
-        own().demanded = m.base + in.end;
-        own().pending = 0;
-        trace_input_ahead(m);
-    }
-}
-
 /* Makes this warp's run of the input ready: waits for flagged words, fills its part of the
  * activation buffer, and leaves its sums of squares. */
 static __device__ __forceinline__ void gather_run(const machine &m, const input &in)
@@ -360,13 +350,6 @@ static __device__ __forceinline__ void gather_run(const machine &m, const input 
                 leave_squares(m, j, squares);
         }
     }
-}
-
-static __device__ __forceinline__ void gather(const machine &m, const input &in)
-{
-    gather_run(m, in);
-    input_is_there(m, in);
-    __syncwarp();
 }
 
 static __device__ __noinline__ chunk direct_chunk(const machine m, int j, int n)

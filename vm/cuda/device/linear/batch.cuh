@@ -528,7 +528,7 @@ template <int KB, bool LOW> static __device__ __noinline__ machine sum_batch(mac
     gather_batch<KB, LOW>(m, in, held);
     const int segments = in.segments;
     position p = begin_batch<LOW>(m, in.count);
-    input_is_there(m, in);
+    input_is_there(m, m.base + in.end);
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups;
         p.block = segment(m, i).block;
@@ -549,7 +549,7 @@ static __device__ __noinline__ machine skip_batch(machine m)
     const input in = own().in[m.instruction];
     if (in.g && m.lane < in.count)
         own().sums[m.lane * MGL_WARPS + m.warp] = 0.0f;
-    input_is_there(m, in);
+    input_is_there(m, m.base + in.end);
     for (int i = 0; i < in.segments; i++)
         skip_groups(m, in, segment(m, i));
     return m;

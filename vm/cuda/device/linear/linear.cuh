@@ -53,7 +53,9 @@ static __device__ __forceinline__ bool consume_product(machine &m)
     if (!MGL_PLAIN && is_batch(in)) {
         m = consume_batch(m);
     } else if (!MGL_PLAIN && (!MAY_BE_SKINNY || !in.skinny)) {
-        gather(m, in);
+        gather_run(m, in);
+        input_is_there(m, m.base + in.end);
+        __syncwarp();
         m = consume_general(m);
     } else if (in.kblocks == HIDDEN) {
         consume_skinny<HIDDEN>(m, in);

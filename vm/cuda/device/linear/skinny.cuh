@@ -431,7 +431,7 @@ template <int KB> static __device__ __forceinline__ void consume_skinny(machine 
     }
     if (in.early)
         tell_squares(m, squares);
-    input_is_there(m, in);
+    input_is_there(m, m.base + in.end);
     for (int i = 0;; groups = segment(m, i).groups) {
         while (groups > 0) {
             if (G > 1 && min(groups, each - st.left) >= G &&
