@@ -32,6 +32,9 @@
  * A task: the controller waits for its counters, prepares its instruction slot and makes it known;
  * the epilogue, done with the task before, opens `go`; consumers and epilogue do it together, or
  * the consumers alone; the controller signals, and resets what the `clear` behind it names.
+ *
+ * Which code runs a task: dispatch.cuh has the functions of its op, linear/linear.cuh chooses the
+ * way of a product, attention/attention.cuh that of attention.
  */
 
 #include "vm/cuda/device/delay.cuh"
@@ -41,7 +44,8 @@
 #include "vm/cuda/device/roles/landing.cuh"
 #include "vm/cuda/device/roles/loader.cuh"
 
-static __device__ void copy_init()
+/* One thread, before a barrier of the block. */
+static __device__ void init_barriers()
 {
     for (int i = 0; i < MGL_RING; i++) {
         barrier_init(&own().full[i], MGL_BULK_COPY ? 1 : 32);
@@ -56,7 +60,7 @@ static __device__ void copy_init()
     barrier_init(&own().go, 1);
     barrier_init(&own().body, MGL_WARPS);
     barrier_init(&own().squares_full, MGL_WARPS);
-    copy_init_fence();
+    barrier_init_fence();
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
@@ -67,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     const mgl_device_queue &queue = ((const mgl_device_queue *)launch.queues)[blockIdx.x];
     if (thread_of(m) == 0) {
         own().launch = launch;
-        copy_init();
+        init_barriers();
         own().pending = own().leave = own().dead = own().stop = 0;
         own().landed = own().lost = 0;
         own().early = own().demanded = 0;

@@ -158,7 +158,7 @@ static __device__ __forceinline__ void barrier_init(u64 *barrier, int arrivals)
 }
 
 /* After the barriers are set up, before a barrier of the block. */
-static __device__ void copy_init_fence()
+static __device__ void barrier_init_fence()
 {
 #if MGL_BULK_COPY
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -30,7 +30,7 @@
  * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages),
  * MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1:
  * one row, and every product and attention of the kind that decoding by flags has: see
- * vm/cuda/plain.c), MGL_KV_RING (1: such attention has its keys and values from the ring, where
+ * vm/cuda/plan.c), MGL_KV_RING (1: such attention has its keys and values from the ring, where
  * there are bulk copies), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
  * delay.cuh).
  *

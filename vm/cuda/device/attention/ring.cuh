@@ -90,8 +90,8 @@ static __device__ __forceinline__ void take_values(const tile_pass &p, const rin
         add_own_value(w.l, p.row, number, values);
 }
 
-/* Waits until a page has landed. Its own barrier tells as soon as the page before it in its slot is
- * known to have: the warp may not have looked at that one. */
+/* Waits until a page has landed. Its own barrier tells as soon as the page before it in its frame
+ * is known to have: the warp may not have looked at that one. */
 static __device__ __forceinline__ void await_page(machine &m, u32 page)
 {
     const u32 since = trace_clock();
