@@ -296,10 +296,10 @@ static void make_lost_wait(source *s, mgl_text *out)
 
 static const char *draw_task(source *s)
 {
-    static const char *const tasks[] = {"linear_add ", "embed ", "clear ", "attend ",
-                                        "head ",       "enter ", "sample "};
+    static const char *const tasks[] = {"linear_add", "embed", "clear", "attend",
+                                        "head",       "enter", "sample"}; /* and a variant's name */
     const char *task = PICK(tasks, s);
-    return draw_line(s, find_line(s->lowered, task, 0) ? task : "linear_add ");
+    return draw_line(s, find_line(s->lowered, task, 0) ? task : "linear_add");
 }
 
 static void make_lost_task(source *s, mgl_text *out)
