@@ -23,8 +23,8 @@ static __device__ __forceinline__ embedded load_embedded(const machine &m, int e
         return v;
     long long token = own().table[v.row * MGL_TABLE_WORDS + MGL_TABLE_TOKEN];
     long long at = token * embedding.stride0 + v.column;
-    v.first = weight_format::load((const u8 *)embedding.at, at);
-    v.second = v.both ? weight_format::load((const u8 *)embedding.at, at + 1) : 0.0f;
+    v.first = embedding_format::load((const u8 *)embedding.at, at);
+    v.second = v.both ? embedding_format::load((const u8 *)embedding.at, at + 1) : 0.0f;
     return v;
 }
 

@@ -149,6 +149,23 @@ START_TEST(another_shape_has_another_kernel)
 }
 END_TEST
 
+/* What gathers rows of the embedding is compiled for its dtype; the exchange's is a task's. */
+START_TEST(the_embedding_is_in_the_key)
+{
+    key keys[3];
+    const device_options options = {.dtype = MGL_BF16, .capacity = 160};
+    mgl_program *program = program_of(&tales, "sm_90a:132", &options);
+    mgl_cuda_kernel_key(program, "sm_90a", 0, keys[0].text);
+    program->exchange_dtype = MGL_F32;
+    mgl_cuda_kernel_key(program, "sm_90a", 0, keys[1].text);
+    program->embedding_dtype = MGL_F32;
+    mgl_cuda_kernel_key(program, "sm_90a", 0, keys[2].text);
+    ck_assert(is_same(&keys[0], &keys[1]));
+    ck_assert(!is_same(&keys[0], &keys[2]));
+    mgl_program_free(program);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cuda_key");
@@ -159,5 +176,6 @@ int main(void)
     tcase_add_test(tests, a_split_of_more_than_registers_hold_has_the_other_kernel);
     tcase_add_test(tests, batches_of_as_many_rows_share_a_kernel);
     tcase_add_test(tests, another_shape_has_another_kernel);
+    tcase_add_test(tests, the_embedding_is_in_the_key);
     return fixture_main("cuda_key", tests);
 }

@@ -2,6 +2,8 @@
  * compute-sanitizer (memcheck, synccheck), which is slow. */
 #include "cuda_support.h"
 
+#include <string.h>
+
 #include "schedule/step.h"
 
 /* With and without splits: a greedy, a sampled and a scored sequence in one launch. */
@@ -45,6 +47,39 @@ START_TEST(every_op_runs)
 }
 END_TEST
 
+static void greedy_of(const mgl_program *program, const mgl_graph *graph,
+                      const device_options *options, int32_t tokens[12])
+{
+    static const int32_t prompt[5] = {7, 3, 11, 2, 30};
+    mgl_vm *vm = device_vm(program, graph, options);
+    device_greedy(vm, prompt, 5, tokens, 12);
+    mgl_vm_close(vm);
+}
+
+/* f32 holds what bf16 says: the table alone is wider, and the tokens are the same. */
+START_TEST(the_embedding_has_a_format_of_its_own)
+{
+    int32_t wanted[12], found[12];
+    const device_options options = {
+        .dtype = MGL_BF16, .queues = 6, .capacity = 64, .deadline_ms = 100000};
+    mgl_graph *graph = random_graph(&small_model, 64, false, MGL_BF16, 3);
+    mgl_program *program = device_program(graph, &options);
+    greedy_of(program, graph, &options, wanted);
+    for (int i = 0; i < program->buffer_count; i++) {
+        mgl_buffer *table = &program->buffers[i];
+        if (strcmp(table->name, "embedding") != 0)
+            continue;
+        program->embedding_dtype = table->dtype = MGL_F32;
+        program->tensors[table->tensor].format = MGL_FORMAT_F32;
+    }
+    ck_assert_int_eq(program->embedding_dtype, MGL_F32);
+    greedy_of(program, graph, &options, found);
+    ck_assert_mem_eq(wanted, found, sizeof wanted);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     int skip = skip_without_device("cuda_small");
@@ -53,5 +88,6 @@ int main(void)
     TCase *tests = tcase_create("cuda_small");
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, every_op_runs, 0, 2);
+    tcase_add_test(tests, the_embedding_has_a_format_of_its_own);
     return fixture_main("cuda_small", tests);
 }

@@ -62,6 +62,7 @@ static void recipe_of(const mgl_program *program, const char *arch, unsigned ext
     define(o, "VOCAB", (uint32_t)m->vocab);
     define(o, "EPS_BITS", eps);
     define(o, "WEIGHT", (uint32_t)mgl_weight_format_get(program->weight_format)->numbers);
+    define(o, "EMBEDDING", (uint32_t)program->embedding_dtype);
     define(o, "CACHE", (uint32_t)program->kv_dtype);
     define(o, "PAGE", (uint32_t)program->exec.page_bytes);
     define(o, "RING", (uint32_t)program->exec.ring_pages);

@@ -94,28 +94,13 @@ static int64_t width(const mgl_region *region, int dimension)
     return region->ranges[dimension].hi - region->ranges[dimension].lo;
 }
 
-/* Whether a region holds the numbers that the weights are decoded to: what the kernel reads as such
- * without looking at the operand's dtype. */
-static bool has_weight_numbers(const mgl_program *program, const mgl_region *region)
-{
-    return program->buffers[region->buffer].dtype ==
-           mgl_weight_format_get(program->weight_format)->numbers;
-}
-
-static const char *check_embed(const mgl_program *program, const mgl_task *task)
-{
-    return has_weight_numbers(program,
-                              mgl_task_operand(program, task, MGL_OPERAND(embed, embedding)))
-               ? NULL
-               : "the embedding has not the numbers of the weights";
-}
-
 static const char *check_linear(const mgl_program *program, const mgl_task *task)
 {
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     const mgl_region *out = mgl_task_result(program, task);
     int64_t rows = 0, columns = width(in, 1);
-    if (program->buffers[in->buffer].dtype != MGL_F32 && !has_weight_numbers(program, in))
+    const mgl_dtype dtype = program->buffers[in->buffer].dtype;
+    if (dtype != MGL_F32 && dtype != mgl_weight_format_get(program->weight_format)->numbers)
         return "its input is neither f32 nor of the numbers of the weights";
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_G8X2 && task->segments.count != 1)
         return "it has not exactly one segment";
@@ -266,8 +251,6 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
             return "it resets a region that is not one run of bytes a row, or is too large";
     if (info->layout != MGL_LAYOUT_NONE)
         return check_linear(program, task);
-    if (task->op == MGL_OP_EMBED)
-        return check_embed(program, task);
     if (mgl_op_is_attention(task->op))
         return check_attention(program, task);
     return NULL;

@@ -67,6 +67,7 @@ template <int DTYPE> struct format {
 };
 
 typedef format<MGL_WEIGHT> weight_format;
+typedef format<MGL_EMBEDDING> embedding_format;
 typedef format<MGL_CACHE> cache_format;
 
 static __device__ __forceinline__ float warp_sum(float value)

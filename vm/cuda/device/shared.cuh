@@ -27,12 +27,12 @@
  * Constants that the host defines: what the shape of the code depends on. MGL_ROWS,
  * MGL_MANY_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED (columns of
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
- * MGL_WEIGHT and MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages),
- * MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED (bytes that struct shared may have), MGL_PLAIN (1:
- * one row, and every product and attention of the kind that decoding by flags has: see
- * vm/cuda/plan.c), MGL_KV_RING (1: such attention has its keys and values from the ring, where
- * there are bulk copies), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
- * delay.cuh).
+ * MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and MGL_CACHE (dtypes),
+ * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
+ * (bytes that struct shared may have), MGL_PLAIN (1: one row, and every product and attention of
+ * the kind that decoding by flags has: see vm/cuda/plan.c), MGL_KV_RING (1: such attention has its
+ * keys and values from the ring, where there are bulk copies), MGL_TRACE (1: tasks leave events),
+ * MGL_DELAYS (1: random delays, see delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
  * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand
