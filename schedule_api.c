@@ -375,9 +375,10 @@ mgl_status mgl_plan_check_machine(const mgl_plan *plan, mgl_error *err)
     return status;
 }
 
-/* The formats of the buffers that each operand of each op has: bits by mgl_dtype. */
+/* The formats of the buffers that each operand of each op has, bits by mgl_dtype, and of its
+ * weights, bits by mgl_weight_format. */
 typedef struct formats {
-    unsigned bits[MGL_OP_COUNT][MGL_MAX_OPERANDS];
+    unsigned bits[MGL_OP_COUNT][MGL_MAX_OPERANDS], weights[MGL_OP_COUNT];
 } formats;
 
 static void list_formats(const mgl_program *program, formats *out)
@@ -391,6 +392,8 @@ static void list_formats(const mgl_program *program, formats *out)
                 out->bits[task->op][operand] |=
                     1u << program->buffers[program->regions[region].buffer].dtype;
         }
+        for (int i = task->segments.first; i < task->segments.first + task->segments.count; i++)
+            out->weights[task->op] |= 1u << mgl_segment_format(program, &program->segments[i]);
     }
 }
 
@@ -401,11 +404,15 @@ mgl_status mgl_plan_check_formats(const mgl_plan *plan, const mgl_plan *other, m
         return mgl_fail_null(err, __func__, plan ? "other" : "plan");
     list_formats(plan->program, &own);
     list_formats(other->program, &wanted);
-    for (int op = 0; op < MGL_OP_COUNT; op++)
+    for (int op = 0; op < MGL_OP_COUNT; op++) {
+        if (own.weights[op] & ~(wanted.weights[op] | 1u << MGL_FORMAT_F32))
+            return mgl_fail(err, MGL_BAD_INPUT, mgl_op_get((mgl_op)op)->name,
+                            "the weights have a format that the other plan has not");
         for (int i = 0; i < MGL_MAX_OPERANDS; i++)
             if (own.bits[op][i] & ~(wanted.bits[op][i] | 1u << MGL_F32))
                 return mgl_fail(err, MGL_BAD_INPUT, mgl_op_get((mgl_op)op)->name,
                                 "operand %d has a number format that the other plan has not", i);
+    }
     return MGL_OK;
 }
 

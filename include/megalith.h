@@ -437,9 +437,9 @@ MGL_API mgl_status mgl_plan_check(mgl_plan *plan, const char *model, const char 
  * what, err->where "shared memory" for that of a block. No device is needed. */
 MGL_API mgl_status mgl_plan_check_machine(const mgl_plan *plan, mgl_error *err);
 
-/* Whether a plan exchanges and keeps numbers in f32 and the formats of another plan alone, which
- * may have other queues and another order. MGL_BAD_INPUT with the op and operand that has another
- * one. */
+/* Whether a plan streams, exchanges and keeps numbers in f32 and the formats of another plan alone,
+ * which may have other queues and another order. MGL_BAD_INPUT with the op, and the operand or its
+ * weights, that has another one. */
 MGL_API mgl_status mgl_plan_check_formats(const mgl_plan *plan, const mgl_plan *other,
                                           mgl_error *err);
 

@@ -4,6 +4,8 @@
 
 #include <check.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TALES  MGL_SOURCE_DIR "/tests/models/tales-5m"
@@ -188,6 +190,44 @@ START_TEST(a_narrow_plan_has_other_formats)
 }
 END_TEST
 
+/* The plan with its weights, and nothing else, in f16. */
+static mgl_plan *with_weights_in_f16(void)
+{
+    static const char types[] = "types weights bf16", apart[] = "types weights f16 embedding bf16";
+    char *text = NULL, *to = NULL;
+    size_t length = 0, size;
+    mgl_plan *out = NULL;
+    ck_assert_int_eq(mgl_plan_text(plan, &text, &length, &err), MGL_OK);
+    FILE *file = open_memstream(&to, &size);
+    for (char *line = text, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        *end = 0;
+        char *bf16 = strncmp(line, "tensor ", 7) ? NULL : strstr(line, " bf16 ");
+        if (bf16)
+            fprintf(file, "%.*s f16 %s\n", (int)(bf16 - line), line, bf16 + 6);
+        else if (!strncmp(line, types, sizeof types - 1))
+            fprintf(file, "%s exchange bf16%s\n", apart, line + sizeof types - 1);
+        else
+            fprintf(file, "%s\n", line);
+    }
+    fclose(file);
+    ck_assert_msg(!mgl_plan_parse(to, size, "f16.mls", &out, &err), "%s: %s", err.where,
+                  err.message);
+    mgl_text_free(text);
+    free(to);
+    return out;
+}
+
+START_TEST(weights_in_other_formats_are_other_formats)
+{
+    mgl_plan *other = with_weights_in_f16();
+    ck_assert_int_eq(mgl_plan_check_formats(other, plan, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "the weights"));
+    ck_assert_int_eq(mgl_planner_match(planner, other, 1, &err), MGL_BAD_INPUT);
+    mgl_plan_close(other);
+}
+END_TEST
+
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
 static void refuses_null(const char *name, mgl_status status)
@@ -258,6 +298,7 @@ int main(void)
     tcase_add_test(tests, a_plan_of_other_sequences_does_not_match);
     tcase_add_test(tests, a_machine_has_limits);
     tcase_add_test(tests, a_narrow_plan_has_other_formats);
+    tcase_add_test(tests, weights_in_other_formats_are_other_formats);
     tcase_add_test(tests, null_is_refused);
     tcase_add_test(tests, memory_that_runs_out_is_told);
     suite_add_tcase(suite, tests);
