@@ -96,10 +96,18 @@ ALWAYS_INLINE const char *tape_block(const struct tape *tape, int b)
 /* LANES weights of a row of a block, from `column` on. */
 ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_format format, int column)
 {
-    if (format == MGL_FORMAT_F32)
-        return load((const float *)(const void *)row + column);
     const uint16_t *half = (const uint16_t *)(const void *)row + column;
-    return format == MGL_FORMAT_BF16 ? load_bf16(half) : load_f16(half);
+    switch (mgl_weight_format_get(format)->numbers) {
+    case MGL_BF16:
+        return load_bf16(half);
+    case MGL_F16:
+        return load_f16(half);
+    case MGL_F32:
+    case MGL_I32: /* no format's numbers: schedule/formats.c */
+    case MGL_DTYPE_COUNT:
+        break;
+    }
+    return load((const float *)(const void *)row + column);
 }
 
 ALWAYS_INLINE int columns_of(mgl_weight_format format)
