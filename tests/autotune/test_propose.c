@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/gaussian.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
 
@@ -627,48 +626,6 @@ START_TEST(a_plateau_hops)
 }
 END_TEST
 
-/* ---- Gaussian processes --------------------------------------------------------------------- */
-
-START_TEST(a_process_goes_through_its_points)
-{
-    double covariance[9] = {1, 0, 0, 0.6, 1, 0, 0.2, 0.6, 1}, weights[3], scratch[3];
-    static const double y[3] = {1, -2, 0.5}, to[3] = {0.6, 1, 0.6};
-    ck_assert(mgl_gaussian_factor(covariance, 3));
-    mgl_gaussian_solve(covariance, 3, y, weights);
-    mgl_gaussian_point p = mgl_gaussian_predict(covariance, weights, 3, 2, to, 1, scratch);
-    ck_assert_double_eq_tol(p.mean, -2, 1e-9);
-    ck_assert_double_eq_tol(p.deviation, 0, 1e-6);
-}
-END_TEST
-
-START_TEST(far_from_its_points_a_process_knows_nothing)
-{
-    double covariance[1] = {1}, weights[1], scratch[1];
-    static const double y[1] = {3}, to[1] = {0};
-    ck_assert(mgl_gaussian_factor(covariance, 1));
-    mgl_gaussian_solve(covariance, 1, y, weights);
-    mgl_gaussian_point p = mgl_gaussian_predict(covariance, weights, 1, 4, to, 1, scratch);
-    ck_assert_double_eq(p.mean, 0);
-    ck_assert_double_eq_tol(p.deviation, 2, 1e-9);
-}
-END_TEST
-
-START_TEST(what_is_no_covariance_is_refused)
-{
-    double covariance[4] = {1, 0, 2, 1};
-    ck_assert(!mgl_gaussian_factor(covariance, 2));
-}
-END_TEST
-
-START_TEST(expected_improvement_is_the_formula_s)
-{
-    mgl_gaussian_point at_best = {5, 2}, sure = {4, 0}, worse = {6, 0};
-    ck_assert_double_eq_tol(mgl_expected_improvement(at_best, 5), 2 * 0.3989422804, 1e-9);
-    ck_assert_double_eq(mgl_expected_improvement(sure, 5), 1);
-    ck_assert_double_eq(mgl_expected_improvement(worse, 5), 0);
-}
-END_TEST
-
 /* ---- searches ------------------------------------------------------------------------------- */
 
 /* Trials that a blind proposer needs to come within a share of the default; `most` + 1: more. */
@@ -777,14 +734,10 @@ int main(void)
 {
     Suite *suite = suite_create("propose");
     TCase *values = tcase_create("values"), *every = tcase_create("every"),
-          *process = tcase_create("process"), *searches = tcase_create("searches");
-    TCase *const cases[] = {values, every, process, searches};
+          *searches = tcase_create("searches");
+    TCase *const cases[] = {values, every, searches};
     add_values(values);
     add_every(every);
-    tcase_add_test(process, a_process_goes_through_its_points);
-    tcase_add_test(process, far_from_its_points_a_process_knows_nothing);
-    tcase_add_test(process, what_is_no_covariance_is_refused);
-    tcase_add_test(process, expected_improvement_is_the_formula_s);
     tcase_add_loop_test(searches, a_search_finds_the_default_s_speed, 0, 2);
     tcase_add_test(searches, an_earlier_campaign_saves_trials);
     tcase_add_test(searches, a_prior_is_for_a_surrogate_that_has_not_begun);
