@@ -2,7 +2,7 @@
 
 #include "tests/autotune/store_support.h"
 
-#include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 void on_event(void *user, const mgl_campaign_event *event)
@@ -108,6 +108,19 @@ int64_t submit(fixture *f, const char *text)
     must(mgl_tune_submit(f->store, &f->tune.record, text, strlen(text), "submit", &id, &f->err),
          &f->err);
     return id;
+}
+
+int run_suite(const char *name, TCase *tests)
+{
+    Suite *suite = suite_create(name);
+    SRunner *runner = srunner_create(suite);
+    suite_add_tcase(suite, tests);
+    store_make_folder();
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    store_remove_folder();
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 const scripted_proposal proposals[PROPOSALS] = {

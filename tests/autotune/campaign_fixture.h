@@ -3,6 +3,8 @@
 #ifndef MGL_TESTS_AUTOTUNE_CAMPAIGN_FIXTURE_H
 #define MGL_TESTS_AUTOTUNE_CAMPAIGN_FIXTURE_H
 
+#include <check.h>
+
 #include "autotune/campaign.h"
 #include "autotune/tune.h"
 #include "tests/autotune/scripted_lab.h"
@@ -43,6 +45,9 @@ int count_events(const fixture *f, char kind);
 /* A trial of the store. Release with mgl_trial_clear. */
 mgl_trial trial_of(fixture *f, int64_t number);
 mgl_outcome outcome_of(fixture *f, int64_t number);
+
+/* main of such a test: its cases, with a folder for their stores. */
+int run_suite(const char *name, TCase *tests);
 
 /* Knobs that the cost model does not know: its screen would hide the lab. */
 enum { PROPOSALS = 8 };

@@ -1,7 +1,6 @@
 /* What becomes of a trial, with a lab that plays a device. */
 #include "autotune/archive.h"
 #include "tests/autotune/campaign_fixture.h"
-#include "tests/autotune/store_support.h"
 
 #include "autotune/frozen.h"
 #include "base/memory.h"
@@ -356,9 +355,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("campaign trials");
     TCase *tests = tcase_create("trials");
-    store_make_folder();
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, a_gain_is_kept);
     tcase_add_test(tests, what_is_kept_has_all_its_evidence);
@@ -377,11 +374,5 @@ int main(void)
     tcase_add_loop_test(tests, hostile_texts_are_refused, 0, HOSTILE);
     tcase_add_test(tests, what_the_validator_refuses_is_not_launched);
     tcase_add_test(tests, without_a_device_nothing_is_measured);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    store_remove_folder();
-    return failed != 0;
+    return run_suite("campaign trials", tests);
 }

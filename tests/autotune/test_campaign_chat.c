@@ -3,7 +3,6 @@
 #include "autotune/chat.h"
 #include "base/clock.h"
 #include "tests/autotune/campaign_fixture.h"
-#include "tests/autotune/store_support.h"
 #include "tests/autotune/stub_server.h"
 
 #include <check.h>
@@ -121,18 +120,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("campaign chat");
     TCase *tests = tcase_create("chat");
-    store_make_folder();
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_model_finds_the_planted_improvement);
     tcase_add_test(tests, others_go_on_while_a_model_thinks);
     tcase_add_test(tests, nothing_yet_does_not_spin);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    store_remove_folder();
-    return failed != 0;
+    return run_suite("campaign chat", tests);
 }

@@ -672,9 +672,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("campaign runs");
     TCase *tests = tcase_create("runs");
-    store_make_folder();
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, every_tenth_trial_is_a_control);
     tcase_add_test(tests, a_machine_that_finds_gains_in_nothing_is_unfit);
@@ -704,11 +702,5 @@ int main(void)
     tcase_add_test(tests, what_keeps_the_kernel_goes_first);
     tcase_add_test(tests, what_is_never_ready_is_tried_all_the_same);
     tcase_add_test(tests, an_end_with_some_that_wait_is_an_end);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    store_remove_folder();
-    return failed != 0;
+    return run_suite("campaign runs", tests);
 }

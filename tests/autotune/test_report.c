@@ -10,7 +10,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -446,9 +445,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("report");
     TCase *tests = tcase_create("report");
-    store_make_folder();
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, texts_of_others_are_escaped);
     tcase_add_test(tests, nothing_is_fetched_from_outside);
@@ -467,11 +464,5 @@ int main(void)
     tcase_add_test(tests, the_log_has_the_last_fifty);
     tcase_add_test(tests, exchanges_with_a_model_are_told_by_outcome);
     tcase_add_test(tests, a_night_stays_small_and_quick);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    store_remove_folder();
-    return failed != 0;
+    return run_suite("report", tests);
 }
