@@ -207,11 +207,12 @@ static __device__ __forceinline__ void announce_kv(const machine &m)
     store_shared_release(&own().kv_number, number + 2);
 }
 
-/* Tells the loader how many runs of keys and values the warps have asked for themselves. */
-static __device__ __forceinline__ void tell_used(const machine &m, u32 runs)
+/* Tells the loader how many stretches of keys and values (roles/ahead.cuh) the warps have asked
+ * for themselves. */
+static __device__ __forceinline__ void tell_used(const machine &m, u32 stretches)
 {
     if (MGL_BULK_COPY && thread_of(m) == 0)
-        own().kv_used = runs;
+        own().kv_used = stretches;
 }
 
 /* Where a warp stands. */
@@ -253,7 +254,7 @@ static __device__ __forceinline__ void prefetch_positions(const machine &m, cons
 }
 
 /* The warp's part of wave number n from this one on, into L2: not those strips that it will work
- * on, but as many in one run. */
+ * on, but as many that lie one behind the other. */
 template <bool PLAIN>
 static __device__ __forceinline__ void prefetch_wave(const machine &m, const tile_share &w, int n)
 {

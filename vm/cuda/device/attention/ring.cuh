@@ -126,11 +126,12 @@ static __device__ __forceinline__ void leave_page(const machine &m, u32 page, in
 static __device__ __forceinline__ void attend_span(machine &m, const tile_pass &p,
                                                    const ring_share &w, tile_state &s)
 {
-    const int run = w.at / PAGE_POSITIONS, user = w.at % PAGE_POSITIONS / KV_SPAN;
+    const int pair = w.at / PAGE_POSITIONS; /* of pages: keys, then values */
+    const int user = w.at % PAGE_POSITIONS / KV_SPAN;
     const int users =
-        min((w.count - run * PAGE_POSITIONS + KV_SPAN - 1) / KV_SPAN, PAGE_POSITIONS / KV_SPAN);
-    const u32 page = w.page + run * 2;
-    const bool on_pages = w.stored > run * PAGE_POSITIONS;
+        min((w.count - pair * PAGE_POSITIONS + KV_SPAN - 1) / KV_SPAN, PAGE_POSITIONS / KV_SPAN);
+    const u32 page = w.page + pair * 2;
+    const bool on_pages = w.stored > pair * PAGE_POSITIONS;
     const bool second = w.count - w.at > STRIP;
     float first[TILES][2], last[TILES][2];
     tile_vectors values[2];

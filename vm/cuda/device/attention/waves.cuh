@@ -61,7 +61,7 @@ static __device__ __forceinline__ void attend_strips(const machine &m, const til
                                                      tile_share w, tile_wave &v, tile_state &s)
 {
     constexpr int LENGTH = wave<PLAIN>::LENGTH;
-    u32 runs = 1;
+    u32 stretches = 1;
     for (; w.left > 0; advance<PLAIN>(w)) {
         float first[TILES][2], last[TILES][2], tops[2];
         score_wave<PLAIN>(m, p, w, v, first, last, tops);
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void attend_strips(const machine &m, const til
             if (PLAIN)
                 load_last<PLAIN>(w, LENGTH, v);
             if (PLAIN)
-                tell_used(m, runs += 2);
+                tell_used(m, stretches += 2);
             if (wave<PLAIN>::WARPS_ASK)
                 prefetch_wave<PLAIN>(m, w, 2);
         }

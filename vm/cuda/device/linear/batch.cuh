@@ -423,8 +423,8 @@ static __device__ __forceinline__ void await_pages(machine &m, const position &p
     ring_wait(m, end);
 }
 
-/* Adds blocks FROM and on of the runs, each step of them once it has landed; its pages are let go
- * of as soon as they are in registers. */
+/* Adds blocks FROM and on of the runs, so many at once, when these have landed; its pages are let
+ * go of as soon as they are in registers. */
 template <int KB, bool LOW, int FROM = 0>
 static __device__ __forceinline__ void add_batch(machine &m, position &p, const uint4 *held,
                                                  sums *s)

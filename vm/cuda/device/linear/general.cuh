@@ -9,10 +9,11 @@
 /* Blocks of a run that may be loaded at once: all of them must fit the ring, and leave it room. */
 static __device__ __forceinline__ constexpr int blocks_at_once()
 {
-    int step = LOADED;
-    while (step > 1 && (step * MGL_WARPS + PAGE_BLOCKS - 2) / PAGE_BLOCKS + 1 > (MGL_RING + 1) / 2)
-        step /= 2;
-    return step;
+    int blocks = LOADED;
+    while (blocks > 1 &&
+           (blocks * MGL_WARPS + PAGE_BLOCKS - 2) / PAGE_BLOCKS + 1 > (MGL_RING + 1) / 2)
+        blocks /= 2;
+    return blocks;
 }
 
 /* All row groups of any shape for buffered rows, with up to N MMAs a block. */
