@@ -442,6 +442,7 @@ static int64_t batch_bytes(const struct staged *in, int warps)
     if (in->columns % columns || run == 0 || blocks % run || in->wide != (in->parts == 2) ||
         (in->parts == 1 && run <= MGL_BATCH_HELD(1)))
         return 0;
+    d.of[MGL_DIMENSION_FEWEST] = 1;
     d.of[MGL_DIMENSION_KBLOCKS] = blocks;
     d.of[MGL_DIMENSION_RUN] = run;
     d.of[MGL_DIMENSION_PARTS] = in->parts;

@@ -219,6 +219,7 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
     int64_t *d = out->of, lane = over(FILE_WORDS, ((int64_t)exec->warps + MGL_OTHER_WARPS) * LANES);
     *out = (mgl_dimensions){0};
     d[MGL_DIMENSION_ROWS] = program->limits.rows;
+    d[MGL_DIMENSION_FEWEST] = 1;
     d[MGL_DIMENSION_SEQUENCES] = program->limits.sequences;
     d[MGL_DIMENSION_CAPACITY] = program->limits.capacity;
     d[MGL_DIMENSION_WARPS] = exec->warps;
@@ -409,6 +410,38 @@ bool mgl_variant_needs(mgl_variant variant, mgl_need need, const mgl_dimensions 
         if (variants[variant].needs[i].need == need)
             return mgl_expression_value(&parsed.needs[variant][i], dimensions->of, out);
     return true;
+}
+
+/* The most rows, of `most`, for which a variant takes a task that has `fewest`; 0: none. */
+static int most_rows(const mgl_program *program, const mgl_task *task, mgl_variant variant,
+                     mgl_dimensions *d, int fewest, int most)
+{
+    int rows = most;
+    d->of[MGL_DIMENSION_FEWEST] = fewest;
+    for (; rows >= fewest; rows--) {
+        d->of[MGL_DIMENSION_ROWS] = rows;
+        if (takes(program, task, variant, d, NULL))
+            return rows;
+    }
+    return 0;
+}
+
+mgl_rungs mgl_variant_rungs(const mgl_program *program, const mgl_task *task,
+                            const mgl_dimensions *dimensions)
+{
+    const int rows = program->limits.rows, few = mgl_variant_get(MGL_VARIANT_SKINNY)->rows,
+              some = mgl_variant_get(MGL_VARIANT_BATCH)->rows;
+    mgl_dimensions d = *dimensions;
+    pthread_once(&parsing, parse_all);
+    if (task->variant == MGL_VARIANT_SKINNY)
+        return (mgl_rungs){rows, 0};
+    if (task->variant != MGL_VARIANT_BATCH && task->variant != MGL_VARIANT_LADDER)
+        return (mgl_rungs){0, 0};
+    mgl_dimensions_of_task(program, task, &d);
+    const int skinny = most_rows(program, task, MGL_VARIANT_SKINNY, &d, 1, rows < few ? rows : few);
+    const int batch =
+        most_rows(program, task, MGL_VARIANT_BATCH, &d, MGL_BATCH_LEAST, rows < some ? rows : some);
+    return (mgl_rungs){skinny, batch};
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */

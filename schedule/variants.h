@@ -98,6 +98,14 @@ typedef struct mgl_variant_fault {
 bool mgl_variant_takes_task(const mgl_program *program, const mgl_task *task, mgl_variant variant,
                             const mgl_dimensions *dimensions, mgl_variant_fault *fault);
 
+/* By an epoch's rows, how a product runs that names skinny, batch or ladder: as skinny up to so
+ * many rows, else as a batch from MGL_BATCH_LEAST up to so many, else as general. */
+typedef struct mgl_rungs {
+    int skinny, batch; /* 0: never */
+} mgl_rungs;
+mgl_rungs mgl_variant_rungs(const mgl_program *program, const mgl_task *task,
+                            const mgl_dimensions *dimensions);
+
 /* Names the variant of each task: the first of its op that takes it and is worth it. The ring is
  * named for all attentions or for none. */
 void mgl_variants_choose(mgl_program *program);

@@ -1,7 +1,6 @@
 /*
- * What lowering, the cost model, the host and the kernel all know of the ways that products and
- * attention go: which one a task goes, and the numbers that its room follows from. Plain C that
- * NVRTC compiles too.
+ * Numbers that lowering, variants, the cost model, the host and the kernel all know of the ways
+ * that products and attention go. Plain C that NVRTC compiles too.
  */
 #ifndef MGL_SCHEDULE_WAYS_H
 #define MGL_SCHEDULE_WAYS_H
@@ -11,29 +10,6 @@
 #ifndef MGL_WAYS_FN
 #define MGL_WAYS_FN static inline
 #endif
-
-/* What the skinny way is compiled for. */
-typedef struct mgl_skinny_shape {
-    int hidden, attended, ffn; /* k blocks of its inputs */
-    int stage;                 /* bytes */
-} mgl_skinny_shape;
-
-/* Whether a product of 16-bit weights with `rows` rows of kblocks k blocks goes the skinny way
- * (linear/skinny.cuh): flagged input, of which one MMA has all rows, and the stage too. `low`:
- * split into two parts. */
-MGL_WAYS_FN int mgl_goes_skinny(const mgl_skinny_shape *shape, int flag, int rows, int low,
-                                int kblocks)
-{
-    const int parts = rows * (low ? 2 : 1);
-    return flag && rows > 0 && parts <= 4 &&
-           parts * kblocks * MGL_BLOCK_ROW_BYTES <= shape->stage &&
-           (kblocks == shape->hidden || kblocks == shape->attended || kblocks == shape->ffn);
-}
-
-/* Whether a ring and its consumer warps can go it at all: the ring has room for it, and no page is
- * without a block of a warp that has blocks. */
-#define MGL_RING_GOES_SKINNY(ring_pages, page_blocks, warps)                                       \
-    ((ring_pages) * (page_blocks) >= 4 * (warps) && (page_blocks) >= (warps))
 
 enum {
     MGL_OTHER_WARPS = 4,       /* of a block, beside its consumers: see device/shared.cuh */

@@ -128,6 +128,22 @@ static mgl_variant expected_product(const mgl_program *p, const mgl_task *task)
                           : MGL_VARIANT_GENERAL;
 }
 
+/* For each number of rows that an epoch may have: how it is run, and how it was. */
+static void check_rungs(const mgl_program *p, const mgl_task *task, const char *what)
+{
+    const struct product x = product_of(p, task);
+    mgl_dimensions d;
+    mgl_dimensions_of_program(p, &d);
+    const mgl_rungs rungs = mgl_variant_rungs(p, task, &d);
+    const bool any = task->variant != MGL_VARIANT_GENERAL;
+    for (int count = 1; count <= p->limits.rows; count++) {
+        const bool skinny = count <= rungs.skinny;
+        const bool batch = !skinny && count >= 3 && count <= rungs.batch;
+        ck_assert_msg(skinny == (any && is_skinny(p, &x, count)), "%s: %d rows", what, count);
+        ck_assert_msg(batch == (any && is_batch(p, &x, count)), "%s: %d rows", what, count);
+    }
+}
+
 static bool is_flagged(const mgl_program *p, const mgl_task *task, int operand)
 {
     if (operand == MGL_NO_OPERAND)
@@ -220,6 +236,8 @@ static void check_names(const mgl_program *p, const char *what)
                       mgl_op_get(task->op)->name, mgl_variant_get(task->variant)->name,
                       mgl_variant_get(wanted)->name);
         named[wanted]++;
+        if (task->segments.count > 0)
+            check_rungs(p, task, what);
     }
 }
 

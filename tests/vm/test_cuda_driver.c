@@ -533,6 +533,27 @@ START_TEST(an_op_that_the_kernel_lacks_is_named)
 }
 END_TEST
 
+static void one_unknown_variant(const mgl_device_launch *launch)
+{
+    int32_t *reports = (int32_t *)(uintptr_t)launch->reports;
+    one_unknown(launch);
+    reports[2 * MGL_REPORT_WORDS + MGL_REPORT_KIND] = MGL_REPORT_VARIANT;
+}
+
+START_TEST(a_variant_that_the_kernel_lacks_is_named)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    fake.kernel = one_unknown_variant;
+    ok(open_vm(&vm, &err), err);
+    ck_assert_int_eq(run_vm(vm, &report, &err), MGL_WATCHDOG);
+    ck_assert_msg(strstr(err.message, "it has no variant 77, which queue 2 was to run"), "%s",
+                  err.message);
+    mgl_vm_close(vm);
+}
+END_TEST
+
 /* ---- encoding ------------------------------------------------------------------------------- */
 
 /* Records of a queue make a ring, fit their room, and carry what the task says. */
@@ -641,6 +662,7 @@ int main(void)
     tcase_add_test(tests, the_kernel_is_told_to_end);
     tcase_add_test(tests, the_watchdog_names_the_wait_to_blame);
     tcase_add_test(tests, an_op_that_the_kernel_lacks_is_named);
+    tcase_add_test(tests, a_variant_that_the_kernel_lacks_is_named);
     tcase_add_test(tests, records_are_the_tasks);
     tcase_add_test(tests, what_the_machine_has_not_is_refused);
     tcase_add_test(tests, the_probe_tells_what_there_is);

@@ -5,12 +5,22 @@
 #include "cuda_support.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "schedule/schedule.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
 #include "vm/cuda/encode.h"
+
+/* Whether products are all skinny, and attention is by registers or the ring. */
+static bool is_plain(const mgl_program *program)
+{
+    const uint32_t registers = 1u << MGL_VARIANT_REGISTERS, ring = 1u << MGL_VARIANT_RING;
+    const uint32_t attention = mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, "sm_90a");
+    return mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, "sm_90a") == 1u << MGL_VARIANT_SKINNY &&
+           (attention == registers || attention == ring);
+}
 
 /* ---- which programs ------------------------------------------------------------------------- */
 
@@ -56,6 +66,18 @@ START_TEST(past_comes_by_bulk_copies)
 }
 END_TEST
 
+/* A schedule that was made for a newer device is not run by code that it does not name. */
+START_TEST(an_older_device_has_no_ring)
+{
+    mgl_error err = {0};
+    mgl_program *program = program_of(&small_model, "sm_90a:2", &streamed);
+    ok(mgl_cuda_check_arch(program, "sm_90", &err), err);
+    ck_assert_int_eq(mgl_cuda_check_arch(program, "sm_89", &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, ".ring, which is for sm_90 and newer, and this"));
+    mgl_program_free(program);
+}
+END_TEST
+
 /* What differs from `streamed`, 0: nothing; and whether the program is plain at all. */
 static const struct {
     device_options with;
@@ -92,7 +114,7 @@ START_TEST(past_of_plain_programs_comes_through_the_ring)
         if (*rest[i].to == 0)
             *rest[i].to = rest[i].from;
     mgl_program *program = program_of(&small_model, "sm_90a:2", &options);
-    ck_assert_int_eq(mgl_cuda_is_plain(program), past_cases[_i].plain);
+    ck_assert_int_eq(is_plain(program), past_cases[_i].plain);
     ck_assert_int_eq(mgl_cuda_streams_kv(program, "sm_90a"), past_cases[_i].streams);
     mgl_program_free(program);
 }
@@ -114,7 +136,7 @@ START_TEST(past_needs_room_on_a_page)
         device_options options = streamed;
         options.page_bytes = cases[i].page_bytes;
         mgl_program *program = program_of(cases[i].geometry, "sm_90a:2", &options);
-        ck_assert(mgl_cuda_is_plain(program));
+        ck_assert(is_plain(program));
         ck_assert_msg(mgl_cuda_streams_kv(program, "sm_90a") == cases[i].streams, "case %zu", i);
         ck_assert_msg(mgl_cuda_swizzles_kv(program, "sm_90a") == cases[i].swizzles, "case %zu", i);
         ck_assert(!mgl_cuda_swizzles_kv(program, "sm_80"));
@@ -595,6 +617,7 @@ int main(void)
 {
     TCase *tests = tcase_create("cuda past");
     tcase_add_test(tests, past_comes_by_bulk_copies);
+    tcase_add_test(tests, an_older_device_has_no_ring);
     tcase_add_loop_test(tests, past_of_plain_programs_comes_through_the_ring, 0,
                         sizeof past_cases / sizeof *past_cases);
     tcase_add_test(tests, past_needs_room_on_a_page);

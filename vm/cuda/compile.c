@@ -71,7 +71,8 @@ static void recipe_of(const mgl_program *program, const char *arch, unsigned ext
     define(o, "WARPS", (uint32_t)program->exec.warps);
     define(o, "ACTIVATION_BYTES", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", MGL_SHARED_RESERVED);
-    define(o, "PLAIN", mgl_cuda_is_plain(program));
+    define(o, "VARIANTS_PRODUCT", mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, arch));
+    define(o, "VARIANTS_ATTENTION", mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, arch));
     define(o, "KV_RING", mgl_cuda_streams_kv(program, arch));
     define(o, "TRACE", (extras & MGL_CUDA_TRACE) != 0);
     define(o, "DELAYS", (extras & MGL_CUDA_DELAYS) != 0);

@@ -286,7 +286,8 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
 struct encoder {
     const mgl_program *program;
     const mgl_cuda_addresses *addresses;
-    uint32_t *signals; /* (counter_count) of an epoch */
+    mgl_dimensions dimensions; /* of the program */
+    uint32_t *signals;         /* (counter_count) of an epoch */
     unsigned char *records;
     size_t length, capacity; /* of records */
     size_t before;           /* offset of the queue's record before this one */
@@ -565,7 +566,11 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     mgl_record *r = append(e, sizeof *r);
     if (!r)
         return 0;
+    const mgl_rungs rungs = mgl_variant_rungs(e->program, task, &e->dimensions);
     r->op = (int)task->op;
+    r->variant = (unsigned char)task->variant;
+    r->skinny_rows = (unsigned char)rungs.skinny;
+    r->batch_rows = (unsigned char)rungs.batch;
     r->task = index;
     r->outputs = task->out.count;
     r->waits = task->waits.count;
@@ -626,6 +631,7 @@ mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses 
 {
     struct encoder e = {.program = program, .addresses = addresses};
     *out = (mgl_cuda_tables){0};
+    mgl_dimensions_of_program(program, &e.dimensions);
     e.signals = mgl_alloc_zero((size_t)program->counter_count, sizeof *e.signals);
     out->queues = mgl_alloc_zero((size_t)program->queue_count, sizeof *out->queues);
     if (!e.signals || !out->queues)

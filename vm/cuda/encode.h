@@ -29,9 +29,13 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 uint32_t mgl_cuda_pages(const mgl_program *program, int bytes);
 uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
 
-/* Whether the program decodes one row by flags alone: all products are skinny, all attention is by
- * registers or the ring. Then the kernel may be compiled with MGL_PLAIN. */
-bool mgl_cuda_is_plain(const mgl_program *program);
+/* The variants that tasks of a family name, a bit each (1 << mgl_variant), which the kernel is
+ * compiled with; not those that the architecture ("sm_90a", "compute_80") does not have. */
+uint32_t mgl_cuda_variants(const mgl_program *program, mgl_family family, const char *arch);
+
+/* MGL_BAD_INPUT: the program, made for a newer one, names a variant that this architecture does not
+ * have. */
+mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl_error *err);
 
 /* Whether attention has its keys and values from the ring (MGL_KV_RING): its variant is `ring`, and
  * the architecture ("sm_90a", "compute_80") has bulk copies. */

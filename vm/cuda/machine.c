@@ -510,7 +510,9 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
         return status;
     snprintf(vm->arch, sizeof vm->arch, "%s", options->arch ? options->arch : live.arch);
     vm->kv_ring = mgl_cuda_streams_kv(vm->vm.program, vm->arch);
-    status = allocate_pinned(vm, err);
+    status = mgl_cuda_check_arch(vm->vm.program, vm->arch, err);
+    if (!status)
+        status = allocate_pinned(vm, err);
     if (!status)
         status = mgl_check_abort(options->abort, err);
     if (!status)

@@ -1,47 +1,42 @@
 /*
- * What the host derives from the variants that a program names (schedule/variants.def): which of
- * the kernel's ways are compiled in. Programs that decode one row by flags alone need one way for
- * products and one for attention; that leaves the others out, which takes the compiler half as
- * long.
+ * What the host derives from the variants that a program names (schedule/variants.def): which code
+ * the kernel is compiled with, and whether the machine at hand has it.
  */
 #include "schedule/variants.h"
 #include "schedule/ways.h"
 #include "vm/cuda/encode.h"
 
-enum { FIRST_BULK_COPIES = 90 /* sm_90 */ };
-
-/* Whether a task is of the kind that decoding one row by flags has. */
-static bool is_plain_task(const mgl_task *task)
+uint32_t mgl_cuda_variants(const mgl_program *program, mgl_family family, const char *arch)
 {
-    switch (mgl_op_get(task->op)->family) {
-    case MGL_FAMILY_PRODUCT:
-        return task->variant == MGL_VARIANT_SKINNY;
-    case MGL_FAMILY_ATTENTION:
-        return task->variant == MGL_VARIANT_REGISTERS || task->variant == MGL_VARIANT_RING;
-    default:
-        return true;
+    const int number = mgl_arch_number(arch);
+    uint32_t named = 0;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (mgl_op_get(task->op)->family == family &&
+            number >= mgl_variant_get(task->variant)->arch)
+            named |= UINT32_C(1) << task->variant;
     }
+    return named;
 }
 
-bool mgl_cuda_is_plain(const mgl_program *program)
+mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl_error *err)
 {
-    for (int i = 0; i < program->task_count; i++)
-        if (!is_plain_task(&program->tasks[i]))
-            return false;
-    return program->limits.rows == 1;
-}
-
-static bool names_ring(const mgl_program *program)
-{
-    for (int i = 0; i < program->task_count; i++)
-        if (program->tasks[i].variant == MGL_VARIANT_RING)
-            return true;
-    return false;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        const mgl_variant_info *variant = mgl_variant_get(task->variant);
+        if (mgl_arch_number(arch) < variant->arch)
+            return mgl_fail(
+                err, MGL_BAD_INPUT, "target",
+                "the schedule names %s.%s, which is for sm_%d and newer, and this device "
+                "is %s: lower the model for it",
+                mgl_op_get(task->op)->name, variant->name, variant->arch, arch);
+    }
+    return MGL_OK;
 }
 
 bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch)
 {
-    return mgl_arch_number(arch) >= FIRST_BULK_COPIES && names_ring(program);
+    return mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, arch) >> MGL_VARIANT_RING & 1;
 }
 
 bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch)

@@ -101,12 +101,19 @@ static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
     return true;
 }
 
+/* Whether a queue has a task of an op or a variant that the kernel does not have. */
+static bool lacks_code(const volatile int32_t *report)
+{
+    return report[MGL_REPORT_KIND] == MGL_REPORT_OP ||
+           report[MGL_REPORT_KIND] == MGL_REPORT_VARIANT;
+}
+
 /* The queue to blame; where there is none, the one whose wait expired first. */
 static int find_blamed(const mgl_cuda_vm *vm)
 {
     const int count = vm->vm.program->queue_count;
     for (int q = 0; q < count; q++)
-        if (vm->pinned->reports[q][MGL_REPORT_KIND] == MGL_REPORT_OP)
+        if (lacks_code(vm->pinned->reports[q]))
             return q;
     for (int q = 0; q < count; q++)
         if (is_to_blame(vm, q))
@@ -142,10 +149,11 @@ mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err)
     mgl_schedule_print_task(program, task, &text);
     const char *line = text.bytes ? text.bytes : "";
     snprintf(where, sizeof where, "queue %d, task %d", queue, task);
-    if (report[MGL_REPORT_KIND] == MGL_REPORT_OP) {
+    if (lacks_code(report)) {
         status = mgl_fail(err, MGL_WATCHDOG, where,
-                          "the kernel stopped: it has no op %d, which queue %d was to run as task "
+                          "the kernel stopped: it has no %s %d, which queue %d was to run as task "
                           "%d in epoch %d\n%s",
+                          report[MGL_REPORT_KIND] == MGL_REPORT_OP ? "op" : "variant",
                           report[MGL_REPORT_COUNTER], queue, task, report[MGL_REPORT_EPOCH], line);
     } else {
         describe_wait(program, report, what, sizeof what);

@@ -1,8 +1,8 @@
 /*
  * Which function of an op a role calls. All four are made from instructions/ops.def: an op or a
  * family that is added there has its functions called, or does not compile. The controller lets no
- * task through whose op the kernel does not have (run_controller), so none of these has to answer
- * for one.
+ * task through whose op or variant the kernel does not have (knows_task), so none of these has to
+ * answer for one.
  */
 #ifndef MGL_DEVICE_DISPATCH_CUH
 #define MGL_DEVICE_DISPATCH_CUH

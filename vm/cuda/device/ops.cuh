@@ -1,6 +1,7 @@
 /*
- * The ops as the kernel knows them: numbers, families, and which a task's op is of. All of it, and
- * the dispatch of controller, consumers and epilogue, is made from instructions/ops.def.
+ * The ops as the kernel knows them: numbers, families, and which a task's op is of; and the
+ * variants that it has. All of it, and the dispatch of controller, consumers and epilogue, is made
+ * from instructions/ops.def and schedule/variants.def.
  */
 #ifndef MGL_DEVICE_OPS_CUH
 #define MGL_DEVICE_OPS_CUH
@@ -19,6 +20,21 @@ enum {
     FAMILY_COUNT
 };
 
+enum {
+    VARIANT_GENERAL,
+#define MGL_VARIANT(id, ...) VARIANT_##id,
+#include "schedule/variants.def"
+};
+
+/* The variants that the program names, and the kernel has the code of: MGL_VARIANTS_<FAMILY> has a
+ * bit for each. */
+enum {
+    HAS_GENERAL_PRODUCT = MGL_VARIANTS_PRODUCT >> VARIANT_GENERAL & 1,
+    HAS_GENERAL_ATTENTION = MGL_VARIANTS_ATTENTION >> VARIANT_GENERAL & 1,
+#define MGL_VARIANT(id, name, family, ...) HAS_##id = MGL_VARIANTS_##family >> VARIANT_##id & 1,
+#include "schedule/variants.def"
+};
+
 /* Columns of ops.def: whom a family needs, and whether the controller prepares it ahead. */
 enum { NEEDS_CONTROLLER, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
 enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE };
@@ -29,6 +45,19 @@ template <int FAMILY> static __device__ __forceinline__ bool is_of(int op)
     return false
 #define MGL_OP(id, name, family, ...) || (FAMILY_##family == FAMILY && op == OP_##id)
 #include "instructions/ops.def"
+        ;
+}
+
+/* Whether the kernel has the op, and this variant of it. */
+static __device__ __forceinline__ bool has_variant(int op, int variant)
+{
+    if (variant == VARIANT_GENERAL)
+        return (HAS_GENERAL_PRODUCT || !is_of<FAMILY_PRODUCT>(op)) &&
+               (HAS_GENERAL_ATTENTION || !is_of<FAMILY_ATTENTION>(op));
+    return false
+#define MGL_VARIANT(id, name, family, ...)                                                         \
+    || (HAS_##id && variant == VARIANT_##id && is_of<FAMILY_##family>(op))
+#include "schedule/variants.def"
         ;
 }
 

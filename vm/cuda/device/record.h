@@ -68,8 +68,12 @@ typedef struct mgl_record {
     int segments, waits, signals, clears;
     unsigned segment_at, wait_at, signal_at, clear_at; /* byte offsets in the record */
     unsigned kv_page; /* of attention: the page of the tape before which its keys and values come */
-    unsigned kv_again; /* 1: then the page before that once more; see roles/loader.cuh */
-    int unused;
+    unsigned kv_again;     /* 1: then the page before that once more; see roles/loader.cuh */
+    unsigned char variant; /* mgl_variant */
+    /* of a product: it runs as skinny up to so many rows, else as a batch from MGL_BATCH_LEAST up
+     * to so many, else as general */
+    unsigned char skinny_rows, batch_rows;
+    unsigned char unused;
 } mgl_record;
 
 typedef struct mgl_device_queue {
@@ -98,20 +102,27 @@ enum {
     MGL_HOST_WORDS = 8
 };
 
-/* What a queue was waiting for when it gave up, or that it had a task of an op that the kernel does
- * not have: one report a queue (pinned), so that the host can tell the wait that is to blame from
- * those that only waited for the one to blame. */
+/* What a queue was waiting for when it gave up, or that it had a task of an op or a variant that
+ * the kernel does not have: one report a queue (pinned), so that the host can tell the wait that is
+ * to blame from those that only waited for the one to blame. */
 enum {
     MGL_REPORT_KIND, /* MGL_REPORT_...; 0: it did not wait */
     MGL_REPORT_TASK,
-    MGL_REPORT_COUNTER, /* or the page of the ring, or the operand's number, or the op that nobody
-                           knows */
+    MGL_REPORT_COUNTER, /* or the page of the ring, or the operand's number, or the op or variant
+                           that nobody knows */
     MGL_REPORT_WANTED,
     MGL_REPORT_SEEN,
     MGL_REPORT_EPOCH,
     MGL_REPORT_WORDS = 8
 };
-enum { MGL_REPORT_NONE, MGL_REPORT_WAIT, MGL_REPORT_RING, MGL_REPORT_FLAG, MGL_REPORT_OP };
+enum {
+    MGL_REPORT_NONE,
+    MGL_REPORT_WAIT,
+    MGL_REPORT_RING,
+    MGL_REPORT_FLAG,
+    MGL_REPORT_OP,
+    MGL_REPORT_VARIANT
+};
 
 /* What a task of an epoch did when: times of %globaltimer in ns, low halves. 0: never. */
 typedef struct mgl_device_event {

@@ -29,15 +29,16 @@
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and MGL_CACHE (dtypes),
  * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
- * (bytes that struct shared may have), MGL_PLAIN (1: one row, and every product and attention of
- * the kind that decoding by flags has: see vm/cuda/plan.c), MGL_KV_RING (1: such attention has its
- * keys and values from the ring, where there are bulk copies), MGL_TRACE (1: tasks leave events),
- * MGL_DELAYS (1: random delays, see delay.cuh).
+ * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT and MGL_VARIANTS_ATTENTION (which
+ * variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING (1: attention has its keys
+ * and values from the ring), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
+ * delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
  * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand
  * in mgl_device_launch, strides and splits in the records. Of the capacity a kernel has nothing but
- * MGL_KV_RING: whether a split may have more positions than registers have room for.
+ * the variant of its attention: whether a split may have more positions than registers have room
+ * for.
  */
 #ifndef MGL_DEVICE_SHARED_CUH
 #define MGL_DEVICE_SHARED_CUH
@@ -108,8 +109,9 @@ struct alignas(16) input {
     bool vector;   /* rows begin at, and have whole, multiples of 16 bytes */
     bool low;      /* split into high and low parts */
     bool buffered; /* in the activation buffer, normalised and rounded */
-    bool skinny;   /* the product goes the skinny way */
-    bool flows;    /* and has one row: its flagged words are read before `go` already */
+    bool skinny;   /* the product goes the skinny way, */
+    bool batch;    /* or the batch way; neither: the general one */
+    bool flows;    /* it is skinny, and has one row: its flagged words are read before `go` */
     bool early;    /* and a norm: the squares come before the sums */
 };
 

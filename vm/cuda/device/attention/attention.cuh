@@ -26,21 +26,42 @@
 #include "vm/cuda/device/attention/lanes.cuh"
 #include "vm/cuda/device/attention/ring.cuh"
 #include "vm/cuda/device/attention/short.cuh"
+#include "vm/cuda/device/ops.cuh"
 
-/* The rows of the mask, all heads of the q region; by lanes, all rows. Out of line: its registers
- * are not those of the products' loop. */
+/* The ways of attention that some task may go: those of the variants that the program names. One
+ * row whose q, k, v and result are flagged goes the way of registers by whichever tiles. */
+enum {
+    TILES_WAY = HAS_TILES || HAS_SHORT,
+    REGISTERS_WAY = HAS_REGISTERS || (TILES_WAY && PASSES == 1),
+    ONLY_REGISTERS = HAS_REGISTERS && !TILES_WAY && !HAS_GENERAL_ATTENTION
+};
+static_assert(TILED || !(TILES_WAY || HAS_REGISTERS || HAS_RING), "tiles do not suit the heads");
+static_assert(!HAS_REGISTERS || PASSES == 1, "registers have one pass");
+
+/* The rows of the mask, all heads of the q region. Out of line, as lanes are: their registers are
+ * not those of the products' loop. */
 static __device__ __noinline__ void attend_rows(machine m, u32 rows)
 {
-    if (TILED)
-        attend_tiles(m, rows);
-    else
-        attend_lanes(m);
+    attend_tiles(m, rows);
+}
+
+static __device__ __noinline__ void attend_by_lanes(machine m)
+{
+    attend_lanes(m);
+}
+
+/* Whether a task is one row by registers: in a kernel that knows no other way, it is if it has a
+ * row. */
+static __device__ __forceinline__ bool is_by_registers(const machine &m, int variant)
+{
+    return REGISTERS_WAY && rows_of(m) == 1 &&
+           (ONLY_REGISTERS || (variant != VARIANT_GENERAL && is_plain(m)));
 }
 
 /* The consumers' part of attention. The ways of one row wait for `go` themselves. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
-    if (KV_RING) {
+    if (HAS_RING) {
         if (own().kv_bytes <= KV_REGISTERS * POSITION_BYTES)
             return attend_registers(m);
         const ring_news news = attend_ring(m);
@@ -48,16 +69,17 @@ static __device__ __forceinline__ void consume_attention(machine &m)
         trace_set_starved(m, news.starved);
         return;
     }
-    if (MGL_PLAIN ? rows_of(m) == 1 : is_single_pass(m)) {
+    const int variant = task_of(m)->variant;
+    if (is_by_registers(m, variant)) {
         if (own_count() <= wave<true>::LENGTH)
             return attend_wave(m);
         return attend_waves(m);
     }
     wait_go(m);
-    if (MGL_PLAIN)
-        return;
-    u32 rows = SHORT && rows_of(m) > 1 ? attend_short(m) : ~0u;
-    if (rows)
+    if (HAS_GENERAL_ATTENTION && variant == VARIANT_GENERAL)
+        return attend_by_lanes(m);
+    u32 rows = HAS_SHORT && variant == VARIANT_SHORT && rows_of(m) > 1 ? attend_short(m) : ~0u;
+    if (TILES_WAY && rows)
         attend_rows(m, rows);
 }
 

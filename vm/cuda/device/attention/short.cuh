@@ -16,16 +16,16 @@
 #define MGL_DEVICE_ATTENTION_SHORT_CUH
 
 #include "vm/cuda/device/attention/waves.cuh"
+#include "vm/cuda/device/ops.cuh"
 
 enum {
     PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
     SHORT_STRIPS = FOLD,          /* of a row, at the most: so many the block merges at once */
-    /* a kernel for one sequence does without: its prompts' rows are few, and registers are scarce
-     */
-    SHORT = MGL_MANY_SEQUENCES && TILED && HALF_DIM % 32 == 0 &&
-            MGL_WARPS * SHORT_STRIPS * TILES * 64 <= PARTIALS,
-    EARLY_KEYS = HEAD_DIM <= 64 /* the first ones fit the registers beside what is waited for */
+    EARLY_KEYS = HEAD_DIM <= 64   /* the first ones fit the registers beside what is waited for */
 };
+static_assert(!HAS_SHORT || (TILED && HALF_DIM % 32 == 0 &&
+                             MGL_WARPS * SHORT_STRIPS * TILES * 64 <= PARTIALS),
+              "variants.def says so");
 
 /* ---- the row's own vectors --------------------------------------------------------------------
  */
@@ -375,7 +375,7 @@ static __device__ __forceinline__ tile_result add_strips(const machine &m, const
 /* Brings the first strip near, as far as it does not come into registers yet. */
 static __device__ __forceinline__ void touch_strip(const machine &m, const short_pass &s)
 {
-    static_assert(!SHORT || STRIP * POSITION_BYTES == 32 * 128, "a line a lane");
+    static_assert(!HAS_SHORT || STRIP * POSITION_BYTES == 32 * 128, "a line a lane");
     const long long offset = m.lane * 128;
     uint4 unused;
     if (offset >= s.stored * POSITION_BYTES)

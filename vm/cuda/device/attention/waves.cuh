@@ -208,14 +208,8 @@ static __device__ __forceinline__ void report_missing(const machine &m)
     report_flags(m, operand_of(vector_of(thread_of(m))));
 }
 
-/* Whether a task is one pass, and a plain one: decoding for one sequence. */
-static __device__ __forceinline__ bool is_single_pass(const machine &m)
-{
-    return TILED && PASSES == 1 && rows_of(m) == 1 && is_plain(m);
-}
-
-/* Such a task, in one wave. Out of line, since its registers are not those of the loop over passes;
- * nor are those of one wave those of several. */
+/* A task of one row, of one pass, and plain, in one wave. Out of line, since its registers are not
+ * those of the loop over passes; nor are those of one wave those of several. */
 static __device__ __noinline__ void attend_wave(machine m)
 {
     if (TILED && !attend_pass_tiles<true, true>(m, pass_at(0), keep_policy()))

@@ -8,6 +8,7 @@
 
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/linear/slots.cuh"
+#include "vm/cuda/device/ops.cuh"
 
 enum {
     VECTOR = weight_format::VECTOR, /* columns in 16 bytes */
@@ -22,12 +23,13 @@ static __device__ __forceinline__ int mapped(const input &in, int j)
     return in.map ? in.map[j] : j;
 }
 
-/* Whether a task may go the skinny way at all: the ring has room for it, and no page is without a
- * block of a warp that has blocks. */
+/* The ways of products that some task may go: those of the variants that the program names. */
 enum {
-    MAY_BE_SKINNY =
-        MGL_WEIGHT != DTYPE_F32 && MGL_RING_GOES_SKINNY(MGL_RING, PAGE_BLOCKS, (int)MGL_WARPS)
+    SKINNY_WAY = HAS_SKINNY || HAS_BATCH || HAS_LADDER,
+    BATCH_WAY = HAS_BATCH || HAS_LADDER,
+    GENERAL_WAY = HAS_GENERAL_PRODUCT || HAS_LADDER
 };
+static_assert(!SKINNY_WAY || MGL_WEIGHT != DTYPE_F32, "the skinny way is for 16 bits");
 
 /* Rows whose activations are an MMA's B operand. */
 static __device__ __forceinline__ int mma_rows(bool low)
@@ -62,9 +64,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_ACTIVATION_BYTES)
         row_bytes += 64;
     bool buffered = parts * row_bytes <= MGL_ACTIVATION_BYTES;
-    const mgl_skinny_shape shape = {blocks_of(MGL_HIDDEN), blocks_of(MGL_ATTENDED),
-                                    blocks_of(MGL_FFN), MGL_ACTIVATION_BYTES};
-    bool skinny = MAY_BE_SKINNY && mgl_goes_skinny(&shape, x.flag, count, low, kblocks);
+    bool skinny = SKINNY_WAY && count <= task_of(m)->skinny_rows;
     in.x = view_of(m, x);
     in.g = has_norm ? (const float *)operand(m, MGL_PRODUCT_NORM).at : nullptr;
     in.map = map;
@@ -76,6 +76,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.low = low;
     in.buffered = buffered;
     in.skinny = skinny;
+    in.batch = BATCH_WAY && !skinny && count >= MGL_BATCH_LEAST && count <= task_of(m)->batch_rows;
     in.flows = skinny && count == 1;
     in.early = in.flows && has_norm;
     in.segments = task_of(m)->segments;

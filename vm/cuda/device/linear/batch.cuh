@@ -29,9 +29,8 @@
 #include "vm/cuda/device/linear/products.cuh"
 
 enum {
-    BATCH_BLOCKS = 8,  /* of a warp that are loaded at once, at most */
-    ENOUGH_LANES = 16, /* whose words of one row are there when all rows are asked for */
-    MAY_BE_BATCH = MAY_BE_SKINNY && MGL_ROWS > 2
+    BATCH_BLOCKS = 8, /* of a warp that are loaded at once, at most */
+    ENOUGH_LANES = 16 /* whose words of one row are there when all rows are asked for */
 };
 
 /* How a warp goes through row groups of KB blocks. */
@@ -64,7 +63,7 @@ template <int KB, bool LOW> struct batch_way {
 
     /* every warp that has blocks has as many */
     static constexpr bool FITS =
-        MAY_BE_BATCH && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
+        BATCH_WAY && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
 };
 
 /* ---- the input --------------------------------------------------------------------------------
@@ -568,15 +567,6 @@ enum {
     FFN_BLOCKS = blocks_of(MGL_FFN)
 };
 
-/* Whether a task is one of several rows. */
-static __device__ __forceinline__ bool is_batch(const input &in)
-{
-    return MAY_BE_BATCH && in.x.flag && in.vector && in.columns % BLOCK_COLUMNS == 0 &&
-           !in.skinny && in.count >= MGL_BATCH_LEAST && in.count <= MGL_BATCH_ROWS &&
-           (fits<HIDDEN_BLOCKS, true>(in) || fits<ATTENDED_BLOCKS, true>(in) ||
-            fits<ATTENDED_BLOCKS, false>(in) || fits<FFN_BLOCKS, false>(in));
-}
-
 /* Does the task if it is of that kind. */
 template <int KB, bool LOW>
 static __device__ __forceinline__ void try_batch(machine &m, const input &in)
@@ -586,7 +576,7 @@ static __device__ __forceinline__ void try_batch(machine &m, const input &in)
             m = m.warp < batch_way<KB, LOW>::P.warps ? sum_batch<KB, LOW>(m) : skip_batch(m);
 }
 
-/* The task, if it is_batch. */
+/* The task, if it goes the batch way. */
 static __device__ __noinline__ machine consume_batch(machine m)
 {
     const input in = own().in[m.instruction];

@@ -50,9 +50,9 @@ static __device__ __forceinline__ bool consume_product(machine &m)
     }
     const input in = own().in[m.instruction];
     own().end[m.warp] = m.base + in.end;
-    if (!MGL_PLAIN && is_batch(in)) {
+    if (BATCH_WAY && in.batch) {
         m = consume_batch(m);
-    } else if (!MGL_PLAIN && (!MAY_BE_SKINNY || !in.skinny)) {
+    } else if (GENERAL_WAY && (!SKINNY_WAY || !in.skinny)) {
         gather_run(m, in);
         input_is_there(m, m.base + in.end);
         __syncwarp();

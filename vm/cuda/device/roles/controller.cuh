@@ -153,16 +153,19 @@ static __device__ __forceinline__ bool is_alive()
     return __all_sync(0xFFFFFFFFu, !own().dead);
 }
 
-/* Whether the kernel has the task's op. If not, that is reported, and all queues leave. Every task
- * comes by here, so neither consumers nor epilogue meet such an op. */
-static __device__ __forceinline__ bool knows_op(const machine &m)
+/* Whether the kernel has the task's op, and the variant of it. If not, that is reported, and all
+ * queues leave. No task begins that it does not have, so neither consumers nor epilogue meet one.
+ */
+static __device__ __forceinline__ bool knows_task(const machine &m)
 {
-    const u32 op = (u32)task_of(m)->op;
-    if (op < OP_COUNT)
+    const u32 op = (u32)task_of(m)->op, variant = task_of(m)->variant;
+    const bool has_op = op < OP_COUNT;
+    if (has_op && has_variant(op, variant))
         return true;
     if (is_first_lane()) {
         stop_all();
-        leave_report(MGL_REPORT_OP, task_of(m)->task, m.epoch, op, 0, 0);
+        leave_report(has_op ? MGL_REPORT_VARIANT : MGL_REPORT_OP, task_of(m)->task, m.epoch,
+                     has_op ? variant : op, 0, 0);
     }
     __syncwarp();
     return false;
@@ -173,7 +176,7 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
 {
     if (p.begun)
         return true;
-    if (!knows_op(m))
+    if (!knows_task(m))
         return false;
     wait_counters(m);
     if (!is_alive())
@@ -214,10 +217,11 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
         }
         m.record = record_behind(m.record);
 
-        /* which is prepared while the task before is at work, if it is of this epoch and its family
-         * lets it (ops.def); without counters it may begin */
+        /* which is prepared while the task before is at work, if it is of this epoch, its family
+         * lets it (ops.def), and the kernel has it; without counters it may begin */
         p.prepared = p.begun = false;
-        if (task_of(before)->op != OP_ENTER && goes_ahead(task_of(m)->op, task_of(before)->op)) {
+        if (task_of(before)->op != OP_ENTER && goes_ahead(task_of(m)->op, task_of(before)->op) &&
+            has_variant(task_of(m)->op, task_of(m)->variant)) {
             prepare_task(m, p);
             if (task_of(m)->waits == 0)
                 permit_task(p);
