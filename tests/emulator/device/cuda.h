@@ -210,10 +210,8 @@ static inline int __reduce_min_sync(unsigned mask, int value)
     return (int)emu_meet_all(mask, EMU_MIN_SIGNED, (uint64_t)(int64_t)value);
 }
 
-static inline void __syncthreads()
-{
-    emu_bar_sync(0, (MGL_WARPS + MGL_OTHER_WARPS) * 32);
-}
+/* A macro, since the kernel's headers come later and say how many warps a block has. */
+#define __syncthreads() emu_bar_sync(0, (MGL_WARPS + MGL_OTHER_WARPS) * 32)
 
 /* ---- memory -----------------------------------------------------------------------------------
  */
