@@ -208,7 +208,7 @@ static mgl_variant expected_attention(const mgl_program *p, const mgl_task *task
         return MGL_VARIANT_RING;
     if (p->limits.rows == 1 && p->geometry.heads / p->geometry.kv_heads <= 4 &&
         is_plain_attention(p, task))
-        return MGL_VARIANT_REGISTERS;
+        return MGL_VARIANT_WAVES;
     if (p->limits.sequences > 1 && p->geometry.head_dim / 2 % 32 == 0 &&
         p->exec.warps * 4 * tiles * 64 <= 4096)
         return MGL_VARIANT_SHORT;
@@ -500,24 +500,24 @@ START_TEST(inputs_have_widths_and_formats)
 }
 END_TEST
 
-START_TEST(attention_by_registers_takes_one_row_of_flagged_f32)
+START_TEST(attention_by_waves_takes_one_row_of_flagged_f32)
 {
     mgl_program *p = decoding(1);
     const mgl_task *task = task_of(p, MGL_OP_ATTEND_TAIL);
     ck_assert_int_eq(task->variant, MGL_VARIANT_RING);
-    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_REGISTERS));
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_WAVES));
     for (int i = 0; i < 3; i++) {
         mgl_region *region = mgl_task_operand(p, task, i);
         region->flag = false;
-        ck_assert_ptr_nonnull(strstr(fault_of(p, task, MGL_VARIANT_REGISTERS), "takes a flag"));
+        ck_assert_ptr_nonnull(strstr(fault_of(p, task, MGL_VARIANT_WAVES), "takes a flag"));
         region->flag = true;
     }
     p->geometry.kv_heads = 6; /* of 32: 5 a group */
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_REGISTERS),
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_WAVES),
                      "needs 5 query heads of a kv head; there are 4, 1 too few");
     p->geometry.kv_heads = 8;
     p->limits.rows = 2;
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_REGISTERS),
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_WAVES),
                      "runs epochs of 1 rows at most; the program has 2, 1 too many");
     ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_TILES));
     mgl_program_free(p);
@@ -559,7 +559,7 @@ START_TEST(the_ring_needs_pages_and_bulk_copies)
     strcpy(p->target.arch, "sm_89");
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_RING),
                      "is for sm_90 and newer, and the target is sm_89");
-    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_REGISTERS));
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_WAVES));
     mgl_program_free(p);
 }
 END_TEST
@@ -594,7 +594,7 @@ START_TEST(the_ring_stands_alone)
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_RING),
                      "needs 1 tasks that the ring does not stand beside; there are 0, 1 too few");
     task_of(p, MGL_OP_HEAD)->variant = MGL_VARIANT_SKINNY;
-    task_of(p, MGL_OP_ATTEND_TAIL)->variant = MGL_VARIANT_REGISTERS;
+    task_of(p, MGL_OP_ATTEND_TAIL)->variant = MGL_VARIANT_WAVES;
     ck_assert_ptr_nonnull(fault_of(p, task, MGL_VARIANT_RING));
     mgl_program_free(p);
 }
@@ -656,7 +656,7 @@ START_TEST(mending_keeps_what_still_fits)
     ck_assert(!mgl_variants_are_chosen(p));
     mgl_variants_mend(p);
     ck_assert_int_eq(product->variant, MGL_VARIANT_LADDER);
-    ck_assert_int_eq(tail->variant, MGL_VARIANT_REGISTERS); /* the ring has a stranger now */
+    ck_assert_int_eq(tail->variant, MGL_VARIANT_WAVES); /* the ring has a stranger now */
     mgl_variants_choose(p);
     ck_assert_int_eq(product->variant, MGL_VARIANT_SKINNY);
     ck_assert_int_eq(tail->variant, MGL_VARIANT_RING);
@@ -683,7 +683,7 @@ int main(void)
     tcase_add_test(cases, an_mma_has_four_rows);
     tcase_add_test(cases, the_batch_needs_room_and_equal_runs);
     tcase_add_test(cases, inputs_have_widths_and_formats);
-    tcase_add_test(cases, attention_by_registers_takes_one_row_of_flagged_f32);
+    tcase_add_test(cases, attention_by_waves_takes_one_row_of_flagged_f32);
     tcase_add_test(cases, heads_have_whole_tiles);
     tcase_add_test(cases, the_ring_needs_pages_and_bulk_copies);
     tcase_add_test(cases, the_ring_counts_the_pages_of_a_launch);

@@ -176,12 +176,11 @@ static mgl_program *decoding_program(mgl_dtype dtype, int rows, int exchange)
     return program;
 }
 
-/* Whether products are all skinny, and attention is by registers. */
+/* Whether products are all skinny, and attention is by waves. */
 static bool is_plain(const mgl_program *program)
 {
     return mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, "sm_90a") == 1u << MGL_VARIANT_SKINNY &&
-           mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, "sm_90a") ==
-               1u << MGL_VARIANT_REGISTERS;
+           mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, "sm_90a") == 1u << MGL_VARIANT_WAVES;
 }
 
 START_TEST(one_row_by_flags_is_plain)

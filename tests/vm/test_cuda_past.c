@@ -13,13 +13,13 @@
 #include "schedule/ways.h"
 #include "vm/cuda/encode.h"
 
-/* Whether products are all skinny, and attention is by registers or the ring. */
+/* Whether products are all skinny, and attention is by waves or the ring. */
 static bool is_plain(const mgl_program *program)
 {
-    const uint32_t registers = 1u << MGL_VARIANT_REGISTERS, ring = 1u << MGL_VARIANT_RING;
+    const uint32_t waves = 1u << MGL_VARIANT_WAVES, ring = 1u << MGL_VARIANT_RING;
     const uint32_t attention = mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, "sm_90a");
     return mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, "sm_90a") == 1u << MGL_VARIANT_SKINNY &&
-           (attention == registers || attention == ring);
+           (attention == waves || attention == ring);
 }
 
 /* ---- which programs ------------------------------------------------------------------------- */

@@ -5,16 +5,17 @@
  * where this task is the one that appends, at [n, position(r)]. This epoch's keys and values count
  * as they are stored in the cache: a position has one value, whichever epoch it came with.
  *
- *   way         function          for
- *   registers   attend_registers  one row by flags, a split of few positions (KV_REGISTERS): a warp
- *                                 has its only strip in registers before the queries are there
- *   ring        attend_ring       the same row, more positions: keys and values come through the
- * ring wave        attend_wave       one row by flags in a kernel without KV_RING, positions of one
- *                                 wave: two strips a warp
- *   waves       attend_waves      the same row, more positions
- *   short       attend_short      several rows with few positions: a warp does a row by itself
- *   tiles       attend_tiles      any rows, caches in 16 bits: row after row
- *   lanes       attend_lanes      any rows, caches in f32, and heads that tensor cores do not suit
+ *   variant   function          runs
+ *   ring      attend_registers  one row of few positions: a warp's only strip is in registers early
+ *   ring      attend_ring       one row of more: keys and values come through the ring
+ *   waves     attend_wave       one row, positions of one wave: two strips a warp
+ *   waves     attend_waves      one row, more positions
+ *   short     attend_short      several rows of few positions: a warp does a row by itself
+ *   tiles     attend_tiles      any rows, caches in 16 bits: row after row
+ *   general   attend_lanes      any rows, any cache, any heads
+ *
+ * An epoch of one row goes by waves in short and tiles too, where its q, k, v and result are
+ * flagged f32; the rows that short leaves go by tiles.
  *
  * Every way keeps online softmaxes of parts of the positions, which are then merged in a fixed
  * order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial attention:
@@ -28,15 +29,14 @@
 #include "vm/cuda/device/attention/short.cuh"
 #include "vm/cuda/device/ops.cuh"
 
-/* The ways of attention that some task may go: those of the variants that the program names. One
- * row whose q, k, v and result are flagged goes the way of registers by whichever tiles. */
+/* The ways that some task may go: those of the variants that the program names. */
 enum {
     TILES_WAY = HAS_TILES || HAS_SHORT,
-    REGISTERS_WAY = HAS_REGISTERS || (TILES_WAY && PASSES == 1),
-    ONLY_REGISTERS = HAS_REGISTERS && !TILES_WAY && !HAS_GENERAL_ATTENTION
+    WAVES_WAY = HAS_WAVES || (TILES_WAY && PASSES == 1),
+    ONLY_WAVES = HAS_WAVES && !TILES_WAY && !HAS_GENERAL_ATTENTION
 };
-static_assert(TILED || !(TILES_WAY || HAS_REGISTERS || HAS_RING), "tiles do not suit the heads");
-static_assert(!HAS_REGISTERS || PASSES == 1, "registers have one pass");
+static_assert(TILED || !(TILES_WAY || HAS_WAVES || HAS_RING), "tiles do not suit the heads");
+static_assert(!HAS_WAVES || PASSES == 1, "waves have one pass");
 
 /* The rows of the mask, all heads of the q region. Out of line, as lanes are: their registers are
  * not those of the products' loop. */
@@ -50,12 +50,12 @@ static __device__ __noinline__ void attend_by_lanes(machine m)
     attend_lanes(m);
 }
 
-/* Whether a task is one row by registers: in a kernel that knows no other way, it is if it has a
+/* Whether the task is one row that goes by waves: where no task goes another way, it is if it has a
  * row. */
-static __device__ __forceinline__ bool is_by_registers(const machine &m, int variant)
+static __device__ __forceinline__ bool goes_by_waves(const machine &m, int variant)
 {
-    return REGISTERS_WAY && rows_of(m) == 1 &&
-           (ONLY_REGISTERS || (variant != VARIANT_GENERAL && is_plain(m)));
+    return WAVES_WAY && rows_of(m) == 1 &&
+           (ONLY_WAVES || (variant != VARIANT_GENERAL && is_plain(m)));
 }
 
 /* The consumers' part of attention. The ways of one row wait for `go` themselves. */
@@ -70,7 +70,7 @@ static __device__ __forceinline__ void consume_attention(machine &m)
         return;
     }
     const int variant = task_of(m)->variant;
-    if (is_by_registers(m, variant)) {
+    if (goes_by_waves(m, variant)) {
         if (own_count() <= wave<true>::LENGTH)
             return attend_wave(m);
         return attend_waves(m);
