@@ -1,6 +1,20 @@
-/* linear_add: y = b + a W^T, and a copy of it rounded; y may be b, element for element. Consumers:
- * consume_product. */
+/* linear_add: y = (b + bias) + a W^T, and a copy of it rounded; y may be b, element for element.
+ * Consumers: consume_product. */
 #include "vm/cuda/device/linear/finish_rows.cuh"
+
+/* The residual of a column, and of a pair, with the bias. */
+static __device__ __forceinline__ float add_bias(const machine &m, int column, float before)
+{
+    return MGL_BIAS ? before + bias_of(m, column) : before;
+}
+
+static __device__ __forceinline__ float2 add_bias(const machine &m, const pair &p, float2 before)
+{
+    if (!MGL_BIAS)
+        return before;
+    const float2 bias = bias_of(m, p);
+    return make_float2(before.x + bias.x, before.y + bias.y);
+}
 
 /* Several rows: the residual is asked for before the sums are there. */
 static __device__ __forceinline__ void finish_add_any(machine &m, int count, const view &b,
@@ -10,8 +24,9 @@ static __device__ __forceinline__ void finish_add_any(machine &m, int count, con
     finish_rows(
         m, count, 0,
         [&](int, const pair &p) {
-            return make_float2(load_element(b, p.row, p.column),
-                               p.both ? load_element(b, p.row, p.column + 1) : 0.0f);
+            return add_bias(m, p,
+                            make_float2(load_element(b, p.row, p.column),
+                                        p.both ? load_element(b, p.row, p.column + 1) : 0.0f));
         },
         [&](int, const pair &p, float, float2 sums, float2 before) {
             const float first = sums.x + before.x, second = sums.y + before.y;
@@ -34,7 +49,9 @@ static __device__ __forceinline__ void finish_add_rows(machine &m, int count, co
     const auto told = pair_rows_of<DTYPE_F32>(m, copy, count);
     finish_rows(
         m, count, 0,
-        [&](int look, const pair &p) { return *(const float2 *)pair_at(before, look, p); },
+        [&](int look, const pair &p) {
+            return add_bias(m, p, *(const float2 *)pair_at(before, look, p));
+        },
         [&](int look, const pair &p, float, float2 sums, float2 asked) {
             const float2 total = make_float2(sums.x + asked.x, sums.y + asked.y);
             store_flagged(told, look, p, total.x, total.y, policy);
@@ -49,7 +66,10 @@ static __device__ __forceinline__ void finish_add_row(machine &m, const view &b,
     const row_output first_to = row_output_of(copy), then_to = row_output_of(y);
     const u64 policy = keep_policy();
     finish_row(
-        m, 0, [&](int column) { return column < width ? load_element(b, 0, column) : 0.0f; },
+        m, 0,
+        [&](int column) {
+            return add_bias(m, column, column < width ? load_element(b, 0, column) : 0.0f);
+        },
         [&](float, float value, float before) { return before + value; },
         [&](int column, float first, float second, bool mine, bool both) {
             store_output(first_to, column, first, second, mine && copies, both, policy);

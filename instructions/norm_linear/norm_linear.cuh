@@ -1,5 +1,5 @@
-/* norm_linear: y = RMSNorm(x) W^T; the segments' rows stand one after the other in y. Consumers:
- * consume_product. */
+/* norm_linear: y = RMSNorm(x) W^T + bias; the segments' rows stand one after the other in y.
+ * Consumers: consume_product. */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* Several rows: to flagged f32, or any output. */
@@ -7,17 +7,19 @@ static __device__ __forceinline__ void finish_linear_rows(machine &m, int count,
 {
     const u64 policy = keep_policy();
     const int columns = operand(m, MGL_OPERAND(norm_linear, x)).count[1];
-    const auto nothing = [](int, const pair &) { return make_float2(0.0f, 0.0f); };
+    const auto ask = [&](int, const pair &p) { return bias_of(m, p); };
     if (has_pairs<DTYPE_F32>(y, true)) {
         const auto to = pair_rows_of<DTYPE_F32>(m, y, count);
-        return finish_rows(m, count, columns, nothing,
-                           [&](int look, const pair &p, float scale, float2 sums, float2) {
-                               store_flagged(to, look, p, sums.x * scale, sums.y * scale, policy);
+        return finish_rows(m, count, columns, ask,
+                           [&](int look, const pair &p, float scale, float2 sums, float2 bias) {
+                               store_flagged(to, look, p, scaled(scale, sums.x, bias.x),
+                                             scaled(scale, sums.y, bias.y), policy);
                            });
     }
-    finish_rows(m, count, columns, nothing,
-                [&](int, const pair &p, float scale, float2 sums, float2) {
-                    store_pair(y, p.row, p.column, sums.x * scale, sums.y * scale, p.both, policy);
+    finish_rows(m, count, columns, ask,
+                [&](int, const pair &p, float scale, float2 sums, float2 bias) {
+                    store_pair(y, p.row, p.column, scaled(scale, sums.x, bias.x),
+                               scaled(scale, sums.y, bias.y), p.both, policy);
                 });
 }
 
@@ -26,8 +28,8 @@ static __device__ __forceinline__ void finish_linear_row(machine &m, const view 
 {
     const row_output to = row_output_of(y);
     finish_row(
-        m, operand(m, MGL_OPERAND(norm_linear, x)).count[1], [](int) { return 0.0f; },
-        [](float scale, float value, float) { return value * scale; },
+        m, operand(m, MGL_OPERAND(norm_linear, x)).count[1],
+        [&](int column) { return bias_of(m, column); }, scaled,
         [&](int column, float first, float second, bool mine, bool both) {
             store_output(to, column, first, second, mine, both, policy);
         });

@@ -1,11 +1,18 @@
-/* norm_swiglu: y = silu(n W^T) (n W2^T), n = RMSNorm(x); silu(z) = z / (1 + exp(-z)). Consumers:
- * consume_product. */
+/* norm_swiglu: y = silu(n W^T + bias) (n W2^T + bias2), n = RMSNorm(x); silu(z) = z / (1 +
+ * exp(-z)). Consumers: consume_product. */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
-static __device__ __forceinline__ float gated(float scale, float gate, float up)
+static __device__ __forceinline__ float gated(float scale, float gate, float up, float2 biases)
 {
-    gate *= scale;
-    return __fdividef(gate, 1.0f + expf(-gate)) * (up * scale);
+    gate = scaled(scale, gate, biases.x);
+    return __fdividef(gate, 1.0f + expf(-gate)) * scaled(scale, up, biases.y);
+}
+
+/* The same of a column. */
+static __device__ __forceinline__ float gated_at(const machine &m, int column, float scale,
+                                                 float gate, float up)
+{
+    return gated(scale, gate, up, biases_of_pair(m, column));
 }
 
 /* Several rows: to flagged words of the weights' dtype, or any output. */
@@ -15,16 +22,16 @@ static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count,
     const int columns = operand(m, MGL_OPERAND(norm_swiglu, x)).count[1];
     if (has_pairs<MGL_WEIGHT>(y, true)) {
         const auto to = pair_rows_of<MGL_WEIGHT>(m, y, count);
-        return finish_pair_rows(m, count, columns,
-                                [&](int look, const pair &p, float scale, float2 gate, float2 up) {
-                                    store_flagged(to, look, p, gated(scale, gate.x, up.x),
-                                                  gated(scale, gate.y, up.y), policy);
-                                });
+        return finish_pair_rows(
+            m, count, columns, [&](int look, const pair &p, float scale, float2 gate, float2 up) {
+                store_flagged(to, look, p, gated_at(m, p.column, scale, gate.x, up.x),
+                              gated_at(m, p.column + 1, scale, gate.y, up.y), policy);
+            });
     }
     finish_pair_rows(m, count, columns,
                      [&](int, const pair &p, float scale, float2 gate, float2 up) {
-                         store_pair(y, p.row, p.column, gated(scale, gate.x, up.x),
-                                    gated(scale, gate.y, up.y), p.both, policy);
+                         store_pair(y, p.row, p.column, gated_at(m, p.column, scale, gate.x, up.x),
+                                    gated_at(m, p.column + 1, scale, gate.y, up.y), p.both, policy);
                      });
 }
 
@@ -32,10 +39,12 @@ static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count,
 static __device__ __forceinline__ void finish_swiglu_row(machine &m, const view &y, u64 policy)
 {
     const row_output to = row_output_of(y);
-    finish_pair_row(m, operand(m, MGL_OPERAND(norm_swiglu, x)).count[1], gated,
-                    [&](int column, float first, float second, bool mine, bool both) {
-                        store_output(to, column, first, second, mine, both, policy);
-                    });
+    finish_pair_row(
+        m, operand(m, MGL_OPERAND(norm_swiglu, x)).count[1],
+        [&](int column) { return biases_of_pair(m, column); }, gated,
+        [&](int column, float first, float second, bool mine, bool both) {
+            store_output(to, column, first, second, mine, both, policy);
+        });
 }
 
 static __device__ __forceinline__ void prepare_norm_swiglu(const machine &m)

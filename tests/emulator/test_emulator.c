@@ -152,6 +152,33 @@ static const struct shape {
       .rows = 1,
       .warps = 4,
       .page_bytes = 8192}},
+    /* biases and norms of q and k: in f32; heads that the lanes of a warp do not share evenly; one
+       row, with splits and without; several */
+    {&small_model, {.dtype = MGL_F32, .splits = 2, .extras = ALL_EXTRAS}},
+    {&odd_model, {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .extras = ALL_EXTRAS}},
+    {&narrow_heads, {.dtype = MGL_BF16, .rows = 5, .extras = ALL_EXTRAS}},
+    {&paged_heads,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 5,
+      .rows = 1,
+      .extras = ALL_EXTRAS}},
+    {&even_model,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 9,
+      .rows = 1,
+      .page_bytes = 8192,
+      .extras = ALL_EXTRAS}},
+    {&even_heads,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 5,
+      .rows = 1,
+      .splits = 2,
+      .page_bytes = 16384,
+      .extras = MGL_EXTRA_QK_NORM}},
+    {&even_model, {.dtype = MGL_BF16, .rows = 8, .page_bytes = 8192, .extras = ALL_EXTRAS}},
 };
 
 START_TEST(logits_are_the_cpus)
@@ -176,6 +203,53 @@ static void check_tokens(device_options options, double gap)
 static void first_tokens(void)
 {
     check_tokens((device_options){.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_FLAGS}, 0.1);
+}
+
+/* The other families. */
+static void first_tokens_of(const char *name, mgl_dtype dtype, double gap)
+{
+    golden_model m;
+    const device_options options = {.dtype = dtype, .capacity = 64};
+    open_device_model(&m, name, &options);
+    golden_check_first(&m, gap, 6);
+    golden_close(&m);
+}
+
+static void first_tokens_of_qwen2(void)
+{
+    first_tokens_of("qwen2", MGL_F32, 1e-4);
+    first_tokens_of("qwen2", MGL_BF16, 0.2);
+}
+
+static void first_tokens_of_qwen3(void)
+{
+    first_tokens_of("qwen3", MGL_F32, 1e-4);
+    first_tokens_of("qwen3", MGL_BF16, 0.2);
+}
+
+static void first_tokens_of_mistral(void)
+{
+    first_tokens_of("mistral", MGL_F32, 1e-4);
+}
+
+/* Rows that a warp attends for by itself, and longer ones, with norms of q and k. */
+static void batch_of_normed_heads(void)
+{
+    check_ragged(&grouped_heads,
+                 &(device_options){.dtype = MGL_BF16, .splits = 1, .rows = 8, .extras = ALL_EXTRAS},
+                 9);
+}
+
+static void batch_of_long_normed_heads(void)
+{
+    check_ragged(&long_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .rows = 16,
+                                   .extras = MGL_EXTRA_QK_NORM},
+                 25);
 }
 
 static void first_tokens_with_counters(void)
@@ -487,7 +561,12 @@ static void (*const replies[])(void) = {first_tokens,
                                         two_capacities,
                                         exchanged_programs,
                                         exchanged_plain_programs,
-                                        no_numbers};
+                                        no_numbers,
+                                        first_tokens_of_qwen2,
+                                        first_tokens_of_qwen3,
+                                        first_tokens_of_mistral,
+                                        batch_of_normed_heads,
+                                        batch_of_long_normed_heads};
 
 START_TEST(replies_are_as_on_a_gpu)
 {
@@ -560,7 +639,10 @@ START_TEST(any_config_gives_the_same)
     for (int i = 0; i < 10; i++)
         draw(2); /* what is near in number is not in what follows */
     const int which = draw((int)(sizeof geometries / sizeof *geometries));
-    const device_options o = draw_options();
+    static const unsigned families[] = {MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
+                                        ALL_EXTRAS};
+    device_options o = draw_options();
+    o.extras = families[_i % 4];
     printf("config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
            "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, rows %d%s\n",
            _i, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,

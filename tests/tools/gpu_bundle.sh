@@ -9,7 +9,7 @@ set -eu
 build=$1 folder=$2
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
-for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_run \
+for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_families "$build"/tests/vm/test_cuda_run \
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_duel_gpu \
     "$build"/tests/autotune/test_lab_gpu \
     "$build"/tests/model/test_shapes \
@@ -25,7 +25,7 @@ for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_ru
         grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|util|resolv)\.so[^/]*)$' |
         while read -r library; do cp -L "$library" "$folder/lib/"; done
 done
-for model in tales-5m llama3-rope llama-linear-rope; do
+for model in tales-5m llama3-rope llama-linear-rope qwen2 qwen3 mistral; do
     mkdir -p "$folder/models/$model"
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
@@ -49,6 +49,7 @@ start() { # start NAME [PART]
 for test in "$here"/bin/test_*; do
     case $test in
     */test_cuda_run) for part in 1 2 3 4 5 6; do start test_cuda_run $part/6 & done ;;
+    */test_cuda_families) for part in 1 2 3 4; do start test_cuda_families $part/4 & done ;;
     *) start "$(basename "$test")" & ;;
     esac
 done

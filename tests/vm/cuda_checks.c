@@ -78,7 +78,7 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
 {
     device_options options = *wanted;
     options.capacity = CHECK_CAPACITY;
-    mgl_graph *graph = random_graph(geometry, 128, seed % 2, options.dtype, 11);
+    mgl_graph *graph = random_family(geometry, options.extras, 128, seed % 2, options.dtype, 11);
     struct pair p = open_pair(graph, &options);
     int32_t prompt[2 * CHECK_MOST], tokens[CHECK_MOST];
     double tolerance = options.dtype == MGL_F32 ? 2e-5 : 2e-2;
@@ -191,7 +191,7 @@ void check_ragged(const mgl_geometry *geometry, const device_options *wanted, in
     device_options options = *wanted;
     options.capacity = CHECK_CAPACITY;
     options.sequences = RAGGED;
-    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 21);
+    mgl_graph *graph = random_family(geometry, options.extras, 128, true, MGL_BF16, 21);
     mgl_program *program = device_program(graph, &options);
     mgl_vm *vm = device_vm(program, graph, &options);
     int32_t prompts[RAGGED][CHECK_MOST];

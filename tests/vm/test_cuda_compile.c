@@ -19,6 +19,7 @@ enum { TARGETS = sizeof targets / sizeof *targets };
 
 static const mgl_geometry tales = {256, 6, 4, 2, 64, 768, 913, 1e-5f};
 static const mgl_geometry one_billion = {2048, 16, 32, 8, 64, 8192, 128256, 1e-5f};
+static const mgl_geometry qwen3 = {1024, 28, 16, 8, 128, 3072, 151936, 1e-6f};
 static const mgl_geometry eight_billion = {4096, 32, 32, 8, 128, 14336, 128256, 1e-5f};
 
 static const struct {
@@ -30,6 +31,7 @@ static const struct {
     {&one_billion, {.dtype = MGL_F16, .capacity = 4096}},
     {&eight_billion, {.dtype = MGL_BF16, .capacity = 2048, .sequences = 8}},
     {&small_model, {.dtype = MGL_F32, .capacity = 64, .rows = 1, .warps = 1}},
+    {&qwen3, {.dtype = MGL_BF16, .capacity = 2048, .extras = ALL_EXTRAS}},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -37,7 +39,8 @@ static void compile(int target, int shape, const char *arch, unsigned extras, bo
 {
     mgl_error err;
     mgl_cuda_image image;
-    mgl_graph *graph = random_graph(shapes[shape].geometry, 4096, true, MGL_F32, 1);
+    mgl_graph *graph =
+        random_family(shapes[shape].geometry, shapes[shape].options.extras, 4096, true, MGL_F32, 1);
     mgl_program *program = program_for(graph, targets[target][0], &shapes[shape].options);
     ok(mgl_cuda_compile(program, arch, extras, NULL, &image, &err), err);
     printf("%s, shape %d: %zu bytes, %.1f s%s\n", arch, shape, image.length, image.compile_s,

@@ -294,30 +294,6 @@ START_TEST(exchanged_programs_are_as_opened)
 }
 END_TEST
 
-/* MGL_TEST_PART=K/N: every Nth case, from number K - 1 on. Compiling takes most of the time, so
- * several processes beside each other are done sooner. */
-static int part = 0, parts = 1;
-
-static void read_part(void)
-{
-    const char *text = getenv("MGL_TEST_PART");
-    if (!text)
-        return;
-    if (sscanf(text, "%d/%d", &part, &parts) != 2 || part < 1 || part > parts) {
-        fprintf(stderr, "MGL_TEST_PART is to be K/N, with K from 1 to N, not `%s`\n", text);
-        exit(1);
-    }
-    part--;
-}
-
-static void add(TCase *tests, const TTest *test, int count)
-{
-    static int number;
-    for (int i = 0; i < count; i++)
-        if (number++ % parts == part)
-            tcase_add_loop_test(tests, test, i, i + 1);
-}
-
 int main(void)
 {
     int skip = skip_without_device("cuda_run");
@@ -325,20 +301,19 @@ int main(void)
         return skip;
     TCase *tests = tcase_create("cuda_run");
     tcase_set_timeout(tests, 120);
-    read_part();
-    add(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
-    add(tests, sampling_is_the_cpus, 1);
-    add(tests, ragged_sequences_are_as_alone, 4);
-    add(tests, delays_change_nothing, 5);
-    add(tests, capacities_share_a_kernel, 1);
-    add(tests, what_is_no_number_is_refused, 3);
-    add(tests, an_end_token_ends_a_reply, 1);
-    add(tests, a_reply_can_be_ended, 1);
-    add(tests, a_deadlock_is_reported, 5);
-    add(tests, words_that_do_not_come_are_reported, 1);
-    add(tests, an_op_that_nobody_knows_is_reported, 1);
-    add(tests, too_many_queues_are_refused, 1);
-    add(tests, exchanged_programs_are_as_opened, (int)(sizeof exchanges / sizeof *exchanges));
-    add(tests, long_replies_are_bit_identical, 1);
+    add_cases(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
+    add_cases(tests, sampling_is_the_cpus, 1);
+    add_cases(tests, ragged_sequences_are_as_alone, 4);
+    add_cases(tests, delays_change_nothing, 5);
+    add_cases(tests, capacities_share_a_kernel, 1);
+    add_cases(tests, what_is_no_number_is_refused, 3);
+    add_cases(tests, an_end_token_ends_a_reply, 1);
+    add_cases(tests, a_reply_can_be_ended, 1);
+    add_cases(tests, a_deadlock_is_reported, 5);
+    add_cases(tests, words_that_do_not_come_are_reported, 1);
+    add_cases(tests, an_op_that_nobody_knows_is_reported, 1);
+    add_cases(tests, too_many_queues_are_refused, 1);
+    add_cases(tests, exchanged_programs_are_as_opened, (int)(sizeof exchanges / sizeof *exchanges));
+    add_cases(tests, long_replies_are_bit_identical, 1);
     return fixture_main("cuda_run", tests);
 }

@@ -159,10 +159,65 @@ static int count_clears(const mgl_program *program, int task)
            (behind >= 0 ? program->tasks[behind].out.count : 0);
 }
 
-/* Operands in the record of a task: a `clear` has none. */
+/* Biases in the record of a task: the extra inputs of a product. */
+static int count_biases(const mgl_task *task)
+{
+    return task->segments.count > 0 ? task->in.count - mgl_op_get(task->op)->in_count : 0;
+}
+
+/* Operands in the record of a task: a `clear` has none, and a bias is no operand there. */
 static int count_operands(const mgl_task *task)
 {
-    return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count;
+    return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count - count_biases(task);
+}
+
+static bool any_extra(const mgl_program *program, bool attention)
+{
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (mgl_op_is_attention(task->op) == attention &&
+            task->in.count > mgl_op_get(task->op)->in_count)
+            return true;
+    }
+    return false;
+}
+
+bool mgl_cuda_has_biases(const mgl_program *program)
+{
+    return any_extra(program, false);
+}
+
+bool mgl_cuda_has_norms(const mgl_program *program)
+{
+    return any_extra(program, true);
+}
+
+/* The kernel norms q and k in all tasks or in none; and a task has all biases, or none. */
+static const char *check_extras(const mgl_program *program, const mgl_task *task, bool norms)
+{
+    const mgl_op_info *info = mgl_op_get(task->op);
+    const int extra = task->in.count - info->in_count;
+    int tensors = 0;
+    for (int i = 0; i < task->segments.count; i++) {
+        const mgl_segment *s = &program->segments[task->segments.first + i];
+        const int pair[2] = {s->tensor, s->tensor2};
+        for (int j = 0; j < 2 && pair[j] >= 0; j++, tensors++) {
+            const mgl_region *bias =
+                mgl_task_operand(program, task, info->in_count + info->out_count + tensors);
+            if (bias && width(bias, 0) != program->tensors[pair[j]].rows)
+                return "a bias has not a value for each row of its tensor";
+        }
+    }
+    if (tensors > 0)
+        return extra == 0 || extra == tensors ? NULL : "it has biases of some of its tensors alone";
+    if (!mgl_op_is_attention(task->op))
+        return NULL;
+    if (extra != (norms ? info->extra_count : 0))
+        return "q and k have norms in some tasks, and in others they have not";
+    for (int i = info->in_count; i < task->in.count; i++)
+        if (width(&program->regions[task->in.first + i], 0) != program->geometry.head_dim)
+            return "a norm of q or k has not head_dim values";
+    return NULL;
 }
 
 /* What a `clear` has to reset, without its address: at most one dimension in front of the rows, one
@@ -223,9 +278,6 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     if (task->in.count < info->in_count || task->in.count > info->in_count + info->extra_count ||
         task->out.count < info->out_least || task->out.count > info->out_count)
         return "its operands are not those of the op";
-    if (task->in.count > info->in_count)
-        return "the kernel does not have biases, or norms of q and k, yet; run it on the CPU "
-               "(--device cpu, or a schedule lowered for cpu:1)";
     for (int i = 0; i < task->in.count + task->out.count; i++) {
         const mgl_region *region = &program->regions[task->in.first + i];
         const mgl_buffer *buffer = &program->buffers[region->buffer];
@@ -239,6 +291,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     size_t bytes =
         sizeof(mgl_record) + (size_t)count_operands(task) * sizeof(mgl_device_operand) +
         (size_t)task->segments.count * sizeof(mgl_device_segment) +
+        (size_t)count_biases(task) * sizeof(mgl_device_bias) +
         (size_t)task->waits.count * sizeof(mgl_device_wait) +
         (size_t)task->signals.count * sizeof(uint32_t) + 30 + /* padding */
         (size_t)count_clears(program, (int)(task - program->tasks)) * sizeof(mgl_device_clear);
@@ -273,8 +326,10 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
 {
     mgl_status status = check_exec(program, err);
+    const bool norms = mgl_cuda_has_norms(program);
     for (int i = 0; i < program->task_count && !status; i++) {
         const char *why = check_task(program, &program->tasks[i]);
+        why = why ? why : check_extras(program, &program->tasks[i], norms);
         if (why)
             status = refuse(program, i, why, err);
     }
@@ -435,6 +490,30 @@ static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_tas
     return count;
 }
 
+/* A task's biases, in the order of its tensors. */
+static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
+{
+    const mgl_program *program = e->program;
+    const mgl_op_info *info = mgl_op_get(task->op);
+    int first = 0, column = 0;
+    while (e->length % 16)
+        append(e, 1);
+    for (int i = 0; i < task->segments.count && count_biases(task) > 0; i++) {
+        const mgl_segment *s = &program->segments[task->segments.first + i];
+        for (int j = 0; j < (s->tensor2 < 0 ? 1 : 2); j++) {
+            const mgl_region *bias = &program->regions[task->in.first + info->in_count + first++];
+            mgl_device_bias *to = append(e, sizeof *to);
+            if (to)
+                *to = (mgl_device_bias){.at = e->addresses->buffers[bias->buffer] +
+                                              (uint64_t)(s->row_lo - column) * sizeof(float),
+                                        .end = column + (int)mgl_segment_rows(s)};
+        }
+        column += (int)mgl_segment_rows(s);
+    }
+    if (!e->failed)
+        ((mgl_record *)(e->records + record))->biases = (uint8_t)count_biases(task);
+}
+
 static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
 {
     const mgl_program *program = e->program;
@@ -577,10 +656,16 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     r->signals = task->signals.count;
     if (mgl_op_is_attention(task->op))
         place_kv(e, queue, task, tape_at, r);
-    for (int i = 0; i < count_operands(task); i++)
-        add_operand(e, &e->program->regions[task->in.first + i]);
+    const mgl_op_info *info = mgl_op_get(task->op);
+    const int extra = count_biases(task) > 0 ? 0 : info->extra_count;
+    for (int i = 0; i < info->in_count + info->out_count + extra; i++) {
+        const int place = mgl_task_place(task, i);
+        if (place >= 0 && task->op != MGL_OP_CLEAR)
+            add_operand(e, &e->program->regions[task->in.first + place]);
+    }
     size_t segments = e->length - at;
     const int parts = add_segments(e, queue, task);
+    add_biases(e, task, at);
     add_edges(e, task, at);
     while (e->length % 16 && !e->failed)
         append(e, 1);

@@ -37,6 +37,10 @@ uint32_t mgl_cuda_variants(const mgl_program *program, mgl_family family, const 
  * have. */
 mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl_error *err);
 
+/* Whether products add biases (MGL_BIAS), and attention norms q and k (MGL_QK_NORM). */
+bool mgl_cuda_has_biases(const mgl_program *program);
+bool mgl_cuda_has_norms(const mgl_program *program);
+
 /* Whether attention has its keys and values from the ring (MGL_KV_RING): its variant is `ring`, and
  * the architecture ("sm_90a", "compute_80") has bulk copies. */
 bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "device/engine.h"
+#include "schedule/ways.h"
 #include "vm/cuda/device/record.h"
 
 #define __device__

@@ -2,7 +2,8 @@
  * What the host hands to the kernel: one launch block, one entry a queue, and a queue's tasks as
  * records of variable length, one behind the other:
  *
- *     mgl_record | operands (in, then out) | segments | waits | signals (u32), padded | clears
+ *     mgl_record | operands (in, then out, then extra) | segments | biases | waits
+ *     | signals (u32), padded | clears
  *
  * A record knows where the next one is and how long, so that it can be fetched while this one is
  * worked on; the last one of a queue names the first. What a `clear` resets stands in the record of
@@ -54,6 +55,13 @@ typedef struct mgl_device_segment {
     unsigned end;   /* page at which the tape goes on behind it */
 } mgl_device_segment;
 
+/* The bias of columns [the end of the one before, end) of a product's output; of two tensors in
+ * turn, that of one of them. */
+typedef struct mgl_device_bias {
+    unsigned long long at; /* f32: where column 0 of the output would have its own */
+    int end, unused;
+} mgl_device_bias;
+
 typedef struct mgl_device_wait {
     unsigned counter, threshold, per_epoch; /* value >= epoch * per_epoch + threshold */
     unsigned unused;
@@ -73,7 +81,7 @@ typedef struct mgl_record {
     /* of a product: it runs as skinny up to so many rows, else as a batch from MGL_BATCH_LEAST up
      * to so many, else as general */
     unsigned char skinny_rows, batch_rows;
-    unsigned char unused;
+    unsigned char biases; /* behind the segments, at the next multiple of 16 bytes */
 } mgl_record;
 
 typedef struct mgl_device_queue {

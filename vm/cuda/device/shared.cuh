@@ -31,7 +31,8 @@
  * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
  * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT and MGL_VARIANTS_ATTENTION (which
  * variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING (1: attention has its keys
- * and values from the ring), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
+ * and values from the ring), MGL_BIAS (1: products may have biases), MGL_QK_NORM (1: attention
+ * norms the heads of q and k), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
  * delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its

@@ -22,6 +22,14 @@ static __device__ __forceinline__ const mgl_device_segment &segment(const machin
     return ((const mgl_device_segment *)((const u8 *)task_of(m) + task_of(m)->segment_at))[i];
 }
 
+/* Bias i of the task, a product, that has so many. */
+static __device__ __forceinline__ const mgl_device_bias &bias(const machine &m, int i)
+{
+    const mgl_record *r = task_of(m);
+    const u32 at = r->segment_at + r->segments * (u32)sizeof(mgl_device_segment);
+    return ((const mgl_device_bias *)((const u8 *)r + (at + 15) / 16 * 16))[i];
+}
+
 /* The set of `sets` that an epoch uses. */
 static __device__ __forceinline__ u32 set_of(u32 epoch, u32 sets)
 {

@@ -257,6 +257,24 @@ static __device__ __forceinline__ void load_strip(int lane, int s, int from, int
     }
 }
 
+/* Norms the pass's heads of q, and k where it appends, as they came: a warp a head. */
+static __device__ __forceinline__ void norm_heads(const machine &m, const pass &p, int heads,
+                                                  bool appends)
+{
+    for (int h = m.warp; h < heads + appends; h += MGL_WARPS) {
+        float *x = p.raw + (h < heads ? h : (int)PASS_HEADS) * HEAD_DIM, squares = 0.0f;
+        const float *g = h < heads ? query_norm(m) : key_norm(m);
+        for (int i = m.lane; i < HEAD_DIM; i += 32)
+            squares = fmaf(x[i], x[i], squares);
+        for (int offset = 16; offset > 0; offset /= 2)
+            squares += __shfl_xor_sync(0xFFFFFFFFu, squares, offset);
+        const float scale = head_scale(squares);
+        for (int i = m.lane; i < HEAD_DIM; i += 32)
+            x[i] = x[i] * scale * g[i];
+    }
+    consumer_barrier();
+}
+
 /* Fetches what the pass needs, 16 bytes a thread: heads [head, head + heads) of q, then k and v
  * where it appends; and the rope row. Then q rotated, and the cache longer by a position. */
 static __device__ __forceinline__ void begin_pass(const machine &m, const pass &p, int r, int head,
@@ -277,6 +295,8 @@ static __device__ __forceinline__ void begin_pass(const machine &m, const pass &
     }
     consumer_barrier();
     trace_input(m);
+    if (MGL_QK_NORM)
+        norm_heads(m, p, heads, appends);
     for (int e = thread_of(m); e < PASS_HEADS * HEAD_DIM; e += THREADS)
         p.q[e] = rotated(p.raw + min(e / HEAD_DIM, heads - 1) * HEAD_DIM, p.rope, e % HEAD_DIM);
     if (!appends)

@@ -8,6 +8,28 @@
 
 enum { HEAD_DIM = MGL_HEAD_DIM };
 
+/* The weights of the norms of q and of k (head_dim), if the program norms them (MGL_QK_NORM). */
+static __device__ __forceinline__ const float *query_norm(const machine &m)
+{
+    static_assert(MGL_OPERAND(attend, q_g) == MGL_OPERAND(attend_tail, q_g) &&
+                      MGL_OPERAND(attend, k_g) == MGL_OPERAND(attend_tail, k_g),
+                  "the norms have the same numbers in the ops that append");
+    return (const float *)operand(m, own().att.now ? MGL_OPERAND(attend, q_g)
+                                                   : MGL_OPERAND(attend_past, q_g))
+        .at;
+}
+
+static __device__ __forceinline__ const float *key_norm(const machine &m)
+{
+    return (const float *)operand(m, MGL_OPERAND(attend, k_g)).at;
+}
+
+/* What a head is multiplied by before its norm's weight, from the sum of its squares. */
+static __device__ __forceinline__ float head_scale(float squares)
+{
+    return rsqrtf(squares * (1.0f / HEAD_DIM) + __uint_as_float(MGL_EPS_BITS));
+}
+
 /* Makes own().att from the numbers of the operands that every op has. One lane. */
 static __device__ __forceinline__ attention &prepare_attention(const machine &m, int q, int rope,
                                                                int k, int v)

@@ -19,9 +19,15 @@ enum {
     VALUE_CHUNKS = (HEAD_DIM + 63) / 64, /* 8 dimensions a lane, 8 lanes */
     KEYS = 2 * TILES * KEY_CHUNKS,       /* vectors of a lane in a strip */
     VALUES = 4 * TILES * VALUE_CHUNKS,
-    SUMS = VALUE_CHUNKS * 4,      /* MMAs a tile, and pairs of dimensions of a lane */
-    QUADS = (HALF_DIM + 3) / 4,   /* four elements and their partners, of one vector */
-    PASSES = (MGL_HEADS + 3) / 4, /* of a row */
+    SUMS = VALUE_CHUNKS * 4,         /* MMAs a tile, and pairs of dimensions of a lane */
+    HEAD_QUADS = (HALF_DIM + 3) / 4, /* four elements and their partners, of one vector */
+    /* items of a vector: where heads are normed a power of two, so that they are of one warp */
+    QUADS = !MGL_QK_NORM      ? HEAD_QUADS
+            : HEAD_QUADS <= 2 ? 2
+            : HEAD_QUADS <= 4 ? 4
+            : HEAD_QUADS <= 8 ? 8
+                              : 16,
+    PASSES = (MGL_HEADS + 3) / 4,                   /* of a row */
     TILE_HEADS = (MGL_HEADS + PASSES - 1) / PASSES, /* of a pass; the last may have fewer */
     VECTOR_K = TILE_HEADS, /* number of k among a pass's vectors, behind q's heads */
     VECTOR_V = TILE_HEADS + 1,
@@ -100,6 +106,7 @@ struct quad {
     bool narrow; /* 16-bit elements, eight in 16 bytes */
     uint4 first, second;
     float4 cosine, sine;
+    float4 norm[MGL_QK_NORM ? 2 : 1]; /* the norm's weights of both; else unused */
 };
 
 /* Whether 16 bytes can be loaded at once, wherever elements 0, 4, ... of a vector are. */
@@ -198,7 +205,8 @@ static __device__ __forceinline__ tile_pass pass_at(int item)
 static __device__ __forceinline__ bool has_item(const tile_pass &p, int i)
 {
     int vector = vector_of(i);
-    return i < ITEMS && (vector < VECTOR_K ? vector < p.heads : p.appends);
+    return i < ITEMS && (QUADS == HEAD_QUADS || i % QUADS < HEAD_QUADS) &&
+           (vector < VECTOR_K ? vector < p.heads : p.appends);
 }
 
 /* Asks for a thread's items, before they need be written, and what they are rotated by. */
@@ -222,6 +230,11 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
             load_quad(to[n], policy);
         else
             load_quad_slowly(to[n], v.dtype);
+        if (MGL_QK_NORM && vector_of(i) != VECTOR_V) {
+            const float *g = vector_of(i) < VECTOR_K ? query_norm(m) : key_norm(m);
+            to[n].norm[0] = *(const float4 *)(g + i % QUADS * 4);
+            to[n].norm[MGL_QK_NORM] = *(const float4 *)(g + HALF_DIM + i % QUADS * 4);
+        }
         to[n].cosine = *(const float4 *)(rope + i % QUADS * 4);
         to[n].sine = *(const float4 *)(rope + HALF_DIM + i % QUADS * 4);
     }
@@ -247,6 +260,29 @@ static __device__ __forceinline__ bool await_quads(const machine &m, const tile_
             });
     }
     return written;
+}
+
+/* The sum of squares of four elements x and of their partners y: added to those of the others of
+ * the head pair by pair, those that are farthest apart first, so that a head has the same bits
+ * whichever way it goes. */
+static __device__ __forceinline__ float squares_of(const float *x, const float *y)
+{
+    float sum = x[0] * x[0];
+#pragma unroll
+    for (int j = 1; j < 4; j++)
+        sum = fmaf(x[j], x[j], sum);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        sum = fmaf(y[j], y[j], sum);
+    return sum;
+}
+
+static __device__ __forceinline__ void norm_four(const float4 &norm, float scale, float *x)
+{
+    x[0] = x[0] * scale * norm.x;
+    x[1] = x[1] * scale * norm.y;
+    x[2] = x[2] * scale * norm.z;
+    x[3] = x[3] * scale * norm.w;
 }
 
 /* Four elements x and their partners y. Which product is rounded is written out here and below, so
@@ -324,6 +360,36 @@ static __device__ __forceinline__ void append_quads(const machine &m, const tile
     }
 }
 
+/* A thread's item as floats: four elements and their partners. */
+template <bool PLAIN>
+static __device__ __forceinline__ void unpack_item(const quad &from, int vector, float *x, float *y)
+{
+    if (PLAIN) {
+        format<DTYPE_F32>::unpack(from.first, x);
+        format<DTYPE_F32>::unpack(from.second, y);
+    } else {
+        const view &v = view_of_vector(vector);
+        unpack_quad(v, from, from.first, x);
+        unpack_quad(v, from, from.second, y);
+    }
+}
+
+/* What the item's head is to be scaled by. QUADS lanes have a head; all lanes come here. */
+template <bool PLAIN>
+static __device__ __forceinline__ float scale_of_head(const tile_pass &p, const quad &from, int i)
+{
+    float squares = 0.0f;
+    if (has_item(p, i)) {
+        float x[4], y[4];
+        unpack_item<PLAIN>(from, vector_of(i), x, y);
+        squares = squares_of(x, y);
+    }
+#pragma unroll
+    for (int offset = QUADS / 2; offset > 0; offset /= 2)
+        squares += __shfl_xor_sync(0xFFFFFFFFu, squares, offset);
+    return head_scale(squares);
+}
+
 /* Takes a thread's items to where the warps find them. */
 template <bool PLAIN>
 static __device__ __forceinline__ void leave_quads(const machine &m, const tile_pass &p,
@@ -332,17 +398,15 @@ static __device__ __forceinline__ void leave_quads(const machine &m, const tile_
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
         int i = thread_of(m) + n * THREADS;
+        const float scale = MGL_QK_NORM ? scale_of_head<PLAIN>(p, from[n], i) : 1.0f;
         if (!has_item(p, i))
             continue;
         int vector = vector_of(i), d = i % QUADS * 4;
         float x[4], y[4];
-        if (PLAIN) {
-            format<DTYPE_F32>::unpack(from[n].first, x);
-            format<DTYPE_F32>::unpack(from[n].second, y);
-        } else {
-            const view &v = view_of_vector(vector);
-            unpack_quad(v, from[n], from[n].first, x);
-            unpack_quad(v, from[n], from[n].second, y);
+        unpack_item<PLAIN>(from[n], vector, x, y);
+        if (MGL_QK_NORM && vector != VECTOR_V) {
+            norm_four(from[n].norm[0], scale, x);
+            norm_four(from[n].norm[MGL_QK_NORM], scale, y);
         }
         if (vector != VECTOR_V)
             rotate_four(from[n].cosine, from[n].sine, x, y);

@@ -102,6 +102,49 @@ struct lane_rope {
     float4 cosine[2], sine[2];
 };
 
+/* What a head's elements are multiplied by in its norm. */
+struct lane_norm {
+    float scale;
+    const float *g; /* (head_dim), from the lane's first dimension on */
+};
+
+/* The norm of a head whose elements four lanes have; all lanes come here. Chunks c and c + PAIRS
+ * are the quads of query.cuh, in whose order the squares are added up. */
+static __device__ __forceinline__ lane_norm norm_of(const tile_lane &l, const key_octets &o,
+                                                    const float *g)
+{
+    lane_norm norm = {1.0f, g + l.d_key};
+    if (!MGL_QK_NORM)
+        return norm;
+    float sums[2] = {};
+#pragma unroll
+    for (int c = 0; c < PAIRS; c++) {
+        float x[8], y[8];
+        unpack_octet(o.x[c], x);
+        unpack_octet(o.x[c + PAIRS], y);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const float squares = squares_of(x + 4 * i, y + 4 * i);
+            sums[i] = c == 0 ? squares : sums[i] + squares;
+        }
+    }
+#pragma unroll
+    for (int offset = 2; offset > 0; offset /= 2)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            sums[i] += __shfl_xor_sync(0xFFFFFFFFu, sums[i], offset);
+    norm.scale = head_scale(sums[0] + sums[1]);
+    return norm;
+}
+
+/* Brings the weights of a norm near. */
+static __device__ __forceinline__ void touch_norm(const machine &m, const float *g)
+{
+    uint4 unused;
+    if (MGL_QK_NORM)
+        load_vector(&unused, (const u8 *)(g + m.lane % (HEAD_DIM / 4) * 4));
+}
+
 static __device__ __forceinline__ const float *rope_row(int r)
 {
     const attention &a = own().att;
@@ -129,10 +172,17 @@ static __device__ __forceinline__ lane_rope load_rope(const tile_lane &l, const 
 
 /* Chunks c and c + PAIRS of q or k. */
 static __device__ __forceinline__ void rotate_chunks(const key_octets &o, int c,
-                                                     const lane_rope &rope, float *x, float *y)
+                                                     const lane_norm &norm, const lane_rope &rope,
+                                                     float *x, float *y)
 {
     unpack_octet(o.x[c], x);
     unpack_octet(o.x[c + PAIRS], y);
+#pragma unroll
+    for (int i = 0; MGL_QK_NORM && i < 2; i++) {
+        const float *g = norm.g + c * 32 + 4 * i;
+        norm_four(*(const float4 *)g, norm.scale, x + 4 * i);
+        norm_four(*(const float4 *)(g + HALF_DIM), norm.scale, y + 4 * i);
+    }
     rotate_four(rope.cosine[0], rope.sine[0], x, y);
     rotate_four(rope.cosine[1], rope.sine[1], x + 4, y + 4);
 }
@@ -142,11 +192,11 @@ struct own_words {
     uint4 key[2 * PAIRS], value[VALUE_CHUNKS];
 };
 
-static __device__ __forceinline__ void make_key(const own_octets &from, const lane_rope &rope,
-                                                int c, own_words &to)
+static __device__ __forceinline__ void make_key(const own_octets &from, const lane_norm &norm,
+                                                const lane_rope &rope, int c, own_words &to)
 {
     float x[8], y[8];
-    rotate_chunks(from.k, c, rope, x, y);
+    rotate_chunks(from.k, c, norm, rope, x, y);
     to.key[c] = pack_octet(x);
     to.key[c + PAIRS] = pack_octet(y);
 }
@@ -170,12 +220,12 @@ static __device__ __forceinline__ uint4 query_words(const float *x, bool rest)
 }
 
 static __device__ __forceinline__ void make_query(const machine &m, int heads,
-                                                  const key_octets &from, const lane_rope &rope,
-                                                  int c, uint4 *to)
+                                                  const key_octets &from, const lane_norm &norm,
+                                                  const lane_rope &rope, int c, uint4 *to)
 {
     const bool rest = m.lane / 4 % 2;
     float x[8], y[8];
-    rotate_chunks(from, c, rope, x, y);
+    rotate_chunks(from, c, norm, rope, x, y);
     to[c] = to[c + PAIRS] = make_uint4(0, 0, 0, 0);
     if (m.lane / 8 < heads) {
         to[c] = query_words(x, rest);
@@ -412,15 +462,18 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
         load_keys(s.l, 0, s.stored, b.keys);
     const float *rotation = rope_row(s.row);
     touch_rope(m, rotation);
+    touch_norm(m, query_norm(m));
     touch_strip(m, s);
     prefetch_rest(m, s);
     await_octets<true>(m, query, raw, policy, missed);
     trace_input(m);
+    const lane_norm query_by = norm_of(s.l, query, query_norm(m));
+    const lane_norm key_by = norm_of(s.l, raw.k, a.now ? key_norm(m) : query_norm(m));
 #pragma unroll
     for (int c = 0; c < PAIRS; c++) {
         const lane_rope rope = load_rope(s.l, rotation, c);
-        make_query(m, s.heads, query, rope, c, q);
-        make_key(raw, rope, c, own_row);
+        make_query(m, s.heads, query, query_by, rope, c, q);
+        make_key(raw, key_by, rope, c, own_row);
     }
     make_value(raw, own_row);
     if (!EARLY_KEYS)
@@ -484,9 +537,10 @@ static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, i
         const float *rotation = rope_row(r);
         touch_rope(m, rotation);
         await_octets<false>(m, none, raw, policy, missed);
+        const lane_norm key_by = norm_of(s.l, raw.k, key_norm(m));
 #pragma unroll
         for (int c = 0; c < PAIRS; c++)
-            make_key(raw, load_rope(s.l, rotation, c), c, own_row);
+            make_key(raw, key_by, load_rope(s.l, rotation, c), c, own_row);
         make_value(raw, own_row);
         append_own(s.l, s.stored, own_row);
     }

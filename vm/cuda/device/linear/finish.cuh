@@ -51,6 +51,31 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
     return scale_of(0, columns);
 }
 
+/* The bias of a column of the task's output; 0 where it has none. */
+static __device__ __forceinline__ float bias_of(const machine &m, int column)
+{
+    const int count = MGL_BIAS ? task_of(m)->biases : 0;
+    for (int i = 0; i < count; i++)
+        if (column < bias(m, i).end)
+            return ((const float *)bias(m, i).at)[column];
+    return 0.0f;
+}
+
+/* The biases of a column of a task with two tensors whose row groups stand in turn. */
+static __device__ __forceinline__ float2 biases_of_pair(const machine &m, int column)
+{
+    if (!MGL_BIAS || task_of(m)->biases == 0 || column >= bias(m, 0).end)
+        return make_float2(0.0f, 0.0f);
+    return make_float2(((const float *)bias(m, 0).at)[column],
+                       ((const float *)bias(m, 1).at)[column]);
+}
+
+/* A product's sum, scaled by its norm, with its bias. */
+static __device__ __forceinline__ float scaled(float scale, float sum, float bias)
+{
+    return MGL_BIAS ? fmaf(sum, scale, bias) : sum * scale;
+}
+
 /* Where the outputs of one row go, two columns at a time: known before there is haste, so that
  * behind the last sum there are no branches. */
 struct row_output {
@@ -119,10 +144,10 @@ static __device__ __forceinline__ void finish_row(machine &m, int columns, const
     }
 }
 
-/* A task with two tensors whose row groups stand in turn: ready(scale, first, second). */
-template <class READY, class STORE>
-static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, const READY &ready,
-                                                       const STORE &store)
+/* A task with two tensors whose row groups stand in turn: ready(scale, first, second, asked). */
+template <class ASK, class READY, class STORE>
+static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, const ASK &ask,
+                                                       const READY &ready, const STORE &store)
 {
     const int each = slot_groups(1), groups = segment(m, 0).groups, rows = segment(m, 0).rows;
     const int column = m.lane / (2 * MGL_ROW_GROUP) * MGL_ROW_GROUP + m.lane % MGL_ROW_GROUP;
@@ -131,9 +156,10 @@ static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, 
     for (int g = 0; g < groups; g += each) {
         const int n = min(each, groups - g) * MGL_ROW_GROUP, here = column + g / 2 * MGL_ROW_GROUP;
         const bool mine = even && m.lane < n && here < rows;
+        const float2 asked = ask(here);
         const float value = total_of(wait_slot(m), min(m.lane, n - 1), each * MGL_ROW_GROUP);
         const float other = __shfl_xor_sync(0xFFFFFFFFu, value, MGL_ROW_GROUP);
-        const float first = ready(scale, value, other);
+        const float first = ready(scale, value, other, asked);
         const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
         store(here, first, second, mine, here + 1 < rows);
         free_slot(m);

@@ -128,6 +128,12 @@ static __device__ __forceinline__ pair pair_of(const machine &m, int count, int 
     return {row, first + column, row < count && column < columns, column + 1 < columns};
 }
 
+/* The biases of a pair. */
+static __device__ __forceinline__ float2 bias_of(const machine &m, const pair &p)
+{
+    return make_float2(bias_of(m, p.column), p.both ? bias_of(m, p.column + 1) : 0.0f);
+}
+
 /* A region of DTYPE whose pairs are loaded and stored at once: where this lane's rows begin. Rows
  * past the last are the last one, which may be read. */
 template <int DTYPE> struct pair_rows {
