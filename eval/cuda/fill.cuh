@@ -41,7 +41,7 @@ extern "C" __global__ void fill_cache(mgl_block_fill_cache b)
         int row = (int)(i / MGL_HEAD_DIM / b.positions);
         u64 element = mgl_synthetic_cached(row / b.kv_heads, row % b.kv_heads, b.kv_heads, position,
                                            MGL_HEAD_DIM, dim);
-        int chunk = b.swizzled ? mgl_past_chunk(b.value, position, dim / 8) : dim / 8;
+        int chunk = b.swizzled ? mgl_kv_chunk(b.value, position, dim / 8) : dim / 8;
         to[((long long)row * b.capacity + position) * MGL_HEAD_DIM + chunk * 8 + dim % 8] =
             mgl_synthetic_bf16(&b.rule, element);
     }
