@@ -12,7 +12,6 @@
 #include <type_traits>
 
 #include "device/engine.h"
-#include "schedule/ways.h"
 #include "vm/cuda/device/record.h"
 
 #define __device__
