@@ -85,6 +85,97 @@ START_TEST(test_neutral)
 }
 END_TEST
 
+/* ---- families -------------------------------------------------------------------------------- */
+
+#define QKV MGL_EXTRA_QKV_BIAS
+
+/* What a config is made, or the reason against it; 40 layers of 32 heads, hidden 1024. */
+static const struct family_case {
+    const char *architecture, *type, *more;
+    unsigned extras;
+    int kv_heads, head_dim, max_positions;
+    const char *reason; /* NULL: there is none */
+} families[] = {
+    {"Llama", "llama", "", 0, 32, 32, 2048, NULL},
+    {"Llama", "llama", "\"attention_bias\": true,", QKV | MGL_EXTRA_O_BIAS, 32, 32, 2048, NULL},
+    {"Llama", "llama", "\"mlp_bias\": true,", MGL_EXTRA_MLP_BIAS, 32, 32, 2048, NULL},
+    {"Llama", "llama", "\"attention_bias\": 1,", 0, 0, 0, 0, "attention_bias: must be true or"},
+    {"Mistral", "mistral", "\"sliding_window\": null,", 0, 8, 32, 131072, NULL},
+    {"Mistral", "mistral", "\"sliding_window\": 131072,", 0, 8, 32, 131072, NULL},
+    {"Mistral", "mistral", "\"sliding_window\": 131071,", 0, 0, 0, 0, "131071: attention over a"},
+    {"Mistral", "mistral", "", 0, 0, 0, 0, "sliding_window: missing, which means 4096"},
+    {"Mistral", "mistral", "\"max_position_embeddings\": 4096,", 0, 8, 32, 4096, NULL},
+    {"Mistral", "mistral",
+     "\"sliding_window\": null, \"num_key_value_heads\": null, \"head_dim\": null,"
+     "\"attention_bias\": true,",
+     0, 32, 32, 131072, NULL},
+    {"Qwen2", "qwen2", "", QKV, 32, 32, 32768, NULL},
+    {"Qwen2", "qwen2", "\"head_dim\": 64, \"num_key_value_heads\": 4,", QKV, 4, 64, 32768, NULL},
+    {"Qwen2", "qwen2", "\"sliding_window\": 4096, \"use_sliding_window\": false,", QKV, 32, 32,
+     32768, NULL},
+    {"Qwen2", "qwen2", "\"use_sliding_window\": true,", 0, 0, 0, 0, "sliding_window: missing"},
+    {"Qwen2", "qwen2", "\"use_sliding_window\": true, \"max_window_layers\": 40,", QKV, 32, 32,
+     32768, NULL},
+    {"Qwen2", "qwen2", "\"use_sliding_window\": true, \"sliding_window\": 32768,", QKV, 32, 32,
+     32768, NULL},
+    {"Qwen2", "qwen2", "\"use_sliding_window\": true, \"layer_types\": [\"full_attention\"],", QKV,
+     32, 32, 32768, NULL},
+    {"Qwen2", "qwen2", "\"layer_types\": [\"sliding_attention\"],", 0, 0, 0, 0,
+     "a layer has sliding_attention, and there is no window"},
+    {"Qwen2", "qwen2", "\"layer_types\": [\"linear_attention\"],", 0, 0, 0, 0,
+     "\"linear_attention\" is not supported"},
+    {"Qwen3", "qwen3", "", MGL_EXTRA_QK_NORM, 32, 128, 32768, NULL},
+    {"Qwen3", "qwen3", "\"attention_bias\": true, \"head_dim\": 64,",
+     MGL_EXTRA_QK_NORM | QKV | MGL_EXTRA_O_BIAS, 32, 64, 32768, NULL},
+    {"Qwen3", "qwen2", "", 0, 0, 0, 0, "with Qwen3ForCausalLM it must be that architecture's"},
+    {NULL, "qwen3", "", MGL_EXTRA_QK_NORM, 32, 128, 32768, NULL},
+    {NULL, "qwen3_moe", "", 0, 0, 0, 0, "\"qwen3_moe\" is not supported"},
+    {"Qwen3Moe", "qwen3_moe", "", 0, 0, 0, 0, "Qwen3MoeForCausalLM is not supported; these"},
+    {"Llama, Mistral", NULL, "", 0, 0, 0, 0, "keep the one that the weights are of"},
+};
+
+START_TEST(test_families)
+{
+    const struct family_case *f = &families[_i];
+    char text[2048], said[1024];
+    mgl_json json;
+    mgl_config config;
+    mgl_reasons reasons = {0};
+    mgl_error err = {0};
+    int length = snprintf(text, sizeof text, "{");
+    if (f->architecture && strchr(f->architecture, ','))
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "\"architectures\": [\"LlamaForCausalLM\", \"MistralForCausalLM\"],");
+    else if (f->architecture)
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "\"architectures\": [\"%sForCausalLM\"],", f->architecture);
+    if (f->type)
+        length += snprintf(text + length, sizeof text - (size_t)length, "\"model_type\": \"%s\",",
+                           f->type);
+    length +=
+        snprintf(text + length, sizeof text - (size_t)length,
+                 "%s\"hidden_size\": 1024, \"num_hidden_layers\": 40,"
+                 "\"num_attention_heads\": 32, \"intermediate_size\": 96, \"vocab_size\": 77}",
+                 f->more);
+    ck_assert_int_eq(mgl_json_parse(text, (size_t)length, sizeof text, "c.json", &json, &err), 0);
+    ck_assert_int_eq(mgl_config_read(&json, &config, &reasons, &err), MGL_OK);
+    said[0] = 0;
+    if (reasons.count)
+        snprintf(said, sizeof said, "%s: %s", reasons.items[0].where, reasons.items[0].message);
+    if (f->reason) {
+        ck_assert_msg(strstr(said, f->reason) != NULL, "%s: %s", text, said);
+    } else {
+        ck_assert_msg(!reasons.count, "%s: %s", text, said);
+        ck_assert_uint_eq(config.extras, f->extras);
+        ck_assert_int_eq(config.geometry.kv_heads, f->kv_heads);
+        ck_assert_int_eq(config.geometry.head_dim, f->head_dim);
+        ck_assert_int_eq(config.max_positions, f->max_positions);
+    }
+    mgl_reasons_clear(&reasons);
+    mgl_json_clear(&json);
+}
+END_TEST
+
 static const struct {
     const char *text;
     mgl_rope rope;
@@ -214,6 +305,7 @@ int main(void)
     tcase_add_test(cases, test_nulls_are_defaults);
     tcase_add_test(cases, test_values);
     tcase_add_test(cases, test_neutral);
+    tcase_add_loop_test(cases, test_families, 0, sizeof families / sizeof *families);
     tcase_add_loop_test(cases, test_rope_forms, 0, sizeof ropes / sizeof *ropes);
     tcase_add_loop_test(cases, test_frequencies, 0, sizeof frequencies / sizeof *frequencies);
     suite_add_tcase(suite, cases);
