@@ -3,16 +3,17 @@
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* The residual of a column, and of a pair, with the bias. */
-static __device__ __forceinline__ float add_bias(const machine &m, int column, float before)
+static __device__ __forceinline__ float add_bias(const bias_list &biases, int column, float before)
 {
-    return MGL_BIAS ? before + bias_of(m, column) : before;
+    return MGL_BIAS ? before + bias_of(biases, column) : before;
 }
 
-static __device__ __forceinline__ float2 add_bias(const machine &m, const pair &p, float2 before)
+static __device__ __forceinline__ float2 add_bias(const bias_list &biases, const pair &p,
+                                                  float2 before)
 {
     if (!MGL_BIAS)
         return before;
-    const float2 bias = bias_of(m, p);
+    const float2 bias = bias_of(biases, p);
     return make_float2(before.x + bias.x, before.y + bias.y);
 }
 
@@ -21,10 +22,11 @@ static __device__ __forceinline__ void finish_add_any(machine &m, int count, con
                                                       const view &y, const view &copy, bool copies)
 {
     const u64 policy = keep_policy();
+    const bias_list biases = biases_of(m);
     finish_rows(
         m, count, 0,
         [&](int, const pair &p) {
-            return add_bias(m, p,
+            return add_bias(biases, p,
                             make_float2(load_element(b, p.row, p.column),
                                         p.both ? load_element(b, p.row, p.column + 1) : 0.0f));
         },
@@ -47,10 +49,11 @@ static __device__ __forceinline__ void finish_add_rows(machine &m, int count, co
     const auto before = pair_rows_of<DTYPE_F32>(m, b, count);
     const auto sum = pair_rows_of<DTYPE_F32>(m, y, count);
     const auto told = pair_rows_of<DTYPE_F32>(m, copy, count);
+    const bias_list biases = biases_of(m);
     finish_rows(
         m, count, 0,
         [&](int look, const pair &p) {
-            return add_bias(m, p, *(const float2 *)pair_at(before, look, p));
+            return add_bias(biases, p, *(const float2 *)pair_at(before, look, p));
         },
         [&](int look, const pair &p, float, float2 sums, float2 asked) {
             const float2 total = make_float2(sums.x + asked.x, sums.y + asked.y);
@@ -65,10 +68,11 @@ static __device__ __forceinline__ void finish_add_row(machine &m, const view &b,
 {
     const row_output first_to = row_output_of(copy), then_to = row_output_of(y);
     const u64 policy = keep_policy();
+    const bias_list biases = biases_of(m);
     finish_row(
         m, 0,
         [&](int column) {
-            return add_bias(m, column, column < width ? load_element(b, 0, column) : 0.0f);
+            return add_bias(biases, column, column < width ? load_element(b, 0, column) : 0.0f);
         },
         [&](float, float value, float before) { return before + value; },
         [&](int column, float first, float second, bool mine, bool both) {

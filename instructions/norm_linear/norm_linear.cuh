@@ -7,7 +7,8 @@ static __device__ __forceinline__ void finish_linear_rows(machine &m, int count,
 {
     const u64 policy = keep_policy();
     const int columns = operand(m, MGL_OPERAND(norm_linear, x)).count[1];
-    const auto ask = [&](int, const pair &p) { return bias_of(m, p); };
+    const bias_list biases = biases_of(m);
+    const auto ask = [biases](int, const pair &p) { return bias_of(biases, p); };
     if (has_pairs<DTYPE_F32>(y, true)) {
         const auto to = pair_rows_of<DTYPE_F32>(m, y, count);
         return finish_rows(m, count, columns, ask,
@@ -27,9 +28,10 @@ static __device__ __forceinline__ void finish_linear_rows(machine &m, int count,
 static __device__ __forceinline__ void finish_linear_row(machine &m, const view &y, u64 policy)
 {
     const row_output to = row_output_of(y);
+    const bias_list biases = biases_of(m);
     finish_row(
         m, operand(m, MGL_OPERAND(norm_linear, x)).count[1],
-        [&](int column) { return bias_of(m, column); }, scaled,
+        [biases](int column) { return bias_of(biases, column); }, scaled,
         [&](int column, float first, float second, bool mine, bool both) {
             store_output(to, column, first, second, mine, both, policy);
         });

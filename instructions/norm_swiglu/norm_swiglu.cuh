@@ -9,39 +9,41 @@ static __device__ __forceinline__ float gated(float scale, float gate, float up,
 }
 
 /* The same of a column. */
-static __device__ __forceinline__ float gated_at(const machine &m, int column, float scale,
+static __device__ __forceinline__ float gated_at(const bias_list &biases, int column, float scale,
                                                  float gate, float up)
 {
-    return gated(scale, gate, up, biases_of_pair(m, column));
+    return gated(scale, gate, up, biases_of_pair(biases, column));
 }
 
 /* Several rows: to flagged words of the weights' dtype, or any output. */
 static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count, const view &y)
 {
     const u64 policy = keep_policy();
+    const bias_list biases = biases_of(m);
     const int columns = operand(m, MGL_OPERAND(norm_swiglu, x)).count[1];
     if (has_pairs<MGL_WEIGHT>(y, true)) {
         const auto to = pair_rows_of<MGL_WEIGHT>(m, y, count);
         return finish_pair_rows(
             m, count, columns, [&](int look, const pair &p, float scale, float2 gate, float2 up) {
-                store_flagged(to, look, p, gated_at(m, p.column, scale, gate.x, up.x),
-                              gated_at(m, p.column + 1, scale, gate.y, up.y), policy);
+                store_flagged(to, look, p, gated_at(biases, p.column, scale, gate.x, up.x),
+                              gated_at(biases, p.column + 1, scale, gate.y, up.y), policy);
             });
     }
-    finish_pair_rows(m, count, columns,
-                     [&](int, const pair &p, float scale, float2 gate, float2 up) {
-                         store_pair(y, p.row, p.column, gated_at(m, p.column, scale, gate.x, up.x),
-                                    gated_at(m, p.column + 1, scale, gate.y, up.y), p.both, policy);
-                     });
+    finish_pair_rows(
+        m, count, columns, [&](int, const pair &p, float scale, float2 gate, float2 up) {
+            store_pair(y, p.row, p.column, gated_at(biases, p.column, scale, gate.x, up.x),
+                       gated_at(biases, p.column + 1, scale, gate.y, up.y), p.both, policy);
+        });
 }
 
 /* One row. */
 static __device__ __forceinline__ void finish_swiglu_row(machine &m, const view &y, u64 policy)
 {
     const row_output to = row_output_of(y);
+    const bias_list biases = biases_of(m);
     finish_pair_row(
         m, operand(m, MGL_OPERAND(norm_swiglu, x)).count[1],
-        [&](int column) { return biases_of_pair(m, column); }, gated,
+        [biases](int column) { return biases_of_pair(biases, column); }, gated,
         [&](int column, float first, float second, bool mine, bool both) {
             store_output(to, column, first, second, mine, both, policy);
         });

@@ -51,10 +51,28 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
     return scale_of(0, columns);
 }
 
-/* The bias of a column of the task's output; 0 where it has none. */
-static __device__ __forceinline__ float bias_of(const machine &m, int column)
+/* A task's biases: nothing in a kernel without. */
+struct bias_list {
+#if MGL_BIAS
+    const machine *m;
+#endif
+};
+
+static __device__ __forceinline__ bias_list biases_of(const machine &m)
 {
-    const int count = MGL_BIAS ? task_of(m)->biases : 0;
+    bias_list list;
+#if MGL_BIAS
+    list.m = &m;
+#endif
+    return list;
+}
+
+#if MGL_BIAS
+/* The bias of a column of the task's output; 0 where it has none. */
+static __device__ __forceinline__ float bias_of(const bias_list &list, int column)
+{
+    const machine &m = *list.m;
+    const int count = task_of(m)->biases;
     for (int i = 0; i < count; i++)
         if (column < bias(m, i).end)
             return ((const float *)bias(m, i).at)[column];
@@ -62,13 +80,25 @@ static __device__ __forceinline__ float bias_of(const machine &m, int column)
 }
 
 /* The biases of a column of a task with two tensors whose row groups stand in turn. */
-static __device__ __forceinline__ float2 biases_of_pair(const machine &m, int column)
+static __device__ __forceinline__ float2 biases_of_pair(const bias_list &list, int column)
 {
-    if (!MGL_BIAS || task_of(m)->biases == 0 || column >= bias(m, 0).end)
+    const machine &m = *list.m;
+    if (task_of(m)->biases == 0 || column >= bias(m, 0).end)
         return make_float2(0.0f, 0.0f);
     return make_float2(((const float *)bias(m, 0).at)[column],
                        ((const float *)bias(m, 1).at)[column]);
 }
+#else
+static __device__ __forceinline__ float bias_of(const bias_list &, int)
+{
+    return 0.0f;
+}
+
+static __device__ __forceinline__ float2 biases_of_pair(const bias_list &, int)
+{
+    return make_float2(0.0f, 0.0f);
+}
+#endif
 
 /* A product's sum, scaled by its norm, with its bias. */
 static __device__ __forceinline__ float scaled(float scale, float sum, float bias)

@@ -129,9 +129,9 @@ static __device__ __forceinline__ pair pair_of(const machine &m, int count, int 
 }
 
 /* The biases of a pair. */
-static __device__ __forceinline__ float2 bias_of(const machine &m, const pair &p)
+static __device__ __forceinline__ float2 bias_of(const bias_list &biases, const pair &p)
 {
-    return make_float2(bias_of(m, p.column), p.both ? bias_of(m, p.column + 1) : 0.0f);
+    return make_float2(bias_of(biases, p.column), p.both ? bias_of(biases, p.column + 1) : 0.0f);
 }
 
 /* A region of DTYPE whose pairs are loaded and stored at once: where this lane's rows begin. Rows
