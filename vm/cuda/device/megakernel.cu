@@ -7,12 +7,13 @@
  *   row          one token of one sequence in an epoch; a task works on all rows
  *   task         one op on regions of buffers, with edges before and behind it (instructions/)
  *   record       a task as the host encodes it (record.h); four of a queue's are in shared memory
- *   instruction  one of two places in shared memory that a task's input is made known in; tasks
- * that slot       need consumers are numbered from 0, and number n takes slot n % 2 counter      a
- * word of global memory that tasks signal and wait for flag         a word of a flagged region: all
- * ones until it is written (flags.cuh) tape         a queue's weights in the order of their use,
- * streamed once an epoch block        64 bytes of each of 8 weight rows; a row group is 8 rows'
- * blocks (schedule/tape.h) run          the blocks of a row group that one consumer warp multiplies
+ *   instruction  one of two places in shared memory where the input of a task is made known: tasks
+ *     slot       that need consumers are numbered from 0, and number n takes slot n % 2
+ *   counter      a word of global memory that tasks signal and wait for
+ *   flag         a word of a flagged region: all ones until it is written (flags.cuh)
+ *   tape         a queue's weights in the order of their use, streamed once an epoch
+ *   block        64 bytes of each of 8 weight rows; a row group is 8 rows' blocks (schedule/tape.h)
+ *   run          the blocks of a row group that one consumer warp multiplies
  *   page         what the ring is filled with: MGL_PAGE bytes of the tape, or of keys or values
  *   ring         MGL_RING frames in shared memory, each with a `full` and an `empty` mbarrier
  *   frame        where a page is in the ring: page p is in frame p % MGL_RING
