@@ -2,10 +2,17 @@
  * weights are numbers as they stand. */
 #include "schedule/formats.h"
 
+enum {
+#define MGL_BITS(id, name, bytes, stored) BITS_##id = 8 * (bytes),
+    MGL_DTYPES(MGL_BITS)
+#undef MGL_BITS
+};
+
 #define MGL_FORMAT(id, name, bits, columns, scales, numbers)                                       \
     _Static_assert((bits) * (columns) == 8 * MGL_BLOCK_ROW_BYTES, name ": a block's row is full"); \
     _Static_assert(MGL_FORMAT_COLUMNS % (columns) == 0, name ": columns are a power of 2");        \
-    _Static_assert((scales) == 0 && MGL_##numbers != MGL_I32, name ": encode and decode");
+    _Static_assert((scales) == 0 && (bits) == BITS_##numbers && MGL_##numbers != MGL_I32,          \
+                   name ": encode and decode");
 #include "schedule/formats.def"
 
 bool mgl_weight_format_parse(const char *name, mgl_weight_format *out)
