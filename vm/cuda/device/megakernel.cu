@@ -12,7 +12,8 @@
  *   counter      a word of global memory that tasks signal and wait for
  *   flag         a word of a flagged region: all ones until it is written (flags.cuh)
  *   tape         a queue's weights in the order of their use, streamed once an epoch
- *   block        64 bytes of each of 8 weight rows; a row group is 8 rows' blocks (schedule/tape.h)
+ *   block        of a tape: 64 bytes of each of 8 weight rows; a row group is the blocks of 8 rows
+ *                (schedule/tape.h); not the thread block
  *   run          the blocks of a row group that one consumer warp multiplies
  *   page         what the ring is filled with: MGL_PAGE bytes of the tape, or of keys or values
  *   ring         MGL_RING frames in shared memory, each with a `full` and an `empty` mbarrier
@@ -30,9 +31,11 @@
  *   landing      one warp: says which pages have landed
  *   controller   one warp: waits for counters, makes tasks known, signals, clears
  *
- * A task: the controller waits for its counters, prepares its instruction slot and makes it known;
- * the epilogue, done with the task before, opens `go`; consumers and epilogue do it together, or
- * the consumers alone; the controller signals, and resets what the `clear` behind it names.
+ * A task: the controller prepares its instruction slot, if it can while the task before is at work,
+ * waits for its counters and makes it known; flagged input may be read from then on. The epilogue,
+ * done with the task before, opens `go`; consumers and epilogue do it together, or the consumers
+ * alone; the controller signals, and resets what the `clear` behind it names. Enter, embed and
+ * clear are the controller's alone.
  *
  * Which code runs a task: dispatch.cuh has the functions of its op, linear/linear.cuh chooses the
  * way of a product, attention/attention.cuh that of attention.

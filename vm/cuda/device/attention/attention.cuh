@@ -14,8 +14,8 @@
  *   tiles     attend_tiles      any rows, caches in 16 bits: row after row
  *   general   attend_lanes      any rows, any cache, any heads
  *
- * An epoch of one row goes by waves in short and tiles too, where its q, k, v and result are
- * flagged f32; the rows that short leaves go by tiles.
+ * An epoch of one row goes by waves in short and tiles too, where a kv head has at most 4 query
+ * heads, and q, k, v and the result are flagged f32; the rows that short leaves go by tiles.
  *
  * Every way keeps online softmaxes of parts of the positions, which are then merged in a fixed
  * order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial attention:

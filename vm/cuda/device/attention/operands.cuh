@@ -71,8 +71,8 @@ struct positions {
 static __device__ __forceinline__ positions positions_of(const machine &m, int r)
 {
     const attention &a = own().att;
-    int instruction_slot = mgl_step_first_row(own().table, r);
-    u32 first = (u32)own().table[instruction_slot * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+    int first_row = mgl_step_first_row(own().table, r);
+    u32 first = (u32)own().table[first_row * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
     positions p;
     p.last = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
     p.lo = 0;

@@ -50,8 +50,8 @@ static __device__ __forceinline__ constexpr int blocks_of(int columns)
     return mgl_tape_blocks(columns, WEIGHT_BITS);
 }
 
-/* Makes own().in[m.which] from what is multiplied and, if has_norm, the norm's weight; all rows, or
- * those that `map` names. One lane of the controller. */
+/* Makes own().in[m.instruction] from what is multiplied and, if has_norm, the norm's weight; all
+ * rows, or those that `map` names. One lane of the controller. */
 static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
                                                      const int *map)
 {
