@@ -13,6 +13,7 @@
 #define LEAST_GAIN 1e-4 /* of the log value: what helped */
 #define POOR       0.1  /* of the log value: what a good start can not be improved by at once */
 #define BETTER     1e-3 /* of the log value: less ends no plateau */
+#define MUCH       0.1  /* of the log value: what makes a program much better */
 #define DEVIATIONS 3.92 /* in a trial's interval, from end to end */
 #define UNBOUNDED  0.01 /* deviation of a trial whose interval has no end */
 
@@ -366,6 +367,13 @@ static void note_progress(mgl_search *search, const mgl_known *known)
 {
     double value = mgl_search_value(search, known);
     search->stalled++;
+    search->looks++;
+    if (search->least_value <= 0)
+        search->least_value = mgl_search_start_value(search);
+    if (value > 0 && search->least_value > 0 && log(search->least_value / value) > MUCH)
+        search->looks = 0;
+    if (value > 0 && (search->least_value <= 0 || value < search->least_value))
+        search->least_value = value;
     if (value > 0 &&
         (search->best_value <= 0 || log(search->best_value / value) > BETTER + known->deviation)) {
         search->best_value = value;

@@ -56,6 +56,8 @@ typedef struct mgl_search {
     int64_t incumbent;               /* number of the trial that was kept last; 0: the start */
     double best_value;               /* us; 0: none yet */
     int stalled;                     /* trials since it became better */
+    double least_value;              /* us, of all trials and the start; 0: none yet */
+    int looks;                       /* trials since it became much better */
     double ratio_sum;                /* of log(measured / predicted) */
     int ratio_count;
     mgl_credit knobs[MGL_KNOB_ROWS], moves[MGL_MOVE_COUNT];
@@ -163,6 +165,14 @@ mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *st
 /* The draft that is best by its prediction, by what the cost model missed with the like of it so
  * far, and by chance. */
 int mgl_search_pick(const mgl_search *search, const mgl_draft *drafts, int count, uint64_t *state);
+
+/* ---- far steps (propose_far.c) --------------------------------------------------------------- */
+
+/* A config that the cost model, corrected by what it missed so far, holds to be better than the
+ * incumbent: the end of a descent. As long as that leads to much better programs, it is looked for
+ * each time, then now and then. *found false: there is none, or nothing is priced. */
+mgl_status mgl_search_look_far(const mgl_search *search, uint64_t *state, mgl_draft *out,
+                               bool *found, mgl_error *err);
 
 /* Fills a proposal that stands on `parent` (NULL: the start): what changed becomes its
  * hypothesis. Takes the moves over. */

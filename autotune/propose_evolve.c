@@ -1,7 +1,8 @@
 /*
  * Evolve: near steps (propose_near.c) from what is best, until they stop helping; then every other
  * proposal is a child of a population of correct programs, promoted or not. From a poor start it
- * begins with the children, and where the cost model sees a much better program, with that. A child
+ * begins with the children, and where the cost model sees a much better program, with that
+ * (propose_far.c). A child
  * changes one to three knobs of a member, appends moves to its lineage, or crosses its config with
  * another's; knobs and kinds of moves that helped are drawn more often, and those that were refused
  * less often.
@@ -30,11 +31,9 @@ enum {
     SETTLED = 20, /* trials without a better one, after which moves and near steps are worth it */
     NEAR_ALONE = 30, /* the same, after which near steps are not all, near the start */
     PRICED = 10,     /* children that the cost model prices for a proposal, at most */
-    LOOKS = 4,       /* trials without a much better one, after which none is looked for */
     TRIES = 60       /* draws that are tried already or do not fit */
 };
 #define BETTER 1e-3 /* of the value: less is no improvement that ends a plateau */
-#define MUCH   0.1  /* of the log value: what makes a program much better */
 
 typedef struct evolve {
     mgl_search search;
@@ -42,8 +41,6 @@ typedef struct evolve {
     double basin_value; /* the best of it, us; 0: none yet */
     int stalled;        /* trials since it improved */
     int hops;
-    double best_value; /* of all, us; 0: none yet */
-    int looks;         /* trials since one that was much better than all before */
 } evolve;
 
 /* The best members, the best first. */
@@ -245,28 +242,6 @@ static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_draft *out, b
     return status;
 }
 
-/* What the cost model holds to be much better than the incumbent, every knob at any value or as it
- * is there: the best of so many that were priced. *found false: there is none. */
-static void look_far(const evolve *e, uint64_t *state, mgl_draft *out, bool *found)
-{
-    const mgl_known *from = mgl_search_incumbent(&e->search);
-    double least = (from ? from->predicted : e->search.start_predicted) * exp(-MUCH);
-    *found = false;
-    for (int t = 0, priced = 0; t < TRIES && priced < PRICED; t++) {
-        mgl_draft child = {.parent = from, .config = from ? from->config : e->search.start};
-        for (int i = 0; i < e->search.subject->space.count; i++)
-            if (mgl_draw_below(state, 2))
-                mgl_search_change_knob(&e->search, i, state, &child.config);
-        mgl_draft_price(&e->search, NULL, &child);
-        priced += child.predicted > 0;
-        if (child.predicted > 0 && child.predicted < least) {
-            least = child.predicted;
-            *out = child;
-            *found = true;
-        }
-    }
-}
-
 static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
                           mgl_proposer_answer *answer, mgl_error *err)
 {
@@ -275,9 +250,8 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
     mgl_draft chosen = {0};
     mgl_status status = MGL_OK;
     bool found = false;
-    if (e->search.subject->has_costs && e->looks < LOOKS)
-        look_far(e, &state, &chosen, &found);
-    if (!found && wants_near(e, &state))
+    status = mgl_search_look_far(&e->search, &state, &chosen, &found, err);
+    if (!status && !found && wants_near(e, &state))
         status = draw_near(e, &state, &chosen, &found, err);
     if (!status && !found)
         status = draw_child(e, &state, &chosen, &found, err);
@@ -308,13 +282,6 @@ static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *e
         return status;
     double value = mgl_search_value(&e->search, &e->search.known[before]);
     e->stalled++;
-    e->looks++;
-    if (e->best_value <= 0)
-        e->best_value = mgl_search_start_value(&e->search);
-    if (value > 0 && e->best_value > 0 && log(e->best_value / value) > MUCH)
-        e->looks = 0;
-    if (value > 0 && (e->best_value <= 0 || value < e->best_value))
-        e->best_value = value;
     if (value > 0 && (e->basin_value <= 0 || value < e->basin_value * (1 - BETTER))) {
         e->basin_value = value;
         e->stalled = 0;

@@ -346,8 +346,14 @@ static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, m
     mgl_surrogate_fit f = {0};
     const bool far = mgl_search_is_far(&s->search);
     mgl_status status = mgl_surrogate_fit_all(s, &f, err);
-    bool wide = !status && wants_wide(s, &f, state);
-    bool near = far && s->search.stalled >= SETTLED && mgl_draw_below(state, 2);
+    bool looks = false;
+    mgl_draft draft = {0};
+    if (!status)
+        status = mgl_search_look_far(&s->search, state, &draft, &looks, err);
+    if (looks)
+        best->list[best->count++] = (candidate){draft.parent, draft.config, draft.moves, 0};
+    bool wide = !status && !looks && wants_wide(s, &f, state);
+    bool near = far && !looks && s->search.stalled >= SETTLED && mgl_draw_below(state, 2);
     if (!status && wide)
         status = choose_far(s, &f, state, best, err);
     if (!status && (near || best->count == 0))

@@ -16,7 +16,10 @@
  * proposer has the costs of the table, and times are those of another device, whose memory is
  * slower and later. A trial is screened by its prediction, measured with the noise that few pairs
  * have, and kept by 1 % at least. The result is what each seed has gained in --trials trials:
- * the true gain of what was kept, and of the best that was tried.
+ * the true gain of what was kept, and of the best that was tried. --poor begins with the poor start
+ * there, counts the trials to a share of the default's speed, and ends with it; --missed P makes
+ * that device slower than the cost model says, by P percent or so for each knob that has another
+ * value than the default (another percentage for each value, the same in all seeds).
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,8 +39,8 @@ enum { MOST_TRIALS = 5000, MOST_SEEDS = 100 };
 static struct {
     const char *proposer, *shape, *prior, *target;
     int seeds, first_seed, trials, capacity, layers;
-    bool quick, costs, hide, keep_queues, moves, near;
-    double share;
+    bool quick, costs, hide, keep_queues, moves, near, poor;
+    double share, missed; /* missed: percent */
     mgl_workloads workloads;
 } options = {.proposer = "evolve",
              .shape = "llama-1b",
@@ -93,7 +96,7 @@ static mgl_subject open_subject(const char *shape)
     check(mgl_target_parse(options.target, &subject.target, &err), &err);
     check(mgl_costs_find_for(&subject.target, NULL, &device, &subject.costs, &err), &err);
     check(mgl_subject_open(&subject, &err), &err);
-    if (options.near)
+    if (options.near && !options.poor)
         mgl_schedule_config_default(&subject.start);
     else
         poor_start_make(!options.keep_queues, &subject.start);
@@ -226,7 +229,7 @@ struct near {
     int screened, refused, slower, level, kept, moved; /* trials; moved: those with moves */
     double gain, tried;                /* true, of log values: of what was kept last, of the best */
     double propose_s, most_s, seconds; /* most_s: the longest that one proposal took */
-    int count;
+    int count, needed;                 /* trials; needed: to the goal, 0: it was not reached */
 };
 
 /* Another device of the architecture, as the cost model sees it. */
@@ -244,6 +247,21 @@ static double draw_normal(uint64_t *state)
     double sum = -6;
     for (int i = 0; i < 12; i++)
         sum += (double)(mgl_draw(state) >> 11) * 0x1p-53;
+    return sum;
+}
+
+/* By how much the logarithm of a config's time is above the predicted one on that device. */
+static double miss(const mgl_schedule_config *config)
+{
+    mgl_schedule_config preset;
+    double sum = 0;
+    mgl_schedule_config_default(&preset);
+    for (int k = 0; k < MGL_KNOB_ROWS && options.missed > 0; k++) {
+        int value = mgl_knob_get(config, k);
+        uint64_t state = ((uint64_t)k << 32) + (uint32_t)value;
+        if (value != 0 && value != mgl_knob_get(&preset, k))
+            sum += fabs(draw_normal(&state)) * options.missed / 100;
+    }
     return sum;
 }
 
@@ -304,7 +322,7 @@ static void judge_near(const mgl_subject *subject, mgl_trial *trials, mgl_trial 
         options.quick = true;
         run_trial(&other, &copy);
         options.quick = quick;
-        truth = copy.predicted_us;
+        truth = copy.predicted_us * exp(miss(&trial->proposal.config));
         measure(trial, *incumbent_us, truth, state);
         n->tried = fmax(n->tried, n->gain + log(*incumbent_us / truth));
     }
@@ -323,9 +341,12 @@ static struct near run_near(const mgl_subject *subject, uint64_t seed)
     struct near n = {0};
     mgl_proposer *proposer = open_proposer(subject);
     double start = predict(subject, &subject->start), began = mgl_clock_s();
-    double incumbent_us = predict(&other, &subject->start);
+    double incumbent_us = predict(&other, &subject->start) * exp(miss(&subject->start));
+    mgl_schedule_config preset;
+    mgl_schedule_config_default(&preset);
+    double goal = options.poor ? predict(&other, &preset) / options.share : 0;
     uint64_t noise = seed * 0x9E3779B97F4A7C15u;
-    for (int i = 0; i < options.trials; i++) {
+    for (int i = 0; i < options.trials && !n.needed; i++) {
         mgl_trial *trial = &trials[i];
         mgl_proposer_answer answer;
         uint64_t state = seed + (uint64_t)i * 0x9E3779B97F4A7C15u;
@@ -339,6 +360,8 @@ static struct near run_near(const mgl_subject *subject, uint64_t seed)
         trial->number = i + 1;
         judge_near(subject, trials, trial, start, &incumbent_us, &n, &noise);
         check(proposer->learn(proposer, trial, &err), &err);
+        if (incumbent_us <= goal)
+            n.needed = i + 1;
         if (getenv("MGL_BENCH_SEARCH_VERBOSE"))
             fprintf(stderr, "%d %s predicted %+.1f %% gain %+.2f %% on %lld: %s\n", i + 1,
                     mgl_outcome_name(trial->outcome), 100 * (trial->predicted_us / start - 1),
@@ -370,6 +393,8 @@ static void print_near(mgl_json_out *out, uint64_t seed, const struct near *n)
     mgl_json_out_object(out, NULL);
     mgl_json_out_int(out, "seed", (int64_t)seed);
     mgl_json_out_int(out, "trials", n->count);
+    if (options.poor)
+        mgl_json_out_int(out, "trials_needed", n->needed);
     mgl_json_out_int(out, "screened", n->screened);
     mgl_json_out_int(out, "refused", n->refused);
     mgl_json_out_int(out, "slower", n->slower);
@@ -478,7 +503,8 @@ static bool read_flag(const char *name)
         bool *to;
     } flags[] = {{"--quick", &options.quick}, {"--costs", &options.costs},
                  {"--hide", &options.hide},   {"--moves", &options.moves},
-                 {"--near", &options.near},   {"--queues-chosen", &options.keep_queues}};
+                 {"--near", &options.near},   {"--queues-chosen", &options.keep_queues},
+                 {"--poor", &options.poor}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (!strcmp(name, flags[i].name))
             return *flags[i].to = true;
@@ -510,6 +536,8 @@ static bool read_option(const char *name, const char *value)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(name, texts[i].name))
             return (*texts[i].to = value) != NULL;
+    if (!strcmp(name, "--missed"))
+        return (options.missed = atof(value)) > 0;
     if (!strcmp(name, "--share"))
         return (options.share = atof(value)) > 0;
     return false;
@@ -528,7 +556,7 @@ static void read_arguments(int argc, char **argv)
     fprintf(stderr, "usage: bench_search grid|random|evolve|surrogate [--shape NAME] [--seeds N] "
                     "[--first-seed N] [--trials N] [--share S] [--context N] [--batch N] "
                     "[--capacity N] [--layers N] [--target T] [--prior SHAPE] [--costs] [--hide] "
-                    "[--moves] [--queues-chosen] [--quick] [--near]\n");
+                    "[--moves] [--queues-chosen] [--quick] [--near [--poor] [--missed P]]\n");
     exit(2);
 }
 
