@@ -46,6 +46,7 @@ trace-overhead      90
 prefill             90
 load               180
 exchange           240
+ways              500
 statistics         420
 search            2400
 shapes            2400"
@@ -157,6 +158,12 @@ run_part() {
         ;;
     prefill) record prefill "$tools/bench_prefill" llama-1b $config ;;
     load) load ;;
+    ways)
+        # More rows than the table has: each variant's own are among them.
+        record ways "$tools/bench_ways" --seconds 1 llama-1b:1:0 llama-1b:1:1024 \
+            llama-1b:1:8192:9216 llama-1b:2:0 llama-1b:8:0 llama-1b:8:1024 llama-1b:16:0 \
+            llama-3b:1:0 smollm2-135m:1:0 smollm2-135m:1:1024 qwen2.5-0.5b:1:1024
+        ;;
     exchange) write_1b && record exchange "$here/exchange.sh" "$tools" "$models/1b" $config ;;
     statistics)
         record statistics "$tools/show_statistics" "${SHAPE:-llama-1b}" $config --kernels "$models/lab-kernels"
