@@ -29,12 +29,27 @@ static void print_rope(const mgl_rope *rope, mgl_json_out *out)
     mgl_json_out_close_object(out);
 }
 
+/* The architecture whose models have these biases and norms, and its flags for the biases that it
+ * may have. */
+static void print_family(unsigned extras, mgl_json_out *out)
+{
+    bool all = extras & MGL_EXTRA_O_BIAS, mlp = extras & MGL_EXTRA_MLP_BIAS;
+    const char *type = extras & MGL_EXTRA_QK_NORM              ? "qwen3"
+                       : (extras & MGL_EXTRA_QKV_BIAS) && !all ? "qwen2"
+                                                               : "llama";
+    mgl_json_out_string(out, "model_type", type);
+    if (all)
+        mgl_json_out_bool(out, "attention_bias", true);
+    if (mlp)
+        mgl_json_out_bool(out, "mlp_bias", true);
+}
+
 void mgl_shape_print(const mgl_config *config, mgl_text *out)
 {
     const mgl_geometry *m = &config->geometry;
     mgl_json_out to = {0};
     mgl_json_out_begin(&to, "megalith.shape/1");
-    mgl_json_out_string(&to, "model_type", "llama");
+    print_family(config->extras, &to);
     mgl_json_out_int(&to, "hidden_size", m->hidden);
     mgl_json_out_int(&to, "num_hidden_layers", m->layers);
     mgl_json_out_int(&to, "num_attention_heads", m->heads);

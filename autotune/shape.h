@@ -1,6 +1,7 @@
 /*
- * The shape of a model as a campaign keeps it: sizes and rope, in the form of a config.json, from
- * which a graph with synthetic weights is made. No path, no name of a folder.
+ * The shape of a model as a campaign keeps it: sizes, rope, and which biases and norms it has, in
+ * the form of a config.json, from which a graph with synthetic weights is made. No path, no name of
+ * a folder.
  */
 #ifndef MGL_AUTOTUNE_SHAPE_H
 #define MGL_AUTOTUNE_SHAPE_H

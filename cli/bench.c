@@ -18,7 +18,7 @@
 #define BENCH_OPTIONS(X)                                                                           \
     X(text, shape, "--shape", "NAME", 0, 0,                                                        \
       "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m, qwen2.5-0.5b, "              \
-      "tinyllama-1.1b")                                                                            \
+      "qwen3-0.6b, tinyllama-1.1b")                                                                \
     X(text, dtype, "--dtype", "DTYPE", 0, 0, "bf16 (bf16)")                                        \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences that are decoded together (1)")              \
     X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \

@@ -20,9 +20,11 @@ enum {
 
 /* Addresses of one layer. */
 struct layer {
-    mgl_address qkv, o, gate_up, down;    /* bf16 (out, in) */
-    mgl_address attention_norm, ffn_norm; /* f32 (hidden) */
-    mgl_address keys, values;             /* bf16 (sequences, kv_heads, capacity, head_dim) */
+    mgl_address qkv, o, gate_up, down;                     /* bf16 (out, in) */
+    mgl_address attention_norm, ffn_norm;                  /* f32 (hidden) */
+    mgl_address qkv_bias, o_bias, gate_up_bias, down_bias; /* f32 (out); 0: the model has none */
+    mgl_address head_norms; /* f32 (2, head_dim): of q's heads and of k's; 0: the model has none */
+    mgl_address keys, values; /* bf16 (sequences, kv_heads, capacity, head_dim) */
 };
 
 struct mgl_baseline {
@@ -100,6 +102,20 @@ static mgl_address take(mgl_baseline *b, size_t count, size_t size)
     return at;
 }
 
+/* The tensor "model.layers.<layer>.<name>"; -1: the model has none. */
+static int find_tensor(const mgl_baseline *b, int layer, const char *name)
+{
+    char full[96];
+    snprintf(full, sizeof full, "model.layers.%d.%s", layer, name);
+    return mgl_graph_find_tensor(b->of->graph, full);
+}
+
+/* The same for floats that only some models have, `name` among them: 0 in others. */
+static mgl_address take_if(mgl_baseline *b, const char *name, size_t count)
+{
+    return find_tensor(b, 0, name) < 0 ? 0 : take(b, count, sizeof(float));
+}
+
 static void place_layer(mgl_baseline *b, struct layer *l)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
@@ -111,6 +127,11 @@ static void place_layer(mgl_baseline *b, struct layer *l)
     l->down = take(b, hidden * ffn, sizeof(uint16_t));
     l->attention_norm = take(b, hidden, sizeof(float));
     l->ffn_norm = take(b, hidden, sizeof(float));
+    l->qkv_bias = take_if(b, "self_attn.q_proj.bias", attention_width(m) + 2 * kv_width(m));
+    l->o_bias = take_if(b, "self_attn.o_proj.bias", hidden);
+    l->gate_up_bias = take_if(b, "mlp.gate_proj.bias", 2 * ffn);
+    l->down_bias = take_if(b, "mlp.down_proj.bias", hidden);
+    l->head_norms = take_if(b, "self_attn.q_norm.weight", 2 * (size_t)m->head_dim);
     l->keys = take(b, cached, sizeof(uint16_t));
     l->values = take(b, cached, sizeof(uint16_t));
 }
@@ -165,12 +186,12 @@ static mgl_status allocate(mgl_baseline *b, mgl_error *err)
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
-/* Makes the tensor of that name at *to and steps *to behind it, so that tensors can be stacked. */
-static mgl_status make_tensor(mgl_baseline *b, const char *name, bool wide, mgl_address *to,
-                              mgl_error *err)
+/* Makes a tensor, which the graph calls `name`, at *to and steps *to behind it, so that tensors can
+ * be stacked. */
+static mgl_status make_tensor(mgl_baseline *b, int tensor, const char *name, bool wide,
+                              mgl_address *to, mgl_error *err)
 {
     const mgl_graph *graph = b->of->graph;
-    int tensor = mgl_graph_find_tensor(graph, name);
     if (tensor < 0)
         return mgl_fail(err, MGL_BAD_INPUT, name, "the graph has no such tensor");
     mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, tensor);
@@ -180,16 +201,14 @@ static mgl_status make_tensor(mgl_baseline *b, const char *name, bool wide, mgl_
     return status;
 }
 
-/* Tensors of a layer, stacked at `to`: names behind "model.layers.<layer>.", a NULL behind them. */
+/* Tensors of a layer, stacked at `to`: names behind "model.layers.<layer>.", a NULL behind them.
+ * Nothing where `to` is 0. */
 static mgl_status make_stack(mgl_baseline *b, int layer, const char *const *names, bool wide,
                              mgl_address to, mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    for (; *names && !status; names++) {
-        char name[96];
-        snprintf(name, sizeof name, "model.layers.%d.%s", layer, *names);
-        status = make_tensor(b, name, wide, &to, err);
-    }
+    for (; to && *names && !status; names++)
+        status = make_tensor(b, find_tensor(b, layer, *names), *names, wide, &to, err);
     return status;
 }
 
@@ -209,6 +228,13 @@ static mgl_status make_layer(mgl_baseline *b, int layer, mgl_error *err)
         {{"mlp.down_proj.weight"}, false, l->down},
         {{"input_layernorm.weight"}, true, l->attention_norm},
         {{"post_attention_layernorm.weight"}, true, l->ffn_norm},
+        {{"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"},
+         true,
+         l->qkv_bias},
+        {{"self_attn.o_proj.bias"}, true, l->o_bias},
+        {{"mlp.gate_proj.bias", "mlp.up_proj.bias"}, true, l->gate_up_bias},
+        {{"mlp.down_proj.bias"}, true, l->down_bias},
+        {{"self_attn.q_norm.weight", "self_attn.k_norm.weight"}, true, l->head_norms},
     };
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks && !status; i++)
@@ -220,14 +246,20 @@ static mgl_status make_layer(mgl_baseline *b, int layer, mgl_error *err)
     return status;
 }
 
+/* A tensor of no layer. */
+static mgl_status make_single(mgl_baseline *b, const char *name, bool wide, mgl_address to,
+                              mgl_error *err)
+{
+    return make_tensor(b, mgl_graph_find_tensor(b->of->graph, name), name, wide, &to, err);
+}
+
 static mgl_status make_weights(mgl_baseline *b, mgl_error *err)
 {
-    mgl_address embedding = b->embedding, head = b->head, norm = b->norm;
-    mgl_status status = make_tensor(b, "model.embed_tokens.weight", false, &embedding, err);
+    mgl_status status = make_single(b, "model.embed_tokens.weight", false, b->embedding, err);
     if (!status && !b->of->graph->tied)
-        status = make_tensor(b, "lm_head.weight", false, &head, err);
+        status = make_single(b, "lm_head.weight", false, b->head, err);
     if (!status)
-        status = make_tensor(b, "model.norm.weight", true, &norm, err);
+        status = make_single(b, "model.norm.weight", true, b->norm, err);
     for (int l = 0; l < b->of->graph->geometry.layers && !status; l++)
         status = make_layer(b, l, err);
     return status ? status : mgl_bench_wait(b->device, err);
@@ -253,14 +285,16 @@ static mgl_status multiply(mgl_baseline *b, mgl_address weight, mgl_address x, m
     return mgl_cublas_check(result, "a matrix product of the baseline", err);
 }
 
-/* Adds `add` to the residual stream, or starts it with the tokens' rows of it, and normalises. */
-static mgl_status step_norm(mgl_baseline *b, mgl_address add, bool start, mgl_address weight,
-                            mgl_error *err)
+/* Adds `add` and the bias, which may be 0, to the residual stream, or starts it with the tokens'
+ * rows of `add`, and normalises. */
+static mgl_status step_norm(mgl_baseline *b, mgl_address add, mgl_address bias, bool start,
+                            mgl_address weight, mgl_error *err)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
     mgl_block_norm block = {.x = b->x,
                             .add = add,
                             .token = start ? b->token : 0,
+                            .bias = bias,
                             .weight = weight,
                             .out = b->normed,
                             .hidden = m->hidden,
@@ -273,6 +307,8 @@ static mgl_status step_rope(mgl_baseline *b, const struct layer *l, mgl_error *e
 {
     const mgl_geometry *m = &b->of->graph->geometry;
     mgl_block_rope block = {.qkv = b->qkv,
+                            .bias = l->qkv_bias,
+                            .norm = l->head_norms,
                             .table = b->of->rope,
                             .position = b->position,
                             .keys = l->keys,
@@ -280,7 +316,8 @@ static mgl_status step_rope(mgl_baseline *b, const struct layer *l, mgl_error *e
                             .sequences = b->of->sequences,
                             .heads = m->heads,
                             .kv_heads = m->kv_heads,
-                            .capacity = b->of->capacity};
+                            .capacity = b->of->capacity,
+                            .eps = m->eps};
     size_t pairs = (attention_width(m) + 2 * kv_width(m)) / 2 * (size_t)b->of->sequences;
     mgl_bench_grid grid = {.x = blocks_for(pairs), .threads = SMALL_THREADS};
     return mgl_bench_launch(b->device, MGL_KERNEL_ROPE, grid, &block, err);
@@ -310,14 +347,23 @@ static mgl_status step_attend(mgl_baseline *b, const struct layer *l, mgl_error 
     return mgl_bench_launch(b->device, MGL_KERNEL_MERGE, heads, &merge, err);
 }
 
-static mgl_status step_silu(mgl_baseline *b, mgl_error *err)
+static mgl_status step_silu(mgl_baseline *b, const struct layer *l, mgl_error *err)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
-    mgl_block_silu block = {
-        .gate_up = b->gate_up, .out = b->activated, .sequences = b->of->sequences, .ffn = m->ffn};
+    mgl_block_silu block = {.gate_up = b->gate_up,
+                            .bias = l->gate_up_bias,
+                            .out = b->activated,
+                            .sequences = b->of->sequences,
+                            .ffn = m->ffn};
     mgl_bench_grid grid = {.x = blocks_for((size_t)b->of->sequences * (size_t)m->ffn),
                            .threads = SMALL_THREADS};
     return mgl_bench_launch(b->device, MGL_KERNEL_SILU, grid, &block, err);
+}
+
+/* The bias of the last product before `layer`. */
+static mgl_address bias_before(const mgl_baseline *b, int layer)
+{
+    return layer ? b->layers[layer - 1].down_bias : 0;
 }
 
 /* A layer, on what the one before left to be added. */
@@ -326,8 +372,8 @@ static mgl_status step_layer(mgl_baseline *b, int layer, mgl_error *err)
     const mgl_geometry *m = &b->of->graph->geometry;
     const struct layer *l = &b->layers[layer];
     size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn, width = attention_width(m);
-    mgl_status status =
-        step_norm(b, layer ? b->added : b->embedding, layer == 0, l->attention_norm, err);
+    mgl_status status = step_norm(b, layer ? b->added : b->embedding, bias_before(b, layer),
+                                  layer == 0, l->attention_norm, err);
     if (!status)
         status = multiply(b, l->qkv, b->normed, b->qkv, MGL_CUBLAS_BF16, width + 2 * kv_width(m),
                           hidden, err);
@@ -338,12 +384,12 @@ static mgl_status step_layer(mgl_baseline *b, int layer, mgl_error *err)
     if (!status)
         status = multiply(b, l->o, b->attention, b->added, MGL_CUBLAS_BF16, hidden, width, err);
     if (!status)
-        status = step_norm(b, b->added, false, l->ffn_norm, err);
+        status = step_norm(b, b->added, l->o_bias, false, l->ffn_norm, err);
     if (!status)
         status =
             multiply(b, l->gate_up, b->normed, b->gate_up, MGL_CUBLAS_BF16, 2 * ffn, hidden, err);
     if (!status)
-        status = step_silu(b, err);
+        status = step_silu(b, l, err);
     if (!status)
         status = multiply(b, l->down, b->activated, b->added, MGL_CUBLAS_BF16, hidden, ffn, err);
     return status;
@@ -380,7 +426,7 @@ static mgl_status step(mgl_baseline *b, mgl_error *err)
     for (int l = 0; l < m->layers && !status; l++)
         status = step_layer(b, l, err);
     if (!status)
-        status = step_norm(b, b->added, false, b->norm, err);
+        status = step_norm(b, b->added, bias_before(b, m->layers), false, b->norm, err);
     if (!status)
         status = multiply(b, b->head, b->normed, b->logits, MGL_CUBLAS_F32, (size_t)m->vocab,
                           (size_t)m->hidden, err);

@@ -1,8 +1,9 @@
 /*
  * The baseline: the decode step that a careful engineer builds from cuBLAS, one CUDA graph a token.
- * Fused qkv and gate/up products; residual add and norm in one kernel; rope and cache write in one;
- * split-KV attention; argmax and the next step's input on the device, so that a reply is a row of
- * graph launches without the host.
+ * Fused qkv and gate/up products; residual add and norm in one kernel; rope and cache write in one,
+ * with the norms of q and k; biases added by the kernel behind their product; split-KV attention;
+ * argmax and the next step's input on the device, so that a reply is a row of graph launches
+ * without the host.
  *
  * Weights, cache and first tokens are those of the machine it is compared with.
  */

@@ -88,22 +88,28 @@ static mgl_bench_grid grid(int x, int y, int threads)
     return (mgl_bench_grid){.x = (unsigned)x, .y = (unsigned)y, .threads = (unsigned)threads};
 }
 
-/* The rule of "model.layers.<layer>.<name>", or of "<name>" for layer -1. */
-static mgl_synthetic_rule rule_of(const struct run *r, int layer, const char *name)
+/* The tensor "model.layers.<layer>.<name><ending>", or "<name><ending>" for layer -1; -1: the model
+ * has none. */
+static int find_tensor(const struct run *r, int layer, const char *name, const char *ending)
 {
     char full[96];
     if (layer < 0)
-        snprintf(full, sizeof full, "%s", name);
+        snprintf(full, sizeof full, "%s%s", name, ending);
     else
-        snprintf(full, sizeof full, "model.layers.%d.%s", layer, name);
-    return mgl_synthetic_tensor_rule(r->of->graph, mgl_graph_find_tensor(r->of->graph, full));
+        snprintf(full, sizeof full, "model.layers.%d.%s%s", layer, name, ending);
+    return mgl_graph_find_tensor(r->of->graph, full);
+}
+
+static mgl_synthetic_rule rule_of(const struct run *r, int layer, const char *name)
+{
+    return mgl_synthetic_tensor_rule(r->of->graph, find_tensor(r, layer, name, ".weight"));
 }
 
 static mgl_status embed(const struct run *r, mgl_error *err)
 {
     mgl_block_reference_embed block = {.token = r->token,
                                        .x = r->x,
-                                       .rule = rule_of(r, -1, "model.embed_tokens.weight"),
+                                       .rule = rule_of(r, -1, "model.embed_tokens"),
                                        .hidden = r->of->graph->geometry.hidden};
     return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_EMBED, grid(r->rows, 1, THREADS),
                             &block, err);
@@ -115,22 +121,40 @@ static mgl_status norm(const struct run *r, int layer, const char *name, mgl_err
     mgl_block_reference_norm block = {.x = r->x,
                                       .out = r->normed,
                                       .rule = rule_of(r, layer, name),
-                                      .hidden = m->hidden,
+                                      .width = m->hidden,
                                       .eps = m->eps};
     return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_NORM, grid(r->rows, 1, THREADS), &block,
                             err);
 }
 
+/* Norms each head of q, or of k, where it is, if the model does. */
+static mgl_status head_norm(const struct run *r, int layer, const char *name, mgl_address x,
+                            int heads, mgl_error *err)
+{
+    const mgl_geometry *m = &r->of->graph->geometry;
+    if (find_tensor(r, layer, name, ".weight") < 0)
+        return MGL_OK;
+    mgl_block_reference_norm block = {
+        .x = x, .out = x, .rule = rule_of(r, layer, name), .width = m->head_dim, .eps = m->eps};
+    return mgl_bench_launch(r->device, MGL_KERNEL_REFERENCE_NORM, grid(r->rows * heads, 1, THREADS),
+                            &block, err);
+}
+
+/* The product with "<name>.weight", and "<name>.bias" if the model has that. */
 static mgl_status linear(const struct run *r, int layer, const char *name, mgl_address x,
                          mgl_address y, int inner, int outer, bool add, mgl_error *err)
 {
+    int bias = find_tensor(r, layer, name, ".bias");
     mgl_block_reference_linear block = {.x = x,
                                         .y = y,
                                         .rule = rule_of(r, layer, name),
                                         .rows = r->rows,
                                         .inner = inner,
                                         .outer = outer,
-                                        .add = add};
+                                        .add = add,
+                                        .biased = bias >= 0};
+    if (block.biased)
+        block.bias = mgl_synthetic_tensor_rule(r->of->graph, bias);
     int warps = THREADS / 32;
     return mgl_bench_launch(
         r->device, MGL_KERNEL_REFERENCE_LINEAR,
@@ -191,16 +215,17 @@ static mgl_status attention_half(const struct run *r, int l, mgl_error *err)
 {
     const mgl_geometry *m = &r->of->graph->geometry;
     int heads = m->heads * m->head_dim, kv_heads = m->kv_heads * m->head_dim, hidden = m->hidden;
-    mgl_status status = norm(r, l, "input_layernorm.weight", err);
+    mgl_status status = norm(r, l, "input_layernorm", err);
     if (!status)
-        status =
-            linear(r, l, "self_attn.q_proj.weight", r->normed, r->q, hidden, heads, false, err);
+        status = linear(r, l, "self_attn.q_proj", r->normed, r->q, hidden, heads, false, err);
     if (!status)
-        status =
-            linear(r, l, "self_attn.k_proj.weight", r->normed, r->k, hidden, kv_heads, false, err);
+        status = linear(r, l, "self_attn.k_proj", r->normed, r->k, hidden, kv_heads, false, err);
     if (!status)
-        status =
-            linear(r, l, "self_attn.v_proj.weight", r->normed, r->v, hidden, kv_heads, false, err);
+        status = linear(r, l, "self_attn.v_proj", r->normed, r->v, hidden, kv_heads, false, err);
+    if (!status)
+        status = head_norm(r, l, "self_attn.q_norm", r->q, m->heads, err);
+    if (!status)
+        status = head_norm(r, l, "self_attn.k_norm", r->k, m->kv_heads, err);
     if (!status)
         status = rope(r, r->q, m->heads, err);
     if (!status)
@@ -208,8 +233,7 @@ static mgl_status attention_half(const struct run *r, int l, mgl_error *err)
     if (!status)
         status = attend(r, l, err);
     if (!status)
-        status =
-            linear(r, l, "self_attn.o_proj.weight", r->attention, r->x, heads, hidden, true, err);
+        status = linear(r, l, "self_attn.o_proj", r->attention, r->x, heads, hidden, true, err);
     return status;
 }
 
@@ -217,15 +241,15 @@ static mgl_status ffn_half(const struct run *r, int l, mgl_error *err)
 {
     const mgl_geometry *m = &r->of->graph->geometry;
     int hidden = m->hidden, ffn = m->ffn;
-    mgl_status status = norm(r, l, "post_attention_layernorm.weight", err);
+    mgl_status status = norm(r, l, "post_attention_layernorm", err);
     if (!status)
-        status = linear(r, l, "mlp.gate_proj.weight", r->normed, r->gate, hidden, ffn, false, err);
+        status = linear(r, l, "mlp.gate_proj", r->normed, r->gate, hidden, ffn, false, err);
     if (!status)
-        status = linear(r, l, "mlp.up_proj.weight", r->normed, r->up, hidden, ffn, false, err);
+        status = linear(r, l, "mlp.up_proj", r->normed, r->up, hidden, ffn, false, err);
     if (!status)
         status = swiglu(r, err);
     if (!status)
-        status = linear(r, l, "mlp.down_proj.weight", r->gate, r->x, ffn, hidden, true, err);
+        status = linear(r, l, "mlp.down_proj", r->gate, r->x, ffn, hidden, true, err);
     return status;
 }
 
@@ -233,7 +257,7 @@ static mgl_status decode(const struct run *r, mgl_error *err)
 {
     const mgl_graph *graph = r->of->graph;
     const mgl_geometry *m = &graph->geometry;
-    const char *head = graph->tied ? "model.embed_tokens.weight" : "lm_head.weight";
+    const char *head = graph->tied ? "model.embed_tokens" : "lm_head";
     mgl_status status = embed(r, err);
     for (int l = 0; l < m->layers && !status; l++) {
         status = attention_half(r, l, err);
@@ -241,7 +265,7 @@ static mgl_status decode(const struct run *r, mgl_error *err)
             status = ffn_half(r, l, err);
     }
     if (!status)
-        status = norm(r, -1, "model.norm.weight", err);
+        status = norm(r, -1, "model.norm", err);
     if (!status)
         status = linear(r, -1, head, r->normed, r->logits, m->hidden, m->vocab, false, err);
     return status ? status : look(r, err);

@@ -30,9 +30,18 @@ static const struct {
     {"llama-8b", {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8), 0}},
     {"smollm2-135m",
      {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000), 0}},
-    /* Without its biases. */
     {"qwen2.5-0.5b",
-     {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f}, 32768, true, DEFAULT_ROPE(1e6f), 0}},
+     {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f},
+      32768,
+      true,
+      DEFAULT_ROPE(1e6f),
+      MGL_EXTRA_QKV_BIAS}},
+    {"qwen3-0.6b",
+     {{1024, 28, 16, 8, 128, 3072, 151936, 1e-6f},
+      40960,
+      true,
+      DEFAULT_ROPE(1e6f),
+      MGL_EXTRA_QK_NORM}},
     {"tinyllama-1.1b",
      {{2048, 22, 32, 4, 64, 5632, 32000, 1e-5f}, 2048, false, DEFAULT_ROPE(1e4f), 0}},
 };
@@ -112,12 +121,6 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
     status = mgl_config_read(&json, out, &reasons, err);
     if (!status)
         status = mgl_reasons_fail(&reasons, err);
-    if (!status && out->extras)
-        status =
-            mgl_fail(err, MGL_BAD_INPUT, path,
-                     "the model has biases, or norms of q and k; bench and tune compare with a "
-                     "reference that does not have them, so they take models without, or a "
-                     "--shape");
     mgl_reasons_clear(&reasons);
     mgl_json_clear(&json);
     return status;
@@ -163,19 +166,28 @@ static float choose_scale(double spread)
     return ldexpf(1.0f, (int)lround(log2(spread / drawn)));
 }
 
-/* Matrices keep the size of what they are given; those that add to the residual stream share it. */
+/* The weight or the bias of a product that adds to the residual stream. */
+static bool adds_to_residual(const char *name)
+{
+    return ends_with(name, "o_proj.weight") || ends_with(name, "o_proj.bias") ||
+           ends_with(name, "down_proj.weight") || ends_with(name, "down_proj.bias");
+}
+
+/* Matrices keep the size of what they are given, and biases are half as large as what they are
+ * added to; those that add to the residual stream share it. */
 mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
 {
     const mgl_tensor *t = &graph->tensors[tensor];
     mgl_synthetic_rule rule = {.key = make_key(graph, (uint64_t)tensor)};
-    if (t->rank == 1) { /* 0.5 to 1.5 */
+    bool bias = ends_with(t->name, ".bias");
+    if (t->rank == 1 && !bias) { /* 0.5 to 1.5 */
         rule.offset = 64;
         rule.shift = 2;
         rule.scale = 0x1p-7f;
         return rule;
     }
-    double spread = 1 / sqrt((double)t->cols);
-    if (ends_with(t->name, "o_proj.weight") || ends_with(t->name, "down_proj.weight"))
+    double spread = bias ? 0.5 : 1 / sqrt((double)t->cols);
+    if (adds_to_residual(t->name))
         spread /= sqrt(2.0 * (double)graph->geometry.layers);
     rule.offset = -MGL_SYNTHETIC_MEAN;
     rule.scale = choose_scale(spread);
@@ -244,7 +256,7 @@ double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, doubl
     double size = (double)mgl_dtype_size(MGL_BF16), bytes = 0;
     for (int i = 0; i < graph->node_count; i++) {
         const mgl_node *node = &graph->nodes[i];
-        if (node->kind != MGL_NODE_LINEAR)
+        if (node->kind != MGL_NODE_LINEAR && node->kind != MGL_NODE_BIAS)
             continue;
         const mgl_tensor *t = &graph->tensors[node->tensor];
         bytes += (double)(t->rows * t->cols) * size;

@@ -19,8 +19,8 @@ static inline unsigned mgl_synthetic_bits(float value)
 #define MGL_SYNTHETIC_BITS mgl_synthetic_bits
 #include "eval/cuda/synthetic.h"
 
-/* The configuration of a shape: "llama-1b", "llama-3b", "llama-8b", "smollm2-135m". MGL_USAGE, with
- * the names there are, for others. */
+/* The configuration of a shape, such as "llama-1b" or "qwen2.5-0.5b", with the biases and norms of
+ * q and k that the model has. MGL_USAGE, with the names there are, for others. */
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err);
 
 /* Makes a model wider or narrower: heads, those of the cache, and the ffn in proportion; head_dim,
@@ -46,8 +46,9 @@ mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
 mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
                                             int positions);
 
-/* Bytes that decoding one token streams: every matrix once in bf16 (the embedding only where it is
- * the head too), and the KV cache of `sequences` sequences at `positions` positions each. */
+/* Bytes that decoding one token streams: every matrix and its bias once in bf16 (the embedding only
+ * where it is the head too), and the KV cache of `sequences` sequences at `positions` positions
+ * each. */
 double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions);
 
 #endif

@@ -11,10 +11,11 @@
  *      "evidence": {"gain": 0.031, "interval": [0.029, 0.033], "commit": ..., "date": ...,
  *                   "archive": ...}}
  *
- * It has numbers and names, and never a path. Those of the folder schedule/tuned are compiled in; a
- * user's stand in megalith/tuned of XDG_DATA_HOME, or else of ~/.local/share, and come first. What
- * an entry makes is validated like any other program: one that is wrong is slow to nobody but its
- * owner.
+ * The shape is sizes: an entry is for every model of them, with biases and norms of q and k or
+ * without. It has numbers and names, and never a path. Those of the folder schedule/tuned are
+ * compiled in; a user's stand in megalith/tuned of XDG_DATA_HOME, or else of ~/.local/share, and
+ * come first. What an entry makes is validated like any other program: one that is wrong is slow to
+ * nobody but its owner.
  */
 #ifndef MGL_SCHEDULE_TUNED_H
 #define MGL_SCHEDULE_TUNED_H

@@ -7,19 +7,20 @@
 
 #include "eval/cuda/number.cuh"
 
-/* One block a sequence: adds to the residual stream (or starts it with the token's embedding), and
- * normalises it. A thread reads again only what it wrote itself. */
+/* One block a sequence: adds to the residual stream (or starts it with the token's embedding), with
+ * the bias of the product that is added, and normalises it. A thread reads again only what it wrote
+ * itself. */
 extern "C" __global__ void baseline_norm(mgl_block_norm b)
 {
     int sequence = blockIdx.x;
     float *x = (float *)b.x + (long long)sequence * b.hidden;
     int row = b.token ? ((const int *)b.token)[sequence] : sequence;
     const u16 *add = (const u16 *)b.add + (long long)row * b.hidden;
-    const float *weight = (const float *)b.weight;
+    const float *weight = (const float *)b.weight, *bias = (const float *)b.bias;
     u16 *out = (u16 *)b.out + (long long)sequence * b.hidden;
     float sum = 0;
     for (int i = threadIdx.x; i < b.hidden; i += blockDim.x) {
-        float value = from_bf16(add[i]) + (b.token ? 0 : x[i]);
+        float value = from_bf16(add[i]) + (b.token ? 0 : x[i]) + (bias ? bias[i] : 0);
         x[i] = value;
         sum += value * value;
     }
@@ -28,26 +29,60 @@ extern "C" __global__ void baseline_norm(mgl_block_norm b)
         out[i] = to_bf16(x[i] * scale * weight[i]);
 }
 
-/* One thread a pair of dimensions (i, i + D/2) of a head of one sequence: turns q in place, turns k
- * into the cache, copies v there. */
+/* The sum over the MGL_HEAD_DIM / 2 threads of a head, for each of them; all threads of the block
+ * call it. */
+static __device__ float head_sum(float value)
+{
+    enum { HALF = MGL_HEAD_DIM / 2, WARPS_OF_HEAD = HALF / 32 };
+    __shared__ float parts[32];
+    for (int i = (HALF < 32 ? HALF : 32) / 2; i > 0; i >>= 1)
+        value += __shfl_xor_sync(0xFFFFFFFFu, value, i);
+    if (HALF <= 32)
+        return value;
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = 0;
+    for (int i = 0; i < WARPS_OF_HEAD; i++)
+        value += parts[threadIdx.x / HALF * WARPS_OF_HEAD + i];
+    return value;
+}
+
+/* One thread a pair of dimensions (i, i + D/2) of a head of one sequence: adds the biases, norms
+ * the heads of q and k, if the model does; then turns q in place, turns k into the cache, copies v
+ * there. Threads behind the last head do as the first one does, and write nothing. */
 extern "C" __global__ void baseline_rope(mgl_block_rope b)
 {
     enum { HALF = MGL_HEAD_DIM / 2 };
     int all = b.heads + 2 * b.kv_heads, index = blockIdx.x * blockDim.x + threadIdx.x;
-    if (index >= b.sequences * all * HALF)
-        return;
-    int i = index % HALF, head = index / HALF % all, sequence = index / HALF / all;
+    bool there = index < b.sequences * all * HALF;
+    int pair = there ? index : index % HALF;
+    int i = pair % HALF, head = pair / HALF % all, sequence = pair / HALF / all;
     int position = ((const int *)b.position)[sequence];
     u16 *from = (u16 *)b.qkv + (long long)(sequence * all + head) * MGL_HEAD_DIM;
     const float *table = (const float *)b.table + (long long)position * MGL_HEAD_DIM;
     float first = from_bf16(from[i]), second = from_bf16(from[i + HALF]);
+    bool turn = head < b.heads + b.kv_heads;
+    if (b.bias) {
+        const float *bias = (const float *)b.bias + head * MGL_HEAD_DIM;
+        first += bias[i];
+        second += bias[i + HALF];
+    }
+    if (b.norm) {
+        float mean = head_sum(first * first + second * second) / MGL_HEAD_DIM;
+        const float *weight = (const float *)b.norm + (head < b.heads ? 0 : MGL_HEAD_DIM);
+        float scale = rsqrtf(mean + b.eps);
+        first *= turn ? scale * weight[i] : 1;
+        second *= turn ? scale * weight[i + HALF] : 1;
+    }
     u16 *to = from;
     if (head >= b.heads) {
         int kv = (head - b.heads) % b.kv_heads;
-        to = (u16 *)(head < b.heads + b.kv_heads ? b.keys : b.values) +
+        to = (u16 *)(turn ? b.keys : b.values) +
              ((long long)(sequence * b.kv_heads + kv) * b.capacity + position) * MGL_HEAD_DIM;
     }
-    bool turn = head < b.heads + b.kv_heads;
+    if (!there)
+        return;
     float cosine = turn ? table[i] : 1, sine = turn ? table[HALF + i] : 0;
     to[i] = to_bf16(first * cosine - second * sine);
     to[i + HALF] = to_bf16(second * cosine + first * sine);
@@ -60,7 +95,9 @@ extern "C" __global__ void baseline_silu(mgl_block_silu b)
         return;
     int sequence = index / b.ffn, i = index % b.ffn;
     const u16 *gate = (const u16 *)b.gate_up + (long long)sequence * 2 * b.ffn;
-    float g = from_bf16(gate[i]), u = from_bf16(gate[b.ffn + i]);
+    const float *bias = (const float *)b.bias;
+    float g = from_bf16(gate[i]) + (bias ? bias[i] : 0);
+    float u = from_bf16(gate[b.ffn + i]) + (bias ? bias[b.ffn + i] : 0);
     ((u16 *)b.out)[index] = to_bf16(g / (1 + __expf(-g)) * u);
 }
 

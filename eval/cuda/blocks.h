@@ -49,6 +49,7 @@ typedef struct mgl_block_norm {
     mgl_address
         add; /* bf16 (B, hidden): added to it; with `token`, the embedding (vocab, hidden) */
     mgl_address token;  /* i32 (B): x becomes these rows of `add`; or 0 */
+    mgl_address bias;   /* f32 (hidden): added to it too; or 0 */
     mgl_address weight; /* f32 (hidden) */
     mgl_address out;    /* bf16 (B, hidden) */
     int hidden;
@@ -57,11 +58,15 @@ typedef struct mgl_block_norm {
 
 typedef struct mgl_block_rope {
     mgl_address qkv;      /* bf16 (B, wide): q is turned in place */
+    mgl_address bias;     /* f32 (wide): of q, k and v; or 0 */
+    mgl_address norm;     /* f32 (2, D): weights of the norms of q's and of k's heads; or 0 */
     mgl_address table;    /* f32 (capacity, D): cosines, then sines */
     mgl_address position; /* i32 (B) */
     mgl_address keys;     /* bf16 (B, kv_heads, capacity, D) */
     mgl_address values;   /* the same */
     int sequences, heads, kv_heads, capacity;
+    float eps;
+    int unused;
 } mgl_block_rope;
 
 typedef struct mgl_block_attend {
@@ -84,6 +89,7 @@ typedef struct mgl_block_merge {
 
 typedef struct mgl_block_silu {
     mgl_address gate_up; /* bf16 (B, 2 ffn) */
+    mgl_address bias;    /* f32 (2 ffn); or 0 */
     mgl_address out;     /* bf16 (B, ffn): silu(gate) up */
     int sequences, ffn;
 } mgl_block_silu;
@@ -121,19 +127,21 @@ typedef struct mgl_block_reference_embed {
 } mgl_block_reference_embed;
 
 typedef struct mgl_block_reference_norm {
-    mgl_address x;   /* f32 (R, hidden) */
-    mgl_address out; /* f32 (R, hidden) */
+    mgl_address x;   /* f32 (rows, width): R rows of hidden, or their heads of D */
+    mgl_address out; /* the same; may be x */
     mgl_synthetic_rule rule;
-    int hidden;
+    int width;
     float eps;
 } mgl_block_reference_norm;
 
 typedef struct mgl_block_reference_linear {
     mgl_address x; /* f32 (R, inner) */
     mgl_address y; /* f32 (R, outer) */
-    mgl_synthetic_rule rule;
+    mgl_synthetic_rule rule, bias;
     int rows, inner, outer;
-    int add; /* 1: y += x W^T; 0: y = x W^T */
+    int add;    /* 1: y += x W^T + bias; 0: y = x W^T + bias */
+    int biased; /* 0: there is no bias */
+    int unused;
 } mgl_block_reference_linear;
 
 typedef struct mgl_block_reference_rope {

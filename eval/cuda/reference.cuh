@@ -24,15 +24,15 @@ extern "C" __global__ void reference_embed(mgl_block_reference_embed b)
         ((float *)b.x)[(long long)row * b.hidden + i] = mgl_synthetic_value(&b.rule, first + i);
 }
 
-/* Block = row. */
+/* Block = row, or head of a row. A thread reads again only what it alone writes. */
 extern "C" __global__ void reference_norm(mgl_block_reference_norm b)
 {
-    const float *x = (const float *)b.x + (long long)blockIdx.x * b.hidden;
-    float *out = (float *)b.out + (long long)blockIdx.x * b.hidden, sum = 0;
-    for (int i = threadIdx.x; i < b.hidden; i += blockDim.x)
+    const float *x = (const float *)b.x + (long long)blockIdx.x * b.width;
+    float *out = (float *)b.out + (long long)blockIdx.x * b.width, sum = 0;
+    for (int i = threadIdx.x; i < b.width; i += blockDim.x)
         sum += x[i] * x[i];
-    float scale = 1 / sqrtf(block_sum(sum) / (float)b.hidden + b.eps);
-    for (int i = threadIdx.x; i < b.hidden; i += blockDim.x)
+    float scale = 1 / sqrtf(block_sum(sum) / (float)b.width + b.eps);
+    for (int i = threadIdx.x; i < b.width; i += blockDim.x)
         out[i] = x[i] * scale * mgl_synthetic_value(&b.rule, (u64)i);
 }
 
@@ -57,6 +57,8 @@ extern "C" __global__ void reference_linear(mgl_block_reference_linear b)
     for (int r = 0; r < REFERENCE_ROWS; r++) {
         for (int i = 16; i > 0; i >>= 1)
             sum[r] += __shfl_xor_sync(0xFFFFFFFFu, sum[r], i);
+        if (b.biased)
+            sum[r] += mgl_synthetic_value(&b.bias, (u64)column);
         float *to = y + (long long)r * b.outer + column;
         if (r < rows && lane == 0)
             *to = b.add ? *to + sum[r] : sum[r];

@@ -81,7 +81,8 @@ static const usage_case cases[] = {
     {"bench", 1, "MODEL is needed"},
     {"bench m --shape llama-1b", 1, "leave out one of the two"},
     {"bench --shape llama-2b", 1,
-     "there are llama-1b, llama-3b, llama-8b, smollm2-135m, qwen2.5-0.5b, tinyllama-1.1b"},
+     "there are llama-1b, llama-3b, llama-8b, smollm2-135m, qwen2.5-0.5b, qwen3-0.6b, "
+     "tinyllama-1.1b"},
     {"bench --shape llama-1b --dtype int4", 1, "unknown dtype"},
     {"bench --shape llama-1b --batch ''", 1, "is empty"},
     {"bench --shape llama-1b --batch 1,17", 1, "17 sequences; there may be 1 to 16"},

@@ -18,8 +18,9 @@ static mgl_bench_request request_of(const char *shape)
 
 START_TEST(every_shape_is_accepted)
 {
-    static const char *const shapes[] = {"llama-1b",     "llama-3b",     "llama-8b",
-                                         "smollm2-135m", "qwen2.5-0.5b", "tinyllama-1.1b"};
+    static const char *const shapes[] = {"llama-1b",      "llama-3b",     "llama-8b",
+                                         "smollm2-135m",  "qwen2.5-0.5b", "qwen3-0.6b",
+                                         "tinyllama-1.1b"};
     mgl_error err;
     mgl_bench_request request = request_of(shapes[_i]);
     ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
@@ -173,7 +174,7 @@ int main(void)
 {
     Suite *suite = suite_create("bench");
     TCase *tests = tcase_create("bench");
-    tcase_add_loop_test(tests, every_shape_is_accepted, 0, 6);
+    tcase_add_loop_test(tests, every_shape_is_accepted, 0, 7);
     tcase_add_test(tests, the_model_has_so_many_positions);
     tcase_add_test(tests, batches_have_one_to_sixteen_sequences);
     tcase_add_test(tests, queues_are_as_many_as_a_program_has);

@@ -10,9 +10,10 @@ enum { SKIP = 77 };
 
 #define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
 
-static const char *const archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"};
-static const char *const shapes[] = {"llama-1b",     "llama-3b",     "llama-8b",
-                                     "smollm2-135m", "qwen2.5-0.5b", "tinyllama-1.1b"};
+static const char *const archs[] = {"sm_80",   "sm_86",   "sm_89", "sm_90a",
+                                    "sm_100a", "sm_120a", "sm_90a"};
+static const char *const shapes[] = {"llama-1b",     "llama-3b",       "llama-8b",  "smollm2-135m",
+                                     "qwen2.5-0.5b", "tinyllama-1.1b", "qwen3-0.6b"};
 
 static void compile(const mgl_geometry *geometry, const char *arch)
 {
@@ -58,7 +59,7 @@ int main(void)
     }
     TCase *tests = tcase_create("bench_compile");
     tcase_set_timeout(tests, 300);
-    tcase_add_loop_test(tests, every_architecture_compiles, 0, 6);
+    tcase_add_loop_test(tests, every_architecture_compiles, 0, 7);
     tcase_add_loop_test(tests, every_head_compiles, 0, 4);
     Suite *suite = suite_create("bench_compile");
     suite_add_tcase(suite, tests);

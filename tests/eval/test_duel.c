@@ -253,6 +253,64 @@ START_TEST(the_reference_agrees)
 }
 END_TEST
 
+/* ---- families ------------------------------------------------------------------------------- */
+
+enum { EVERY_BIAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS };
+static const unsigned families[] = {MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
+                                    EVERY_BIAS | MGL_EXTRA_QK_NORM};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* In place of the duel of `small`: one of the same sizes with the family's biases and norms. */
+static mgl_config open_family(unsigned extras)
+{
+    mgl_error err;
+    mgl_duel_options options = {.config = small, .device = "cpu"};
+    options.config.extras = extras;
+    mgl_duel_close(duel);
+    ok(mgl_duel_open(&options, &duel, &err), err);
+    return options.config;
+}
+
+START_TEST(the_reference_agrees_with_a_family)
+{
+    outcome made;
+    reference wanted;
+    mgl_config config = open_family(families[_i % FAMILIES]);
+    int exchange = 1 + _i / FAMILIES;
+    set(MGL_CANDIDATE, lower((shape){&config, "sm_90a:4", MGL_BF16, BATCH, exchange}));
+    run(MGL_CANDIDATE, &load, &made);
+    refer(&load, made.tokens, &wanted);
+    for (int s = 0; s < BATCH; s++)
+        ck_assert_double_lt(distance(&made, &wanted, s), 0.02);
+}
+END_TEST
+
+/* What a family adds is no small thing: without it the logits are others. */
+START_TEST(a_family_is_another_model)
+{
+    outcome made;
+    reference plain, wanted;
+    set(MGL_CANDIDATE, one_queue());
+    run(MGL_CANDIDATE, &load, &made);
+    refer(&load, made.tokens, &plain);
+    open_family(families[_i]);
+    refer(&load, made.tokens, &wanted);
+    ck_assert_double_gt(
+        mgl_reference_distance(wanted.logits, plain.logits, sizeof wanted.logits / sizeof(float)),
+        0.1);
+}
+END_TEST
+
+START_TEST(a_program_without_the_family_is_refused)
+{
+    mgl_error err;
+    mgl_duel_facts facts;
+    open_family(families[_i]);
+    ck_assert_int_eq(mgl_duel_set(duel, MGL_CANDIDATE, with_counters(), &facts, &err),
+                     MGL_REJECTED);
+}
+END_TEST
+
 /* A run of fewer tokens ends where the longer one was at that step. */
 START_TEST(a_shorter_run_shows_an_earlier_step)
 {
@@ -528,6 +586,9 @@ int main(void)
     tcase_add_loop_test(tests, poison_changes_no_bit, 0, PROGRAMS);
     tcase_add_loop_test(tests, poison_changes_no_bit_of_a_larger_model, 0, 2);
     tcase_add_loop_test(tests, the_reference_agrees, 0, PROGRAMS);
+    tcase_add_loop_test(tests, the_reference_agrees_with_a_family, 0, 2 * FAMILIES);
+    tcase_add_loop_test(tests, a_family_is_another_model, 0, FAMILIES);
+    tcase_add_loop_test(tests, a_program_without_the_family_is_refused, 0, FAMILIES);
     tcase_add_test(tests, a_shorter_run_shows_an_earlier_step);
     tcase_add_test(tests, the_reference_gives_the_steps_that_were_asked);
     tcase_add_test(tests, a_program_is_exchanged_for_another);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "eval/filler.h"
@@ -18,6 +19,10 @@ static const mgl_config odd = {
     {72, 2, 3, 1, 32, 500, 1213, 1e-5f}, 64, false, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
 static const mgl_config small = {
     {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
+
+enum {
+    ALL_EXTRAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS | MGL_EXTRA_QK_NORM
+};
 
 static mgl_graph *open_graph(const mgl_config *config, uint64_t seed)
 {
@@ -55,11 +60,8 @@ START_TEST(shapes_stream_what_they_should)
     static const struct {
         const char *name;
         double gigabytes;
-    } known[] = {{"llama-1b", 2.471},
-                 {"llama-3b", 6.425},
-                 {"llama-8b", 15.01},
-                 {"qwen2.5-0.5b", 0.988},
-                 {"tinyllama-1.1b", 2.069}};
+    } known[] = {{"llama-1b", 2.471},     {"llama-3b", 6.425},   {"llama-8b", 15.01},
+                 {"qwen2.5-0.5b", 0.988}, {"qwen3-0.6b", 1.192}, {"tinyllama-1.1b", 2.069}};
     mgl_graph *graph = open_shape(known[_i].name);
     double bytes = mgl_synthetic_streamed_bytes(graph, 1, 0);
     ck_assert_double_eq_tol(bytes * 1e-9, known[_i].gigabytes, 0.0051);
@@ -67,8 +69,8 @@ START_TEST(shapes_stream_what_they_should)
 }
 END_TEST
 
-static const char *const shapes[] = {"llama-1b",     "llama-3b",     "llama-8b",
-                                     "smollm2-135m", "qwen2.5-0.5b", "tinyllama-1.1b"};
+static const char *const shapes[] = {"llama-1b",     "llama-3b",   "llama-8b",      "smollm2-135m",
+                                     "qwen2.5-0.5b", "qwen3-0.6b", "tinyllama-1.1b"};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 START_TEST(shapes_have_schedules_that_the_validator_accepts)
@@ -114,7 +116,7 @@ START_TEST(an_unknown_shape_names_those_there_are)
     mgl_config config;
     ck_assert_int_eq(mgl_synthetic_find_shape("llama-2b", &config, &err), MGL_USAGE);
     ck_assert_str_eq(err.message, "unknown shape; there are llama-1b, llama-3b, llama-8b, "
-                                  "smollm2-135m, qwen2.5-0.5b, tinyllama-1.1b");
+                                  "smollm2-135m, qwen2.5-0.5b, qwen3-0.6b, tinyllama-1.1b");
 }
 END_TEST
 
@@ -171,8 +173,57 @@ START_TEST(a_config_that_is_not_supported_is_refused)
 {
     mgl_error err;
     mgl_config config;
-    ck_assert_int_eq(mgl_synthetic_read_config(MGL_SOURCE_DIR "/tests/models/qwen3", &config, &err),
-                     MGL_BAD_INPUT);
+    char path[] = MGL_BINARY_DIR "/synthetic-config-XXXXXX";
+    static const char text[] = "{\"architectures\": [\"Phi3ForCausalLM\"]}";
+    int file = mkstemp(path);
+    ck_assert_int_eq(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    ck_assert_int_eq(mgl_synthetic_read_config(path, &config, &err), MGL_BAD_INPUT);
+    remove(path);
+}
+END_TEST
+
+/* ---- families ------------------------------------------------------------------------------- */
+
+START_TEST(shapes_have_the_biases_and_norms_of_their_models)
+{
+    static const struct {
+        const char *name;
+        unsigned extras;
+    } known[] = {{"qwen2.5-0.5b", MGL_EXTRA_QKV_BIAS},
+                 {"qwen3-0.6b", MGL_EXTRA_QK_NORM},
+                 {"llama-1b", MGL_EXTRA_NONE}};
+    mgl_error err;
+    mgl_config config;
+    ok(mgl_synthetic_find_shape(known[_i].name, &config, &err), err);
+    ck_assert_uint_eq(config.extras, known[_i].extras);
+}
+END_TEST
+
+START_TEST(configs_have_the_biases_and_norms_of_their_models)
+{
+    static const struct {
+        const char *path;
+        unsigned extras;
+    } known[] = {{MGL_SOURCE_DIR "/tests/models/qwen2", MGL_EXTRA_QKV_BIAS},
+                 {MGL_SOURCE_DIR "/tests/models/qwen3", MGL_EXTRA_QK_NORM}};
+    mgl_error err;
+    mgl_config config;
+    ok(mgl_synthetic_read_config(known[_i].path, &config, &err), err);
+    ck_assert_uint_eq(config.extras, known[_i].extras);
+}
+END_TEST
+
+/* Those of q, k and v, in bf16. */
+START_TEST(biases_are_streamed_too)
+{
+    mgl_config with = small;
+    with.extras = MGL_EXTRA_QKV_BIAS;
+    mgl_graph *a = open_graph(&with, 1), *b = open_graph(&small, 1);
+    double more = mgl_synthetic_streamed_bytes(a, 3, 10) - mgl_synthetic_streamed_bytes(b, 3, 10);
+    ck_assert_double_eq(more, 2 * (4 + 2 + 2) * 16 * 2);
+    mgl_graph_free(a);
+    mgl_graph_free(b);
 }
 END_TEST
 
@@ -230,10 +281,45 @@ START_TEST(norms_are_around_one)
 }
 END_TEST
 
+/* Centred, and about half as large as the products that they are added to; those of the residual
+ * stream are smaller. */
+START_TEST(biases_are_centred_and_smaller_than_products)
+{
+    enum { WIDTH = 2048 };
+    static const struct {
+        const char *name;
+        double lo, hi; /* of the spread */
+    } known[] = {{"model.layers.3.self_attn.q_proj.bias", 0.35, 0.71},
+                 {"model.layers.3.self_attn.o_proj.bias", 0.35 / 5.66, 0.71 / 5.65},
+                 {"model.layers.3.mlp.down_proj.bias", 0.35 / 5.66, 0.71 / 5.65}};
+    mgl_error err;
+    mgl_config config;
+    float values[WIDTH];
+    double sum = 0, squares = 0;
+    ok(mgl_synthetic_find_shape("llama-1b", &config, &err), err);
+    config.extras = ALL_EXTRAS;
+    mgl_graph *graph = open_graph(&config, 1);
+    read_floats(graph, mgl_graph_find_tensor(graph, known[_i].name), 0, 1, values);
+    for (int i = 0; i < WIDTH; i++) {
+        sum += (double)values[i];
+        squares += (double)values[i] * (double)values[i];
+    }
+    double spread = sqrt(squares / WIDTH);
+    ck_assert_double_eq_tol(sum / WIDTH, 0, 0.1 * spread);
+    ck_assert_double_gt(spread, known[_i].lo);
+    ck_assert_double_lt(spread, known[_i].hi);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* Every value that a rule can give is one of f16 too: converting there and back changes nothing. */
 START_TEST(every_dtype_holds_the_same_values)
 {
-    mgl_graph *graph = open_shape("llama-8b");
+    mgl_error err;
+    mgl_config config;
+    ok(mgl_synthetic_find_shape("llama-8b", &config, &err), err);
+    config.extras = ALL_EXTRAS;
+    mgl_graph *graph = open_graph(&config, 1);
     for (int t = 0; t < graph->tensor_count; t++) {
         mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, t);
         for (int draw = 0; draw <= 508; draw++) {
@@ -359,7 +445,9 @@ START_TEST(a_synthetic_model_decodes)
     mgl_vm *vm;
     mgl_vm_report report;
     const int32_t prompt[] = {5, 6, 7};
-    mgl_graph *graph = open_graph(&small, 4);
+    mgl_config config = small;
+    config.extras = _i ? ALL_EXTRAS : MGL_EXTRA_NONE;
+    mgl_graph *graph = open_graph(&config, 4);
     mgl_program *program = lower(graph, 2, MGL_BF16);
     mgl_vm_options options = {.kind = MGL_VM_CPU};
     ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
@@ -380,7 +468,7 @@ int main(void)
     Suite *suite = suite_create("synthetic");
     TCase *tests = tcase_create("synthetic");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, shapes_stream_what_they_should, 0, 5);
+    tcase_add_loop_test(tests, shapes_stream_what_they_should, 0, 6);
     tcase_add_loop_test(tests, shapes_have_schedules_that_the_validator_accepts, 0, SHAPES);
     tcase_add_test(tests, the_cache_is_streamed_too);
     tcase_add_test(tests, smollm_is_tied_and_short);
@@ -390,8 +478,12 @@ int main(void)
     tcase_add_loop_test(tests, a_width_that_does_not_come_out_even_is_refused, 0, 5);
     tcase_add_test(tests, a_config_is_read_from_folder_or_file);
     tcase_add_test(tests, a_config_that_is_not_supported_is_refused);
+    tcase_add_loop_test(tests, shapes_have_the_biases_and_norms_of_their_models, 0, 3);
+    tcase_add_loop_test(tests, configs_have_the_biases_and_norms_of_their_models, 0, 2);
+    tcase_add_test(tests, biases_are_streamed_too);
     tcase_add_test(tests, matrices_are_centred_and_scaled);
     tcase_add_test(tests, norms_are_around_one);
+    tcase_add_loop_test(tests, biases_are_centred_and_smaller_than_products, 0, 3);
     tcase_add_test(tests, every_dtype_holds_the_same_values);
     tcase_add_test(tests, draws_use_all_their_range);
     tcase_add_test(tests, no_two_tensors_are_alike);
@@ -399,7 +491,7 @@ int main(void)
     tcase_add_test(tests, cached_elements_are_numbered_apart);
     tcase_add_loop_test(tests, made_tapes_are_packed_tapes, 0, 2);
     tcase_add_test(tests, other_dtypes_are_not_made);
-    tcase_add_test(tests, a_synthetic_model_decodes);
+    tcase_add_loop_test(tests, a_synthetic_model_decodes, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);

@@ -6,6 +6,7 @@
 #include "lowering.h"
 
 #include "base/file.h"
+#include "eval/synthetic.h"
 #include "schedule/tuned.h"
 #include "vm/cuda/encode.h"
 #include "vm/vm.h"
@@ -597,6 +598,30 @@ START_TEST(shipped_entries_replay)
 }
 END_TEST
 
+/* The entry of qwen2.5-0.5b was measured on its sizes without the biases of the model. It fits the
+ * model with them, and replays. */
+START_TEST(the_entry_of_qwen_replays_with_biases)
+{
+    const char *file, *json;
+    mgl_config config;
+    mgl_graph *graph;
+    int found = 0;
+    ck_assert_int_eq(mgl_synthetic_find_shape("qwen2.5-0.5b", &config, NULL), MGL_OK);
+    ck_assert_uint_ne(config.extras, MGL_EXTRA_NONE);
+    ck_assert_int_eq(mgl_synthetic_open(&config, 1, &graph, NULL), MGL_OK);
+    for (int i = 0; (json = mgl_tuned_shipped(i, &file)); i++) {
+        mgl_tuned entry = entry_of(json);
+        bool fits = mgl_tuned_is_of(&entry, graph);
+        if (fits)
+            replay_shipped(&entry, graph, entry.capacity_hi);
+        found += fits;
+        mgl_tuned_clear(&entry);
+    }
+    ck_assert_int_gt(found, 0);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* The same of one that is not shipped: what CI does with those that are. */
 START_TEST(entries_replay_at_every_step)
 {
@@ -637,6 +662,7 @@ int main(void)
     tcase_add_test(folder, the_folder_is_that_of_xdg_or_of_home);
     tcase_set_timeout(ships, 100);
     tcase_add_test(ships, shipped_entries_replay);
+    tcase_add_test(ships, the_entry_of_qwen_replays_with_biases);
     tcase_add_test(ships, entries_replay_at_every_step);
     suite_add_tcase(suite, form);
     suite_add_tcase(suite, folder);
