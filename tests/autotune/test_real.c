@@ -116,6 +116,20 @@ START_TEST(a_good_winner_passes)
 }
 END_TEST
 
+/* With biases, or with norms of q and k. */
+START_TEST(a_winner_of_a_family_passes)
+{
+    static const struct {
+        const char *name, *path;
+    } families[] = {{"biased", MGL_SOURCE_DIR "/tests/models/qwen2"},
+                    {"normed", MGL_SOURCE_DIR "/tests/models/qwen3"}};
+    begin(families[_i].name, families[_i].path);
+    end(tune.checkpoint, NULL);
+    ck_assert_msg(last.outcome == MGL_OUTCOME_UNMEASURED, "%s", last.diagnostic);
+    ck_assert(last.real.checked);
+}
+END_TEST
+
 static const struct {
     const char *fault;
     mgl_outcome outcome;
@@ -300,6 +314,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tests, 100);
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_test(tests, a_good_winner_passes);
+    tcase_add_loop_test(tests, a_winner_of_a_family_passes, 0, 2);
     tcase_add_loop_test(tests, a_wrong_winner_is_for_nobody, 0, FAULTS);
     tcase_add_test(tests, another_model_is_not_looked_at);
     tcase_add_test(tests, without_a_checkpoint_nothing_is_claimed);

@@ -20,25 +20,58 @@ static const struct {
 } cases[] = {{1, 0}, {1, 1}, {1, 300}, {1, 3000}, {3, 0}, {3, 700}};
 enum { CASES = sizeof cases / sizeof *cases };
 
-START_TEST(machine_and_baseline_are_right)
+static void is_right(const mgl_config *config, int batch, int context)
 {
     mgl_error err = {0};
     mgl_bench_result result;
-    mgl_bench_request request = {.config = small,
+    mgl_bench_request request = {.config = *config,
                                  .dtype = MGL_BF16,
-                                 .batch = cases[_i].batch,
-                                 .context = cases[_i].context,
+                                 .batch = batch,
+                                 .context = context,
                                  .tokens = 8,
                                  .samples = 3,
                                  .seed = 1};
     mgl_status status = mgl_bench_run(&request, NULL, NULL, &result, &err);
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
-    printf("batch %d, context %d: errors %.2e and %.2e, %.1f and %.1f us\n", request.batch,
-           request.context, result.accuracy.machine_error, result.accuracy.baseline_error,
-           result.machine.median, result.baseline.median);
+    printf("heads of %d, extras %u, batch %d, context %d: errors %.2e and %.2e, %.1f and %.1f us\n",
+           (int)config->geometry.head_dim, config->extras, batch, context,
+           result.accuracy.machine_error, result.accuracy.baseline_error, result.machine.median,
+           result.baseline.median);
     ck_assert_double_gt(result.machine.median, 0);
     ck_assert_double_gt(result.baseline.median, 0);
     ck_assert_double_gt(result.stream.median, 0);
+}
+
+START_TEST(machine_and_baseline_are_right)
+{
+    is_right(&small, cases[_i].batch, cases[_i].context);
+}
+END_TEST
+
+enum {
+    EVERY_BIAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS,
+    EVERY_EXTRA = EVERY_BIAS | MGL_EXTRA_QK_NORM
+};
+
+/* Biases and norms of q and k: those of Qwen2 and of Qwen3, and all at once; heads of half a warp's
+ * threads in the baseline, of one warp's and of several. */
+static const struct {
+    unsigned extras;
+    int heads, kv_heads, head_dim, batch, context;
+} families[] = {{MGL_EXTRA_QKV_BIAS, 8, 2, 64, 1, 300}, {MGL_EXTRA_QKV_BIAS, 8, 2, 64, 3, 0},
+                {MGL_EXTRA_QK_NORM, 4, 2, 128, 1, 300}, {MGL_EXTRA_QK_NORM, 4, 2, 128, 3, 700},
+                {EVERY_BIAS, 8, 2, 64, 1, 0},           {EVERY_EXTRA, 8, 2, 64, 1, 300},
+                {EVERY_EXTRA, 4, 2, 128, 3, 0},         {EVERY_EXTRA, 8, 4, 32, 1, 300}};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+START_TEST(families_are_right)
+{
+    mgl_config config = small;
+    config.extras = families[_i].extras;
+    config.geometry.heads = families[_i].heads;
+    config.geometry.kv_heads = families[_i].kv_heads;
+    config.geometry.head_dim = families[_i].head_dim;
+    is_right(&config, families[_i].batch, families[_i].context);
 }
 END_TEST
 
@@ -155,6 +188,7 @@ int main(void)
     TCase *tests = tcase_create("bench_run");
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, machine_and_baseline_are_right, 0, CASES);
+    tcase_add_loop_test(tests, families_are_right, 0, FAMILIES);
     tcase_add_test(tests, samples_are_in_order);
     tcase_add_test(tests, a_second_machine_is_timed_beside_the_first);
     tcase_add_test(tests, without_an_entry_nothing_is_measured);

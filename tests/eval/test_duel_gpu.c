@@ -325,6 +325,64 @@ START_TEST(too_little_memory_is_told_in_bytes)
 }
 END_TEST
 
+/* ---- families ------------------------------------------------------------------------------- */
+
+/* Two layers of the shapes of a model with biases and of one with norms of q and k. */
+static const char *const families[] = {"qwen2.5-0.5b", "qwen3-0.6b"};
+enum { FAMILIES = 2, FAMILY_VOCAB = 151936 };
+
+static mgl_duel *open_family(const char *shape, mgl_config *out)
+{
+    mgl_error err;
+    mgl_duel *of;
+    mgl_duel_options options = {.device = "cuda"};
+    ok(mgl_synthetic_find_shape(shape, &options.config, &err), err);
+    options.config.geometry.layers = 2;
+    *out = options.config;
+    ok(mgl_duel_open(&options, &of, &err), err);
+    return of;
+}
+
+/* The tokens of a launch, with poison in between, and what the reference says of them. */
+static void check_family(mgl_duel *of, const mgl_config *family)
+{
+    static float logits[BATCH * FAMILY_VOCAB], all[BATCH * FAMILY_VOCAB];
+    mgl_error err;
+    double seconds;
+    int32_t tokens[BATCH * TOKENS];
+    const size_t vocab = FAMILY_VOCAB;
+    int last = TOKENS - 1;
+    mgl_duel_load with = load;
+    mgl_duel_reference how = {wanted.largest, wanted.chosen, wanted.norms, &last, 1, all};
+    with.poison = true;
+    ok(mgl_duel_run(of, MGL_CANDIDATE, &with, tokens, &seconds, &err), err);
+    ok(mgl_duel_get_logits(of, MGL_CANDIDATE, logits, &err), err);
+    ok(mgl_duel_refer(of, &load, tokens, &how, &err), err);
+    for (size_t s = 0; s < BATCH; s++) {
+        double error = mgl_reference_distance(logits + s * vocab, all + s * vocab, vocab);
+        printf("extras %u, sequence %zu: error %.2e\n", family->extras, s, error);
+        ck_assert_double_lt(error, MGL_BENCH_ERROR);
+    }
+    for (int i = 0; i < BATCH * TOKENS; i++)
+        ck_assert_float_ge(wanted.chosen[i],
+                           wanted.largest[i] - (float)MGL_BENCH_ERROR * wanted.norms[i]);
+}
+
+START_TEST(the_reference_agrees_with_families)
+{
+    mgl_error err;
+    mgl_config family;
+    mgl_duel_facts facts;
+    mgl_duel *of = open_family(families[_i / 2], &family);
+    ck_assert_uint_ne(family.extras, MGL_EXTRA_NONE);
+    ck_assert_int_eq(family.geometry.vocab, FAMILY_VOCAB);
+    mgl_program *program = lower_for(&family, MGL_BF16, _i % 2 ? FLAGS : COUNTERS, CAPACITY, BATCH);
+    ok(mgl_duel_set(of, MGL_CANDIDATE, program, &facts, &err), err);
+    check_family(of, &family);
+    mgl_duel_close(of);
+}
+END_TEST
+
 /* ---- the suite ------------------------------------------------------------------------------ */
 
 static void open_duel(void)
@@ -368,6 +426,7 @@ int main(void)
     tcase_add_test(tests, the_stream_is_timed);
     tcase_add_test(tests, the_device_says_what_it_is);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);
+    tcase_add_loop_test(tests, the_reference_agrees_with_families, 0, 2 * FAMILIES);
     Suite *suite = suite_create("duel_gpu");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "eval/bench.h"
 #include "eval/filler.h"
+#include "eval/reference.h"
 #include "eval/synthetic.h"
 #include "schedule/schedule.h"
 #include "vm/vm.h"
@@ -463,6 +465,59 @@ START_TEST(a_synthetic_model_decodes)
 }
 END_TEST
 
+/* ---- biases and norms in a model ------------------------------------------------------------- */
+
+static mgl_status (*read_all)(const mgl_graph *, int, int64_t, int64_t, void *, mgl_error *);
+
+/* Biases of 0, and weights of 1 for the norms of q and k. */
+static mgl_status read_without(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
+                               void *to, mgl_error *err)
+{
+    const mgl_tensor *t = &graph->tensors[tensor];
+    bool bias = strstr(t->name, ".bias"), norm = strstr(t->name, "_norm.");
+    uint16_t *bits = to;
+    for (int64_t i = 0; (bias || norm) && i < count * t->cols; i++)
+        bits[i] = bias ? 0 : mgl_f32_to_bf16(1);
+    return bias || norm ? MGL_OK : read_all(graph, tensor, row, count, to, err);
+}
+
+/* Logits (75) behind three tokens. */
+static void decode(const mgl_program *program, const mgl_graph *graph, float *logits)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_report report;
+    const int32_t prompt[] = {5, 6, 7};
+    mgl_vm_options options = {.kind = MGL_VM_CPU};
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = 1};
+    ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    mgl_vm_close(vm);
+}
+
+/* They are large enough that a machine without them is far over the limit of an error. */
+START_TEST(biases_and_norms_matter)
+{
+    static const unsigned extras[] = {MGL_EXTRA_QKV_BIAS, MGL_EXTRA_O_BIAS, MGL_EXTRA_MLP_BIAS,
+                                      MGL_EXTRA_QK_NORM};
+    float with[75], without[75];
+    mgl_config config = small;
+    config.extras = extras[_i];
+    mgl_graph *graph = open_graph(&config, 4);
+    mgl_program *program = lower(graph, 2, MGL_F32);
+    decode(program, graph, with);
+    read_all = graph->read;
+    graph->read = read_without;
+    decode(program, graph, without);
+    double distance = mgl_reference_distance(without, with, 75);
+    printf("extras %u left out: %.2g\n", extras[_i], distance);
+    ck_assert_double_gt(distance, 2 * MGL_BENCH_ERROR);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("synthetic");
@@ -492,6 +547,7 @@ int main(void)
     tcase_add_loop_test(tests, made_tapes_are_packed_tapes, 0, 2);
     tcase_add_test(tests, other_dtypes_are_not_made);
     tcase_add_loop_test(tests, a_synthetic_model_decodes, 0, 2);
+    tcase_add_loop_test(tests, biases_and_norms_matter, 0, 4);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);
