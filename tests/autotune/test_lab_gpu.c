@@ -13,7 +13,7 @@
 #include "eval/bench.h"
 #include "vm/cuda/cuda.h"
 
-#define MODEL MGL_SOURCE_DIR "/tests/models/tales-5m"
+#define MODEL "tales-5m"
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
@@ -170,21 +170,18 @@ START_TEST(the_baseline_is_timed)
 }
 END_TEST
 
-/* ---- a real checkpoint ----------------------------------------------------------------------- */
+/* ---- other models ---------------------------------------------------------------------------- */
 
-/* The small trained model in place of the shape. */
-static void take_real_model(void)
+/* A model of `subject.config` in place of the one that there was. */
+static void take_config(void)
 {
     mgl_schedule_config knobs;
     release(&standard);
     release(&same_kernel);
     release(&other_kernel);
     mgl_graph_free(graph);
-    ok(mgl_synthetic_read_config(MODEL, &subject.config, &err));
     ok(mgl_synthetic_open(&subject.config, 1, &graph, &err));
     subject.graph = graph;
-    subject.capacity = 256;
-    subject.workloads = (mgl_workloads){.list = {{1, 0}, {1, 100}, {2, 0}}, .count = WORKLOADS};
     lower(&subject.start, &standard);
     knobs = subject.start;
     knobs.queues[MGL_STEP_HEAD].count = target.queues / 2;
@@ -192,6 +189,42 @@ static void take_real_model(void)
     knobs = subject.start;
     knobs.page_bytes = 8192;
     lower(&knobs, &other_kernel);
+}
+
+/* A shape with biases, and one with norms of q and k. */
+START_TEST(families_are_checked_and_measured)
+{
+    static const char *const shapes[] = {"qwen2.5-0.5b", "qwen3-0.6b"};
+    ok(mgl_synthetic_find_shape(shapes[_i], &subject.config, &err));
+    ck_assert_uint_ne(subject.config.extras, MGL_EXTRA_NONE);
+    subject.config.geometry.layers = 2;
+    take_config();
+    begin(NULL);
+    const mgl_candidate *candidates[] = {&same_kernel, &other_kernel};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(check(candidates[i]) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+        for (int w = 0; w < WORKLOADS; w++) {
+            ck_assert_double_le(found.errors[w], MGL_BENCH_ERROR);
+            measure(w, false);
+        }
+    }
+}
+END_TEST
+
+/* ---- a real checkpoint ----------------------------------------------------------------------- */
+
+static char checkpoint[512]; /* the path of the model at hand */
+
+/* A small model in place of the shape: one of $MGL_TEST_MODELS, or else of the source tree. */
+static void take_real_model(const char *name)
+{
+    const char *folder = getenv("MGL_TEST_MODELS");
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s",
+             folder ? folder : MGL_SOURCE_DIR "/tests/models", name);
+    ok(mgl_synthetic_read_config(checkpoint, &subject.config, &err));
+    subject.capacity = 256;
+    subject.workloads = (mgl_workloads){.list = {{1, 0}, {1, 100}, {2, 0}}, .count = WORKLOADS};
+    take_config();
 }
 
 static mgl_outcome decode(const mgl_candidate *candidate, int program)
@@ -203,7 +236,7 @@ static mgl_outcome decode(const mgl_candidate *candidate, int program)
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
     double start = mgl_clock_s();
     int sequences = candidate->programs[program]->limits.sequences;
-    ok(mgl_real_open(MODEL, &subject, &texts, &err));
+    ok(mgl_real_open(checkpoint, &subject, &texts, &err));
     ok(lab->decode(lab, &texts, program, sequences, &numbers, &outcome, diagnostic, &err));
     if (outcome == MGL_OUTCOME_OK)
         outcome = mgl_real_judge(&texts, &numbers, sequences, false, &facts, diagnostic);
@@ -213,9 +246,11 @@ static mgl_outcome decode(const mgl_candidate *candidate, int program)
     return outcome;
 }
 
+/* Trained, with biases, and with norms of q and k. */
 START_TEST(both_run_on_a_real_checkpoint)
 {
-    take_real_model();
+    static const char *const models[] = {MODEL, "qwen2", "qwen3"};
+    take_real_model(models[_i]);
     begin(NULL);
     const mgl_candidate *candidates[] = {&same_kernel, &other_kernel};
     for (int i = 0; i < 2; i++) {
@@ -236,7 +271,7 @@ START_TEST(what_goes_wrong_on_it_is_the_verdict)
                   {"real:wrong_logits", MGL_OUTCOME_MODEL_MISMATCH},
                   {"real:hang", MGL_OUTCOME_HANG}};
     options.limit_s = 3;
-    take_real_model();
+    take_real_model(MODEL);
     begin(faults[_i].fault);
     ck_assert_int_eq(check(&same_kernel), MGL_OUTCOME_OK);
     ck_assert_int_eq(decode(&same_kernel, 0), faults[_i].outcome);
@@ -334,7 +369,8 @@ int main(int argc, char **argv)
     tcase_add_test(tests, candidates_are_checked_and_measured);
     tcase_add_test(tests, a_floor_is_measured);
     tcase_add_test(tests, the_baseline_is_timed);
-    tcase_add_test(tests, both_run_on_a_real_checkpoint);
+    tcase_add_loop_test(tests, families_are_checked_and_measured, 0, 2);
+    tcase_add_loop_test(tests, both_run_on_a_real_checkpoint, 0, 3);
     tcase_add_loop_test(tests, what_goes_wrong_on_it_is_the_verdict, 0, 3);
     tcase_add_loop_test(tests, a_worker_that_comes_to_grief_is_replaced, 0, 2);
     tcase_add_test(tests, kernels_are_compiled_ahead);
