@@ -37,6 +37,9 @@ enum {
  * safe. */
 mgl_status mgl_cublas_open(const mgl_cublas **out, mgl_error *err);
 
+/* A test's table in place of the library's, from now on; NULL: the library's again. */
+void mgl_cublas_override(const mgl_cublas *table);
+
 /* MGL_OK for result 0; else MGL_DEVICE with what was tried. */
 mgl_status mgl_cublas_check(int result, const char *what, mgl_error *err);
 

@@ -11,27 +11,6 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-/*  id, name of the kernel, type of its block */
-#define MGL_BENCH_KERNELS(X)                                                                       \
-    X(FILL_TAPE, fill_tape, mgl_synthetic_segment)                                                 \
-    X(FILL_ROWS, fill_rows, mgl_block_fill_rows)                                                   \
-    X(FILL_CACHE, fill_cache, mgl_block_fill_cache)                                                \
-    X(STREAM, read_stream, mgl_block_stream)                                                       \
-    X(NORM, baseline_norm, mgl_block_norm)                                                         \
-    X(ROPE, baseline_rope, mgl_block_rope)                                                         \
-    X(ATTEND, baseline_attend, mgl_block_attend)                                                   \
-    X(MERGE, baseline_merge, mgl_block_merge)                                                      \
-    X(SILU, baseline_silu, mgl_block_silu)                                                         \
-    X(ARGMAX, baseline_argmax, mgl_block_argmax)                                                   \
-    X(ADVANCE, baseline_advance, mgl_block_advance)                                                \
-    X(REFERENCE_EMBED, reference_embed, mgl_block_reference_embed)                                 \
-    X(REFERENCE_NORM, reference_norm, mgl_block_reference_norm)                                    \
-    X(REFERENCE_LINEAR, reference_linear, mgl_block_reference_linear)                              \
-    X(REFERENCE_ROPE, reference_rope, mgl_block_reference_rope)                                    \
-    X(REFERENCE_ATTEND, reference_attend, mgl_block_reference_attend)                              \
-    X(REFERENCE_SWIGLU, reference_swiglu, mgl_block_reference_swiglu)                              \
-    X(REFERENCE_LOOK, reference_look, mgl_block_reference_look)
-
 typedef enum mgl_bench_kernel {
 #define MGL_X(id, name, block) MGL_KERNEL_##id,
     MGL_BENCH_KERNELS(MGL_X)

@@ -1,6 +1,7 @@
 /*
  * NVRTC's place: the sources are rewritten (rewrite.h), compiled by the C++ compiler of the host
- * between device/cuda.h and device/entry.h, and the "cubin" is the shared object, which driver.c
+ * between device/ptx.h and device/entry.h, those of the benchmark between device/plain.h and
+ * device/plain_entry.h, and the "cubin" is the shared object, which driver.c
  * opens. So the project's cache of compiled kernels keeps them, under a version that stands for
  * this folder's headers. In front of it stands its length, which a cubin would know itself.
  */
@@ -141,6 +142,7 @@ static int write_sources(const char *folder)
 {
     char path[PATH], main[PATH];
     char *known;
+    bool plain = strncmp(program.names[0], "eval/", 5) == 0;
     int result = read_text(HERE "/device/ptx.h", &known);
     if (result)
         return result;
@@ -149,8 +151,8 @@ static int write_sources(const char *folder)
     mgl_free(known);
     snprintf(path, sizeof path, "%s/main.cpp", folder);
     snprintf(main, sizeof main,
-             "#include \"device/ptx.h\"\n#include \"%s\"\n#include \"device/entry.h\"\n",
-             program.names[0]);
+             "#include \"device/%s.h\"\n#include \"%s\"\n#include \"device/%s.h\"\n",
+             plain ? "plain" : "ptx", program.names[0], plain ? "plain_entry" : "entry");
     return result ? result : write_file(path, main);
 }
 

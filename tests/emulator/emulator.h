@@ -19,4 +19,10 @@ struct mgl_nvrtc;
 void emu_fill_driver(struct mgl_cu *table);
 void emu_fill_compiler(struct mgl_nvrtc *table);
 
+/* What the benchmark needs beside them (plain.c): ordinary launches and graphs, for the driver's
+ * table, and a cuBLAS, for mgl_cublas_override. */
+struct mgl_cublas;
+void emu_fill_plain(struct mgl_cu *table);
+void emu_fill_cublas(struct mgl_cublas *table);
+
 #endif

@@ -12,7 +12,6 @@
 #include <type_traits>
 
 #include "device/engine.h"
-#include "vm/cuda/device/record.h"
 
 #define __device__
 #define __global__

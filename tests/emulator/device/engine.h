@@ -91,6 +91,23 @@ typedef struct emu_kernel {
     size_t ring_at, ring_end;    /* of the ring's barriers that say that a page is free */
 } emu_kernel;
 
+/* ---- kernels whose blocks know nothing of one another -----------------------------------------
+ */
+
+/* Where the block at hand is, and of how many threads. */
+typedef struct emu_grid {
+    unsigned block[3], blocks[3]; /* blockIdx, gridDim */
+    unsigned threads;             /* blockDim.x */
+} emu_grid;
+
+/* One of a module's, whose table is `emu_plain_kernels` (device/plain_entry.h). */
+typedef struct emu_plain_kernel {
+    const char *name;
+    void (*run)(const void *argument); /* one thread of it */
+    size_t argument_bytes;
+    emu_grid *grid; /* the module's */
+} emu_plain_kernel;
+
 #ifdef __cplusplus
 }
 #endif

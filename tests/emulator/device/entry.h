@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "vm/cuda/device/record.h"
+
 static void emu_run(const void *launch)
 {
     megalith(*(const mgl_device_launch *)launch);

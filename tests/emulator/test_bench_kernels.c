@@ -1,0 +1,148 @@
+/*
+ * The benchmark's own kernels in the emulator: the device's f32 reference against that of the CPU,
+ * which is the plain CPU machine, and the baseline against both, for models with and without biases
+ * and norms of q and k. The same tokens are fed to all three.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "eval/baseline.h"
+#include "eval/bench.h"
+#include "eval/duel_state.h"
+#include "eval/reference.h"
+#include "tests/emulator/emulator.h"
+
+#define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
+
+enum { SKIP = 77, BATCH = 2, TOKENS = 4, WORDS = BATCH * TOKENS, VOCAB = 75 };
+enum {
+    EVERY_BIAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS,
+    EVERY_EXTRA = EVERY_BIAS | MGL_EXTRA_QK_NORM
+};
+
+/* Heads whose pairs of dimensions are a quarter of a warp's threads, half, all, and twice as many;
+ * as many key heads as query heads, and fewer. */
+static const mgl_geometry geometries[] = {{64, 2, 4, 2, 16, 96, VOCAB, 1e-5f},
+                                          {64, 2, 6, 2, 32, 96, VOCAB, 1e-5f},
+                                          {64, 2, 2, 2, 64, 96, VOCAB, 1e-5f},
+                                          {64, 2, 3, 1, 128, 96, VOCAB, 1e-5f}};
+enum { GEOMETRIES = sizeof geometries / sizeof *geometries };
+
+static const unsigned families[] = {MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS, EVERY_BIAS,
+                                    MGL_EXTRA_QK_NORM, EVERY_EXTRA};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* What a reference says. */
+typedef struct answer {
+    float largest[WORDS], chosen[WORDS], norms[WORDS];
+    float logits[BATCH * VOCAB]; /* of the last step */
+} answer;
+
+static int last = TOKENS - 1;
+
+static mgl_duel_reference asked(answer *to)
+{
+    return (mgl_duel_reference){to->largest, to->chosen, to->norms, &last, 1, to->logits};
+}
+
+static void ck_assert_close(const float *a, const float *b, size_t count)
+{
+    double distance = mgl_reference_distance(a, b, count);
+    ck_assert_msg(distance < 1e-5, "they are %.2g apart", distance);
+}
+
+static void check_reference(const mgl_bench_device *device, const mgl_bench_case *of,
+                            const int32_t *made, const answer *cpu)
+{
+    mgl_error err;
+    answer found;
+    mgl_duel_reference how = asked(&found);
+    ok(mgl_reference_look(device, of, made, &how, &err), err);
+    ck_assert_close(found.logits, cpu->logits, BATCH * VOCAB);
+    ck_assert_close(found.largest, cpu->largest, WORDS);
+    ck_assert_close(found.chosen, cpu->chosen, WORDS);
+    ck_assert_close(found.norms, cpu->norms, WORDS);
+}
+
+static void check_baseline(const mgl_bench_device *device, const mgl_bench_case *of,
+                           const int32_t *made, const answer *cpu)
+{
+    mgl_error err;
+    mgl_baseline *baseline;
+    int32_t output[WORDS];
+    double seconds;
+    ok(mgl_baseline_open(device, of, &baseline, &err), err);
+    ok(mgl_baseline_run(baseline, made, output, &seconds, &err), err);
+    for (int s = 0; s < BATCH; s++) {
+        float logits[VOCAB];
+        ok(mgl_baseline_get_logits(baseline, s, logits, &err), err);
+        double error = mgl_reference_distance(logits, cpu->logits + s * VOCAB, VOCAB);
+        printf("  sequence %d: the baseline's error %.1e\n", s, error);
+        ck_assert_double_lt(error, MGL_BENCH_BASELINE_ERROR / 2);
+    }
+    mgl_baseline_close(baseline);
+}
+
+/* One family at one context. */
+static void check(const mgl_bench_device *device, const mgl_geometry *geometry, unsigned extras,
+                  int context)
+{
+    mgl_error err;
+    mgl_duel *cpu;
+    answer wanted;
+    int32_t first[MGL_MAX_ROWS], made[WORDS];
+    mgl_duel_reference how = asked(&wanted);
+    const mgl_duel_load load = {
+        .batch = BATCH, .context = context, .tokens = TOKENS, .seed = 3 + extras};
+    mgl_duel_options options = {
+        .config = {*geometry, 512, extras % 2, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, extras},
+        .device = "cpu"};
+    printf("heads of %d, extras %u, context %d\n", (int)geometry->head_dim, extras, context);
+    for (int i = 0; i < WORDS; i++)
+        made[i] = (5 + 17 * i) % VOCAB;
+    ok(mgl_duel_open(&options, &cpu, &err), err);
+    ok(mgl_duel_refer(cpu, &load, made, &how, &err), err);
+    mgl_duel_make_first(cpu, &load, first);
+    mgl_bench_case of = {.graph = cpu->graph,
+                         .sequences = BATCH,
+                         .context = context,
+                         .tokens = TOKENS,
+                         .capacity = context + TOKENS + 1,
+                         .first = first};
+    ok(mgl_bench_make_rope(device, of.graph, of.capacity, &of.rope, &err), err);
+    check_reference(device, &of, made, &wanted);
+    check_baseline(device, &of, made, &wanted);
+    mgl_bench_release(device, of.rope);
+    mgl_duel_close(cpu);
+}
+
+START_TEST(device_and_cpu_have_one_reference)
+{
+    mgl_error err;
+    mgl_bench_device device = {0};
+    ok(mgl_bench_device_open(0, &geometries[_i], NULL, &device, &err), err);
+    for (int f = 0; f < FAMILIES; f++)
+        check(&device, &geometries[_i], families[f], f % 2 ? 9 : 0);
+    mgl_bench_device_close(&device);
+}
+END_TEST
+
+int main(void)
+{
+    static mgl_cublas cublas;
+    if (!emu_install("bench_kernels"))
+        return SKIP;
+    emu_fill_cublas(&cublas);
+    mgl_cublas_override(&cublas);
+    TCase *tests = tcase_create("bench_kernels");
+    tcase_set_timeout(tests, 240);
+    tcase_add_loop_test(tests, device_and_cpu_have_one_reference, 0, GEOMETRIES);
+    Suite *suite = suite_create("bench_kernels");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
