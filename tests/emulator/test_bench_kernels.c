@@ -128,16 +128,41 @@ START_TEST(device_and_cpu_have_one_reference)
 }
 END_TEST
 
+/* All of `bench`, with the machine's kernel and its weights made on the device: it measures nothing
+ * that its reference refuses. */
+START_TEST(a_family_is_benched)
+{
+    mgl_error err;
+    mgl_bench_result result;
+    mgl_bench_request request = {.config = {{64, 1, 4, 2, 32, 96, VOCAB, 1e-5f},
+                                            512,
+                                            true,
+                                            {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0},
+                                            EVERY_EXTRA},
+                                 .dtype = MGL_BF16,
+                                 .batch = 1,
+                                 .context = 5,
+                                 .tokens = 2,
+                                 .samples = 1,
+                                 .seed = 1};
+    ok(mgl_bench_run(&request, NULL, NULL, &result, &err), err);
+    printf("errors %.1e and %.1e\n", result.accuracy.machine_error, result.accuracy.baseline_error);
+    ck_assert_double_gt(result.accuracy.machine_error, 0);
+}
+END_TEST
+
 int main(void)
 {
     static mgl_cublas cublas;
     if (!emu_install("bench_kernels"))
         return SKIP;
+    setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/tests/emulator/kernels", 1);
     emu_fill_cublas(&cublas);
     mgl_cublas_override(&cublas);
     TCase *tests = tcase_create("bench_kernels");
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, device_and_cpu_have_one_reference, 0, GEOMETRIES);
+    tcase_add_test(tests, a_family_is_benched);
     Suite *suite = suite_create("bench_kernels");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
