@@ -86,7 +86,9 @@ static uint64_t reference_bytes(const mgl_subject *subject)
     for (int w = 0; w < subject->workloads.count; w++) {
         const mgl_workload *load = &subject->workloads.list[w];
         uint64_t rows = (uint64_t)load->batch * MGL_WORKLOAD_TOKENS;
-        uint64_t width = 4 * (uint64_t)g->hidden + 2 * (uint64_t)g->ffn + (uint64_t)g->vocab;
+        uint64_t attended = (uint64_t)(g->heads + g->kv_heads) * (uint64_t)g->head_dim;
+        uint64_t width =
+            2 * ((uint64_t)g->hidden + attended + (uint64_t)g->ffn) + (uint64_t)g->vocab;
         uint64_t cache = 2 * (uint64_t)g->kv_heads * (uint64_t)g->head_dim * (uint64_t)load->batch *
                          (uint64_t)(load->context + MGL_WORKLOAD_TOKENS);
         uint64_t bytes = (rows * width + cache) * sizeof(float);
