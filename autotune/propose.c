@@ -85,6 +85,13 @@ bool mgl_search_is_far(const mgl_search *search)
     return start <= 0 || (search->best_value > 0 && log(start / search->best_value) > POOR);
 }
 
+bool mgl_search_wants_moves(const mgl_search *search)
+{
+    const mgl_search_space *space = &search->subject->space;
+    return space->moves &&
+           (space->count == 0 || !mgl_search_is_far(search) || search->stalled >= MGL_SETTLED);
+}
+
 bool mgl_search_passes(const mgl_search *search, const mgl_known *parent, double predicted)
 {
     double before = parent ? parent->predicted : search->start_predicted;

@@ -14,7 +14,10 @@
 
 #include "autotune/proposer.h"
 
-enum { MGL_LINEAGE_MOVES = 12 /* that a program of a search stands from its config at most */ };
+enum {
+    MGL_LINEAGE_MOVES = 12, /* that a program of a search stands from its config at most */
+    MGL_SETTLED = 20        /* trials without a better one, after which small steps are worth it */
+};
 
 /* A trial, as a search remembers it. */
 typedef struct mgl_known {
@@ -80,6 +83,8 @@ const mgl_known *mgl_search_incumbent(const mgl_search *search);
 /* Whether the start is a poor one, from which a search has to go far: something much better was
  * found, or nothing is known of its speed. */
 bool mgl_search_is_far(const mgl_search *search);
+/* Whether moves are worth a trial: far from a poor start's goal, knobs gain more. */
+bool mgl_search_wants_moves(const mgl_search *search);
 /* Whether the cost model leaves hope for what stands on `parent` (NULL: the start); 0: it says
  * nothing. */
 bool mgl_search_passes(const mgl_search *search, const mgl_known *parent, double predicted);

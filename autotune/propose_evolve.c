@@ -28,10 +28,9 @@ enum {
     MOST_MOVES = 3,   /* that a child appends */
     MOST_CHANGES = 3, /* knobs that a child changes */
     PARENTS = 3,      /* that a crossed child has beside its first */
-    SETTLED = 20, /* trials without a better one, after which moves and near steps are worth it */
-    NEAR_ALONE = 30, /* the same, after which near steps are not all, near the start */
-    PRICED = 10,     /* children that the cost model prices for a proposal, at most */
-    TRIES = 60       /* draws that are tried already or do not fit */
+    NEAR_ALONE = 30,  /* the same, after which near steps are not all, near the start */
+    PRICED = 10,      /* children that the cost model prices for a proposal, at most */
+    TRIES = 60        /* draws that are tried already or do not fit */
 };
 #define BETTER 1e-3 /* of the value: less is no improvement that ends a plateau */
 
@@ -114,10 +113,7 @@ static bool wants_moves(const evolve *e, const mgl_draft *child, uint64_t *state
     double knobs = share(e->search.knobs, MGL_KNOB_ROWS);
     double moves = share(e->search.moves, MGL_MOVE_COUNT), least = 0.1;
     double chance = moves * moves / (knobs * knobs + moves * moves); /* the better way mostly */
-    if (!e->search.subject->space.moves || child->moves.count >= MGL_LINEAGE_MOVES)
-        return false;
-    if (e->search.subject->space.count > 0 && mgl_search_is_far(&e->search) &&
-        e->search.stalled < SETTLED)
+    if (!mgl_search_wants_moves(&e->search) || child->moves.count >= MGL_LINEAGE_MOVES)
         return false;
     if (e->search.subject->space.count == 0)
         return true;
@@ -194,7 +190,7 @@ static bool wants_near(const evolve *e, uint64_t *state)
 {
     bool far = mgl_search_is_far(&e->search) && !e->search.subject->has_costs;
     int stalled = e->search.stalled;
-    return far ? stalled >= SETTLED && mgl_draw_below(state, 2)
+    return far ? stalled >= MGL_SETTLED && mgl_draw_below(state, 2)
                : stalled < NEAR_ALONE || mgl_draw_below(state, 2);
 }
 

@@ -15,13 +15,14 @@
 #include <math.h>
 
 enum {
-    LOOKS = 4,                  /* trials without a much better one, after which a look is rare */
-    RARE = 8,                   /* one proposal in so many looks far then */
-    PRICED = 64,                /* predictions of a descent, at most */
-    VALUES = 2,                 /* of a knob that a descent tries, before it goes to the next */
-    LATEST = 400,               /* trials that corrections are made of */
-    PASSES = 8,                 /* over all knobs, of the solver */
-    FEW = 2,                    /* trials of a value, whose correction is halved */
+    LOOKS = 4,      /* trials without a much better one, after which not every one looks far */
+    FAR_EVERY = 2,  /* one proposal in so many does then, from a poor start */
+    NEAR_EVERY = 8, /* likewise, from a good one */
+    PRICED = 120,   /* predictions of a descent, at most */
+    VALUES = 2,     /* of a knob that a descent tries, before it goes to the next */
+    LATEST = 400,   /* trials that corrections are made of */
+    PASSES = 8,     /* over all knobs, of the solver */
+    FEW = 2,        /* trials of a value, whose correction is halved */
     OTHER = MGL_MAX_KNOB_VALUES /* place of a value that is not in the space */
 };
 #define WORTH 0.03 /* of the log value: less is left to near steps */
@@ -189,7 +190,8 @@ mgl_status mgl_search_look_far(const mgl_search *search, uint64_t *state, mgl_dr
     *found = false;
     if (!search->subject->has_costs || search->subject->space.count == 0 || !(start.predicted > 0))
         return MGL_OK;
-    if (search->looks >= LOOKS && mgl_draw_below(state, RARE))
+    int every = mgl_search_is_far(search) ? FAR_EVERY : NEAR_EVERY;
+    if (search->looks >= LOOKS && mgl_draw_below(state, (uint64_t)every))
         return MGL_OK;
     mgl_status status = fit(search, &c, err);
     if (status)

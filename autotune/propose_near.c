@@ -314,8 +314,9 @@ mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *st
     if (search->subject->space.moves || search->subject->has_costs)
         status = mgl_gate_lower(search->subject, &base, &candidate, err);
     const mgl_program *own = candidate.program_count == 1 ? candidate.programs[0] : NULL;
-    const mgl_program *program =
-        search->subject->space.moves && candidate.program_count > 0 ? candidate.programs[0] : NULL;
+    const mgl_program *program = mgl_search_wants_moves(search) && candidate.program_count > 0
+                                     ? candidate.programs[0]
+                                     : NULL;
     for (int t = 0; t < tries && *count < most && !status; t++) {
         mgl_draft *v = &out[*count];
         status = mgl_draft_begin(search, parent, v, err);

@@ -14,13 +14,12 @@
 #include <string.h>
 
 enum {
-    LEADERS = 4,  /* members that candidates are drawn from */
-    POOL = 240,   /* candidates that are drawn */
-    CLIMBERS = 3, /* of which the best climb */
-    CLIMBS = 8,   /* times at most */
-    PRICED = 8,   /* candidates that the cost model prices */
-    MOVED = 6,    /* candidates with moves more */
-    SETTLED = 20, /* trials without a better one, after which moves and near steps are worth it */
+    LEADERS = 4,     /* members that candidates are drawn from */
+    POOL = 240,      /* candidates that are drawn */
+    CLIMBERS = 3,    /* of which the best climb */
+    CLIMBS = 8,      /* times at most */
+    PRICED = 8,      /* candidates that the cost model prices */
+    MOVED = 6,       /* candidates with moves more */
     NEAR_ALONE = 30, /* the same, after which near steps are not all, near the start */
     FEW = 4          /* near steps that are priced beside others */
 };
@@ -191,13 +190,6 @@ static mgl_status climb_all(const mgl_surrogate *s, const mgl_surrogate_fit *f, 
     return status;
 }
 
-static bool wants_moves(const mgl_surrogate *s)
-{
-    return s->search.subject->space.moves &&
-           (!mgl_search_is_far(&s->search) || s->search.stalled >= SETTLED ||
-            s->search.subject->space.count == 0);
-}
-
 /* Lineages of the leaders with moves more. */
 static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
                              struct best *best, mgl_error *err)
@@ -205,7 +197,7 @@ static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     const mgl_known *leaders[LEADERS];
     int count = find_leaders(s, leaders);
     mgl_status status = MGL_OK;
-    for (int i = 0; i < MOVED && count && wants_moves(s) && !status; i++) {
+    for (int i = 0; i < MOVED && count && mgl_search_wants_moves(&s->search) && !status; i++) {
         const mgl_known *parent = leaders[i % count];
         candidate c = {.parent = parent, .config = parent->config};
         int added = 0;
@@ -353,7 +345,7 @@ static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, m
     if (looks)
         best->list[best->count++] = (candidate){draft.parent, draft.config, draft.moves, 0};
     bool wide = !status && !looks && wants_wide(s, &f, state);
-    bool near = far && !looks && s->search.stalled >= SETTLED && mgl_draw_below(state, 2);
+    bool near = far && !looks && s->search.stalled >= MGL_SETTLED && mgl_draw_below(state, 2);
     if (!status && wide)
         status = choose_far(s, &f, state, best, err);
     if (!status && (near || best->count == 0))
