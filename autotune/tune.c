@@ -589,15 +589,40 @@ static mgl_status copy_archive(const mgl_archive *archive, const mgl_tune_reques
     return status;
 }
 
+/* A device that somebody names takes the place of the archive's; a program is of one target. */
+static mgl_status take_device(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_tune_request named = {.device = r->device};
+    mgl_campaign_record live = {0};
+    mgl_target target;
+    if (strncmp(r->device, "cuda", 4) != 0)
+        named.target = out->target;
+    mgl_status status = find_device(&named, &target, &live, err);
+    if (!status && strcmp(live.target, out->target) != 0)
+        status = mgl_fail(err, MGL_USAGE, "--device",
+                          "the archive's winner is of %.40s, and %.80s is %.40s: --device none "
+                          "proves it, and --device cpu says whether it is correct",
+                          out->target, live.device, live.target);
+    if (!status) {
+        mgl_free(out->device);
+        out->device = live.device;
+        live.device = NULL;
+    }
+    mgl_campaign_record_clear(&live);
+    return status;
+}
+
 mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
                            const mgl_tune_request *request, mgl_campaign_record *out,
                            mgl_error *err)
 {
     mgl_tune_request r = *request;
     *out = (mgl_campaign_record){0};
+    mgl_status status = copy_archive(archive, &r, out, err);
+    if (!status && r.device)
+        status = take_device(&r, out, err);
     if (!r.device && archive->campaign.device && strcmp(archive->campaign.device, "none") == 0)
         r.device = "none";
-    mgl_status status = copy_archive(archive, &r, out, err);
     if (!status)
         status = read_space(&r, &archive->target, out, err);
     if (!status)

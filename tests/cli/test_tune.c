@@ -413,6 +413,32 @@ START_TEST(the_best_is_what_submit_takes)
 }
 END_TEST
 
+/* An archive of a GPU's campaign, where there is none: the winner is replayed and proved. */
+START_TEST(an_archive_is_imported_without_its_device)
+{
+    const char *store = store_of("imported");
+    command_result made = command_runf(
+        "campaign import %s/paper/results/h200-campaign-qwen2.5.json --name far --device none "
+        "--store %s",
+        MGL_SOURCE_DIR, store);
+    ck_assert_msg(made.code == 0, "%s", made.err);
+    command_result run =
+        command_runf("campaign resume far --trials 1 --store %s --quiet --json", store);
+    ck_assert_msg(run.code == 0, "%s", run.err);
+    mgl_json json = command_json(&run, "megalith.tune/1");
+    ck_assert_str_eq(json_string(&json, "device"), "none");
+    ck_assert_int_eq((int)json_number(&json, "trials"), 1);
+    command_result history = command_runf("campaign history far --store %s", store);
+    ck_assert_msg(!strncmp(history.out, "1 UNMEASURED import: ", 21) ||
+                      strstr(history.out, "DUPLICATE import: the program that"),
+                  "%s", history.out);
+    mgl_json_clear(&json);
+    command_clear(&made);
+    command_clear(&run);
+    command_clear(&history);
+}
+END_TEST
+
 START_TEST(nothing_kept_is_nothing_to_export)
 {
     const char *store = store_of("export");
@@ -719,6 +745,7 @@ int main(void)
     tcase_add_test(tests, history_is_a_line_a_trial);
     tcase_add_test(tests, next_says_what_is_wanted);
     tcase_add_test(tests, the_best_is_what_submit_takes);
+    tcase_add_test(tests, an_archive_is_imported_without_its_device);
     tcase_add_test(tests, nothing_kept_is_nothing_to_export);
     tcase_add_test(tests, a_report_is_one_page);
     tcase_add_test(tests, tune_writes_its_report);
