@@ -32,8 +32,9 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
         mgl_proposal_parse(s->text, strlen(s->text), "proposal", &c->subject->start, p, &why);
     if (status == MGL_BAD_INPUT || status == MGL_USAGE) {
         p->config = c->subject->start;
-        attempt_decide(a, MGL_OUTCOME_PARSE, "%s%s%s", why.where, why.where[0] ? ": " : "",
-                       why.message);
+        char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+        mgl_diagnostic_of(&why, diagnostic);
+        attempt_decide(a, MGL_OUTCOME_PARSE, "%s", diagnostic);
     } else if (status) {
         *err = why;
         return status;

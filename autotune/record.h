@@ -78,8 +78,9 @@ typedef struct mgl_workload_result {
     int pairs, dropped;
 } mgl_workload_result;
 
-/* The diagnostic of an error: of lines that are added to its message, as of a compiler's log, the
- * first; of a long sentence both ends. */
+/* The diagnostic of an error, in one line: lines that are added to its message, as of a compiler's
+ * log, stand behind each other as far as there is room, without those that only point at a place;
+ * of a long sentence both ends. */
 void mgl_diagnostic_of(const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1]);
 
 /* One trial, as the store has it. */

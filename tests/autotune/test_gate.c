@@ -142,6 +142,18 @@ START_TEST(a_long_diagnostic_keeps_what_to_do)
 }
 END_TEST
 
+/* A place of a text is quoted with a line that points; in one line nothing is pointed at. */
+START_TEST(a_quoted_place_is_one_line)
+{
+    char found[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_error why = {0};
+    mgl_fail(&why, MGL_BAD_INPUT, "moves:1:6", "expected `layer`");
+    mgl_error_add_lines(&why, "\nrows lair=1\n     ^~~~");
+    mgl_diagnostic_of(&why, found);
+    ck_assert_str_eq(found, "moves:1:6: expected `layer` | rows lair=1");
+}
+END_TEST
+
 /* Lines that a compiler adds stand behind what matters. */
 START_TEST(a_log_is_cut_at_its_end)
 {
@@ -256,6 +268,7 @@ int main(void)
     tcase_add_test(tests, a_text_is_the_same_program);
     tcase_add_test(tests, a_long_diagnostic_keeps_what_to_do);
     tcase_add_test(tests, a_log_is_cut_at_its_end);
+    tcase_add_test(tests, a_quoted_place_is_one_line);
     tcase_add_loop_test(tests, an_edited_text_is_judged, 0, (int)(sizeof edits / sizeof *edits));
     tcase_add_loop_test(tests, strange_proposals_are_refused, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, a_hypothesis_is_shown_and_cut);
