@@ -15,6 +15,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -110,6 +111,33 @@ void report_print_best(const report_facts *facts, mgl_text *out)
     mgl_text_clear(&printed);
 }
 
+const char *report_weights(const report_facts *facts)
+{
+    const char *device = facts->campaign->device;
+    return device && !strcmp(device, "none")
+               ? "Nothing was executed."
+               : "Trials ran on synthetic weights of the model's shape, drawn anew for each.";
+}
+
+void report_put_seed(const report_facts *facts, mgl_text *out)
+{
+    mgl_text_format(out,
+                    "Nothing was kept, so that there is nothing to export. In a store of its own "
+                    "the same command with --seed %llu makes the same draws.",
+                    (unsigned long long)facts->campaign->seed);
+}
+
+void report_put_device_time(const report_facts *facts, mgl_text *out)
+{
+    if (!(facts->gpu_s > 0) && !(facts->compile_s > 0))
+        return;
+    mgl_text_put(out, "Launches took ");
+    report_put_seconds(facts->gpu_s, out);
+    mgl_text_put(out, ", compiling kernels ");
+    report_put_seconds(facts->compile_s, out);
+    mgl_text_put(out, ".");
+}
+
 /* ---- what was changed ------------------------------------------------------------------------ */
 
 static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
@@ -119,15 +147,18 @@ static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
         counts[moves->moves[i].kind]++;
 }
 
-static void note_effect(report_effect *e, const mgl_trial *trial, double ratio)
+/* `refusal` is that of the trial, by its place among those so far. */
+static void note_effect(report_effect *e, const mgl_trial *trial, const report_refusal *refusal,
+                        int place, double ratio)
 {
     bool correct = mgl_outcome_is_correct(trial->outcome);
     e->tried++;
     e->correct += correct;
     e->refused += mgl_outcome_exit(trial->outcome) == MGL_EXIT_REFUSED;
-    e->outcomes[trial->outcome]++;
-    if (!correct && e->outcomes[trial->outcome] > e->outcomes[e->most])
-        e->most = trial->outcome;
+    if (!correct && ++e->refusals[place] > e->most_count) {
+        e->most_count = e->refusals[place];
+        memcpy(e->most, refusal->name, sizeof e->most);
+    }
     if (isnan(ratio))
         return;
     if (!e->valued || ratio > e->best)
@@ -136,18 +167,20 @@ static void note_effect(report_effect *e, const mgl_trial *trial, double ratio)
     e->valued++;
 }
 
-static void note_changes(gathering *g, const mgl_trial *trial, const stand *on, const stand *is)
+static void note_changes(gathering *g, const mgl_trial *trial, int place, const stand *on,
+                         const stand *is)
 {
     report_facts *f = g->facts;
+    const report_refusal *refusal = &f->refusals[place];
     /* a prediction is set against a measurement nowhere */
     bool told = f->measures ? mgl_outcome_is_correct(trial->outcome) : true;
     double ratio = told ? is->value - on->value : NAN;
     for (int k = 0; k < f->first_move; k++)
         if (mgl_knob_get(&on->config, k) != mgl_knob_get(&is->config, k))
-            note_effect(&f->effects[k], trial, ratio);
+            note_effect(&f->effects[k], trial, refusal, place, ratio);
     for (int m = 0; m < MGL_MOVE_COUNT; m++)
         if (is->moves[m] > on->moves[m])
-            note_effect(&f->effects[f->first_move + m], trial, ratio);
+            note_effect(&f->effects[f->first_move + m], trial, refusal, place, ratio);
 }
 
 static void name_effects(report_facts *f)
@@ -226,13 +259,44 @@ static void note_proposer(report_facts *f, const mgl_trial *trial)
     f->proposers[i].seconds += trial->seconds;
 }
 
-static void note_refusal(report_facts *f, const mgl_trial *trial)
+/* An outcome's name, with the validator's code where it has one. */
+static void name_refusal(const mgl_trial *trial, char name[REPORT_REFUSAL_NAME])
 {
-    report_refusal *r = &f->refusals[trial->outcome];
+    const char *why = trial->diagnostic;
+    bool code = trial->outcome == MGL_OUTCOME_REJECTED && !strncmp(why, "MG", 2) &&
+                strspn(why + 2, "0123456789") == 3;
+    snprintf(name, REPORT_REFUSAL_NAME, "%s%s%.*s", mgl_outcome_name(trial->outcome),
+             code ? " " : "", code ? 5 : 0, why);
+}
+
+/* Its place among those so far. Codes for which there is no room any more are told with the last.
+ */
+static int note_refusal(report_facts *f, const mgl_trial *trial)
+{
+    char name[REPORT_REFUSAL_NAME];
+    int i = 0;
+    name_refusal(trial, name);
+    while (i < f->refusal_count && strcmp(f->refusals[i].name, name) != 0)
+        i++;
+    if (i == REPORT_REFUSALS) {
+        f->refusals[--i].count++;
+        return i;
+    }
+    report_refusal *r = &f->refusals[i];
     if (r->count++)
-        return;
+        return i;
+    f->refusal_count++;
+    memcpy(r->name, name, sizeof r->name);
+    r->outcome = trial->outcome;
     r->example = trial->number;
     memcpy(r->diagnostic, trial->diagnostic, sizeof r->diagnostic);
+    return i;
+}
+
+static int compare_refusals(const void *a, const void *b)
+{
+    const report_refusal *x = a, *y = b;
+    return x->outcome != y->outcome ? (int)x->outcome - (int)y->outcome : strcmp(x->name, y->name);
 }
 
 static void note_control(report_facts *f, const mgl_trial *trial)
@@ -276,13 +340,13 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
     f->trials++;
     f->measured += trial->p_value >= 0;
     note_proposer(f, trial);
-    note_refusal(f, trial);
+    int place = note_refusal(f, trial);
     note_prediction(f, trial);
     stand is = {.config = trial->proposal.config, .value = value_of(g, trial)};
     count_moves(&trial->proposal.moves, is.moves);
     size_t parent = (size_t)trial->proposal.parent;
-    if (!trial->proposal.schedule && parent < g->count && !trial->duplicate_of)
-        note_changes(g, trial, &g->stands[parent], &is);
+    if (!trial->proposal.schedule && parent < g->count && trial->outcome != MGL_OUTCOME_DUPLICATE)
+        note_changes(g, trial, place, &g->stands[parent], &is);
     mgl_status status = add_stand(g, trial->number, &is, err);
     if (!status)
         status = add_point(g, trial, is.value, err);
@@ -356,6 +420,7 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
     mgl_status status = report_plays_start(store, campaign, &out->plays, err);
     if (!status)
         status = take_trials(store, out, err);
+    qsort(out->refusals, (size_t)out->refusal_count, sizeof *out->refusals, compare_refusals);
     out->played_best = find_best(out);
     if (!status)
         status = report_plays_best(store, campaign, out->played_best, &out->plays, err);

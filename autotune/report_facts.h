@@ -17,19 +17,25 @@ typedef struct report_point {
     bool measured, kept, control;
 } report_point;
 
+/* Outcomes, and the validator's codes of those that it rejected: so many are told apart. */
+enum { REPORT_REFUSALS = MGL_OUTCOME_COUNT + 78, REPORT_REFUSAL_NAME = 32 };
+
 /* What changing something did: against the trial that it stood on. */
 typedef struct report_effect {
     char name[48];
     int64_t tried, refused, correct;
-    double sum;       /* of log ratios, of those that have a value */
-    double best;      /* the largest of them */
-    int64_t valued;   /* that have one */
-    mgl_outcome most; /* the commonest of what was no success */
-    int64_t outcomes[MGL_OUTCOME_COUNT];
+    double sum;                     /* of log ratios, of those that have a value */
+    double best;                    /* the largest of them */
+    int64_t valued;                 /* that have one */
+    char most[REPORT_REFUSAL_NAME]; /* the commonest of what was no success; "": there is none */
+    int64_t most_count;
+    int64_t refusals[REPORT_REFUSALS]; /* of each, in order of their first appearance */
 } report_effect;
 
 /* An outcome with an example. */
 typedef struct report_refusal {
+    char name[REPORT_REFUSAL_NAME]; /* "NO_GAIN", "REJECTED MG202" */
+    mgl_outcome outcome;
     int64_t count, example; /* number of the first such trial */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
 } report_refusal;
@@ -58,7 +64,8 @@ typedef struct report_facts {
     size_t point_count, point_capacity;
     report_effect effects[REPORT_EFFECTS]; /* (effect_count) knobs, then moves */
     int effect_count, first_move;
-    report_refusal refusals[MGL_OUTCOME_COUNT];
+    report_refusal refusals[REPORT_REFUSALS]; /* (refusal_count) by outcome, then by code */
+    int refusal_count;
     report_proposer proposers[REPORT_PROPOSERS]; /* (proposer_count) */
     int proposer_count;
     mgl_trial best; /* the incumbent, with nothing of its pairs; number 0: the default */
@@ -96,6 +103,13 @@ void report_put_time(int64_t unix_s, mgl_text *out);
 void report_put_quoted(const char *name, mgl_text *out);
 /* The lines of a proposal, as `campaign submit` takes it: what the incumbent is made again from. */
 void report_print_best(const report_facts *facts, mgl_text *out);
+
+/* What trials ran on, one sentence. */
+const char *report_weights(const report_facts *facts);
+/* How a campaign that kept nothing is made again, one sentence. */
+void report_put_seed(const report_facts *facts, mgl_text *out);
+/* What compiling and launches took, one sentence; nothing where nothing was launched. */
+void report_put_device_time(const report_facts *facts, mgl_text *out);
 
 /* "2.3 h", "41 min", "12 s" */
 void report_put_seconds(double seconds, mgl_text *out);

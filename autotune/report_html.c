@@ -328,8 +328,7 @@ static void put_effect(const report_effect *e, double most, mgl_text *out)
     mgl_text_format(out,
                     "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
                     "<td class=\"n\">%lld</td><td>%s</td></tr>",
-                    (long long)e->tried, (long long)e->correct, (long long)e->refused,
-                    e->tried > e->correct ? mgl_outcome_name(e->most) : "");
+                    (long long)e->tried, (long long)e->correct, (long long)e->refused, e->most);
 }
 
 static void put_group(const report_facts *f, int from, int to, const char *name, double most,
@@ -371,15 +370,12 @@ static void put_outcomes(const report_facts *f, mgl_text *out)
                  "<h2>Outcomes, each with its first example</h2><div class=\"wide\"><table><tr>"
                  "<th>outcome</th><th class=\"n\">trials</th><th class=\"n\">first</th>"
                  "<th>why</th></tr>");
-    for (int i = 0; i < MGL_OUTCOME_COUNT; i++) {
+    for (int i = 0; i < f->refusal_count; i++) {
         const report_refusal *r = &f->refusals[i];
-        if (!r->count)
-            continue;
         mgl_text_format(out,
                         "<tr><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
                         "<td class=\"why\">",
-                        mgl_outcome_name((mgl_outcome)i), (long long)r->count,
-                        (long long)r->example);
+                        r->name, (long long)r->count, (long long)r->example);
         put_data(r->diagnostic, out);
         mgl_text_put(out, "</td></tr>");
     }
@@ -426,7 +422,7 @@ static void put_trust(const report_facts *f, mgl_text *out)
     put_count("pairs", f->pairs, out);
     put_count("dropped for an event", f->dropped_pairs, out);
     put_fact("frozen files", manifest, out);
-    mgl_text_put(out, "</div>");
+    mgl_text_format(out, "</div><p class=\"soft\">%s</p>", report_weights(f));
     if (!f->controls)
         return;
     mgl_text_put(out,
@@ -473,7 +469,9 @@ static void put_costs(const report_facts *f, mgl_text *out)
         report_put_seconds(p->seconds, out);
         mgl_text_put(out, "</td></tr>");
     }
-    mgl_text_put(out, "</table></div>");
+    mgl_text_put(out, "</table></div><p>");
+    report_put_device_time(f, out);
+    mgl_text_put(out, "</p>");
     if (f->requests) {
         mgl_text_put(out, "<p>A language model was asked ");
         mgl_answer_chat_line(&f->chat, out); /* numbers, and names of outcomes */
@@ -484,10 +482,15 @@ static void put_costs(const report_facts *f, mgl_text *out)
 static void put_reproduction(const report_facts *f, mgl_text *out)
 {
     mgl_text text = {0};
-    if (!f->best.number)
-        return; /* nothing to export */
+    mgl_text_put(out, "<h2>Reproduce</h2>");
+    if (!f->best.number) {
+        mgl_text_put(out, "<p>");
+        report_put_seed(f, out);
+        mgl_text_put(out, "</p>");
+        return;
+    }
     report_put_quoted(f->campaign->name, &text);
-    mgl_text_put(out, "<h2>Reproduce</h2><pre>megalith campaign export ");
+    mgl_text_put(out, "<pre>megalith campaign export ");
     put_data(text.bytes, out);
     mgl_text_put(out, " -o campaign.json\nmegalith campaign import campaign.json</pre>");
     out->failed |= text.failed;

@@ -108,7 +108,7 @@ static void put_effects(const report_facts *f, mgl_text *out)
                             report_percent(e->best));
         else
             mgl_text_put(out, "- | -");
-        mgl_text_format(out, " | %s |\n", e->tried > e->correct ? mgl_outcome_name(e->most) : "-");
+        mgl_text_format(out, " | %s |\n", e->most[0] ? e->most : "-");
     }
 }
 
@@ -116,12 +116,10 @@ static void put_refusals(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out,
                  "\n## Outcomes\n\n| outcome | trials | the first, and why |\n|---|---|---|\n");
-    for (int i = 0; i < MGL_OUTCOME_COUNT; i++) {
+    for (int i = 0; i < f->refusal_count; i++) {
         const report_refusal *r = &f->refusals[i];
-        if (!r->count)
-            continue;
-        mgl_text_format(out, "| %s | %lld | %lld: ", mgl_outcome_name((mgl_outcome)i),
-                        (long long)r->count, (long long)r->example);
+        mgl_text_format(out, "| %s | %lld | %lld: ", r->name, (long long)r->count,
+                        (long long)r->example);
         put_data(r->diagnostic, out);
         mgl_text_put(out, " |\n");
     }
@@ -129,7 +127,7 @@ static void put_refusals(const report_facts *f, mgl_text *out)
 
 static void put_trust(const report_facts *f, mgl_text *out)
 {
-    mgl_text_put(out, "\n## Can it be believed\n\n");
+    mgl_text_format(out, "\n## Can it be believed\n\n- %s\n", report_weights(f));
     if (f->controls)
         mgl_text_format(
             out, "- A/A controls: %lld, of which %lld bad; the largest difference %.2f %%.\n",
@@ -167,6 +165,11 @@ static void put_costs(const report_facts *f, mgl_text *out)
         mgl_text_format(out, " | %lld | %lld | ", (long long)p->trials, (long long)p->kept);
         report_put_seconds(p->seconds, out);
         mgl_text_put(out, " |\n");
+    }
+    if (f->gpu_s > 0 || f->compile_s > 0) {
+        mgl_text_put(out, "\n");
+        report_put_device_time(f, out);
+        mgl_text_put(out, "\n");
     }
     if (f->requests) {
         mgl_text_put(out, "\nA language model was asked ");
@@ -212,9 +215,13 @@ static void put_log(const report_facts *f, mgl_text *out)
 static void put_reproduction(const report_facts *f, mgl_text *out)
 {
     mgl_text text = {0};
-    if (!f->best.number)
-        return; /* nothing to export */
-    mgl_text_put(out, "\n## Reproduce\n\n    megalith campaign export ");
+    mgl_text_put(out, "\n## Reproduce\n\n");
+    if (!f->best.number) {
+        report_put_seed(f, out);
+        mgl_text_put(out, "\n");
+        return;
+    }
+    mgl_text_put(out, "    megalith campaign export ");
     report_put_quoted(f->campaign->name, out);
     mgl_text_put(out, " -o campaign.json\n    megalith campaign import campaign.json\n");
     report_print_best(f, &text);

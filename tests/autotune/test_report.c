@@ -106,6 +106,66 @@ START_TEST(texts_of_others_are_escaped)
 }
 END_TEST
 
+static void add_rejected(fixture *f, int64_t number, const char *diagnostic)
+{
+    mgl_trial trial = make_trial(f, number, MGL_OUTCOME_REJECTED);
+    snprintf(trial.diagnostic, sizeof trial.diagnostic, "%s", diagnostic);
+    must(mgl_store_add_trial(f->store, &trial, &f->err), &f->err);
+    mgl_trial_clear(&trial);
+}
+
+START_TEST(rejections_are_told_by_code)
+{
+    fixture f;
+    set_up(&f, "codes");
+    add_rejected(&f, 1, "MG207: what comes first");
+    add_rejected(&f, 2, "MG202: the second");
+    add_rejected(&f, 3, "MG207: the third");
+    add_rejected(&f, 4, "MGX is no code");
+    mgl_text html = html_of(&f), text = markdown_of(&f);
+    ck_assert(holds(&text, "| REJECTED MG202 | 1 | 2: MG202: the second |"));
+    ck_assert(holds(&text, "| REJECTED MG207 | 2 | 1: MG207: what comes first |"));
+    ck_assert(holds(&text, "| REJECTED | 1 | 4: MGX is no code |"));
+    ck_assert(holds(&text, "| page_bytes | 4 | 0 | 4 | - | - | REJECTED MG207 |"));
+    ck_assert(holds(&html, "<td>REJECTED MG202</td>"));
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(it_says_how_it_is_made_again)
+{
+    fixture f;
+    char seed[64];
+    set_up(&f, "again");
+    add(&f, 1, MGL_OUTCOME_NO_GAIN);
+    snprintf(seed, sizeof seed, "--seed %llu makes", (unsigned long long)f.tune.record.seed);
+    mgl_text html = html_of(&f), text = markdown_of(&f);
+    ck_assert(holds(&html, "<h2>Reproduce</h2>"));
+    ck_assert(holds(&html, seed));
+    ck_assert(holds(&text, seed));
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(it_says_what_trials_ran_on)
+{
+    fixture f;
+    set_up(&f, "weights");
+    mgl_text html = html_of(&f), text = markdown_of(&f);
+    const char *says =
+        strcmp(f.tune.record.device, "none") != 0 ? "synthetic weights" : "Nothing was executed.";
+    ck_assert(holds(&html, says));
+    ck_assert(holds(&text, says));
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(a_name_stays_one_word_of_the_shell)
 {
     fixture f;
@@ -452,6 +512,9 @@ int main(void)
     tcase_add_test(tests, elements_are_balanced);
     tcase_add_test(tests, without_a_device_it_says_predicted);
     tcase_add_test(tests, a_name_stays_one_word_of_the_shell);
+    tcase_add_test(tests, rejections_are_told_by_code);
+    tcase_add_test(tests, it_says_how_it_is_made_again);
+    tcase_add_test(tests, it_says_what_trials_ran_on);
     tcase_add_test(tests, nothing_breaks_out_of_a_cell);
     tcase_add_test(tests, an_empty_campaign_has_a_page);
     tcase_add_test(tests, predictions_are_a_dashed_line);
