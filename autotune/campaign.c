@@ -312,6 +312,19 @@ static mgl_status forget_stop(const campaign *c, mgl_error *err)
                                  : mgl_store_ask_stop(c->o->store, c->record->id, false, err);
 }
 
+/* Once in a campaign's life: costs are those of a device, and of this one nobody has fitted any. A
+ * machine that has no clock either has nothing to screen for. */
+static mgl_status tell_of_costs(campaign *c, mgl_error *err)
+{
+    const mgl_lab *lab = c->o->lab;
+    if (c->o->subject->has_costs || c->record->trials > 0 || (lab->executes && !lab->measures))
+        return MGL_OK;
+    return campaign_tell(c, true, "costs", NULL, err,
+                         "those of %.60s (%s) are not known: nothing is predicted, nothing is "
+                         "screened, and proposers go by measured trials alone",
+                         c->device.name, c->record->target);
+}
+
 static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
 {
     const mgl_campaign_options *o = c->o;
@@ -322,6 +335,8 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
         status = campaign_take_locks(c, held, err);
     if (!status && c->device.sandbox[0])
         status = campaign_tell(c, true, "sandbox", NULL, err, "%s", c->device.sandbox);
+    if (!status)
+        status = tell_of_costs(c, err);
     if (!status)
         status = campaign_join(c, err);
     if (!status)
@@ -335,8 +350,9 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
     if (!status)
         status = campaign_restart_lab(c, err);
     if (!status)
-        status = campaign_tell(c, false, "start", NULL, err, "%s, %lld trials so far, %s",
-                               c->record->name, (long long)c->record->trials, c->device.name);
+        status = campaign_tell(c, false, "start", NULL, err, "%s, %lld trials so far, %s%s",
+                               c->record->name, (long long)c->record->trials, c->device.name,
+                               o->lab->executes ? ", on synthetic weights of its shape" : "");
     return status ? status : campaign_test_machine(c, err);
 }
 

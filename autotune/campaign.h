@@ -14,9 +14,9 @@ enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
 #define MGL_LEAST_DISK  (UINT64_C(1) << 30) /* bytes free */
 
 typedef struct mgl_campaign_event {
-    const char *kind; /* "prior", "sandbox", "start", "trial", "again", "keep", "control", "pause",
-                         "error", "waits", "end", "chat": an endpoint begins to fail, or answers
-                         again */
+    const char *kind; /* "prior", "sandbox", "costs", "start", "trial", "again", "keep", "control",
+                         "pause", "error", "waits", "end", "chat": an endpoint begins to fail, or
+                         answers again */
     const char *text; /* one sentence */
     const mgl_trial *trial; /* of "trial", "keep" and "control"; else NULL */
 } mgl_campaign_event;

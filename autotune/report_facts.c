@@ -365,7 +365,7 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
 /* What a reader of the report wants to know of; trials and controls stand elsewhere. */
 static bool is_shown(const char *kind)
 {
-    static const char *const shown[] = {"keep", "pause", "error", "end", MGL_FINAL_EVENT};
+    static const char *const shown[] = {"costs", "keep", "pause", "error", "end", MGL_FINAL_EVENT};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         if (!strcmp(kind, shown[i]))
             return true;

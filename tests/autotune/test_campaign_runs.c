@@ -42,6 +42,31 @@ START_TEST(a_machine_that_finds_gains_in_nothing_is_unfit)
 }
 END_TEST
 
+static mgl_status count_costs(void *user, int64_t unix_s, const char *kind, const char *text,
+                              mgl_error *err)
+{
+    (void)unix_s, (void)err;
+    *(int *)user += !strcmp(kind, "costs") && strstr(text, "are not known") != NULL;
+    return MGL_OK;
+}
+
+START_TEST(a_device_without_costs_is_told_of_once)
+{
+    for (int known = 0; known < 2; known++) {
+        fixture f;
+        int told = 0;
+        set_up(&f, known ? "with costs" : "without costs");
+        f.tune.subject.has_costs = known;
+        f.proposer.draws = true;
+        must(run(&f, 2), &f.err);
+        must(run(&f, 4), &f.err);
+        must(mgl_store_each_event(f.store, f.tune.record.id, count_costs, &told, &f.err), &f.err);
+        ck_assert_int_eq(told, !known);
+        tear_down(&f);
+    }
+}
+END_TEST
+
 /* One bad control is repeated at once; a good one behind it, and nothing was. */
 static void spoil_once(void *user, const mgl_campaign_event *event)
 {
@@ -676,6 +701,7 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, every_tenth_trial_is_a_control);
     tcase_add_test(tests, a_machine_that_finds_gains_in_nothing_is_unfit);
+    tcase_add_test(tests, a_device_without_costs_is_told_of_once);
     tcase_add_test(tests, one_bad_control_is_repeated);
     tcase_add_test(tests, two_bad_controls_stop_keeping);
     tcase_add_test(tests, simpler_programs_do_not_add_up_to_a_loss);
