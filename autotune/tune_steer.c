@@ -5,7 +5,9 @@
 #include "autotune/frozen.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "vm/cuda/cache.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -48,12 +50,34 @@ mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, 
     return MGL_OK;
 }
 
+/* Its kernels, and log and number of a process beside the terminal. What can not be removed is no
+ * failure: the campaign is gone. A kernel that somebody runs stays. */
+static void remove_files(const mgl_store *store, const char *name)
+{
+    static const struct {
+        const char *before, *after;
+    } files[] = {{".", ".log"}, {".", ".pid"}, {".kernels/", ""}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        mgl_text path = {0};
+        uint64_t left;
+        mgl_text_format(&path, "%s%s%s%s", mgl_store_beside(store), files[i].before, name,
+                        files[i].after);
+        if (!path.failed) {
+            mgl_cuda_cache_trim(path.bytes, 0, &left, NULL); /* where it is a folder */
+            remove(path.bytes);
+        }
+        mgl_text_clear(&path);
+    }
+}
+
 mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err)
 {
     mgl_store_lock *lock = NULL;
     mgl_status status = mgl_campaign_lock(store, campaign->id, &lock, err);
     if (!status)
         status = mgl_store_delete_campaign(store, campaign->id, err);
+    if (!status)
+        remove_files(store, campaign->name);
     mgl_store_lock_release(lock);
     return status;
 }
