@@ -12,7 +12,8 @@
 
 /* How a campaign is run. */
 #define MGL_CLI_RUN_OPTIONS(X)                                                                     \
-    X(real, hours, "--hours", "H", 0, 100000, "of the campaign's life, earlier runs included")     \
+    X(real, hours, "--hours", "H", 0, 100000,                                                      \
+      "of the campaign's life, earlier runs included (no limit)")                                  \
     X(int, trials, "--trials", "N", 1, 1000000000, "likewise (no limit)")                          \
     X(text, disk, "--disk", "SIZE", 0, 0, "of the campaign's compiled kernels at most: 500M (4G)") \
     X(real, until_gain, "--until-gain", "PERCENT", 0, 1000000,                                     \

@@ -101,8 +101,9 @@ static mgl_status hand_in(const struct options *o, const mgl_cli_campaign *c, co
     int64_t id = 0;
     mgl_status status = mgl_tune_submit(c->store, &c->record, text, length, "submit", &id, err);
     if (status == MGL_GATE || status == MGL_BAD_INPUT) {
-        tell_outcome(o, c, 0, status == MGL_GATE ? MGL_OUTCOME_FROZEN_TAMPERED : MGL_OUTCOME_PARSE,
-                     err->message);
+        bool frozen = status == MGL_GATE;
+        tell_outcome(o, c, 0, frozen ? MGL_OUTCOME_FROZEN_TAMPERED : MGL_OUTCOME_PARSE,
+                     frozen ? mgl_outcome_hint(MGL_OUTCOME_FROZEN_TAMPERED) : err->message);
         return MGL_OK;
     }
     if (status)

@@ -501,7 +501,8 @@ typedef struct mgl_autotune_options {
     const char *target;    /* of "cpu" and "none": "sm_90a:132" (default of "none") */
     const char *dtype;     /* "bf16" (default) */
     const char *workloads; /* "ctx=0,8192;batch=1,8": positions in the cache, replies of a launch;
-                              every one with every other. Default: "ctx=0;batch=1" */
+                              every one with every other. Default: one reply, at 0 and at
+                              half the capacity */
     const char *space;     /* path of what may be changed, as JSON, or NULL */
     const char *config;    /* path of the ScheduleConfig to begin with, or NULL */
     const char *proposers; /* "evolve:2,random": grid, random, evolve, surrogate, external, and
