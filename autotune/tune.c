@@ -688,6 +688,7 @@ mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune
     if (status)
         return status;
     out->gate_s = mgl_clock_s() - began;
+    out->programs = candidate.program_count;
     out->predicted = candidate.predicted;
     if (candidate.outcome != MGL_OUTCOME_UNMEASURED)
         status = mgl_fail(err, MGL_BAD_INPUT, "the default", "it can not be begun with: %s: %s",

@@ -109,6 +109,7 @@ mgl_status mgl_tune_show_prompt(const mgl_tune *tune, mgl_text *out, mgl_error *
 
 /* What a campaign that has not begun is up to. */
 typedef struct mgl_tune_outlook {
+    int programs;     /* one for each number of sequences; two machines of one stand at a time */
     double configs;   /* combinations of the space's knobs */
     double gate_s;    /* the gates of one trial, before any device */
     double predicted; /* of the default: the objective in us; 0: the device's costs are not known */

@@ -5,6 +5,7 @@
 #include "pipeline.h"
 
 #include "base/file.h"
+#include "base/format.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -51,6 +52,10 @@ enum { NIGHT_S = 8 * 3600 };
 
 static void print_device(const mgl_tune_outlook *look)
 {
+    mgl_cli_printf(
+        "machines  two at a time, incumbent and candidate; %d program%s in turn, one for "
+        "each number of sequences\n",
+        look->programs, mgl_plural((size_t)look->programs));
     if (look->memory_needed > 0 && look->memory_free > 0)
         mgl_cli_printf("memory    %.2f GB of the device are needed, %.2f GB are free%s\n",
                        (double)look->memory_needed * 1e-9, (double)look->memory_free * 1e-9,
@@ -59,6 +64,12 @@ static void print_device(const mgl_tune_outlook *look)
         mgl_cli_printf("device    roughly %s a trial that is measured, by the cost model, and "
                        "compiling\n",
                        mgl_cli_format_time(look->device_s).text);
+}
+
+/* What a CPU takes for a trial nobody predicts. */
+static bool knows_nights(const mgl_tune *t)
+{
+    return strcmp(t->record.device, "cpu") != 0;
 }
 
 static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const char *store,
@@ -70,9 +81,12 @@ static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const
                    c->device, c->target, c->workloads, (long long)c->capacity);
     mgl_cli_printf("space     %d knobs, %.3g configs; %d kinds of moves\n", t->subject.space.count,
                    look->configs, __builtin_popcount(t->subject.space.moves));
-    mgl_cli_printf("gates     %s a trial; at most %.0f trials a night of 8 hours\n",
-                   mgl_cli_format_time(look->gate_s).text,
-                   NIGHT_S / (look->gate_s + look->device_s));
+    mgl_cli_printf("gates     %s a trial", mgl_cli_format_time(look->gate_s).text);
+    if (knows_nights(t))
+        mgl_cli_printf("; at most %.0f trials a night of 8 hours\n",
+                       NIGHT_S / (look->gate_s + look->device_s));
+    else
+        mgl_cli_put("; how long executing one takes is not known before\n");
     print_device(look);
     if (look->predicted > 0)
         mgl_cli_printf("default   predicted %.1f us a token\n", look->predicted);
@@ -90,12 +104,15 @@ static void print_outlook_json(const mgl_tune *t, const mgl_tune_outlook *look, 
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.tune/1");
     mgl_json_out_bool(&out, "dry_run", true);
+    mgl_json_out_bool(&out, "goes_on", t->found);
     mgl_answer_campaign(&out, &t->record);
+    mgl_json_out_int(&out, "programs", look->programs);
     mgl_json_out_int(&out, "knobs", t->subject.space.count);
     mgl_json_out_real(&out, "configs", look->configs);
     mgl_json_out_int(&out, "moves", __builtin_popcount(t->subject.space.moves));
     mgl_json_out_real(&out, "gate_s", look->gate_s);
-    mgl_json_out_real(&out, "trials_a_night", NIGHT_S / (look->gate_s + look->device_s));
+    if (knows_nights(t))
+        mgl_json_out_real(&out, "trials_a_night", NIGHT_S / (look->gate_s + look->device_s));
     if (look->memory_needed > 0)
         mgl_json_out_int(&out, "memory_needed_bytes", (int64_t)look->memory_needed);
     if (look->memory_free > 0)
@@ -129,33 +146,8 @@ static uint64_t find_disk(const char *store)
     return mgl_disk_free(folder, &disk, NULL) ? 0 : disk;
 }
 
-/* Nothing is made: not even the store. */
-static mgl_status dry_run(const struct options *o, const mgl_tune_request *request, mgl_error *err)
-{
-    mgl_tune tune;
-    mgl_tune_outlook look;
-    mgl_text path = {0};
-    mgl_status status = o->store.given ? MGL_OK : mgl_store_default_path(&path, err);
-    if (status)
-        return status;
-    const char *store = o->store.given ? o->store.value : path.bytes;
-    uint64_t disk = find_disk(store);
-    status = mgl_tune_prepare(NULL, request, false, &tune, err);
-    if (!status) {
-        status = mgl_tune_look(&tune, mgl_cancel_flag(mgl_cli_cancel()), &look, err);
-        if (!status && o->json.given)
-            print_outlook_json(&tune, &look, mgl_store_shown(store), disk);
-        else if (!status)
-            print_outlook(&tune, &look, mgl_store_shown(store), disk);
-        mgl_tune_clear(&tune);
-    }
-    mgl_text_clear(&path);
-    return status;
-}
-
-/* ---- a prompt -------------------------------------------------------------------------------- */
-
-/* The store where it stands: what would be sent tells of its trials. */
+/* The store where it stands, for reading: a campaign of it goes on, and what would be sent tells of
+ * its trials. */
 static mgl_status open_if_there(const char *path, mgl_store **out, mgl_error *err)
 {
     mgl_text own = {0};
@@ -170,6 +162,35 @@ static mgl_status open_if_there(const char *path, mgl_store **out, mgl_error *er
     mgl_text_clear(&own);
     return status;
 }
+
+/* Nothing is made: not even the store. */
+static mgl_status dry_run(const struct options *o, const mgl_tune_request *request, mgl_error *err)
+{
+    mgl_tune tune = {0};
+    mgl_tune_outlook look;
+    mgl_text path = {0};
+    mgl_store *there = NULL;
+    mgl_status status = o->store.given ? MGL_OK : mgl_store_default_path(&path, err);
+    if (status)
+        return status;
+    const char *store = o->store.given ? o->store.value : path.bytes;
+    uint64_t disk = find_disk(store);
+    status = open_if_there(o->store.value, &there, err);
+    if (!status)
+        status = mgl_tune_prepare(there, request, false, &tune, err);
+    if (!status)
+        status = mgl_tune_look(&tune, mgl_cancel_flag(mgl_cli_cancel()), &look, err);
+    if (!status && o->json.given)
+        print_outlook_json(&tune, &look, mgl_store_shown(store), disk);
+    else if (!status)
+        print_outlook(&tune, &look, mgl_store_shown(store), disk);
+    mgl_tune_clear(&tune);
+    mgl_store_close(there);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* ---- a prompt -------------------------------------------------------------------------------- */
 
 static mgl_status show_prompt(const struct options *o, const mgl_tune_request *request,
                               mgl_error *err)

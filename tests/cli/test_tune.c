@@ -271,6 +271,36 @@ START_TEST(a_dry_run_makes_nothing)
 }
 END_TEST
 
+START_TEST(a_dry_run_knows_what_stands)
+{
+    const char *store = store_of("dry_again");
+    command_result made = tune(store, "--name twice --trials 1 --quiet");
+    command_result result =
+        tune(store, "--name twice --dry-run --json --workloads 'ctx=0,512;batch=1'");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.tune/1");
+    ck_assert(cJSON_IsTrue(json_at(&json, "goes_on")));
+    ck_assert_int_eq((int)json_number(&json, "trials"), 1);
+    ck_assert_int_eq((int)json_number(&json, "programs"), 1);
+    command_result other = tune(store, "--name twice --dry-run --workloads 'ctx=0;batch=1,2'");
+    ck_assert_int_eq(other.code, 1);
+    mgl_json_clear(&json);
+    command_clear(&made);
+    command_clear(&result);
+    command_clear(&other);
+}
+END_TEST
+
+START_TEST(a_dry_run_counts_its_machines)
+{
+    command_result result =
+        tune(store_of("dry_machines"), "--dry-run --workloads 'ctx=0,512;batch=1,2'");
+    ck_assert_ptr_nonnull(strstr(result.out, "machines  two at a time, incumbent and candidate; "
+                                             "2 programs in turn"));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(a_dry_run_finds_the_disk_of_a_folder_to_come)
 {
     char store[400];
@@ -696,6 +726,9 @@ START_TEST(detached_it_goes_on_by_itself)
     snprintf(pid, sizeof pid, "%s.night.pid", store);
     ck_assert(await_text(log, "state     ended: its 5 trials are made"));
     ck_assert_int_eq(access(pid, F_OK), 0);
+    ck_assert_int_eq(code_of("campaign delete night --store %s", store), 0);
+    ck_assert_int_ne(access(log, F_OK), 0);
+    ck_assert_int_ne(access(pid, F_OK), 0);
     command_clear(&result);
 }
 END_TEST
@@ -736,6 +769,8 @@ int main(void)
     tcase_add_test(tests, the_same_command_goes_on);
     tcase_add_test(tests, other_flags_do_not_go_on);
     tcase_add_test(tests, a_dry_run_makes_nothing);
+    tcase_add_test(tests, a_dry_run_knows_what_stands);
+    tcase_add_test(tests, a_dry_run_counts_its_machines);
     tcase_add_test(tests, a_dry_run_finds_the_disk_of_a_folder_to_come);
     tcase_add_test(tests, a_name_is_the_whole_of_it);
     tcase_add_loop_test(tests, what_is_refused_adds_no_campaign, 0,
