@@ -214,7 +214,7 @@ mgl_status campaign_test_machine(campaign *c, mgl_error *err)
 bool campaign_wants_control(const campaign *c, int64_t number)
 {
     return c->o->lab->measures && (number % MGL_CONTROL_EVERY == 0 || c->bad_controls > 0 ||
-                                   c->suspects >= MOST_SUSPECTS || c->broken > 0);
+                                   c->suspects >= MOST_SUSPECTS || c->broken > 0 || c->disturbed);
 }
 
 /* Counts, and says what follows. */
@@ -223,6 +223,7 @@ static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
     int before = c->bad_controls;
     bool bad = a->trial.outcome == MGL_OUTCOME_SUSPICIOUS;
     c->suspects = c->broken = 0;
+    c->disturbed = false;
     c->bad_controls = bad ? before + 1 : 0;
     mgl_status status =
         campaign_tell(c, true, "control", &a->trial, err, "%s", a->trial.diagnostic);

@@ -140,6 +140,39 @@ static bool is_simpler(const campaign *c, const attempt *a)
            0;
 }
 
+/* Times that nobody may believe are not shown; the pairs stay, as evidence. */
+static void withhold(mgl_trial *trial)
+{
+    trial->gain = trial->gain_lo = trial->gain_hi = 0;
+    trial->p_value = -1;
+    for (int w = 0; w < trial->workload_count; w++) {
+        mgl_workload_result *result = &trial->workloads[w];
+        result->candidate_us = result->gain = result->gain_lo = result->gain_hi = 0;
+    }
+}
+
+/* Another process, other clocks or throttling: that says nothing of the candidate, and the next
+ * trial is a control. */
+static mgl_status note_disturbance(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error *err)
+{
+    mgl_trial *trial = &a->trial;
+    int dropped = 0, pairs = 0;
+    mgl_status status = measure_summarise(trial, stage, err);
+    if (status)
+        return status;
+    for (int w = 0; w < trial->workload_count; w++) {
+        dropped += trial->workloads[w].dropped;
+        pairs += trial->workloads[w].dropped + trial->workloads[w].pairs;
+    }
+    withhold(trial);
+    c->disturbed = true;
+    attempt_decide(a, MGL_OUTCOME_UNMEASURED,
+                   "%d of %d pairs had an event (throttling, other clocks, other processes): too "
+                   "few are left to go by; hand it in again when the device is free",
+                   dropped, pairs);
+    return MGL_OK;
+}
+
 /* No hope is left: slower beyond doubt, or not faster by enough. */
 static mgl_status give_up(attempt *a, mgl_pair_stage stage, mgl_error *err)
 {
@@ -163,6 +196,9 @@ static mgl_status look(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error 
     mgl_status status = measure_stage(c, a, stage, err);
     if (status)
         return campaign_forgive(c, a, status, err);
+    if (!a->decided &&
+        mgl_judge_is_disturbed(trial->pairs, trial->pair_count, trial->workload_count, (int)stage))
+        return note_disturbance(c, a, stage, err);
     if (a->decided || mgl_judge_survives(trial->pairs, trial->pair_count, trial->workload_count,
                                          (int)stage, is_simpler(c, a)))
         return MGL_OK;
@@ -201,17 +237,6 @@ mgl_status measure_floor(campaign *c, int workload, double us, double *floor_us,
         status = lab->floor(lab, workload, true, floor_us, err);
     *below = !status && is_below(us, *floor_us);
     return status;
-}
-
-/* Times that nobody may believe are not shown; the pairs stay, as evidence. */
-static void withhold(mgl_trial *trial)
-{
-    trial->gain = trial->gain_lo = trial->gain_hi = 0;
-    trial->p_value = -1;
-    for (int w = 0; w < trial->workload_count; w++) {
-        mgl_workload_result *result = &trial->workloads[w];
-        result->candidate_us = result->gain = result->gain_lo = result->gain_hi = 0;
-    }
 }
 
 static mgl_status check_floors(campaign *c, attempt *a, mgl_error *err)
@@ -284,6 +309,7 @@ mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err)
         return status;
     if (trial->outcome == MGL_OUTCOME_SUSPICIOUS && trial->gain_lo > 0)
         status = measure_again(c, a, err);
+    c->disturbed |= trial->outcome == MGL_OUTCOME_UNMEASURED;
     mgl_judge_limit_loss(trial, c->lost);
     if (!status)
         status = check_floors(c, a, err);

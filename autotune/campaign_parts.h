@@ -44,6 +44,7 @@ typedef struct campaign {
     int ahead_count;
     int bad_controls;         /* in a row */
     int suspects;             /* candidates in a row that did not come to an end */
+    bool disturbed;           /* a candidate's pairs had too many events to say anything */
     int broken;               /* failures of the lab or of the incumbent itself, in a row */
     mgl_store_worker *worker; /* of a shared store; NULL: the campaign is this process's alone */
     int64_t seen;             /* id of the last trial that this worker has heard of */

@@ -278,6 +278,16 @@ bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int sta
            interval.hi >= wanted;
 }
 
+bool mgl_judge_is_disturbed(const mgl_pair *pairs, int count, int workloads, int stage)
+{
+    mgl_interval interval;
+    for (int w = 0; w < workloads; w++)
+        if (!mgl_judge_workload(pairs, count, w, stage, HOPE_LEVEL, &interval, NULL) &&
+            !is_enough(&interval))
+            return true;
+    return false;
+}
+
 /* The screen's pairs decide nothing but how many fresh ones do, whose number is fixed before they
  * are measured: so the level of the decision is what it was. Of n pairs the signed ranks can be no
  * surer than 2^-n, and a quarter may be dropped. */
@@ -424,7 +434,7 @@ static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
     int slowest = find_workload(e, false), fastest = find_workload(e, true);
     double loss = -e->each[slowest].gain, percent = 100 * expm1(all->gain);
     if (!is_enough(all))
-        return say(trial, MGL_OUTCOME_NO_GAIN,
+        return say(trial, MGL_OUTCOME_UNMEASURED,
                    "%d of %d pairs had an event (throttling, other clocks, other processes): too "
                    "few are left to decide on",
                    all->dropped, all->used + all->dropped);

@@ -45,6 +45,8 @@ mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, 
 /* Whether a stage's pairs leave hope: false ends the trial with NO_GAIN or REGRESSION. `simpler` as
  * below. */
 bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int stage, bool simpler);
+/* Whether more than a quarter of a workload's pairs had an event: they say nothing then. */
+bool mgl_judge_is_disturbed(const mgl_pair *pairs, int count, int workloads, int stage);
 
 /* Whether the screen leaves no doubt that every workload gains MGL_CLEAR_GAIN or more. Decision n
  * is made from the fewer fresh pairs of MGL_PAIRS_CLEAR then, if so few can be as sure as it has to
@@ -52,9 +54,10 @@ bool mgl_judge_survives(const mgl_pair *pairs, int count, int workloads, int sta
 bool mgl_judge_is_clear(const mgl_pair *pairs, int count, int workloads, int64_t decision);
 
 /* The decision, from the fresh pairs of MGL_PAIRS_DECISION or MGL_PAIRS_CLEAR: MGL_OUTCOME_OK,
- * NO_GAIN, REGRESSION or SUSPICIOUS; fills the trial's gains, medians, p value and level, and says
- * why in its diagnostic. `simpler`: the candidate is a simpler program, and equal speed is enough.
- * MGL_USAGE: other than mgl_judge_pairs of a workload, dropped ones among them. */
+ * NO_GAIN, REGRESSION, SUSPICIOUS, or UNMEASURED where the pairs are disturbed; fills the trial's
+ * gains, medians, p value and level, and says why in its diagnostic. `simpler`: the candidate is a
+ * simpler program, and equal speed is enough. MGL_USAGE: other than mgl_judge_pairs of a workload,
+ * dropped ones among them. */
 mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, bool simpler,
                             mgl_error *err);
 

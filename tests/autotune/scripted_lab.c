@@ -125,8 +125,10 @@ static mgl_status measure(mgl_lab *self, int workload, int count, uint64_t seed,
         double unit = DEFAULT_US / 600 * exp(-lab->incumbent_gain); /* pairs are of 600 us */
         out[i].incumbent_us *= unit;
         out[i].candidate_us *= unit;
+        out[i].dropped |= lab->competing > 0;
         lab->clock += 32e-6 * (out[i].incumbent_us + out[i].candidate_us);
     }
+    lab->competing -= lab->competing > 0;
     return fail_if_broken(lab, err);
 }
 

@@ -27,6 +27,7 @@ typedef struct scripted_lab {
     int script_count;
     bool by_digest;       /* gains follow from the digest instead */
     bool by_cost;         /* times are those that the cost model predicts */
+    int competing;        /* so many calls for pairs to come have another process beside them */
     int bad_controls;     /* so many controls to come find a gain of 2 % */
     int failing_controls; /* so many to come do not come to an end */
     bool broken;          /* every call fails */

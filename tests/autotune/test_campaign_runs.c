@@ -42,6 +42,40 @@ START_TEST(a_machine_that_finds_gains_in_nothing_is_unfit)
 }
 END_TEST
 
+/* Another process comes between trial 2 and 3, and goes on through two controls. */
+static void compete(void *user, const mgl_campaign_event *event)
+{
+    fixture *f = user;
+    on_event(user, event);
+    if (event->trial && event->trial->number == 2)
+        f->lab.competing = 3;
+}
+
+START_TEST(another_process_pauses_it_and_is_no_verdict)
+{
+    static const mgl_outcome outcomes[] = {MGL_OUTCOME_UNMEASURED, MGL_OUTCOME_SUSPICIOUS,
+                                           MGL_OUTCOME_SUSPICIOUS, MGL_OUTCOME_NO_GAIN};
+    fixture f;
+    set_up(&f, "competitor");
+    f.options.on_event = compete;
+    f.proposer.list = proposals;
+    f.proposer.count = PROPOSALS;
+    must(run(&f, 8), &f.err);
+    for (int i = 0; i < 4; i++) {
+        mgl_trial trial = trial_of(&f, 3 + i);
+        ck_assert_msg(trial.outcome == outcomes[i], "%d: %s", 3 + i, trial.diagnostic);
+        ck_assert_int_eq(trial.control, i > 0);
+        ck_assert(trial.control || trial.p_value < 0);
+        mgl_trial_clear(&trial);
+    }
+    mgl_trial after = trial_of(&f, 7);
+    ck_assert(!after.control);
+    ck_assert_int_eq(count_events(&f, 'p'), 1);
+    mgl_trial_clear(&after);
+    tear_down(&f);
+}
+END_TEST
+
 static mgl_status count_costs(void *user, int64_t unix_s, const char *kind, const char *text,
                               mgl_error *err)
 {
@@ -702,6 +736,7 @@ int main(void)
     tcase_add_test(tests, every_tenth_trial_is_a_control);
     tcase_add_test(tests, a_machine_that_finds_gains_in_nothing_is_unfit);
     tcase_add_test(tests, a_device_without_costs_is_told_of_once);
+    tcase_add_test(tests, another_process_pauses_it_and_is_no_verdict);
     tcase_add_test(tests, one_bad_control_is_repeated);
     tcase_add_test(tests, two_bad_controls_stop_keeping);
     tcase_add_test(tests, simpler_programs_do_not_add_up_to_a_loss);
