@@ -147,6 +147,13 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
         status = measure_summarise(trial, MGL_PAIRS_DECISION, err);
     if (status || a->decided)
         return status;
+    /* no final is stored then: the next run of the ended campaign measures it */
+    if (mgl_judge_is_disturbed(trial->pairs, trial->pair_count, trial->workload_count,
+                               MGL_PAIRS_DECISION))
+        return mgl_fail(err, MGL_DEVICE, "final",
+                        "too many of the pairs against the default had an event (throttling, other "
+                        "clocks, other processes); the same command measures them again when the "
+                        "device is free");
     trial->outcome = trial->gain_lo > 0   ? MGL_OUTCOME_OK
                      : trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION
                                           : MGL_OUTCOME_NO_GAIN;

@@ -639,6 +639,10 @@ START_TEST(the_winner_is_measured_against_the_default)
     ck_assert_int_eq(last.number, 0);
     set_up_again(&f);
     f.lab.by_digest = true;
+    f.lab.competing = 1;
+    ck_assert_int_eq(mgl_campaign_measure_final(&f.options, &f.err), MGL_DEVICE);
+    must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
+    ck_assert_int_eq(last.number, 0);
     must(mgl_campaign_measure_final(&f.options, &f.err), &f.err);
     must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
     ck_assert_int_eq(last.number, f.tune.record.incumbent);
