@@ -172,6 +172,7 @@ static int make_attend(mgl_edit *e, const struct attention *a, int head, int spl
     int task = mgl_edit_new(e, op, (mgl_role){a->layer, MGL_STEP_ATTEND});
     if (task < 0)
         return -1;
+    mgl_program_set_variant(e->p, like.variant);
     const mgl_attention_operands *o = mgl_op_attention(like.op);
     for (int i = 0; i < like.in.count; i++) {
         const mgl_region region = e->p->regions[like.in.first + i];

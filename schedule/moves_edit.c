@@ -152,10 +152,11 @@ int mgl_edit_new(mgl_edit *e, mgl_op op, mgl_role role)
     return task;
 }
 
-/* Appends regions and segments of a task of `from`, which may be the program itself, to the newest
- * task. */
+/* Gives the newest task the variant, and appends to it the regions and segments, of a task of
+ * `from`, which may be the program itself. */
 static void copy_pieces(mgl_program *to, const mgl_program *from, const mgl_task *task)
 {
+    mgl_program_set_variant(to, task->variant);
     for (int i = 0; i < task->in.count + task->out.count; i++) {
         const mgl_region region = from->regions[task->in.first + i];
         if (i < task->in.count)
@@ -173,7 +174,6 @@ static void copy_pieces(mgl_program *to, const mgl_program *from, const mgl_task
 static void copy_parts(mgl_program *to, const mgl_program *from, int index)
 {
     const mgl_task task = from->tasks[index];
-    mgl_program_set_variant(to, task.variant);
     copy_pieces(to, from, &task);
     for (int i = 0; i < task.waits.count; i++) {
         const mgl_wait wait = from->waits[task.waits.first + i];

@@ -120,6 +120,7 @@ static int reshape(mgl_edit *e, int like, const struct share *share)
     int task = mgl_edit_new(e, old.op, e->roles[like]);
     if (task < 0)
         return -1;
+    mgl_program_set_variant(e->p, old.variant);
     for (int i = 0; i < old.in.count + old.out.count; i++) {
         mgl_region region = e->p->regions[old.in.first + i];
         if (share->has_biases && i >= info->in_count && i < old.in.count)

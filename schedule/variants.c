@@ -532,14 +532,27 @@ bool mgl_variants_are_chosen(const mgl_program *program)
     return true;
 }
 
-void mgl_variants_mend(mgl_program *program)
+/* Mends the tasks by the variants that all have now. False: there was nothing to mend. */
+static bool mend(mgl_program *program, const mgl_dimensions *alone)
 {
+    bool mended = false;
     mgl_dimensions all;
-    const mgl_dimensions alone = dimensions_alone(program);
     mgl_dimensions_of_program(program, &all);
     for (int i = 0; i < program->task_count; i++) {
         mgl_task *task = &program->tasks[i];
-        if (!mgl_variant_takes_task(program, task, task->variant, &all, NULL))
-            task->variant = choose(program, task, &alone);
+        if (mgl_variant_takes_task(program, task, task->variant, &all, NULL))
+            continue;
+        task->variant = choose(program, task, alone);
+        mended = true;
     }
+    return mended;
+}
+
+/* What was mended may be a stranger to the ring now: then the next round mends the ring's tasks.
+ * None is named that strangers matter to, so a third round finds nothing. */
+void mgl_variants_mend(mgl_program *program)
+{
+    const mgl_dimensions alone = dimensions_alone(program);
+    while (mend(program, &alone))
+        ;
 }

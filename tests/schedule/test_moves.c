@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "schedule/moves.h"
+#include "schedule/variants.h"
 #include "validator/validator.h"
 
 #include <stdio.h>
@@ -289,6 +290,46 @@ START_TEST(a_move_and_its_inverse_change_nothing)
         mgl_moves_clear(&back);
     }
     ck_assert_int_gt(inverted, 100);
+    finish();
+}
+END_TEST
+
+/* What lowering names in a program of several rows by flags, but for the head. */
+static mgl_variant usual_variant(const mgl_task *task)
+{
+    if (mgl_op_is_attention(task->op))
+        return MGL_VARIANT_TILES;
+    return task->segments.count > 0 && task->op != MGL_OP_HEAD ? MGL_VARIANT_LADDER
+                                                               : MGL_VARIANT_GENERAL;
+}
+
+static const char *const kept_through[] = {
+    "queues layer=all step=down from=1 to=4", "rows layer=1 step=qkv from=2 to=3 count=1",
+    "splits layer=1 from=0 to=5 count=4",     "counted layer=1 step=gate_up",
+    "sets layer=all step=down count=3",       "sample to=2"};
+
+/* The head by a variant of somebody's own, all else as lowered: every task keeps its variant
+ * through a move, if it still fits. */
+START_TEST(moved_tasks_keep_their_variants)
+{
+    mgl_dimensions dimensions;
+    start(3);
+    for (int i = 0; i < program->task_count; i++)
+        if (program->tasks[i].op == MGL_OP_HEAD)
+            program->tasks[i].variant = MGL_VARIANT_GENERAL;
+    ck_assert(!mgl_variants_are_chosen(program));
+    mgl_program *p = moved(kept_through[_i]);
+    mgl_dimensions_of_program(p, &dimensions);
+    for (int i = 0; i < p->task_count; i++) {
+        const mgl_task *task = &p->tasks[i];
+        const mgl_variant usual = usual_variant(task);
+        ck_assert_msg(task->variant == usual ||
+                          !mgl_variant_takes_task(p, task, usual, &dimensions, NULL),
+                      "task %d is %s.%s", i, mgl_op_get(task->op)->name,
+                      mgl_variant_get(task->variant)->name);
+    }
+    expect_accepted(p, kept_through[_i]);
+    mgl_program_free(p);
     finish();
 }
 END_TEST
@@ -703,6 +744,8 @@ int main(void)
     tcase_add_loop_test(tests, no_moves_change_nothing, 0, VARIANTS);
     tcase_add_test(tests, a_moved_program_names_no_entry);
     tcase_add_loop_test(tests, a_move_and_its_inverse_change_nothing, 0, SMALL - 2);
+    tcase_add_loop_test(tests, moved_tasks_keep_their_variants, 0,
+                        sizeof kept_through / sizeof *kept_through);
     tcase_add_loop_test(tests, moves_compose, 0, SMALL);
     tcase_add_loop_test(tests, dealing_is_that_of_lowering, 0, 2);
     tcase_add_loop_test(tests, splits_are_those_of_lowering, 0, 2);

@@ -665,6 +665,35 @@ START_TEST(mending_keeps_what_still_fits)
 }
 END_TEST
 
+static void expect_mended(mgl_program *p)
+{
+    mgl_dimensions d;
+    mgl_variant_fault fault;
+    mgl_variants_mend(p);
+    mgl_dimensions_of_program(p, &d);
+    for (int i = 0; i < p->task_count; i++)
+        ck_assert_msg(mgl_variant_takes_task(p, &p->tasks[i], p->tasks[i].variant, &d, &fault),
+                      "task %d, %s.%s: %s", i, mgl_op_get(p->tasks[i].op)->name,
+                      mgl_variant_get(p->tasks[i].variant)->name, fault.text);
+}
+
+/* Where a task that the ring stands beside has to have another variant, attentions have to as
+ * well. */
+START_TEST(mending_leaves_nothing_that_does_not_fit)
+{
+    mgl_program *p = decoding(1);
+    const mgl_task *product = task_of(p, MGL_OP_NORM_LINEAR);
+    mgl_task_operand(p, product, MGL_PRODUCT_INPUT)->flag = false;
+    expect_mended(p);
+    ck_assert_int_eq(product->variant, MGL_VARIANT_GENERAL);
+    mgl_program_free(p);
+    p = decoding(1);
+    mgl_task_result(p, task_of(p, MGL_OP_ATTEND_TAIL))->flag = false;
+    expect_mended(p);
+    mgl_program_free(p);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("schedule variants");
@@ -692,6 +721,7 @@ int main(void)
     tcase_add_test(cases, every_pair_of_op_and_variant_goes_through_the_text);
     tcase_add_test(cases, general_is_left_out);
     tcase_add_test(cases, mending_keeps_what_still_fits);
+    tcase_add_test(cases, mending_leaves_nothing_that_does_not_fit);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* `named` is counted from test to test */
