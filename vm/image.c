@@ -12,6 +12,7 @@
 #include "schedule/moves.h"
 #include "schedule/schedule.h"
 #include "vm/cuda/cuda.h"
+#include "vm/cuda/encode.h"
 
 enum {
     KEY_DIGITS = MGL_SHA256_HEX - 1,
@@ -473,6 +474,8 @@ void mgl_image_close(mgl_image *image)
 bool mgl_image_has_kernel(const mgl_image *image, const char *arch)
 {
     char key[MGL_SHA256_HEX];
+    if (mgl_cuda_check_program(image->program, NULL)) /* nobody has validated it yet */
+        return false;
     mgl_cuda_kernel_key(image->program, arch, 0, key);
     for (int i = 0; i < image->kernel_count; i++)
         if (!strcmp(image->kernels[i].arch, arch) && !strcmp(image->kernels[i].key, key))

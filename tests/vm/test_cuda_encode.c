@@ -59,6 +59,24 @@ START_TEST(pages_of_all_epochs_are_counted_in_32_bits)
 END_TEST
 
 /* The numbers of the weights are what the kernel is compiled for. */
+/* A text may say anything of the model, and nobody has to have validated it. */
+START_TEST(heads_are_counted_from_one)
+{
+    mgl_program *program = program_of_two();
+    const mgl_geometry kept = program->geometry;
+    program->geometry.kv_heads = 0;
+    refused(program, "1 kv head or more");
+    program->geometry.kv_heads = kept.heads + 1;
+    refused(program, "no fewer query heads");
+    program->geometry = kept;
+    program->geometry.head_dim = 0;
+    refused(program, "1 to 1073741824 dimensions");
+    program->geometry.head_dim = INT32_MAX;
+    refused(program, "1 to 1073741824 dimensions");
+    mgl_program_free(program);
+}
+END_TEST
+
 START_TEST(other_numbers_than_the_weights_are_refused)
 {
     mgl_error err;
@@ -373,6 +391,7 @@ int main(void)
     TCase *tests = tcase_create("cuda encode");
     tcase_add_test(tests, a_record_is_as_long_as_shared_memory_has_room);
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
+    tcase_add_test(tests, heads_are_counted_from_one);
     tcase_add_test(tests, other_numbers_than_the_weights_are_refused);
     tcase_add_test(tests, the_last_split_appends);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);

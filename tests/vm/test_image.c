@@ -213,6 +213,9 @@ START_TEST(a_kernel_is_known_by_what_it_was_made_of)
     ck_assert(!mgl_image_has_kernel(image, "sm_100a"));
     image->program->exec.warps++;
     ck_assert(!mgl_image_has_kernel(image, "sm_90a"));
+    image->program->exec.warps--;
+    image->program->exec.page_bytes = 0;
+    ck_assert(!mgl_image_has_kernel(image, "sm_90a"));
     mgl_image_close(image);
 }
 END_TEST

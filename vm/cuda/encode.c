@@ -13,6 +13,8 @@
 #include "schedule/schedule.h"
 #include "schedule/variants.h"
 
+enum { MOST_ATTENDED = 1 << 30 }; /* columns of attention's output */
+
 _Static_assert(MGL_MAX_CAPACITY <= 1 << 25, "a position times 64 splits must fit 32 bits");
 _Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
                "operands stand behind the record");
@@ -34,6 +36,19 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
                  text.bytes ? text.bytes : "");
     mgl_text_clear(&text);
     return status;
+}
+
+/* The numbers of the model that the kernel's constants are made of. */
+static mgl_status check_geometry(const mgl_program *program, mgl_error *err)
+{
+    const mgl_geometry *m = &program->geometry;
+    if (m->kv_heads < 1 || m->heads < m->kv_heads || m->head_dim < 1 ||
+        m->head_dim > MOST_ATTENDED / m->heads)
+        return mgl_fail(err, MGL_BAD_INPUT, "model",
+                        "the CUDA machine takes 1 kv head or more, no fewer query heads, and 1 to "
+                        "%d dimensions of all query heads",
+                        MOST_ATTENDED);
+    return MGL_OK;
 }
 
 static mgl_status check_exec(const mgl_program *program, mgl_error *err)
@@ -326,6 +341,8 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
 {
     mgl_status status = check_exec(program, err);
+    if (!status)
+        status = check_geometry(program, err);
     const bool norms = mgl_cuda_has_norms(program);
     for (int i = 0; i < program->task_count && !status; i++) {
         const char *why = check_task(program, &program->tasks[i]);
