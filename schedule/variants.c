@@ -351,6 +351,17 @@ static bool takes_edges(const mgl_program *program, const mgl_variant_info *v, c
     return true;
 }
 
+/* Says how much more is wanted than there is. */
+static bool refuse_need(mgl_need need, int64_t wanted, int64_t there, mgl_variant_fault *fault)
+{
+    if (!strcmp(needs[need].limit, "0"))
+        return REFUSE(fault, MGL_FAULT_NEED, "finds %lld %s, and takes none", (long long)wanted,
+                      needs[need].what);
+    return REFUSE(fault, MGL_FAULT_NEED, "needs %lld %s; there are %lld, %lld too few",
+                  (long long)wanted, needs[need].what, (long long)there,
+                  (long long)(wanted - there));
+}
+
 static bool takes_needs(mgl_variant variant, const mgl_dimensions *d, mgl_variant_fault *fault)
 {
     const mgl_variant_info *v = &variants[variant];
@@ -362,9 +373,7 @@ static bool takes_needs(mgl_variant variant, const mgl_dimensions *d, mgl_varian
             return REFUSE(fault, MGL_FAULT_NEED, "has no number of %s for this shape",
                           needs[need].what);
         if (wanted > there)
-            return REFUSE(fault, MGL_FAULT_NEED, "needs %lld %s; there are %lld, %lld too few",
-                          (long long)wanted, needs[need].what, (long long)there,
-                          (long long)(wanted - there));
+            return refuse_need(need, wanted, there, fault);
     }
     return true;
 }

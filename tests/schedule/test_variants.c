@@ -452,10 +452,8 @@ START_TEST(the_batch_needs_room_and_equal_runs)
     NEAREST(p, task, MGL_VARIANT_BATCH, exec.stage_bytes, 16384, 1,
             "needs 16384 bytes of the stage; there are 16383, 1 too few");
     p->exec.warps = 6; /* 64 blocks in runs of 11, the last of 9 */
-    ck_assert_str_eq(
-        fault_of(p, task, MGL_VARIANT_BATCH),
-        "needs 9 k blocks of a warp that has fewer than the others; there are 0, 9 too "
-        "few");
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH),
+                     "finds 9 k blocks of a warp that has fewer than the others, and takes none");
     p->exec.warps = 4;
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH),
                      "needs 40960 bytes of the stage; there are 16384, 24576 too few");
@@ -482,12 +480,11 @@ START_TEST(inputs_have_widths_and_formats)
     ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_LADDER));
     ck_assert_str_eq(
         fault_of(p, task, MGL_VARIANT_BATCH),
-        "needs 31 columns more than its input has in the last k block; there are 0, 31 "
-        "too few");
+        "finds 31 columns that its input lacks of a whole last k block, and takes none");
     x->ranges[1].hi -= 1;
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
-                     "needs 1 k blocks between its input and the widths that it is compiled for; "
-                     "there are 0, 1 too few");
+                     "finds 1 k blocks between its input and the widths that it is compiled for, "
+                     "and takes none");
     x->ranges[1].hi += 32;
     x->flag = false;
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
@@ -592,7 +589,8 @@ START_TEST(the_ring_stands_alone)
     ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_RING));
     task_of(p, MGL_OP_HEAD)->variant = MGL_VARIANT_GENERAL;
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_RING),
-                     "needs 1 tasks that the ring does not stand beside; there are 0, 1 too few");
+                     "finds 1 tasks beside it that are neither products by skinny nor attention by "
+                     "ring, and takes none");
     task_of(p, MGL_OP_HEAD)->variant = MGL_VARIANT_SKINNY;
     task_of(p, MGL_OP_ATTEND_TAIL)->variant = MGL_VARIANT_WAVES;
     ck_assert_ptr_nonnull(fault_of(p, task, MGL_VARIANT_RING));
