@@ -632,7 +632,8 @@ static device_options draw_options(void)
     return o;
 }
 
-/* Any shape with any config, decoding and prompts, or ragged sequences. */
+/* Any shape with any config, decoding and prompts, or ragged sequences; every other one with any
+ * variants that take its tasks. */
 START_TEST(any_config_gives_the_same)
 {
     drawn = ((uint64_t)_i + 1) * UINT64_C(0x9E3779B97F4A7C15);
@@ -643,6 +644,7 @@ START_TEST(any_config_gives_the_same)
                                         ALL_EXTRAS};
     device_options o = draw_options();
     o.extras = families[_i % 4];
+    o.variants = _i % 2 ? (uint32_t)_i : 0;
     printf("config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
            "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, rows %d%s\n",
            _i, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,

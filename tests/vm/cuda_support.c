@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/variants.h"
 #include "vm/cuda/cuda.h"
 
 int skip_without_device(const char *test)
@@ -24,6 +25,23 @@ int skip_without_compiler(const char *test)
         return 0;
     printf("SKIPPED %s: the kernel was not compiled: %s\n", test, probe.nvrtc_reason);
     return SKIP;
+}
+
+/* Names for each task some variant that takes it. The ring, which wants all, is left to lowering.
+ */
+static void draw_variants(mgl_program *program, uint64_t state)
+{
+    mgl_dimensions dimensions;
+    mgl_dimensions_of_program(program, &dimensions);
+    for (int i = 0; i < program->task_count; i++) {
+        mgl_task *task = &program->tasks[i];
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407; /* Knuth's MMIX */
+        unsigned drawn = (unsigned)(state >> 33) % MGL_VARIANT_COUNT;
+        while (!mgl_variant_takes_task(program, task, (mgl_variant)drawn, &dimensions, NULL))
+            drawn = (drawn + 1) % MGL_VARIANT_COUNT;
+        task->variant = (mgl_variant)drawn;
+    }
+    mgl_variants_mend(program);
 }
 
 static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, const device_options *o)
@@ -55,6 +73,8 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
         config.queues[i].count = i == MGL_STEP_ATTEND ? o->queues - o->products : o->products;
     }
     ok(mgl_schedule_lower(graph, target, &options, &config, &program, &err), err);
+    if (o->variants)
+        draw_variants(program, o->variants);
     return program;
 }
 

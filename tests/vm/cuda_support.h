@@ -23,7 +23,9 @@ typedef struct device_options {
     int flight_bytes, pending_bytes, prefetch_bytes;
     int deadline_ms;
     uint32_t delay_seed;
-    unsigned extras; /* of a random model: bits of mgl_extras */
+    unsigned extras;   /* of a random model: bits of mgl_extras */
+    uint32_t variants; /* each task has some variant that takes it, drawn by this seed; 0: as
+                          lowering names them */
 } device_options;
 
 /* SKIP, having said why, where there is no device or no NVRTC; 0 where the test can run. */
