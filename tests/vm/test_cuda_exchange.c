@@ -338,6 +338,20 @@ START_TEST(another_kernel_is_refused)
 }
 END_TEST
 
+/* Nor has the machine the code of a variant that its own program does not name. */
+START_TEST(another_variant_is_refused)
+{
+    mgl_program *other = program_for(graph, "sm_90a:5", &first);
+    mgl_task *task = other->tasks;
+    while (task->op != MGL_OP_ATTEND)
+        task++;
+    ck_assert_int_eq(task->variant, MGL_VARIANT_TILES);
+    task->variant = MGL_VARIANT_GENERAL;
+    check_refused(other, "another kernel");
+    mgl_program_free(other);
+}
+END_TEST
+
 START_TEST(more_queues_than_fit_are_refused)
 {
     mgl_program *other = program_for(graph, "sm_90a:9", &first);
@@ -577,6 +591,7 @@ int main(void)
     tcase_add_loop_test(tests, moved_programs_are_exchanged, 0, 2);
     tcase_add_test(tests, the_kernel_stays);
     tcase_add_test(tests, another_kernel_is_refused);
+    tcase_add_test(tests, another_variant_is_refused);
     tcase_add_test(tests, more_queues_than_fit_are_refused);
     tcase_add_test(tests, what_the_kernel_can_not_run_is_refused);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);
