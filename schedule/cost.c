@@ -5,7 +5,8 @@
  * lands `latency` later. So queues that ask for less leave more to the others.
  *
  * A queue asks for the next page of its tape when the ring has a slot for it and, of the pages in
- * front, all but the last `flight_bytes` (while it waits for an edge, `pending_bytes`) have landed.
+ * front, all but the last `flight_bytes` (while it waits for an edge, `pending_bytes`) have landed;
+ * and not sooner after the page before than its loader can, which is what small pages cost.
  * At the start of the epoch the ring is full, since the loader ran ahead while the token before was
  * chosen; for the same reason it goes on into the next epoch's tape, and the epoch does not end
  * before the ring is full again.
@@ -18,7 +19,7 @@
  *
  * An edge stands behind a share of the most that may be in flight meanwhile, not of what is: else a
  * task that takes longer could find the memory idle at its end, and the token be done sooner for
- * it.
+ * it. What queues that do not wait may have in flight beyond what memory needs counts too.
  *
  * Prefetching into L2, clears, and that a warp may start before the whole input is there, are left
  * out.
@@ -35,8 +36,10 @@
 
 enum {
     PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
+    GENERAL_WARPS = 8, /* that `general` of the costs is for */
     LEAST_CHUNK = 16384,
-    MOST_CHUNKS = 64 /* of the cache, a task */
+    MOST_CHUNKS = 64, /* of the cache, a task */
+    ENOUGH = 65536    /* bytes in flight, of each queue, that keep memory busy */
 };
 
 /* What a task is to do, and what became of it. */
@@ -69,6 +72,7 @@ struct line {            /* a queue */
     bool asking;         /* an event for the next page stands */
     double clock;        /* us; what it did is done by then */
     double idle, woken;  /* it last waited for an edge from, to */
+    double free_at;      /* its loader may ask again */
     int64_t page;        /* the first that is still needed */
     int64_t asked;       /* the first that was not asked for */
     int64_t last;        /* behind the last one of this epoch and the ring after it */
@@ -99,6 +103,7 @@ struct play {
     double served;             /* when memory is done with all that was asked for */
     double byte_us;            /* of memory */
     double busy_us;            /* that memory takes for what is in flight while all queues wait */
+    double carried_us;         /* and for what they may have in flight otherwise, but ENOUGH */
     int64_t page_bytes;        /* of the ring */
     int ring, flight, pending; /* pages */
 };
@@ -182,8 +187,11 @@ static void plan_product(const struct play *s, const mgl_task *task, struct job 
         job->to += mgl_segment_bytes(s->program, &segments[i]);
     }
     double sums = groups * (c->group + c->group_row * (rows - 1));
+    double page = task->variant == MGL_VARIANT_GENERAL
+                      ? c->general * rows * GENERAL_WARPS / s->program->exec.warps
+                      : c->page;
     if (job->to > job->from)
-        job->byte_us = c->page / PAGE_UNIT + sums / (double)(job->to - job->from);
+        job->byte_us = page / PAGE_UNIT + sums / (double)(job->to - job->from);
     job->fixed[MGL_COST_TASK] +=
         c->input * rows * (double)(segments[0].col_hi - segments[0].col_lo) * 1e-3;
 }
@@ -309,6 +317,7 @@ static void ask(struct play *s, int queue)
     landed = line->landed[(page - s->pending) % s->ring];
     if (at >= line->idle && at < line->woken && landed > at)
         at = landed;
+    at = line->free_at > at ? line->free_at : at;
     line->asking = true;
     push_event(s, at, queue * KINDS + TAPE);
 }
@@ -340,6 +349,7 @@ static void open_gate(struct play *s, int gate)
 {
     const mgl_gate *g = &s->gates.gates[gate];
     double at = s->gate_at[gate] + s->costs->backlog * s->busy_us +
+                s->costs->carry * s->carried_us +
                 (g->counter < 0 ? s->costs->flag : s->costs->counter);
     for (int l = g->readers; l >= 0; l = s->gates.links[l].next) {
         struct job *job = &s->jobs[s->gates.links[l].to];
@@ -476,6 +486,7 @@ static void handle(struct play *s, const struct event *event)
     struct line *line = &s->lines[queue];
     s->now = event->at;
     if (event->id % KINDS == TAPE) {
+        line->free_at = event->at + s->costs->issue;
         line->landed[line->asked++ % s->ring] = serve(s, (double)s->page_bytes);
         line->asking = false;
     } else {
@@ -511,6 +522,7 @@ static void set_up_queue(struct play *s, int queue)
     line->freed = line->landed + s->ring;
     s->busy_us +=
         fmin((double)s->pending * (double)s->page_bytes, (double)q->tape_bytes) * s->byte_us;
+    s->carried_us += fmax((double)s->flight * (double)s->page_bytes - ENOUGH, 0) * s->byte_us;
 }
 
 static int pages_of(const struct play *s, int bytes)

@@ -6,6 +6,9 @@
  *     fit_costs --predict paper/results/h200-curves.json     fits nothing: what the costs of now
  * say
  *
+ * A row with `knobs`, a ScheduleConfig, and `capacity`, as h200-configs.json has them, is of that
+ * config instead.
+ *
  * The bandwidth is that of the stream in the row that read most. The others go up and down in turn,
  * by less and less, as long as that brings the predictions nearer to what was measured, in relative
  * squares. What hardly matters stays where it is: leaving costs something too. The search begins
@@ -74,20 +77,30 @@ static double get_number(const mgl_json *json, const cJSON *row, const char *key
     return value;
 }
 
-/* The program that bench measured. */
-static mgl_program *lower(const mgl_config *config, int queues, int capacity, int batch)
+/* The config of a row; the default where it names none. */
+static mgl_schedule_config knobs_of(const mgl_json *json, const cJSON *knobs)
+{
+    mgl_error err;
+    mgl_schedule_config out;
+    mgl_schedule_config_default(&out);
+    if (knobs && mgl_schedule_config_merge(json, knobs, "knobs.", &out, &err))
+        stop(&err);
+    return out;
+}
+
+/* The program that was measured. */
+static mgl_program *lower(const mgl_config *config, const mgl_schedule_config *knobs, int queues,
+                          int capacity, int batch)
 {
     mgl_error err;
     mgl_graph *graph = NULL;
     mgl_program *program = NULL;
-    mgl_schedule_config knobs;
     mgl_target target;
     mgl_lower_options options = {MGL_BF16, capacity, batch};
     char name[32];
     snprintf(name, sizeof name, "sm_90a:%d", queues);
-    mgl_schedule_config_default(&knobs);
     if (mgl_target_parse(name, &target, &err) || mgl_synthetic_open(config, 1, &graph, &err) ||
-        mgl_schedule_lower(graph, &target, &options, &knobs, &program, &err))
+        mgl_schedule_lower(graph, &target, &options, knobs, &program, &err))
         stop(&err);
     mgl_graph_free(graph);
     return program;
@@ -97,27 +110,30 @@ static void add_row(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
     mgl_config config;
-    const char *shape, *knobs = NULL, *tuned = NULL;
+    const char *shape, *file = NULL, *tuned = NULL;
+    const cJSON *knobs = NULL;
     int context = (int)get_number(json, row, "context");
     int tokens = (int)get_number(json, row, "tokens"), batch = (int)get_number(json, row, "batch");
-    if (mgl_json_get_string(json, row, "config", false, &knobs, &err) ||
+    if (mgl_json_get_string(json, row, "config", false, &file, &err) ||
+        mgl_json_get_object(json, row, "knobs", false, &knobs, &err) ||
         mgl_json_get_string(json, row, "tuned", false, &tuned, &err) ||
         mgl_json_get_string(json, row, "shape", true, &shape, &err) ||
         mgl_synthetic_find_shape(shape, &config, &err) ||
         mgl_synthetic_widen(&config, (int)get_number(json, row, "hidden"), &err))
         stop(&err);
-    if (knobs || tuned)
+    if (file || tuned)
         return; /* of another schedule, which is not in the result */
     config.geometry.layers = (int)get_number(json, row, "layers");
     struct point point = {.load = {batch, context + (double)(tokens - 1) / 2, tokens},
                           .measured = get_number(json, row, "us_median"),
                           .layers = config.geometry.layers};
-    point.program =
-        lower(&config, (int)get_number(json, row, "queues"), context + tokens + 1, batch);
+    const mgl_schedule_config given = knobs_of(json, knobs);
+    int capacity = knobs ? (int)get_number(json, row, "capacity") : context + tokens + 1;
+    point.program = lower(&config, &given, (int)get_number(json, row, "queues"), capacity, batch);
     if (!mgl_grow((void **)&all.points, &all.capacity, all.count, sizeof point))
         exit(1);
     all.points[all.count++] = point;
-    if (get_number(json, row, "bytes") > all.bytes) {
+    if (!knobs && get_number(json, row, "bytes") > all.bytes) {
         all.bytes = get_number(json, row, "bytes");
         all.gbps = get_number(json, row, "peak_read_gbps");
     }
