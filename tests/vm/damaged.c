@@ -1,0 +1,457 @@
+#include "damaged.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "schedule/variants.h"
+#include "schedule/ways.h"
+#include "validator/validator.h"
+#include "vm/cpu/explore.h"
+#include "vm/cuda/cuda.h"
+
+#define DEVICE_ARCH "sm_90a" /* of the emulator, and of an H200 */
+
+enum { SEQUENCES = 2, MOST_PROMPT = 72, MOST_NEW = 5, INTERLEAVINGS = 8, MOST_SEEDS = 200 };
+
+/* Rounding of 16 bits moves logits by so much of their norm, and must not decide a token: the two
+ * best are further apart than that. */
+static const double tolerance = 3e-2, gap = 0.2;
+
+struct damaged_base {
+    damaged_recipe recipe;
+    mgl_graph *graph;
+    mgl_text before; /* the schedule */
+    schedule_text *text;
+    int32_t prompts[SEQUENCES][MOST_PROMPT];
+    mgl_vm_sequence sequences[SEQUENCES];
+    mgl_vm_request request;
+    int32_t tokens[SEQUENCES][MOST_NEW]; /* what it computes */
+    float *logits;                       /* (vocab) of the schedule that ran on the CPU last */
+    char (*keys)[MGL_SHA256_HEX];        /* (kernels) */
+    int kernels;
+};
+
+/* ---- drawing bases --------------------------------------------------------------------------- */
+
+static const mgl_geometry one_layer = {32, 1, 2, 1, 16, 40, 41, 1e-5f};
+static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
+static const mgl_geometry long_heads = {64, 1, 2, 1, 64, 64, 41, 1e-5f};
+static const mgl_geometry wide = {128, 1, 4, 2, 32, 160, 41, 1e-5f};
+static const mgl_geometry grouped = {64, 1, 4, 1, 32, 96, 41, 1e-5f};
+
+#define DRAW_OF(list) list[damage_draw(&random, (int)(sizeof list / sizeof *list))]
+
+static void draw_exec(device_options *o, uint64_t random)
+{
+    static const int warps[] = {1, 1, 2, 2, 4}, pages[] = {2048, 4096, 8192, 16384};
+    static const int rings[] = {4, 5, 8, 10}, stages[] = {2048, 4096, 8192, 16384, 32768};
+    o->warps = DRAW_OF(warps);
+    o->page_bytes = DRAW_OF(pages);
+    o->ring_pages = DRAW_OF(rings);
+    o->stage_bytes = DRAW_OF(stages);
+}
+
+/* One row, with more keys and values than registers have room for: they come through the ring. */
+static void draw_past(damaged_recipe *r, uint64_t random)
+{
+    static const mgl_geometry *const models[] = {&long_heads, &wide, &grouped};
+    device_options *o = &r->options;
+    r->model = DRAW_OF(models);
+    r->prompt = 70;
+    o->dtype = damage_draw(&random, 2) ? MGL_BF16 : MGL_F16;
+    o->exchange = MGL_EXCHANGE_FLAGS;
+    o->narrow = damage_draw(&random, 2);
+    o->rows = 1;
+    o->splits = 2;
+    o->warps = 1;
+    o->page_bytes = MGL_KV_SPAN(r->model->head_dim) * 2 * r->model->head_dim;
+    o->stage_bytes = 16384;
+}
+
+damaged_recipe damaged_draw(uint64_t number)
+{
+    static const mgl_geometry *const models[] = {&one_layer,  &two_heads, &tiny_model, &long_heads,
+                                                 &long_heads, &wide,      &wide,       &grouped};
+    static const unsigned extras[] = {MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
+                                      ALL_EXTRAS};
+    static const mgl_dtype dtypes[] = {MGL_BF16, MGL_BF16, MGL_BF16, MGL_F16, MGL_F16, MGL_F32};
+    static const int rows[] = {1, 1, 1, 2, 3, 4, 8, 16}, splits[] = {1, 1, 1, 2, 3};
+    static const char *const targets[] = {"sm_90a:2", "sm_90a:3", "sm_90a:3", "sm_90a:4"};
+    uint64_t random = number;
+    damaged_recipe r = {.model = DRAW_OF(models), .target = DRAW_OF(targets), .variants = 3};
+    device_options *o = &r.options;
+    draw_exec(o, random);
+    o->extras = extras[number % 4];
+    o->dtype = DRAW_OF(dtypes);
+    o->rows = DRAW_OF(rows);
+    o->splits = DRAW_OF(splits);
+    o->narrow = damage_draw(&random, 4);
+    o->exchange = damage_draw(&random, 6) ? MGL_EXCHANGE_FLAGS : MGL_EXCHANGE_COUNTERS;
+    o->arch = damage_draw(&random, 6) ? NULL : "compute_80";
+    r.prompt = o->rows > 1 ? 11 : damage_draw(&random, 2) ? 38 : 7;
+    if (number % 6 == 5)
+        draw_past(&r, random);
+    o->sequences = o->rows > 1 ? SEQUENCES : 1;
+    o->capacity = r.prompt + MOST_NEW + damage_draw(&random, 3) * 8;
+    return r;
+}
+
+/* ---- machines -------------------------------------------------------------------------------- */
+
+static mgl_vm *open_cpu(const damaged_base *base, const mgl_program *program)
+{
+    mgl_error err;
+    mgl_vm *vm;
+    mgl_vm_options options = {.kind = MGL_VM_CPU, .plain = true, .unchecked = true};
+    ok(mgl_vm_open(program, base->graph, &options, &vm, &err), err);
+    return vm;
+}
+
+static bool same_tokens(const damaged_base *base, const mgl_vm_report *report)
+{
+    bool same = true;
+    for (int s = 0; s < base->request.count; s++) {
+        int count = base->sequences[s].max_new;
+        same = same && report->produced[s] == count &&
+               !memcmp(base->tokens[s], report->output[s], (size_t)count * sizeof(int32_t));
+    }
+    return same;
+}
+
+static bool same_logits(const damaged_base *base, mgl_vm *vm)
+{
+    mgl_error err;
+    double difference = 0.0, norm = 0.0;
+    int vocab = base->graph->geometry.vocab;
+    float *logits = mgl_alloc((size_t)vocab * sizeof *logits);
+    bool there = mgl_vm_get_logits(vm, logits, &err) == MGL_OK;
+    for (int i = 0; i < vocab && there; i++) {
+        difference += pow((double)logits[i] - (double)base->logits[i], 2.0);
+        norm += pow((double)base->logits[i], 2.0);
+    }
+    mgl_free(logits);
+    return there && sqrt(difference) <= tolerance * sqrt(norm);
+}
+
+static mgl_explore_report explore(const damaged_base *base, const mgl_program *program,
+                                  const mgl_vm_report *wanted)
+{
+    mgl_error err;
+    mgl_explore_report report;
+    mgl_explore_options options = {.request = &base->request,
+                                   .seed = 1,
+                                   .seeds = INTERLEAVINGS,
+                                   .plain = true,
+                                   .wanted = wanted};
+    ok(mgl_explore(program, base->graph, &options, &report, &err), err);
+    return report;
+}
+
+/* ---- judging --------------------------------------------------------------------------------- */
+
+static bool complain(const char *what, const char *who, const char *why)
+{
+    fprintf(stderr, "FAILED %s: %s: %s\n", what, who, why);
+    return false;
+}
+
+/* An accepted schedule on the CPU: the right tokens, and explore finds nothing. Keeps its logits.
+ */
+static bool is_good(damaged_base *base, const mgl_program *program, const char *what)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm *vm = open_cpu(base, program);
+    bool good = true;
+    if (mgl_vm_run(vm, &base->request, &report, &err)) {
+        good = complain(what, "the CPU", err.message);
+    } else if (!same_tokens(base, &report)) {
+        good = complain(what, "the CPU", "other tokens");
+    } else {
+        mgl_explore_report found = explore(base, program, &report);
+        if (found.finding != MGL_FOUND_NOTHING)
+            good = complain(what, "explore", found.message);
+    }
+    ok(mgl_vm_get_logits(vm, base->logits, &err), err);
+    mgl_vm_close(vm);
+    return good;
+}
+
+/* Whether the program's kernel is one of the base's, or one more that it may have. */
+static bool has_kernel(damaged_base *base, const mgl_program *program, int most,
+                       damaged_counts *counts)
+{
+    const char *arch = base->recipe.options.arch ? base->recipe.options.arch : DEVICE_ARCH;
+    char key[MGL_SHA256_HEX];
+    mgl_cuda_kernel_key(program, arch, 0, key);
+    for (int i = 0; i < base->kernels; i++)
+        if (!strcmp(base->keys[i], key))
+            return true;
+    if (base->kernels >= most)
+        return false;
+    counts->kernels++;
+    base->keys = mgl_realloc(base->keys, (size_t)(base->kernels + 1) * sizeof *base->keys);
+    memcpy(base->keys[base->kernels++], key, sizeof key);
+    return true;
+}
+
+/* The same on the CUDA machine, or it says that it can not run it. */
+static bool runs_on_device(const damaged_base *base, const mgl_program *program, const char *what,
+                           damaged_counts *counts)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm *vm;
+    bool good = true;
+    mgl_vm_options options = {.kind = MGL_VM_CUDA, .arch = base->recipe.options.arch};
+    mgl_status status = mgl_vm_open(program, base->graph, &options, &vm, &err);
+    counts->refused += status == MGL_BAD_INPUT;
+    counts->emulated += status != MGL_BAD_INPUT;
+    if (status)
+        return status == MGL_BAD_INPUT || complain(what, "the CUDA machine", err.message);
+    if (mgl_vm_run(vm, &base->request, &report, &err))
+        good = complain(what, "the CUDA machine", err.message);
+    else if (!same_tokens(base, &report))
+        good = complain(what, "the CUDA machine", "other tokens");
+    else if (!same_logits(base, vm))
+        good = complain(what, "the CUDA machine", "other logits");
+    mgl_vm_close(vm);
+    return good;
+}
+
+static bool has_only(const mgl_verdict *verdict, const int *codes, size_t count)
+{
+    bool all = verdict->count > 0;
+    for (int i = 0; i < verdict->count; i++) {
+        bool known = false;
+        for (size_t c = 0; c < count; c++)
+            known = known || verdict->diagnostics[i].code == codes[c];
+        all = all && known;
+    }
+    return all;
+}
+
+/* Whether all faults of a rejected schedule are what explore looks for. (204, how an enter must
+ * wait, is a form that the proof asks for: without it all may still be well.) */
+static bool is_unordered(const mgl_verdict *verdict)
+{
+    static const int codes[] = {201, 202, 203, 206, 207, 301, 302, 304, 501, 503, 604};
+    return has_only(verdict, codes, sizeof codes / sizeof *codes);
+}
+
+static bool is_of_variants(const mgl_verdict *verdict)
+{
+    static const int codes[] = {124, 125, 126, 127, 128, 129};
+    return has_only(verdict, codes, sizeof codes / sizeof *codes);
+}
+
+static void count_variants(const mgl_program *program, damaged_counts *counts)
+{
+    bool named[MGL_VARIANT_COUNT] = {false}, any = false;
+    for (int t = 0; t < program->task_count; t++)
+        named[program->tasks[t].variant] = true;
+    for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+        counts->naming[v] += named[v];
+        any = any || (named[v] && v != MGL_VARIANT_GENERAL);
+    }
+    counts->with_variants += any;
+}
+
+/* Each code once, however many diagnostics have it. */
+static void count_codes(const mgl_verdict *verdict, damaged_counts *counts)
+{
+    bool seen[DAMAGED_CODES] = {false};
+    for (int i = 0; i < verdict->count; i++) {
+        int code = verdict->diagnostics[i].code;
+        ck_assert_int_lt(code, DAMAGED_CODES);
+        counts->rejected_for[code] += !seen[code];
+        seen[code] = true;
+    }
+}
+
+/* Whether the program has room for the request: else it is another kind of program. */
+static bool has_room(const damaged_base *base, const mgl_program *program)
+{
+    return program->limits.sequences >= base->request.count &&
+           program->limits.capacity >= base->sequences[0].prompt_count + MOST_NEW;
+}
+
+static void judge_accepted(damaged_base *base, const mgl_program *program, uint64_t round,
+                           const damaged_device *device, const char *what, damaged_counts *counts)
+{
+    counts->accepted++;
+    count_variants(program, counts);
+    bool good = has_room(base, program) ? is_good(base, program, what)
+                                        : complain(what, "the validator", "limits changed");
+    if (good && device && has_kernel(base, program, device->kernels, counts)) {
+        device->start(round);
+        good = runs_on_device(base, program, what, counts);
+    } else if (device) {
+        counts->without_kernel += good;
+    }
+    counts->failed += !good;
+}
+
+/* `reshaped`: a rejected schedule may touch what is not its own, and can not be run. */
+static void judge(damaged_base *base, const mgl_text *text, bool reshaped, uint64_t round,
+                  const damaged_device *device, const char *what, damaged_counts *counts)
+{
+    mgl_error err;
+    mgl_program *program = NULL;
+    mgl_verdict verdict = {0};
+    counts->tried++;
+    if (mgl_schedule_parse(text->bytes, text->length, "damaged.mls", &program, &err)) {
+        counts->unreadable++;
+        return;
+    }
+    ok(mgl_validator_check(program, base->graph, &verdict, &err), err);
+    if (verdict.accepted) {
+        judge_accepted(base, program, round, device, what, counts);
+    } else {
+        counts->rejected++;
+        counts->of_variants += is_of_variants(&verdict);
+        count_codes(&verdict, counts);
+        if (!reshaped && is_unordered(&verdict)) {
+            counts->unordered++;
+            counts->shown += explore(base, program, NULL).finding != MGL_FOUND_NOTHING;
+        }
+    }
+    mgl_verdict_clear(&verdict);
+    mgl_program_free(program);
+}
+
+void damaged_round(damaged_base *base, uint64_t round, const damaged_device *device, bool print,
+                   damaged_counts *counts)
+{
+    uint64_t random = round;
+    schedule_text *damaged = schedule_text_copy(base->text);
+    mgl_text text = {0}, what = {0};
+    bool reshaped = false;
+    const int places = 1 + (int)(round % 2) + (base->recipe.variants && round % 8 == 1);
+    mgl_text_format(&what, "round %llu", (unsigned long long)round);
+    for (int i = 0; i < places || !strcmp(text.bytes, base->before.bytes); i++) {
+        damage_kind kind =
+            damage_draw(&random, 4) < base->recipe.variants ? DAMAGE_VARIANTS : DAMAGE_WORK;
+        mgl_text_format(&what, ", %s", schedule_text_damage(damaged, kind, &random, &reshaped));
+        mgl_text_clear(&text);
+        schedule_text_print(damaged, &text);
+    }
+    if (print)
+        printf("%s\n%s", what.bytes, text.bytes);
+    judge(base, &text, reshaped, round, device, what.bytes, counts);
+    schedule_text_free(damaged);
+    mgl_text_clear(&text);
+    mgl_text_clear(&what);
+}
+
+void damaged_judge_base(damaged_base *base, const damaged_device *device, damaged_counts *counts)
+{
+    judge(base, &base->before, false, 0, device, "the base", counts);
+}
+
+/* ---- bases ----------------------------------------------------------------------------------- */
+
+static void make_request(damaged_base *base)
+{
+    const int rows = base->recipe.options.sequences, prompt = base->recipe.prompt;
+    const int vocab = base->recipe.model->vocab;
+    for (int s = 0; s < SEQUENCES; s++)
+        for (int i = 0; i < MOST_PROMPT; i++)
+            base->prompts[s][i] = (3 + 19 * i + i * i % 7 + 5 * s) % vocab;
+    base->sequences[0] = (mgl_vm_sequence){
+        .prompt = base->prompts[0], .prompt_count = prompt, .max_new = rows > 1 ? 2 : 4};
+    base->sequences[1] =
+        (mgl_vm_sequence){.prompt = base->prompts[1], .prompt_count = 1, .max_new = MOST_NEW};
+    base->request = (mgl_vm_request){.sequences = base->sequences, .count = rows};
+}
+
+/* How far the best logit is above the next, of their standard deviation. */
+static double gap_of(const float *logits, int count)
+{
+    double sum = 0.0, squares = 0.0, best = -INFINITY, next = -INFINITY;
+    for (int i = 0; i < count; i++) {
+        const double x = (double)logits[i];
+        sum += x;
+        squares += x * x;
+        next = x > best ? best : x > next ? x : next;
+        best = x > best ? x : best;
+    }
+    const double mean = sum / count;
+    return (best - next) / sqrt(squares / count - mean * mean);
+}
+
+/* Runs the request a token after the other and keeps what comes; false: a token is not clear. */
+static bool keep_tokens(damaged_base *base, mgl_vm *vm)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    int32_t ids[MOST_PROMPT + MOST_NEW];
+    const int vocab = base->graph->geometry.vocab;
+    for (int s = 0; s < base->request.count; s++) {
+        mgl_vm_sequence one = base->sequences[s];
+        memcpy(ids, one.prompt, (size_t)one.prompt_count * sizeof *ids);
+        one.prompt = ids;
+        one.max_new = 1;
+        for (int i = 0; i < base->sequences[s].max_new; i++, one.prompt_count++) {
+            mgl_vm_request request = {.sequences = &one, .count = 1};
+            ok(mgl_vm_run(vm, &request, &report, &err), err);
+            ok(mgl_vm_get_logits(vm, base->logits, &err), err);
+            if (gap_of(base->logits, vocab) < gap)
+                return false;
+            base->tokens[s][i] = ids[one.prompt_count] = report.output[0][0];
+        }
+    }
+    return true;
+}
+
+/* A model whose tokens are clear, and its program. */
+static mgl_program *find_model(damaged_base *base)
+{
+    const damaged_recipe *r = &base->recipe;
+    base->logits = mgl_alloc((size_t)r->model->vocab * sizeof *base->logits);
+    for (unsigned seed = 31; seed < 31 + MOST_SEEDS; seed++) {
+        base->graph = random_family(r->model, r->options.extras, r->options.capacity, seed % 2,
+                                    r->options.dtype, seed);
+        mgl_program *program = program_for(base->graph, r->target, &r->options);
+        mgl_vm *vm = open_cpu(base, program);
+        bool clear = keep_tokens(base, vm);
+        mgl_vm_close(vm);
+        if (clear)
+            return program;
+        mgl_program_free(program);
+        mgl_graph_free(base->graph);
+    }
+    ck_abort_msg("no model has clear tokens");
+}
+
+damaged_base *damaged_open(const damaged_recipe *recipe)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    damaged_base *base = mgl_alloc_zero(1, sizeof *base);
+    base->recipe = *recipe;
+    make_request(base);
+    mgl_program *program = find_model(base);
+    mgl_vm *vm = open_cpu(base, program);
+    ok(mgl_vm_run(vm, &base->request, &report, &err), err);
+    ok(mgl_vm_get_logits(vm, base->logits, &err), err);
+    ck_assert_msg(same_tokens(base, &report), "a token at a time, and all at once");
+    ck_assert_int_ge(report.epochs, 5);
+    mgl_schedule_print(program, &base->before);
+    base->text = schedule_text_read(base->before.bytes);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    return base;
+}
+
+void damaged_close(damaged_base *base)
+{
+    schedule_text_free(base->text);
+    mgl_text_clear(&base->before);
+    mgl_graph_free(base->graph);
+    mgl_free(base->logits);
+    mgl_free(base->keys);
+    mgl_free(base);
+}

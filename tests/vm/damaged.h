@@ -1,0 +1,67 @@
+/*
+ * Damaged schedules (damage.h), judged. The validator says whether it would let one run. explore,
+ * which shares no code with it, runs what it accepts in several interleavings, sets of words in use
+ * again and again, and must find nothing, nor other tokens than the CPU machine, which must give
+ * those of the schedule before the damage. Where there is a GPU, or the emulator of one, the CUDA
+ * machine runs it too: the same tokens, and the logits but for rounding.
+ *
+ * Where all or none are accepted that says little, and so it does where explore sees nothing: so
+ * it is counted how many were accepted, and of how many that were rejected for their order alone
+ * explore sees the fault.
+ */
+#ifndef MGL_TESTS_VM_DAMAGED_H
+#define MGL_TESTS_VM_DAMAGED_H
+
+#include "cuda_support.h"
+#include "damage.h"
+
+/* What a schedule is made of before it is damaged. */
+typedef struct damaged_recipe {
+    const mgl_geometry *model;
+    const char *target; /* "cpu:3", "sm_90a:3" */
+    device_options options;
+    int prompt;   /* tokens of the first sequence's */
+    int variants; /* of 4 damages so many are of variants */
+} damaged_recipe;
+
+enum { DAMAGED_CODES = 800 /* above all of validator/codes.def */ };
+
+/* What came of the rounds. */
+typedef struct damaged_counts {
+    int tried, unreadable, rejected, accepted;
+    int unordered, shown;  /* rejected for order, cover or clears alone; those that explore shows */
+    int of_variants;       /* rejected for variants alone: MG124 to MG129 */
+    int with_variants;     /* accepted that name one */
+    int emulated, refused; /* accepted that the CUDA machine ran, and those that it can not run */
+    int kernels,
+        without_kernel; /* of the CUDA machine, and accepted beyond as many as it may have */
+    int failed;         /* accepted that explore, the CPU or the CUDA machine fails */
+    int naming[MGL_VARIANT_COUNT];   /* accepted that name it */
+    int rejected_for[DAMAGED_CODES]; /* rejected with that code among others */
+} damaged_counts;
+
+typedef struct damaged_base damaged_base;
+
+/* Draws what a program for a GPU can be: models, families, rows, formats, exec lines. */
+damaged_recipe damaged_draw(uint64_t number);
+
+/* Lowers it, and keeps what it computes. Release with damaged_close. */
+damaged_base *damaged_open(const damaged_recipe *recipe);
+void damaged_close(damaged_base *base);
+
+/* The CUDA machine. */
+typedef struct damaged_device {
+    void (*start)(uint64_t round); /* called before each run */
+    int kernels; /* of a base, at most: an accepted schedule that needs one more does not run */
+} damaged_device;
+
+/* Damages the schedule of `base` at one to three places, as `round` says, and judges it; with the
+ * CUDA machine too unless `device` is NULL. `print`: the text as well. Failures are told on stderr,
+ * and counted. */
+void damaged_round(damaged_base *base, uint64_t round, const damaged_device *device, bool print,
+                   damaged_counts *counts);
+
+/* The schedule as it was lowered, judged. */
+void damaged_judge_base(damaged_base *base, const damaged_device *device, damaged_counts *counts);
+
+#endif
