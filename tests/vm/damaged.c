@@ -13,7 +13,7 @@
 
 #define DEVICE_ARCH "sm_90a" /* of the emulator, and of an H200 */
 
-enum { SEQUENCES = 2, MOST_PROMPT = 72, MOST_NEW = 5, INTERLEAVINGS = 8, MOST_SEEDS = 200 };
+enum { SEQUENCES = 2, MOST_PROMPT = 40, MOST_NEW = 5, INTERLEAVINGS = 8, MOST_SEEDS = 200 };
 
 /* Rounding of 16 bits moves logits by so much of their norm, and must not decide a token: the two
  * best are further apart than that. */
@@ -38,6 +38,8 @@ struct damaged_base {
 static const mgl_geometry one_layer = {32, 1, 2, 1, 16, 40, 41, 1e-5f};
 static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
 static const mgl_geometry long_heads = {64, 1, 2, 1, 64, 64, 41, 1e-5f};
+static const mgl_geometry longer_heads = {64, 1, 2, 2, 96, 32, 41, 1e-5f};
+static const mgl_geometry longer_group = {32, 1, 2, 1, 80, 32, 41, 1e-5f};
 static const mgl_geometry wide = {128, 1, 4, 2, 32, 160, 41, 1e-5f};
 static const mgl_geometry grouped = {64, 1, 4, 1, 32, 96, 41, 1e-5f};
 
@@ -56,10 +58,9 @@ static void draw_exec(device_options *o, uint64_t random)
 /* One row, with more keys and values than registers have room for: they come through the ring. */
 static void draw_past(damaged_recipe *r, uint64_t random)
 {
-    static const mgl_geometry *const models[] = {&long_heads, &wide, &grouped};
     device_options *o = &r->options;
-    r->model = DRAW_OF(models);
-    r->prompt = 70;
+    r->model = damage_draw(&random, 2) ? &longer_heads : &longer_group;
+    r->prompt = 34;
     o->dtype = damage_draw(&random, 2) ? MGL_BF16 : MGL_F16;
     o->exchange = MGL_EXCHANGE_FLAGS;
     o->narrow = damage_draw(&random, 2);
