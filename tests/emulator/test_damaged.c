@@ -116,10 +116,10 @@ static void print_json(void)
            "\"unreadable\":%d,\"rejected\":%d,\"accepted\":%d,\n",
            bases_done, options.rounds, total.tried, total.unreadable, total.rejected,
            total.accepted);
-    printf(" \"explored\":%d,\"emulated\":%d,\"kernels\":%d,\"not_for_this_machine\":%d,"
-           "\"without_a_kernel\":%d,\"failed\":%d,\n",
-           total.accepted, total.emulated, total.kernels, total.refused, total.without_kernel,
-           total.failed);
+    printf(" \"explored\":%d,\"emulated\":%d,\"kernels\":%d,\"without_a_kernel\":%d,"
+           "\"for_cpus\":%d,\"refused_by_the_machine\":%d,\"failed\":%d,\n",
+           total.accepted, total.emulated, total.kernels, total.without_kernel, total.for_cpus,
+           total.refused, total.failed);
     printf(" \"rejected_for_order_alone\":%d,\"of_which_explore_shows\":%d,"
            "\"rejected_for_variants_alone\":%d,\n \"accepted_with_variants\":%d,"
            "\"accepted_naming\":{",

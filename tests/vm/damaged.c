@@ -208,10 +208,18 @@ static bool runs_on_device(const damaged_base *base, const mgl_program *program,
     bool good = true;
     mgl_vm_options options = {.kind = MGL_VM_CUDA, .arch = base->recipe.options.arch};
     mgl_status status = mgl_vm_open(program, base->graph, &options, &vm, &err);
-    counts->refused += status == MGL_BAD_INPUT;
-    counts->emulated += status != MGL_BAD_INPUT;
+    if (status == MGL_BAD_INPUT && mgl_arch_number(program->target.arch) == 0) {
+        counts->for_cpus++;
+        return true;
+    }
+    if (status == MGL_BAD_INPUT) {
+        counts->refused++;
+        fprintf(stderr, "refused %s: %s\n", what, err.message);
+        return true;
+    }
     if (status)
-        return status == MGL_BAD_INPUT || complain(what, "the CUDA machine", err.message);
+        return complain(what, "the CUDA machine", err.message);
+    counts->emulated++;
     if (mgl_vm_run(vm, &base->request, &report, &err))
         good = complain(what, "the CUDA machine", err.message);
     else if (!same_tokens(base, &report))

@@ -32,10 +32,10 @@ typedef struct damaged_counts {
     int unordered, shown;  /* rejected for order, cover or clears alone; those that explore shows */
     int of_variants;       /* rejected for variants alone: MG124 to MG129 */
     int with_variants;     /* accepted that name one */
-    int emulated, refused; /* accepted that the CUDA machine ran, and those that it can not run */
-    int kernels,
-        without_kernel; /* of the CUDA machine, and accepted beyond as many as it may have */
-    int failed;         /* accepted that explore, the CPU or the CUDA machine fails */
+    int emulated;          /* accepted that the CUDA machine ran */
+    int for_cpus, refused; /* accepted that it does not run: of a CPU's target, and others */
+    int kernels, without_kernel;     /* of it, and accepted beyond as many as it may have */
+    int failed;                      /* accepted that explore, the CPU or the CUDA machine fails */
     int naming[MGL_VARIANT_COUNT];   /* accepted that name it */
     int rejected_for[DAMAGED_CODES]; /* rejected with that code among others */
 } damaged_counts;
