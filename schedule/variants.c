@@ -378,9 +378,26 @@ static bool takes_needs(mgl_variant variant, const mgl_dimensions *d, mgl_varian
     return true;
 }
 
+/* The same of a shape whose needs may have been met before; `met` may be NULL. */
+static bool takes_shape(mgl_variant variant, const mgl_dimensions *d, mgl_variant_met *met,
+                        mgl_variant_fault *fault)
+{
+    const int64_t shape = d->of[MGL_DIMENSION_KBLOCKS] + 5 * d->of[MGL_DIMENSION_PARTS];
+    const size_t at = (size_t)(shape + variant) % MGL_MET_SHAPES;
+    if (met && met->variants[at] == variant && !memcmp(&met->dimensions[at], d, sizeof *d))
+        return true;
+    if (!takes_needs(variant, d, fault))
+        return false;
+    if (met) {
+        met->variants[at] = variant;
+        met->dimensions[at] = *d;
+    }
+    return true;
+}
+
 /* The same with the task's dimensions. */
 static bool takes(const mgl_program *program, const mgl_task *task, mgl_variant variant,
-                  const mgl_dimensions *d, mgl_variant_fault *fault)
+                  const mgl_dimensions *d, mgl_variant_met *met, mgl_variant_fault *fault)
 {
     const mgl_variant_info *v = mgl_variant_get(variant);
     const int rows = (int)d->of[MGL_DIMENSION_ROWS];
@@ -396,18 +413,25 @@ static bool takes(const mgl_program *program, const mgl_task *task, mgl_variant 
                       "runs epochs of %d rows at most; the program has %d, %d too many", v->rows,
                       rows, rows - v->rows);
     return takes_formats(program, v, d->of, task, fault) && takes_edges(program, v, task, fault) &&
-           takes_needs(variant, d, fault);
+           takes_shape(variant, d, met, fault);
 }
 
-bool mgl_variant_takes_task(const mgl_program *program, const mgl_task *task, mgl_variant variant,
-                            const mgl_dimensions *dimensions, mgl_variant_fault *fault)
+bool mgl_variant_takes_next(const mgl_program *program, const mgl_task *task, mgl_variant variant,
+                            const mgl_dimensions *dimensions, mgl_variant_met *met,
+                            mgl_variant_fault *fault)
 {
     mgl_dimensions d = *dimensions;
     pthread_once(&parsing, parse_all);
     if (fault)
         *fault = (mgl_variant_fault){.kind = MGL_FAULT_NONE};
     mgl_dimensions_of_task(program, task, &d);
-    return takes(program, task, variant, &d, fault);
+    return takes(program, task, variant, &d, met, fault);
+}
+
+bool mgl_variant_takes_task(const mgl_program *program, const mgl_task *task, mgl_variant variant,
+                            const mgl_dimensions *dimensions, mgl_variant_fault *fault)
+{
+    return mgl_variant_takes_next(program, task, variant, dimensions, NULL, fault);
 }
 
 bool mgl_variant_needs(mgl_variant variant, mgl_need need, const mgl_dimensions *dimensions,
@@ -429,7 +453,7 @@ static int most_rows(const mgl_program *program, const mgl_task *task, mgl_varia
     d->of[MGL_DIMENSION_FEWEST] = fewest;
     for (; rows >= fewest; rows--) {
         d->of[MGL_DIMENSION_ROWS] = rows;
-        if (takes(program, task, variant, d, NULL))
+        if (takes(program, task, variant, d, NULL, NULL))
             return rows;
     }
     return 0;
@@ -460,7 +484,7 @@ static bool is_chosen(const mgl_program *program, const mgl_task *task, mgl_vari
                       const mgl_dimensions *d)
 {
     int64_t worth;
-    return takes(program, task, variant, d, NULL) &&
+    return takes(program, task, variant, d, NULL, NULL) &&
            mgl_expression_value(&parsed.worths[variant], d->of, &worth) && worth > 0;
 }
 

@@ -98,6 +98,19 @@ typedef struct mgl_variant_fault {
 bool mgl_variant_takes_task(const mgl_program *program, const mgl_task *task, mgl_variant variant,
                             const mgl_dimensions *dimensions, mgl_variant_fault *fault);
 
+/* Dimensions whose needs a variant met, for one who asks of task after task: a schedule has
+ * thousands of tasks and few shapes. Zeroed, it knows none. */
+enum { MGL_MET_SHAPES = 16 };
+typedef struct mgl_variant_met {
+    mgl_variant variants[MGL_MET_SHAPES]; /* MGL_VARIANT_GENERAL: none */
+    mgl_dimensions dimensions[MGL_MET_SHAPES];
+} mgl_variant_met;
+
+/* The same as mgl_variant_takes_task; adds to what was met. */
+bool mgl_variant_takes_next(const mgl_program *program, const mgl_task *task, mgl_variant variant,
+                            const mgl_dimensions *dimensions, mgl_variant_met *met,
+                            mgl_variant_fault *fault);
+
 /* By an epoch's rows, how a product runs that names skinny, batch or ladder: as skinny up to so
  * many rows, else as a batch from MGL_BATCH_LEAST up to so many, else as general. */
 typedef struct mgl_rungs {

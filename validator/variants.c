@@ -20,13 +20,14 @@ void mgl_check_variants(mgl_check *check)
 {
     const mgl_program *p = check->program;
     mgl_dimensions dimensions;
+    mgl_variant_met met = {0};
     mgl_variant_fault fault;
     char name[MGL_NAME_TEXT];
     mgl_dimensions_of_program(p, &dimensions);
     for (int t = 0; t < p->task_count; t++) {
         const mgl_task *task = &p->tasks[t];
         if (task->variant == MGL_VARIANT_GENERAL ||
-            mgl_variant_takes_task(p, task, task->variant, &dimensions, &fault))
+            mgl_variant_takes_next(p, task, task->variant, &dimensions, &met, &fault))
             continue;
         mgl_check_report(check, codes[fault.kind], t, 0, "%s: %s %s",
                          mgl_check_task(check, t, name), mgl_variant_get(task->variant)->name,

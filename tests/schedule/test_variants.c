@@ -226,8 +226,20 @@ static mgl_variant expected(const mgl_program *p, const mgl_task *task)
 
 static int named[MGL_VARIANT_COUNT]; /* tasks that came by each */
 
+/* Asked of task after task, a variant takes what it takes when it is asked of one. */
+static void check_next(const mgl_program *p, const mgl_task *task, const mgl_dimensions *d,
+                       mgl_variant_met *met)
+{
+    for (int v = 0; v < MGL_VARIANT_COUNT; v++)
+        ck_assert_int_eq(mgl_variant_takes_next(p, task, (mgl_variant)v, d, met, NULL),
+                         mgl_variant_takes_task(p, task, (mgl_variant)v, d, NULL));
+}
+
 static void check_names(const mgl_program *p, const char *what)
 {
+    mgl_dimensions d;
+    mgl_variant_met met = {0};
+    mgl_dimensions_of_program(p, &d);
     ck_assert(mgl_variants_are_chosen(p));
     for (int i = 0; i < p->task_count; i++) {
         const mgl_task *task = &p->tasks[i];
@@ -236,6 +248,7 @@ static void check_names(const mgl_program *p, const char *what)
                       mgl_op_get(task->op)->name, mgl_variant_get(task->variant)->name,
                       mgl_variant_get(wanted)->name);
         named[wanted]++;
+        check_next(p, task, &d, &met);
         if (task->segments.count > 0)
             check_rungs(p, task, what);
     }
