@@ -20,9 +20,10 @@ ms() { # ms FILE PROGRAM SCHEDULE [FLAG...]: adds a line to FILE
     shift 2
     "$program" check "$@" --json | sed -n 's/.*"ms":\([0-9.]*\).*/\1/p' >>"$to"
 }
-spread() { # spread FILE: least, median and most
+spread() { # spread FILE
     sort -n "$1" | awk '{ v[NR] = $1 } END { if (!NR) exit 1
-        printf "{\"least\":%.2f,\"median\":%.2f,\"most\":%.2f}", v[1], v[int((NR + 1) / 2)], v[NR] }' ||
+        printf "{\"median\":%.2f,\"p10\":%.2f,\"p90\":%.2f,\"least\":%.2f}", v[int((NR + 1) / 2)],
+            v[1 + int(NR / 10)], v[NR - int(NR / 10)], v[1] }' ||
         printf null
 }
 "$tools/heavy_texts" "$scratch" >/dev/null || failed=1
