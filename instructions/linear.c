@@ -21,7 +21,7 @@ void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride
         int64_t width = segment->col_hi - segment->col_lo;
         const float *bias = mgl_call_bias(call, s - run->first);
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
-            mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
+            mgl_unpack_row(call->program, segment, call->tapes[s - run->first], 0, i, row);
             for (int r = 0; r < call->epoch->rows; r++) {
                 if (skip && skip[r])
                     continue;

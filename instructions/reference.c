@@ -22,7 +22,7 @@ size_t mgl_reference_scratch(const mgl_program *program)
     size_t heads = (size_t)m->heads * (size_t)m->head_dim;
     widest = widest > heads ? widest : heads;
     /* a normed row for each row and a weight row; or a head's q, k and sums, and its scores */
-    size_t linear = (MGL_MAX_ROWS + 1) * widest;
+    size_t linear = ((size_t)mgl_limits_most(&program->limits) + 1) * widest;
     size_t attention = mgl_attention_scratch(program);
     return linear > attention ? linear : attention;
 }
@@ -32,7 +32,7 @@ static int set_of(const mgl_call *call, const mgl_buffer *buffer)
 {
     if (buffer->sets == 1)
         return 0;
-    return (call->epoch->epoch + (call->task->op == MGL_OP_CLEAR)) % buffer->sets;
+    return (call->epoch->turn + (call->task->op == MGL_OP_CLEAR)) % buffer->sets;
 }
 
 void *mgl_call_at(const mgl_call *call, const mgl_region *region)

@@ -15,10 +15,13 @@
 
 /* What `enter` copies to the queue; all later tasks of the queue in the epoch read this copy. */
 typedef struct mgl_epoch_rows {
-    int32_t go;    /* 0: the queue leaves */
-    int32_t rows;  /* of this epoch */
-    int32_t epoch; /* its number */
-    int32_t table[MGL_MAX_ROWS * MGL_TABLE_WORDS];
+    int32_t go;        /* 0: the queue leaves */
+    int32_t rows;      /* of this epoch */
+    int32_t epoch;     /* its number */
+    int32_t next_list; /* the list of the epoch behind it: MGL_CONTROL_NEXT */
+    int32_t turn;      /* epochs of its list before it, which say what set of a buffer it uses; kept
+                          by whoever steps the queue */
+    int32_t table[MGL_MAX_MANY_ROWS * MGL_TABLE_WORDS];
 } mgl_epoch_rows;
 
 /* What attention computes with: the plain loops, or a machine's own of the same meaning. */
@@ -30,8 +33,8 @@ typedef struct mgl_arithmetic {
 typedef struct mgl_call {
     const mgl_program *program;
     const mgl_task *task;
-    void *const *buffers; /* (buffer_count) */
-    const void *tape;     /* of the task's queue */
+    void *const *buffers;     /* (buffer_count) */
+    const void *const *tapes; /* (segments of the task) the tape that each is on */
     mgl_epoch_rows *epoch;
     float *scratch;                   /* mgl_reference_scratch(program) floats */
     bool abort;                       /* the host asks to stop: read by sample alone */

@@ -537,7 +537,13 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
+    if (config->many > 0 && strcmp(target->arch, "cpu") != 0)
+        return mgl_fail(err, MGL_BAD_INPUT, "many",
+                        "is %d: a second list needs a CPU target; the CUDA machine runs one list",
+                        config->many);
     int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
+    if (config->many > most)
+        most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
     if (options->sequences < 1 || options->sequences > most)
         return mgl_fail(err, MGL_BAD_INPUT, "sequences",
                         "is %d; a launch has %s%d, as many as the config has rows",
@@ -550,6 +556,17 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
                             first + count, target->queues);
     }
     return MGL_OK;
+}
+
+/* The second list is for epochs that the first has too few rows for. */
+static mgl_status choose_many(const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
+{
+    out->many = config->many;
+    if (out->many == 0 || out->many > out->rows)
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, "many",
+                    "is %d; the second list needs more rows than the first, which has %d",
+                    out->many, out->rows);
 }
 
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
@@ -578,5 +595,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->rows = config->rows;
     if (out->rows == 0)
         out->rows = choose_rows(&graph->geometry, options, config->narrow, out);
-    return MGL_OK;
+    if (out->rows > MGL_MAX_ROWS) /* as many as there are sequences, which the second list takes */
+        out->rows = MGL_MAX_ROWS;
+    return choose_many(config, out, err);
 }

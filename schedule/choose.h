@@ -11,6 +11,7 @@ typedef struct mgl_choices {
     bool flags; /* edges inside an epoch are flags rather than counters */
     int narrow; /* what is exchanged in 16 bits then */
     int rows;   /* of an epoch */
+    int many;   /* of an epoch of the second list; 0: there is none */
     int splits; /* of attention */
     struct {
         int first, count; /* queues [first, first + count) */

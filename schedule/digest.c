@@ -176,6 +176,20 @@ static void end(struct sink *s, unsigned char out[MGL_SHA256_BYTES])
     mgl_sha256_end(&s->hash, out);
 }
 
+static void put_list(struct sink *s, const mgl_program *program)
+{
+    put_settings(s, program);
+    put_declarations(s, program);
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_queue *queue = &program->queues[q];
+        put(s, queue->tape_bytes);
+        put(s, queue->tape_pad);
+        put(s, queue->tasks.count);
+        for (int i = 0; i < queue->tasks.count; i++)
+            put_task(s, program, &program->tasks[queue->tasks.first + i]);
+    }
+}
+
 mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES],
                               mgl_error *err)
 {
@@ -183,16 +197,9 @@ mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_
     struct sink s = {.length = 0};
     mgl_sha256_start(&s.hash);
     put_string(&s, VERSION);
-    put_settings(&s, program);
-    put_declarations(&s, program);
-    for (int q = 0; q < program->queue_count; q++) {
-        const mgl_queue *queue = &program->queues[q];
-        put(&s, queue->tape_bytes);
-        put(&s, queue->tape_pad);
-        put(&s, queue->tasks.count);
-        for (int i = 0; i < queue->tasks.count; i++)
-            put_task(&s, program, &program->tasks[queue->tasks.first + i]);
-    }
+    put_list(&s, program);
+    if (program->many)
+        put_list(&s, program->many);
     end(&s, out);
     return MGL_OK;
 }

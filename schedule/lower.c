@@ -70,6 +70,8 @@ struct lowering {
     int embedded, head_done, sampled; /* counters; embedded: -1 with flags */
     int idle, done;                   /* counters of queues without a head; -1: none */
     int64_t tape;                     /* bytes so far on the tape of the newest queue */
+    const char *prefix;               /* of what the list declares for itself */
+    bool second;                      /* it is the second list: without tapes of its own */
     mgl_status status;
     mgl_error *err;
 };
@@ -264,7 +266,7 @@ static int declare_counter(struct lowering *w, int layer, const char *step)
     char name[64];
     if (w->choices.flags)
         return -1;
-    snprintf(name, sizeof name, "l%d.%s", layer, step);
+    snprintf(name, sizeof name, "%sl%d.%s", w->prefix, layer, step);
     return mgl_program_add_counter(w->program, name);
 }
 
@@ -283,6 +285,17 @@ static void declare_extras(struct lowering *w, int layer, const struct nodes *n)
     l->gate_b = declare_bias(w, layer, "gate", swiglu->in[0]);
     l->up_b = declare_bias(w, layer, "up", swiglu->in[1]);
     l->down_b = declare_bias(w, layer, "down", finished(graph, n->down));
+}
+
+static void declare_layer_counters(struct lowering *w, int layer)
+{
+    struct layer *l = &w->layers[layer];
+    l->qkv_done = declare_counter(w, layer, "qkv");
+    l->attend_done = declare_counter(w, layer, "attend");
+    l->merge_done = w->choices.splits > 1 ? declare_counter(w, layer, "merge") : -1;
+    l->o_done = declare_counter(w, layer, "o");
+    l->gate_up_done = declare_counter(w, layer, "gate_up");
+    l->down_done = declare_counter(w, layer, "down");
 }
 
 static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
@@ -306,12 +319,7 @@ static void declare_layer(struct lowering *w, int layer, const struct nodes *n)
     l->k_cache = DECLARE(w, name, KV, cache, SEQUENCES, m->kv_heads, CAPACITY, m->head_dim);
     name[0] = 'v';
     l->v_cache = DECLARE(w, name, KV, cache, SEQUENCES, m->kv_heads, CAPACITY, m->head_dim);
-    l->qkv_done = declare_counter(w, layer, "qkv");
-    l->attend_done = declare_counter(w, layer, "attend");
-    l->merge_done = w->choices.splits > 1 ? declare_counter(w, layer, "merge") : -1;
-    l->o_done = declare_counter(w, layer, "o");
-    l->gate_up_done = declare_counter(w, layer, "gate_up");
-    l->down_done = declare_counter(w, layer, "down");
+    declare_layer_counters(w, layer);
 }
 
 /* The dtype of the embedding table: the program's; but in f32 on a CPU the checkpoint's. */
@@ -357,9 +365,9 @@ static int declare_exchange(struct lowering *w, int layer, const char *name, mgl
 {
     char full[64];
     if (layer < 0)
-        snprintf(full, sizeof full, "%s", name);
+        snprintf(full, sizeof full, "%s%s", w->prefix, name);
     else
-        snprintf(full, sizeof full, "l%d.%s", layer, name);
+        snprintf(full, sizeof full, "%sl%d.%s", w->prefix, layer, name);
     return declare(w, full, MGL_SPACE_ACT, dtype, w->choices.flags ? FLAG_SETS : 1, rank, extents);
 }
 
@@ -416,17 +424,26 @@ static int tasks_of(const struct lowering *w, mgl_step step);
 
 static void declare_io(struct lowering *w)
 {
-    const mgl_geometry *m = &w->program->geometry;
-    int rows = w->program->limits.rows, parts = tasks_of(w, MGL_STEP_HEAD);
+    int rows = mgl_limits_most(&w->program->limits);
     w->control = DECLARE(w, "control", IO, MGL_I32, MGL_CONTROL_WORDS);
     w->table = DECLARE(w, "table", IO, MGL_I32, rows, MGL_TABLE_WORDS);
     w->sequence = DECLARE(w, "sequence", IO, MGL_I32, SEQUENCES, MGL_SEQUENCE_WORDS);
     w->prompt = DECLARE(w, "prompt", IO, MGL_I32, SEQUENCES, CAPACITY);
     w->output = DECLARE(w, "output", IO, MGL_I32, SEQUENCES, CAPACITY);
     w->score = DECLARE(w, "score", IO, MGL_F32, SEQUENCES, CAPACITY);
-    w->logits = DECLARE(w, "logits", IO, MGL_F32, ROWS, m->vocab);
-    w->best_value = DECLARE(w, "best_value", IO, MGL_F32, ROWS, parts);
-    w->best_id = DECLARE(w, "best_id", IO, MGL_I32, ROWS, parts);
+}
+
+/* What the head makes for sample. */
+static void declare_results(struct lowering *w)
+{
+    int vocab = w->program->geometry.vocab, parts = tasks_of(w, MGL_STEP_HEAD);
+    char names[3][64];
+    snprintf(names[0], sizeof names[0], "%slogits", w->prefix);
+    snprintf(names[1], sizeof names[1], "%sbest_value", w->prefix);
+    snprintf(names[2], sizeof names[2], "%sbest_id", w->prefix);
+    w->logits = DECLARE(w, names[0], IO, MGL_F32, ROWS, vocab);
+    w->best_value = DECLARE(w, names[1], IO, MGL_F32, ROWS, parts);
+    w->best_id = DECLARE(w, names[2], IO, MGL_I32, ROWS, parts);
 }
 
 /* Declares everything, walking the graph from the embedding to the sample. */
@@ -458,6 +475,7 @@ static void declare_all(struct lowering *w)
     w->head = shared ? 0 : declare_tensor(w, "head", table, format_of(w, table));
     declare_activations(w);
     declare_io(w);
+    declare_results(w);
     w->head_done = mgl_program_add_counter(w->program, "head");
     w->sampled = mgl_program_add_counter(w->program, "sampled");
 }
@@ -582,7 +600,7 @@ static void segment(struct lowering *w, int tensor, int tensor2, int64_t lo, int
                      .row_lo = lo * MGL_ROW_GROUP,
                      .row_hi = min64(hi * MGL_ROW_GROUP, t->rows),
                      .col_hi = t->cols,
-                     .offset = w->tape};
+                     .offset = w->second ? 0 : w->tape};
     mgl_program_add_segment(w->program, &s);
     w->tape += mgl_segment_bytes(w->program, &s);
 }
@@ -912,12 +930,66 @@ static void emit_queue(struct lowering *w, int queue, const struct others *other
     emit_head(w, queue);
     if (queue == 0)
         emit_sample(w, others);
-    if (index < 0 || mgl_program_failed(program))
+    if (index < 0 || w->second || mgl_program_failed(program))
         return;
     MGL_ASSERT(w->tape % MGL_BLOCK_BYTES == 0);
     int64_t page = program->exec.page_bytes, bytes = (w->tape + page - 1) / page * page;
     program->queues[index].tape_bytes = bytes;
     program->queues[index].tape_pad = bytes - w->tape;
+}
+
+/* Emits all queues of a list that has declared everything but the counters that their ends need. */
+static void emit_queues(struct lowering *w)
+{
+    char name[64];
+    struct others others = count_others(w);
+    snprintf(name, sizeof name, "%sidle", w->prefix);
+    w->idle = others.idle ? mgl_program_add_counter(w->program, name) : -1;
+    snprintf(name, sizeof name, "%sdone", w->prefix);
+    w->done = others.done ? mgl_program_add_counter(w->program, name) : -1;
+    for (int q = 0; !w->status && !mgl_program_failed(w->program) && q < w->program->target.queues;
+         q++)
+        emit_queue(w, q, &others);
+}
+
+/* The second list: the same steps on the same queues, joined by counters, with attention whole. */
+static void lower_many(const struct lowering *first)
+{
+    struct lowering w = *first;
+    w.status = mgl_program_add_many(first->program, first->err);
+    if (w.status)
+        return;
+    w.program = first->program->many;
+    w.prefix = "many.";
+    w.second = true;
+    w.choices.flags = false;
+    w.choices.splits = 1;
+    w.choices.rows = w.program->limits.rows;
+    w.embedded = mgl_program_add_counter(w.program, "many.embedded");
+    for (int l = 0; l < w.program->geometry.layers; l++)
+        declare_layer_counters(&w, l);
+    declare_activations(&w);
+    declare_results(&w);
+    w.head_done = mgl_program_add_counter(w.program, "many.head");
+    emit_queues(&w);
+}
+
+/* Emits the lists into the program of `w`. */
+static void emit_lists(struct lowering *w)
+{
+    declare_all(w);
+    if (w->status || mgl_program_failed(w->program))
+        return;
+    emit_queues(w);
+    if (w->program->limits.many > 0 && !w->status && !mgl_program_failed(w->program))
+        lower_many(w);
+}
+
+/* Whether memory ran out while a list was made. */
+static bool has_failed(const mgl_program *program)
+{
+    return mgl_program_failed(program) ||
+           (program->limits.many > 0 && (!program->many || mgl_program_failed(program->many)));
 }
 
 mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
@@ -926,7 +998,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
 {
     *out_program = NULL;
     mgl_program *program;
-    struct lowering w = {.graph = graph, .err = err, .idle = -1, .done = -1};
+    struct lowering w = {.graph = graph, .err = err, .prefix = ""};
     mgl_status status = mgl_schedule_choose(graph, target, options, config, &w.choices, err);
     if (!status)
         status = mgl_program_new(&program, err);
@@ -934,7 +1006,10 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
         return status;
     program->target = *target;
     program->geometry = graph->geometry;
-    program->limits = (mgl_limits){w.choices.rows, options->sequences, options->capacity};
+    program->limits = (mgl_limits){.rows = w.choices.rows,
+                                   .sequences = options->sequences,
+                                   .capacity = options->capacity,
+                                   .many = w.choices.many};
     program->exec = w.choices.exec;
     if (!strcmp(target->arch, "cpu")) /* a row group's blocks in order, as one reader wants them */
         program->exec.warps = 1;
@@ -942,16 +1017,8 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     w.program = program;
     w.layers = mgl_alloc_zero((size_t)graph->geometry.layers, sizeof *w.layers);
     if (w.layers)
-        declare_all(&w);
-    struct others others = count_others(&w);
-    if (others.idle)
-        w.idle = mgl_program_add_counter(program, "idle");
-    if (others.done)
-        w.done = mgl_program_add_counter(program, "done");
-    for (int q = 0; w.layers && !w.status && !mgl_program_failed(program) && q < target->queues;
-         q++)
-        emit_queue(&w, q, &others);
-    if (!w.status && (!w.layers || mgl_program_failed(program)))
+        emit_lists(&w);
+    if (!w.status && (!w.layers || has_failed(program)))
         w.status = mgl_fail_memory(err, 0);
     mgl_free(w.layers);
     if (!w.status)

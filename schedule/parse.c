@@ -24,7 +24,8 @@ enum { MAX_ITEMS = 1 << 24 }; /* tasks, regions, ... each */
 
 typedef struct parser {
     mgl_scan *scan;
-    mgl_program *program;
+    mgl_program *program; /* the list at hand */
+    mgl_program *first;   /* NULL: that is the one */
     mgl_names tensors, buffers, counters;
 } parser;
 
@@ -208,17 +209,33 @@ static bool read_types(parser *p)
            mgl_scan_line_end(p->scan);
 }
 
+/* [many N] */
+static bool read_many_rows(parser *p, int *rows)
+{
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (!mgl_scan_take_word(p->scan, "many"))
+        return true;
+    return mgl_scan_int(p->scan, "a number for `many`", rows) &&
+           (*rows > 0 || mgl_scan_fail(p->scan, from, p->scan->at,
+                                       "the second list has 1 row at least; leave `many` out "
+                                       "where there is none"));
+}
+
+static bool read_limits(parser *p, mgl_limits *limits)
+{
+    return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
+           read_many_rows(p, &limits->many) && read_field(p, "sequences", &limits->sequences) &&
+           read_field(p, "capacity", &limits->capacity) && mgl_scan_line_end(p->scan);
+}
+
 static bool read_settings(parser *p)
 {
-    mgl_limits *limits = &p->program->limits;
     mgl_exec *exec = &p->program->exec;
-    return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
-           read_field(p, "sequences", &limits->sequences) &&
-           read_field(p, "capacity", &limits->capacity) && mgl_scan_line_end(p->scan) &&
-           expect_statement(p, "exec") && read_field(p, "page", &exec->page_bytes) &&
-           read_field(p, "ring", &exec->ring_pages) && read_field(p, "warps", &exec->warps) &&
-           read_field(p, "stage", &exec->stage_bytes) && read_stream(p, exec) &&
-           mgl_scan_line_end(p->scan) && read_types(p);
+    return read_limits(p, &p->program->limits) && expect_statement(p, "exec") &&
+           read_field(p, "page", &exec->page_bytes) && read_field(p, "ring", &exec->ring_pages) &&
+           read_field(p, "warps", &exec->warps) && read_field(p, "stage", &exec->stage_bytes) &&
+           read_stream(p, exec) && mgl_scan_line_end(p->scan) && read_types(p);
 }
 
 /* 64 digits; the text behind the word may end at once. */
@@ -388,8 +405,9 @@ static bool read_queue(parser *p)
         return fail_memory(p);
     mgl_queue *queue = &program->queues[index];
     queue->line = p->scan->source.number;
-    return read_size_field(p, "tape", &queue->tape_bytes) &&
-           read_size_field(p, "pad", &queue->tape_pad);
+    return p->first ? true
+                    : read_size_field(p, "tape", &queue->tape_bytes) &&
+                          read_size_field(p, "pad", &queue->tape_pad);
 }
 
 static bool read_range(parser *p, mgl_range *out)
@@ -508,6 +526,20 @@ static bool read_layout(parser *p, mgl_segment *segment)
     return true;
 }
 
+/* "+" N, which the second list leaves out: it has no tape. */
+static bool read_offset(parser *p, int64_t *offset)
+{
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (!p->first)
+        return mgl_scan_expect(p->scan, '+') &&
+               mgl_scan_number(p->scan, "the segment's byte on the tape", MGL_SCAN_NUMBER, offset);
+    return !mgl_scan_take(p->scan, '+') ||
+           mgl_scan_fail(p->scan, from, p->scan->at,
+                         "the second list has no tapes: its segments are parts of the first "
+                         "list's, without an offset");
+}
+
 static bool read_segment(parser *p, mgl_segment *out)
 {
     *out = (mgl_segment){.tensor2 = -1};
@@ -517,9 +549,7 @@ static bool read_segment(parser *p, mgl_segment *out)
     return mgl_scan_expect(p->scan, '[') && read_fixed_range(p, &out->row_lo, &out->row_hi) &&
            mgl_scan_expect(p->scan, ',') && read_fixed_range(p, &out->col_lo, &out->col_hi) &&
            mgl_scan_expect(p->scan, ']') && mgl_scan_expect(p->scan, '@') && read_layout(p, out) &&
-           mgl_scan_expect(p->scan, '+') &&
-           mgl_scan_number(p->scan, "the segment's byte on the tape", MGL_SCAN_NUMBER,
-                           &out->offset);
+           read_offset(p, &out->offset);
 }
 
 static bool read_segments(parser *p)
@@ -639,6 +669,22 @@ static bool read_task(parser *p)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+/* "many": from here on it is the second list. */
+static bool begin_many(parser *p, const char *from)
+{
+    if (p->first)
+        return mgl_scan_fail(p->scan, from, p->scan->at, "a program has two lists at most");
+    if (p->program->limits.many == 0)
+        return mgl_scan_fail(p->scan, from, p->scan->at,
+                             "the limits have no second list: they say `rows N many N ...`");
+    mgl_error err;
+    if (mgl_program_add_many(p->program, &err))
+        return fail_memory(p);
+    p->first = p->program;
+    p->program = p->first->many;
+    return true;
+}
+
 /* A line behind the header. */
 static bool read_statement(parser *p)
 {
@@ -649,7 +695,7 @@ static bool read_statement(parser *p)
         {"tensor", read_tensor}, {"buffer", read_buffer}, {"counter", read_counter}};
     const char *from = p->scan->at;
     bool declaring = p->program->queue_count == 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = p->first ? 1 : 0; i < 3; i++) {
         if (!mgl_scan_take_word(p->scan, declarations[i].key))
             continue;
         if (!declaring)
@@ -659,8 +705,12 @@ static bool read_statement(parser *p)
     }
     if (mgl_scan_take_word(p->scan, "queue"))
         return read_queue(p);
-    return declaring ? mgl_scan_fail_expected(p->scan, "`tensor`, `buffer`, `counter` or `queue`")
-                     : read_task(p);
+    if (mgl_scan_take_word(p->scan, "many"))
+        return begin_many(p, from);
+    if (!declaring)
+        return read_task(p);
+    return mgl_scan_fail_expected(p->scan, p->first ? "`buffer`, `counter` or `queue`"
+                                                    : "`tensor`, `buffer`, `counter` or `queue`");
 }
 
 static bool read_program(parser *p)
@@ -672,7 +722,9 @@ static bool read_program(parser *p)
         if (!(tuned ? read_tuned(p) : read_statement(p)) || !mgl_scan_line_end(p->scan))
             return false;
     }
-    return true;
+    return p->first || p->program->limits.many == 0 ||
+           mgl_scan_fail(p->scan, p->scan->at, p->scan->at,
+                         "the text ends here: the limits say that there is a second list, `many`");
 }
 
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
@@ -695,11 +747,12 @@ mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file,
     mgl_names_clear(&p.tensors);
     mgl_names_clear(&p.buffers);
     mgl_names_clear(&p.counters);
+    mgl_program *program = p.first ? p.first : p.program;
     if (!read) {
-        mgl_program_free(p.program);
+        mgl_program_free(program);
         return scan.status;
     }
-    *out = p.program;
+    *out = program;
     return MGL_OK;
 }
 

@@ -35,6 +35,7 @@ void mgl_program_free(mgl_program *program)
 {
     if (!program)
         return;
+    mgl_program_free(program->many);
     struct mgl_program_store *store = program->store;
     for (size_t i = 0; i < store->name_count; i++)
         mgl_free(store->names[i]);
@@ -112,6 +113,45 @@ int mgl_program_add_counter(mgl_program *program, const char *name)
 {
     mgl_counter counter = {.name = keep(program, name)};
     return APPEND(program, counters, counter_count, &counter);
+}
+
+void mgl_program_declare_all(mgl_program *program, const mgl_program *from)
+{
+    for (int i = 0; i < from->tensor_count && !mgl_program_failed(program); i++) {
+        const mgl_program_tensor *t = &from->tensors[i];
+        int index = mgl_program_add_tensor(program, t->name, t->checkpoint, t->format, t->rank,
+                                           t->rows, t->cols);
+        if (index >= 0)
+            program->tensors[index].line = t->line;
+    }
+    for (int i = 0; i < from->buffer_count && !mgl_program_failed(program); i++)
+        mgl_program_add_buffer(program, &from->buffers[i]);
+    for (int i = 0; i < from->counter_count && !mgl_program_failed(program); i++) {
+        int index = mgl_program_add_counter(program, from->counters[i].name);
+        if (index >= 0)
+            program->counters[index].line = from->counters[i].line;
+    }
+}
+
+mgl_status mgl_program_add_many(mgl_program *program, mgl_error *err)
+{
+    MGL_ASSERT(!program->many && program->limits.many > 0);
+    mgl_status status = mgl_program_new(&program->many, err);
+    if (status)
+        return status;
+    mgl_program *many = program->many;
+    many->target = program->target;
+    many->geometry = program->geometry;
+    many->exec = program->exec;
+    many->weight_format = program->weight_format;
+    many->embedding_dtype = program->embedding_dtype;
+    many->exchange_dtype = program->exchange_dtype;
+    many->kv_dtype = program->kv_dtype;
+    many->limits = program->limits;
+    many->limits.rows = program->limits.many;
+    many->limits.few = program->limits.rows;
+    mgl_program_declare_all(many, program);
+    return mgl_program_failed(many) ? mgl_fail_memory(err, 0) : MGL_OK;
 }
 
 int mgl_program_add_queue(mgl_program *program)
@@ -225,13 +265,13 @@ bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype)
            program->kv_dtype == dtype;
 }
 
-static bool equal_tensors(const mgl_program_tensor *a, const mgl_program_tensor *b)
+bool mgl_program_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b)
 {
     return !strcmp(a->name, b->name) && !strcmp(a->checkpoint, b->checkpoint) &&
            a->format == b->format && a->rows == b->rows && a->cols == b->cols && a->rank == b->rank;
 }
 
-static bool equal_buffers(const mgl_buffer *a, const mgl_buffer *b)
+bool mgl_program_same_buffer(const mgl_buffer *a, const mgl_buffer *b)
 {
     bool equal = !strcmp(a->name, b->name) && a->space == b->space && a->dtype == b->dtype &&
                  a->rank == b->rank && a->source == b->source && a->tensor == b->tensor &&
@@ -282,6 +322,7 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            a->target.shared_bytes == b->target.shared_bytes &&
            mgl_geometry_equal(&a->geometry, &b->geometry) && a->limits.rows == b->limits.rows &&
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
+           a->limits.many == b->limits.many && a->limits.few == b->limits.few &&
            a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
            a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
            a->exec.flight_bytes == b->exec.flight_bytes &&
@@ -303,9 +344,9 @@ static bool equal_declarations(const mgl_program *a, const mgl_program *b)
 {
     bool equal = true;
     for (int i = 0; equal && i < a->tensor_count; i++)
-        equal = equal_tensors(&a->tensors[i], &b->tensors[i]);
+        equal = mgl_program_same_tensor(&a->tensors[i], &b->tensors[i]);
     for (int i = 0; equal && i < a->buffer_count; i++)
-        equal = equal_buffers(&a->buffers[i], &b->buffers[i]);
+        equal = mgl_program_same_buffer(&a->buffers[i], &b->buffers[i]);
     for (int i = 0; equal && i < a->counter_count; i++)
         equal = !strcmp(a->counters[i].name, b->counters[i].name);
     return equal;
@@ -335,7 +376,8 @@ static bool equal_queues(const mgl_program *a, const mgl_program *b)
 bool mgl_program_equal(const mgl_program *a, const mgl_program *b)
 {
     return equal_settings(a, b) && equal_counts(a, b) && equal_declarations(a, b) &&
-           equal_queues(a, b);
+           equal_queues(a, b) && !a->many == !b->many &&
+           (!a->many || mgl_program_equal(a->many, b->many));
 }
 
 bool mgl_region_join(mgl_region *a, const mgl_region *b)

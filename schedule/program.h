@@ -5,6 +5,13 @@
  * Tasks stand in one array, queue after queue, in the order in which each queue runs them; regions,
  * segments and edges stand in arrays of their own, and a task names its run in each. Names point
  * into the program and belong to it.
+ *
+ * A program has one task list, or two: the first for epochs of few rows, the second (`many`) for
+ * epochs of many. The row table of an epoch says which list all queues run. The second list is a
+ * program of its own. Its declarations begin with all of the first one's, by the same indices:
+ * tensors, const and kv buffers, and those of io that hand an epoch to the next, are the same
+ * memory for both lists, and so are counters. Buffers with rows belong to the list that declares
+ * them. It has no tapes: its segments are parts of the first list's.
  */
 #ifndef MGL_SCHEDULE_PROGRAM_H
 #define MGL_SCHEDULE_PROGRAM_H
@@ -19,7 +26,10 @@
 
 enum {
     MGL_MAX_RANK = 4,
-    MGL_MAX_ROWS = 16, /* rows of an epoch, and sequences of a launch */
+    MGL_MAX_ROWS = 16,       /* rows of an epoch of the first list, and, where there is no other,
+                                sequences of a launch */
+    MGL_MAX_MANY_ROWS = 128, /* rows of an epoch of the second list */
+    MGL_MAX_SEQUENCES = 64,  /* of a launch of a program with two lists */
     MGL_MAX_QUEUES = 256,
     MGL_MAX_SPLITS = 64,
     MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
@@ -152,10 +162,11 @@ typedef struct mgl_segment {
     int tensor, tensor2; /* tensor2: -1 but for MGL_LAYOUT_G8X2 */
     mgl_layout layout;
     int64_t row_lo, row_hi, col_lo, col_hi;
-    int64_t offset; /* bytes from the start of the queue's tape */
+    int64_t offset; /* bytes from the start of the queue's tape; of the second list 0 */
 } mgl_segment;
 
-/* In epoch e: the counter's value is at least e * P + threshold, P being its signals an epoch. */
+/* The counter's value is at least all signals of the epochs before, and `threshold` of this one: in
+ * epoch e of a program with one list e * P + threshold, P being its signals an epoch. */
 typedef struct mgl_wait {
     int counter;
     int64_t threshold;
@@ -177,8 +188,9 @@ typedef struct mgl_task {
 
 typedef struct mgl_queue {
     mgl_run tasks;
-    int64_t tape_bytes; /* segments and padding; a multiple of the page size */
-    int64_t tape_pad;   /* of these, declared padding at the end */
+    int64_t
+        tape_bytes;   /* segments and padding; a multiple of the page size; of the second list 0 */
+    int64_t tape_pad; /* of these, declared padding at the end */
     int line;
 } mgl_queue;
 
@@ -189,10 +201,24 @@ typedef struct mgl_target {
 } mgl_target;
 
 typedef struct mgl_limits {
-    int rows;      /* of an epoch, at most MGL_MAX_ROWS */
-    int sequences; /* of a launch, at most rows */
+    int rows;      /* of an epoch of this list, at most MGL_MAX_ROWS, of the second 128 */
+    int sequences; /* of a launch, at most the rows of the longest epoch */
     int capacity;  /* positions of a sequence */
+    int many;      /* rows of an epoch of the second list; 0: there is none */
+    int few;       /* of the second list: rows of the first; else 0 */
 } mgl_limits;
+
+/* Rows of the longest epoch. */
+static inline int mgl_limits_most(const mgl_limits *limits)
+{
+    return limits->many > limits->rows ? limits->many : limits->rows;
+}
+
+/* Rows of an epoch of the first list, at most. */
+static inline int mgl_limits_few(const mgl_limits *limits)
+{
+    return limits->few > 0 ? limits->few : limits->rows;
+}
 
 enum {
     MGL_PENDING_BYTES = 32768, /* of a program's text that leaves it out */
@@ -244,6 +270,7 @@ typedef struct mgl_program {
     int *signals; /* indices of counters */
     int tensor_count, buffer_count, counter_count, queue_count, task_count, region_count,
         segment_count, wait_count, signal_count;
+    struct mgl_program *many;        /* the second list; NULL: there is none */
     struct mgl_program_store *store; /* capacities and names */
 } mgl_program;
 
@@ -266,6 +293,16 @@ int mgl_program_add_segment(mgl_program *program, const mgl_segment *segment);
 int mgl_program_add_wait(mgl_program *program, int counter, int64_t threshold);
 int mgl_program_add_signal(mgl_program *program, int counter);
 bool mgl_program_failed(const mgl_program *program);
+/* Declares the tensors, buffers and counters of another program, in their order. */
+void mgl_program_declare_all(mgl_program *program, const mgl_program *from);
+/* Adds the second list: the first one's settings, with `limits.many` rows, and all that it has
+ * declared so far, which must be everything. */
+mgl_status mgl_program_add_many(mgl_program *program, mgl_error *err);
+/* The list that declares everything: the second, where there is one. */
+static inline const mgl_program *mgl_program_whole(const mgl_program *program)
+{
+    return program->many ? program->many : program;
+}
 
 /* Whether a matrix of this format can stand on a tape of the program. In f32 a CPU takes any: its
  * products widen exactly what they read. */
@@ -285,6 +322,10 @@ bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank);
 /* The same in every field, names by their letters, floats bit for bit; the lines of the text, which
  * are no part of what a program is, do not count. */
 bool mgl_program_equal(const mgl_program *a, const mgl_program *b);
+
+/* The same declaration, but for its line. */
+bool mgl_program_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b);
+bool mgl_program_same_buffer(const mgl_buffer *a, const mgl_buffer *b);
 
 /* ---- the list of ops ----------------------------------------------------------------------------
  */

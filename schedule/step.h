@@ -3,7 +3,13 @@
  * the io buffers hold, how the chosen tokens move the sequences on, and the next row table.
  *
  * Plain C that NVRTC compiles too: no includes, 32-bit integers only. There are
- * at most MGL_MAX_ROWS (16) rows. MGL_STEP_FN is `static inline` on the host, `__device__` there.
+ * at most MGL_MAX_MANY_ROWS (128) rows. MGL_STEP_FN is `static inline` on the host, `__device__`
+ * there.
+ *
+ * A program has one task list, for up to `few` rows, or a second one for up to `many`. The list of
+ * an epoch is chosen one epoch ahead, so that a queue knows it before the epoch begins: by the rows
+ * that the epoch has if no sequence ends before it. An epoch of the first list can then have no
+ * more than `few` rows; one of the second may have fewer.
  */
 #ifndef MGL_SCHEDULE_STEP_H
 #define MGL_SCHEDULE_STEP_H
@@ -17,6 +23,8 @@ enum {
     MGL_CONTROL_ROWS,     /* rows of the epoch that enters next */
     MGL_CONTROL_GO,       /* 1: there is such an epoch; 0: every queue leaves */
     MGL_CONTROL_EPOCH,    /* its number, from 0 */
+    MGL_CONTROL_LIST,     /* its list: 0 the first, 1 the second */
+    MGL_CONTROL_NEXT,     /* the list of the epoch behind it */
     MGL_CONTROL_WORDS = 8 /* the rest is 0 */
 };
 
@@ -87,6 +95,12 @@ MGL_STEP_FN int mgl_step_inputs(const int *sequence)
     return sequence[MGL_SEQUENCE_PROMPT] - (sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE ? 1 : 0);
 }
 
+/* The list of an epoch of so many rows; many: 0 where there is no second one. */
+MGL_STEP_FN int mgl_step_list(int rows, int few, int many)
+{
+    return many > 0 && rows > few;
+}
+
 /* What the next epoch is told: of as many rows, and to leave if there are none. */
 MGL_STEP_FN void mgl_step_enter(int *control, int rows, int epoch)
 {
@@ -137,15 +151,29 @@ MGL_STEP_FN int mgl_step_share(int more, int before, int spare)
     return more < left ? more : left;
 }
 
-/* Makes the next row table from the sequences (after mgl_step_take of every sampled row): each
- * running sequence gets one row, those with prompt left share the other rows in order. Writes
- * control for the epoch to come. `abort` ends every sequence. The kernel's sample does the same
- * with a thread for each sequence. */
-MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
-                               const int *output, int sequence_count, int max_rows, int capacity,
-                               int epoch, int abort)
+/* The rows that an epoch would have if there were no limit: one a running sequence, and those that
+ * have prompt left. */
+MGL_STEP_FN int mgl_step_demand(const int *sequences, int sequence_count)
 {
-    int running = 0, rows = 0, before = 0;
+    int rows = 0;
+    for (int s = 0; s < sequence_count; s++) {
+        const int *q = sequences + s * MGL_SEQUENCE_WORDS;
+        rows += q[MGL_SEQUENCE_STATE] == MGL_STATE_RUNNING ? 1 + mgl_step_more(q) : 0;
+    }
+    return rows;
+}
+
+/* Makes the next row table from the sequences (after mgl_step_take of every sampled row): each
+ * running sequence gets one row, those with prompt left share the other rows in order, up to what
+ * the list of the epoch (control) has. Writes control for the epoch to come; its list was chosen
+ * before, the list behind it is chosen now. `abort` ends every sequence. The kernel's sample does
+ * the same, with a thread for each sequence and one list. */
+MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
+                               const int *output, int sequence_count, int few, int many,
+                               int capacity, int epoch, int abort)
+{
+    int running = 0, rows = 0, before = 0, list = control[MGL_CONTROL_NEXT];
+    int max_rows = list ? many : few;
     for (int s = 0; s < sequence_count; s++)
         running += mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, abort);
     for (int s = 0; s < sequence_count; s++) {
@@ -159,6 +187,9 @@ MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const i
         before += more;
     }
     mgl_step_enter(control, rows, epoch);
+    control[MGL_CONTROL_LIST] = list;
+    control[MGL_CONTROL_NEXT] =
+        mgl_step_list(mgl_step_demand(sequences, sequence_count), few, many);
 }
 
 /* The first row of the table that belongs to the sequence of row `row`; its position is the number

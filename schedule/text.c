@@ -11,7 +11,7 @@
  *              "target" NAME "queues" N "shared" N
  *              "model" "hidden" N "layers" N "heads" N "kv_heads" N "head_dim" N "ffn" N "vocab" N
  *                      "eps" FLOAT
- *              "limits" "rows" N "sequences" N "capacity" N
+ *              "limits" "rows" N ["many" N] "sequences" N "capacity" N
  *              "exec" "page" N "ring" N "warps" N "stage" N
  *                     ["flight" N "pending" N "prefetch" N]  left out: as in a default config
  *              "types" "weights" FORMAT ["embedding" DTYPE] ["exchange" DTYPE] "cache" DTYPE
@@ -20,20 +20,24 @@
  *                                                             with, and the entry's SHA-256
  *              { tensor | buffer | counter }                  in any order, before they are named
  *              { queue { task } }                             numbered 0, 1, 2 ...
+ *              ["many" { buffer | counter } { queue { task } }]
+ *                                                             the second list, where limits has it
  *   tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
  *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N]
  *   extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the limits
  *   source   = "tensor" NAME | "rope"                         where a const buffer's bytes are from
  *   counter  = "counter" NAME
- *   queue    = "queue" N "tape" N "pad" N                     bytes of the tape; of these, padding
+ *   queue    = "queue" N ["tape" N "pad" N]                   bytes of the tape; of these, padding;
+ *                                                             left out in the second list
  *   task     = OP ["." VARIANT] ["in" regions] ["tape" segments] ["out" regions] ["wait" waits]
  *              ["signal" NAME {"," NAME}]
  *   regions  = region {"," region}
  *   region   = ["flag"] NAME "[" range {"," range} "]"        one range a dimension of the buffer
  *   range    = N ":" N | ":rows" | ":pos" | "pos"             half open
  *   segments = segment {"," segment}
- *   segment  = NAME ["|" NAME] "[" N ":" N "," N ":" N "]" "@" LAYOUT "+" N
- *                                                             rows, columns, byte on the tape
+ *   segment  = NAME ["|" NAME] "[" N ":" N "," N ":" N "]" "@" LAYOUT ["+" N]
+ *                                                             rows, columns, byte on the tape,
+ *                                                             which the second list leaves out
  *   waits    = NAME ">=" N {"," NAME ">=" N}
  *
  * OP is a name of instructions/ops.def, VARIANT of schedule/variants.def (`norm_linear.skinny`),
@@ -135,6 +139,8 @@ static void put_header(const mgl_program *program, mgl_text *out)
     put_float(out, g->eps);
     mgl_text_put(out, "\nlimits");
     put_field(out, "rows", program->limits.rows);
+    if (program->limits.many > 0)
+        put_field(out, "many", program->limits.many);
     put_field(out, "sequences", program->limits.sequences);
     put_field(out, "capacity", program->limits.capacity);
     mgl_text_put(out, "\nexec");
@@ -240,6 +246,8 @@ static void put_segments(const mgl_program *program, mgl_run run, mgl_text *out)
         put_number(out, segment->col_hi);
         mgl_text_put(out, "]@");
         mgl_text_put(out, mgl_layout_name(segment->layout));
+        if (program->limits.few > 0)
+            continue;
         mgl_text_put(out, "+");
         put_number(out, segment->offset);
     }
@@ -269,6 +277,38 @@ void mgl_schedule_print_task(const mgl_program *program, int task, mgl_text *out
     }
 }
 
+/* Buffers and counters from the first on that the list before does not declare. */
+static void put_declarations(const mgl_program *program, int buffers, int counters, mgl_text *out)
+{
+    for (int i = buffers; i < program->buffer_count; i++) {
+        mgl_text_put(out, i > buffers ? "" : "\n");
+        put_buffer(program, &program->buffers[i], out);
+    }
+    for (int i = counters; i < program->counter_count; i++) {
+        mgl_text_put(out, i > counters ? "counter " : "\ncounter ");
+        mgl_text_put(out, program->counters[i].name);
+        mgl_text_put(out, "\n");
+    }
+}
+
+static void put_queues(const mgl_program *program, mgl_text *out)
+{
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_queue *queue = &program->queues[q];
+        mgl_text_put(out, "\nqueue ");
+        put_number(out, q);
+        if (program->limits.few == 0) {
+            put_field(out, "tape", queue->tape_bytes);
+            put_field(out, "pad", queue->tape_pad);
+        }
+        mgl_text_put(out, "\n");
+        for (int i = 0; i < queue->tasks.count; i++) {
+            mgl_schedule_print_task(program, queue->tasks.first + i, out);
+            mgl_text_put(out, "\n");
+        }
+    }
+}
+
 void mgl_schedule_print(const mgl_program *program, mgl_text *out)
 {
     put_header(program, out);
@@ -276,25 +316,11 @@ void mgl_schedule_print(const mgl_program *program, mgl_text *out)
         mgl_text_put(out, i ? "" : "\n");
         put_tensor(&program->tensors[i], out);
     }
-    for (int i = 0; i < program->buffer_count; i++) {
-        mgl_text_put(out, i ? "" : "\n");
-        put_buffer(program, &program->buffers[i], out);
-    }
-    for (int i = 0; i < program->counter_count; i++) {
-        mgl_text_put(out, i ? "counter " : "\ncounter ");
-        mgl_text_put(out, program->counters[i].name);
-        mgl_text_put(out, "\n");
-    }
-    for (int q = 0; q < program->queue_count; q++) {
-        const mgl_queue *queue = &program->queues[q];
-        mgl_text_put(out, "\nqueue ");
-        put_number(out, q);
-        put_field(out, "tape", queue->tape_bytes);
-        put_field(out, "pad", queue->tape_pad);
-        mgl_text_put(out, "\n");
-        for (int i = 0; i < queue->tasks.count; i++) {
-            mgl_schedule_print_task(program, queue->tasks.first + i, out);
-            mgl_text_put(out, "\n");
-        }
-    }
+    put_declarations(program, 0, 0, out);
+    put_queues(program, out);
+    if (!program->many)
+        return;
+    mgl_text_put(out, "\nmany\n");
+    put_declarations(program->many, program->buffer_count, program->counter_count, out);
+    put_queues(program->many, out);
 }

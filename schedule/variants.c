@@ -25,7 +25,7 @@
 static const mgl_variant_info variants[MGL_VARIANT_COUNT] = {
     {.name = "general",
      .family = MGL_FAMILY_COUNT,
-     .rows = MGL_MAX_ROWS,
+     .rows = MGL_MAX_MANY_ROWS,
      .worth = "1",
      .what = "every shape"},
 #define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, worth, needs,   \

@@ -82,14 +82,21 @@ static void check_exec(mgl_check *check)
 void mgl_check_limits(mgl_check *check)
 {
     const mgl_limits *limits = &check->program->limits;
-    if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
-        limits->sequences > limits->rows || limits->capacity < 1 ||
+    int most = mgl_limits_most(limits), few = mgl_limits_few(limits);
+    if (few < 1 || few > MGL_MAX_ROWS || limits->sequences < 1 || limits->sequences > most ||
+        limits->sequences > MGL_MAX_SEQUENCES || limits->capacity < 1 ||
         limits->capacity > MGL_MAX_CAPACITY)
         mgl_check_report(
             check, 407, -1, 0,
-            "rows %d, sequences %d, capacity %d: rows is 1 to %d, sequences 1 to rows, "
-            "capacity 1 to %d",
-            limits->rows, limits->sequences, limits->capacity, MGL_MAX_ROWS, MGL_MAX_CAPACITY);
+            "rows %d, sequences %d, capacity %d: rows is 1 to %d, sequences 1 to rows (of the "
+            "second list, where there is one, and %d), capacity 1 to %d",
+            few, limits->sequences, limits->capacity, MGL_MAX_ROWS, MGL_MAX_SEQUENCES,
+            MGL_MAX_CAPACITY);
+    if (limits->many != 0 && (limits->many <= few || limits->many > MGL_MAX_MANY_ROWS))
+        mgl_check_report(check, 407, -1, 0,
+                         "rows %d, many %d: the second list has more rows than the first, and %d "
+                         "at most",
+                         few, limits->many, MGL_MAX_MANY_ROWS);
     check_queue_count(check);
     check_exec(check);
 }
@@ -160,7 +167,7 @@ static void check_tape(mgl_check *check, int q)
         for (int i = 0; i < p->tasks[t].segments.count; i++) {
             const mgl_segment *s = &p->segments[p->tasks[t].segments.first + i];
             char name[MGL_NAME_TEXT];
-            if (check_segment(check, t, s) &&
+            if (check_segment(check, t, s) && !check->first &&
                 (s->offset < 0 || s->offset > tape || mgl_segment_bytes(p, s) > tape - s->offset))
                 mgl_check_report(check, 404, t, 0,
                                  "%s: segment at +%" PRId64 " with %" PRId64

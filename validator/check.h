@@ -18,12 +18,15 @@
  *     formats.c   MG708  number formats, for those who want none that loses
  *     columns.c          which value stands in which columns
  *     meaning.c   MG7xx  the tasks compute the graph
+ *     lists.c            the second list goes with the first: MG130, MG208, MG504, MG605, MG709
+ *
+ * Each list of a program is checked by all passes, the second with the first's check at hand.
  *
  * (cover.c tells what of a region some boxes leave; flags.c and init.c ask it.)
  *
  * A pass may rely on everything that the passes before it check: it runs only when they are clean.
  * That one epoch stands for all is due to deadlock.c: every task happens before its epoch's sample,
- * and every task of the next epoch after it.
+ * and every task of the next epoch after it, of whichever list the two epochs are.
  */
 #ifndef MGL_VALIDATOR_CHECK_H
 #define MGL_VALIDATOR_CHECK_H
@@ -73,10 +76,17 @@ typedef struct mgl_flags {
     int *parts;  /* (boxes) of a flag input: written boxes that overlap it; else 0 */
 } mgl_flags;
 
+/* What one head of a cache buffer holds: columns of a node's value from `lo` on. */
+typedef struct mgl_cached {
+    int node; /* -1: nobody appends to it */
+    int64_t lo;
+} mgl_cached;
+
 typedef struct mgl_check {
-    const mgl_program *program;
-    const mgl_graph *graph; /* NULL: meaning is not checked */
-    bool strict_formats;    /* formats that lose are faults */
+    const mgl_program *program; /* the list under check */
+    struct mgl_check *first;    /* of the second list: the check of the first; else NULL */
+    const mgl_graph *graph;     /* NULL: meaning is not checked */
+    bool strict_formats;        /* formats that lose are faults */
     mgl_verdict *verdict;
     mgl_diagnostic *newest; /* gets the witnesses; NULL when the list was full */
     int found;              /* faults, those that the list had no room for included */
@@ -97,6 +107,8 @@ typedef struct mgl_check {
     mgl_boxes boxes;
     mgl_flags flags;
     int *graph_tensor; /* (tensors) index in the graph, -1 for none */
+
+    mgl_cached *cached; /* (kv buffers, kv_heads) of a program with two lists and a graph */
 } mgl_check;
 
 /* ---- reports (report.c) ---- */
@@ -141,6 +153,15 @@ void mgl_check_model(mgl_check *check);   /* MG701, MG702 */
 void mgl_check_formats(mgl_check *check); /* after model */
 void mgl_check_weights(mgl_check *check); /* MG603; after model */
 void mgl_check_meaning(mgl_check *check);
+
+/* Of the second list; of a first one nothing. */
+void mgl_check_rows(mgl_check *check);   /* MG130: buffers with rows; after operands */
+void mgl_check_shared(mgl_check *check); /* MG130: declarations; after form */
+void mgl_check_joined(mgl_check *check); /* MG130, MG208, MG504, MG605: after relations */
+void mgl_check_cached(mgl_check *check); /* MG709; after meaning */
+
+/* Whether the counter is signalled by sample and by nobody else (deadlock.c). */
+bool mgl_check_is_edge(const mgl_check *check, int counter);
 
 /* ---- rectangles (boxes.c) ---- */
 

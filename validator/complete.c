@@ -1,7 +1,8 @@
 /*
- * MG6xx: every tape byte is consumed exactly once, in order (mgl_check_complete), and every row of
- * every linear weight of the model is streamed exactly once (mgl_check_weights, with a graph).
- * That all logits and all parts of the running argmax are produced is MG601 in init.c.
+ * MG6xx: every tape byte is consumed exactly once, in order (mgl_check_complete; the second list
+ * has no tape of its own: lists.c finds its segments on the first one's), and every row of every
+ * linear weight of the model is streamed exactly once (mgl_check_weights, with a graph). That all
+ * logits and all parts of the running argmax are produced is MG601 in init.c.
  */
 #include "validator/check.h"
 
@@ -39,7 +40,7 @@ static void check_tape(mgl_check *check, int q)
 
 void mgl_check_complete(mgl_check *check)
 {
-    for (int q = 0; q < check->program->queue_count; q++)
+    for (int q = 0; q < check->program->queue_count && !check->first; q++)
         check_tape(check, q);
 }
 

@@ -20,6 +20,11 @@
  * a wait means the same in each epoch, and threshold 0 is always met in the end: on a counter
  * other than sample's such a wait orders nothing and is accepted as harmless.
  *
+ * With two lists an epoch is of one of them, and a wait means all signals of the epochs before, of
+ * either list, and t of this epoch (schedule/program.h). Suppose further (lists.c) that each enter
+ * waits with threshold 0 for a counter that sample alone signals in both lists. Then the chain
+ * above holds whatever list an epoch is of, and so does what follows from it.
+ *
  * The end of a launch: in the epoch behind the last one each queue runs enter alone, reads that
  * there is nothing more to do and leaves. Nobody signals there, so enter may wait with threshold 0
  * only.
@@ -64,6 +69,8 @@ static void check_overflow(mgl_check *check)
     int64_t epochs = most_epochs(&p->limits);
     for (int c = 0; c < p->counter_count; c++) {
         int64_t signals = mgl_counter_signals(check, c);
+        if (check->first && c < check->first->program->counter_count)
+            signals += mgl_counter_signals(check->first, c); /* an epoch is of one list */
         if (signals * epochs > INT32_MAX)
             mgl_check_report(check, 205, -1, p->counters[c].line,
                              "counter %.64s: %" PRId64 " signals an epoch in up to %" PRId64
@@ -344,8 +351,7 @@ void mgl_check_deadlock(mgl_check *check)
 
 /* ---- the epoch edge ---- */
 
-/* Whether the counter is signalled by sample and by nobody else. */
-static bool is_edge(const mgl_check *check, int counter)
+bool mgl_check_is_edge(const mgl_check *check, int counter)
 {
     return mgl_counter_signals(check, counter) == 1 &&
            check->producers[check->producer_first[counter]] == check->sample;
@@ -358,7 +364,7 @@ static void check_edge(mgl_check *check, int enter)
     char name[MGL_NAME_TEXT];
     for (int i = 0; i < p->tasks[enter].waits.count; i++) {
         const mgl_wait *wait = &p->waits[p->tasks[enter].waits.first + i];
-        edge = edge || (wait->threshold == 0 && is_edge(check, wait->counter));
+        edge = edge || (wait->threshold == 0 && mgl_check_is_edge(check, wait->counter));
         if (wait->threshold > 0)
             mgl_check_report(check, 206, enter, 0,
                              "%s waits for %.64s >= %" PRId64

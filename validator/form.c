@@ -361,7 +361,7 @@ void mgl_check_form(mgl_check *check)
     check_geometry(check);
     for (int i = 0; i < p->tensor_count; i++)
         check_tensor(check, &p->tensors[i]);
-    for (int i = 0; i < p->buffer_count; i++) {
+    for (int i = check->first ? check->first->program->buffer_count : 0; i < p->buffer_count; i++) {
         check_buffer(check, &p->buffers[i]);
         check_source(check, &p->buffers[i]);
     }

@@ -709,6 +709,26 @@ static void clear(struct meaning *m)
     mgl_free(m->id);
 }
 
+/* What the caches hold, for the comparison of two lists. */
+static void keep_cached(struct meaning *m)
+{
+    const mgl_program *p = m->program;
+    const int heads = p->geometry.kv_heads;
+    mgl_check *check = m->check;
+    size_t count = 0;
+    for (int i = 0; i < p->buffer_count; i++)
+        count += p->buffers[i].space == MGL_SPACE_KV;
+    mgl_cached *at = check->cached = mgl_check_alloc(check, count * (size_t)heads, sizeof *at);
+    for (int i = 0; i < p->buffer_count && at; i++) {
+        const struct owner *owners = m->holdings[i].owners;
+        for (int h = 0; p->buffers[i].space == MGL_SPACE_KV && h < heads; h++, at++) {
+            *at = (mgl_cached){.node = -1};
+            if (owners && owners[h].task)
+                *at = (mgl_cached){owners[h].value.index, owners[h].value.lo};
+        }
+    }
+}
+
 void mgl_check_meaning(mgl_check *check)
 {
     const mgl_program *p = check->program;
@@ -727,6 +747,8 @@ void mgl_check_meaning(mgl_check *check)
         if (run ? !run(m) : !fail(m, 703, "nobody has said what its op computes"))
             break;
     }
+    if (p->many || check->first)
+        keep_cached(m);
     clear(m);
     mgl_free(m);
 }

@@ -589,7 +589,7 @@ static void check_sample(const struct view *v)
     check_role(v, MGL_OPERAND(sample, sequence), sequences, MGL_CHECK_SEQUENCE_WORDS);
     check_role(v, MGL_OPERAND(sample, prompt), sequences, limits->capacity);
     check_role(v, MGL_OPERAND(sample, control), MGL_CHECK_CONTROL_WORDS, 1);
-    check_role(v, MGL_OPERAND(sample, table), limits->rows, MGL_CHECK_TABLE_WORDS);
+    check_role(v, MGL_OPERAND(sample, table), mgl_limits_most(limits), MGL_CHECK_TABLE_WORDS);
     check_role(v, MGL_OPERAND(sample, sequence_next), sequences, MGL_CHECK_SEQUENCE_WORDS);
     check_role(v, MGL_OPERAND(sample, output), sequences, limits->capacity);
     check_role(v, MGL_OPERAND(sample, score), sequences, limits->capacity);

@@ -123,7 +123,8 @@ const char *mgl_check_task(const mgl_check *check, int task, char to[MGL_NAME_TE
     if (t->line)
         snprintf(to, MGL_NAME_TEXT, "%s at line %d (queue %d)", op, t->line, queue);
     else
-        snprintf(to, MGL_NAME_TEXT, "%s, task %d of queue %d", op, check->position[task], queue);
+        snprintf(to, MGL_NAME_TEXT, "%s, task %d of queue %d%s", op, check->position[task], queue,
+                 check->first ? " of the second list" : "");
     return to;
 }
 

@@ -15,8 +15,9 @@ typedef void pass_fn(mgl_check *check);
 enum { ROW = 3 };
 static pass_fn *const passes[][ROW] = {
     {mgl_check_form},
+    {mgl_check_shared},
     {mgl_check_limits, mgl_check_operands},
-    {mgl_check_bounds, mgl_check_variants},
+    {mgl_check_bounds, mgl_check_variants, mgl_check_rows},
     {mgl_boxes_make},
     {mgl_check_flags},
     {mgl_check_relations, mgl_check_deadlock},
@@ -25,6 +26,7 @@ static pass_fn *const passes[][ROW] = {
     {mgl_check_race, mgl_check_complete},
     {mgl_check_init, mgl_check_model},
     {mgl_check_weights, mgl_check_meaning, mgl_check_formats},
+    {mgl_check_joined, mgl_check_cached},
 };
 
 static void check_clear(mgl_check *check)
@@ -43,6 +45,34 @@ static void check_clear(mgl_check *check)
     mgl_free(check->flags.writer);
     mgl_free(check->flags.parts);
     mgl_free(check->graph_tensor);
+    mgl_free(check->cached);
+}
+
+/* Runs the passes; how many rows of them were run. */
+static size_t check_list(mgl_check *check)
+{
+    size_t rows = sizeof passes / sizeof *passes, i = 0;
+    for (; i < rows && mgl_check_clean(check); i++)
+        for (int j = 0; j < ROW && !check->no_memory; j++)
+            if (passes[i][j])
+                passes[i][j](check);
+    return i;
+}
+
+/* The second list, behind a first one that is well formed. */
+static void check_second(mgl_check *first)
+{
+    mgl_check check = {.program = first->program->many,
+                       .first = first,
+                       .graph = first->graph,
+                       .strict_formats = first->strict_formats,
+                       .verdict = first->verdict,
+                       .steps = first->steps,
+                       .sample = -1};
+    check_list(&check);
+    check_clear(&check);
+    first->found += check.found;
+    first->no_memory |= check.no_memory;
 }
 
 static mgl_status run_passes(const mgl_program *program, const mgl_graph *graph,
@@ -56,11 +86,12 @@ static mgl_status run_passes(const mgl_program *program, const mgl_graph *graph,
                        .strict_formats = strict_formats,
                        .verdict = out,
                        .sample = -1};
-    size_t rows = sizeof passes / sizeof *passes;
-    for (size_t i = 0; i < rows && mgl_check_clean(&check); i++)
-        for (int j = 0; j < ROW && !check.no_memory; j++)
-            if (passes[i][j])
-                passes[i][j](&check);
+    bool formed = check_list(&check) > 1;
+    if (formed && !check.no_memory && program->many) {
+        out->tasks += program->many->task_count;
+        out->counters = program->many->counter_count;
+        check_second(&check);
+    }
     check_clear(&check);
     out->accepted = mgl_check_clean(&check);
     MGL_ASSERT(check.no_memory || out->accepted == (out->count == 0));

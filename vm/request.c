@@ -142,7 +142,7 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
     if (request->count < 1 || request->count > limits->sequences)
         return mgl_fail(err, MGL_BAD_INPUT, "sequences", "is %d; this program runs %s%d",
                         request->count, mgl_up_to((size_t)limits->sequences), limits->sequences);
-    size_t rows = (size_t)limits->rows, count = (size_t)limits->sequences;
+    size_t rows = (size_t)mgl_limits_most(limits), count = (size_t)limits->sequences;
     size_t capacity = (size_t)limits->capacity;
     memset(control, 0, MGL_CONTROL_WORDS * sizeof *control);
     memset(table, 0, rows * MGL_TABLE_WORDS * sizeof *table);
@@ -161,11 +161,13 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
         memcpy(prompt + (size_t)s * capacity + sequence->start, sequence->prompt,
                (size_t)sequence->prompt_count * sizeof *prompt);
     }
+    control[MGL_CONTROL_NEXT] =
+        mgl_step_list(mgl_step_demand(sequences, limits->sequences), limits->rows, limits->many);
     /* no sequence has produced a token: the output is not read */
     mgl_step_next(control, table, sequences, prompt, prompt, limits->sequences, limits->rows,
-                  limits->capacity, 0, 0);
+                  limits->many, limits->capacity, 0, 0);
     MGL_ASSERT(control[MGL_CONTROL_ROWS] >= request->count &&
-               control[MGL_CONTROL_ROWS] <= limits->rows);
+               control[MGL_CONTROL_ROWS] <= mgl_limits_most(limits));
     return MGL_OK;
 }
 

@@ -110,12 +110,13 @@ typedef struct mgl_vm_request {
 typedef struct mgl_vm_report {
     int launches;
     int epochs;
-    const int32_t *output[MGL_MAX_ROWS]; /* (produced[s]) new tokens */
-    int32_t produced[MGL_MAX_ROWS];
-    int32_t state[MGL_MAX_ROWS];      /* MGL_STATE_... of schedule/step.h */
-    const float *score[MGL_MAX_ROWS]; /* (prompt_count) log-probabilities, [0] = 0; when scoring */
-    double prefill_s, decode_s;       /* to the first token; from there to the end */
-    double device_s; /* of the launch, between events of the device; 0 on the CPU */
+    const int32_t *output[MGL_MAX_SEQUENCES]; /* (produced[s]) new tokens */
+    int32_t produced[MGL_MAX_SEQUENCES];
+    int32_t state[MGL_MAX_SEQUENCES]; /* MGL_STATE_... of schedule/step.h */
+    const float
+        *score[MGL_MAX_SEQUENCES]; /* (prompt_count) log-probabilities, [0] = 0; when scoring */
+    double prefill_s, decode_s;    /* to the first token; from there to the end */
+    double device_s;               /* of the launch, between events of the device; 0 on the CPU */
 } mgl_vm_report;
 
 /* Facts for logs, `info` and results. Behind an exchange check_s and pack_s are of it, and nothing

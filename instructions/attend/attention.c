@@ -186,7 +186,7 @@ void mgl_attention_item(const mgl_call *call, int item)
 size_t mgl_attention_scratch(const mgl_program *program)
 {
     return 4 + 4 * (size_t)program->geometry.head_dim + (size_t)program->limits.capacity +
-           MGL_MAX_ROWS;
+           (size_t)mgl_limits_most(&program->limits);
 }
 
 void mgl_attention_all(const mgl_call *call)

@@ -12,13 +12,13 @@ void mgl_reference_norm_swiglu(const mgl_call *call)
     float *normed = call->scratch, *row = normed + call->epoch->rows * width;
     mgl_reference_norm(call, x, MGL_CALL(call, norm_swiglu, g), normed);
     for (int64_t i = 0; i < mgl_segment_rows(segment); i++) {
-        float gate[MGL_MAX_ROWS];
-        mgl_unpack_row(call->program, segment, call->tape, 0, i, row);
+        float gate[MGL_MAX_MANY_ROWS];
+        mgl_unpack_row(call->program, segment, call->tapes[0], 0, i, row);
         for (int r = 0; r < call->epoch->rows; r++) {
             gate[r] = mgl_dot(normed + r * width + segment->col_lo, row, columns);
             gate[r] = bias ? gate[r] + bias[segment->row_lo + i] : gate[r];
         }
-        mgl_unpack_row(call->program, segment, call->tape, 1, i, row);
+        mgl_unpack_row(call->program, segment, call->tapes[0], 1, i, row);
         for (int r = 0; r < call->epoch->rows; r++) {
             float up = mgl_dot(normed + r * width + segment->col_lo, row, columns);
             up = bias2 ? up + bias2[segment->row_lo + i] : up;

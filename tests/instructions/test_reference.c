@@ -425,13 +425,13 @@ static void check_task(const struct bench *b, const mgl_task *t, const double *b
 
 /* ---- the tests ------------------------------------------------------------------------------ */
 
-static void execute(struct bench *b, int q, int task, mgl_epoch_rows *rows)
+static void execute(struct bench *b, int task, mgl_epoch_rows *rows)
 {
     mgl_machine *m = &b->machine;
     mgl_call call = {.program = b->program,
                      .task = &b->program->tasks[task],
                      .buffers = m->buffers,
-                     .tape = m->tapes[q],
+                     .tapes = &m->segment_tapes[b->program->tasks[task].segments.first],
                      .epoch = rows,
                      .scratch = m->scratch};
     if (m->plain || !mgl_fast_execute(m, &call))
@@ -459,7 +459,7 @@ static void check_program(const mgl_geometry *geometry, mgl_dtype dtype, int spl
             int64_t width = mgl_region_width(y, 1);
             for (int j = 0; t->op == MGL_OP_LINEAR_ADD && j < ROWS * width; j++)
                 before[j] = at(&b, in(&b, t, 1), (int)(j / width), j % width);
-            execute(&b, q, i, &rows);
+            execute(&b, i, &rows);
             check_task(&b, t, before);
             seen[t->op]++;
         }
@@ -513,12 +513,12 @@ START_TEST(enter_copies_what_sample_wrote)
     struct bench b;
     mgl_epoch_rows rows = {0};
     open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS);
-    int32_t *control = b.machine.buffers[b.machine.io.control];
+    int32_t *control = b.machine.buffers[b.machine.io->control];
     control[MGL_CONTROL_ROWS] = 5;
     control[MGL_CONTROL_GO] = 1;
     control[MGL_CONTROL_EPOCH] = 12;
-    memcpy(b.machine.buffers[b.machine.io.table], table, sizeof table);
-    execute(&b, 0, 0, &rows);
+    memcpy(b.machine.buffers[b.machine.io->table], table, sizeof table);
+    execute(&b, 0, &rows);
     ck_assert_int_eq(rows.rows, 5);
     ck_assert_int_eq(rows.go, 1);
     ck_assert_int_eq(rows.epoch, 12);
@@ -530,7 +530,7 @@ END_TEST
 /* Sequence 0 is scored, 1 draws its last token, 2 has its first one. */
 static void start_sequences(const mgl_machine *m)
 {
-    int32_t *sequences = m->buffers[m->io.sequence];
+    int32_t *sequences = m->buffers[m->io->sequence];
     const float temperature = 0.5f;
     for (int s = 0; s < SEQUENCES; s++) {
         int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
@@ -555,11 +555,11 @@ START_TEST(sample_decides)
     const mgl_machine *m = &b.machine;
     const mgl_program *p = b.program;
     int last = p->queues[0].tasks.first + p->queues[0].tasks.count - 1;
-    int parts = (int)p->buffers[m->io.best_value].extents[1].count;
-    float *logits = m->buffers[m->io.logits], *values = m->buffers[m->io.best_value];
-    int32_t *ids = m->buffers[m->io.best_id], *sequences = m->buffers[m->io.sequence];
-    int32_t *prompt = m->buffers[m->io.prompt], *output = m->buffers[m->io.output];
-    float *score = m->buffers[m->io.score];
+    int parts = (int)p->buffers[m->io->best_value].extents[1].count;
+    float *logits = m->buffers[m->io->logits], *values = m->buffers[m->io->best_value];
+    int32_t *ids = m->buffers[m->io->best_id], *sequences = m->buffers[m->io->sequence];
+    int32_t *prompt = m->buffers[m->io->prompt], *output = m->buffers[m->io->output];
+    float *score = m->buffers[m->io->score];
     ck_assert_int_eq(p->tasks[last].op, MGL_OP_SAMPLE);
     for (int i = 0; i < ROWS * 41; i++)
         logits[i] = random_float() * 3.0f;
@@ -573,7 +573,7 @@ START_TEST(sample_decides)
     start_sequences(m);
     for (int i = 0; i < 5; i++)
         prompt[i] = 7 + i;
-    execute(&b, 0, last, &rows);
+    execute(&b, last, &rows);
     ck_assert_int_eq(output[2 * CAPACITY], 41 - parts);
     /* key (77, 0), counter (token 2, 0, 0, 0), whatever the sequence */
     unsigned counter[4] = {2, 0, 0, 0}, key[2] = {77, 0}, word[4];
@@ -591,7 +591,7 @@ START_TEST(sample_decides)
                                 (double)logits[r * 41 + prompt[r - 1]] - log(sum), 1e-5);
     }
     /* only sequence 2 goes on: position 11 with the token just taken */
-    const int32_t *control = m->buffers[m->io.control], *next = m->buffers[m->io.table];
+    const int32_t *control = m->buffers[m->io->control], *next = m->buffers[m->io->table];
     ck_assert_int_eq(control[MGL_CONTROL_ROWS], 1);
     ck_assert_int_eq(control[MGL_CONTROL_GO], 1);
     ck_assert_int_eq(control[MGL_CONTROL_EPOCH], 5);
@@ -614,22 +614,22 @@ START_TEST(sample_makes_no_token_of_what_is_no_number)
     memcpy(rows.table, table, sizeof table);
     const mgl_machine *m = &b.machine;
     const mgl_run *tasks = &b.program->queues[0].tasks;
-    const int parts = (int)b.program->buffers[m->io.best_value].extents[1].count;
-    float *values = m->buffers[m->io.best_value];
-    const int32_t *sequences = m->buffers[m->io.sequence], *output = m->buffers[m->io.output];
+    const int parts = (int)b.program->buffers[m->io->best_value].extents[1].count;
+    float *values = m->buffers[m->io->best_value];
+    const int32_t *sequences = m->buffers[m->io->sequence], *output = m->buffers[m->io->output];
     ck_assert_int_gt(parts, 1);
     for (int i = 0; i < parts; i++)
         values[parts + i] = values[6 * parts + i] =
             i == 1 || no_numbers[_i] < 0 ? no_numbers[_i] : 2.0f;
     start_sequences(m);
-    execute(&b, 0, tasks->first + tasks->count - 1, &rows);
+    execute(&b, tasks->first + tasks->count - 1, &rows);
     for (int s = 1; s <= 2; s++) {
         const int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
         ck_assert_int_eq(q[MGL_SEQUENCE_STATE], MGL_STATE_NOT_A_NUMBER);
         ck_assert_int_eq(q[MGL_SEQUENCE_PRODUCED], s == 1 ? 2 : 0);
         ck_assert_int_eq(output[s * CAPACITY + q[MGL_SEQUENCE_PRODUCED]], 0);
     }
-    ck_assert_int_eq(((int32_t *)m->buffers[m->io.control])[MGL_CONTROL_GO], 0);
+    ck_assert_int_eq(((int32_t *)m->buffers[m->io->control])[MGL_CONTROL_GO], 0);
     close_bench(&b);
 }
 END_TEST
@@ -673,7 +673,7 @@ START_TEST(clear_marks_its_columns)
 {
     struct flagged f;
     open_flagged(&f, MGL_OP_CLEAR, (mgl_range){MGL_RANGE_FIXED, 4, 8});
-    f.epoch = (mgl_epoch_rows){.rows = 1, .epoch = 6 + _i};
+    f.epoch = (mgl_epoch_rows){.rows = 1, .turn = 6 + _i};
     mgl_reference_op(MGL_OP_CLEAR)(&f.call);
     for (int i = 0; i < 48; i++)
         ck_assert_uint_eq(f.words[i], i / 24 == _i || i % 8 < 4 ? 0 : UINT32_MAX);
@@ -686,7 +686,7 @@ START_TEST(a_region_is_written_when_all_its_words_are)
 {
     struct flagged f;
     open_flagged(&f, MGL_OP_EMBED, (mgl_range){MGL_RANGE_FIXED, 4, 8});
-    f.epoch = (mgl_epoch_rows){.rows = 2, .epoch = 3};
+    f.epoch = (mgl_epoch_rows){.rows = 2, .turn = 3};
     const mgl_region *region = mgl_call_out(&f.call, 0);
     for (int i = 0; i < 48; i++) {
         bool within = i >= 24 && i < 40 && i % 8 >= 4;

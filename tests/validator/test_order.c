@@ -77,7 +77,7 @@ static mgl_program *random_program(uint32_t seed, enum edges edges)
     state_of_random = seed * 2654435761u + 1;
     ck_assert_int_eq(mgl_program_new(&p, &err), MGL_OK);
     p->geometry = (mgl_geometry){16, 1, 2, 1, 8, 24, 40, 1e-5f};
-    p->limits = (mgl_limits){1, 1, 16};
+    p->limits = (mgl_limits){.rows = 1, .sequences = 1, .capacity = 16};
     p->target.queues = QUEUES;
     for (int c = 0; c < COUNTERS; c++)
         mgl_program_add_counter(p, "c");

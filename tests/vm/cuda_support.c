@@ -55,6 +55,7 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
     const struct {
         int from, *to;
     } knobs[] = {{o->rows, &config.rows},
+                 {o->many, &config.many},
                  {o->splits, &config.splits},
                  {o->narrow, &config.narrow},
                  {o->exchange, &config.exchange},

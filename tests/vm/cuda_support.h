@@ -17,6 +17,7 @@ typedef struct device_options {
     int products; /* queues that have products, and the others attention alone; 0: as lowering has
                      it */
     int capacity, sequences, rows, splits;
+    int many;     /* rows of an epoch of the second list; 0: there is none */
     int exchange; /* MGL_EXCHANGE_... */
     int narrow;   /* 0: as by default */
     int page_bytes, ring_pages, warps, stage_bytes;

@@ -84,7 +84,7 @@ schedule_text *schedule_text_read(const char *text)
         memcpy(line, text, length);
         line[length] = 0;
         bool queue = !strncmp(line, "queue ", 6);
-        tasks = tasks || queue;
+        tasks = (tasks || queue) && strcmp(line, "many") != 0;
         if (tasks && !queue && length)
             read_task(next, line);
         else

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/lists.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
 #include "validator/validator.h"
@@ -303,6 +304,18 @@ static void judge_accepted(damaged_base *base, const mgl_program *program, uint6
     counts->failed += !good;
 }
 
+/* Whether explore can run it: of a second list the verdict says all, and its weights, which are
+ * looked for behind all else, are on the tapes of the first. */
+static bool is_runnable(const mgl_program *program, const mgl_verdict *verdict)
+{
+    mgl_joined joined = {0};
+    if (!program->many)
+        return true;
+    bool runs = verdict->count < MGL_MAX_DIAGNOSTICS && !mgl_program_join(program, &joined, NULL);
+    mgl_joined_clear(&joined);
+    return runs;
+}
+
 /* `reshaped`: a rejected schedule may touch what is not its own, and can not be run. */
 static void judge(damaged_base *base, const mgl_text *text, bool reshaped, uint64_t round,
                   const damaged_device *device, const char *what, damaged_counts *counts)
@@ -322,7 +335,7 @@ static void judge(damaged_base *base, const mgl_text *text, bool reshaped, uint6
         counts->rejected++;
         counts->of_variants += is_of_variants(&verdict);
         count_codes(&verdict, counts);
-        if (!reshaped && is_unordered(&verdict)) {
+        if (!reshaped && is_unordered(&verdict) && is_runnable(program, &verdict)) {
             counts->unordered++;
             counts->shown += explore(base, program, NULL).finding != MGL_FOUND_NOTHING;
         }

@@ -104,6 +104,7 @@ mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *opti
         config.rows = options->rows;
     config.splits = options->splits;
     config.exchange = options->exchange;
+    config.many = options->many;
     ok(mgl_schedule_lower(graph, &target, &lower, &config, &program, &err), err);
     return program;
 }

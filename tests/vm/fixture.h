@@ -43,6 +43,7 @@ typedef struct fixture_options {
     int rows;      /* 0: the config's default */
     int splits;    /* 0: chosen by lowering */
     int exchange;  /* 0: chosen by lowering; 1 counters, 2 flags */
+    int many;      /* rows of an epoch of the second list; 0: there is none */
 } fixture_options;
 
 /* A program for the graph, lowered for the CPU. */

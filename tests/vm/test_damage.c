@@ -1,9 +1,10 @@
 /*
- * Ten thousand damaged schedules with flag edges and clears, and 1,200 with variants, biases and
- * norms, each judged as damaged.h says. tests/emulator/test_damaged.c judges more of these, and
- * runs the accepted ones in the emulator too.
+ * Ten thousand damaged schedules with flag edges and clears, 3,750 with two lists, and 1,200 with
+ * variants, biases and norms, each judged as damaged.h says. tests/emulator/test_damaged.c judges
+ * more of these, and runs the accepted ones in the emulator too.
  *
  *   test_damage [base [round]]     one base; and one round of it, whose text is printed
+ *   test_damage base -1 rounds     so many rounds of one base
  */
 #include "damaged.h"
 
@@ -31,14 +32,28 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
              .exchange = MGL_EXCHANGE_FLAGS},                                                      \
             5, 0                                                                                   \
     }
+/* Of both lists: prompts in epochs of six rows, or fewer, then of one or two. */
+#define LISTS(model, queues, few, edges)                                                           \
+    {                                                                                              \
+        model, "cpu:" queues,                                                                      \
+            {.dtype = MGL_F32,                                                                     \
+             .rows = few,                                                                          \
+             .many = 6,                                                                            \
+             .sequences = 2,                                                                       \
+             .capacity = 10,                                                                       \
+             .exchange = MGL_EXCHANGE_##edges},                                                    \
+            5, 0                                                                                   \
+    }
 static const damaged_recipe bases[] = {
     BASE(&one_layer, "2", 1, MGL_F32),  BASE(&one_layer, "3", 1, MGL_BF16),
     BASE(&one_layer, "4", 1, MGL_F32),  BASE(&one_layer, "2", 2, MGL_F32),
     BASE(&one_layer, "3", 3, MGL_F32),  BASE(&two_heads, "3", 1, MGL_F32),
-    BASE(&two_heads, "4", 2, MGL_BF16), BASE(&tiny_model, "2", 1, MGL_F32)};
+    BASE(&two_heads, "4", 2, MGL_BF16), BASE(&tiny_model, "2", 1, MGL_F32),
+    LISTS(&one_layer, "2", 2, FLAGS),   LISTS(&one_layer, "3", 2, COUNTERS),
+    LISTS(&two_heads, "4", 2, FLAGS)};
 enum { BASES = sizeof bases / sizeof *bases };
 
-static int only_base = -1, only_round = -1;
+static int only_base = -1, only_round = -1, all_rounds = ROUNDS;
 
 /* The rounds of a base, and the counts of them without that of the base itself. */
 static damaged_counts judge_rounds(const damaged_recipe *recipe, int base, int rounds)
@@ -65,9 +80,9 @@ START_TEST(accepted_is_good)
 {
     if (only_base >= 0 && only_base != _i)
         return;
-    damaged_counts counts = judge_rounds(&bases[_i], _i, ROUNDS);
+    damaged_counts counts = judge_rounds(&bases[_i], _i, all_rounds);
     if (only_round < 0) {
-        ck_assert_int_gt(counts.accepted, ROUNDS / 100);
+        ck_assert_int_gt(counts.accepted, all_rounds / 100);
         ck_assert_int_ge(counts.shown, counts.unordered * 95 / 100);
     }
 }
@@ -91,6 +106,8 @@ int main(int argc, char **argv)
         only_base = atoi(argv[1]);
     if (argc > 2)
         only_round = atoi(argv[2]);
+    if (argc > 3)
+        all_rounds = atoi(argv[3]);
     tcase_set_timeout(tests, 600);
     tcase_add_loop_test(tests, accepted_is_good, 0, BASES);
     tcase_add_loop_test(tests, accepted_with_variants_is_good, 0, VARIED);

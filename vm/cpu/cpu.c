@@ -16,10 +16,11 @@ struct cpu_vm {
     mgl_vm vm; /* first: what the interface sees */
     mgl_machine machine;
     double pack_s;
-    float *logits; /* (vocab) of the last sampled row of the last run */
-    bool sampled;  /* there are such */
-    int row;       /* that they are of; -1: none of an epoch that was the last */
-    int delivered[MGL_MAX_ROWS];
+    float *logits;     /* (vocab) of the last sampled row of the last run */
+    bool sampled;      /* there are such */
+    int row;           /* that they are of; -1: none of an epoch that was the last */
+    int logits_buffer; /* of the list of that epoch */
+    int delivered[MGL_MAX_SEQUENCES];
 };
 
 /* One run. */
@@ -40,16 +41,17 @@ static void close_cpu(mgl_vm *vm)
     mgl_free(cpu);
 }
 
-/* After a sample: keeps the logits of its last sampled row. */
-static void keep_logits(struct cpu_vm *cpu, const mgl_epoch_rows *epoch)
+/* After a sample: keeps the logits of its last sampled row, which are in that buffer. */
+static void keep_logits(struct cpu_vm *cpu, const mgl_epoch_rows *epoch, int buffer)
 {
     const mgl_machine *m = &cpu->machine;
+    const float *logits = m->buffers[buffer];
     size_t vocab = (size_t)m->program->geometry.vocab;
     for (int r = epoch->rows - 1; r >= 0; r--) {
         if (epoch->table[r * MGL_TABLE_WORDS + MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
             continue;
-        memcpy(cpu->logits, (const float *)m->buffers[m->io.logits] + (size_t)r * vocab,
-               vocab * sizeof *cpu->logits);
+        memcpy(cpu->logits, logits + (size_t)r * vocab, vocab * sizeof *cpu->logits);
+        cpu->logits_buffer = buffer;
         cpu->sampled = true;
         cpu->row = r;
         return;
@@ -61,8 +63,8 @@ static void deliver(struct run *run)
 {
     struct cpu_vm *cpu = run->cpu;
     const mgl_machine *m = &cpu->machine;
-    const int32_t *sequences = mgl_machine_words(m, m->io.sequence);
-    const int32_t *output = mgl_machine_words(m, m->io.output);
+    const int32_t *sequences = mgl_machine_words(m, m->io->sequence);
+    const int32_t *output = mgl_machine_words(m, m->io->output);
     int capacity = m->program->limits.capacity;
     for (int s = 0; s < run->request->count; s++) {
         int produced = sequences[s * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
@@ -84,16 +86,17 @@ static bool is_aborted(const struct run *run)
 }
 
 /* After a sample: what was computed from weights that are there is handed out. */
-static mgl_status end_epoch(struct run *run, const mgl_epoch_rows *epoch, mgl_error *err)
+static mgl_status end_epoch(struct run *run, const mgl_epoch_rows *epoch, int logits,
+                            mgl_error *err)
 {
     mgl_status status = mgl_machine_check(&run->cpu->machine, err);
     run->epochs++;
     if (status)
         return status;
-    keep_logits(run->cpu, epoch);
+    keep_logits(run->cpu, epoch, logits);
     deliver(run);
     mgl_vm_tell_prompt(run->request,
-                       mgl_machine_words(&run->cpu->machine, run->cpu->machine.io.sequence),
+                       mgl_machine_words(&run->cpu->machine, run->cpu->machine.io->sequence),
                        &run->told);
     return MGL_OK;
 }
@@ -111,10 +114,11 @@ static mgl_status run_queue(struct run *run, int q, int most_epochs, bool *progr
                             "queue %d began epoch %d; this request ends after %d at most", q,
                             queue->epoch, most_epochs);
         mgl_op op = m->program->tasks[mgl_machine_task(m, q)].op;
+        int logits = mgl_machine_io(m, q)->logits;
         mgl_machine_execute(m, q, false);
         *progress = true;
         if (op == MGL_OP_SAMPLE)
-            status = end_epoch(run, &queue->rows, err);
+            status = end_epoch(run, &queue->rows, logits, err);
         else if (m->end == MGL_POOL_LOST)
             status = mgl_machine_check(m, err);
     }
@@ -147,7 +151,7 @@ static mgl_status run_queues(struct run *run, int most_epochs, mgl_error *err)
 static void end_sequences(const struct run *run)
 {
     const mgl_machine *m = &run->cpu->machine;
-    int32_t *sequences = mgl_machine_words(m, m->io.sequence);
+    int32_t *sequences = mgl_machine_words(m, m->io->sequence);
     for (int s = 0; s < run->request->count; s++)
         mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, is_aborted(run));
 }
@@ -155,8 +159,8 @@ static void end_sequences(const struct run *run)
 static void fill_report(const struct run *run, mgl_vm_report *out)
 {
     const mgl_machine *m = &run->cpu->machine;
-    const int32_t *sequences = mgl_machine_words(m, m->io.sequence);
-    const float *score = m->buffers[m->io.score];
+    const int32_t *sequences = mgl_machine_words(m, m->io->sequence);
+    const float *score = m->buffers[m->io->score];
     double end = mgl_clock_s();
     memset(out, 0, sizeof *out);
     out->launches = 1;
@@ -164,7 +168,7 @@ static void fill_report(const struct run *run, mgl_vm_report *out)
     for (int s = 0; s < run->request->count; s++) {
         const int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
         size_t offset = (size_t)s * (size_t)m->program->limits.capacity;
-        out->output[s] = mgl_machine_words(m, m->io.output) + offset;
+        out->output[s] = mgl_machine_words(m, m->io->output) + offset;
         out->produced[s] = q[MGL_SEQUENCE_PRODUCED];
         out->state[s] = q[MGL_SEQUENCE_STATE];
         if (run->request->sequences[s].mode == MGL_VM_SCORE)
@@ -210,8 +214,7 @@ static mgl_status get_row_logits_cpu(mgl_vm *vm, int row, float *logits, mgl_err
     size_t vocab = (size_t)vm->program->geometry.vocab;
     if (row < 0 || row > cpu->row)
         return mgl_fail(err, MGL_USAGE, NULL, "row %d was not sampled in the last epoch", row);
-    memcpy(logits,
-           (const float *)cpu->machine.buffers[cpu->machine.io.logits] + (size_t)row * vocab,
+    memcpy(logits, (const float *)cpu->machine.buffers[cpu->logits_buffer] + (size_t)row * vocab,
            vocab * sizeof *logits);
     return MGL_OK;
 }
@@ -226,8 +229,8 @@ static mgl_status poison_cpu(mgl_vm *vm, uint32_t word, int context, mgl_error *
 {
     (void)err;
     struct cpu_vm *cpu = (struct cpu_vm *)vm;
-    for (int i = 0; i < vm->program->buffer_count; i++) {
-        const mgl_buffer *b = &vm->program->buffers[i];
+    for (int i = 0; i < cpu->machine.program->buffer_count; i++) {
+        const mgl_buffer *b = &cpu->machine.program->buffers[i];
         mgl_vm_stretches s = mgl_vm_poisoned(b, context);
         char *buffer = cpu->machine.buffers[i];
         for (size_t n = 0; n < s.count; n++)
@@ -243,14 +246,14 @@ static mgl_status poison_cpu(mgl_vm *vm, uint32_t word, int context, mgl_error *
 static mgl_status check_guards_cpu(mgl_vm *vm, mgl_error *err)
 {
     const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
-    for (int i = 0; i < vm->program->buffer_count; i++) {
-        const mgl_buffer *b = &vm->program->buffers[i];
+    for (int i = 0; i < cpu->machine.program->buffer_count; i++) {
+        const mgl_buffer *b = &cpu->machine.program->buffers[i];
         const unsigned char *buffer = cpu->machine.buffers[i];
         if (b->space == MGL_SPACE_CONST)
             continue;
         long at = mgl_vm_find_damage(buffer + set_bytes(b), MGL_GUARD_BYTES, MGL_GUARD_BYTE);
         if (at >= 0)
-            return mgl_vm_fail_guard(vm->program, i, -1, at, err);
+            return mgl_vm_fail_guard(cpu->machine.program, i, -1, at, err);
     }
     return MGL_OK;
 }

@@ -56,7 +56,9 @@ static void describe(const mgl_machine *m, int task, char *to, size_t size)
 {
     int q = m->queue_of[task];
     int line = m->program->tasks[task].line;
-    int n = snprintf(to, size, "queue %d task %d (%s)", q, task - m->program->queues[q].tasks.first,
+    bool second = task >= m->first->task_count;
+    int first = second ? m->joined.many[q].first : m->program->queues[q].tasks.first;
+    int n = snprintf(to, size, "queue %d%s task %d (%s)", q, second ? ", many," : "", task - first,
                      mgl_op_get(m->program->tasks[task].op)->name);
     if (line && n > 0 && (size_t)n < size)
         snprintf(to + n, size - (size_t)n, " line %d", line);
@@ -252,15 +254,15 @@ static bool explore_once(struct explorer *x, uint64_t seed, mgl_status *status, 
 static bool is_wanted(const mgl_machine *m, const mgl_vm_report *wanted, int sequence)
 {
     const int32_t *state =
-        mgl_machine_words(m, m->io.sequence) + (ptrdiff_t)sequence * MGL_SEQUENCE_WORDS;
+        mgl_machine_words(m, m->io->sequence) + (ptrdiff_t)sequence * MGL_SEQUENCE_WORDS;
     size_t first = (size_t)sequence * (size_t)m->program->limits.capacity;
     size_t produced = (size_t)state[MGL_SEQUENCE_PRODUCED];
     size_t scored = wanted->score[sequence] ? (size_t)state[MGL_SEQUENCE_PROMPT] : 0;
     return state[MGL_SEQUENCE_PRODUCED] == wanted->produced[sequence] &&
            state[MGL_SEQUENCE_STATE] == wanted->state[sequence] &&
-           !memcmp(mgl_machine_words(m, m->io.output) + first, wanted->output[sequence],
+           !memcmp(mgl_machine_words(m, m->io->output) + first, wanted->output[sequence],
                    produced * sizeof(int32_t)) &&
-           (scored == 0 || !memcmp(mgl_machine_words(m, m->io.score) + first,
+           (scored == 0 || !memcmp(mgl_machine_words(m, m->io->score) + first,
                                    wanted->score[sequence], scored * sizeof(float)));
 }
 
@@ -282,8 +284,8 @@ static bool check_wanted(struct explorer *x)
 static bool check_result(struct explorer *x, bool first)
 {
     const mgl_machine *m = &x->machine;
-    const int32_t *output = mgl_machine_words(m, m->io.output);
-    const int32_t *score = mgl_machine_words(m, m->io.score);
+    const int32_t *output = mgl_machine_words(m, m->io->output);
+    const int32_t *score = mgl_machine_words(m, m->io->score);
     size_t bytes = x->words_each * sizeof *output;
     if (x->options->wanted && check_wanted(x))
         return true;
@@ -312,7 +314,7 @@ static mgl_status open_explorer(struct explorer *x, const mgl_program *program,
     if (status)
         return status;
     size_t queues = (size_t)program->queue_count;
-    x->words_each = (size_t)mgl_buffer_elements(&program->buffers[x->machine.io.output]);
+    x->words_each = (size_t)mgl_buffer_elements(&program->buffers[x->machine.io->output]);
     x->priorities = mgl_alloc_zero(queues, sizeof *x->priorities);
     x->runnable = mgl_alloc_zero(queues, sizeof *x->runnable);
     x->entered = mgl_alloc_zero(queues, sizeof *x->entered);

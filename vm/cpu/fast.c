@@ -168,10 +168,16 @@ static const float *load_inputs(const mgl_call *call, const mgl_region *x, const
     return call->scratch;
 }
 
+/* Rows that the scratch has room for. */
+static int64_t rows_of(const mgl_call *call)
+{
+    return mgl_limits_most(&call->program->limits);
+}
+
 /* Where a task's products go: into scratch, behind its inputs. */
 static float *results(const mgl_call *call, int64_t stride)
 {
-    return call->scratch + MGL_MAX_ROWS * stride;
+    return call->scratch + rows_of(call) * stride;
 }
 
 static void store_rows(const mgl_call *call, const mgl_region *to, const float *from, int64_t n)
@@ -195,7 +201,7 @@ static void fast_linear_add(mgl_machine *m, const mgl_call *call)
     const mgl_region *copy = MGL_CALL(call, linear_add, copy);
     int64_t stride, outputs = outputs_of(call);
     const float *x = load_inputs(call, MGL_CALL(call, linear_add, a), NULL, &stride);
-    float *y = results(call, stride), *b = y + MGL_MAX_ROWS * outputs; /* (outputs) */
+    float *y = results(call, stride), *b = y + rows_of(call) * outputs; /* (outputs) */
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
     for (int r = 0; r < call->epoch->rows; r++) {
         mgl_call_load(call, MGL_CALL(call, linear_add, b), r, 0, outputs, b);
@@ -212,7 +218,7 @@ static void fast_norm_swiglu(mgl_machine *m, const mgl_call *call)
     int64_t stride, outputs = outputs_of(call);
     const float *x =
         load_inputs(call, MGL_CALL(call, norm_swiglu, x), MGL_CALL(call, norm_swiglu, g), &stride);
-    float *y = results(call, stride), *up = y + MGL_MAX_ROWS * outputs;
+    float *y = results(call, stride), *up = y + rows_of(call) * outputs;
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, up);
     store_rows(call, MGL_CALL(call, norm_swiglu, y), y, outputs);
 }
@@ -279,7 +285,7 @@ static void gather_row(const mgl_machine *m, const mgl_buffer *table, int64_t ro
         const mgl_segment *s = &p->segments[i];
         if (row < s->row_lo || row >= s->row_hi || !mgl_weights_has_rows(p, s, table))
             continue;
-        mgl_unpack_row(p, s, m->tapes[m->segments[i].queue], 0, row - s->row_lo, to);
+        mgl_unpack_row(p, s, m->segment_tapes[i], 0, row - s->row_lo, to);
         return;
     }
     memset(to, 0, (size_t)table->extents[1].count * sizeof *to);
@@ -345,7 +351,7 @@ size_t mgl_fast_scratch(const mgl_program *program)
     size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn, d = (size_t)m->head_dim;
     size_t inputs = larger(larger(hidden, ffn), (size_t)m->heads * d);
     size_t outputs = larger(larger(2 * hidden, 2 * ffn), (size_t)(m->heads + 2 * m->kv_heads) * d);
-    return MGL_MAX_ROWS * (inputs + MGL_FORMAT_COLUMNS + outputs);
+    return (size_t)mgl_limits_most(&program->limits) * (inputs + MGL_FORMAT_COLUMNS + outputs);
 }
 
 size_t mgl_fast_lane(const mgl_program *program)

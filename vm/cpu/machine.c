@@ -109,15 +109,12 @@ static mgl_status unpack_table(mgl_machine *m, int buffer, mgl_error *err)
         mgl_free(row);
         return mgl_fail_memory(err, mgl_buffer_bytes(table));
     }
-    for (int t = 0; t < p->task_count; t++) {
-        const mgl_run *run = &p->tasks[t].segments;
-        for (int s = run->first; s < run->first + run->count; s++) {
-            const mgl_segment *segment = &p->segments[s];
-            for (int64_t i = segment->row_lo;
-                 i < segment->row_hi && mgl_weights_has_rows(p, segment, table); i++) {
-                mgl_unpack_row(p, segment, m->tapes[m->queue_of[t]], 0, i - segment->row_lo, row);
-                mgl_convert(to + (size_t)i * width * size, table->dtype, row, MGL_F32, width);
-            }
+    for (int s = 0; s < m->first->segment_count; s++) {
+        const mgl_segment *segment = &p->segments[s];
+        for (int64_t i = segment->row_lo;
+             i < segment->row_hi && mgl_weights_has_rows(p, segment, table); i++) {
+            mgl_unpack_row(p, segment, m->segment_tapes[s], 0, i - segment->row_lo, row);
+            mgl_convert(to + (size_t)i * width * size, table->dtype, row, MGL_F32, width);
         }
     }
     mgl_free(row);
@@ -160,6 +157,19 @@ static mgl_status open_buffer(mgl_machine *m, int buffer, mgl_error *err)
     return MGL_OK;
 }
 
+/* The tape that each segment is on. */
+static void find_tapes(mgl_machine *m)
+{
+    const mgl_program *p = m->program;
+    for (int t = 0; t < p->task_count && !m->joined.program; t++) {
+        const mgl_run *run = &p->tasks[t].segments;
+        for (int s = run->first; s < run->first + run->count; s++)
+            m->segment_tapes[s] = m->tapes[m->queue_of[t]];
+    }
+    for (int s = 0; m->joined.program && s < p->segment_count; s++)
+        m->segment_tapes[s] = m->tapes[m->joined.tapes[s]];
+}
+
 static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_watch *watch,
                        mgl_error *err)
 {
@@ -172,6 +182,8 @@ static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_w
         status = open_part(m, weights, q, stays_mapped(m, weights, q), watch, &m->tapes[q], err);
         m->tape_bytes += (size_t)p->queues[q].tape_bytes;
     }
+    if (!status)
+        find_tapes(m);
     for (int i = 0; !status && i < p->buffer_count; i++)
         if (p->buffers[i].space == MGL_SPACE_CONST)
             status = open_const(m, weights, i, watch, err);
@@ -188,7 +200,7 @@ static size_t needed_bytes(const mgl_machine *m, const mgl_weights *weights)
     for (int i = 0; i < p->buffer_count; i++)
         if (p->buffers[i].space != MGL_SPACE_CONST)
             bytes += mgl_buffer_bytes(&p->buffers[i]) * (size_t)p->buffers[i].sets;
-    for (int part = 0; part < mgl_weights_parts(p); part++)
+    for (int part = 0; part < mgl_weights_parts(m->first); part++)
         if (!stays_mapped(m, weights, part))
             bytes += weights->sizes[part];
     return bytes;
@@ -219,7 +231,7 @@ static int32_t *place_blocks(int blocks, int warps)
     return places;
 }
 
-static mgl_status open_segment(mgl_machine *m, int index, int q, mgl_error *err)
+static mgl_status open_segment(mgl_machine *m, int index, mgl_error *err)
 {
     const mgl_program *p = m->program;
     const mgl_segment *s = &p->segments[index];
@@ -229,14 +241,13 @@ static mgl_status open_segment(mgl_machine *m, int index, int q, mgl_error *err)
     size_t group = (size_t)mgl_weight_format_group_bytes(format, blocks);
     if (p->exec.warps > 1 && !(m->places[index] = place_blocks(blocks, p->exec.warps)))
         return mgl_fail_memory(err, (size_t)blocks * sizeof **m->places);
-    m->segments[index].queue = q;
     for (int which = 0; which < tensors; which++)
-        m->segments[index].matrix[which] =
-            (mgl_matrix){.tape = (const char *)m->tapes[q] + s->offset + (size_t)which * group,
-                         .group_stride = group * (size_t)tensors,
-                         .place = m->places[index],
-                         .blocks = blocks,
-                         .format = format};
+        m->segments[index].matrix[which] = (mgl_matrix){
+            .tape = (const char *)m->segment_tapes[index] + s->offset + (size_t)which * group,
+            .group_stride = group * (size_t)tensors,
+            .place = m->places[index],
+            .blocks = blocks,
+            .format = format};
     return MGL_OK;
 }
 
@@ -248,11 +259,8 @@ static mgl_status open_segments(mgl_machine *m, mgl_error *err)
     m->places = mgl_alloc_zero((size_t)p->segment_count + 1, sizeof *m->places);
     if (!m->segments || !m->places)
         return mgl_fail_memory(err, (size_t)p->segment_count * sizeof *m->segments);
-    for (int t = 0; t < p->task_count && !status; t++) {
-        const mgl_run *run = &p->tasks[t].segments;
-        for (int s = run->first; s < run->first + run->count && !status; s++)
-            status = open_segment(m, s, m->queue_of[t], err);
-    }
+    for (int s = 0; s < p->segment_count && !status; s++)
+        status = open_segment(m, s, err);
     return status;
 }
 
@@ -282,6 +290,18 @@ static mgl_status open_threads(mgl_machine *m, int threads, mgl_error *err)
     return m->lanes ? MGL_OK : mgl_fail_memory(err, lanes);
 }
 
+/* The tasks that queue q runs in a list. */
+static void index_tasks(mgl_machine *m, int q, int list, mgl_run tasks)
+{
+    const mgl_program *p = m->program;
+    for (int t = tasks.first; t < tasks.first + tasks.count; t++) {
+        const mgl_run *signals = &p->tasks[t].signals;
+        m->queue_of[t] = q;
+        for (int i = signals->first; i < signals->first + signals->count; i++)
+            m->producers[list * p->counter_count + p->signals[i]]++;
+    }
+}
+
 static mgl_status open_state(mgl_machine *m, mgl_error *err)
 {
     const mgl_program *p = m->program;
@@ -290,16 +310,17 @@ static mgl_status open_state(mgl_machine *m, mgl_error *err)
     m->tapes = mgl_alloc_zero((size_t)p->queue_count, sizeof *m->tapes);
     m->queue_of = mgl_alloc_zero((size_t)p->task_count, sizeof *m->queue_of);
     m->counters = mgl_alloc_zero((size_t)p->counter_count, sizeof *m->counters);
-    m->producers = mgl_alloc_zero((size_t)p->counter_count, sizeof *m->producers);
+    m->producers = mgl_alloc_zero(MGL_CPU_LISTS * (size_t)p->counter_count, sizeof *m->producers);
+    m->segment_tapes = mgl_alloc_zero((size_t)p->segment_count + 1, sizeof *m->segment_tapes);
     m->queues = mgl_alloc_zero((size_t)p->queue_count, sizeof *m->queues);
     if (!m->memory || !m->buffers || !m->tapes || !m->queue_of || !m->counters || !m->producers ||
-        !m->queues)
+        !m->queues || !m->segment_tapes)
         return mgl_fail_memory(err, 0);
-    for (int i = 0; i < p->signal_count; i++)
-        m->producers[p->signals[i]]++;
-    for (int q = 0; q < p->queue_count; q++)
-        for (int i = 0; i < p->queues[q].tasks.count; i++)
-            m->queue_of[p->queues[q].tasks.first + i] = q;
+    for (int q = 0; q < p->queue_count; q++) {
+        index_tasks(m, q, 0, p->queues[q].tasks);
+        if (m->joined.program)
+            index_tasks(m, q, 1, m->joined.many[q]);
+    }
     return MGL_OK;
 }
 
@@ -310,7 +331,7 @@ static mgl_status open_weights(mgl_machine *m, const mgl_weights *weights,
     mgl_weights_watch watch = {
         .abort = options->abort, .on_stage = options->on_stage, .user = options->stage_user};
     bool verify = options->verify && weights->find && !m->plain;
-    for (int part = 0; part < mgl_weights_parts(m->program); part++)
+    for (int part = 0; part < mgl_weights_parts(m->first); part++)
         if (verify || !stays_mapped(m, weights, part))
             watch.total += weights->sizes[part];
     mgl_status status = check_memory(m, weights, err);
@@ -323,15 +344,31 @@ static mgl_status open_weights(mgl_machine *m, const mgl_weights *weights,
     return status;
 }
 
+/* The program, or both of its lists in one. */
+static mgl_status open_lists(mgl_machine *m, const mgl_program *program, mgl_error *err)
+{
+    m->first = m->program = program;
+    mgl_status status = check_supported(program, err);
+    if (!status)
+        status = mgl_vm_find_io(program, &m->io[0], err);
+    if (status || !program->many)
+        return status;
+    status = check_supported(program->many, err);
+    if (!status)
+        status = mgl_vm_find_io(program->many, &m->io[1], err);
+    if (!status)
+        status = mgl_program_join(program, &m->joined, err);
+    if (!status)
+        m->program = m->joined.program;
+    return status;
+}
+
 mgl_status mgl_machine_open(mgl_machine *m, const mgl_program *program, const mgl_graph *graph,
                             const mgl_machine_options *options, mgl_error *err)
 {
     mgl_weights *packed = NULL;
-    m->program = program;
     m->plain = options->plain;
-    mgl_status status = check_supported(program, err);
-    if (!status)
-        status = mgl_vm_find_io(program, &m->io, err);
+    mgl_status status = open_lists(m, program, err);
     if (!status)
         status = open_state(m, err);
     if (!status && !options->weights)
@@ -349,6 +386,7 @@ void mgl_machine_close(mgl_machine *m)
     mgl_pool_close(m->pool);
     for (int i = 0; m->memory && i < mgl_weights_parts(m->program); i++)
         mgl_free(m->memory[i]);
+    mgl_free(m->segment_tapes);
     for (int i = 0; m->places && i < m->program->segment_count; i++)
         mgl_free(m->places[i]);
     mgl_free(m->memory);
@@ -362,13 +400,14 @@ void mgl_machine_close(mgl_machine *m)
     mgl_free(m->queues);
     mgl_free(m->scratch);
     mgl_free(m->lanes);
+    mgl_joined_clear(&m->joined);
     memset(m, 0, sizeof *m);
 }
 
 /* Where the weights are: (parts), released by mgl_free; NULL when memory ran out. */
 static const void **list_parts(const mgl_machine *m)
 {
-    const mgl_program *p = m->program;
+    const mgl_program *p = m->first;
     const void **parts = mgl_alloc_zero((size_t)mgl_weights_parts(p) + 1, sizeof *parts);
     for (int q = 0; parts && q < p->queue_count; q++)
         parts[q] = m->tapes[q];
@@ -383,9 +422,9 @@ mgl_status mgl_machine_exchange(mgl_machine *m, const mgl_program *program, cons
     mgl_machine next = {0};
     mgl_weights *carried = NULL;
     const void **parts = list_parts(m);
-    const mgl_resident resident = {m->program, parts, m->mapped};
+    const mgl_resident resident = {m->first, parts, m->mapped};
     if (!parts)
-        return mgl_fail_memory(err, (size_t)mgl_weights_parts(m->program) * sizeof *parts);
+        return mgl_fail_memory(err, (size_t)mgl_weights_parts(m->first) * sizeof *parts);
     mgl_status status = mgl_weights_carry(program, graph, &resident, &carried, err);
     if (!status) {
         const mgl_machine_options how = {.weights = carried,
@@ -408,12 +447,12 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
 {
     const mgl_program *p = m->program;
     mgl_status status = mgl_vm_prepare(
-        p, request, mgl_machine_words(m, m->io.control), mgl_machine_words(m, m->io.table),
-        mgl_machine_words(m, m->io.sequence), mgl_machine_words(m, m->io.prompt), err);
+        m->first, request, mgl_machine_words(m, m->io->control), mgl_machine_words(m, m->io->table),
+        mgl_machine_words(m, m->io->sequence), mgl_machine_words(m, m->io->prompt), err);
     if (status)
         return status;
-    memset(m->buffers[m->io.output], 0, mgl_buffer_bytes(&p->buffers[m->io.output]));
-    memset(m->buffers[m->io.score], 0, mgl_buffer_bytes(&p->buffers[m->io.score]));
+    memset(m->buffers[m->io->output], 0, mgl_buffer_bytes(&p->buffers[m->io->output]));
+    memset(m->buffers[m->io->score], 0, mgl_buffer_bytes(&p->buffers[m->io->score]));
     for (int i = 0; i < p->buffer_count; i++)
         if (p->buffers[i].sets > 1) /* no word is written */
             memset(m->buffers[i], 0xFF,
@@ -422,6 +461,8 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
     m->end = MGL_POOL_DONE;
     memset(m->counters, 0, (size_t)p->counter_count * sizeof *m->counters);
     memset(m->queues, 0, (size_t)p->queue_count * sizeof *m->queues);
+    for (int q = 0; q < p->queue_count; q++)
+        m->queues[q].list = mgl_machine_words(m, m->io->control)[MGL_CONTROL_LIST];
     /* an epoch moves every running sequence on by a position at least */
     *most_epochs = 0;
     for (int s = 0; s < request->count; s++) {
@@ -433,7 +474,11 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
 
 uint32_t mgl_machine_wanted(const mgl_machine *m, int q, const mgl_wait *wait)
 {
-    return (uint32_t)m->queues[q].epoch * m->producers[wait->counter] + (uint32_t)wait->threshold;
+    const uint32_t *producers = &m->producers[wait->counter];
+    uint32_t wanted = (uint32_t)wait->threshold;
+    for (int list = 0; list < MGL_CPU_LISTS; list++)
+        wanted += (uint32_t)m->queues[q].ended[list] * producers[list * m->program->counter_count];
+    return wanted;
 }
 
 const mgl_wait *mgl_machine_blocked(const mgl_machine *m, int q)
@@ -450,12 +495,13 @@ const mgl_wait *mgl_machine_blocked(const mgl_machine *m, int q)
 /* The next task of queue q. */
 static mgl_call call_of(const mgl_machine *m, int q)
 {
-    return (mgl_call){.program = m->program,
-                      .task = &m->program->tasks[mgl_machine_task(m, q)],
-                      .buffers = m->buffers,
-                      .tape = m->tapes[q],
-                      .epoch = &m->queues[q].rows,
-                      .scratch = m->scratch};
+    return (mgl_call){
+        .program = m->program,
+        .task = &m->program->tasks[mgl_machine_task(m, q)],
+        .buffers = m->buffers,
+        .tapes = &m->segment_tapes[m->program->tasks[mgl_machine_task(m, q)].segments.first],
+        .epoch = &m->queues[q].rows,
+        .scratch = m->scratch};
 }
 
 const mgl_region *mgl_machine_unwritten(const mgl_machine *m, int q)
@@ -467,27 +513,44 @@ const mgl_region *mgl_machine_unwritten(const mgl_machine *m, int q)
     return NULL;
 }
 
+/* Behind `enter`: whether there is an epoch. In a program that was not checked the row table may be
+ * one of the other list, whose rows this list's buffers have no room for. */
+static bool begin_epoch(const mgl_machine *m, mgl_cpu_queue *queue)
+{
+    const mgl_limits *limits = &m->program->limits;
+    int most = queue->list ? limits->many : limits->rows;
+    queue->rows.rows = queue->rows.rows < most ? queue->rows.rows : most;
+    queue->left = !queue->rows.go;
+    return !queue->left;
+}
+
+/* The queue goes on with the list that `enter` read. */
+static void end_epoch(mgl_cpu_queue *queue)
+{
+    queue->epoch++;
+    queue->ended[queue->list]++;
+    queue->next = 0;
+    queue->list = queue->rows.next_list;
+    queue->rows.turn = queue->ended[queue->list];
+}
+
 void mgl_machine_execute(mgl_machine *m, int q, bool abort)
 {
     const mgl_program *p = m->program;
     mgl_cpu_queue *queue = &m->queues[q];
-    MGL_ASSERT(queue->next < p->queues[q].tasks.count && !queue->left);
+    MGL_ASSERT(queue->next < mgl_machine_tasks(m, q).count && !queue->left);
     int index = mgl_machine_task(m, q);
     const mgl_task *task = &p->tasks[index];
     mgl_call call = call_of(m, q);
     call.abort = abort;
     if (m->plain || !mgl_fast_execute(m, &call))
         mgl_reference_op(task->op)(&call);
-    if (task->op == MGL_OP_ENTER && !queue->rows.go) {
-        queue->left = true;
+    if (task->op == MGL_OP_ENTER && !begin_epoch(m, queue))
         return;
-    }
     for (int i = task->signals.first; i < task->signals.first + task->signals.count; i++)
         m->counters[p->signals[i]]++;
-    if (++queue->next == p->queues[q].tasks.count) {
-        queue->next = 0;
-        queue->epoch++;
-    }
+    if (++queue->next == mgl_machine_tasks(m, q).count)
+        end_epoch(queue);
 }
 
 mgl_status mgl_machine_check(const mgl_machine *m, mgl_error *err)

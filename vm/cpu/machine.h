@@ -4,11 +4,14 @@
  *
  * A tape is used as it is packed, in memory of its own or where a compiled model is mapped. A table
  * that all stands on the tapes, as a tied embedding does, is gathered from there.
+ *
+ * A program with two lists runs as one in which both are joined (schedule/lists.h).
  */
 #ifndef MGL_VM_CPU_MACHINE_H
 #define MGL_VM_CPU_MACHINE_H
 
 #include "instructions/reference.h"
+#include "schedule/lists.h"
 #include "vm/cpu/pool.h"
 #include "vm/cpu/products.h"
 #include "vm/vm.h"
@@ -16,24 +19,29 @@
 
 enum { MGL_CPU_SEGMENTS = 3 }; /* of a task, at most */
 
+enum { MGL_CPU_LISTS = 2 };
+
 /* Where a queue is. */
 typedef struct mgl_cpu_queue {
-    int next;  /* task, counted from the queue's first */
-    int epoch; /* passes begun over the queue, from 0 */
-    bool left; /* enter read the stop */
+    int list;                 /* that it runs */
+    int next;                 /* task, counted from the list's first */
+    int epoch;                /* passes begun over the queue, from 0 */
+    int ended[MGL_CPU_LISTS]; /* epochs of each list before this one */
+    bool left;                /* enter read the stop */
     mgl_epoch_rows rows;
 } mgl_cpu_queue;
 
 /* A segment of a tape as the products take it. */
 typedef struct mgl_cpu_segment {
     mgl_matrix matrix[2]; /* the second of g8x2 */
-    int queue;
 } mgl_cpu_segment;
 
 typedef struct mgl_machine {
-    const mgl_program *program;
-    mgl_vm_io io;
-    bool plain; /* reference ops over the packed bytes, on one thread */
+    const mgl_program *first;    /* the program that it was opened with */
+    mgl_joined joined;           /* of a program with two lists; else empty */
+    const mgl_program *program;  /* that it runs: `first`, or both lists in one */
+    mgl_vm_io io[MGL_CPU_LISTS]; /* of each list; they differ in logits and best alone */
+    bool plain;                  /* reference ops over the packed bytes, on one thread */
     mgl_pool *pool;
     mgl_products products;
     mgl_arithmetic arithmetic; /* of the products' set */
@@ -41,16 +49,17 @@ typedef struct mgl_machine {
     void **memory;             /* (parts of the weights) owned; NULL for what is mapped */
     void **buffers;            /* (buffer_count); NULL: a table that is gathered from the tapes */
     const void **tapes;        /* (queue_count) packed */
-    mgl_cpu_segment *segments; /* (segment_count); NULL when plain */
-    int32_t **places;          /* (segment_count) owned; NULL where blocks stand in order */
-    int *queue_of;             /* (task_count) */
-    uint32_t *counters;        /* (counter_count) */
-    uint32_t *producers;       /* (counter_count) signals of an epoch: P */
-    mgl_cpu_queue *queues;     /* (queue_count) */
-    float *scratch;            /* of a task */
-    float *lanes;              /* (threads, lane) scratch of each thread */
-    size_t lane;               /* floats */
-    const atomic_int *abort;   /* of the run at hand; may be NULL */
+    const void **segment_tapes; /* (segment_count) the tape that a segment is on */
+    mgl_cpu_segment *segments;  /* (segment_count); NULL when plain */
+    int32_t **places;           /* (segment_count) owned; NULL where blocks stand in order */
+    int *queue_of;              /* (task_count) */
+    uint32_t *counters;         /* (counter_count) */
+    uint32_t *producers;        /* (lists, counter_count) signals of an epoch: P */
+    mgl_cpu_queue *queues;      /* (queue_count) */
+    float *scratch;             /* of a task */
+    float *lanes;               /* (threads, lane) scratch of each thread */
+    size_t lane;                /* floats */
+    const atomic_int *abort;    /* of the run at hand; may be NULL */
     mgl_pool_end end; /* of the run at hand: what it computes counts as long as it is DONE */
     size_t tape_bytes, const_bytes, kv_bytes;
     size_t memory_bytes; /* of the weights: what is not mapped */
@@ -83,10 +92,22 @@ mgl_status mgl_machine_exchange(mgl_machine *machine, const mgl_program *program
 mgl_status mgl_machine_start(mgl_machine *machine, const mgl_vm_request *request, int *most_epochs,
                              mgl_error *err);
 
+/* The tasks of the list that queue q runs. */
+static inline mgl_run mgl_machine_tasks(const mgl_machine *machine, int q)
+{
+    return machine->queues[q].list ? machine->joined.many[q] : machine->program->queues[q].tasks;
+}
+
 /* The task that queue q has before it. */
 static inline int mgl_machine_task(const mgl_machine *machine, int q)
 {
-    return machine->program->queues[q].tasks.first + machine->queues[q].next;
+    return mgl_machine_tasks(machine, q).first + machine->queues[q].next;
+}
+
+/* The io buffers of the list that queue q runs. */
+static inline const mgl_vm_io *mgl_machine_io(const mgl_machine *machine, int q)
+{
+    return &machine->io[machine->queues[q].list];
 }
 
 /* The wait that keeps a queue's next task from running, or NULL. */

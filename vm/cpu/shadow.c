@@ -144,8 +144,8 @@ static bool make_planes(mgl_shadow *shadow)
 {
     const mgl_machine *m = shadow->machine;
     const mgl_program *p = m->program;
-    const int host[] = {m->io.control, m->io.table,  m->io.sequence,
-                        m->io.prompt,  m->io.output, m->io.score};
+    const int host[] = {m->io->control, m->io->table,  m->io->sequence,
+                        m->io->prompt,  m->io->output, m->io->score};
     for (int i = 0; i < p->buffer_count; i++) {
         struct plane *plane = &shadow->planes[i];
         const mgl_buffer *b = &p->buffers[i];
@@ -425,7 +425,7 @@ static bool touch_region(mgl_shadow *shadow, int q, int index, enum access acces
     mgl_range_kind kind = region->ranges[2].kind;
     if (buffer->space == MGL_SPACE_KV && (kind == MGL_RANGE_PAST || kind == MGL_RANGE_NOW))
         return touch_cache(shadow, q, plane, region, *span, access, conflict);
-    int set = (m->queues[q].epoch + (access == CLEAR)) % buffer->sets;
+    int set = (m->queues[q].rows.turn + (access == CLEAR)) % buffer->sets;
     return touch_span(shadow, q, plane, plane->first + set * plane->size, span, access, conflict);
 }
 

@@ -132,7 +132,7 @@ static size_t set_of(const mgl_words *words, int q, int buffer)
 {
     const mgl_buffer *b = &words->machine->program->buffers[buffer];
     int clear = task_of(words, q)->op == MGL_OP_CLEAR;
-    return (size_t)((words->machine->queues[q].epoch + clear) % b->sets) * mgl_buffer_bytes(b);
+    return (size_t)((words->machine->queues[q].rows.turn + clear) % b->sets) * mgl_buffer_bytes(b);
 }
 
 /* A region of a task as runs of bytes, contiguous in the last dimension. */

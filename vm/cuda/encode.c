@@ -62,6 +62,10 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "the CUDA machine takes 1 to %d warps, %d to %d pages of a multiple of %d "
                         "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
                         MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
+    if (program->many)
+        return mgl_fail(
+            err, MGL_BAD_INPUT, "many",
+            "the CUDA machine runs programs of one list; lower the model without `many`");
     const mgl_limits *limits = &program->limits;
     if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
         limits->sequences > limits->rows || limits->capacity < 1 ||

@@ -1,0 +1,330 @@
+/*
+ * Programs with two lists on the CPU: whatever list an epoch is of, and however it is cut, a reply
+ * has the tokens that a program with one list gives it alone; and explore is silent on lowered ones
+ * and loud on planted faults.
+ */
+#include "fixture.h"
+
+#include <string.h>
+
+#include "schedule/step.h"
+#include "vm/cpu/explore.h"
+
+enum { PROMPT = 40, NEW = 8, CAPACITY = 64, MOST = 20 };
+
+/* Token i of the prompt of sequence s. */
+static int32_t token_of(int s, int i)
+{
+    return (int32_t)((unsigned)(s * 7919 + i * 104729 + 13) % 41);
+}
+
+/* A launch of several replies: prompts of all lengths, greedy ones and draws. */
+struct batch {
+    int32_t prompts[MOST][PROMPT];
+    mgl_vm_sequence sequences[MOST];
+    mgl_vm_request request;
+};
+
+static void fill_batch(struct batch *b, int count)
+{
+    memset(b, 0, sizeof *b);
+    for (int s = 0; s < count; s++) {
+        int length = 1 + (s * 11 + 5) % PROMPT;
+        for (int i = 0; i < length; i++)
+            b->prompts[s][i] = token_of(s, i);
+        b->sequences[s] = (mgl_vm_sequence){.prompt = b->prompts[s],
+                                            .prompt_count = length,
+                                            .max_new = 1 + (s * 5 + 3) % NEW,
+                                            .temperature = s % 3 == 2 ? 0.9f : 0.0f,
+                                            .seed = (uint64_t)s};
+    }
+    b->request = (mgl_vm_request){.sequences = b->sequences, .count = count};
+}
+
+static mgl_vm_report run(mgl_vm *vm, const mgl_vm_request *request)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    ok(mgl_vm_run(vm, request, &report, &err), err);
+    return report;
+}
+
+/* Each reply of the batch by a program of one list, alone. */
+static void replies_alone(const mgl_graph *graph, const struct batch *b, int32_t (*tokens)[NEW])
+{
+    mgl_program *program = fixture_program(graph, &(fixture_options){.capacity = CAPACITY});
+    mgl_vm *vm = fixture_vm(program, graph, true);
+    for (int s = 0; s < b->request.count; s++) {
+        mgl_vm_report report =
+            run(vm, &(mgl_vm_request){.sequences = &b->sequences[s], .count = 1});
+        memcpy(tokens[s], report.output[0], (size_t)report.produced[0] * sizeof **tokens);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+}
+
+static void check_replies(const mgl_graph *graph, const struct batch *b,
+                          const fixture_options *options, bool plain, int32_t (*wanted)[NEW])
+{
+    mgl_program *program = fixture_program(graph, options);
+    mgl_vm *vm = fixture_vm(program, graph, plain);
+    mgl_vm_report report = run(vm, &b->request);
+    for (int s = 0; s < b->request.count; s++) {
+        ck_assert_int_eq(report.produced[s], b->sequences[s].max_new);
+        for (int i = 0; i < report.produced[s]; i++)
+            ck_assert_msg(report.output[s][i] == wanted[s][i],
+                          "queues %d rows %d many %d plain %d: token %d of reply %d is %d, not %d",
+                          options->queues, options->rows, options->many, plain, i, s,
+                          report.output[s][i], wanted[s][i]);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+}
+
+/* Rows of both lists, with as many replies as the second has, or fewer. */
+static const struct {
+    int queues, rows, many, count, exchange, splits;
+} shapes[] = {{1, 1, 2, 1, 1, 1},   {1, 4, 64, 1, 1, 1},    {2, 16, 128, 20, 1, 1},
+              {3, 2, 20, 20, 1, 1}, {7, 4, 23, 18, 1, 3},   {2, 3, 7, 5, 2, 1},
+              {3, 4, 40, 20, 2, 3}, {16, 16, 17, 17, 2, 2}, {5, 8, 31, 8, 1, 1},
+              {132, 4, 33, 3, 1, 1}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+START_TEST(replies_are_those_alone)
+{
+    static struct batch b;
+    int32_t wanted[MOST][NEW];
+    mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 31);
+    fixture_options options = {.queues = shapes[_i].queues,
+                               .rows = shapes[_i].rows,
+                               .many = shapes[_i].many,
+                               .sequences = shapes[_i].count,
+                               .exchange = shapes[_i].exchange,
+                               .splits = shapes[_i].splits,
+                               .capacity = CAPACITY};
+    fill_batch(&b, shapes[_i].count);
+    replies_alone(graph, &b, wanted);
+    for (int plain = 0; plain < 2; plain++)
+        check_replies(graph, &b, &options, plain, wanted);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A prompt of 40 in epochs of up to 32 rows, then one row an epoch. */
+START_TEST(a_prompt_takes_few_epochs)
+{
+    static struct batch b;
+    mgl_graph *graph = random_graph(&tiny_model, CAPACITY, true, MGL_F32, 32);
+    mgl_program *program = fixture_program(
+        graph, &(fixture_options){.rows = 4, .many = 32, .capacity = CAPACITY, .queues = 2});
+    mgl_vm *vm = fixture_vm(program, graph, false);
+    fill_batch(&b, 1);
+    for (int i = 0; i < PROMPT; i++)
+        b.prompts[0][i] = token_of(0, i);
+    b.sequences[0].prompt_count = PROMPT;
+    b.sequences[0].max_new = 6;
+    mgl_vm_report report = run(vm, &b.request);
+    ck_assert_int_eq(report.epochs, 2 + 5);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(scores_are_those_of_one_list)
+{
+    static struct batch b;
+    mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 33);
+    float wanted[PROMPT];
+    for (int many = 0; many <= 32; many += 32) {
+        mgl_program *program = fixture_program(
+            graph, &(fixture_options){.rows = 3, .many = many, .capacity = CAPACITY, .queues = 3});
+        mgl_vm *vm = fixture_vm(program, graph, true);
+        fill_batch(&b, 1);
+        for (int i = 0; i < PROMPT; i++)
+            b.prompts[0][i] = token_of(1, i);
+        b.sequences[0] =
+            (mgl_vm_sequence){.mode = MGL_VM_SCORE, .prompt = b.prompts[0], .prompt_count = PROMPT};
+        mgl_vm_report report = run(vm, &b.request);
+        if (!many)
+            memcpy(wanted, report.score[0], sizeof wanted);
+        else
+            ck_assert_mem_eq(wanted, report.score[0], sizeof wanted);
+        mgl_vm_close(vm);
+        mgl_program_free(program);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* The logits that are kept are those of the last epoch, of whichever list that was. */
+START_TEST(logits_are_of_the_last_epoch)
+{
+    static struct batch b;
+    mgl_error err;
+    float wanted[75], logits[75];
+    mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 34);
+    for (int many = 0; many <= 64; many += 64) {
+        mgl_program *program = fixture_program(
+            graph, &(fixture_options){.rows = 2, .many = many, .capacity = CAPACITY, .queues = 2});
+        mgl_vm *vm = fixture_vm(program, graph, true);
+        fill_batch(&b, 1);
+        b.sequences[0].max_new = 1;
+        run(vm, &b.request);
+        ok(mgl_vm_get_logits(vm, many ? logits : wanted, &err), err);
+        if (many) { /* the last row of the prompt; of one list, the last of two rows */
+            int row = b.sequences[0].prompt_count - 1;
+            ck_assert_mem_eq(wanted, logits, sizeof wanted);
+            memset(logits, 0, sizeof logits);
+            ok(mgl_vm_get_row_logits(vm, row, logits, &err), err);
+            ck_assert_mem_eq(wanted, logits, sizeof wanted);
+        }
+        mgl_vm_close(vm);
+        mgl_program_free(program);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* A machine takes a program with two lists in place of one with one, and the other way round. */
+START_TEST(lists_come_and_go)
+{
+    static struct batch b;
+    mgl_error err;
+    int32_t wanted[MOST][NEW];
+    mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 38);
+    mgl_program *programs[2];
+    for (int i = 0; i < 2; i++)
+        programs[i] = fixture_program(graph, &(fixture_options){.rows = 4,
+                                                                .many = i ? 50 : 0,
+                                                                .sequences = 3,
+                                                                .queues = 2 + i,
+                                                                .capacity = CAPACITY});
+    fill_batch(&b, 3);
+    replies_alone(graph, &b, wanted);
+    mgl_vm *vm = fixture_vm(programs[0], graph, false);
+    for (int turn = 1; turn < 4; turn++) {
+        ok(mgl_vm_exchange(vm, programs[turn % 2], graph, &err), err);
+        mgl_vm_report report = run(vm, &b.request);
+        for (int s = 0; s < 3; s++)
+            ck_assert_mem_eq(report.output[s], wanted[s],
+                             (size_t)report.produced[s] * sizeof **wanted);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(programs[0]);
+    mgl_program_free(programs[1]);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* ---- explore -------------------------------------------------------------------------------- */
+
+static mgl_explore_report explore(const mgl_program *program, const mgl_graph *graph, int seeds)
+{
+    static struct batch b;
+    mgl_error err;
+    mgl_explore_report report;
+    fill_batch(&b, 3);
+    for (int s = 0; s < 3; s++) {
+        b.sequences[s].prompt_count = 1 + 5 * s;
+        b.sequences[s].max_new = 3 - s;
+    }
+    mgl_explore_options options = {.request = &b.request, .seed = 1, .seeds = seeds, .plain = true};
+    ok(mgl_explore(program, graph, &options, &report, &err), err);
+    return report;
+}
+
+static mgl_program *tiny_program(const mgl_graph *graph, int queues, int exchange)
+{
+    return fixture_program(graph, &(fixture_options){.queues = queues,
+                                                     .rows = 2,
+                                                     .many = 9,
+                                                     .sequences = 3,
+                                                     .exchange = exchange,
+                                                     .capacity = 16});
+}
+
+START_TEST(finds_nothing_in_lowered_programs)
+{
+    static const int queues[] = {1, 2, 3, 7};
+    mgl_graph *graph = random_graph(&small_model, 16, true, MGL_F32, 35);
+    mgl_program *program = tiny_program(graph, queues[_i % 4], 1 + _i / 4);
+    mgl_explore_report report = explore(program, graph, 200);
+    ck_assert_msg(report.finding == MGL_FOUND_NOTHING, "%d queues, seed %llu: %s", queues[_i % 4],
+                  (unsigned long long)report.seed, report.message);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Whether all signals of the counter come from the queue that waits. */
+static bool is_own(const mgl_program *list, int queue, int counter)
+{
+    for (int q = 0; q < list->queue_count; q++)
+        for (int t = 0; t < list->queues[q].tasks.count; t++) {
+            const mgl_run *run = &list->tasks[list->queues[q].tasks.first + t].signals;
+            for (int i = run->first; i < run->first + run->count; i++)
+                if (list->signals[i] == counter && q != queue)
+                    return false;
+        }
+    return true;
+}
+
+/* Every threshold of the second list lowered by one. */
+START_TEST(every_lower_threshold_is_found)
+{
+    int checked = 0;
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 36);
+    mgl_program *program = tiny_program(graph, 3, 1 + _i);
+    mgl_program *many = program->many;
+    for (int q = 0; q < many->queue_count; q++)
+        for (int t = 0; t < many->queues[q].tasks.count; t++) {
+            const mgl_run *run = &many->tasks[many->queues[q].tasks.first + t].waits;
+            for (int i = run->first; i < run->first + run->count; i++) {
+                mgl_wait *wait = &many->waits[i];
+                if (wait->threshold == 0 || is_own(many, q, wait->counter))
+                    continue;
+                wait->threshold--;
+                mgl_explore_report report = explore(program, graph, 300);
+                ck_assert_msg(report.finding == MGL_FOUND_RACE ||
+                                  report.finding == MGL_FOUND_UNINITIALISED,
+                              "wait %d for %s: %d %s", i, many->counters[wait->counter].name,
+                              (int)report.finding, report.message);
+                wait->threshold++;
+                checked++;
+            }
+        }
+    ck_assert_int_gt(checked, 10);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* An enter of the second list that does not wait for the sample of the epoch before. */
+START_TEST(finds_an_epoch_that_begins_early)
+{
+    mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 37);
+    mgl_program *program = tiny_program(graph, 3, 1);
+    mgl_program *list = _i ? program->many : program;
+    list->tasks[list->queues[1].tasks.first].waits.count = 0;
+    mgl_explore_report report = explore(program, graph, 300);
+    ck_assert_int_ne(report.finding, MGL_FOUND_NOTHING);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("lists");
+    tcase_set_timeout(tests, 300);
+    tcase_add_loop_test(tests, replies_are_those_alone, 0, SHAPES);
+    tcase_add_test(tests, a_prompt_takes_few_epochs);
+    tcase_add_test(tests, scores_are_those_of_one_list);
+    tcase_add_test(tests, logits_are_of_the_last_epoch);
+    tcase_add_test(tests, lists_come_and_go);
+    tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, 8);
+    tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 2);
+    tcase_add_loop_test(tests, finds_an_epoch_that_begins_early, 0, 2);
+    return fixture_main("lists", tests);
+}
