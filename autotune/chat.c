@@ -657,19 +657,27 @@ mgl_status mgl_chat_show(const mgl_chat_options *options, const mgl_trial *trial
 /* ---- the key --------------------------------------------------------------------------------- */
 
 /* A file that others can read is refused: whoever reads it can spend its owner's money. */
-static mgl_status read_key_file(const char *path, char **out, mgl_error *err)
+static mgl_status check_key_file(const char *path, mgl_error *err)
 {
     struct stat facts;
     bool stands = false;
-    size_t length = 0;
     mgl_status status = mgl_file_look(path, &stands, &facts, err);
     if (!status && !stands)
         status = mgl_fail(err, MGL_USAGE, path, "there is no such file with the key");
     if (!status && (facts.st_mode & 077) != 0)
         status = mgl_fail(err, MGL_USAGE, path,
                           "others may read it: let 'chmod 600' make it its owner's alone");
+    return status;
+}
+
+static mgl_status read_key_file(const char *path, char **out, mgl_error *err)
+{
+    bool input = !strcmp(path, MGL_STDIN);
+    size_t length = 0;
+    mgl_status status = input ? MGL_OK : check_key_file(path, err);
     if (!status)
-        status = mgl_file_read_regular(path, MAX_KEY_FILE, out, &length, err);
+        status =
+            (input ? mgl_file_read : mgl_file_read_regular)(path, MAX_KEY_FILE, out, &length, err);
     if (status)
         return status;
     while (length && strchr(" \t\r\n", (*out)[length - 1]))

@@ -37,8 +37,8 @@ mgl_status mgl_chat_show(const mgl_chat_options *options, const mgl_trial *trial
                          mgl_text *out, mgl_error *err);
 
 /* The key: of the environment's MEGALITH_CHAT_KEY, which is removed from it, or of a file that
- * nobody but its owner may read (MGL_USAGE otherwise). `path` may be NULL. *out is NULL when there
- * is none; wipe and release it with mgl_chat_forget_key. */
+ * nobody but its owner may read (MGL_USAGE otherwise), or of MGL_STDIN. `path` may be NULL. *out is
+ * NULL when there is none; wipe and release it with mgl_chat_forget_key. */
 mgl_status mgl_chat_read_key(const char *path, char **out, mgl_error *err);
 void mgl_chat_forget_key(char *key); /* NULL is fine */
 

@@ -27,7 +27,7 @@
 
 /* What whoever runs it decides of the proposer chat. */
 #define MGL_CLI_CHAT_OPTIONS(X)                                                                    \
-    X(text, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
+    X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
       "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")                            \
     X(int, budget_tokens, "--budget-tokens", "N", 1, INT64_C(1) << 50,                             \
       "that chat may take in the campaign's life (no limit)")                                      \
@@ -111,7 +111,8 @@ double mgl_cli_limit(const mgl_cli_real *hours);
 
 /* For main: the key of a chat endpoint goes from the environment to this program's memory. */
 void mgl_cli_take_key(void);
-/* That key, or a file's; NULL: there is none. Release with mgl_chat_forget_key. */
+/* That key, or a file's; NULL: there is none. Standard input is read once, and its key stands for
+ * that of the environment from then on. Release with mgl_chat_forget_key. */
 mgl_status mgl_cli_find_key(const char *path, char **out, mgl_error *err);
 /* This process's environment, with the key in it again where it had one. */
 typedef struct mgl_cli_environment {

@@ -6,12 +6,14 @@
 #include "cli/campaign.h"
 
 #include "autotune/chat.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static char *kept; /* NULL: there was none */
+static char *kept;      /* NULL: there was none */
+static bool read_input; /* `kept` is what standard input held */
 
 void mgl_cli_take_key(void)
 {
@@ -19,11 +21,28 @@ void mgl_cli_take_key(void)
     mgl_chat_read_key(NULL, &kept, NULL);
 }
 
+/* What asks for the key again finds it kept. */
+static mgl_status keep_input(mgl_error *err)
+{
+    char *key;
+    mgl_status status = read_input ? MGL_OK : mgl_chat_read_key(MGL_STDIN, &key, err);
+    if (status || read_input)
+        return status;
+    mgl_chat_forget_key(kept);
+    kept = key;
+    read_input = true;
+    return MGL_OK;
+}
+
 mgl_status mgl_cli_find_key(const char *path, char **out, mgl_error *err)
 {
     *out = NULL;
-    if (path)
+    bool input = path && !strcmp(path, MGL_STDIN);
+    if (path && !input)
         return mgl_chat_read_key(path, out, err);
+    mgl_status status = input ? keep_input(err) : MGL_OK;
+    if (status)
+        return status;
     *out = kept ? mgl_strdup(kept) : NULL;
     return kept && !*out ? mgl_fail_memory(err, strlen(kept) + 1) : MGL_OK;
 }

@@ -143,6 +143,10 @@ extern const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT];
  * many or too few. */
 mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
                          void *options, mgl_error *err);
+/* The flag, or the operand, that reads standard input; *other: another one that does. NULL: none.
+ */
+const char *mgl_cli_reader(const mgl_cli_verb *verb, const char *operand, const void *options,
+                           const char **other);
 /* The verb of a word that may stand behind `verb`, "list" for "campaign list"; NULL: there is none.
  */
 const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word);

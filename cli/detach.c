@@ -5,6 +5,7 @@
  */
 #include "cli/campaign.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -17,6 +18,12 @@
 #include <unistd.h>
 
 enum { MOST_WORDS = 32, LOG_RIGHTS = 0600 };
+
+/* What standard input held goes the way of the environment's key. */
+static const char *key_file(const mgl_cli_tuning *how)
+{
+    return how->chat_key && strcmp(how->chat_key, MGL_STDIN) ? how->chat_key : NULL;
+}
 
 /* The child's command line; its words are of `how` and of `numbers`. */
 static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char numbers[5][40],
@@ -36,7 +43,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
                  {"--hours", how->hours > 0 ? numbers[0] : NULL},
                  {"--trials", how->trials > 0 ? numbers[1] : NULL},
                  {"--disk", how->disk},
-                 {"--chat-key-file", how->chat_key},
+                 {"--chat-key-file", key_file(how)},
                  {"--budget-tokens", how->budget_tokens > 0 ? numbers[2] : NULL},
                  {"--budget-requests", how->budget_requests > 0 ? numbers[3] : NULL}};
     snprintf(numbers[0], 40, "%.17g", how->hours);
@@ -115,7 +122,7 @@ mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_e
     mgl_cli_environment env = {0};
     list_words(tune, how, numbers, words);
     if (!status)
-        status = mgl_cli_make_environment(!how->chat_key && tune->chat_url, &env, err);
+        status = mgl_cli_make_environment(!key_file(how) && tune->chat_url, &env, err);
     if (!status) {
         signal(SIGHUP, SIG_IGN); /* what the child starts with: a logout does not end it */
         errno = spawn(log.bytes, (char *const *)(uintptr_t)words, env.entries, &pid);

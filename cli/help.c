@@ -30,7 +30,7 @@ void mgl_cli_print_help(void)
         "example;\n--version is the version.\n\n"
         "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name in the "
         "local\nHugging Face cache. Nothing is downloaded. A file that is read may be -: standard "
-        "input.\n\n");
+        "input,\nfrom which 'run' takes a prompt when no flag gives one.\n\n");
     mgl_cli_put(exit_codes);
 }
 

@@ -153,23 +153,32 @@ static mgl_status parse_flag(const mgl_cli_verb *verb, int argc, char **argv, in
     return store(option, argv[++*i], options, err);
 }
 
+const char *mgl_cli_reader(const mgl_cli_verb *verb, const char *operand, const void *options,
+                           const char **other)
+{
+    const char *first =
+        operand && verb->operand_is_file && !strcmp(operand, MGL_STDIN) ? verb->operand : NULL;
+    *other = NULL;
+    for (size_t i = 0; i < verb->option_count; i++) {
+        const mgl_cli_option *option = &verb->options[i];
+        const void *at = (const char *)options + option->offset;
+        const mgl_cli_file *file = at;
+        if (option->kind != MGL_CLI_file || !file->given || strcmp(file->value, MGL_STDIN) != 0)
+            continue;
+        *(first ? other : &first) = option->flag;
+    }
+    return first;
+}
+
 /* Standard input has one end: what is read second would be empty. */
 static mgl_status check_input(const mgl_cli_verb *verb, const char *operand, const void *options,
                               mgl_error *err)
 {
-    int readers = operand && verb->operand_is_file && !strcmp(operand, MGL_STDIN);
-    for (size_t i = 0; i < verb->option_count; i++) {
-        const mgl_cli_option *option = &verb->options[i];
-        if (option->kind != MGL_CLI_file)
-            continue;
-        const void *at = (const char *)options + option->offset;
-        const mgl_cli_file *file = at;
-        readers += file->given && !strcmp(file->value, MGL_STDIN);
-        if (readers > 1)
-            return mgl_fail(err, MGL_USAGE, option->flag,
-                            "standard input can be read once, and is asked for twice");
-    }
-    return MGL_OK;
+    const char *second, *first = mgl_cli_reader(verb, operand, options, &second);
+    if (!second)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, second,
+                    "standard input can be read once, and is asked for twice: for %s too", first);
 }
 
 mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,

@@ -18,11 +18,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DEFAULT_MAX_TOKENS = 128 };
 
 #define RUN_OPTIONS(X)                                                                             \
-    X(text, prompt, "--prompt", "TEXT", 0, 0, "what the reply goes on from")                       \
+    X(text, prompt, "--prompt", "TEXT", 0, 0, "what the reply goes on from (standard input)")      \
     X(file, prompt_file, "--prompt-file", "FILE", 0, 0, "the same, from a file, byte for byte")    \
     X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
     X(file, prompts, "--prompts", "F.json", 0, 0,                                                  \
@@ -79,14 +80,21 @@ static bool shapes_sampling(const mgl_cli_reply_options *o)
     return o->temperature.given || o->top_k.given || o->top_p.given;
 }
 
+#define PROMPT_FLAGS "--prompt, --prompt-file, --prompt-ids and --prompts"
+
+static int count_prompts(const struct options *o)
+{
+    return o->prompt.given + o->prompt_file.given + o->prompt_ids.given + o->prompts.given;
+}
+
 static mgl_status check_options(const struct options *o, mgl_error *err)
 {
-    int prompts = o->prompt.given + o->prompt_file.given + o->prompt_ids.given + o->prompts.given;
+    const char *other, *reader = mgl_cli_reader(&mgl_cli_run_verb, NULL, o, &other);
+    int prompts = count_prompts(o);
     mgl_cli_reply_options flags = reply_flags(o);
-    if (prompts != 1)
-        return mgl_fail(err, MGL_USAGE, NULL,
-                        "%s of --prompt, --prompt-file, --prompt-ids and --prompts is needed",
-                        prompts ? "only one" : "one");
+    if (prompts > 1 || (!prompts && (reader || isatty(STDIN_FILENO))))
+        return mgl_fail(err, MGL_USAGE, NULL, "%s of " PROMPT_FLAGS " is needed%s",
+                        prompts ? "only one" : "one", prompts ? "" : ", or a text through a pipe");
     if (o->sample.given && shapes_sampling(&flags))
         return mgl_fail(err, MGL_USAGE, "--sample",
                         "takes temperature, top-k and top-p from generation_config.json; leave out "
@@ -109,6 +117,18 @@ static mgl_status read_list(session *s, mgl_error *err)
     return status;
 }
 
+/* A prompt that came through a pipe: the line end that `echo` puts behind a text is none of it. */
+static mgl_status check_piped(mgl_cli_prompt *prompt, mgl_error *err)
+{
+    prompt->length -= prompt->length && prompt->text[prompt->length - 1] == '\n';
+    prompt->length -= prompt->length && prompt->text[prompt->length - 1] == '\r';
+    if (prompt->length)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, NULL,
+                    "one of " PROMPT_FLAGS " is needed; standard input, which is read in their "
+                    "place, is empty");
+}
+
 static mgl_status read_prompts(session *s, mgl_error *err)
 {
     const struct options *o = s->options;
@@ -124,10 +144,10 @@ static mgl_status read_prompts(session *s, mgl_error *err)
         one->length = strlen(one->text);
         return MGL_OK;
     }
-    mgl_status status =
-        mgl_file_read(o->prompt_file.value, MGL_CLI_MAX_TEXT, &s->prompts.file, &one->length, err);
+    const char *file = o->prompt_file.given ? o->prompt_file.value : MGL_STDIN;
+    mgl_status status = mgl_file_read(file, MGL_CLI_MAX_TEXT, &s->prompts.file, &one->length, err);
     one->text = s->prompts.file;
-    return status;
+    return status || o->prompt_file.given ? status : check_piped(one, err);
 }
 
 /* A model without tokenizer.json can be run by ids. */

@@ -131,11 +131,20 @@ END_TEST
 
 #define ANSWER(config) "```json\n{\"schema\":\"megalith.proposal/1\",\"config\":" config "}\n```\n"
 
+static command_result ask_model_with(const char *store, const char *url, const char *flags,
+                                     const char *input)
+{
+    char line[3000];
+    snprintf(line, sizeof line,
+             "tune %s --device none --seed 5 --store %s --proposer chat --chat-url %s "
+             "--chat-model stub %s",
+             model_path("tales-5m"), store, url, flags);
+    return command_run(line, input);
+}
+
 static command_result ask_model(const char *store, const char *url, const char *flags)
 {
-    return command_runf("tune %s --device none --seed 5 --store %s --proposer chat --chat-url %s "
-                        "--chat-model stub %s",
-                        model_path("tales-5m"), store, url, flags);
+    return ask_model_with(store, url, flags, NULL);
 }
 
 /* Whether a file has that in it. */
@@ -245,6 +254,45 @@ START_TEST(a_detached_campaign_has_the_key)
 }
 END_TEST
 
+/* The same of a key that came through a pipe, which nobody can read twice. */
+static void check_piped_key(const char *store, const char *flags)
+{
+    const stub_answer script[] = {
+        {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":8192}"))}};
+    stub_server *server = stub_start(script, 1);
+    setenv("MEGALITH_CHAT_KEY", "sesame-of-old", 1);
+    command_result result = ask_model_with(store, stub_url(server), flags, "sesame-piped\n");
+    unsetenv("MEGALITH_CHAT_KEY");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    for (int i = 0; i < 500 && strcmp(state_of(store), "ended") != 0; i++)
+        usleep(20000);
+    ck_assert_ptr_nonnull(strstr(stub_head(server, 0), "Authorization: Bearer sesame-piped"));
+    command_clear(&result);
+    stub_stop(server);
+}
+
+START_TEST(a_key_may_come_through_a_pipe)
+{
+    check_piped_key(store_of("piped"), "--trials 1 --quiet --chat-key-file -");
+}
+END_TEST
+
+START_TEST(a_detached_campaign_has_the_key_of_a_pipe)
+{
+    check_piped_key(store_of("piped-detached"), "--trials 1 --detach --chat-key-file -");
+}
+END_TEST
+
+START_TEST(an_empty_pipe_has_no_key)
+{
+    command_result result = ask_model_with(store_of("piped-none"), "http://127.0.0.1:9/v1",
+                                           "--trials 1 --chat-key-file -", "");
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_msg(strstr(result.err, "has no key in it") != NULL, "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(a_budget_ends_the_asking)
 {
     const stub_answer script[] = {{.status = 200, .body = stub_completion("no idea")}};
@@ -307,6 +355,9 @@ int main(void)
     tcase_add_test(tests, an_endpoint_that_fails_is_told_of_once);
     tcase_add_test(tests, a_key_that_is_refused_is_told_of);
     tcase_add_test(tests, a_detached_campaign_has_the_key);
+    tcase_add_test(tests, a_key_may_come_through_a_pipe);
+    tcase_add_test(tests, a_detached_campaign_has_the_key_of_a_pipe);
+    tcase_add_test(tests, an_empty_pipe_has_no_key);
     tcase_add_test(tests, a_budget_ends_the_asking);
     tcase_add_test(tests, a_prompt_is_shown_and_not_sent);
     tcase_add_loop_test(tests, an_endpoint_is_checked_first, 0, sizeof refused / sizeof *refused);

@@ -1,15 +1,19 @@
 /* Files that are read: - is standard input for every one of them, once; a device that has no end is
  * refused at once. */
 #include "command.h"
+#include "terminal.h"
 
 #include "base/file.h"
 #include "base/memory.h"
 
 #include <check.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define IDS   "[909, 452, 449]"
 #define TEXTS "[\"Once there was\", \"A fox\"]"
@@ -89,11 +93,164 @@ START_TEST(a_dash_is_standard_input_for_a_schedule)
 }
 END_TEST
 
+/* Lines that ask for standard input twice, and what reads it first. */
+static const struct {
+    const char *line, *first;
+} twice[] = {
+    {"run m --prompt-file - --config -", "for --prompt-file too"},
+    {"run m --prompts - --schedule /dev/stdin", "for --prompts too"},
+    {"eval m --texts - --config -", "for --texts too"},
+    {"compile m -o f --schedule - --config -", "for --config too"},
+    {"tune m --space - --config -", "for --space too"},
+    {"tune m --chat-key-file - --space -", "for --space too"},
+};
+enum { TWICE = sizeof twice / sizeof *twice };
+
 START_TEST(standard_input_is_read_once)
 {
-    command_result result = command_run("run m --prompt-file - --config -", "x");
+    command_result result = command_run(twice[_i].line, "x");
     ck_assert_int_eq(result.code, 1);
     ck_assert_msg(strstr(result.err, "is asked for twice") != NULL, "%s", result.err);
+    ck_assert_msg(strstr(result.err, twice[_i].first) != NULL, "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
+/* ---- a prompt through a pipe ----------------------------------------------------------------- */
+
+static const char in_words[] = "run %s --device cpu --max-tokens 6 --quiet";
+
+static char *reply_to(const char *flags, const char *input)
+{
+    char line[3000];
+    int length = snprintf(line, sizeof line, in_words, model_path("tales-5m"));
+    snprintf(line + length, sizeof line - (size_t)length, " %s", flags);
+    command_result result = command_run(line, input);
+    ck_assert_msg(result.code == 0, "%s: %s", line, result.err);
+    char *reply = strdup(result.out);
+    command_clear(&result);
+    return reply;
+}
+
+static void check_same(const char *flags, const char *input, const char *other_flags,
+                       const char *other_input)
+{
+    char *reply = reply_to(flags, input), *other = reply_to(other_flags, other_input);
+    ck_assert_str_eq(reply, other);
+    free(reply);
+    free(other);
+}
+
+START_TEST(a_pipe_is_the_prompt_when_none_is_given)
+{
+    check_same("", "Once there was", "--prompt 'Once there was'", NULL);
+}
+END_TEST
+
+START_TEST(the_line_end_of_echo_is_no_part_of_it)
+{
+    check_same("", "Once there was\n", "", "Once there was");
+    check_same("", "Once there was\r\n", "", "Once there was");
+}
+END_TEST
+
+START_TEST(one_line_end_alone_is_left_out)
+{
+    check_same("", "Once\n\n", "--prompt-file -", "Once\n");
+}
+END_TEST
+
+START_TEST(a_pipe_is_not_read_beside_a_prompt)
+{
+    check_same("--prompt Once", "A fox", "--prompt Once", NULL);
+}
+END_TEST
+
+static void check_refused(const char *line, const char *input, const char *message)
+{
+    command_result result = command_run(line, input);
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_msg(strstr(result.err, message) != NULL, "%s", result.err);
+    ck_assert_str_eq(result.out, "");
+    command_clear(&result);
+}
+
+START_TEST(an_empty_pipe_is_an_error)
+{
+    check_refused("run m", "", "is needed; standard input, which is read in their place, is empty");
+    check_refused("run m", "\n", "is empty");
+}
+END_TEST
+
+/* What the pipe holds is the config. */
+START_TEST(a_pipe_that_is_read_already_is_no_prompt)
+{
+    check_refused("run m --config -", "{}", "one of --prompt, --prompt-file, --prompt-ids and");
+}
+END_TEST
+
+START_TEST(a_terminal_is_not_waited_for)
+{
+    terminal t;
+    terminal_open(&t, 200);
+    pid_t pid = terminal_start(&t, &(terminal_program){.line = "run m", .kind = "dumb"});
+    ck_assert_int_eq(terminal_end(&t, pid), 1);
+    ck_assert_msg(strstr(t.bytes, "or a text through a pipe") != NULL, "%s", t.bytes);
+    terminal_close(&t);
+}
+END_TEST
+
+/* Ctrl-C where the writer of the pipe says nothing. */
+START_TEST(waiting_for_a_prompt_can_be_interrupted)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    command running = command_start_with("run m", ends[0], 0);
+    close(ends[0]);
+    command_await_handler(&running);
+    kill(running.pid, SIGINT);
+    command_result result = command_end(&running);
+    ck_assert_int_eq(result.code, 130);
+    command_clear(&result);
+    close(ends[1]);
+}
+END_TEST
+
+/* ---- campaigns ------------------------------------------------------------------------------- */
+
+START_TEST(a_dash_is_standard_input_for_a_space)
+{
+    char line[3000];
+    snprintf(line, sizeof line, "tune %s --device none --dry-run --space - --store %s/none.db",
+             model_path("tales-5m"), scratch_folder());
+    command_result result = command_run(
+        line, "{\"schema\": \"megalith.space/1\", \"knobs\": {\"rows\": [0, 16]}, \"moves\": []}");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_msg(strstr(result.out, "space     1 knobs, 2 configs") != NULL, "%s", result.out);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_dash_is_standard_input_for_a_campaign)
+{
+    char line[3000], store[1100];
+    snprintf(store, sizeof store, "%s/dash.db", scratch_folder());
+    snprintf(
+        line, sizeof line,
+        "tune %s --device none --proposer external --trials 1 --name dash --hours 0 --store %s",
+        model_path("tales-5m"), store);
+    command_result result = command_run(line, NULL);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    snprintf(line, sizeof line, "campaign submit - --store %s", store);
+    result = command_run(line, "{\"schema\": \"megalith.proposal/1\", \"config\": {\"rows\": 3}}");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_str_eq(result.out, "1\n");
+    command_clear(&result);
+    snprintf(line, sizeof line, "campaign import - --store %s", store);
+    result = command_run(line, "nonsense");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "stdin") != NULL, "%s", result.err);
     command_clear(&result);
 }
 END_TEST
@@ -136,7 +293,17 @@ int main(void)
     tcase_add_loop_test(tests, a_device_without_an_end_is_refused, 0, ENDLESS);
     tcase_add_loop_test(tests, a_dash_is_standard_input, 0, LINES);
     tcase_add_test(tests, a_dash_is_standard_input_for_a_schedule);
-    tcase_add_test(tests, standard_input_is_read_once);
+    tcase_add_loop_test(tests, standard_input_is_read_once, 0, TWICE);
+    tcase_add_test(tests, a_pipe_is_the_prompt_when_none_is_given);
+    tcase_add_test(tests, the_line_end_of_echo_is_no_part_of_it);
+    tcase_add_test(tests, one_line_end_alone_is_left_out);
+    tcase_add_test(tests, a_pipe_is_not_read_beside_a_prompt);
+    tcase_add_test(tests, an_empty_pipe_is_an_error);
+    tcase_add_test(tests, a_pipe_that_is_read_already_is_no_prompt);
+    tcase_add_test(tests, a_terminal_is_not_waited_for);
+    tcase_add_test(tests, waiting_for_a_prompt_can_be_interrupted);
+    tcase_add_test(tests, a_dash_is_standard_input_for_a_space);
+    tcase_add_test(tests, a_dash_is_standard_input_for_a_campaign);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
