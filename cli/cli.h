@@ -50,6 +50,21 @@ typedef struct mgl_cli_option {
     int64_t lo, hi; /* of int and real */
 } mgl_cli_option;
 
+/* What other programs of this kind have taught their users: X(short, flag). It stands for the flag
+ * in every verb that has the flag. */
+#define MGL_CLI_SHORTS(X)                                                                          \
+    X("-p", "--prompt")                                                                            \
+    X("-n", "--max-tokens")
+/* The flags by which other programs take their model: X(flag). Here it is an operand. */
+#define MGL_CLI_MODEL_FLAGS(X)                                                                     \
+    X("-m")                                                                                        \
+    X("--model")
+/* The flags that every verb has. */
+#define MGL_CLI_HELP_SHORT    "-h"
+#define MGL_CLI_HELP_FLAG     "--help"
+#define MGL_CLI_VERSION_SHORT "-V"
+#define MGL_CLI_VERSION_FLAG  "--version"
+
 #define MGL_CLI_FIELD(kind, field, flag, argument, lo, hi, help) mgl_cli_##kind field;
 #define MGL_CLI_ROW(kind, field, flag, argument, lo, hi, help)                                     \
     {MGL_CLI_##kind, offsetof(struct options, field), flag, argument, help, lo, hi},
@@ -150,6 +165,8 @@ const char *mgl_cli_reader(const mgl_cli_verb *verb, const char *operand, const 
 /* The verb of a word that may stand behind `verb`, "list" for "campaign list"; NULL: there is none.
  */
 const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word);
+/* The short form of a flag; NULL: it has none. */
+const char *mgl_cli_short_of(const char *flag);
 /* Does the verb know this flag? */
 bool mgl_cli_knows(const mgl_cli_verb *verb, const char *flag);
 /* Was this flag, one without a value, given? `options` as filled by mgl_cli_parse. */

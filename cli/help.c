@@ -27,11 +27,23 @@ void mgl_cli_print_help(void)
     }
     mgl_cli_put(
         "\n'megalith help VERB' or 'megalith VERB --help' shows the flags of a verb and an "
-        "example;\n--version is the version.\n\n"
+        "example;\n" MGL_CLI_VERSION_SHORT " or " MGL_CLI_VERSION_FLAG " is the version.\n\n"
         "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name in the "
         "local\nHugging Face cache. Nothing is downloaded. A file that is read may be -: standard "
         "input,\nfrom which 'run' takes a prompt when no flag gives one.\n\n");
     mgl_cli_put(exit_codes);
+}
+
+/* `brief` and `argument` may be NULL. */
+static void print_flag(const char *brief, const char *flag, const char *argument, const char *help)
+{
+    char left[64];
+    snprintf(left, sizeof left, "%s%s%s%s%s", brief ? brief : "", brief ? ", " : "", flag,
+             argument ? " " : "", argument ? argument : "");
+    mgl_cli_printf("  %-*s", HELP_COLUMN - 2, left);
+    if (strlen(left) > HELP_COLUMN - 3)
+        mgl_cli_printf("\n%*s", HELP_COLUMN, "");
+    mgl_cli_printf("%s\n", help);
 }
 
 /* What may stand behind a verb of several words. */
@@ -45,8 +57,8 @@ static void print_words(const mgl_cli_verb *verb)
                  word->operand ? " " : "", word->operand ? word->operand : "");
         mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 2, left, word->summary);
     }
-    mgl_cli_printf("  %-*sthis text; behind a word: its flags\n\nExample:\n", HELP_COLUMN - 2,
-                   "--help");
+    print_flag(MGL_CLI_HELP_SHORT, MGL_CLI_HELP_FLAG, NULL, "this text; behind a word: its flags");
+    mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");
     mgl_cli_put(exit_codes);
@@ -66,15 +78,10 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
                    verb->summary);
     for (size_t i = 0; i < verb->option_count; i++) {
         const mgl_cli_option *option = &verb->options[i];
-        char left[64];
-        snprintf(left, sizeof left, "%s%s%s", option->flag, option->argument ? " " : "",
-                 option->argument ? option->argument : "");
-        mgl_cli_printf("  %-*s", HELP_COLUMN - 2, left);
-        if (strlen(left) > HELP_COLUMN - 3)
-            mgl_cli_printf("\n%*s", HELP_COLUMN, "");
-        mgl_cli_printf("%s\n", option->help);
+        print_flag(mgl_cli_short_of(option->flag), option->flag, option->argument, option->help);
     }
-    mgl_cli_printf("  %-*sthis text\n\nExample:\n", HELP_COLUMN - 2, "--help");
+    print_flag(MGL_CLI_HELP_SHORT, MGL_CLI_HELP_FLAG, NULL, "this text");
+    mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");
     mgl_cli_put(exit_codes);

@@ -86,9 +86,19 @@ static const mgl_cli_verb *find_verb(const char *name)
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
+static bool is_help_flag(const char *word)
+{
+    return !strcmp(word, MGL_CLI_HELP_FLAG) || !strcmp(word, MGL_CLI_HELP_SHORT);
+}
+
 static bool asks_for_help(const char *word)
 {
-    return !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+    return !strcmp(word, "help") || is_help_flag(word);
+}
+
+static bool asks_for_version(const char *word)
+{
+    return !strcmp(word, MGL_CLI_VERSION_FLAG) || !strcmp(word, MGL_CLI_VERSION_SHORT);
 }
 
 static int help_verb(const mgl_cli_verb *verb)
@@ -142,7 +152,7 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
 {
     mgl_error err = {0};
     const char *operand = NULL;
-    if (stands_among("--help", argc, argv) || stands_among("-h", argc, argv))
+    if (stands_among(MGL_CLI_HELP_FLAG, argc, argv) || stands_among(MGL_CLI_HELP_SHORT, argc, argv))
         return help_verb(verb);
     void *options = mgl_alloc_zero(1, verb->options_size);
     bool json = false;
@@ -198,7 +208,7 @@ int main(int argc, char **argv)
         mgl_fail(&err, MGL_USAGE, NULL, "a verb is missing; 'megalith --help' lists them");
         return report(NULL, MGL_USAGE, false, &err);
     }
-    if (!strcmp(argv[1], "--version")) {
+    if (asks_for_version(argv[1])) {
         mgl_cli_printf("megalith %s\n", mgl_version());
         return report(NULL, MGL_OK, false, &err);
     }

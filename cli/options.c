@@ -42,8 +42,42 @@ static int count_edits(const char *a, const char *b)
     return row[m];
 }
 
+static const struct {
+    const char *flag, *stands_for;
+} shorts[] = {
+#define MGL_X(flag, stands_for) {flag, stands_for},
+    MGL_CLI_SHORTS(MGL_X)
+#undef MGL_X
+};
+enum { SHORTS = sizeof shorts / sizeof *shorts };
+
+const char *mgl_cli_short_of(const char *flag)
+{
+    for (size_t i = 0; i < SHORTS; i++)
+        if (!strcmp(shorts[i].stands_for, flag))
+            return shorts[i].flag;
+    return NULL;
+}
+
+static bool asks_for_model(const mgl_cli_verb *verb, const char *flag)
+{
+    static const char *const flags[] = {
+#define MGL_X(name) name,
+        MGL_CLI_MODEL_FLAGS(MGL_X)
+#undef MGL_X
+    };
+    bool asks = false;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        asks |= !strcmp(flags[i], flag);
+    return asks && verb->operand && !strcmp(verb->operand, "MODEL");
+}
+
 static mgl_status fail_unknown(const mgl_cli_verb *verb, const char *flag, mgl_error *err)
 {
+    if (asks_for_model(verb, flag))
+        return mgl_fail(err, MGL_USAGE, flag,
+                        "is no flag of '%s': the model stands without one: megalith %s MODEL ...",
+                        verb->name, verb->name);
     const char *nearest = NULL;
     int least = 4;
     for (size_t i = 0; i < verb->option_count; i++) {
@@ -62,6 +96,12 @@ static mgl_status fail_unknown(const mgl_cli_verb *verb, const char *flag, mgl_e
 /* The row of the flag at `text`, whose name ends at `length`; NULL when there is none. */
 static const mgl_cli_option *find_option(const mgl_cli_verb *verb, const char *text, size_t length)
 {
+    for (size_t i = 0; i < SHORTS; i++)
+        if (strlen(shorts[i].flag) == length && !memcmp(shorts[i].flag, text, length)) {
+            text = shorts[i].stands_for;
+            length = strlen(text);
+            break;
+        }
     for (size_t i = 0; i < verb->option_count; i++)
         if (strlen(verb->options[i].flag) == length && !memcmp(verb->options[i].flag, text, length))
             return &verb->options[i];

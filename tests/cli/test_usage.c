@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,17 @@ static const usage_case cases[] = {
     {"run m --promt x", 1, "did you mean '--prompt'?"},
     {"run m --xyzzyxyzzy", 1, "unknown flag of 'run'"},
     {"run m -x", 1, "unknown flag"},
+    {"run m -p", 1, "--prompt: needs a value: --prompt TEXT"},
+    {"run m -p x --prompt y", 1, "--prompt: stands twice"},
+    {"run m -p x -n 0", 1, "--max-tokens: 0 is not within 1 to"},
+    {"run m -p x -n5", 1, "unknown flag"},
+    {"run m -p -n 5", 1, "--prompt: needs a value"},
+    {"trace m -o t.json -n 0", 1, "--max-tokens: 0 is not within 1 to"},
+    {"info m -p x", 1, "unknown flag of 'info'"},
+    {"run -m m -p x", 1,
+     "-m: is no flag of 'run': the model stands without one: megalith run MODEL"},
+    {"run --model m", 1, "--model: is no flag of 'run': the model stands without one"},
+    {"campaign status -m m", 1, "unknown flag"},
     {"run m --prompt", 1, "needs a value: --prompt TEXT"},
     {"run m --prompt --max-tokens 3", 1, "needs a value"},
     {"run m --json=yes --prompt x", 1, "takes no value"},
@@ -232,6 +244,47 @@ START_TEST(help_names_every_verb)
 }
 END_TEST
 
+static void check_same_output(const char *line, const char *other_line)
+{
+    command_result result = command_run(line, NULL), other = command_run(other_line, NULL);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_int_eq(other.code, 0);
+    ck_assert_str_eq(result.out, other.out);
+    command_clear(&result);
+    command_clear(&other);
+}
+
+START_TEST(short_forms_of_what_every_verb_has)
+{
+    check_same_output("-V", "--version");
+    check_same_output("-h", "--help");
+    check_same_output("run -h", "run --help");
+    check_same_output("campaign -h", "help campaign");
+    check_same_output("campaign submit -h", "help campaign submit");
+}
+END_TEST
+
+START_TEST(short_forms_of_run)
+{
+    char line[1200], long_line[1200];
+    snprintf(line, sizeof line, "run %s --device cpu -p Once -n 3", model_path("tales-5m"));
+    snprintf(long_line, sizeof long_line, "run %s --device cpu --prompt Once --max-tokens 3",
+             model_path("tales-5m"));
+    check_same_output(line, long_line);
+}
+END_TEST
+
+START_TEST(help_shows_short_forms)
+{
+    command_result result = command_run("run --help", NULL);
+    ck_assert_ptr_nonnull(strstr(result.out, "\n  -p, --prompt TEXT "));
+    ck_assert_ptr_nonnull(strstr(result.out, "\n  -n, --max-tokens N "));
+    ck_assert_ptr_nonnull(strstr(result.out, "\n  -h, --help "));
+    ck_assert_ptr_null(strstr(result.out, "\n  -m"));
+    command_clear(&result);
+}
+END_TEST
+
 /* Every flag that help lists is one that the parser knows: it asks for its value, or is
  * accepted. */
 START_TEST(help_lists_what_the_parser_knows)
@@ -241,14 +294,18 @@ START_TEST(help_lists_what_the_parser_knows)
     for (char *line = strtok(help.out, "\n"); line; line = strtok(NULL, "\n")) {
         if (strncmp(line, "  -", 3))
             continue;
-        line[2 + strcspn(line + 2, " ")] = 0;
-        if (!strcmp(line + 2, "--help"))
-            continue;
-        command_result result = command_runf("%s '' %s", verbs[_i], line + 2);
-        ck_assert_int_ne(result.code, 0);
-        ck_assert_msg(strstr(result.err, "unknown") == NULL, "%s: %s", verbs[_i], result.err);
-        command_clear(&result);
-        flags++;
+        for (const char *flag = line + 2; *flag == '-'; flags++) { /* "-p, --prompt TEXT" */
+            size_t length = strcspn(flag, ", ");
+            if (strncmp(flag, "-h", length) != 0 && strncmp(flag, "--help", length) != 0) {
+                command_result result = command_runf("%s '' %.*s", verbs[_i], (int)length, flag);
+                ck_assert_int_ne(result.code, 0);
+                ck_assert_msg(strstr(result.err, "unknown") == NULL, "%s: %s", verbs[_i],
+                              result.err);
+                command_clear(&result);
+            }
+            flag += length;
+            flag += strspn(flag, ", ");
+        }
     }
     ck_assert_int_gt(flags, 0);
     command_clear(&help);
@@ -297,6 +354,9 @@ int main(void)
     tcase_add_loop_test(tests, help_is_a_verb, 0, VERBS);
     tcase_add_test(tests, help_alone_is_all_of_it);
     tcase_add_test(tests, help_names_every_verb);
+    tcase_add_test(tests, short_forms_of_what_every_verb_has);
+    tcase_add_test(tests, short_forms_of_run);
+    tcase_add_test(tests, help_shows_short_forms);
     tcase_add_loop_test(tests, help_lists_what_the_parser_knows, 0, VERBS);
     tcase_add_test(tests, flags_end_at_two_dashes);
     tcase_add_test(tests, doctor_answers);
