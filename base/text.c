@@ -68,3 +68,27 @@ void mgl_text_clear(mgl_text *text)
     mgl_free(text->bytes);
     *text = (mgl_text){0};
 }
+
+int mgl_text_count_edits(const char *a, const char *b)
+{
+    int row[MGL_MOST_EDITED + 1];
+    size_t n = strlen(a), m = strlen(b);
+    if (n > MGL_MOST_EDITED || m > MGL_MOST_EDITED)
+        return MGL_MOST_EDITED;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[m];
+}

@@ -18,4 +18,9 @@ void mgl_text_put(mgl_text *text, const char *string);
 void mgl_text_format(mgl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mgl_text_clear(mgl_text *text); /* releases; zero-initialised again */
 
+/* Edits (insert, delete, replace) that lead from a text to another: what a typing error is measured
+ * by. MGL_MOST_EDITED where one of them is longer than that. */
+enum { MGL_MOST_EDITED = 200 };
+int mgl_text_count_edits(const char *a, const char *b);
+
 #endif

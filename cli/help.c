@@ -28,9 +28,10 @@ void mgl_cli_print_help(void)
     mgl_cli_put(
         "\n'megalith help VERB' or 'megalith VERB --help' shows the flags of a verb and an "
         "example;\n" MGL_CLI_VERSION_SHORT " or " MGL_CLI_VERSION_FLAG " is the version.\n\n"
-        "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name in the "
-        "local\nHugging Face cache. Nothing is downloaded. A file that is read may be -: standard "
-        "input,\nfrom which 'run' takes a prompt when no flag gives one.\n\n");
+        "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name or\n"
+        "org/name@revision in the local Hugging Face cache. Nothing is downloaded. A file that is\n"
+        "read may be -: standard input, from which 'run' takes a prompt when no flag gives one."
+        "\n\n");
     mgl_cli_put(exit_codes);
 }
 

@@ -9,38 +9,12 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_SUGGESTION = 32 }; /* bytes of a flag that a suggestion is looked for */
-
-/* Edits (insert, delete, replace) between two short texts: what a typing error is measured by. */
-static int count_edits(const char *a, const char *b)
-{
-    int row[MAX_SUGGESTION + 1];
-    size_t n = strlen(a), m = strlen(b);
-    if (n > MAX_SUGGESTION || m > MAX_SUGGESTION)
-        return MAX_SUGGESTION;
-    for (size_t j = 0; j <= m; j++)
-        row[j] = (int)j;
-    for (size_t i = 1; i <= n; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= m; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
 
 static const struct {
     const char *flag, *stands_for;
@@ -81,7 +55,7 @@ static mgl_status fail_unknown(const mgl_cli_verb *verb, const char *flag, mgl_e
     const char *nearest = NULL;
     int least = 4;
     for (size_t i = 0; i < verb->option_count; i++) {
-        int edits = count_edits(flag, verb->options[i].flag);
+        int edits = mgl_text_count_edits(flag, verb->options[i].flag);
         if (edits < least) {
             least = edits;
             nearest = verb->options[i].flag;

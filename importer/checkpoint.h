@@ -47,9 +47,9 @@ mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const c
  * `graph = checkpoint->graph; checkpoint->graph = NULL;`. NULL is fine. */
 void mgl_checkpoint_close(mgl_checkpoint *checkpoint);
 
-/* Where MODEL lies: the path itself when it exists, else the snapshot of `org/name` that refs/main
- * names in the local Hugging Face cache (environment: HF_HUB_CACHE, else HF_HOME/hub, else
- * ~/.cache/huggingface/hub). Release *out with mgl_free. */
+/* Where MODEL lies: the path itself when it exists, else the snapshot of `org/name` or
+ * `org/name@revision` in the local Hugging Face cache (importer/hub.h). Release *out with mgl_free.
+ */
 mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err);
 
 /* The same for a MODEL with weights: a folder, or a compiled file. */

@@ -416,13 +416,22 @@ START_TEST(finds_org_and_name)
     setenv("HF_HUB_CACHE", line, 1);
     command_result found =
         command_run("run org/name --device cpu --prompt-ids 909 --max-tokens 3 --json", NULL);
+    command_result revised = command_run(
+        "run org/name@0123abc --device cpu --prompt-ids 909 --max-tokens 3 --json", NULL);
     command_result missing = command_run("run org/other --prompt-ids 909", NULL);
     unsetenv("HF_HUB_CACHE");
     ck_assert_msg(found.code == 0, "%s", found.err);
     mgl_json json = command_json(&found, "megalith.run/1");
     ck_assert_str_eq(json_string(&json, "model"), "org/name");
-    ck_assert_int_eq(missing.code, 2);
     mgl_json_clear(&json);
+    ck_assert_msg(revised.code == 0, "%s", revised.err);
+    json = command_json(&revised, "megalith.run/1");
+    ck_assert_str_eq(json_string(&json, "model"), "org/name@0123abc");
+    mgl_json_clear(&json);
+    ck_assert_int_eq(missing.code, 2);
+    ck_assert_uint_eq(strcspn(missing.err, "\n") + 1, strlen(missing.err));
+    ck_assert_ptr_nonnull(strstr(missing.err, ", which has 1 other model;"));
+    command_clear(&revised);
     command_clear(&found);
     command_clear(&missing);
 }

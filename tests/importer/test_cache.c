@@ -141,8 +141,143 @@ START_TEST(test_damaged_cache)
     check_refused("org/small.v1", "snapshot that refs/main names is not there");
     shell("cd home/.cache/huggingface/hub/models--org--small.v1 && printf 'abc123\\n' > refs/main");
     check_found("org/small.v1", snapshot);
-    shell("rm home/.cache/huggingface/hub/models--org--small.v1/refs/main");
-    check_refused("org/small.v1", "can not be opened");
+    shell(
+        "cd home/.cache/huggingface/hub/models--org--small.v1 && rm refs/main && mkfifo refs/main");
+    check_refused("org/small.v1", "is not a regular file");
+}
+END_TEST
+
+/* ---- revisions ------------------------------------------------------------------------------- */
+
+#define HUB      "home/.cache/huggingface/hub/"
+#define REVISED  HUB "models--org--revised"
+#define OLD      "0123456789abcdef0123456789abcdef01234567"
+#define NEWER    "0123456aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define NEWEST   "fedcba9876543210fedcba9876543210fedcba98"
+#define SNAPSHOT "/" REVISED "/snapshots/"
+
+/* Three snapshots: main is the newest, a tag and a pull request the oldest. */
+static void set_up_revisions(void)
+{
+    set_up();
+    shell("r=" REVISED " && mkdir -p $r/refs/refs/pr $r/snapshots/" OLD " $r/snapshots/" NEWER
+          " $r/snapshots/" NEWEST " && printf " NEWEST " > $r/refs/main && printf " OLD
+          " > $r/refs/v1.0 && printf " OLD " > $r/refs/refs/pr/7 && "
+          "TZ=UTC touch -d '2024-11-02 12:00' $r/snapshots/" OLD " && "
+          "TZ=UTC touch -d '2025-03-01 12:00' $r/snapshots/" NEWER " && "
+          "TZ=UTC touch -d '2025-12-31 12:00' $r/snapshots/" NEWEST);
+}
+
+START_TEST(test_revision_by_branch_and_tag)
+{
+    check_found("org/revised", SNAPSHOT NEWEST);
+    check_found("org/revised@main", SNAPSHOT NEWEST);
+    check_found("org/revised@v1.0", SNAPSHOT OLD);
+    check_found("org/revised@refs/pr/7", SNAPSHOT OLD);
+}
+END_TEST
+
+START_TEST(test_revision_by_commit)
+{
+    check_found("org/revised@" NEWER, SNAPSHOT NEWER);
+    check_found("org/revised@fedcba9", SNAPSHOT NEWEST);
+    check_found("org/revised@01234567", SNAPSHOT OLD);
+    check_found("org/revised@0123456a", SNAPSHOT NEWER);
+}
+END_TEST
+
+START_TEST(test_revision_that_is_not_one)
+{
+    check_refused("org/revised@0123456", "more than one snapshot begins so");
+    check_refused("org/revised@fedcba", "there is no such revision"); /* six digits */
+    check_refused("org/revised@v2.0", "there is no such revision");
+    check_refused("org/revised@v2.0", "`hf download org/revised --revision v2.0` fetches it");
+    check_refused("org/revised@refs", "there is no such revision");
+    check_refused("org/revised@", "no such folder");
+    check_refused("org/revised@../main", "no such folder");
+    check_refused("org/revised@refs/../main", "no such folder");
+    check_refused("org/revised@refs//main", "no such folder");
+    check_refused("org/revised@main/", "no such folder");
+}
+END_TEST
+
+START_TEST(test_message_lists_revisions)
+{
+    check_refused("org/revised@v2.0", "the cache has fedcba9 (2025-12-31, main), "
+                                      "0123456a (2025-03-01), 01234567 (2024-11-02, v1.0);");
+    shell("r=" REVISED " && printf " OLD " > $r/refs/stable");
+    check_refused("org/revised@v2.0", "01234567 (2024-11-02, stable, v1.0);");
+}
+END_TEST
+
+START_TEST(test_message_lists_newest_revisions_first)
+{
+    shell("cd " REVISED "/snapshots && for i in 1 2 3 4 5 6 7; do mkdir ${i}000000000; "
+          "TZ=UTC touch -d 2026-01-0$i ${i}000000000; done");
+    check_refused("org/revised@v2.0", "the cache has 7000000 (2026-01-07), 6000000 (2026-01-06), ");
+    check_refused("org/revised@v2.0", "fedcba9 (2025-12-31, main) and 2 older;");
+}
+END_TEST
+
+START_TEST(test_only_snapshot)
+{
+    shell("rm -r " REVISED "/refs");
+    check_refused("org/revised", "there is no refs/main: name a revision, as in ORG/NAME@REVISION; "
+                                 "the cache has fedcba9 (2025-12-31)");
+    shell("cd " REVISED "/snapshots && rm -r " OLD " " NEWEST);
+    check_found("org/revised", SNAPSHOT NEWER);
+    check_refused("org/revised@main", "there is no such revision");
+    shell("rm -r " REVISED "/snapshots/*");
+    check_refused("org/revised", "there is no refs/main; the cache has no snapshot of it");
+    shell("rmdir " REVISED "/snapshots");
+    check_refused("org/revised", "the cache has no snapshot of it");
+}
+END_TEST
+
+START_TEST(test_ref_without_its_snapshot)
+{
+    shell("rm -r " REVISED "/snapshots/" NEWEST);
+    check_refused("org/revised", "the snapshot that refs/main names is not there; "
+                                 "the cache has 0123456a (2025-03-01), 01234567 (");
+    check_found("org/revised@v1.0", SNAPSHOT OLD);
+}
+END_TEST
+
+START_TEST(test_snapshot_that_is_a_file)
+{
+    shell("cd " REVISED "/snapshots && rmdir " NEWEST " && touch " NEWEST);
+    check_refused("org/revised", "is no folder of a snapshot");
+}
+END_TEST
+
+START_TEST(test_names_like_it)
+{
+    check_refused("org/revisd", "/hub), which has org/revised; nothing is downloaded");
+    check_refused("other/Revised-v2", "which has org/revised;");
+    check_refused("org/xyzzyxyzzy", ", which has 2 other models;");
+    shell("mkdir " HUB "models--org--revised-base " HUB "models--of-one-part " HUB "version.txt");
+    check_refused("org/revised-bas@v1", "which has org/revised and org/revised-base;");
+    check_refused("org/revised-bas@v1", "`hf download org/revised-bas --revision v1` fetches it");
+    check_refused("org/xyzzyxyzzy", ", which has 3 other models;");
+    shell("rm -r home/.cache");
+    check_refused("org/revised", "/hub); nothing is downloaded");
+}
+END_TEST
+
+/* Whatever a folder is called, the message stays one line. */
+START_TEST(test_hostile_names)
+{
+    shell("mkdir " HUB "\"models--org--revised$(printf '\\n\\033[31m')\"");
+    char *path;
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_model_resolve_path("org/revisd", &path, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_null(strpbrk(err.message, "\n\033"));
+}
+END_TEST
+
+START_TEST(test_a_dash_is_no_model)
+{
+    check_refused("-", "a model can not come from standard input");
 }
 END_TEST
 
@@ -161,6 +296,22 @@ START_TEST(test_memory)
 }
 END_TEST
 
+/* A message that has no room for its list is still one. */
+START_TEST(test_memory_of_messages)
+{
+    char *path = NULL;
+    mgl_error err;
+    mgl_status status = MGL_NO_MEMORY;
+    for (uint64_t n = 1; n < 40; n++) {
+        mgl_alloc_fail_at(n, true);
+        status = mgl_model_resolve_path("org/revised@v2.0", &path, &err);
+        mgl_alloc_fail_at(0, false);
+        ck_assert(status == MGL_NO_MEMORY || status == MGL_BAD_INPUT);
+    }
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache");
@@ -173,7 +324,22 @@ int main(void)
     tcase_add_test(cases, test_not_found);
     tcase_add_test(cases, test_damaged_cache);
     tcase_add_test(cases, test_memory);
+    tcase_add_test(cases, test_a_dash_is_no_model);
     suite_add_tcase(suite, cases);
+    TCase *revisions = tcase_create("revisions");
+    tcase_add_checked_fixture(revisions, set_up_revisions, tear_down);
+    tcase_add_test(revisions, test_revision_by_branch_and_tag);
+    tcase_add_test(revisions, test_revision_by_commit);
+    tcase_add_test(revisions, test_revision_that_is_not_one);
+    tcase_add_test(revisions, test_message_lists_revisions);
+    tcase_add_test(revisions, test_message_lists_newest_revisions_first);
+    tcase_add_test(revisions, test_only_snapshot);
+    tcase_add_test(revisions, test_ref_without_its_snapshot);
+    tcase_add_test(revisions, test_snapshot_that_is_a_file);
+    tcase_add_test(revisions, test_names_like_it);
+    tcase_add_test(revisions, test_hostile_names);
+    tcase_add_test(revisions, test_memory_of_messages);
+    suite_add_tcase(suite, revisions);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -1,0 +1,282 @@
+#include "importer/hub.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "importer/hub_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_REF = 256, LEAST_DIGITS = 7 };
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* A part of a name or a revision: nothing that could lead elsewhere. */
+static bool is_plain(const char *text, size_t length)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    return length > 0 && length <= 96 && text[0] != '.' && text[0] != '-' &&
+           strspn(text, allowed) >= length;
+}
+
+/* Parts with slashes between them: "v1.0", "refs/pr/3". */
+static bool is_revision(const char *text)
+{
+    if (strlen(text) > MAX_REF)
+        return false;
+    for (;; text++) {
+        size_t length = strcspn(text, "/");
+        if (!is_plain(text, length))
+            return false;
+        text += length;
+        if (!*text)
+            return true;
+    }
+}
+
+bool mgl_hub_parse(const char *model, mgl_hub_name *out)
+{
+    const char *slash = strchr(model, '/');
+    if (!slash)
+        return false;
+    size_t org = (size_t)(slash - model), name = strcspn(slash + 1, "@");
+    bool revised = slash[1 + name] == '@';
+    *out = (mgl_hub_name){.org = model,
+                          .org_length = (int)org,
+                          .name = slash + 1,
+                          .name_length = (int)name,
+                          .revision = revised ? slash + name + 2 : NULL};
+    return is_plain(model, org) && is_plain(slash + 1, name) &&
+           (!revised || is_revision(out->revision));
+}
+
+/* ---- the cache ------------------------------------------------------------------------------- */
+
+/* Appends `path`, in which a leading ~ stands for the home folder. */
+static void put_expanded(mgl_text *text, const char *path)
+{
+    const char *home = getenv("HOME");
+    if (path[0] == '~' && (path[1] == '/' || !path[1]) && home) {
+        mgl_text_put(text, home);
+        path++;
+    }
+    mgl_text_put(text, path);
+}
+
+static void put_cache_folder(mgl_text *text)
+{
+    const char *hub = getenv("HF_HUB_CACHE"), *home = getenv("HF_HOME");
+    if (hub && *hub) {
+        put_expanded(text, hub);
+    } else if (home && *home) {
+        put_expanded(text, home);
+        mgl_text_put(text, "/hub");
+    } else {
+        put_expanded(text, "~/.cache/huggingface/hub");
+    }
+}
+
+static mgl_status is_folder(const char *path, bool *is, mgl_error *err)
+{
+    struct stat facts;
+    mgl_status status = mgl_file_look(path, is, &facts, err);
+    *is = !status && *is && S_ISDIR(facts.st_mode);
+    return status;
+}
+
+/* ---- refs ------------------------------------------------------------------------------------ */
+
+static mgl_status read_commit(const char *path, char **out, mgl_error *err)
+{
+    size_t length;
+    mgl_status status = mgl_file_read_regular(path, MAX_REF, out, &length, err);
+    if (status)
+        return status;
+    while (length && strchr(" \r\n\t", (*out)[length - 1]))
+        (*out)[--length] = 0;
+    if (is_plain(*out, length) && strlen(*out) == length)
+        return MGL_OK;
+    mgl_free(*out);
+    *out = NULL;
+    return mgl_fail(err, MGL_BAD_INPUT, path,
+                    "does not hold the name of a revision; download the model again");
+}
+
+mgl_status mgl_hub_read_ref(const char *repository, const char *ref, char **out, mgl_error *err)
+{
+    mgl_text path = {0};
+    struct stat facts;
+    bool stands = false;
+    *out = NULL;
+    mgl_text_format(&path, "%s/refs/%s", repository, ref);
+    mgl_status status = path.failed ? mgl_fail_memory(err, strlen(repository))
+                                    : mgl_file_look(path.bytes, &stands, &facts, err);
+    if (!status && stands && !S_ISDIR(facts.st_mode))
+        status = read_commit(path.bytes, out, err);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* What is looked for, and where. */
+typedef struct search {
+    const mgl_hub_name *name;
+    const char *repository;  /* models--ORG--NAME of the cache */
+    mgl_file_list snapshots; /* commits */
+} search;
+
+static const char *find_commit(const search *s, const char *commit)
+{
+    for (size_t i = 0; i < s->snapshots.count; i++)
+        if (!strcmp(s->snapshots.names[i], commit))
+            return s->snapshots.names[i];
+    return NULL;
+}
+
+static mgl_status fail_revision(const search *s, const char *why, mgl_error *err)
+{
+    mgl_text there = {0};
+    const char *revision = s->name->revision;
+    mgl_hub_list_revisions(s->repository, &s->snapshots, &there);
+    mgl_status status =
+        mgl_fail(err, MGL_BAD_INPUT, s->name->org,
+                 "%s; the cache has %s; nothing is downloaded implicitly: `hf download "
+                 "%.*s/%.*s%s%.100s` fetches it",
+                 why, there.failed || !there.length ? "no snapshot of it" : there.bytes,
+                 s->name->org_length, s->name->org, s->name->name_length, s->name->name,
+                 revision ? " --revision " : "", revision ? revision : "");
+    mgl_text_clear(&there);
+    return status;
+}
+
+/* *out stays NULL where there is no such ref; one that leads nowhere is refused. */
+static mgl_status follow_ref(const search *s, const char *ref, const char **out, mgl_error *err)
+{
+    char why[200], *commit;
+    mgl_status status = mgl_hub_read_ref(s->repository, ref, &commit, err);
+    if (status || !commit)
+        return status;
+    *out = find_commit(s, commit);
+    if (!*out) {
+        snprintf(why, sizeof why, "the snapshot that refs/%.80s names is not there", ref);
+        status = fail_revision(s, why, err);
+    }
+    mgl_free(commit);
+    return status;
+}
+
+/* The snapshot whose commit begins so. */
+static mgl_status find_beginning(const search *s, const char *digits, const char **out,
+                                 mgl_error *err)
+{
+    size_t length = strlen(digits);
+    int found = 0;
+    if (length < LEAST_DIGITS || strspn(digits, "0123456789abcdef") != length)
+        return MGL_OK;
+    for (size_t i = 0; i < s->snapshots.count; i++)
+        if (!strncmp(s->snapshots.names[i], digits, length)) {
+            *out = s->snapshots.names[i];
+            found++;
+        }
+    if (found <= 1)
+        return MGL_OK;
+    return fail_revision(s, "more than one snapshot begins so: give more of its digits", err);
+}
+
+static mgl_status find_revision(const search *s, const char *revision, const char **out,
+                                mgl_error *err)
+{
+    *out = find_commit(s, revision);
+    mgl_status status = *out ? MGL_OK : follow_ref(s, revision, out, err);
+    if (!status && !*out)
+        status = find_beginning(s, revision, out, err);
+    if (!status && !*out)
+        status = fail_revision(s, "there is no such revision", err);
+    return status;
+}
+
+/* The snapshot of a model without a revision. */
+static mgl_status find_main(const search *s, const char **out, mgl_error *err)
+{
+    *out = NULL;
+    mgl_status status = follow_ref(s, "main", out, err);
+    if (status || *out)
+        return status;
+    if (s->snapshots.count == 1) {
+        *out = s->snapshots.names[0];
+        return MGL_OK;
+    }
+    return fail_revision(s,
+                         s->snapshots.count ? "there is no refs/main: name a revision, as in "
+                                              "ORG/NAME@REVISION"
+                                            : "there is no refs/main",
+                         err);
+}
+
+static mgl_status list_snapshots(search *s, mgl_error *err)
+{
+    mgl_text folder = {0};
+    mgl_text_format(&folder, "%s/snapshots", s->repository);
+    mgl_status status = folder.failed ? mgl_fail_memory(err, strlen(s->repository))
+                                      : mgl_folder_list(folder.bytes, "", &s->snapshots, err);
+    mgl_text_clear(&folder);
+    return status;
+}
+
+/* Appends "/snapshots/COMMIT" to the repository that is there. */
+static mgl_status put_snapshot(const mgl_hub_name *name, mgl_text *path, mgl_error *err)
+{
+    search s = {.name = name, .repository = path->bytes};
+    const char *commit = NULL;
+    bool is = true;
+    mgl_status status = list_snapshots(&s, err);
+    if (!status && name->revision)
+        status = find_revision(&s, name->revision, &commit, err);
+    else if (!status)
+        status = find_main(&s, &commit, err);
+    if (!status)
+        mgl_text_format(path, "/snapshots/%s", commit);
+    mgl_file_list_clear(&s.snapshots);
+    if (!status && path->failed)
+        status = mgl_fail_memory(err, path->length);
+    if (!status)
+        status = is_folder(path->bytes, &is, err);
+    if (!status && !is)
+        status = mgl_fail(err, MGL_BAD_INPUT, path->bytes,
+                          "is no folder of a snapshot; download the model again");
+    return status;
+}
+
+static mgl_status fail_absent(const mgl_hub_name *name, const char *cache, mgl_error *err)
+{
+    mgl_text near = {0};
+    mgl_hub_list_near(name, cache, &near);
+    mgl_status status =
+        mgl_fail(err, MGL_BAD_INPUT, name->org,
+                 "is neither a folder here nor a model in the Hugging Face cache (%.300s)%s; "
+                 "nothing is downloaded implicitly: `hf download %.*s/%.*s%s%.100s` fetches it",
+                 cache, near.failed || !near.length ? "" : near.bytes, name->org_length, name->org,
+                 name->name_length, name->name, name->revision ? " --revision " : "",
+                 name->revision ? name->revision : "");
+    mgl_text_clear(&near);
+    return status;
+}
+
+mgl_status mgl_hub_find(const mgl_hub_name *name, mgl_text *path, mgl_error *err)
+{
+    bool there = false;
+    put_cache_folder(path);
+    size_t end = path->length;
+    mgl_text_format(path, "/models--%.*s--%.*s", name->org_length, name->org, name->name_length,
+                    name->name);
+    if (path->failed)
+        return mgl_fail_memory(err, end);
+    mgl_status status = is_folder(path->bytes, &there, err);
+    if (status || there)
+        return status ? status : put_snapshot(name, path, err);
+    path->bytes[end] = 0;
+    return fail_absent(name, path->bytes, err);
+}
