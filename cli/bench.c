@@ -16,10 +16,8 @@
 #include <string.h>
 
 #define BENCH_OPTIONS(X)                                                                           \
-    X(text, shape, "--shape", "NAME", 0, 0,                                                        \
-      "in place of MODEL: llama-1b, llama-3b, llama-8b, smollm2-135m, qwen2.5-0.5b, "              \
-      "qwen3-0.6b, tinyllama-1.1b")                                                                \
-    X(text, dtype, "--dtype", "DTYPE", 0, 0, "bf16 (bf16)")                                        \
+    X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0, "in place of MODEL, with random weights")     \
+    X(text, dtype, "--dtype", "bf16", 0, 0, "number format (bf16)")                                \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences that are decoded together (1)")              \
     X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \
     X(int, tokens, "--tokens", "N", 1, 1 << 16, "tokens of a launch (32)")                         \
@@ -32,7 +30,7 @@
       "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
-    X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
+    X(text, device, "--device", "cuda[:N]", 0, 0, "which GPU (cuda)")                              \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BENCH_OPTIONS)

@@ -7,7 +7,7 @@
 
 #define IMPORT_OPTIONS(X)                                                                          \
     X(text, name, "--name", "NAME", 0, 0, "of the campaign that begins (the archive's)")           \
-    X(text, device, "--device", "DEVICE", 0, 0,                                                    \
+    X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
       "as of tune, in place of the archive's: none proves, cpu also executes (cuda, of the "       \
       "archive's kind; or none as the archive's)")                                                 \
     X(flag, allow_narrow, "--allow-narrow", NULL, 0, 0, "the winner may change number formats")    \

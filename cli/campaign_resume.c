@@ -4,7 +4,7 @@
 #define RESUME_OPTIONS(X)                                                                          \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     MGL_CLI_CHAT_OPTIONS(X)                                                                        \
-    X(text, device, "--device", "DEVICE", 0, 0, "another GPU of the kind, cuda:1 (as it began)")   \
+    X(text, device, "--device", "cuda[:N]", 0, 0, "another GPU of the kind (as it began)")         \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)

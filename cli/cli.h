@@ -42,7 +42,8 @@ typedef struct mgl_cli_real {
     double value; /* 0 when not given */
 } mgl_cli_real;
 
-/* A row of a verb's table: X(kind, field, flag, argument, lo, hi, help). */
+/* A row of a verb's table: X(kind, field, flag, argument, lo, hi, help). The argument says what may
+ * be given, to people and to shells that complete it (cli/pages/values.h). */
 typedef struct mgl_cli_option {
     mgl_cli_kind kind;
     size_t offset; /* of its value in the verb's struct */
@@ -75,6 +76,13 @@ typedef struct mgl_cli_option {
         TABLE(MGL_CLI_FIELD)                                                                       \
     };                                                                                             \
     static const mgl_cli_option option_rows[] = {TABLE(MGL_CLI_ROW)};
+
+/* What a model that runs can be told, and one that is lowered too. */
+#define MGL_CLI_DEVICE_OPTION(X)                                                                   \
+    X(text, device, "--device", "auto|cpu|cuda[:N]", 0, 0, "what it runs on (auto)")
+#define MGL_CLI_DTYPE_OPTION(X)                                                                    \
+    X(text, dtype, "--dtype", "auto|f32|bf16|f16", 0, 0,                                           \
+      "number format (auto: the file's on a GPU, f32 on a CPU)")
 
 /* What a model that runs on a CPU can be told. */
 #define MGL_CLI_CPU_OPTIONS(X)                                                                     \
@@ -147,6 +155,13 @@ enum {
         MGL_CLI_VERB_COUNT
 };
 extern const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT];
+/* The verb of that name; NULL: there is none. */
+const mgl_cli_verb *mgl_cli_find_verb(const char *name);
+/* The verb of a word that may stand behind `verb`, "list" for "campaign list"; NULL: there is none.
+ */
+const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word);
+/* That word of its name: "list". */
+const char *mgl_cli_last_word(const mgl_cli_verb *verb);
 
 /* The common end of a verb's definition. */
 #define MGL_CLI_VERB_OPTIONS                                                                       \
@@ -162,9 +177,6 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
  */
 const char *mgl_cli_reader(const mgl_cli_verb *verb, const char *operand, const void *options,
                            const char **other);
-/* The verb of a word that may stand behind `verb`, "list" for "campaign list"; NULL: there is none.
- */
-const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word);
 /* The short form of a flag; NULL: it has none. */
 const char *mgl_cli_short_of(const char *flag);
 /* Does the verb know this flag? */
@@ -177,8 +189,23 @@ mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, m
 
 /* What a verb that does its work ends with in place of 0. */
 void mgl_cli_end_with(int code);
+int mgl_cli_end_code(void);
 
 /* ---- help ------------------------------------------------------------------------------------ */
+
+/* X(code, meaning) */
+#define MGL_CLI_EXITS(X)                                                                           \
+    X("0", "ok")                                                                                   \
+    X("1", "usage")                                                                                \
+    X("2", "bad input or a file that can not be read or written")                                  \
+    X("3", "schedule rejected")                                                                    \
+    X("4", "no device, device error or out of memory")                                             \
+    X("5", "watchdog stopped the kernel")                                                          \
+    X("6", "a gate failed")                                                                        \
+    X("128 + signal", "when Ctrl-C (130), TERM (143) or HUP (129) ended it")
+
+/* What the program is, what a MODEL is, and what - is; in words, without line ends. */
+extern const char mgl_cli_title[], mgl_cli_model_text[], mgl_cli_file_text[];
 
 void mgl_cli_print_help(void);
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb);
@@ -191,6 +218,9 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb);
 bool mgl_cli_print(const char *bytes, size_t length);
 bool mgl_cli_put(const char *string);
 bool mgl_cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Behind `indent`, in lines that end where the text says so, and before the last word that would
+ * not fit. */
+void mgl_cli_put_wrapped(const char *indent, const char *text);
 bool mgl_cli_flush(void);
 /* A line of number formats, behind what names it. */
 struct mgl_formats;

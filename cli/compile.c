@@ -13,9 +13,9 @@
 
 #define COMPILE_OPTIONS(X)                                                                         \
     X(text, output, "-o", "F.mega", 0, 0, "the file to write (needed)")                            \
-    X(text, target, "--target", "ARCH:QUEUES", 0, 0, "sm_90a:132, cpu:1 or live (live)")           \
-    X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
-      "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
+    X(text, target, "--target", "live|ARCH:QUEUES", 0, 0,                                          \
+      "sm_90a:132, cpu:1 or the live device (live)")                                               \
+    MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch, at most (1)")     \

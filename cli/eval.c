@@ -13,9 +13,8 @@
 
 #define EVAL_OPTIONS(X)                                                                            \
     X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings (needed)")                  \
-    X(text, device, "--device", "DEVICE", 0, 0, "auto, cpu, cuda or cuda:1 (auto)")                \
-    X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
-      "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
+    MGL_CLI_DEVICE_OPTION(X)                                                                       \
+    MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \

@@ -25,7 +25,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EXPLAIN_OPTIONS)
 
-enum { WRAP_COLUMNS = 90, TOKENS = 32, VARIANT_NAME = 64 };
+enum { TOKENS = 32, VARIANT_NAME = 64 };
 
 /* "MG203" or "203". */
 static const mgl_code_info *find_code(const char *text)
@@ -53,24 +53,6 @@ static mgl_status fail_unknown(const char *operand, mgl_error *err)
     return status;
 }
 
-/* Lines end where the text says so, and before the last word that would not fit. */
-static void print_wrapped(const char *indent, const char *text)
-{
-    while (*text) {
-        size_t line = strcspn(text, "\n"), length = line;
-        if (length > WRAP_COLUMNS) {
-            length = WRAP_COLUMNS;
-            while (length > 0 && text[length] != ' ')
-                length--;
-            if (length == 0)
-                length = strcspn(text, " \n");
-        }
-        mgl_cli_printf("%s%.*s\n", indent, (int)length, text);
-        text += length;
-        text += strspn(text, length < line ? " " : "") + (length == line && *text == '\n');
-    }
-}
-
 static mgl_status explain_code(const struct options *o, const mgl_code_info *info, mgl_error *err)
 {
     mgl_text code = {0};
@@ -88,11 +70,11 @@ static mgl_status explain_code(const struct options *o, const mgl_code_info *inf
         mgl_cli_end_json(&out);
     } else {
         mgl_cli_printf("%s: %s\n\n", code.bytes, info->title);
-        print_wrapped("", info->meaning);
+        mgl_cli_put_wrapped("", info->meaning);
         mgl_cli_put("\nExample:\n");
-        print_wrapped("    ", info->example);
+        mgl_cli_put_wrapped("    ", info->example);
         mgl_cli_put("\nHow to mend it:\n");
-        print_wrapped("    ", info->remedy);
+        mgl_cli_put_wrapped("    ", info->remedy);
     }
     mgl_text_clear(&code);
     return MGL_OK;

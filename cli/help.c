@@ -1,23 +1,56 @@
 /* What --help prints: made from the verbs' own tables, so that it can not lie about them. */
 #include "cli/cli.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 24 };
+enum { HELP_COLUMN = 24, WRAP_COLUMNS = 90 };
 
-static const char exit_codes[] =
-    "Exit codes: 0 ok, 1 usage, 2 bad input or a file that can not be read or written, 3 schedule\n"
-    "rejected, 4 no device, device error or out of memory, 5 watchdog stopped the kernel, 6 a "
-    "gate\n"
-    "failed, 128 + signal when Ctrl-C (130), TERM (143) or HUP (129) ended it.\n";
+const char mgl_cli_title[] = "a reply of a Llama-family language model from one kernel launch";
+const char mgl_cli_model_text[] =
+    "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name or "
+    "org/name@revision in the local Hugging Face cache. Nothing is downloaded.";
+const char mgl_cli_file_text[] =
+    "A file that is read may be -: standard input, from which 'run' takes a prompt when no flag "
+    "gives one.";
+
+void mgl_cli_put_wrapped(const char *indent, const char *text)
+{
+    while (*text) {
+        size_t line = strcspn(text, "\n"), length = line;
+        if (length > WRAP_COLUMNS) {
+            length = WRAP_COLUMNS;
+            while (length > 0 && text[length] != ' ')
+                length--;
+            if (length == 0)
+                length = strcspn(text, " \n");
+        }
+        mgl_cli_printf("%s%.*s\n", indent, (int)length, text);
+        text += length;
+        text += strspn(text, length < line ? " " : "") + (length == line && *text == '\n');
+    }
+}
+
+#define EXIT(code, meaning) ", " code " " meaning
+static const char exit_codes[] = MGL_CLI_EXITS(EXIT); /* with ", " in front */
+
+/* The end of every help. */
+static void put_exit_codes(void)
+{
+    mgl_text text = {0};
+    mgl_text_format(&text, "Exit codes: %s.", exit_codes + 2);
+    if (text.failed)
+        mgl_cli_lose_output();
+    else
+        mgl_cli_put_wrapped("", text.bytes);
+    mgl_text_clear(&text);
+}
 
 void mgl_cli_print_help(void)
 {
-    mgl_cli_printf(
-        "Megalith %s: a reply of a Llama-family language model from one kernel launch\n\n"
-        "usage: megalith VERB ...\n\n",
-        mgl_version());
+    mgl_cli_printf("Megalith %s: %s\n\nusage: megalith VERB ...\n\n", mgl_version(), mgl_cli_title);
     for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s%s%s", mgl_cli_verbs[i]->name,
@@ -25,20 +58,19 @@ void mgl_cli_print_help(void)
                  mgl_cli_verbs[i]->operand ? mgl_cli_verbs[i]->operand : "");
         mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 4, left, mgl_cli_verbs[i]->summary);
     }
-    mgl_cli_put(
-        "\n'megalith help VERB' or 'megalith VERB --help' shows the flags of a verb and an "
-        "example;\n" MGL_CLI_VERSION_SHORT " or " MGL_CLI_VERSION_FLAG " is the version.\n\n"
-        "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name or\n"
-        "org/name@revision in the local Hugging Face cache. Nothing is downloaded. A file that is\n"
-        "read may be -: standard input, from which 'run' takes a prompt when no flag gives one."
-        "\n\n");
-    mgl_cli_put(exit_codes);
+    mgl_cli_put("\n'megalith help VERB' or 'megalith VERB --help' shows the flags of a verb and an "
+                "example;\n" MGL_CLI_VERSION_SHORT " or " MGL_CLI_VERSION_FLAG
+                " is the version.\n\n");
+    mgl_cli_put_wrapped("", mgl_cli_model_text);
+    mgl_cli_put_wrapped("", mgl_cli_file_text);
+    mgl_cli_put("\n");
+    put_exit_codes();
 }
 
 /* `brief` and `argument` may be NULL. */
 static void print_flag(const char *brief, const char *flag, const char *argument, const char *help)
 {
-    char left[64];
+    char left[200];
     snprintf(left, sizeof left, "%s%s%s%s%s", brief ? brief : "", brief ? ", " : "", flag,
              argument ? " " : "", argument ? argument : "");
     mgl_cli_printf("  %-*s", HELP_COLUMN - 2, left);
@@ -54,15 +86,15 @@ static void print_words(const mgl_cli_verb *verb)
     for (size_t i = 0; i < verb->word_count; i++) {
         const mgl_cli_verb *word = verb->words[i];
         char left[64];
-        snprintf(left, sizeof left, "%s%s%s", word->name + strlen(verb->name) + 1,
-                 word->operand ? " " : "", word->operand ? word->operand : "");
+        snprintf(left, sizeof left, "%s%s%s", mgl_cli_last_word(word), word->operand ? " " : "",
+                 word->operand ? word->operand : "");
         mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 2, left, word->summary);
     }
     print_flag(MGL_CLI_HELP_SHORT, MGL_CLI_HELP_FLAG, NULL, "this text; behind a word: its flags");
     mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");
-    mgl_cli_put(exit_codes);
+    put_exit_codes();
 }
 
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
@@ -85,5 +117,5 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
     mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");
-    mgl_cli_put(exit_codes);
+    put_exit_codes();
 }

@@ -8,8 +8,7 @@
 
 #define LOWER_OPTIONS(X)                                                                           \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0, "sm_90a:132, cpu:1 (the live device)")        \
-    X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
-      "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
+    MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(int, rows, "--rows", "N", 1, MGL_MAX_ROWS, "rows of an epoch (the config's)")                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch (1)")              \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \

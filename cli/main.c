@@ -19,12 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT] = {
-#define MGL_X(name) &mgl_cli_##name##_verb,
-    MGL_CLI_VERBS(MGL_X)
-#undef MGL_X
-};
-
 /* Statuses 0 to 6 and 130 are exit codes. A file that can not be read or written is input that can
  * not be used; a machine with too little memory is like a device with too little. */
 static int exit_code(mgl_status status)
@@ -32,13 +26,6 @@ static int exit_code(mgl_status status)
     if (status == MGL_SYSTEM)
         return 2;
     return status == MGL_NO_MEMORY ? 4 : (int)status;
-}
-
-static int end_code; /* of a verb that did its work */
-
-void mgl_cli_end_with(int code)
-{
-    end_code = code;
 }
 
 static void report_error(const char *verb, mgl_status status, bool json, const mgl_error *err)
@@ -72,16 +59,8 @@ static int report(const char *verb, mgl_status status, bool json, const mgl_erro
         return exit_code(written); /* as the object says that stands for the one that was lost */
     /* A reply that ended because its text could not be written is no interruption by the user. */
     if (!status && !written)
-        return end_code;
+        return mgl_cli_end_code();
     return exit_code(status && status != MGL_INTERRUPTED ? status : written ? written : status);
-}
-
-static const mgl_cli_verb *find_verb(const char *name)
-{
-    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
-        if (!strcmp(name, mgl_cli_verbs[i]->name))
-            return mgl_cli_verbs[i];
-    return NULL;
 }
 
 /* ---- help ------------------------------------------------------------------------------------ */
@@ -112,7 +91,7 @@ static int help_verb(const mgl_cli_verb *verb)
 static int help(int argc, char **argv)
 {
     mgl_error err = {0};
-    const mgl_cli_verb *verb = argc > 0 ? find_verb(argv[0]) : NULL;
+    const mgl_cli_verb *verb = argc > 0 ? mgl_cli_find_verb(argv[0]) : NULL;
     const mgl_cli_verb *word = argc == 2 && verb ? mgl_cli_find_word(verb, argv[1]) : NULL;
     if (word)
         return help_verb(word);
@@ -214,7 +193,7 @@ int main(int argc, char **argv)
     }
     if (asks_for_help(argv[1]))
         return help(argc - 2, argv + 2);
-    const mgl_cli_verb *verb = find_verb(argv[1]);
+    const mgl_cli_verb *verb = mgl_cli_find_verb(argv[1]);
     if (verb && verb->words)
         return run_word(verb, argc - 2, argv + 2);
     if (verb)

@@ -225,15 +225,6 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
     return check_input(verb, *operand, options, err);
 }
 
-const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word)
-{
-    size_t length = strlen(verb->name);
-    for (size_t i = 0; i < verb->word_count; i++)
-        if (!strcmp(verb->words[i]->name + length + 1, word))
-            return verb->words[i];
-    return NULL;
-}
-
 bool mgl_cli_knows(const mgl_cli_verb *verb, const char *flag)
 {
     return find_option(verb, flag, strlen(flag)) != NULL;

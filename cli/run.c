@@ -29,9 +29,8 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(file, prompts, "--prompts", "F.json", 0, 0,                                                  \
       "up to 16 in one launch: texts, or objects with text or ids and max_tokens, seed, ...")      \
     MGL_CLI_REPLY_OPTIONS(X)                                                                       \
-    X(text, device, "--device", "DEVICE", 0, 0, "auto, cpu, cuda or cuda:1 (auto)")                \
-    X(text, dtype, "--dtype", "DTYPE", 0, 0,                                                       \
-      "auto, f32, bf16 or f16 (auto: the file's on a GPU, f32 on a CPU)")                          \
+    MGL_CLI_DEVICE_OPTION(X)                                                                       \
+    MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \

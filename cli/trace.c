@@ -26,8 +26,8 @@ enum { DEFAULT_TOKENS = 32, DEFAULT_EPOCHS = 4, MAX_EPOCHS = 1024 };
       "the same, of N tokens that do not matter")                                                  \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens (32)")                         \
     X(int, epochs, "--epochs", "N", 1, MAX_EPOCHS, "passes that are kept, the last ones (4)")      \
-    X(text, device, "--device", "DEVICE", 0, 0, "cuda or cuda:1 (cuda)")                           \
-    X(text, dtype, "--dtype", "DTYPE", 0, 0, "auto, f32, bf16 or f16 (auto: the file's)")          \
+    X(text, device, "--device", "cuda[:N]", 0, 0, "which GPU (cuda)")                              \
+    X(text, dtype, "--dtype", "auto|f32|bf16|f16", 0, 0, "number format (auto: the file's)")       \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)

@@ -6,28 +6,28 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "eval/synthetic.h"
 
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define TUNE_OPTIONS(X)                                                                            \
-    X(text, shape, "--shape", "NAME", 0, 0,                                                        \
-      "in place of MODEL: a shape that `bench --shape` knows, such as llama-1b")                   \
+    X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0, "in place of MODEL, with random weights")     \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     X(text, workloads, "--workloads", "LIST", 0, 0,                                                \
       "what is decoded: ctx=0,8192;batch=1,8 (one sequence, at 0 and at half its capacity)")       \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
-    X(text, dtype, "--dtype", "DTYPE", 0, 0, "bf16 (bf16)")                                        \
-    X(text, device, "--device", "DEVICE", 0, 0,                                                    \
-      "cuda, cuda:1, cpu (no times), none (nothing is executed) (cuda)")                           \
+    X(text, dtype, "--dtype", "bf16", 0, 0, "number format (bf16)")                                \
+    X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
+      "what candidates run on: cpu takes no times, none executes nothing (cuda)")                  \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0,                                               \
       "of --device none or cpu (" MGL_TUNE_TARGET " with none)")                                   \
     X(file, space, "--space", "F.json", 0, 0, "what may be tried (all but number formats)")        \
     X(file, config, "--config", "FILE", 0, 0, "the ScheduleConfig that is begun with")             \
-    X(text, proposer, "--proposer", "LIST", 0, 0,                                                  \
-      "grid, random, evolve, surrogate, chat, external, with shares (" MGL_TUNE_PROPOSERS ")")     \
+    X(text, proposer, "--proposer", "grid|random|evolve|surrogate|chat|external[:SHARE][,...]", 0, \
+      0, "who says what is tried, and how often (" MGL_TUNE_PROPOSERS ")")                         \
     X(text, chat_url, "--chat-url", "URL", 0, 0,                                                   \
       "of chat: any endpoint of OpenAI's form, https://HOST/v1/chat/completions")                  \
     X(text, chat_model, "--chat-model", "NAME", 0, 0, "that it asks there")                        \

@@ -1,5 +1,6 @@
-# What `cmake --install` puts where: the command line, the library in both forms, its one header, and
-# what pkg-config and find_package(Megalith) need to find them.
+# What `cmake --install` puts where: the command line with its completion and manual page, the
+# library in both forms, its one header, and what pkg-config and find_package(Megalith) need to find
+# them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -8,6 +9,15 @@ set(MGL_PRIVATE_MODULES libcjson libpcre2-8 libutf8proc sqlite3)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Megalith)
 
 install(TARGETS megalith_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Where bash, zsh, fish and man look for what cli/pages made; the first three have no variable for it.
+if(TARGET pages)
+  install(FILES ${MGL_PAGES}/megalith.bash RENAME megalith
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${MGL_PAGES}/_megalith DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${MGL_PAGES}/megalith.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${MGL_PAGES}/megalith.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
 set_target_properties(megalith_static PROPERTIES EXPORT_NAME static)
 set_target_properties(megalith_shared PROPERTIES EXPORT_NAME shared)
 install(TARGETS megalith_static megalith_shared EXPORT MegalithTargets

@@ -21,45 +21,49 @@ enum { CACHE_TENSORS = 1 << 24 };
         MGL_ROPE_DEFAULT, theta, 1, 0, 0, 0                                                        \
     }
 
-static const struct {
-    const char *name;
-    mgl_config config;
-} shapes[] = {
-    {"llama-1b", {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0}},
-    {"llama-3b", {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0}},
-    {"llama-8b", {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8), 0}},
-    {"smollm2-135m",
-     {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000), 0}},
-    {"qwen2.5-0.5b",
-     {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f},
-      32768,
-      true,
-      DEFAULT_ROPE(1e6f),
-      MGL_EXTRA_QKV_BIAS}},
-    {"qwen3-0.6b",
-     {{1024, 28, 16, 8, 128, 3072, 151936, 1e-6f},
-      40960,
-      true,
-      DEFAULT_ROPE(1e6f),
-      MGL_EXTRA_QK_NORM}},
-    {"tinyllama-1.1b",
-     {{2048, 22, 32, 4, 64, 5632, 32000, 1e-5f}, 2048, false, DEFAULT_ROPE(1e4f), 0}},
+static const mgl_config configs[] = {
+    [MGL_SHAPE_LLAMA_1B] =
+        {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0},
+    [MGL_SHAPE_LLAMA_3B] =
+        {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0},
+    [MGL_SHAPE_LLAMA_8B] =
+        {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8), 0},
+    [MGL_SHAPE_SMOLLM2_135M] =
+        {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000), 0},
+    [MGL_SHAPE_QWEN2_5_0_5B] = {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f},
+                                32768,
+                                true,
+                                DEFAULT_ROPE(1e6f),
+                                MGL_EXTRA_QKV_BIAS},
+    [MGL_SHAPE_QWEN3_0_6B] = {{1024, 28, 16, 8, 128, 3072, 151936, 1e-6f},
+                              40960,
+                              true,
+                              DEFAULT_ROPE(1e6f),
+                              MGL_EXTRA_QK_NORM},
+    [MGL_SHAPE_TINYLLAMA_1_1B] =
+        {{2048, 22, 32, 4, 64, 5632, 32000, 1e-5f}, 2048, false, DEFAULT_ROPE(1e4f), 0},
+};
+
+static const char *const names[] = {
+#define MGL_X(id, name) name,
+    MGL_SHAPES(MGL_X)
+#undef MGL_X
 };
 
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err)
 {
-    mgl_text names = {0};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        if (!strcmp(shapes[i].name, name)) {
-            *out = shapes[i].config;
-            mgl_text_clear(&names);
+    mgl_text known = {0};
+    for (int i = 0; i < MGL_SHAPE_COUNT; i++) {
+        if (!strcmp(names[i], name)) {
+            *out = configs[i];
+            mgl_text_clear(&known);
             return MGL_OK;
         }
-        mgl_text_format(&names, "%s%s", i ? ", " : "", shapes[i].name);
+        mgl_text_format(&known, "%s%s", i ? ", " : "", names[i]);
     }
     mgl_status status = mgl_fail(err, MGL_USAGE, name, "unknown shape; there are %s",
-                                 names.bytes ? names.bytes : "several");
-    mgl_text_clear(&names);
+                                 known.bytes ? known.bytes : "several");
+    mgl_text_clear(&known);
     return status;
 }
 

@@ -19,6 +19,25 @@ static inline unsigned mgl_synthetic_bits(float value)
 #define MGL_SYNTHETIC_BITS mgl_synthetic_bits
 #include "eval/cuda/synthetic.h"
 
+/* The shapes: X(id, name). */
+#define MGL_SHAPES(X)                                                                              \
+    X(LLAMA_1B, "llama-1b")                                                                        \
+    X(LLAMA_3B, "llama-3b")                                                                        \
+    X(LLAMA_8B, "llama-8b")                                                                        \
+    X(SMOLLM2_135M, "smollm2-135m")                                                                \
+    X(QWEN2_5_0_5B, "qwen2.5-0.5b")                                                                \
+    X(QWEN3_0_6B, "qwen3-0.6b")                                                                    \
+    X(TINYLLAMA_1_1B, "tinyllama-1.1b")
+enum {
+#define MGL_X(id, name) MGL_SHAPE_##id,
+    MGL_SHAPES(MGL_X)
+#undef MGL_X
+        MGL_SHAPE_COUNT
+};
+/* "llama-1b|llama-3b|...": what a flag takes that names one. */
+#define MGL_SHAPE_OR(id, name) "|" name
+#define MGL_SHAPE_NAMES        (&(MGL_SHAPES(MGL_SHAPE_OR))[1])
+
 /* The configuration of a shape, such as "llama-1b" or "qwen2.5-0.5b", with the biases and norms of
  * q and k that the model has. MGL_USAGE, with the names there are, for others. */
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err);

@@ -1,0 +1,61 @@
+#include "cli/pages/pages.h"
+
+#include "validator/validator.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    mgl_page_paths paths;
+} arguments[] = {
+#define MGL_X(name, paths) {name, MGL_PAGE_##paths},
+    MGL_PAGE_ARGUMENTS(MGL_X)
+#undef MGL_X
+};
+
+static void add_codes(mgl_text *words)
+{
+    int count;
+    const mgl_code_info *codes = mgl_validator_codes(&count);
+    for (int i = 0; i < count; i++)
+        mgl_text_format(words, " MG%03d", codes[i].code);
+}
+
+/* A name of the list above, or F with the end of the file's name: "F.mls". */
+static void read_name(const char *name, size_t length, mgl_page_values *out)
+{
+    size_t stem = strcspn(name, ".|");
+    stem = stem < length ? stem : length;
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
+        if (strlen(arguments[i].name) == stem && !memcmp(arguments[i].name, name, stem)) {
+            out->paths = arguments[i].paths;
+            if (stem < length)
+                snprintf(out->suffix, sizeof out->suffix, "%.*s", (int)(length - stem - 1),
+                         name + stem + 1);
+        }
+}
+
+/* One of the things between bars; what stands in brackets behind it may be left out. */
+static void read_one(const char *text, size_t length, mgl_page_values *out)
+{
+    static const char code[] = "MGnnn";
+    size_t plain = strcspn(text, "[|");
+    if (islower((unsigned char)*text))
+        mgl_text_format(&out->words, " %.*s", (int)(plain < length ? plain : length), text);
+    else if (length == strlen(code) && !memcmp(text, code, length))
+        add_codes(&out->words);
+    else
+        read_name(text, length, out);
+}
+
+mgl_page_values mgl_page_read_values(const char *argument)
+{
+    mgl_page_values out = {0};
+    for (const char *at = argument; at; at = strchr(at, '|')) {
+        at += *at == '|';
+        read_one(at, strcspn(at, "|"), &out);
+    }
+    return out;
+}

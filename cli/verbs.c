@@ -1,0 +1,44 @@
+/* The verbs, and how one of them is found by the words of a command line. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT] = {
+#define MGL_X(name) &mgl_cli_##name##_verb,
+    MGL_CLI_VERBS(MGL_X)
+#undef MGL_X
+};
+
+const mgl_cli_verb *mgl_cli_find_verb(const char *name)
+{
+    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
+        if (!strcmp(name, mgl_cli_verbs[i]->name))
+            return mgl_cli_verbs[i];
+    return NULL;
+}
+
+const char *mgl_cli_last_word(const mgl_cli_verb *verb)
+{
+    const char *blank = strrchr(verb->name, ' ');
+    return blank ? blank + 1 : verb->name;
+}
+
+const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word)
+{
+    for (size_t i = 0; i < verb->word_count; i++)
+        if (!strcmp(mgl_cli_last_word(verb->words[i]), word))
+            return verb->words[i];
+    return NULL;
+}
+
+static int end_code; /* of a verb that did its work */
+
+void mgl_cli_end_with(int code)
+{
+    end_code = code;
+}
+
+int mgl_cli_end_code(void)
+{
+    return end_code;
+}
