@@ -83,10 +83,15 @@ pid_t terminal_start(terminal *t, const terminal_program *program)
     return start(t, program, argv);
 }
 
+pid_t terminal_start_other(terminal *t, char **argv)
+{
+    return start(t, &(terminal_program){.kind = "dumb"}, argv);
+}
+
 pid_t terminal_start_shell(terminal *t)
 {
     char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-i", NULL};
-    return start(t, &(terminal_program){.kind = "dumb"}, argv);
+    return terminal_start_other(t, argv);
 }
 
 /* Takes what is there. False at the end. */

@@ -29,6 +29,8 @@ typedef struct terminal_program {
     bool no_output, no_error; /* those two are not on the terminal */
 } terminal_program;
 pid_t terminal_start(terminal *t, const terminal_program *program);
+/* The same of any program, NULL behind its last argument, with all streams on the terminal. */
+pid_t terminal_start_other(terminal *t, char **argv);
 /* The same of a shell that reads what is written to `master`, as after a login. */
 pid_t terminal_start_shell(terminal *t);
 

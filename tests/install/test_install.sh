@@ -27,9 +27,21 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig
 for file in bin/megalith include/megalith.h "${libdir#"$tree"/}/libmegalith.a" \
     "${libdir#"$tree"/}/libmegalith.so" "${libdir#"$tree"/}/pkgconfig/megalith.pc" \
     "${libdir#"$tree"/}/cmake/Megalith/MegalithConfig.cmake" \
-    "${libdir#"$tree"/}/cmake/Megalith/MegalithConfigVersion.cmake"; do
-    [ -e "$tree/$file" ] || fail "not installed: $file"
+    "${libdir#"$tree"/}/cmake/Megalith/MegalithConfigVersion.cmake" \
+    share/bash-completion/completions/megalith share/zsh/site-functions/_megalith \
+    share/fish/vendor_completions.d/megalith.fish share/man/man1/megalith.1; do
+    [ -s "$tree/$file" ] || fail "not installed: $file"
 done
+# fish and man find theirs by the place alone.
+if command -v fish >/dev/null; then
+    offered=$(PATH=$tree/bin:$PATH XDG_DATA_DIRS=$tree/share:/usr/share XDG_CONFIG_HOME=$work \
+        fish -c 'complete -C "megalith ru"' | cut -f 1) || true
+    [ "$offered" = run ] || fail "fish offers '$offered', not 'run'"
+fi
+if command -v man >/dev/null; then
+    found=$(man -M "$tree/share/man" -w megalith) || true
+    [ "$found" = "$tree/share/man/man1/megalith.1" ] || fail "man finds '$found'"
+fi
 
 # ---- the story is the same whoever tells it ----------------------------------------------------------
 model=$source/tests/models/tales-5m
