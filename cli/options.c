@@ -179,7 +179,10 @@ const char *mgl_cli_reader(const mgl_cli_verb *verb, const char *operand, const 
         const mgl_cli_file *file = at;
         if (option->kind != MGL_CLI_file || !file->given || strcmp(file->value, MGL_STDIN) != 0)
             continue;
-        *(first ? other : &first) = option->flag;
+        if (first)
+            *other = option->flag;
+        else
+            first = option->flag;
     }
     return first;
 }

@@ -603,6 +603,7 @@ const mgl_cli_verb mgl_cli_run_verb = {
     .operand = "MODEL",
     .summary = "generates a reply in one launch and streams its text",
     .example = "  megalith run tests/models/tales-5m --prompt \"Once there was\" --max-tokens 64\n"
+               "  echo \"Once there was\" | megalith run tests/models/tales-5m -n 64\n"
                "  echo '[\"Once\", {\"text\": \"Once\", \"seed\": 7}]' > two.json\n"
                "  megalith run tests/models/tales-5m --prompts two.json --max-tokens 20",
     MGL_CLI_VERB_OPTIONS,

@@ -23,7 +23,6 @@ enum {
 typedef struct revision {
     const char *commit;
     time_t time; /* when the snapshot was made */
-    int digits;  /* that tell it from the others */
 } revision;
 
 static int compare_times(const void *a, const void *b)
@@ -34,12 +33,13 @@ static int compare_times(const void *a, const void *b)
     return strcmp(x->commit, y->commit);
 }
 
-static int count_digits(const mgl_file_list *snapshots, size_t which)
+/* As many as tell it from the others. */
+static int count_digits(const mgl_file_list *snapshots, const char *commit)
 {
-    const char *commit = snapshots->names[which];
     size_t digits = SHOWN_DIGITS, length = strlen(commit);
     for (size_t i = 0; i < snapshots->count; i++)
-        while (i != which && digits < length && !strncmp(snapshots->names[i], commit, digits))
+        while (snapshots->names[i] != commit && digits < length &&
+               !strncmp(snapshots->names[i], commit, digits))
             digits++;
     return (int)digits;
 }
@@ -74,13 +74,13 @@ static void put_refs(const char *repository, const char *commit, mgl_text *out)
     mgl_text_clear(&folder);
 }
 
-static void put_revision(const char *repository, const revision *r, mgl_text *out)
+static void put_revision(const char *repository, const revision *r, int digits, mgl_text *out)
 {
     char date[16];
     struct tm day;
     if (!gmtime_r(&r->time, &day) || !strftime(date, sizeof date, "%Y-%m-%d", &day))
         snprintf(date, sizeof date, "?");
-    mgl_text_format(out, "%.*s (%s", r->digits, r->commit, date);
+    mgl_text_format(out, "%.*s (%s", digits, r->commit, date);
     put_refs(repository, r->commit, out);
     mgl_text_put(out, ")");
 }
@@ -91,12 +91,11 @@ void mgl_hub_list_revisions(const char *repository, const mgl_file_list *snapsho
     if (!all)
         return;
     for (size_t i = 0; i < snapshots->count; i++)
-        all[i] = (revision){snapshots->names[i], time_of(repository, snapshots->names[i]),
-                            count_digits(snapshots, i)};
+        all[i] = (revision){snapshots->names[i], time_of(repository, snapshots->names[i])};
     qsort(all, snapshots->count, sizeof *all, compare_times);
     for (size_t i = 0; i < snapshots->count && i < SHOWN_REVISIONS; i++) {
         mgl_text_put(out, i ? ", " : "");
-        put_revision(repository, &all[i], out);
+        put_revision(repository, &all[i], count_digits(snapshots, all[i].commit), out);
     }
     if (snapshots->count > SHOWN_REVISIONS)
         mgl_text_format(out, " and %zu older", snapshots->count - SHOWN_REVISIONS);

@@ -312,6 +312,44 @@ START_TEST(help_lists_what_the_parser_knows)
 }
 END_TEST
 
+/* What help says may be given for a flag is what is named where something else was given. */
+static const struct {
+    const char *verb, *flag, *line;
+} choices[] = {
+    {"lower", "--dtype", "lower %s --target cpu:1 --dtype nonsense"},
+    {"tune", "--dtype", "tune %s --device none --dry-run --dtype nonsense"},
+    {"tune", "--proposer", "tune %s --device none --trials 1 --proposer nonsense"},
+    {"tune", "--shape", "tune --device none --dry-run --shape nonsense"},
+    {"tune", "--device", "tune %s --dry-run --device nonsense"},
+    {"bench", "--shape", "bench --shape nonsense"},
+    {"bench", "--dtype", "bench %s --dtype nonsense"},
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+START_TEST(help_lists_what_may_be_given)
+{
+    char line[1200], *save, start[40];
+    command_result help = command_runf("%s --help", choices[_i].verb);
+    snprintf(start, sizeof start, "\n  %s ", choices[_i].flag);
+    char *argument = strstr(help.out, start);
+    ck_assert_ptr_nonnull(argument);
+    argument += strlen(start);
+    argument[strcspn(argument, " \n")] = 0;
+    setenv("XDG_STATE_HOME", scratch_folder(), 1);
+    snprintf(line, sizeof line, choices[_i].line, model_path("tales-5m"));
+    command_result refused = command_run(line, NULL);
+    unsetenv("XDG_STATE_HOME");
+    ck_assert_int_eq(refused.code, 1);
+    for (char *word = strtok_r(argument, "|", &save); word; word = strtok_r(NULL, "|", &save)) {
+        word[strcspn(word, "[")] = 0; /* what may be left out */
+        ck_assert_msg(strstr(refused.err, word) != NULL, "%s of %s: no %s: %s", choices[_i].flag,
+                      choices[_i].verb, word, refused.err);
+    }
+    command_clear(&refused);
+    command_clear(&help);
+}
+END_TEST
+
 START_TEST(flags_end_at_two_dashes)
 {
     command_result result = command_run("info -- --json", NULL);
@@ -358,6 +396,7 @@ int main(void)
     tcase_add_test(tests, short_forms_of_run);
     tcase_add_test(tests, help_shows_short_forms);
     tcase_add_loop_test(tests, help_lists_what_the_parser_knows, 0, VERBS);
+    tcase_add_loop_test(tests, help_lists_what_may_be_given, 0, CHOICES);
     tcase_add_test(tests, flags_end_at_two_dashes);
     tcase_add_test(tests, doctor_answers);
     suite_add_tcase(suite, tests);
