@@ -1,5 +1,6 @@
 /* MODEL as a path and as org/name in a Hugging Face cache that the test lays out, with the links
  * from a snapshot into the blobs that Hugging Face makes. */
+#include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
@@ -312,6 +313,29 @@ START_TEST(test_memory_of_messages)
 }
 END_TEST
 
+/* Whichever call the system refuses, that is what is said, or the message has no list. */
+START_TEST(test_calls_that_fail)
+{
+    char *path = NULL;
+    mgl_error err;
+    mgl_status status = MGL_SYSTEM;
+    for (uint64_t n = 1; status == MGL_SYSTEM; n++) {
+        mgl_file_fail_at(n);
+        status = mgl_model_resolve_path("org/revised@v1.0", &path, &err);
+        mgl_file_fail_at(0);
+    }
+    ck_assert_int_eq(status, MGL_OK);
+    mgl_free(path);
+    for (uint64_t n = 1; n < 60; n++) {
+        mgl_file_fail_at(n);
+        status = mgl_model_resolve_path("org/revised@v2.0", &path, &err);
+        mgl_file_fail_at(0);
+        ck_assert(status == MGL_SYSTEM || status == MGL_BAD_INPUT);
+    }
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache");
@@ -339,6 +363,7 @@ int main(void)
     tcase_add_test(revisions, test_names_like_it);
     tcase_add_test(revisions, test_hostile_names);
     tcase_add_test(revisions, test_memory_of_messages);
+    tcase_add_test(revisions, test_calls_that_fail);
     suite_add_tcase(suite, revisions);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
