@@ -593,6 +593,7 @@ static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *
                              .top_k = request->sample ? defaults->top_k : request->top_k,
                              .top_p = request->sample ? defaults->top_p : request->top_p,
                              .seed = request->seed,
+                             .reuse = request->reuse_prefix != 0,
                              .ends = defaults->end_tokens,
                              .end_count = request->ignore_eos ? 0 : (int32_t)defaults->end_count};
 }
@@ -647,6 +648,7 @@ static mgl_status take_sequence(const mgl_vm_report *report, int sequence, mgl_r
     if (count)
         memcpy(out->output.ids, report->output[sequence], count * sizeof(int32_t));
     out->output.count = count;
+    out->reused = report->reused[sequence];
     out->stop = state == MGL_STATE_EOS      ? MGL_STOP_EOS
                 : state == MGL_STATE_LENGTH ? MGL_STOP_LENGTH
                                             : MGL_STOP_INTERRUPTED;

@@ -253,7 +253,11 @@ typedef struct mgl_request {
     float top_p;
     uint64_t seed;
     bool ignore_eos;
-    bool sample; /* use generation_config.json's values in place of the three above */
+    bool sample;          /* use generation_config.json's values in place of the three above */
+    int64_t reuse_prefix; /* 1: tokens that the prompt begins with, and that the model's cache holds
+                             from its replies before, are not read again. Of a batch: from the reply
+                             in the same place. On a CPU in f32 the tokens are those of a fresh
+                             start; in 16 bits a sum may be taken in another order */
 } mgl_request;
 
 typedef enum mgl_stop { MGL_STOP_EOS, MGL_STOP_LENGTH, MGL_STOP_INTERRUPTED } mgl_stop;
@@ -268,6 +272,7 @@ typedef struct mgl_result {
                          The replies of a batch share it, and the two times */
     double prefill_s; /* to the first token; of a batch: of any reply */
     double decode_s;  /* from the first token to the last; of a batch: of all replies */
+    int64_t reused;   /* tokens of the prompt that were not read again (reuse_prefix) */
 } mgl_result;
 MGL_API void mgl_result_clear(mgl_result *result); /* NULL is fine */
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "schedule/step.h"
 #include "validator/validator.h"
+#include "vm/prefix.h"
 #include "vm/weights.h"
 
 /* MGL_REJECTED with the verdict's first diagnostic. */
@@ -84,6 +85,10 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
         return mgl_fail(err, MGL_USAGE, NULL, "the weights were packed for another program");
     status = options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)
                                           : mgl_vm_cpu_open(program, graph, options, out, err);
+    if (!status && (status = mgl_prefix_open(&(*out)->prefix, program, err))) {
+        mgl_vm_close(*out);
+        *out = NULL;
+    }
     if (status)
         return status;
     (*out)->check_s = check_s;
@@ -95,8 +100,10 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
 
 void mgl_vm_close(mgl_vm *vm)
 {
-    if (vm)
-        vm->close(vm);
+    if (!vm)
+        return;
+    mgl_prefix_close(&vm->prefix);
+    vm->close(vm);
 }
 
 /* ---- exchange ------------------------------------------------------------------------------- */
@@ -143,8 +150,10 @@ mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_gra
     double check_s = mgl_clock_s() - start;
     if (!status)
         status = check_pair(vm->program, program, err);
-    if (!status)
+    if (!status) {
+        mgl_prefix_forget(&vm->prefix);
         status = vm->exchange(vm, program, graph, err);
+    }
     if (!status)
         vm->check_s = check_s;
     return status;
@@ -190,12 +199,36 @@ static mgl_status check_numbers(const mgl_vm *vm, const mgl_vm_request *request,
     return MGL_OK;
 }
 
+/* The launch. What it leaves in the cache is known where it ends well, and else nothing is. */
+static mgl_status run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
+{
+    mgl_status status = vm->run(vm, request, out, err);
+    if (!status)
+        status = check_numbers(vm, request, out, err);
+    if (status)
+        mgl_prefix_forget(&vm->prefix);
+    else
+        mgl_prefix_note(&vm->prefix, vm->program, request->sequences, request->count, out);
+    return status;
+}
+
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
 {
+    mgl_vm_sequence rests[MGL_MAX_SEQUENCES];
+    int32_t reused[MGL_MAX_SEQUENCES] = {0};
+    mgl_vm_request rest = *request;
     mgl_status status = mgl_vm_check_usable(vm, err);
+    bool fits = request->count <= MGL_MAX_SEQUENCES; /* else the machine says what is wrong */
+    for (int s = 0; !status && fits && s < request->count; s++) {
+        rests[s] = request->sequences[s];
+        reused[s] = mgl_prefix_skip(&vm->prefix, vm->program, s, &rests[s]);
+        rest.sequences = rests;
+    }
     if (!status)
-        status = vm->run(vm, request, out, err);
-    return status ? status : check_numbers(vm, request, out, err);
+        status = run(vm, &rest, out, err);
+    if (!status)
+        memcpy(out->reused, reused, sizeof reused);
+    return status;
 }
 
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err)

@@ -90,10 +90,18 @@ typedef struct mgl_vm_sequence {
     uint64_t seed;
     const int32_t *ends; /* (end_count) end tokens, at most MGL_MAX_ENDS */
     int32_t end_count;
+    bool reuse; /* what the cache holds of the prompt, from earlier launches of this machine, is not
+                   read again; with start 0, and not to score */
 } mgl_vm_sequence;
 
 /* Called in order with each new token; false asks the launch to end. */
 typedef bool mgl_vm_token_fn(void *user, int sequence, int32_t token);
+
+/* What is known of the cache: see vm/prefix.h. */
+typedef struct mgl_prefix {
+    int32_t *ids;                     /* (sequences, capacity) of the program */
+    int32_t known[MGL_MAX_SEQUENCES]; /* so many of each sequence's ids */
+} mgl_prefix;
 
 typedef struct mgl_vm_request {
     const mgl_vm_sequence *sequences; /* (count), at most limits.sequences */
@@ -114,9 +122,12 @@ typedef struct mgl_vm_report {
     int32_t produced[MGL_MAX_SEQUENCES];
     int32_t state[MGL_MAX_SEQUENCES]; /* MGL_STATE_... of schedule/step.h */
     const float
-        *score[MGL_MAX_SEQUENCES]; /* (prompt_count) log-probabilities, [0] = 0; when scoring */
-    double prefill_s, decode_s;    /* to the first token; from there to the end */
-    double device_s;               /* of the launch, between events of the device; 0 on the CPU */
+        *score[MGL_MAX_SEQUENCES];     /* (prompt_count) log-probabilities, [0] = 0; when scoring */
+    int32_t reused[MGL_MAX_SEQUENCES]; /* tokens of the prompt that were not read */
+    int32_t written[MGL_MAX_SEQUENCES]; /* positions of the cache that this launch, or those before
+                                           it, have written */
+    double prefill_s, decode_s;         /* to the first token; from there to the end */
+    double device_s; /* of the launch, between events of the device; 0 on the CPU */
 } mgl_vm_report;
 
 /* Facts for logs, `info` and results. Behind an exchange check_s and pack_s are of it, and nothing
@@ -213,7 +224,8 @@ struct mgl_vm {
      */
     mgl_status (*exchange)(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
-    bool lost; /* an exchange failed half way: `program` is NULL */
+    mgl_prefix prefix; /* what the cache holds of the runs so far */
+    bool lost;         /* an exchange failed half way: `program` is NULL */
     /* set by mgl_vm_open: */
     double check_s; /* of the validator */
 #ifdef MGL_TEST_BUILD

@@ -263,6 +263,11 @@ static void batch(void)
     check_ragged(&small_model, &(device_options){.dtype = MGL_F32, .splits = 1}, 9);
 }
 
+static void talk(void)
+{
+    check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 4}, 3);
+}
+
 static void batch_with_splits(void)
 {
     check_ragged(&small_model, &(device_options){.dtype = MGL_BF16, .splits = 2, .rows = 8}, 9);
@@ -566,7 +571,8 @@ static void (*const replies[])(void) = {first_tokens,
                                         first_tokens_of_qwen3,
                                         first_tokens_of_mistral,
                                         batch_of_normed_heads,
-                                        batch_of_long_normed_heads};
+                                        batch_of_long_normed_heads,
+                                        talk};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

@@ -285,6 +285,39 @@ START_TEST(survives_memory_running_out)
 }
 END_TEST
 
+/* ---- prompts that go on ---- */
+
+/* A talk in which each prompt is all that came before and two tokens more. */
+START_TEST(a_talk_is_read_once)
+{
+    int32_t talk[CAPACITY];
+    size_t length = 0;
+    mgl_model *fresh = open_model(1);
+    for (int turn = 0; turn < 10; turn++) {
+        const size_t before = length;
+        talk[length++] = prompt[turn % 8];
+        talk[length++] = prompt[(turn + 3) % 8];
+        mgl_request request = {.size = sizeof request,
+                               .prompt = talk,
+                               .prompt_count = length,
+                               .max_tokens = 2,
+                               .ignore_eos = true};
+        mgl_result afresh = {.size = sizeof afresh};
+        ck_assert_int_eq(mgl_model_generate(fresh, &request, NULL, NULL, &afresh, &err), MGL_OK);
+        ck_assert_int_eq(afresh.reused, 0);
+        request.reuse_prefix = 1;
+        ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &alone, &err), MGL_OK);
+        ck_assert_int_eq(alone.reused, before ? (int64_t)before - 1 : 0);
+        ck_assert_uint_eq(alone.output.count, 2);
+        ck_assert_mem_eq(alone.output.ids, afresh.output.ids, 2 * sizeof(int32_t));
+        memcpy(talk + length, afresh.output.ids, 2 * sizeof(int32_t));
+        length += 2;
+        mgl_result_clear(&afresh);
+    }
+    mgl_model_close(fresh);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("batch");
@@ -306,6 +339,7 @@ int main(void)
     tcase_add_test(tests, opened_for_one);
     tcase_add_loop_test(tests, opens_for_1_to_16, 0, 2);
     tcase_add_test(tests, survives_memory_running_out);
+    tcase_add_test(tests, a_talk_is_read_once);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -213,6 +213,44 @@ void check_ragged(const mgl_geometry *geometry, const device_options *wanted, in
     mgl_graph_free(graph);
 }
 
+/* ---- a talk ----------------------------------------------------------------------------------
+ */
+
+enum { SAID = 3 }; /* tokens of a reply */
+
+void check_talk(const mgl_geometry *geometry, const device_options *wanted, int turns)
+{
+    mgl_error err;
+    device_options options = *wanted;
+    int32_t talk[CHECK_CAPACITY], afresh[SAID], length = 0;
+    options.capacity = CHECK_CAPACITY;
+    options.dtype = MGL_F32;
+    mgl_graph *graph = random_graph(geometry, CHECK_CAPACITY, true, MGL_F32, 23);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options), *fresh = device_vm(program, graph, &options);
+    for (int turn = 0; turn < turns; turn++) {
+        const int before = length, news = 1 + turn * 5 % 7;
+        fill_prompt(talk + length, news, geometry->vocab, turn);
+        length += news;
+        mgl_vm_report report;
+        mgl_vm_sequence sequence = {.prompt = talk, .prompt_count = length, .max_new = SAID};
+        const mgl_vm_request request = {.sequences = &sequence, .count = 1};
+        ok(mgl_vm_run(fresh, &request, &report, &err), err);
+        memcpy(afresh, report.output[0], sizeof afresh);
+        sequence.reuse = true;
+        ok(mgl_vm_run(vm, &request, &report, &err), err);
+        ck_assert_int_eq(report.reused[0], before ? before - 1 : 0);
+        ck_assert_int_eq(report.written[0], length + SAID - 1);
+        ck_assert_mem_eq(report.output[0], afresh, sizeof afresh);
+        memcpy(talk + length, afresh, sizeof afresh);
+        length += SAID;
+    }
+    mgl_vm_close(vm);
+    mgl_vm_close(fresh);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
 /* ---- capacities -------------------------------------------------------------------------------
  */
 

@@ -27,6 +27,11 @@ void check_sampling(int settings, int most);
  * With f32 or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
 void check_ragged(const mgl_geometry *geometry, const device_options *options, int most);
 
+/* A talk of so many turns, each prompt being all that was said before and some more: on one machine
+ * that reuses what its cache holds, against fresh starts. The same tokens, and only what is new is
+ * read. In f32. */
+void check_talk(const mgl_geometry *geometry, const device_options *options, int turns);
+
 /* One compiled kernel, and programs of two capacities: sequences in one launch get the CPU
  * machine's tokens, in the report and one by one. In f32. */
 void check_capacities(const mgl_geometry *geometry, int most);

@@ -128,6 +128,14 @@ START_TEST(ragged_sequences_are_as_alone)
 }
 END_TEST
 
+START_TEST(a_talk_is_read_once)
+{
+    static const device_options options[] = {
+        {.exchange = MGL_EXCHANGE_COUNTERS, .splits = 1, .rows = 4}, {.splits = 3, .rows = 16}};
+    check_talk(&small_model, &options[_i], 10);
+}
+END_TEST
+
 struct listener {
     int tokens, most;
     atomic_int abort;
@@ -304,6 +312,7 @@ int main(void)
     add_cases(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
     add_cases(tests, sampling_is_the_cpus, 1);
     add_cases(tests, ragged_sequences_are_as_alone, 4);
+    add_cases(tests, a_talk_is_read_once, 2);
     add_cases(tests, delays_change_nothing, 5);
     add_cases(tests, capacities_share_a_kernel, 1);
     add_cases(tests, what_is_no_number_is_refused, 3);

@@ -21,6 +21,7 @@ struct cpu_vm {
     int row;           /* that they are of; -1: none of an epoch that was the last */
     int logits_buffer; /* of the list of that epoch */
     int delivered[MGL_MAX_SEQUENCES];
+    int written[MGL_MAX_SEQUENCES]; /* positions, by the epochs that ended and the runs before */
 };
 
 /* One run. */
@@ -55,6 +56,15 @@ static void keep_logits(struct cpu_vm *cpu, const mgl_epoch_rows *epoch, int buf
         cpu->sampled = true;
         cpu->row = r;
         return;
+    }
+}
+
+/* After a sample: the positions of its rows are written. */
+static void note_rows(struct cpu_vm *cpu, const mgl_epoch_rows *epoch)
+{
+    for (int r = 0; r < epoch->rows; r++) {
+        const int32_t *row = epoch->table + r * MGL_TABLE_WORDS;
+        cpu->written[row[MGL_TABLE_SEQUENCE]] = row[MGL_TABLE_POSITION] + 1;
     }
 }
 
@@ -93,6 +103,7 @@ static mgl_status end_epoch(struct run *run, const mgl_epoch_rows *epoch, int lo
     run->epochs++;
     if (status)
         return status;
+    note_rows(run->cpu, epoch);
     keep_logits(run->cpu, epoch, logits);
     deliver(run);
     mgl_vm_tell_prompt(run->request,
@@ -171,6 +182,7 @@ static void fill_report(const struct run *run, mgl_vm_report *out)
         out->output[s] = mgl_machine_words(m, m->io->output) + offset;
         out->produced[s] = q[MGL_SEQUENCE_PRODUCED];
         out->state[s] = q[MGL_SEQUENCE_STATE];
+        out->written[s] = run->cpu->written[s];
         if (run->request->sequences[s].mode == MGL_VM_SCORE)
             out->score[s] = score + offset;
     }
@@ -185,6 +197,8 @@ static mgl_status run_cpu(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_repo
     struct run run = {.cpu = cpu, .request = request, .begun = mgl_clock_s()};
     int most_epochs;
     memset(cpu->delivered, 0, sizeof cpu->delivered);
+    for (int s = 0; s < request->count && s < MGL_MAX_SEQUENCES; s++)
+        cpu->written[s] = request->sequences[s].start;
     cpu->sampled = false;
     cpu->row = -1;
     mgl_status status = mgl_machine_start(&cpu->machine, request, &most_epochs, err);

@@ -222,6 +222,8 @@ static mgl_status start(struct explorer *x, uint64_t seed, mgl_error *err)
     mgl_machine *m = &x->machine;
     mgl_status status = mgl_machine_start(m, x->options->request, &x->most_epochs, err);
     mgl_shadow_reset(x->shadow);
+    for (int s = 0; s < x->options->request->count; s++)
+        mgl_shadow_assume(x->shadow, s, x->options->request->sequences[s].start);
     mgl_words_reset(x->words, seed);
     poison(x);
     x->random = seed * 0xD1342543DE82EF95;

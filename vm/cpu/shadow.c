@@ -237,6 +237,20 @@ void mgl_shadow_reset(mgl_shadow *shadow)
     }
 }
 
+void mgl_shadow_assume(mgl_shadow *shadow, int sequence, int count)
+{
+    const mgl_program *p = shadow->machine->program;
+    for (int i = 0; i < p->buffer_count; i++) {
+        const struct plane *plane = &shadow->planes[i];
+        const int64_t *cells = plane->cells;
+        for (int64_t head = 0; p->buffers[i].space == MGL_SPACE_KV && head < cells[1]; head++) {
+            int64_t first = plane->first + (sequence * cells[1] + head) * cells[2] * cells[3];
+            for (int64_t c = first; c < first + count * cells[3]; c++)
+                shadow->cells[c].epoch = HOST;
+        }
+    }
+}
+
 /* ---- clocks --------------------------------------------------------------------------------- */
 
 static uint32_t *clock_of(const mgl_shadow *shadow, int q)

@@ -38,6 +38,8 @@ void mgl_shadow_close(mgl_shadow *shadow); /* NULL is fine */
 
 /* Forgets all accesses and clocks: the start of a launch. */
 void mgl_shadow_reset(mgl_shadow *shadow);
+/* Behind a reset: positions [0, count) of a sequence were written by earlier launches. */
+void mgl_shadow_assume(mgl_shadow *shadow, int sequence, int count);
 
 /* Queue q is about to execute its next task, whose waits are met: acquires and checks its
  * accesses. */

@@ -175,6 +175,7 @@ static mgl_status collect(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm
         out->output[s] = vm->output + (size_t)s * capacity;
         out->produced[s] = q[MGL_SEQUENCE_PRODUCED];
         out->state[s] = q[MGL_SEQUENCE_STATE];
+        out->written[s] = q[MGL_SEQUENCE_LENGTH]; /* of no table that was not run */
         out->score[s] = vm->score + (size_t)s * capacity;
     }
     vm->sampled = vm->pinned->host[MGL_HOST_SAMPLED] - 1;
