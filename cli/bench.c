@@ -20,6 +20,8 @@
     X(text, dtype, "--dtype", "bf16", 0, 0, "number format (bf16)")                                \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences that are decoded together (1)")              \
     X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \
+    X(text, capacity, "--capacity", "4096,16384", 0, 0,                                            \
+      "positions that the KV cache has room for (what the row needs, which is marked)")            \
     X(int, tokens, "--tokens", "N", 1, 1 << 16, "tokens of a launch (32)")                         \
     X(int, samples, "--samples", "N", 1, MGL_MAX_SAMPLES, "of each that is timed (21)")            \
     X(text, layers, "--layers", "1,2", 0, 0, "only the first layers of the model, as many (all)")  \
@@ -36,7 +38,7 @@
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
 /* What a run goes over, one number each at a time, the last of them fastest. */
-enum { HIDDEN, LAYERS, QUEUES, BATCH, CONTEXT, LISTS };
+enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, CONTEXT, LISTS };
 
 typedef struct bench {
     const struct options *options;
@@ -90,6 +92,7 @@ static mgl_status read_lists(bench *b, mgl_error *err)
                       [LAYERS] = {&o->layers, "--layers", m->layers},
                       [QUEUES] = {&o->queues, "--queues", 0},
                       [BATCH] = {&o->batch, "--batch", 1},
+                      [CAPACITY] = {&o->capacity, "--capacity", 0},
                       [CONTEXT] = {&o->context, "--context", 0}};
     mgl_status status = MGL_OK;
     for (int i = 0; i < LISTS && !status; i++)
@@ -128,6 +131,7 @@ static mgl_status choose_case(bench *b, size_t index, mgl_error *err)
     r->config = b->config;
     r->queues = chosen[QUEUES];
     r->batch = chosen[BATCH];
+    r->capacity = chosen[CAPACITY];
     r->context = chosen[CONTEXT];
     if (chosen[LAYERS] > b->config.geometry.layers)
         return mgl_fail(err, MGL_USAGE, "--layers", "the model has %d",
@@ -239,6 +243,8 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
     mgl_json_out_string(out, "dtype", mgl_dtype_name(r->dtype));
     mgl_json_out_int(out, "batch", result->batch);
     mgl_json_out_int(out, "context", result->context);
+    mgl_json_out_int(out, "capacity", result->positions);
+    mgl_json_out_bool(out, "capacity_derived", result->derived);
     mgl_json_out_int(out, "layers", result->geometry.layers);
     mgl_json_out_int(out, "hidden", result->geometry.hidden);
     mgl_json_out_int(out, "queues", result->queues);
@@ -269,22 +275,40 @@ static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *r
 
 static void print_head(void)
 {
-    mgl_cli_printf("%6s %6s %6s %6s %8s %10s %10s %10s %18s %8s %8s %12s %8s %10s  %s\n", "hidden",
-                   "layers", "queues", "batch", "context", "us/token", "p10", "p90", "predicted",
-                   "GB/s", "of peak", "baseline us", "ratio", "error", "tuned");
+    mgl_cli_printf("%6s %6s %6s %6s %8s %9s %10s %10s %10s %18s %8s %8s %12s %8s %10s  %s\n",
+                   "hidden", "layers", "queues", "batch", "context", "capacity", "us/token", "p10",
+                   "p90", "predicted", "GB/s", "of peak", "baseline us", "ratio", "error", "tuned");
+}
+
+/* The capacity of a row, with a sign where the run alone made it. */
+static const char *show_capacity(const mgl_bench_result *result, char to[16])
+{
+    snprintf(to, 16, "%d%s", result->positions, result->derived ? "*" : "");
+    return to;
+}
+
+/* What the sign means, below the table. */
+static void print_foot(const bench *b)
+{
+    bool derived = false;
+    for (size_t i = 0; i < b->count; i++)
+        derived |= b->rows[i].derived;
+    if (derived)
+        mgl_cli_put("* a cache for the positions of this run and no more, which nobody has who "
+                    "wants to go on;\n  --capacity N measures one with room\n");
 }
 
 static void print_row(const bench *b, const mgl_bench_result *result)
 {
-    char predicted[40] = "-";
+    char predicted[40] = "-", capacity[16];
     if (result->predicted.us > 0)
         snprintf(predicted, sizeof predicted, "%.1f (%+.1f%%)", result->predicted.us,
                  100 * mgl_bench_predicted_error(result));
-    mgl_cli_printf("%6d %6d %6d %6d %8d %10.1f %10.1f %10.1f %18s %8.0f %7.1f%% %12.1f %8.2f "
+    mgl_cli_printf("%6d %6d %6d %6d %8d %9s %10.1f %10.1f %10.1f %18s %8.0f %7.1f%% %12.1f %8.2f "
                    "%10.2e  %s\n",
                    (int)result->geometry.hidden, (int)result->geometry.layers, result->queues,
-                   result->batch, result->context, result->machine.median, result->machine.p10,
-                   result->machine.p90, predicted,
+                   result->batch, result->context, show_capacity(result, capacity),
+                   result->machine.median, result->machine.p10, result->machine.p90, predicted,
                    mgl_bench_rate(result->bytes, result->machine.median),
                    100 * result->stream.median / result->machine.median, result->baseline.median,
                    result->ratio_median, result->accuracy.machine_error,
@@ -420,6 +444,8 @@ static mgl_status run_all(bench *b, mgl_error *err)
     mgl_status status = for_all(b, false, err);
     if (!status && b->options->json.given)
         print_json(b);
+    else if (!status)
+        print_foot(b);
     return status;
 }
 

@@ -49,8 +49,34 @@ static mgl_status begin(const struct bench *b, const char *what, int samples, mg
 
 /* ---- what is asked -------------------------------------------------------------------------- */
 
+int64_t mgl_bench_needed(const mgl_bench_request *r)
+{
+    return (int64_t)r->context + r->tokens + 1;
+}
+
+/* Room for the case in the cache, and for the cache in the model. */
+static mgl_status check_positions(const mgl_bench_request *r, mgl_error *err)
+{
+    int64_t most =
+        r->config.max_positions < MGL_MAX_CAPACITY ? r->config.max_positions : MGL_MAX_CAPACITY;
+    if (r->context < 0 || r->tokens < 1 || mgl_bench_needed(r) > most)
+        return mgl_fail(err, MGL_USAGE, "context",
+                        "%d positions and %d tokens behind them: the model has %d positions",
+                        r->context, r->tokens, (int)most);
+    if (r->capacity < 0 || r->capacity > most)
+        return mgl_fail(err, MGL_USAGE, "capacity", "%d positions; the model has %d", r->capacity,
+                        (int)most);
+    if (r->capacity && mgl_bench_needed(r) > r->capacity)
+        return mgl_fail(err, MGL_USAGE, "capacity",
+                        "%d positions and %d tokens behind them do not fit: %d are needed, and the "
+                        "cache has %d",
+                        r->context, r->tokens, (int)mgl_bench_needed(r), r->capacity);
+    return MGL_OK;
+}
+
 mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
 {
+    mgl_status status;
     if (r->dtype != MGL_BF16)
         return mgl_fail(err, MGL_USAGE, mgl_dtype_name(r->dtype), "the benchmark takes bf16 alone");
     if (r->batch < 1 || r->batch > MGL_MAX_ROWS)
@@ -59,11 +85,8 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     if (r->queues < 0 || r->queues > MGL_MAX_QUEUES)
         return mgl_fail(err, MGL_USAGE, "queues", "%d queues; there may be 1 to %d", r->queues,
                         MGL_MAX_QUEUES);
-    if (r->context < 0 || r->tokens < 1 ||
-        (int64_t)r->context + r->tokens + 1 > r->config.max_positions)
-        return mgl_fail(err, MGL_USAGE, "context",
-                        "%d positions and %d tokens behind them: the model has %d positions",
-                        r->context, r->tokens, (int)r->config.max_positions);
+    if ((status = check_positions(r, err)))
+        return status;
     if (r->samples < 1 || r->samples > MGL_MAX_SAMPLES)
         return mgl_fail(err, MGL_USAGE, "samples", "%d samples; there may be 1 to %d", r->samples,
                         MGL_MAX_SAMPLES);
@@ -140,7 +163,8 @@ static mgl_status lower_tuned(struct bench *b, mgl_error *err)
     const mgl_bench_request *r = b->request;
     mgl_tuned_report report;
     mgl_lower_request request = {.dtype = mgl_dtype_name(r->dtype),
-                                 .wanted = r->context + r->tokens + 1,
+                                 .capacity = r->capacity,
+                                 .wanted = (int32_t)mgl_bench_needed(r),
                                  .sequences = r->batch,
                                  .device = b->machine.name,
                                  .unproved = true};
@@ -163,7 +187,8 @@ static mgl_status lower(struct bench *b, mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
     mgl_schedule_config config;
-    mgl_lower_options options = {r->dtype, r->context + r->tokens + 1, r->batch};
+    int positions = r->capacity ? r->capacity : (int)mgl_bench_needed(r);
+    mgl_lower_options options = {r->dtype, positions, r->batch};
     mgl_schedule_config_default(&config);
     if (r->knobs)
         config = *r->knobs;
@@ -233,6 +258,7 @@ static void describe(struct bench *b)
     b->out->cublas_version = mgl_baseline_cublas_version(b->baseline);
     b->out->queues = b->program->queue_count;
     b->out->positions = b->program->limits.capacity;
+    b->out->derived = !b->request->capacity && b->out->positions == mgl_bench_needed(b->request);
     if (!b->device.cu->device_bus_id(bus_id, (int)sizeof bus_id, b->device.device))
         mgl_clocks_open(bus_id, &b->out->clocks);
 }

@@ -36,6 +36,7 @@ typedef struct mgl_bench_request {
     mgl_dtype dtype;         /* of weights and cache: MGL_BF16 */
     int batch;               /* sequences */
     int context;             /* positions of each in the cache before */
+    int capacity;            /* positions that the cache has room for; 0: mgl_bench_needed */
     int queues;              /* of the program; 0: as many as the device has */
     int tokens;              /* that each makes a sample */
     int samples;             /* of each, at most MGL_MAX_SAMPLES */
@@ -64,6 +65,7 @@ typedef struct mgl_bench_result {
     int driver_version, cublas_version;
     int queues;    /* of the program */
     int positions; /* capacity of its cache */
+    bool derived;  /* these are what the case needs and no more: nobody asked for them */
     mgl_bench_times machine, baseline, stream;
     mgl_bench_times also;    /* of the second machine; 0 without one */
     mgl_cost predicted;      /* before it was measured; us = 0: the device has no costs */
@@ -81,6 +83,10 @@ typedef struct mgl_bench_result {
 /* Called with what is being done, once for each step and behind each sample, and how many samples
  * are done; may be NULL. */
 typedef void mgl_bench_progress_fn(void *user, const char *what, int samples);
+
+/* Positions that a case fills at most: those before, those of its inputs, and a new token's each.
+ */
+int64_t mgl_bench_needed(const mgl_bench_request *request);
 
 /* Checks a request, as far as that needs no device: MGL_BAD_INPUT or MGL_USAGE. */
 mgl_status mgl_bench_check(const mgl_bench_request *request, mgl_error *err);

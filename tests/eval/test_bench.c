@@ -40,6 +40,40 @@ START_TEST(the_model_has_so_many_positions)
 }
 END_TEST
 
+START_TEST(a_case_needs_room_for_its_inputs_and_tokens)
+{
+    mgl_bench_request request = request_of("llama-1b");
+    request.context = 100;
+    ck_assert_int_eq(mgl_bench_needed(&request), 133);
+}
+END_TEST
+
+START_TEST(what_is_measured_fits_the_capacity)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("llama-1b");
+    request.capacity = 33;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+    request.context = 1;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, "capacity");
+    ck_assert_ptr_nonnull(strstr(err.message, "34 are needed, and the cache has 33"));
+}
+END_TEST
+
+START_TEST(the_capacity_is_the_model_s_at_most)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("smollm2-135m");
+    request.capacity = 8192;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+    request.capacity++;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    request.capacity = -1;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+}
+END_TEST
+
 START_TEST(batches_have_one_to_sixteen_sequences)
 {
     mgl_error err;
@@ -176,6 +210,9 @@ int main(void)
     TCase *tests = tcase_create("bench");
     tcase_add_loop_test(tests, every_shape_is_accepted, 0, 7);
     tcase_add_test(tests, the_model_has_so_many_positions);
+    tcase_add_test(tests, a_case_needs_room_for_its_inputs_and_tokens);
+    tcase_add_test(tests, what_is_measured_fits_the_capacity);
+    tcase_add_test(tests, the_capacity_is_the_model_s_at_most);
     tcase_add_test(tests, batches_have_one_to_sixteen_sequences);
     tcase_add_test(tests, queues_are_as_many_as_a_program_has);
     tcase_add_test(tests, the_prediction_s_error_is_relative);

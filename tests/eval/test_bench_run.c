@@ -75,6 +75,30 @@ START_TEST(families_are_right)
 }
 END_TEST
 
+/* The row that nobody gave a capacity says so. */
+START_TEST(a_cache_may_have_more_room_than_the_case_needs)
+{
+    mgl_error err = {0};
+    mgl_bench_result derived, roomy;
+    mgl_bench_request request = {.config = small,
+                                 .dtype = MGL_BF16,
+                                 .batch = 2,
+                                 .context = 50,
+                                 .tokens = 4,
+                                 .samples = 3,
+                                 .seed = 2};
+    mgl_status status = mgl_bench_run(&request, NULL, NULL, &derived, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    request.capacity = 1024;
+    status = mgl_bench_run(&request, NULL, NULL, &roomy, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    ck_assert_int_eq(derived.positions, 55);
+    ck_assert(derived.derived);
+    ck_assert_int_eq(roomy.positions, 1024);
+    ck_assert(!roomy.derived);
+}
+END_TEST
+
 START_TEST(samples_are_in_order)
 {
     mgl_error err = {0};
@@ -189,6 +213,7 @@ int main(void)
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, machine_and_baseline_are_right, 0, CASES);
     tcase_add_loop_test(tests, families_are_right, 0, FAMILIES);
+    tcase_add_test(tests, a_cache_may_have_more_room_than_the_case_needs);
     tcase_add_test(tests, samples_are_in_order);
     tcase_add_test(tests, a_second_machine_is_timed_beside_the_first);
     tcase_add_test(tests, without_an_entry_nothing_is_measured);

@@ -31,6 +31,26 @@ static double get_number(const mgl_json *json, const cJSON *row, const char *key
     return value;
 }
 
+/* The positions of the cache before, and its capacity where somebody asked for one: "0 of 16384". A
+ * capacity that the run alone made has a sign, which print_foot explains. */
+static bool derived;
+static void print_context(const mgl_json *json, const cJSON *row)
+{
+    mgl_error err;
+    double capacity = 0;
+    bool by_run = false;
+    if (mgl_json_get_double(json, row, "capacity", false, &capacity, &err) ||
+        mgl_json_get_bool(json, row, "capacity_derived", false, &by_run, &err))
+        fail(&err);
+    printf(" %.0f", get_number(json, row, "context"));
+    if (by_run)
+        printf(" \\*");
+    else if (capacity > 0)
+        printf(" of %.0f", capacity);
+    printf(" |");
+    derived |= by_run;
+}
+
 /* How far predictions are off, so far. */
 static struct {
     int rows;
@@ -81,11 +101,11 @@ static void print_row(const mgl_json *json, const cJSON *row)
     if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
         fail(&err);
     const char *tuned = get_tuned(json, row);
-    printf("| %s %s%s%s | %.0f | %.0f | %.0f | %.0f to %.0f |", get_string(json, row, "shape"),
-           get_string(json, row, "dtype"), tuned ? ", tuned: " : "", tuned ? tuned : "",
-           get_number(json, row, "batch"), get_number(json, row, "context"),
-           get_number(json, row, "us_median"), get_number(json, row, "us_p10"),
-           get_number(json, row, "us_p90"));
+    printf("| %s %s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
+           tuned ? ", tuned: " : "", tuned ? tuned : "", get_number(json, row, "batch"));
+    print_context(json, row);
+    printf(" %.0f | %.0f to %.0f |", get_number(json, row, "us_median"),
+           get_number(json, row, "us_p10"), get_number(json, row, "us_p90"));
     print_prediction(json, row);
     printf(" %.1f %% | %.0f | %.2f | %.1e |\n", get_number(json, row, "percent_of_peak"),
            get_number(json, row, "baseline_us_median"), get_number(json, row, "ratio_median"),
@@ -164,6 +184,8 @@ int main(int count, char **arguments)
     }
     for (int i = 1; i < count; i++)
         print_file(arguments[i]);
+    if (derived)
+        printf("\n\\* in a cache for the positions of the run and no more.\n");
     if (off.rows)
         printf("\nPredictions of that time: %d, off by %.1f %% in the mean and %.1f %% at most.\n",
                off.rows, 100 * off.sum / off.rows, 100 * off.largest);

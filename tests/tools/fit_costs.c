@@ -6,8 +6,8 @@
  *     fit_costs --predict paper/results/h200-curves.json     fits nothing: what the costs of now
  * say
  *
- * A row with `knobs`, a ScheduleConfig, and `capacity`, as h200-configs.json has them, is of that
- * config instead.
+ * A row with `knobs`, a ScheduleConfig, as h200-configs.json has them, is of that config instead. A
+ * row without `capacity` is of the positions that it filled.
  *
  * The bandwidth is that of the stream in the row that read most. The others go up and down in turn,
  * by less and less, as long as that brings the predictions nearer to what was measured, in relative
@@ -128,8 +128,11 @@ static void add_row(const mgl_json *json, const cJSON *row)
                           .measured = get_number(json, row, "us_median"),
                           .layers = config.geometry.layers};
     const mgl_schedule_config given = knobs_of(json, knobs);
-    int capacity = knobs ? (int)get_number(json, row, "capacity") : context + tokens + 1;
-    point.program = lower(&config, &given, (int)get_number(json, row, "queues"), capacity, batch);
+    double capacity = context + tokens + 1;
+    if (mgl_json_get_double(json, row, "capacity", false, &capacity, &err))
+        stop(&err);
+    point.program =
+        lower(&config, &given, (int)get_number(json, row, "queues"), (int)capacity, batch);
     if (!mgl_grow((void **)&all.points, &all.capacity, all.count, sizeof point))
         exit(1);
     all.points[all.count++] = point;
