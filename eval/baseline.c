@@ -11,10 +11,11 @@ enum {
     NORM_THREADS = 1024,
     SMALL_THREADS = 256,
     WARP_THREADS = 32,
-    ATTEND_THREADS = 128,  /* of attend.cuh */
-    ARGMAX_PARTS = 128,    /* blocks that look through a sequence's logits */
-    SPLIT_POSITIONS = 256, /* of a split at least */
-    SPLIT_BLOCKS = 4,      /* a multiprocessor at most */
+    ATTEND_THREADS = 128,    /* of attend.cuh */
+    PROMPT_SILU_COLUMNS = 8, /* of a thread, of prompt.cuh */
+    ARGMAX_PARTS = 128,      /* blocks that look through a sequence's logits */
+    SPLIT_POSITIONS = 256,   /* of a split at least */
+    SPLIT_BLOCKS = 4,        /* a multiprocessor at most */
     MOST_ALLOCATIONS = 32
 };
 
@@ -34,24 +35,45 @@ struct mgl_baseline {
     void *handle;
     int version; /* of cuBLAS */
     int splits;
+    int rows;                        /* of a step: one a sequence, or those of the prompt */
+    int tokens;                      /* that a run makes of each sequence */
     mgl_address arena, cursor;       /* everything; where the next part goes */
     struct layer *layers;            /* (layers) */
     mgl_address embedding, head;     /* bf16 (vocab, hidden); the same when tied */
     mgl_address norm;                /* f32 (hidden) */
-    mgl_address x;                   /* f32 (sequences, hidden): the residual stream */
-    mgl_address normed, added;       /* bf16 (sequences, hidden) */
-    mgl_address qkv, attention;      /* bf16 (sequences, ...) */
-    mgl_address gate_up, activated;  /* bf16 (sequences, ...) */
+    mgl_address x;                   /* f32 (rows, hidden): the residual stream */
+    mgl_address normed, added;       /* bf16 (rows, hidden) */
+    mgl_address qkv, attention;      /* bf16 (rows, ...) */
+    mgl_address gate_up, activated;  /* bf16 (rows, ...) */
     mgl_address part;                /* of the splits */
     mgl_address logits;              /* f32 (sequences, vocab) */
     mgl_address best_value, best_id; /* (sequences, ARGMAX_PARTS) */
-    mgl_address token, position;     /* i32 (sequences) */
+    mgl_address token, position;     /* i32 (rows) */
     mgl_address output;              /* i32 (sequences, tokens) */
     mgl_address forced;              /* i32 (1 + sequences tokens) */
     mgl_address workspace;           /* cuBLAS's */
     void *graph, *executable;        /* the captured step */
-    int32_t *start;                  /* (1 + sequences tokens): what a run begins with */
+    int32_t *start;                  /* (1 + rows tokens): what a run begins with */
 };
+
+/* The first row of a step that goes through the head: all but those of a prompt in front of its
+ * last. */
+static int first_sampled(const mgl_baseline *b)
+{
+    return b->rows - b->of->sequences;
+}
+
+/* The position of the first row that goes through the head, when a run starts. */
+static int first_position(const mgl_baseline *b)
+{
+    return b->of->context + first_sampled(b);
+}
+
+/* Tokens of a run. */
+static size_t made_tokens(const mgl_baseline *b)
+{
+    return (size_t)b->of->sequences * (size_t)b->tokens;
+}
 
 /* ---- shapes --------------------------------------------------------------------------------- */
 
@@ -139,8 +161,8 @@ static void place_layer(mgl_baseline *b, struct layer *l)
 static void place_step(mgl_baseline *b)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
-    size_t rows = (size_t)b->of->sequences, hidden = (size_t)m->hidden, ffn = (size_t)m->ffn;
-    size_t words = rows * (size_t)b->of->tokens;
+    size_t rows = (size_t)b->rows, hidden = (size_t)m->hidden, ffn = (size_t)m->ffn;
+    size_t sampled = (size_t)b->of->sequences, words = made_tokens(b);
     b->x = take(b, rows * hidden, sizeof(float));
     b->normed = take(b, rows * hidden, sizeof(uint16_t));
     b->added = take(b, rows * hidden, sizeof(uint16_t));
@@ -148,11 +170,11 @@ static void place_step(mgl_baseline *b)
     b->attention = take(b, rows * attention_width(m), sizeof(uint16_t));
     b->gate_up = take(b, rows * 2 * ffn, sizeof(uint16_t));
     b->activated = take(b, rows * ffn, sizeof(uint16_t));
-    b->part = take(b, rows * (size_t)m->heads * (size_t)b->splits * (size_t)(m->head_dim + 2),
+    b->part = take(b, sampled * (size_t)m->heads * (size_t)b->splits * (size_t)(m->head_dim + 2),
                    sizeof(float));
-    b->logits = take(b, rows * (size_t)m->vocab, sizeof(float));
-    b->best_value = take(b, rows * ARGMAX_PARTS, sizeof(float));
-    b->best_id = take(b, rows * ARGMAX_PARTS, sizeof(int32_t));
+    b->logits = take(b, sampled * (size_t)m->vocab, sizeof(float));
+    b->best_value = take(b, sampled * ARGMAX_PARTS, sizeof(float));
+    b->best_id = take(b, sampled * ARGMAX_PARTS, sizeof(int32_t));
     b->token = take(b, rows, sizeof(int32_t));
     b->position = take(b, rows, sizeof(int32_t));
     b->output = take(b, words, sizeof(int32_t));
@@ -272,34 +294,36 @@ static unsigned blocks_for(size_t threads)
     return (unsigned)((threads + SMALL_THREADS - 1) / SMALL_THREADS);
 }
 
-/* y (sequences, outer) = x (sequences, inner) W^T with W (outer, inner), bf16 to `type`. */
-static mgl_status multiply(mgl_baseline *b, mgl_address weight, mgl_address x, mgl_address y,
-                           int type, size_t outer, size_t inner, mgl_error *err)
+/* y (rows, outer) = x (rows, inner) W^T with W (outer, inner), bf16 to `type`. */
+static mgl_status multiply(mgl_baseline *b, int rows, mgl_address weight, mgl_address x,
+                           mgl_address y, int type, size_t outer, size_t inner, mgl_error *err)
 {
     const float one = 1, zero = 0;
-    int result = b->cublas->gemm(
-        b->handle, MGL_CUBLAS_TRANSPOSED, MGL_CUBLAS_PLAIN, (int)outer, b->of->sequences,
-        (int)inner, &one, (const void *)(uintptr_t)weight, MGL_CUBLAS_BF16, (int)inner,
-        (const void *)(uintptr_t)x, MGL_CUBLAS_BF16, (int)inner, &zero, (void *)(uintptr_t)y, type,
-        (int)outer, MGL_CUBLAS_COMPUTE_F32, MGL_CUBLAS_ANY_ALGORITHM);
+    int result = b->cublas->gemm(b->handle, MGL_CUBLAS_TRANSPOSED, MGL_CUBLAS_PLAIN, (int)outer,
+                                 rows, (int)inner, &one, (const void *)(uintptr_t)weight,
+                                 MGL_CUBLAS_BF16, (int)inner, (const void *)(uintptr_t)x,
+                                 MGL_CUBLAS_BF16, (int)inner, &zero, (void *)(uintptr_t)y, type,
+                                 (int)outer, MGL_CUBLAS_COMPUTE_F32, MGL_CUBLAS_ANY_ALGORITHM);
     return mgl_cublas_check(result, "a matrix product of the baseline", err);
 }
 
 /* Adds `add` and the bias, which may be 0, to the residual stream, or starts it with the tokens'
- * rows of `add`, and normalises. */
-static mgl_status step_norm(mgl_baseline *b, mgl_address add, mgl_address bias, bool start,
-                            mgl_address weight, mgl_error *err)
+ * rows of `add`, and normalises: all rows from `first` on. */
+static mgl_status step_norm(mgl_baseline *b, int first, mgl_address add, mgl_address bias,
+                            bool start, mgl_address weight, mgl_error *err)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
-    mgl_block_norm block = {.x = b->x,
-                            .add = add,
+    size_t values = (size_t)first * (size_t)m->hidden;
+    mgl_block_norm block = {.x = b->x + values * sizeof(float),
+                            .add = add + values * sizeof(uint16_t),
                             .token = start ? b->token : 0,
                             .bias = bias,
                             .weight = weight,
                             .out = b->normed,
                             .hidden = m->hidden,
                             .eps = m->eps};
-    mgl_bench_grid grid = {.x = (unsigned)b->of->sequences, .threads = NORM_THREADS};
+    mgl_bench_grid grid = {.x = (unsigned)(b->rows - first),
+                           .threads = b->of->prompt ? SMALL_THREADS : NORM_THREADS};
     return mgl_bench_launch(b->device, MGL_KERNEL_NORM, grid, &block, err);
 }
 
@@ -313,19 +337,46 @@ static mgl_status step_rope(mgl_baseline *b, const struct layer *l, mgl_error *e
                             .position = b->position,
                             .keys = l->keys,
                             .values = l->values,
-                            .sequences = b->of->sequences,
+                            .sequences = b->rows,
                             .heads = m->heads,
                             .kv_heads = m->kv_heads,
                             .capacity = b->of->capacity,
-                            .eps = m->eps};
-    size_t pairs = (attention_width(m) + 2 * kv_width(m)) / 2 * (size_t)b->of->sequences;
+                            .eps = m->eps,
+                            .tokens = b->rows / b->of->sequences};
+    size_t pairs = (attention_width(m) + 2 * kv_width(m)) / 2 * (size_t)b->rows;
     mgl_bench_grid grid = {.x = blocks_for(pairs), .threads = SMALL_THREADS};
     return mgl_bench_launch(b->device, MGL_KERNEL_ROPE, grid, &block, err);
+}
+
+/* The factor that makes of a product a score as a power of two. */
+static float score_scale(const mgl_geometry *m)
+{
+    return (float)(M_LOG2E / sqrt((double)m->head_dim));
+}
+
+static mgl_status step_attend_prompt(mgl_baseline *b, const struct layer *l, mgl_error *err)
+{
+    const mgl_geometry *m = &b->of->graph->geometry;
+    mgl_block_prompt_attend block = {.qkv = b->qkv,
+                                     .keys = l->keys,
+                                     .values = l->values,
+                                     .out = b->attention,
+                                     .rows = b->rows,
+                                     .kv_heads = m->kv_heads,
+                                     .capacity = b->of->capacity,
+                                     .context = b->of->context,
+                                     .scale = score_scale(m)};
+    mgl_bench_grid grid = {.x = (unsigned)((b->rows + MGL_PROMPT_ROWS - 1) / MGL_PROMPT_ROWS),
+                           .y = (unsigned)m->heads,
+                           .threads = (unsigned)MGL_PROMPT_THREADS(m->head_dim)};
+    return mgl_bench_launch(b->device, MGL_KERNEL_PROMPT_ATTEND, grid, &block, err);
 }
 
 static mgl_status step_attend(mgl_baseline *b, const struct layer *l, mgl_error *err)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
+    if (b->of->prompt)
+        return step_attend_prompt(b, l, err);
     mgl_block_attend block = {.qkv = b->qkv,
                               .position = b->position,
                               .keys = l->keys,
@@ -335,7 +386,7 @@ static mgl_status step_attend(mgl_baseline *b, const struct layer *l, mgl_error 
                               .kv_heads = m->kv_heads,
                               .capacity = b->of->capacity,
                               .splits = b->splits,
-                              .scale = (float)(M_LOG2E / sqrt((double)m->head_dim))};
+                              .scale = score_scale(m)};
     mgl_bench_grid grid = {(unsigned)b->splits, (unsigned)m->kv_heads, (unsigned)b->of->sequences,
                            ATTEND_THREADS};
     mgl_status status = mgl_bench_launch(b->device, MGL_KERNEL_ATTEND, grid, &block, err);
@@ -353,11 +404,13 @@ static mgl_status step_silu(mgl_baseline *b, const struct layer *l, mgl_error *e
     mgl_block_silu block = {.gate_up = b->gate_up,
                             .bias = l->gate_up_bias,
                             .out = b->activated,
-                            .sequences = b->of->sequences,
+                            .sequences = b->rows,
                             .ffn = m->ffn};
-    mgl_bench_grid grid = {.x = blocks_for((size_t)b->of->sequences * (size_t)m->ffn),
+    mgl_bench_kernel kernel = b->of->prompt ? MGL_KERNEL_PROMPT_SILU : MGL_KERNEL_SILU;
+    size_t columns = b->of->prompt ? PROMPT_SILU_COLUMNS : 1;
+    mgl_bench_grid grid = {.x = blocks_for((size_t)b->rows * (size_t)m->ffn / columns),
                            .threads = SMALL_THREADS};
-    return mgl_bench_launch(b->device, MGL_KERNEL_SILU, grid, &block, err);
+    return mgl_bench_launch(b->device, kernel, grid, &block, err);
 }
 
 /* The bias of the last product before `layer`. */
@@ -372,31 +425,35 @@ static mgl_status step_layer(mgl_baseline *b, int layer, mgl_error *err)
     const mgl_geometry *m = &b->of->graph->geometry;
     const struct layer *l = &b->layers[layer];
     size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn, width = attention_width(m);
-    mgl_status status = step_norm(b, layer ? b->added : b->embedding, bias_before(b, layer),
+    int rows = b->rows;
+    mgl_status status = step_norm(b, 0, layer ? b->added : b->embedding, bias_before(b, layer),
                                   layer == 0, l->attention_norm, err);
     if (!status)
-        status = multiply(b, l->qkv, b->normed, b->qkv, MGL_CUBLAS_BF16, width + 2 * kv_width(m),
-                          hidden, err);
+        status = multiply(b, rows, l->qkv, b->normed, b->qkv, MGL_CUBLAS_BF16,
+                          width + 2 * kv_width(m), hidden, err);
     if (!status)
         status = step_rope(b, l, err);
     if (!status)
         status = step_attend(b, l, err);
     if (!status)
-        status = multiply(b, l->o, b->attention, b->added, MGL_CUBLAS_BF16, hidden, width, err);
-    if (!status)
-        status = step_norm(b, b->added, l->o_bias, false, l->ffn_norm, err);
-    if (!status)
         status =
-            multiply(b, l->gate_up, b->normed, b->gate_up, MGL_CUBLAS_BF16, 2 * ffn, hidden, err);
+            multiply(b, rows, l->o, b->attention, b->added, MGL_CUBLAS_BF16, hidden, width, err);
+    if (!status)
+        status = step_norm(b, 0, b->added, l->o_bias, false, l->ffn_norm, err);
+    if (!status)
+        status = multiply(b, rows, l->gate_up, b->normed, b->gate_up, MGL_CUBLAS_BF16, 2 * ffn,
+                          hidden, err);
     if (!status)
         status = step_silu(b, l, err);
     if (!status)
-        status = multiply(b, l->down, b->activated, b->added, MGL_CUBLAS_BF16, hidden, ffn, err);
+        status =
+            multiply(b, rows, l->down, b->activated, b->added, MGL_CUBLAS_BF16, hidden, ffn, err);
     return status;
 }
 
 static mgl_status step_sample(mgl_baseline *b, mgl_error *err)
 {
+    size_t at = (size_t)first_sampled(b) * sizeof(int32_t);
     mgl_block_argmax argmax = {.logits = b->logits,
                                .value = b->best_value,
                                .id = b->best_id,
@@ -404,13 +461,13 @@ static mgl_status step_sample(mgl_baseline *b, mgl_error *err)
                                .parts = ARGMAX_PARTS};
     mgl_block_advance advance = {.value = b->best_value,
                                  .id = b->best_id,
-                                 .token = b->token,
-                                 .position = b->position,
+                                 .token = b->token + at,
+                                 .position = b->position + at,
                                  .output = b->output,
                                  .forced = b->forced,
                                  .parts = ARGMAX_PARTS,
-                                 .tokens = b->of->tokens,
-                                 .context = b->of->context};
+                                 .tokens = b->tokens,
+                                 .context = first_position(b)};
     unsigned sequences = (unsigned)b->of->sequences;
     mgl_bench_grid parts = {.x = ARGMAX_PARTS, .y = sequences, .threads = SMALL_THREADS};
     mgl_bench_grid warps = {.x = sequences, .threads = WARP_THREADS};
@@ -426,10 +483,11 @@ static mgl_status step(mgl_baseline *b, mgl_error *err)
     for (int l = 0; l < m->layers && !status; l++)
         status = step_layer(b, l, err);
     if (!status)
-        status = step_norm(b, b->added, bias_before(b, m->layers), false, b->norm, err);
+        status = step_norm(b, first_sampled(b), b->added, bias_before(b, m->layers), false, b->norm,
+                           err);
     if (!status)
-        status = multiply(b, b->head, b->normed, b->logits, MGL_CUBLAS_F32, (size_t)m->vocab,
-                          (size_t)m->hidden, err);
+        status = multiply(b, b->of->sequences, b->head, b->normed, b->logits, MGL_CUBLAS_F32,
+                          (size_t)m->vocab, (size_t)m->hidden, err);
     return status ? status : step_sample(b, err);
 }
 
@@ -439,20 +497,19 @@ static mgl_status step(mgl_baseline *b, mgl_error *err)
 static mgl_status reset(mgl_baseline *b, const int32_t *forced, mgl_error *err)
 {
     const mgl_bench_case *of = b->of;
-    size_t sequences = (size_t)of->sequences, words = sequences * (size_t)of->tokens;
+    size_t rows = (size_t)b->rows, words = made_tokens(b);
     b->start[0] = forced != NULL;
     for (size_t i = 0; i < words; i++)
         b->start[1 + i] = forced ? forced[i] : 0;
     mgl_status status =
         mgl_bench_copy_in(b->device, b->forced, b->start, (1 + words) * sizeof *b->start, err);
     if (!status)
-        status =
-            mgl_bench_copy_in(b->device, b->token, of->first, sequences * sizeof *of->first, err);
-    for (size_t i = 0; i < sequences; i++)
-        b->start[i] = of->context;
-    return status ? status
-                  : mgl_bench_copy_in(b->device, b->position, b->start,
-                                      sequences * sizeof *b->start, err);
+        status = mgl_bench_copy_in(b->device, b->token, of->first, rows * sizeof *of->first, err);
+    for (size_t i = 0; i < rows; i++)
+        b->start[i] = of->context + (of->prompt ? (int32_t)i : 0);
+    return status
+               ? status
+               : mgl_bench_copy_in(b->device, b->position, b->start, rows * sizeof *b->start, err);
 }
 
 static mgl_status open_cublas(mgl_baseline *b, mgl_error *err)
@@ -500,11 +557,13 @@ static mgl_status open_baseline(mgl_baseline *b, mgl_error *err)
 {
     const mgl_bench_case *of = b->of;
     const mgl_geometry *m = &of->graph->geometry;
-    size_t words = (size_t)of->sequences * (size_t)of->tokens;
+    b->rows = of->prompt ? of->tokens : of->sequences;
+    b->tokens = of->prompt ? 1 : of->tokens;
+    size_t words = 1 + (size_t)b->rows * (size_t)b->tokens;
     b->splits = mgl_baseline_choose_splits(of->context + of->tokens, of->sequences, m->kv_heads,
                                            b->device->target.queues);
     b->layers = mgl_alloc_zero((size_t)m->layers, sizeof *b->layers);
-    b->start = mgl_alloc_zero(1 + words, sizeof *b->start);
+    b->start = mgl_alloc_zero(words, sizeof *b->start);
     if (!b->layers || !b->start)
         return mgl_fail_memory(err, words * sizeof *b->start);
     mgl_status status = allocate(b, err);
@@ -556,11 +615,11 @@ mgl_status mgl_baseline_run(mgl_baseline *b, const int32_t *forced, int32_t *out
                             double *seconds, mgl_error *err)
 {
     const mgl_cu *cu = b->device->cu;
-    size_t words = (size_t)b->of->sequences * (size_t)b->of->tokens;
-    mgl_status status = reset(b, forced, err);
+    size_t words = made_tokens(b);
+    mgl_status status = reset(b, b->of->prompt ? NULL : forced, err);
     if (!status)
         status = mgl_bench_start_clock(b->device, err);
-    for (int t = 0; t < b->of->tokens && !status; t++)
+    for (int t = 0; t < b->tokens && !status; t++)
         status = mgl_cu_check(cu, cu->graph_launch(b->executable, b->device->stream),
                               "launching the baseline", err);
     if (!status)

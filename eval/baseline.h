@@ -5,6 +5,9 @@
  * argmax and the next step's input on the device, so that a reply is a row of graph launches
  * without the host.
  *
+ * A prompt is one such step over all of its rows, with attention on tensor cores; its last row
+ * alone goes through the head.
+ *
  * Weights, cache and first tokens are those of the machine it is compared with.
  */
 #ifndef MGL_EVAL_BASELINE_H
@@ -21,6 +24,8 @@ typedef struct mgl_bench_case {
     int tokens;             /* that each makes */
     int capacity;
     const int32_t *first; /* (sequences): their tokens at `context` */
+    bool prompt; /* `first` is (tokens), a prompt of one sequence from `context` on: the baseline
+                    reads all of it, and makes the token behind it */
 } mgl_bench_case;
 
 typedef struct mgl_baseline mgl_baseline;
@@ -34,7 +39,7 @@ void mgl_baseline_close(mgl_baseline *baseline); /* NULL is fine */
 
 /* Makes the tokens: *seconds between the device's events around them. `forced` (sequences, tokens),
  * or NULL, are the next inputs whatever is chosen. What was chosen goes to `output` (sequences,
- * tokens). */
+ * tokens). Of a prompt: one token, and nothing is forced. */
 mgl_status mgl_baseline_run(mgl_baseline *baseline, const int32_t *forced, int32_t *output,
                             double *seconds, mgl_error *err);
 

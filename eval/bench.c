@@ -12,6 +12,7 @@
 #include "eval/statistics.h"
 #include "eval/stream.h"
 #include "pipeline.h"
+#include "schedule/step.h"
 
 /* A case while it runs. */
 struct bench {
@@ -29,10 +30,11 @@ struct bench {
     mgl_vm *also; /* the second machine, or NULL */
     mgl_baseline *baseline;
     mgl_stream stream;
-    int32_t *first;         /* (batch) */
-    int32_t *made;          /* (batch, tokens): the machine's, checked */
-    int32_t *also_made;     /* (batch, tokens): the second machine's, checked */
-    int32_t *other;         /* (batch, tokens): somebody else's */
+    double streamed;        /* bytes of a token, or of an epoch of the prompt */
+    int32_t *first;         /* (batch), or the prompt (prompt) */
+    int32_t *made;          /* (batch, of.tokens): the machine's, checked */
+    int32_t *also_made;     /* (batch, of.tokens): the second machine's, checked */
+    int32_t *other;         /* (batch, of.tokens): somebody else's */
     float *logits, *wanted; /* (vocab) */
     double *times[4];       /* (samples) seconds: machine, baseline, stream, second machine */
 };
@@ -49,9 +51,48 @@ static mgl_status begin(const struct bench *b, const char *what, int samples, mg
 
 /* ---- what is asked -------------------------------------------------------------------------- */
 
+/* What a launch is given of each sequence, and makes of it. */
+static int inputs_of(const mgl_bench_request *r)
+{
+    return r->prompt ? r->prompt : 1;
+}
+
+static int made_of(const mgl_bench_request *r)
+{
+    return r->prompt ? 1 : r->tokens;
+}
+
+/* Tokens of a sequence that are compared or fed: those that are made, behind those of a prompt but
+ * for its first. */
+static int words_of(const mgl_bench_request *r)
+{
+    return inputs_of(r) - 1 + made_of(r);
+}
+
+/* Where those that are made begin. */
+static int first_made(const mgl_bench_request *r)
+{
+    return inputs_of(r) - 1;
+}
+
 int64_t mgl_bench_needed(const mgl_bench_request *r)
 {
-    return (int64_t)r->context + r->tokens + 1;
+    return (int64_t)r->context + inputs_of(r) + made_of(r);
+}
+
+mgl_bench_cuts mgl_bench_cut_prompt(int rows, int context, int prompt)
+{
+    mgl_bench_cuts cuts = {0};
+    int sequence[MGL_SEQUENCE_WORDS] = {[MGL_SEQUENCE_MODE] = MGL_WANT_SAMPLE,
+                                        [MGL_SEQUENCE_PROMPT] = context + prompt,
+                                        [MGL_SEQUENCE_LENGTH] = context};
+    while (sequence[MGL_SEQUENCE_LENGTH] < mgl_step_inputs(sequence)) {
+        cuts.positions += sequence[MGL_SEQUENCE_LENGTH];
+        sequence[MGL_SEQUENCE_LENGTH] += 1 + mgl_step_share(mgl_step_more(sequence), 0, rows - 1);
+        cuts.epochs++;
+    }
+    cuts.positions /= cuts.epochs > 0 ? cuts.epochs : 1;
+    return cuts;
 }
 
 /* Room for the case in the cache, and for the cache in the model. */
@@ -60,9 +101,9 @@ static mgl_status check_positions(const mgl_bench_request *r, mgl_error *err)
     int64_t most =
         r->config.max_positions < MGL_MAX_CAPACITY ? r->config.max_positions : MGL_MAX_CAPACITY;
     if (r->context < 0 || r->tokens < 1 || mgl_bench_needed(r) > most)
-        return mgl_fail(err, MGL_USAGE, "context",
+        return mgl_fail(err, MGL_USAGE, r->prompt ? "prompt" : "context",
                         "%d positions and %d tokens behind them: the model has %d positions",
-                        r->context, r->tokens, (int)most);
+                        r->context, words_of(r), (int)most);
     if (r->capacity < 0 || r->capacity > most)
         return mgl_fail(err, MGL_USAGE, "capacity", "%d positions; the model has %d", r->capacity,
                         (int)most);
@@ -70,7 +111,7 @@ static mgl_status check_positions(const mgl_bench_request *r, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, "capacity",
                         "%d positions and %d tokens behind them do not fit: %d are needed, and the "
                         "cache has %d",
-                        r->context, r->tokens, (int)mgl_bench_needed(r), r->capacity);
+                        r->context, words_of(r), (int)mgl_bench_needed(r), r->capacity);
     return MGL_OK;
 }
 
@@ -82,6 +123,11 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     if (r->batch < 1 || r->batch > MGL_MAX_ROWS)
         return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; there may be 1 to %d", r->batch,
                         MGL_MAX_ROWS);
+    if (r->prompt < 0 || (r->prompt && r->batch != 1))
+        return mgl_fail(err, MGL_USAGE, "prompt",
+                        "%d tokens, %d sequences: a prompt of one token or more is read, of one "
+                        "sequence",
+                        r->prompt, r->batch);
     if (r->queues < 0 || r->queues > MGL_MAX_QUEUES)
         return mgl_fail(err, MGL_USAGE, "queues", "%d queues; there may be 1 to %d", r->queues,
                         MGL_MAX_QUEUES);
@@ -124,9 +170,10 @@ mgl_status mgl_bench_judge(const mgl_bench_accuracy *a, mgl_error *err)
 static mgl_status allocate_host(struct bench *b, mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
-    size_t words = (size_t)r->batch * (size_t)r->tokens, samples = (size_t)r->samples;
+    size_t words = (size_t)r->batch * (size_t)words_of(r), samples = (size_t)r->samples;
     size_t vocab = (size_t)r->config.geometry.vocab;
-    b->first = mgl_alloc_zero((size_t)r->batch, sizeof *b->first);
+    size_t inputs = (size_t)r->batch * (size_t)inputs_of(r);
+    b->first = mgl_alloc_zero(inputs, sizeof *b->first);
     b->made = mgl_alloc_zero(words, sizeof *b->made);
     b->also_made = mgl_alloc_zero(words, sizeof *b->also_made);
     b->other = mgl_alloc_zero(words, sizeof *b->other);
@@ -137,9 +184,9 @@ static mgl_status allocate_host(struct bench *b, mgl_error *err)
         timed = (b->times[i] = mgl_alloc_zero(samples, sizeof **b->times)) && timed;
     if (!b->first || !b->made || !b->also_made || !b->other || !b->logits || !b->wanted || !timed)
         return mgl_fail_memory(err, vocab * sizeof *b->logits);
-    /* somewhere in the vocabulary, another one for each sequence */
-    for (int s = 0; s < r->batch; s++)
-        b->first[s] = (17 + 7919 * s) % r->config.geometry.vocab;
+    /* somewhere in the vocabulary, another one for each sequence, or each token of a prompt */
+    for (size_t i = 0; i < inputs; i++)
+        b->first[i] = (int32_t)((17 + 7919 * i) % vocab);
     return MGL_OK;
 }
 
@@ -225,7 +272,8 @@ static mgl_status open_case(struct bench *b, mgl_error *err)
     b->of.graph = b->graph;
     b->of.sequences = r->batch;
     b->of.context = r->context;
-    b->of.tokens = r->tokens;
+    b->of.tokens = words_of(r);
+    b->of.prompt = r->prompt > 0;
     b->of.capacity = b->program->limits.capacity;
     b->of.first = b->first;
     if (!status)
@@ -234,18 +282,22 @@ static mgl_status open_case(struct bench *b, mgl_error *err)
 }
 
 /* Token t of a sample has context + t positions behind it. */
-static double mean_positions(const mgl_bench_request *r)
+static double mean_positions(const struct bench *b)
 {
+    const mgl_bench_request *r = b->request;
+    if (r->prompt)
+        return mgl_bench_cut_prompt(b->program->limits.rows, r->context, r->prompt).positions;
     return (double)r->context + (double)(r->tokens - 1) / 2;
 }
 
-/* What the cost model says; nothing where nobody measured what steps of this device cost. */
+/* What the cost model says of a token; nothing where nobody measured what steps of this device
+ * cost. */
 static void predict(struct bench *b)
 {
     const mgl_bench_request *r = b->request;
     mgl_costs costs;
-    mgl_cost_load load = {r->batch, mean_positions(r), r->tokens};
-    if (mgl_costs_find(b->out->device, &costs, NULL) ||
+    mgl_cost_load load = {r->batch, mean_positions(b), r->tokens};
+    if (r->prompt || mgl_costs_find(b->out->device, &costs, NULL) ||
         mgl_schedule_cost(b->program, &costs, &load, &b->out->predicted, NULL))
         b->out->predicted = (mgl_cost){0};
 }
@@ -257,6 +309,7 @@ static void describe(struct bench *b)
     b->device.cu->driver_version(&b->out->driver_version);
     b->out->cublas_version = mgl_baseline_cublas_version(b->baseline);
     b->out->queues = b->program->queue_count;
+    b->out->rows = b->program->limits.rows;
     b->out->positions = b->program->limits.capacity;
     b->out->derived = !b->request->capacity && b->out->positions == mgl_bench_needed(b->request);
     if (!b->device.cu->device_bus_id(bus_id, (int)sizeof bus_id, b->device.device))
@@ -275,7 +328,7 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
         status = b->request->tuned ? lower_tuned(b, err) : lower(b, err);
     if (status || lacks_entry(b))
         return status;
-    b->out->bytes = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(r));
+    b->streamed = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(b));
     status = begin(b, "compiling the benchmark's kernels", 0, err);
     if (!status)
         status = mgl_bench_device_open(b->machine.device, &r->config.geometry, r->abort, &b->device,
@@ -285,7 +338,7 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
     if (!status)
         status = open_case(b, err);
     if (!status)
-        status = mgl_stream_open(&b->device, b->graph, b->out->bytes, &b->stream, err);
+        status = mgl_stream_open(&b->device, b->graph, b->streamed, &b->stream, err);
     if (status)
         return status;
     describe(b);
@@ -317,7 +370,7 @@ static void close_bench(struct bench *b)
 
 /* ---- one sample of each --------------------------------------------------------------------- */
 
-/* One launch of a machine: its tokens to `tokens` (batch, tokens). */
+/* One launch of a machine: its tokens to `tokens` (batch, of.tokens), behind those of a prompt. */
 static mgl_status run_machine(struct bench *b, mgl_vm *vm, int32_t *tokens, double *seconds,
                               mgl_error *err)
 {
@@ -325,20 +378,24 @@ static mgl_status run_machine(struct bench *b, mgl_vm *vm, int32_t *tokens, doub
     mgl_vm_sequence sequences[MGL_MAX_ROWS] = {0};
     mgl_vm_report report;
     for (int s = 0; s < r->batch; s++)
-        sequences[s] = (mgl_vm_sequence){
-            .prompt = &b->first[s], .prompt_count = 1, .start = r->context, .max_new = r->tokens};
+        sequences[s] = (mgl_vm_sequence){.prompt = &b->first[s * inputs_of(r)],
+                                         .prompt_count = inputs_of(r),
+                                         .start = r->context,
+                                         .max_new = made_of(r)};
     mgl_vm_request request = {.sequences = sequences, .count = r->batch};
     mgl_status status = mgl_vm_run(vm, &request, &report, err);
     if (status)
         return status;
     for (int s = 0; s < r->batch; s++) {
-        if (report.produced[s] != r->tokens)
+        if (report.produced[s] != made_of(r))
             return mgl_fail(err, MGL_GATE, "machine", "it made %d tokens in place of %d",
-                            (int)report.produced[s], r->tokens);
-        memcpy(tokens + (size_t)s * (size_t)r->tokens, report.output[s],
-               (size_t)r->tokens * sizeof *tokens);
+                            (int)report.produced[s], made_of(r));
+        int32_t *to = tokens + (size_t)s * (size_t)words_of(r);
+        memcpy(to, b->first + 1, (size_t)first_made(r) * sizeof *to);
+        memcpy(to + first_made(r), report.output[s], (size_t)made_of(r) * sizeof *to);
     }
     *seconds = report.device_s;
+    b->out->epochs = r->prompt ? report.epochs : 0;
     return MGL_OK;
 }
 
@@ -366,7 +423,8 @@ static mgl_status check_machine(struct bench *b, mgl_vm *vm, int32_t *made, doub
         return status;
     *error =
         mgl_reference_distance(b->logits, b->wanted, (size_t)b->request->config.geometry.vocab);
-    *agrees = count_equal(made, b->other, b->out->accuracy.tokens);
+    *agrees = count_equal(made + first_made(b->request), b->other + first_made(b->request),
+                          b->out->accuracy.tokens);
     return MGL_OK;
 }
 
@@ -376,7 +434,7 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
     mgl_bench_accuracy *a = &b->out->accuracy;
     size_t vocab = (size_t)b->request->config.geometry.vocab;
     double seconds;
-    a->tokens = b->request->batch * b->request->tokens;
+    a->tokens = b->request->batch * made_of(b->request);
     mgl_status status = begin(b, "comparing with the f32 reference", 0, err);
     if (!status && b->also)
         status = check_machine(b, b->also, b->also_made, &a->also_error, &a->also_agrees, err);
@@ -390,7 +448,7 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
     if (status)
         return status;
     a->baseline_error = mgl_reference_distance(b->logits, b->wanted, vocab);
-    a->baseline_agrees = count_equal(b->made, b->other, a->tokens);
+    a->baseline_agrees = count_equal(b->made + first_made(b->request), b->other, a->tokens);
     return mgl_bench_judge(a, err);
 }
 
@@ -401,7 +459,8 @@ static mgl_status repeat(struct bench *b, mgl_vm *vm, const int32_t *made, doubl
                          mgl_error *err)
 {
     mgl_status status = run_machine(b, vm, b->other, seconds, err);
-    size_t bytes = (size_t)b->out->accuracy.tokens * sizeof *made;
+    size_t words = (size_t)b->request->batch * (size_t)words_of(b->request);
+    size_t bytes = words * sizeof *made;
     if (!status && memcmp(b->other, made, bytes) != 0)
         status = mgl_fail(err, MGL_GATE, "machine", "two launches made different tokens");
     return status;
@@ -424,11 +483,11 @@ static mgl_status take_sample(struct bench *b, int sample, mgl_error *err)
     return status;
 }
 
-/* The samples' order statistics, in microseconds a token: `tokens` of them a sample. */
-static mgl_bench_times summarize(const double *seconds, int samples, int tokens)
+/* The samples' order statistics, of a `share` of each in microseconds. */
+static mgl_bench_times summarize(const double *seconds, int samples, double share)
 {
     size_t count = (size_t)samples;
-    double unit = 1e6 / (double)tokens;
+    double unit = 1e6 * share;
     return (mgl_bench_times){.median = mgl_median(seconds, count) * unit,
                              .p10 = mgl_quantile(seconds, count, 0.1) * unit,
                              .p90 = mgl_quantile(seconds, count, 0.9) * unit};
@@ -437,11 +496,13 @@ static mgl_bench_times summarize(const double *seconds, int samples, int tokens)
 static void fill_result(struct bench *b)
 {
     mgl_bench_result *out = b->out;
-    int samples = b->request->samples, tokens = b->request->tokens;
-    out->machine = summarize(b->times[MACHINE], samples, tokens);
-    out->baseline = summarize(b->times[BASELINE], samples, tokens);
-    out->stream = summarize(b->times[STREAM], samples, 1);
-    out->also = summarize(b->times[ALSO], samples, tokens);
+    int samples = b->request->samples, reads = out->prompt ? out->epochs : 1;
+    double token = 1 / (double)made_of(b->request);
+    out->bytes = b->streamed * reads;
+    out->machine = summarize(b->times[MACHINE], samples, token);
+    out->baseline = summarize(b->times[BASELINE], samples, token);
+    out->stream = summarize(b->times[STREAM], samples, reads);
+    out->also = summarize(b->times[ALSO], samples, token);
     out->ratio_of_medians = out->baseline.median / out->machine.median;
     for (int i = 0; i < samples; i++)
         b->times[STREAM][i] = b->times[BASELINE][i] / b->times[MACHINE][i];
@@ -472,8 +533,10 @@ mgl_status mgl_bench_run(const mgl_bench_request *request, mgl_bench_progress_fn
                          void *user, mgl_bench_result *out, mgl_error *err)
 {
     struct bench b = {.request = request, .progress = progress, .user = user, .out = out};
-    *out = (mgl_bench_result){
-        .batch = request->batch, .context = request->context, .geometry = request->config.geometry};
+    *out = (mgl_bench_result){.batch = request->batch,
+                              .context = request->context,
+                              .prompt = request->prompt,
+                              .geometry = request->config.geometry};
     mgl_status status = mgl_bench_check(request, err);
     if (status)
         return status;

@@ -5,9 +5,13 @@
  * Weights are random, of the model's shape, made on the device. A case with context c starts with c
  * positions in the KV cache of every sequence; then each makes `tokens` tokens, in one launch of
  * the machine, or one graph launch a token of the baseline. A second machine, of the same program
- * compiled for another architecture, may take its turn with them. Before anything is timed, what
- * both make is compared with an f32 reference on the device, fed with the machine's tokens; every
- * timed sample must make the same tokens again.
+ * compiled for another architecture, may take its turn with them.
+ *
+ * A case of a prompt is one sequence whose launch reads that many tokens and makes one: the machine
+ * as `run` does, so many rows an epoch, the baseline all of them in one step. Its times are of the
+ * whole prompt, and its stream that of the bytes which all epochs read. Before anything is timed,
+ * what both make is compared with an f32 reference on the device, fed with the machine's tokens;
+ * every timed sample must make the same tokens again.
  */
 #ifndef MGL_EVAL_BENCH_H
 #define MGL_EVAL_BENCH_H
@@ -38,13 +42,14 @@ typedef struct mgl_bench_request {
     int context;             /* positions of each in the cache before */
     int capacity;            /* positions that the cache has room for; 0: mgl_bench_needed */
     int queues;              /* of the program; 0: as many as the device has */
-    int tokens;              /* that each makes a sample */
+    int tokens;              /* that each makes a sample; of a prompt: one, whatever stands here */
+    int prompt;              /* tokens of the prompt that is read, of one sequence; 0: decoding */
     int samples;             /* of each, at most MGL_MAX_SAMPLES */
     uint64_t seed;           /* of the weights */
     const atomic_int *abort; /* set by anybody: MGL_INTERRUPTED at the next step; may be NULL */
 } mgl_bench_request;
 
-/* Microseconds a token (of all sequences together), over the samples. */
+/* Microseconds a token (of all sequences together), or a prompt, over the samples. */
 typedef struct mgl_bench_times {
     double median, p10, p90;
 } mgl_bench_times;
@@ -59,17 +64,20 @@ typedef struct mgl_bench_accuracy {
 } mgl_bench_accuracy;
 
 typedef struct mgl_bench_result {
-    int batch, context; /* as asked for */
+    int batch, context, prompt; /* as asked for */
     mgl_geometry geometry;
     char device[128];
     int driver_version, cublas_version;
     int queues;    /* of the program */
     int positions; /* capacity of its cache */
     bool derived;  /* these are what the case needs and no more: nobody asked for them */
+    int rows;      /* of an epoch of it, at most */
+    int epochs;    /* that the machine read the prompt in; 0: decoding */
     mgl_bench_times machine, baseline, stream;
-    mgl_bench_times also;    /* of the second machine; 0 without one */
-    mgl_cost predicted;      /* before it was measured; us = 0: the device has no costs */
-    double bytes;            /* that a token streams: matrices once, the cache at its mean length */
+    mgl_bench_times also; /* of the second machine; 0 without one */
+    mgl_cost predicted;   /* before it was measured; us = 0: the device has no costs */
+    double bytes; /* that a token streams: matrices once, the cache at its mean length; of a prompt:
+                     that its epochs stream, each as much */
     double ratio_of_medians; /* baseline / machine */
     double ratio_median;     /* median of the samples' own ratios */
     mgl_bench_accuracy accuracy;
@@ -88,6 +96,14 @@ typedef void mgl_bench_progress_fn(void *user, const char *what, int samples);
  */
 int64_t mgl_bench_needed(const mgl_bench_request *request);
 
+/* How a launch reads a prompt behind `context` positions, with so many rows an epoch: the cuts of
+ * schedule/step.h. */
+typedef struct mgl_bench_cuts {
+    int epochs;
+    double positions; /* in the cache before an epoch, the mean of all */
+} mgl_bench_cuts;
+mgl_bench_cuts mgl_bench_cut_prompt(int rows, int context, int prompt);
+
 /* Checks a request, as far as that needs no device: MGL_BAD_INPUT or MGL_USAGE. */
 mgl_status mgl_bench_check(const mgl_bench_request *request, mgl_error *err);
 
@@ -104,6 +120,12 @@ mgl_status mgl_bench_judge(const mgl_bench_accuracy *accuracy, mgl_error *err);
 static inline double mgl_bench_predicted_error(const mgl_bench_result *result)
 {
     return result->predicted.us / result->machine.median - 1;
+}
+
+/* Tokens a second of a prompt that is read in `us` microseconds. */
+static inline double mgl_bench_prompt_rate(const mgl_bench_result *result, double us)
+{
+    return result->prompt / us * 1e6;
 }
 
 /* GB/s of `bytes` in `us` microseconds. */

@@ -48,7 +48,7 @@ static __device__ float head_sum(float value)
     return value;
 }
 
-/* One thread a pair of dimensions (i, i + D/2) of a head of one sequence: adds the biases, norms
+/* One thread a pair of dimensions (i, i + D/2) of a head of one row: adds the biases, norms
  * the heads of q and k, if the model does; then turns q in place, turns k into the cache, copies v
  * there. Threads behind the last head do as the first one does, and write nothing. */
 extern "C" __global__ void baseline_rope(mgl_block_rope b)
@@ -57,9 +57,9 @@ extern "C" __global__ void baseline_rope(mgl_block_rope b)
     int all = b.heads + 2 * b.kv_heads, index = blockIdx.x * blockDim.x + threadIdx.x;
     bool there = index < b.sequences * all * HALF;
     int pair = there ? index : index % HALF;
-    int i = pair % HALF, head = pair / HALF % all, sequence = pair / HALF / all;
-    int position = ((const int *)b.position)[sequence];
-    u16 *from = (u16 *)b.qkv + (long long)(sequence * all + head) * MGL_HEAD_DIM;
+    int i = pair % HALF, head = pair / HALF % all, row = pair / HALF / all;
+    int position = ((const int *)b.position)[row], sequence = row / b.tokens;
+    u16 *from = (u16 *)b.qkv + (long long)(row * all + head) * MGL_HEAD_DIM;
     const float *table = (const float *)b.table + (long long)position * MGL_HEAD_DIM;
     float first = from_bf16(from[i]), second = from_bf16(from[i + HALF]);
     bool turn = head < b.heads + b.kv_heads;

@@ -2,7 +2,8 @@
  * What the host hands to each of the benchmark's kernels: one block a kernel, named after it.
  * Addresses are numbers; what they point to is said beside them. Plain C that NVRTC compiles too.
  *
- * Shapes: B sequences, D = head_dim, G = heads of one kv head, wide = (heads + 2 kv_heads) D.
+ * Shapes: B rows, one a sequence, or those of a prompt of one; D = head_dim, G = heads of one kv
+ * head, wide = (heads + 2 kv_heads) D.
  */
 #ifndef MGL_EVAL_CUDA_BLOCKS_H
 #define MGL_EVAL_CUDA_BLOCKS_H
@@ -21,6 +22,8 @@ typedef unsigned long long mgl_address;
     X(ROPE, baseline_rope, mgl_block_rope)                                                         \
     X(ATTEND, baseline_attend, mgl_block_attend)                                                   \
     X(MERGE, baseline_merge, mgl_block_merge)                                                      \
+    X(PROMPT_ATTEND, prompt_attend, mgl_block_prompt_attend)                                       \
+    X(PROMPT_SILU, prompt_silu, mgl_block_silu)                                                    \
     X(SILU, baseline_silu, mgl_block_silu)                                                         \
     X(ARGMAX, baseline_argmax, mgl_block_argmax)                                                   \
     X(ADVANCE, baseline_advance, mgl_block_advance)                                                \
@@ -83,11 +86,11 @@ typedef struct mgl_block_rope {
     mgl_address norm;     /* f32 (2, D): weights of the norms of q's and of k's heads; or 0 */
     mgl_address table;    /* f32 (capacity, D): cosines, then sines */
     mgl_address position; /* i32 (B) */
-    mgl_address keys;     /* bf16 (B, kv_heads, capacity, D) */
+    mgl_address keys;     /* bf16 (sequences, kv_heads, capacity, D) */
     mgl_address values;   /* the same */
-    int sequences, heads, kv_heads, capacity;
+    int sequences, heads, kv_heads, capacity; /* sequences: B */
     float eps;
-    int unused;
+    int tokens; /* rows of a sequence: row r is of sequence r / tokens */
 } mgl_block_rope;
 
 typedef struct mgl_block_attend {
@@ -107,6 +110,21 @@ typedef struct mgl_block_merge {
     int splits;
     int unused;
 } mgl_block_merge;
+
+/* Rows of a block of prompt_attend; of them, in sixteens, those of a warp; its threads. */
+#define MGL_PROMPT_ROWS              128
+#define MGL_PROMPT_TILES(head_dim)   ((head_dim) <= 64 ? 2 : 1)
+#define MGL_PROMPT_THREADS(head_dim) (MGL_PROMPT_ROWS / (16 * MGL_PROMPT_TILES(head_dim)) * 32)
+
+typedef struct mgl_block_prompt_attend {
+    mgl_address qkv;    /* bf16 (B, wide): row r stands at position context + r */
+    mgl_address keys;   /* bf16 (kv_heads, capacity, D): those of the rows among them */
+    mgl_address values; /* the same */
+    mgl_address out;    /* bf16 (B, heads D) */
+    int rows, kv_heads, capacity, context;
+    float scale; /* log2(e) / sqrt(D) */
+    int unused;
+} mgl_block_prompt_attend;
 
 typedef struct mgl_block_silu {
     mgl_address gate_up; /* bf16 (B, 2 ffn) */

@@ -8,5 +8,6 @@
 #include "eval/cuda/attend.cuh"
 #include "eval/cuda/baseline.cuh"
 #include "eval/cuda/fill.cuh"
+#include "eval/cuda/prompt.cuh"
 #include "eval/cuda/reference.cuh"
 #include "eval/cuda/stream.cuh"

@@ -128,6 +128,75 @@ START_TEST(device_and_cpu_have_one_reference)
 }
 END_TEST
 
+/* Prompts behind a cache whose end is no tile's, or behind none. The longest has more rows than a
+ * block of the baseline's attention. What is compared is of the last row, which stands in another
+ * warp, and in another tile of sixteen rows, for each length. */
+enum { MOST_PROMPT = MGL_PROMPT_ROWS + 9, PAST = 37 };
+
+static void check_prompt(const mgl_bench_device *device, const mgl_geometry *geometry,
+                         unsigned extras, int context, int tokens)
+{
+    mgl_error err;
+    mgl_graph *graph;
+    mgl_baseline *baseline;
+    int32_t prompt[MOST_PROMPT + 1], chosen[MOST_PROMPT], output[1];
+    float wanted[VOCAB], logits[VOCAB];
+    double seconds;
+    const mgl_config config = {*geometry, 512, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, extras};
+    for (int i = 0; i <= tokens; i++)
+        prompt[i] = (5 + 17 * i) % VOCAB;
+    ok(mgl_synthetic_open(&config, 4, &graph, &err), err);
+    mgl_bench_case of = {.graph = graph,
+                         .sequences = 1,
+                         .context = context,
+                         .tokens = tokens,
+                         .capacity = context + tokens + 3,
+                         .first = prompt,
+                         .prompt = true};
+    ok(mgl_bench_make_rope(device, graph, of.capacity, &of.rope, &err), err);
+    ok(mgl_reference_run(device, &of, prompt + 1, chosen, wanted, &err), err);
+    ok(mgl_baseline_open(device, &of, &baseline, &err), err);
+    for (int run = 0; run < (tokens == MOST_PROMPT ? 2 : 1); run++) {
+        output[0] = -1;
+        ok(mgl_baseline_run(baseline, NULL, output, &seconds, &err), err);
+        ok(mgl_baseline_get_logits(baseline, 0, logits, &err), err);
+        double error = mgl_reference_distance(logits, wanted, VOCAB);
+        printf("  heads of %d, extras %u, context %d, prompt of %d: error %.1e\n",
+               (int)geometry->head_dim, extras, context, tokens, error);
+        ck_assert_double_lt(error, MGL_BENCH_BASELINE_ERROR / 2);
+        ck_assert_int_eq(output[0], chosen[tokens - 1]);
+    }
+    mgl_baseline_close(baseline);
+    mgl_bench_release(device, of.rope);
+    mgl_graph_free(graph);
+}
+
+START_TEST(a_prompt_is_read_at_once)
+{
+    mgl_error err;
+    mgl_bench_device device = {0};
+    const mgl_geometry *geometry = &geometries[_i];
+    ok(mgl_bench_device_open(0, geometry, NULL, &device, &err), err);
+    check_prompt(&device, geometry, _i % 2 ? EVERY_EXTRA : MGL_EXTRA_NONE, _i % 2 ? PAST : 0,
+                 MOST_PROMPT);
+    mgl_bench_device_close(&device);
+}
+END_TEST
+
+START_TEST(prompts_of_any_length_are_read)
+{
+    static const int lengths[] = {1, 25, 64, 79, 97};
+    mgl_error err;
+    mgl_bench_device device = {0};
+    mgl_geometry geometry = geometries[_i];
+    geometry.layers = 1;
+    ok(mgl_bench_device_open(0, &geometry, NULL, &device, &err), err);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        check_prompt(&device, &geometry, MGL_EXTRA_NONE, i % 2 ? PAST : 0, lengths[i]);
+    mgl_bench_device_close(&device);
+}
+END_TEST
+
 /* All of `bench`, with the machine's kernel and its weights made on the device: it measures nothing
  * that its reference refuses. */
 START_TEST(a_family_is_benched)
@@ -151,6 +220,37 @@ START_TEST(a_family_is_benched)
 }
 END_TEST
 
+/* The same of a prompt behind a cache, which the machine reads in as many epochs as its rows make
+ * of it. */
+START_TEST(a_prompt_is_benched)
+{
+    mgl_error err;
+    mgl_bench_result result;
+    mgl_bench_request request = {.config = {{64, 1, 4, 2, 32, 96, VOCAB, 1e-5f},
+                                            512,
+                                            true,
+                                            {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0},
+                                            MGL_EXTRA_NONE},
+                                 .dtype = MGL_BF16,
+                                 .batch = 1,
+                                 .context = 5,
+                                 .capacity = 64,
+                                 .prompt = 35,
+                                 .tokens = 2,
+                                 .samples = 1,
+                                 .seed = 1};
+    ok(mgl_bench_run(&request, NULL, NULL, &result, &err), err);
+    printf("errors %.1e and %.1e, %d epochs of %d rows\n", result.accuracy.machine_error,
+           result.accuracy.baseline_error, result.epochs, result.rows);
+    ck_assert_double_gt(result.accuracy.machine_error, 0);
+    ck_assert_double_gt(result.accuracy.baseline_error, 0);
+    ck_assert_int_eq(result.accuracy.tokens, 1);
+    ck_assert_int_eq(result.positions, 64);
+    ck_assert_int_eq(result.epochs, mgl_bench_cut_prompt(result.rows, 5, 35).epochs);
+    ck_assert_double_gt(result.bytes, 0);
+}
+END_TEST
+
 int main(void)
 {
     static mgl_cublas cublas;
@@ -162,7 +262,10 @@ int main(void)
     TCase *tests = tcase_create("bench_kernels");
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, device_and_cpu_have_one_reference, 0, GEOMETRIES);
+    tcase_add_loop_test(tests, a_prompt_is_read_at_once, 0, GEOMETRIES);
+    tcase_add_loop_test(tests, prompts_of_any_length_are_read, 2, GEOMETRIES);
     tcase_add_test(tests, a_family_is_benched);
+    tcase_add_test(tests, a_prompt_is_benched);
     Suite *suite = suite_create("bench_kernels");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

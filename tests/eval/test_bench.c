@@ -74,6 +74,71 @@ START_TEST(the_capacity_is_the_model_s_at_most)
 }
 END_TEST
 
+/* ---- prompts -------------------------------------------------------------------------------- */
+
+START_TEST(a_prompt_needs_room_for_one_token_behind_it)
+{
+    mgl_bench_request request = request_of("llama-1b");
+    request.context = 100;
+    request.prompt = 512;
+    ck_assert_int_eq(mgl_bench_needed(&request), 613);
+}
+END_TEST
+
+START_TEST(prompts_fit_the_model)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("smollm2-135m");
+    request.prompt = 8191;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
+    request.prompt++;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, "prompt");
+    request.prompt = INT32_MAX;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    request.prompt = -1;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+}
+END_TEST
+
+START_TEST(a_prompt_is_of_one_sequence)
+{
+    mgl_error err;
+    mgl_bench_request request = request_of("llama-1b");
+    request.prompt = 512;
+    request.batch = 2;
+    ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
+    ck_assert_ptr_nonnull(strstr(err.message, "of one sequence"));
+}
+END_TEST
+
+/* Rows of an epoch, positions before, tokens; epochs, and positions before them in the mean. */
+static const struct {
+    int rows, context, prompt, epochs;
+    double positions;
+} cuts[] = {{1, 0, 1, 1, 0},          {1, 0, 512, 512, 255.5}, {16, 0, 512, 32, 248},
+            {16, 0, 513, 33, 256},    {16, 0, 16, 1, 0},       {16, 0, 17, 2, 8},
+            {16, 1000, 40, 3, 1016},  {128, 0, 2048, 16, 960}, {128, 0, 100, 1, 0},
+            {4, 100000, 6, 2, 100002}};
+enum { CUTS = sizeof cuts / sizeof *cuts };
+
+START_TEST(a_prompt_is_cut_as_a_launch_cuts_it)
+{
+    mgl_bench_cuts found = mgl_bench_cut_prompt(cuts[_i].rows, cuts[_i].context, cuts[_i].prompt);
+    ck_assert_int_eq(found.epochs, cuts[_i].epochs);
+    ck_assert_double_eq_tol(found.positions, cuts[_i].positions, 1e-9);
+}
+END_TEST
+
+START_TEST(a_prompt_has_a_rate)
+{
+    mgl_bench_result result = {.prompt = 512};
+    ck_assert_double_eq_tol(mgl_bench_prompt_rate(&result, 8000), 64000, 1e-6);
+}
+END_TEST
+
+/* ---- batches and queues ---------------------------------------------------------------------- */
+
 START_TEST(batches_have_one_to_sixteen_sequences)
 {
     mgl_error err;
@@ -213,6 +278,11 @@ int main(void)
     tcase_add_test(tests, a_case_needs_room_for_its_inputs_and_tokens);
     tcase_add_test(tests, what_is_measured_fits_the_capacity);
     tcase_add_test(tests, the_capacity_is_the_model_s_at_most);
+    tcase_add_test(tests, a_prompt_needs_room_for_one_token_behind_it);
+    tcase_add_test(tests, prompts_fit_the_model);
+    tcase_add_test(tests, a_prompt_is_of_one_sequence);
+    tcase_add_loop_test(tests, a_prompt_is_cut_as_a_launch_cuts_it, 0, CUTS);
+    tcase_add_test(tests, a_prompt_has_a_rate);
     tcase_add_test(tests, batches_have_one_to_sixteen_sequences);
     tcase_add_test(tests, queues_are_as_many_as_a_program_has);
     tcase_add_test(tests, the_prediction_s_error_is_relative);

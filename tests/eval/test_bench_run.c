@@ -99,6 +99,57 @@ START_TEST(a_cache_may_have_more_room_than_the_case_needs)
 }
 END_TEST
 
+/* Tokens of a prompt, positions before it, capacity (0: what it needs). The baseline reads it in
+ * blocks of 128 rows, the machine in epochs. */
+static const struct {
+    int tokens, context, capacity;
+} prompts[] = {{1, 0, 0}, {200, 0, 0}, {200, 0, 1024}, {129, 300, 0}, {1000, 1500, 4096}};
+enum { PROMPTS = sizeof prompts / sizeof *prompts };
+
+static void reads_prompt(const mgl_config *config, int tokens, int context, int capacity)
+{
+    mgl_error err = {0};
+    mgl_bench_result result;
+    mgl_bench_request request = {.config = *config,
+                                 .dtype = MGL_BF16,
+                                 .batch = 1,
+                                 .context = context,
+                                 .capacity = capacity,
+                                 .prompt = tokens,
+                                 .tokens = 32,
+                                 .samples = 3,
+                                 .seed = 1};
+    mgl_status status = mgl_bench_run(&request, NULL, NULL, &result, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    printf(
+        "heads of %d, prompt of %d behind %d: errors %.2e and %.2e, %.1f and %.1f us, %d epochs\n",
+        (int)config->geometry.head_dim, tokens, context, result.accuracy.machine_error,
+        result.accuracy.baseline_error, result.machine.median, result.baseline.median,
+        result.epochs);
+    ck_assert_int_eq(result.epochs, mgl_bench_cut_prompt(result.rows, context, tokens).epochs);
+    ck_assert_int_eq(result.positions, capacity ? capacity : context + tokens + 1);
+    ck_assert_double_gt(result.machine.median, 0);
+    ck_assert_double_gt(result.baseline.median, 0);
+    ck_assert_double_gt(result.stream.median, 0);
+}
+
+START_TEST(prompts_are_read_right)
+{
+    reads_prompt(&small, prompts[_i].tokens, prompts[_i].context, prompts[_i].capacity);
+}
+END_TEST
+
+START_TEST(families_read_prompts_right)
+{
+    mgl_config config = small;
+    config.extras = families[_i].extras;
+    config.geometry.heads = families[_i].heads;
+    config.geometry.kv_heads = families[_i].kv_heads;
+    config.geometry.head_dim = families[_i].head_dim;
+    reads_prompt(&config, 150, families[_i].context, 0);
+}
+END_TEST
+
 START_TEST(samples_are_in_order)
 {
     mgl_error err = {0};
@@ -214,6 +265,8 @@ int main(void)
     tcase_add_loop_test(tests, machine_and_baseline_are_right, 0, CASES);
     tcase_add_loop_test(tests, families_are_right, 0, FAMILIES);
     tcase_add_test(tests, a_cache_may_have_more_room_than_the_case_needs);
+    tcase_add_loop_test(tests, prompts_are_read_right, 0, PROMPTS);
+    tcase_add_loop_test(tests, families_read_prompts_right, 0, FAMILIES);
     tcase_add_test(tests, samples_are_in_order);
     tcase_add_test(tests, a_second_machine_is_timed_beside_the_first);
     tcase_add_test(tests, without_an_entry_nothing_is_measured);

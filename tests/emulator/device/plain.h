@@ -1,11 +1,11 @@
 /*
- * What the benchmark's kernels (eval/cuda) use of CUDA beyond device/cuda.h: grids of three
+ * What the benchmark's kernels (eval/cuda) use of CUDA beyond device/ptx.h: grids of three
  * dimensions, and static shared memory, which is the module's: blocks run one after the other.
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_PLAIN_H
 #define MGL_TESTS_EMULATOR_DEVICE_PLAIN_H
 
-#include "device/cuda.h"
+#include "device/ptx.h"
 
 static emu_grid emu_the_grid;
 
