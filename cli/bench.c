@@ -1,5 +1,6 @@
-/* megalith bench MODEL: how fast a model of that shape decodes here, against the device's read-only
- * stream and a CUDA graph of cuBLAS calls. */
+/* megalith bench MODEL: how fast a model of that shape decodes, or reads prompts, here, against the
+ * device's read-only stream and a CUDA graph of cuBLAS calls. */
+#include "cli/bench_rows.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -11,7 +12,6 @@
 #include "eval/statistics.h"
 #include "pipeline.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +22,8 @@
     X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \
     X(text, capacity, "--capacity", "4096,16384", 0, 0,                                            \
       "positions that the KV cache has room for (what the row needs, which is marked)")            \
+    X(text, prompt, "--prompt", "512,2048", 0, 0,                                                  \
+      "times prompts of so many tokens in place of decoding, read as run reads them (none)")       \
     X(int, tokens, "--tokens", "N", 1, 1 << 16, "tokens of a launch (32)")                         \
     X(int, samples, "--samples", "N", 1, MGL_MAX_SAMPLES, "of each that is timed (21)")            \
     X(text, layers, "--layers", "1,2", 0, 0, "only the first layers of the model, as many (all)")  \
@@ -38,7 +40,7 @@
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
 /* What a run goes over, one number each at a time, the last of them fastest. */
-enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, CONTEXT, LISTS };
+enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, PROMPT, CONTEXT, LISTS };
 
 typedef struct bench {
     const struct options *options;
@@ -92,12 +94,26 @@ static mgl_status read_lists(bench *b, mgl_error *err)
                       [LAYERS] = {&o->layers, "--layers", m->layers},
                       [QUEUES] = {&o->queues, "--queues", 0},
                       [BATCH] = {&o->batch, "--batch", 1},
+                      [PROMPT] = {&o->prompt, "--prompt", 0},
                       [CAPACITY] = {&o->capacity, "--capacity", 0},
                       [CONTEXT] = {&o->context, "--context", 0}};
     mgl_status status = MGL_OK;
     for (int i = 0; i < LISTS && !status; i++)
         status = read_list(lists[i].option, lists[i].flag, lists[i].preset, &b->lists[i], err);
     return status;
+}
+
+/* A prompt is one sequence's, and its launch makes one token. */
+static mgl_status check_prompt(const struct options *o, mgl_error *err)
+{
+    const char *extra = !o->prompt.given  ? NULL
+                        : o->batch.given  ? "--batch"
+                        : o->tokens.given ? "--tokens"
+                                          : NULL;
+    return extra ? mgl_fail(err, MGL_USAGE, extra,
+                            "is of decoding; --prompt times one sequence's prompt, up to its first "
+                            "token: leave out one of the two")
+                 : MGL_OK;
 }
 
 static mgl_status read_options(bench *b, mgl_error *err)
@@ -114,8 +130,9 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->abort = mgl_cancel_flag(mgl_cli_cancel());
     if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)
         return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; there is bf16");
-    mgl_status status =
-        r->knobs ? mgl_schedule_config_read(o->config.value, &b->knobs, err) : MGL_OK;
+    mgl_status status = check_prompt(o, err);
+    if (!status && r->knobs)
+        status = mgl_schedule_config_read(o->config.value, &b->knobs, err);
     return status ? status : read_lists(b, err);
 }
 
@@ -132,191 +149,13 @@ static mgl_status choose_case(bench *b, size_t index, mgl_error *err)
     r->queues = chosen[QUEUES];
     r->batch = chosen[BATCH];
     r->capacity = chosen[CAPACITY];
+    r->prompt = chosen[PROMPT];
     r->context = chosen[CONTEXT];
     if (chosen[LAYERS] > b->config.geometry.layers)
         return mgl_fail(err, MGL_USAGE, "--layers", "the model has %d",
                         (int)b->config.geometry.layers);
     r->config.geometry.layers = chosen[LAYERS];
     return mgl_synthetic_widen(&r->config, chosen[HIDDEN], err);
-}
-
-/* ---- output --------------------------------------------------------------------------------- */
-
-static void put_times(mgl_json_out *out, const char *name, const mgl_bench_times *times)
-{
-    char key[64];
-    snprintf(key, sizeof key, "%s_median", name);
-    mgl_json_out_real(out, key, times->median);
-    snprintf(key, sizeof key, "%s_p10", name);
-    mgl_json_out_real(out, key, times->p10);
-    snprintf(key, sizeof key, "%s_p90", name);
-    mgl_json_out_real(out, key, times->p90);
-}
-
-static void put_accuracy(mgl_json_out *out, const mgl_bench_accuracy *a)
-{
-    mgl_json_out_object(out, "accuracy");
-    mgl_json_out_string(out, "reference", "f32 on the device, fed with the machine's tokens");
-    mgl_json_out_real(out, "logits_rel_l2", a->machine_error);
-    mgl_json_out_real(out, "logits_rel_l2_limit", MGL_BENCH_ERROR);
-    mgl_json_out_int(out, "tokens", a->tokens);
-    mgl_json_out_int(out, "tokens_agree", a->machine_agrees);
-    mgl_json_out_real(out, "baseline_logits_rel_l2", a->baseline_error);
-    mgl_json_out_int(out, "baseline_tokens_agree", a->baseline_agrees);
-    mgl_json_out_close_object(out);
-}
-
-static void put_clocks(mgl_json_out *out, const mgl_clocks *clocks)
-{
-    char reasons[32];
-    if (!clocks->known || !clocks->looks) {
-        mgl_json_out_null(out, "clocks");
-        return;
-    }
-    snprintf(reasons, sizeof reasons, "0x%016" PRIx64, clocks->reasons);
-    mgl_json_out_object(out, "clocks");
-    mgl_json_out_int(out, "sm_mhz_low", clocks->sm_low);
-    mgl_json_out_int(out, "sm_mhz_high", clocks->sm_high);
-    mgl_json_out_int(out, "memory_mhz_low", clocks->memory_low);
-    mgl_json_out_int(out, "temperature", clocks->temperature);
-    mgl_json_out_string(out, "event_reasons", reasons);
-    mgl_json_out_close_object(out);
-}
-
-static void put_machine(mgl_json_out *out, const mgl_bench_result *result)
-{
-    mgl_json_out_object(out, "machine");
-    mgl_json_out_int(out, "queues", result->queues);
-    mgl_json_out_int(out, "capacity", result->positions);
-    mgl_json_out_int(out, "registers", result->facts.registers);
-    mgl_json_out_int(out, "spill_bytes", result->facts.spill_bytes);
-    mgl_json_out_int(out, "shared_bytes", result->facts.shared_bytes);
-    mgl_json_out_int(out, "tape_bytes", (int64_t)result->facts.tape_bytes);
-    mgl_json_out_close_object(out);
-}
-
-/* GB/s of the stream. */
-static double peak_of(const mgl_bench_result *result)
-{
-    return mgl_bench_rate(result->bytes, result->stream.median);
-}
-
-/* What the cost model says. */
-static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
-{
-    const mgl_cost *cost = &result->predicted;
-    if (cost->us <= 0) {
-        mgl_json_out_null(out, "predicted_us");
-        return;
-    }
-    mgl_json_out_real(out, "predicted_us", cost->us);
-    mgl_json_out_real(out, "predicted_error", mgl_bench_predicted_error(result));
-    mgl_json_out_real(out, "predicted_floor_us", cost->floor_us);
-    mgl_json_out_object(out, "predicted_parts_us");
-    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
-        mgl_json_out_real(out, mgl_cost_part_name((mgl_cost_part)i), cost->parts[i]);
-    mgl_json_out_close_object(out);
-}
-
-/* The second machine, beside the first. */
-static void put_also(mgl_json_out *out, const bench *b, const mgl_bench_result *result)
-{
-    if (!b->request.also) {
-        mgl_json_out_null(out, "also");
-        return;
-    }
-    mgl_json_out_object(out, "also");
-    mgl_json_out_string(out, "arch", b->request.also);
-    put_times(out, "us", &result->also);
-    mgl_json_out_real(out, "times_as_long", result->also.median / result->machine.median);
-    mgl_json_out_real(out, "logits_rel_l2", result->accuracy.also_error);
-    mgl_json_out_int(out, "tokens_agree", result->accuracy.also_agrees);
-    mgl_json_out_close_object(out);
-}
-
-static void put_row(mgl_json_out *out, const bench *b, const mgl_bench_result *result)
-{
-    const mgl_bench_request *r = &b->request;
-    double rate = mgl_bench_rate(result->bytes, result->machine.median);
-    mgl_json_out_object(out, NULL);
-    mgl_json_out_string(out, "shape", b->name);
-    mgl_json_out_string(out, "dtype", mgl_dtype_name(r->dtype));
-    mgl_json_out_int(out, "batch", result->batch);
-    mgl_json_out_int(out, "context", result->context);
-    mgl_json_out_int(out, "capacity", result->positions);
-    mgl_json_out_bool(out, "capacity_derived", result->derived);
-    mgl_json_out_int(out, "layers", result->geometry.layers);
-    mgl_json_out_int(out, "hidden", result->geometry.hidden);
-    mgl_json_out_int(out, "queues", result->queues);
-    mgl_json_out_int(out, "tokens", r->tokens);
-    mgl_json_out_int(out, "samples", r->samples);
-    mgl_json_out_string(out, "config", b->options->config.value);
-    mgl_json_out_string(out, "tuned", result->tuned[0] ? result->tuned : NULL);
-    mgl_json_out_string(out, "note", result->note[0] ? result->note : NULL);
-    put_times(out, "us", &result->machine);
-    put_prediction(out, result);
-    mgl_json_out_real(out, "bytes", result->bytes);
-    mgl_json_out_real(out, "gbps", rate);
-    mgl_json_out_real(out, "percent_of_peak", 100 * rate / peak_of(result));
-    mgl_json_out_real(out, "peak_read_gbps", peak_of(result));
-    put_times(out, "stream_us", &result->stream);
-    put_times(out, "baseline_us", &result->baseline);
-    mgl_json_out_real(out, "ratio_of_medians", result->ratio_of_medians);
-    mgl_json_out_real(out, "ratio_median", result->ratio_median);
-    put_also(out, b, result);
-    put_accuracy(out, &result->accuracy);
-    put_clocks(out, &result->clocks);
-    put_machine(out, result);
-    mgl_json_out_int(out, "cublas_version", result->cublas_version);
-    mgl_json_out_int(out, "driver_version", result->driver_version);
-    mgl_json_out_real(out, "setup_s", result->setup_s);
-    mgl_json_out_close_object(out);
-}
-
-static void print_head(void)
-{
-    mgl_cli_printf("%6s %6s %6s %6s %8s %9s %10s %10s %10s %18s %8s %8s %12s %8s %10s  %s\n",
-                   "hidden", "layers", "queues", "batch", "context", "capacity", "us/token", "p10",
-                   "p90", "predicted", "GB/s", "of peak", "baseline us", "ratio", "error", "tuned");
-}
-
-/* The capacity of a row, with a sign where the run alone made it. */
-static const char *show_capacity(const mgl_bench_result *result, char to[16])
-{
-    snprintf(to, 16, "%d%s", result->positions, result->derived ? "*" : "");
-    return to;
-}
-
-/* What the sign means, below the table. */
-static void print_foot(const bench *b)
-{
-    bool derived = false;
-    for (size_t i = 0; i < b->count; i++)
-        derived |= b->rows[i].derived;
-    if (derived)
-        mgl_cli_put("* a cache for the positions of this run and no more, which nobody has who "
-                    "wants to go on;\n  --capacity N measures one with room\n");
-}
-
-static void print_row(const bench *b, const mgl_bench_result *result)
-{
-    char predicted[40] = "-", capacity[16];
-    if (result->predicted.us > 0)
-        snprintf(predicted, sizeof predicted, "%.1f (%+.1f%%)", result->predicted.us,
-                 100 * mgl_bench_predicted_error(result));
-    mgl_cli_printf("%6d %6d %6d %6d %8d %9s %10.1f %10.1f %10.1f %18s %8.0f %7.1f%% %12.1f %8.2f "
-                   "%10.2e  %s\n",
-                   (int)result->geometry.hidden, (int)result->geometry.layers, result->queues,
-                   result->batch, result->context, show_capacity(result, capacity),
-                   result->machine.median, result->machine.p10, result->machine.p90, predicted,
-                   mgl_bench_rate(result->bytes, result->machine.median),
-                   100 * result->stream.median / result->machine.median, result->baseline.median,
-                   result->ratio_median, result->accuracy.machine_error,
-                   result->tuned[0] ? result->tuned : "-");
-    if (b->request.also)
-        mgl_cli_printf("  %s: %.1f us a token, %.2f times as long\n", b->request.also,
-                       result->also.median, result->also.median / result->machine.median);
-    mgl_cli_flush();
 }
 
 /* ---- progress ------------------------------------------------------------------------------- */
@@ -341,11 +180,21 @@ static void on_progress(void *user, const char *what, int samples)
     if (b->options->quiet.given || mgl_cli_has_bar() || what == b->doing)
         return;
     b->doing = what;
-    mgl_cli_say("bench", "hidden %d, %d layers, batch %d, context %d: %s", (int)m->hidden,
-                (int)m->layers, b->request.batch, b->request.context, what);
+    mgl_cli_say("bench", "hidden %d, %d layers, %s %d, context %d: %s", (int)m->hidden,
+                (int)m->layers, b->request.prompt ? "prompt" : "batch",
+                b->request.prompt ? b->request.prompt : b->request.batch, b->request.context, what);
 }
 
 /* ---- all rows ------------------------------------------------------------------------------- */
+
+static mgl_cli_bench_rows rows_of(const bench *b)
+{
+    return (mgl_cli_bench_rows){.shape = b->name,
+                                .config = b->options->config.value,
+                                .request = &b->request,
+                                .rows = b->rows,
+                                .count = b->count};
+}
 
 /* Said once, with the first row. */
 static void say_unpredicted(const bench *b)
@@ -358,12 +207,13 @@ static void say_unpredicted(const bench *b)
 
 static void finish_row(bench *b)
 {
+    const mgl_cli_bench_rows rows = rows_of(b);
     if (b->count == 0)
         say_unpredicted(b);
     if (!b->options->json.given && b->count == 0)
-        print_head();
+        mgl_cli_bench_print_head(&rows);
     if (!b->options->json.given)
-        print_row(b, &b->rows[b->count]);
+        mgl_cli_bench_print_row(&rows, b->count);
     b->count++;
 }
 
@@ -420,19 +270,18 @@ static mgl_status for_all(bench *b, bool check, mgl_error *err)
 
 static void print_json(const bench *b)
 {
+    const mgl_cli_bench_rows rows = rows_of(b);
     mgl_json_out out = {0};
-    double peak = 0;
-    for (size_t i = 0; i < b->count; i++)
-        peak = peak_of(&b->rows[i]) > peak ? peak_of(&b->rows[i]) : peak;
     mgl_json_out_begin(&out, "megalith.bench/1");
-    mgl_json_out_string(&out, "version", mgl_version());
-    mgl_json_out_string(&out, "device", b->rows[0].device);
-    mgl_json_out_real(&out, "peak_read_gbps", peak);
-    mgl_json_out_array(&out, "rows");
-    for (size_t i = 0; i < b->count; i++)
-        put_row(&out, b, &b->rows[i]);
-    mgl_json_out_close_array(&out);
+    mgl_cli_bench_put(&out, &rows);
     mgl_cli_end_json(&out);
+}
+
+/* Below the table. */
+static void print_foot(const bench *b)
+{
+    const mgl_cli_bench_rows rows = rows_of(b);
+    mgl_cli_bench_print_foot(&rows);
 }
 
 static mgl_status run_all(bench *b, mgl_error *err)
@@ -469,8 +318,11 @@ const mgl_cli_verb mgl_cli_bench_verb = {
     .name = "bench",
     .operand = "MODEL",
     .operand_optional = true,
-    .summary = "times decoding on a GPU against its memory and against cuBLAS, with random weights",
+    .summary =
+        "times decoding and prompts on a GPU against its memory and cuBLAS, with random weights",
     .example = "  megalith bench --shape llama-1b --context 0,8192\n"
+               "  megalith bench --shape llama-1b --capacity 16384 --context 0,1024,4000\n"
+               "  megalith bench --shape llama-1b --prompt 512,2048 --samples 7\n"
                "  megalith bench --shape llama-1b --layers 1,2,4,8,16",
     MGL_CLI_VERB_OPTIONS,
     .run = run,

@@ -1,6 +1,7 @@
 /*
- * The table of decoding times, in Markdown, from results of `megalith bench --json`, as they are or
- * as record.sh wrote them; and the tables of curves, from results of curves.sh:
+ * The tables of decoding times and of prompts, in Markdown, from results of `megalith bench
+ * --json`, as they are or as record.sh wrote them; and the tables of curves, from results of
+ * curves.sh:
  *
  *     bench_table paper/results/h200-bench-*.json
  *     bench_table paper/results/h200-curves.json
@@ -112,6 +113,38 @@ static void print_row(const mgl_json *json, const cJSON *row)
            get_number(json, accuracy, "logits_rel_l2"));
 }
 
+static void print_prompt(const mgl_json *json, const cJSON *row)
+{
+    mgl_error err;
+    const cJSON *accuracy;
+    if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
+        fail(&err);
+    const char *tuned = get_tuned(json, row);
+    printf("| %s %s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
+           tuned ? ", tuned: " : "", tuned ? tuned : "", get_number(json, row, "prompt"));
+    print_context(json, row);
+    printf(" %.1f | %.0f | %.0f | %.1f %% | %.2f | %.0f | %.1e |\n",
+           get_number(json, row, "us_median") * 1e-3, get_number(json, row, "tokens_per_s"),
+           get_number(json, row, "epochs"), get_number(json, row, "percent_of_peak"),
+           get_number(json, row, "baseline_us_median") * 1e-3,
+           get_number(json, row, "baseline_tokens_per_s"),
+           get_number(json, accuracy, "logits_rel_l2"));
+}
+
+/* One table for those that follow one another. */
+static void print_prompts(const mgl_json *json, const cJSON *prompts)
+{
+    static bool begun;
+    if (!begun)
+        printf(
+            "| shape | prompt | context | ms | tokens/s | epochs | of the stream | cuBLAS graph, "
+            "ms | its tokens/s | error |\n"
+            "|---|---|---|---|---|---|---|---|---|---|\n");
+    begun = true;
+    for (const cJSON *row = prompts->child; row; row = row->next)
+        print_prompt(json, row);
+}
+
 /* One table for all results of bench. */
 static void print_rows(const mgl_json *json, const cJSON *rows)
 {
@@ -161,18 +194,21 @@ static void print_file(const char *path)
 {
     mgl_error err;
     mgl_json json;
-    const cJSON *result, *rows, *curves;
+    const cJSON *result, *rows, *curves, *prompts;
     if (mgl_json_read_file(path, MAX_BYTES, &json, &err) ||
         mgl_json_get_object(&json, json.root, "result", false, &result, &err))
         fail(&err);
     result = result ? result : json.root;
     if (mgl_json_get_array(&json, result, "curves", false, &curves, &err) ||
-        mgl_json_get_array(&json, result, "rows", !curves, &rows, &err))
+        mgl_json_get_array(&json, result, "rows", !curves, &rows, &err) ||
+        mgl_json_get_array(&json, result, "prompts", false, &prompts, &err))
         fail(&err);
     for (const cJSON *curve = curves ? curves->child : NULL; curve; curve = curve->next)
         print_curve(&json, curve);
-    if (!curves)
+    if (!curves && rows->child)
         print_rows(&json, rows);
+    if (!curves && prompts && prompts->child)
+        print_prompts(&json, prompts);
     mgl_json_clear(&json);
 }
 

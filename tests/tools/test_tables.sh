@@ -7,7 +7,7 @@ set -eu
 tools=$1/tests/tools goldens=$(cd "$(dirname "$0")" && pwd)/goldens
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-for name in curves bench; do
+for name in curves bench prompts; do
     "$tools/bench_table" "$goldens/$name.json" >"$scratch/$name.md"
     diff -u "$goldens/$name.md" "$scratch/$name.md"
 done
