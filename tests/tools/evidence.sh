@@ -43,7 +43,7 @@ soak-1b            330
 soak-smollm2       150
 gate-1b            120
 trace-overhead      90
-prefill             90
+prefill            180
 load               180
 exchange           240
 ways              500
@@ -156,7 +156,10 @@ run_part() {
         write_1b && record trace-overhead "$tools/trace_overhead" "$models/1b" --dtype bf16 \
             --limit 1.03 --samples "${SAMPLES:-21}" $config
         ;;
-    prefill) record prefill "$tools/bench_prefill" llama-1b $config ;;
+    prefill)
+        record prefill "$megalith" bench --shape llama-1b --prompt 16,64,512,2048 --samples 7 \
+            $config --json
+        ;;
     load) load ;;
     ways)
         # More rows than the table has: each variant's own are among them.

@@ -14,7 +14,7 @@ for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_fa
     "$build"/tests/autotune/test_lab_gpu \
     "$build"/tests/model/test_shapes \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
-    "$build"/tests/tools/bench_prefill "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
+    "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
     "$build"/tests/tools/warm_kernels "$build"/tests/tools/bench_ways \
     "$build"/tests/tools/show_statistics "$build"/tests/tools/show_search "$build"/tests/tools/show_shapes \
     "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do

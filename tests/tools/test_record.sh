@@ -22,7 +22,7 @@ if "$tools/evidence.sh" abc "$tools" "$scratch" no-such-part 2>"$scratch/errors"
 grep -q 'there is no part no-such-part' "$scratch/errors"
 mkdir -p "$scratch/bin" "$scratch/models/1b"
 touch "$scratch/models/1b/done"
-for tool in megalith soak compare_vms trace_overhead bench_prefill show_statistics show_search show_shapes; do
+for tool in megalith soak compare_vms trace_overhead show_statistics show_search show_shapes; do
     printf '#!/bin/sh\necho "{\\"tool\\":\\"%s\\"}"\n' $tool >"$scratch/bin/$tool"
     chmod +x "$scratch/bin/$tool"
 done
@@ -33,7 +33,7 @@ part() { # part NAME TOOL: it is recorded, under a limit
 }
 part gate-1b compare_vms
 part trace-overhead trace_overhead
-part prefill bench_prefill
+part prefill megalith
 part statistics show_statistics
 part shapes show_shapes
 MODELS=$scratch/models SEARCH=evolve "$tools/evidence.sh" abc "$scratch/bin" "$scratch/results" search \
