@@ -303,6 +303,19 @@ mgl_status mgl_output_open(const char *path, mgl_output **out, mgl_error *err)
     return status;
 }
 
+mgl_status mgl_output_write_file(const char *path, const void *bytes, size_t length, mgl_error *err)
+{
+    mgl_output *output;
+    mgl_status status = mgl_output_open(path, &output, err);
+    if (status)
+        return status;
+    status = mgl_output_write(output, 0, bytes, length, err);
+    if (!status)
+        return mgl_output_finish(output, err);
+    mgl_output_abandon(output);
+    return status;
+}
+
 mgl_status mgl_output_check(const char *path, mgl_error *err)
 {
     mgl_output *output;

@@ -33,6 +33,10 @@ mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *byt
  * did not confirm the name. */
 mgl_status mgl_output_finish(mgl_output *output, mgl_error *err);
 
+/* All of it at once: a file of these bytes. */
+mgl_status mgl_output_write_file(const char *path, const void *bytes, size_t length,
+                                 mgl_error *err);
+
 /* Removes and releases what was written. NULL is fine. */
 void mgl_output_abandon(mgl_output *output);
 

@@ -2,6 +2,7 @@
  * device's read-only stream and a CUDA graph of cuBLAS calls. */
 #include "cli/bench_rows.h"
 #include "cli/cli.h"
+#include "cli/commit.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -9,6 +10,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/bench.h"
+#include "eval/device_record.h"
 #include "eval/statistics.h"
 #include "pipeline.h"
 
@@ -34,6 +36,8 @@
       "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
+    X(flag, no_record, "--no-record", NULL, 0, 0,                                                  \
+      "no record of a device that is met for the first time")                                      \
     X(text, device, "--device", "cuda[:N]", 0, 0, "which GPU (cuda)")                              \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -201,7 +205,8 @@ static void say_unpredicted(const bench *b)
 {
     mgl_error why;
     mgl_costs costs;
-    if (!b->options->quiet.given && mgl_costs_find(b->rows[0].device, &costs, &why))
+    if (!b->options->quiet.given && !b->request.prompt &&
+        mgl_costs_find(b->rows[0].device, &costs, &why))
         mgl_cli_say("bench", "nothing is predicted: %s: %s", why.where, why.message);
 }
 
@@ -284,6 +289,66 @@ static void print_foot(const bench *b)
     mgl_cli_bench_print_foot(&rows);
 }
 
+/* ---- the record of a device ------------------------------------------------------------------ */
+
+/* Whether fit_costs has a use for what was measured: decoding by the default schedule of a shape
+ * that has a name. */
+static bool can_fit(const bench *b)
+{
+    return b->count > 0 && !b->request.prompt && !b->request.knobs && b->options->shape.given;
+}
+
+static mgl_status write_record(const bench *b, const char *device, mgl_error *err)
+{
+    const mgl_cli_bench_rows rows = rows_of(b);
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.result/1");
+    mgl_json_out_string(&out, "commit", mgl_commit);
+    mgl_json_out_string(&out, "command", "megalith bench");
+    mgl_json_out_string(&out, "device", device);
+    mgl_json_out_int(&out, "exit", 0);
+    mgl_json_out_object(&out, "result");
+    mgl_json_out_string(&out, "schema", "megalith.bench/1");
+    mgl_cli_bench_put(&out, &rows);
+    mgl_json_out_close_object(&out);
+    mgl_json_out_close(&out);
+    mgl_text_put(&out.text, "\n");
+    mgl_status status = mgl_device_record_write(device, &out.text, err);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+static void say_record(const char *device)
+{
+    mgl_text path = {0};
+    if (mgl_device_record_path(device, &path) && !path.failed)
+        mgl_cli_say(
+            "bench",
+            "met %s for the first time, whose costs are not known: what was measured is in "
+            "%s; build/tests/tools/fit_costs makes of it, and of what else is measured, the "
+            "entry of schedule/costs.def with which times are predicted there",
+            device, path.bytes);
+    mgl_text_clear(&path);
+}
+
+/* What was measured is shown already: that its record can not be written is said, and is no error.
+ */
+static void record_device(const bench *b)
+{
+    mgl_error why = {0};
+    bool wanted = false;
+    if (b->options->no_record.given || !can_fit(b))
+        return;
+    const char *device = b->rows[0].device;
+    mgl_status status = mgl_device_record_wanted(device, &wanted, &why);
+    if (!status && wanted)
+        status = write_record(b, device, &why);
+    if (status)
+        mgl_cli_say("bench", "no record of %s was written: %s: %s", device, why.where, why.message);
+    else if (wanted)
+        say_record(device);
+}
+
 static mgl_status run_all(bench *b, mgl_error *err)
 {
     size_t rows = 0;
@@ -295,6 +360,8 @@ static mgl_status run_all(bench *b, mgl_error *err)
         print_json(b);
     else if (!status)
         print_foot(b);
+    if (!status)
+        record_device(b);
     return status;
 }
 

@@ -221,17 +221,8 @@ mgl_status mgl_cli_check_output(const char *path, const mgl_checkpoint *checkpoi
 
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err)
 {
-    mgl_output *output;
-    if (is_direct(path))
-        return write_direct(path, bytes, length, err);
-    mgl_status status = mgl_output_open(path, &output, err);
-    if (status)
-        return status;
-    status = mgl_output_write(output, 0, bytes, length, err);
-    if (!status)
-        return mgl_output_finish(output, err);
-    mgl_output_abandon(output);
-    return status;
+    return is_direct(path) ? write_direct(path, bytes, length, err)
+                           : mgl_output_write_file(path, bytes, length, err);
 }
 
 void mgl_cli_end_json(mgl_json_out *out)

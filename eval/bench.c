@@ -306,6 +306,7 @@ static void describe(struct bench *b)
 {
     char bus_id[32] = "";
     snprintf(b->out->device, sizeof b->out->device, "%s", b->device.name);
+    snprintf(b->out->arch, sizeof b->out->arch, "%s", b->machine.target.arch);
     b->device.cu->driver_version(&b->out->driver_version);
     b->out->cublas_version = mgl_baseline_cublas_version(b->baseline);
     b->out->queues = b->program->queue_count;

@@ -67,6 +67,7 @@ typedef struct mgl_bench_result {
     int batch, context, prompt; /* as asked for */
     mgl_geometry geometry;
     char device[128];
+    char arch[16]; /* of the device */
     int driver_version, cublas_version;
     int queues;    /* of the program */
     int positions; /* capacity of its cache */

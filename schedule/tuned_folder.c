@@ -6,11 +6,11 @@
 #include "schedule/tuned.h"
 #include "schedule/tuned_files.h"
 
+#include "base/data_folder.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const char *mgl_tuned_shipped(int index, const char **file)
@@ -21,14 +21,7 @@ const char *mgl_tuned_shipped(int index, const char **file)
 
 bool mgl_tuned_folder(mgl_text *out)
 {
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (data && data[0] == '/') /* others are to be ignored, says the XDG specification */
-        mgl_text_format(out, "%s/megalith/tuned", data);
-    else if (home && home[0] == '/')
-        mgl_text_format(out, "%s/.local/share/megalith/tuned", home);
-    else
-        return false;
-    return true;
+    return mgl_data_folder("tuned", out);
 }
 
 void mgl_tuned_list_clear(mgl_tuned_list *list)
@@ -117,19 +110,6 @@ mgl_status mgl_tuned_load(mgl_tuned_list *out, mgl_text *notes, mgl_error *err)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static mgl_status write_file(const char *path, const mgl_text *text, mgl_error *err)
-{
-    mgl_output *output;
-    mgl_status status = mgl_output_open(path, &output, err);
-    if (status)
-        return status;
-    status = mgl_output_write(output, 0, text->bytes, text->length, err);
-    if (!status)
-        return mgl_output_finish(output, err);
-    mgl_output_abandon(output);
-    return status;
-}
-
 /* What is written can be read. */
 static mgl_status check(const mgl_text *text, mgl_error *err)
 {
@@ -161,7 +141,7 @@ mgl_status mgl_tuned_install(const mgl_tuned *entry, mgl_text *path, mgl_error *
     if (!status && place.failed)
         status = mgl_fail_memory(err, place.capacity);
     if (!status)
-        status = write_file(place.bytes, &text, err);
+        status = mgl_output_write_file(place.bytes, text.bytes, text.length, err);
     if (!status && path)
         mgl_text_put(path, place.bytes);
     mgl_text_clear(&place);

@@ -392,8 +392,9 @@ static int device_get(int *device, int ordinal)
 
 static int device_name(char *name, int length, int device)
 {
+    const char *other = getenv("EMULATOR_NAME");
     (void)device;
-    snprintf(name, (size_t)length, "emulator");
+    snprintf(name, (size_t)length, "%s", other ? other : "emulator");
     return 0;
 }
 

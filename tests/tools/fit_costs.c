@@ -1,7 +1,9 @@
 /*
  * Fits schedule/costs.def to measurements: results of `megalith bench --json` or of curves.sh, as
- * they are or as record.sh wrote them, of the default ScheduleConfig.
+ * they are or as record.sh wrote them, of the default ScheduleConfig; and the record that `bench`
+ * writes of a device that it meets for the first time.
  *
+ *     fit_costs ~/.local/share/megalith/devices/NAME.json
  *     fit_costs paper/results/h200-bench-*.json paper/results/h200-curves.json
  *     fit_costs --predict paper/results/h200-curves.json     fits nothing: what the costs of now
  * say
@@ -27,6 +29,7 @@
 
 enum { MAX_BYTES = 16 << 20, ROUNDS = 4 /* of each size of step */ };
 #define FIRST_DEVICE "NVIDIA H200" /* whose costs a device begins with that has none */
+#define FIRST_ARCH   "sm_90a"      /* of rows that do not say */
 #define LEAVING      1e-4 /* for a factor of e, beside the mean square of relative errors */
 
 static const struct {
@@ -52,6 +55,7 @@ static struct {
     size_t count, capacity;
     double bytes, gbps; /* of the row that read most: bytes, and its stream */
     char device[128];   /* of all results */
+    char arch[16];      /* and its architecture */
     mgl_costs start;    /* before the fit */
 } all;
 
@@ -89,8 +93,8 @@ static mgl_schedule_config knobs_of(const mgl_json *json, const cJSON *knobs)
 }
 
 /* The program that was measured. */
-static mgl_program *lower(const mgl_config *config, const mgl_schedule_config *knobs, int queues,
-                          int capacity, int batch)
+static mgl_program *lower(const mgl_config *config, const mgl_schedule_config *knobs,
+                          const char *arch, int queues, int capacity, int batch)
 {
     mgl_error err;
     mgl_graph *graph = NULL;
@@ -98,7 +102,7 @@ static mgl_program *lower(const mgl_config *config, const mgl_schedule_config *k
     mgl_target target;
     mgl_lower_options options = {MGL_BF16, capacity, batch};
     char name[32];
-    snprintf(name, sizeof name, "sm_90a:%d", queues);
+    snprintf(name, sizeof name, "%s:%d", arch, queues);
     if (mgl_target_parse(name, &target, &err) || mgl_synthetic_open(config, 1, &graph, &err) ||
         mgl_schedule_lower(graph, &target, &options, knobs, &program, &err))
         stop(&err);
@@ -110,7 +114,7 @@ static void add_row(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
     mgl_config config;
-    const char *shape, *file = NULL, *tuned = NULL;
+    const char *shape, *arch = FIRST_ARCH, *file = NULL, *tuned = NULL;
     const cJSON *knobs = NULL;
     int context = (int)get_number(json, row, "context");
     int tokens = (int)get_number(json, row, "tokens"), batch = (int)get_number(json, row, "batch");
@@ -118,6 +122,7 @@ static void add_row(const mgl_json *json, const cJSON *row)
         mgl_json_get_object(json, row, "knobs", false, &knobs, &err) ||
         mgl_json_get_string(json, row, "tuned", false, &tuned, &err) ||
         mgl_json_get_string(json, row, "shape", true, &shape, &err) ||
+        mgl_json_get_string(json, row, "arch", false, &arch, &err) ||
         mgl_synthetic_find_shape(shape, &config, &err) ||
         mgl_synthetic_widen(&config, (int)get_number(json, row, "hidden"), &err))
         stop(&err);
@@ -132,7 +137,8 @@ static void add_row(const mgl_json *json, const cJSON *row)
     if (mgl_json_get_double(json, row, "capacity", false, &capacity, &err))
         stop(&err);
     point.program =
-        lower(&config, &given, (int)get_number(json, row, "queues"), (int)capacity, batch);
+        lower(&config, &given, arch, (int)get_number(json, row, "queues"), (int)capacity, batch);
+    snprintf(all.arch, sizeof all.arch, "%s", arch);
     if (!mgl_grow((void **)&all.points, &all.capacity, all.count, sizeof point))
         exit(1);
     all.points[all.count++] = point;
@@ -269,7 +275,7 @@ static void print_points(const mgl_costs *fitted)
 
 static void print_costs(mgl_costs *costs)
 {
-    printf("MGL_COST_DEVICE(\"%s\", \"sm_90a\",\n", all.device);
+    printf("MGL_COST_DEVICE(\"%s\", \"%s\",\n", all.device, all.arch);
     for (int i = 0; i < FIELDS; i++)
         printf("                .%s = %.3g%s\n", fields[i].name, *field_of(costs, i),
                i + 1 < FIELDS ? "," : ")");

@@ -1,0 +1,52 @@
+#!/bin/sh
+# The verb `bench`, whole, on the emulator's device under several names: tables, JSON, and the record of a
+# device that it meets for the first time, which fit_costs reads.
+#
+#     test_bench_verb.sh EMULATOR_VERB FIT_COSTS
+set -eu
+verb=$1 fit=$2 scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export XDG_DATA_HOME="$scratch/data"
+small="--shape smollm2-135m --hidden 192 --layers 1 --samples 1"
+fail() {
+    echo "test_bench_verb: $1" >&2
+    cat "$scratch/out" "$scratch/err" >&2
+    exit 1
+}
+bench() { # bench NAME FLAG...: as the device NAME
+    export EMULATOR_NAME="$1"
+    shift
+    code=0
+    "$verb" bench $small "$@" >"$scratch/out" 2>"$scratch/err" || code=$?
+    [ $code -ne 77 ] || { cat "$scratch/out" && exit 77; }
+    [ $code -eq 0 ] || fail "exit $code of $*"
+}
+says() { # says FILE PATTERN
+    grep -q -e "$2" "$scratch/$1" || fail "no '$2' in $1"
+}
+record="$XDG_DATA_HOME/megalith/devices/Fake-GPU-9000.json"
+
+# What is not of use to fit_costs is not recorded, nor what nobody wants recorded.
+bench "Fake GPU 9000" --prompt 17 --context 3 --quiet
+says out '^   192      1      4       17        3       21\*       2 '
+says out '^\* a cache for the positions of this run and no more'
+[ ! -e "$record" ] || fail "a prompt was recorded"
+bench "Fake GPU 9000" --tokens 1 --quiet --no-record --capacity 64
+says out '^   192      1      4      1        0        64 '
+if grep -q '^\*' "$scratch/out"; then fail "a sign that no row has"; fi
+[ ! -e "$XDG_DATA_HOME" ] || fail "--no-record was not obeyed"
+
+# The first time it is written, and then never again.
+bench "Fake GPU 9000" --tokens 2 --json
+says out '^{"schema":"megalith.bench/1",.*"rows":\[{.*"prompts":\[\]}$'
+says out '"capacity":3,"capacity_derived":true,'
+says err "met Fake GPU 9000 for the first time.*$record.*fit_costs"
+says err 'nothing is predicted: Fake GPU 9000'
+grep -q '^{"schema":"megalith.result/1","commit":"[^"]*",.*"device":"Fake GPU 9000","exit":0,"result":' "$record" ||
+    fail "not a record"
+cp "$record" "$scratch/first"
+bench "Fake GPU 9000" --tokens 1 --quiet
+if grep -q 'first time' "$scratch/err"; then fail "it was met twice"; fi
+cmp "$record" "$scratch/first" || fail "the record was written over"
+"$fit" "$record" >"$scratch/out" 2>"$scratch/err" || fail "fit_costs can not read the record"
+says out '^MGL_COST_DEVICE("Fake GPU 9000", "sm_90a",$'
