@@ -517,7 +517,8 @@ static mgl_status measure(struct bench *b, mgl_error *err)
     if (status || lacks_entry(b))
         return status;
     status = check_accuracy(b, err);
-    for (int i = 0; i < MGL_BENCH_WARM_UPS && !status; i++)
+    int warm_ups = b->request->prompt ? MGL_BENCH_PROMPT_WARM_UPS : MGL_BENCH_WARM_UPS;
+    for (int i = 0; i < warm_ups && !status; i++)
         status = take_sample(b, -1, err);
     b->out->setup_s = mgl_clock_s() - begun;
     for (int i = 0; i < b->request->samples && !status; i++) {

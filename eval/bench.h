@@ -22,7 +22,12 @@
 #include "schedule/cost.h"
 #include "vm/vm.h"
 
-enum { MGL_BENCH_TOKENS = 32, MGL_BENCH_SAMPLES = 21, MGL_BENCH_WARM_UPS = 3 };
+enum {
+    MGL_BENCH_TOKENS = 32,
+    MGL_BENCH_SAMPLES = 21,
+    MGL_BENCH_WARM_UPS = 3,
+    MGL_BENCH_PROMPT_WARM_UPS = 1 /* launches that last a second */
+};
 
 /* The relative L2 error of the logits beyond which there is no result. The baseline rounds every
  * activation to bf16, so it has more room. */

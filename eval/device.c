@@ -140,7 +140,7 @@ mgl_status mgl_bench_allocate(const mgl_bench_device *d, size_t bytes, const cha
     if (result == MGL_CU_OUT_OF_MEMORY)
         return mgl_fail(err, MGL_DEVICE, d->name,
                         "too little device memory for %s: %zu bytes are needed and %zu are free; "
-                        "take fewer --layers or a smaller --context",
+                        "take fewer --layers, or a smaller --context, --capacity or --prompt",
                         what, bytes, free_bytes);
     *out = address;
     return check(d, result, "allocating device memory", err);

@@ -7,7 +7,14 @@ set -eu
 verb=$1 fit=$2 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export XDG_DATA_HOME="$scratch/data"
-small="--shape smollm2-135m --hidden 192 --layers 1 --samples 1"
+shape="--shape smollm2-135m --hidden 192 --layers 1" model="$scratch/model"
+mkdir "$model"
+cat >"$model/config.json" <<JSON
+{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":64,"num_hidden_layers":1,
+ "num_attention_heads":2,"num_key_value_heads":1,"intermediate_size":64,"vocab_size":75,
+ "max_position_embeddings":512,"rms_norm_eps":1e-5,"rope_theta":10000,"hidden_act":"silu",
+ "torch_dtype":"bfloat16","tie_word_embeddings":true}
+JSON
 fail() {
     echo "test_bench_verb: $1" >&2
     cat "$scratch/out" "$scratch/err" >&2
@@ -17,7 +24,7 @@ bench() { # bench NAME FLAG...: as the device NAME
     export EMULATOR_NAME="$1"
     shift
     code=0
-    "$verb" bench $small "$@" >"$scratch/out" 2>"$scratch/err" || code=$?
+    "$verb" bench --samples 1 "$@" >"$scratch/out" 2>"$scratch/err" || code=$?
     [ $code -ne 77 ] || { cat "$scratch/out" && exit 77; }
     [ $code -eq 0 ] || fail "exit $code of $*"
 }
@@ -27,17 +34,22 @@ says() { # says FILE PATTERN
 record="$XDG_DATA_HOME/megalith/devices/Fake-GPU-9000.json"
 
 # What is not of use to fit_costs is not recorded, nor what nobody wants recorded.
-bench "Fake GPU 9000" --prompt 17 --context 3 --quiet
-says out '^   192      1      4       17        3       21\*       2 '
+bench "Fake GPU 9000" "$model" --prompt 5,17 --context 3 --quiet
+says out '^    64      1      4        5        3        9\*       1 '
+says out '^    64      1      4       17        3       21\*       2 '
 says out '^\* a cache for the positions of this run and no more'
 [ ! -e "$record" ] || fail "a prompt was recorded"
-bench "Fake GPU 9000" --tokens 1 --quiet --no-record --capacity 64
+bench "Fake GPU 9000" "$model" --prompt 17 --capacity 64 --json
+says out '"rows":\[\],"prompts":\[{.*"prompt":17,.*"capacity":64,"capacity_derived":false,.*"epochs":2,'
+bench "Fake GPU 9000" "$model" --tokens 2
+[ ! -e "$XDG_DATA_HOME" ] || fail "a model that fit_costs does not know was recorded"
+bench "Fake GPU 9000" $shape --tokens 1 --quiet --no-record --capacity 64
 says out '^   192      1      4      1        0        64 '
 if grep -q '^\*' "$scratch/out"; then fail "a sign that no row has"; fi
 [ ! -e "$XDG_DATA_HOME" ] || fail "--no-record was not obeyed"
 
 # The first time it is written, and then never again.
-bench "Fake GPU 9000" --tokens 2 --json
+bench "Fake GPU 9000" $shape --tokens 2 --json
 says out '^{"schema":"megalith.bench/1",.*"rows":\[{.*"prompts":\[\]}$'
 says out '"capacity":3,"capacity_derived":true,'
 says err "met Fake GPU 9000 for the first time.*$record.*fit_costs"
@@ -45,7 +57,7 @@ says err 'nothing is predicted: Fake GPU 9000'
 grep -q '^{"schema":"megalith.result/1","commit":"[^"]*",.*"device":"Fake GPU 9000","exit":0,"result":' "$record" ||
     fail "not a record"
 cp "$record" "$scratch/first"
-bench "Fake GPU 9000" --tokens 1 --quiet
+bench "Fake GPU 9000" $shape --tokens 1 --quiet
 if grep -q 'first time' "$scratch/err"; then fail "it was met twice"; fi
 cmp "$record" "$scratch/first" || fail "the record was written over"
 "$fit" "$record" >"$scratch/out" 2>"$scratch/err" || fail "fit_costs can not read the record"
