@@ -39,7 +39,7 @@ struct prompt_fetch {
 struct prompt_rows {
     u32 query[PROMPT_TILES][PROMPT_DEPTH][4];
     float sum[PROMPT_TILES][PROMPT_COLUMNS][4]; /* of the weighted values */
-    float maximum[PROMPT_TILES][2];             /* of the scores, as powers of two */
+    float maximum[PROMPT_TILES][2];             /* of the scores */
     float weight[PROMPT_TILES][2];              /* sum of the lane's own positions' weights */
 };
 
@@ -157,13 +157,11 @@ static __device__ __forceinline__ void prompt_score(float (*score)[PROMPT_ACROSS
     }
 }
 
-/* Scores as powers of two; a row sees its own position and those before: `seen` of the tile for the
- * warp's first row, one more for each that follows. */
-static __device__ __forceinline__ void prompt_mask(float (*score)[PROMPT_ACROSS][4], float scale,
-                                                   int seen)
+/* A row sees its own position and those before: `seen` of the tile for the warp's first row, one
+ * more for each that follows. */
+static __device__ __forceinline__ void prompt_mask(float (*score)[PROMPT_ACROSS][4], int seen)
 {
     int lane = threadIdx.x % 32;
-    bool all = seen >= PROMPT_KEYS;
 #pragma unroll
     for (int m = 0; m < PROMPT_TILES; m++)
 #pragma unroll
@@ -171,14 +169,15 @@ static __device__ __forceinline__ void prompt_mask(float (*score)[PROMPT_ACROSS]
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 int key = n * 8 + lane % 4 * 2 + i % 2, row = m * 16 + i / 2 * 8 + lane / 4;
-                score[m][n][i] = all || key < seen + row ? score[m][n][i] * scale : -1e30f;
+                score[m][n][i] = key < seen + row ? score[m][n][i] : -1e30f;
             }
 }
 
 /* The running softmax takes a tile's scores of 16 rows, which become weights in bf16: as the mma
- * that follows wants them. */
-static __device__ __forceinline__ void
-prompt_soften(prompt_rows *r, int m, float (*score)[PROMPT_ACROSS][4], u32 (*weights)[4])
+ * that follows wants them. A score times `scale` is a power of two. */
+static __device__ __forceinline__ void prompt_soften(prompt_rows *r, int m,
+                                                     float (*score)[PROMPT_ACROSS][4], float scale,
+                                                     u32 (*weights)[4])
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -188,12 +187,13 @@ prompt_soften(prompt_rows *r, int m, float (*score)[PROMPT_ACROSS][4], u32 (*wei
             maximum = fmaxf(maximum, fmaxf(score[m][n][2 * half], score[m][n][2 * half + 1]));
         maximum = fmaxf(maximum, __shfl_xor_sync(0xFFFFFFFFu, maximum, 1));
         maximum = fmaxf(maximum, __shfl_xor_sync(0xFFFFFFFFu, maximum, 2));
-        float keep = prompt_power(r->maximum[m][half] - maximum);
+        float keep = prompt_power((r->maximum[m][half] - maximum) * scale);
+        float shift = -maximum * scale;
         r->maximum[m][half] = maximum;
 #pragma unroll
         for (int n = 0; n < PROMPT_ACROSS; n++) {
-            float low = prompt_power(score[m][n][2 * half] - maximum);
-            float high = prompt_power(score[m][n][2 * half + 1] - maximum);
+            float low = prompt_power(fmaf(score[m][n][2 * half], scale, shift));
+            float high = prompt_power(fmaf(score[m][n][2 * half + 1], scale, shift));
             sum += low + high;
             weights[n / 2][n % 2 * 2 + half] = prompt_pack(low, high);
         }
@@ -214,10 +214,11 @@ static __device__ __forceinline__ void prompt_tile(prompt_rows *r, const u32 *ke
     float score[PROMPT_TILES][PROMPT_ACROSS][4];
     u32 weights[PROMPT_TILES][PROMPT_ACROSS / 2][4];
     prompt_score(score, r, keys);
-    prompt_mask(score, scale, seen);
+    if (seen < PROMPT_KEYS)
+        prompt_mask(score, seen);
 #pragma unroll
     for (int m = 0; m < PROMPT_TILES; m++)
-        prompt_soften(r, m, score, weights[m]);
+        prompt_soften(r, m, score, scale, weights[m]);
 #pragma unroll
     for (int k = 0; k < PROMPT_ACROSS / 2; k++) {
         const u32 *pair = values + (k * 8 + lane % 4) * PROMPT_PAIR_WORDS + lane / 4;
