@@ -249,21 +249,41 @@ mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *cam
     return status;
 }
 
+static void put_measured_gain(mgl_json_out *out, const mgl_answer_final_facts *final,
+                              int64_t number)
+{
+    static const char key[] = "measured_gain_over_default";
+    if (!mgl_answer_is_final_of(final, number)) {
+        mgl_json_out_null(out, key);
+        return;
+    }
+    mgl_json_out_object(out, key);
+    mgl_json_out_real(out, "gain", final->all.gain);
+    mgl_json_out_real(out, "gain_lo", final->all.lo);
+    mgl_json_out_real(out, "gain_hi", final->all.hi);
+    mgl_json_out_close_object(out);
+}
+
 mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
                            mgl_error *err)
 {
     mgl_trial best = {0};
     mgl_answer_best_facts facts;
+    mgl_answer_final_facts final;
     if (campaign->incumbent == 0) {
         mgl_json_out_null(out, "best");
         return MGL_OK;
     }
     mgl_status status = mgl_answer_find_best(store, campaign, &facts, err);
     if (!status)
+        status = mgl_answer_find_final(store, campaign->id, &final, err);
+    if (!status)
         status = mgl_store_get_trial(store, campaign->id, facts.number, false, &best, err);
     if (!status) {
         mgl_json_out_object(out, "best");
         mgl_json_out_real(out, "gain_over_default", facts.gain);
+        mgl_json_out_int(out, "steps", facts.keeps);
+        put_measured_gain(out, &final, facts.number);
         mgl_answer_trial(out, &best);
         status = mgl_answer_proposal(out, &best.proposal, err);
         mgl_json_out_close_object(out);

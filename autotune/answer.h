@@ -80,8 +80,17 @@ typedef struct mgl_answer_best_facts {
 } mgl_answer_best_facts;
 mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *campaign,
                                 mgl_answer_best_facts *out, mgl_error *err);
+/* Whether `final` measured that trial against the default. Any other gain over the default is a sum
+ * of steps: each was kept because it measured well, so that the sum is more than the truth. */
+bool mgl_answer_is_final_of(const mgl_answer_final_facts *final, int64_t number);
+/* What the incumbent gained, as people read it first: as measured at the end, or that it was not
+ * measured as a whole; and what its steps add up to. `best->number` is not 0. */
+void mgl_answer_best_line(const mgl_answer_best_facts *best, const mgl_answer_final_facts *final,
+                          mgl_text *out);
 
-/* "best": the incumbent with its proposal, or null where the default is the best. */
+/* "best": the incumbent with its proposal, or null where the default is the best.
+ * "gain_over_default" is the sum of its steps; "measured_gain_over_default" is what was measured at
+ * the end, as {"gain", "gain_lo", "gain_hi"}, or null. */
 mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
                            mgl_error *err);
 /* What a proposer from outside needs to know, as members: the space, the best, the last verdicts,

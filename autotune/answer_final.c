@@ -161,6 +161,35 @@ static void put_gain(const mgl_answer_gain *gain, mgl_text *out)
                     100 * gain->hi);
 }
 
+bool mgl_answer_is_final_of(const mgl_answer_final_facts *final, int64_t number)
+{
+    return number > 0 && final->number == number && mgl_outcome_is_correct(final->outcome);
+}
+
+static void put_steps(const mgl_answer_best_facts *best, mgl_text *out)
+{
+    if (best->keeps == 1)
+        mgl_text_format(out, "its one step gained %+.2f %% when it was kept", 100 * best->gain);
+    else
+        mgl_text_format(out, "its %d steps add up to %+.2f %%", best->keeps, 100 * best->gain);
+}
+
+void mgl_answer_best_line(const mgl_answer_best_facts *best, const mgl_answer_final_facts *final,
+                          mgl_text *out)
+{
+    mgl_text_format(out, "trial %lld: ", (long long)best->number);
+    if (mgl_answer_is_final_of(final, best->number)) {
+        put_gain(&final->all, out);
+        mgl_text_put(out, " over the default, measured at the end in a fresh process; ");
+        put_steps(best, out);
+        return;
+    }
+    if (final->number == best->number)
+        mgl_text_format(out, "%s at the end; ", mgl_outcome_name(final->outcome));
+    put_steps(best, out);
+    mgl_text_put(out, ", not measured as a whole");
+}
+
 mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *campaign,
                                   mgl_error *err)
 {

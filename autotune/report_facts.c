@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,19 @@ typedef struct gathering {
     size_t count, capacity;
     double incumbent; /* value of it, at this trial */
 } gathering;
+
+const char report_of_steps[] =
+    "Each step was measured against the one before, and kept because it measured well: their sum "
+    "tends to be more than the whole.";
+
+void report_put_best(const report_facts *facts, mgl_text *out)
+{
+    const size_t start = out->length;
+    mgl_answer_best_line(&facts->steps, &facts->final, out);
+    if (!out->failed)
+        out->bytes[start] = (char)toupper((unsigned char)out->bytes[start]);
+    mgl_text_put(out, ".");
+}
 
 double report_percent(double log_ratio)
 {
@@ -352,9 +366,6 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
         status = add_point(g, trial, is.value, err);
     if (trial->outcome == MGL_OUTCOME_OK && trial->p_value >= 0) {
         f->kept++;
-        f->best_value = is.value;
-        f->best_lo = g->incumbent + trial->gain_lo;
-        f->best_hi = g->incumbent + trial->gain_hi;
         g->incumbent = is.value;
     }
     return status;
@@ -427,6 +438,8 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
     if (!status && campaign->incumbent)
         status =
             mgl_store_get_trial(store, campaign->id, campaign->incumbent, false, &out->best, err);
+    if (!status)
+        status = mgl_answer_find_best(store, campaign, &out->steps, err);
     if (!status)
         status = mgl_answer_count_chat(store, campaign->id, &out->chat, err);
     if (!status)

@@ -69,8 +69,8 @@ typedef struct report_facts {
     report_proposer proposers[REPORT_PROPOSERS]; /* (proposer_count) */
     int proposer_count;
     mgl_trial best; /* the incumbent, with nothing of its pairs; number 0: the default */
-    double best_value, best_lo, best_hi; /* of the incumbent, against the default; log */
-    double best_predicted;               /* the lowest objective that was predicted, us; 0: none */
+    mgl_answer_best_facts steps; /* the incumbent's: of what was kept */
+    double best_predicted;       /* the lowest objective that was predicted, us; 0: none */
     int64_t best_predicted_number;
     report_plays plays;                 /* start_us: what predicted values stand against */
     int64_t played_best;                /* the trial whose play is the best; 0: the default */
@@ -88,6 +88,11 @@ typedef struct report_facts {
 mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *campaign,
                                report_facts *out, mgl_error *err);
 void report_facts_clear(report_facts *facts);
+
+/* What the incumbent gained, a sentence: report_facts.final where it was measured. */
+void report_put_best(const report_facts *facts, mgl_text *out);
+/* What the sum of its steps is worth, a sentence. */
+extern const char report_of_steps[];
 
 /* Percent faster, of a logarithm of a ratio. */
 double report_percent(double log_ratio);

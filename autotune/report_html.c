@@ -148,16 +148,23 @@ static void put_final(const report_facts *f, mgl_text *out)
     mgl_text_clear(&line);
 }
 
+static void put_best(const report_facts *f, mgl_text *out)
+{
+    mgl_text line = {0};
+    bool good = mgl_answer_is_final_of(&f->final, f->best.number) && f->final.all.lo > 0;
+    report_put_best(f, &line);
+    mgl_text_put(out, good ? "<b class=\"good\">" : "<b>");
+    put_data(line.bytes, out);
+    mgl_text_format(out, "</b> %s", f->steps.keeps > 1 ? report_of_steps : "");
+    out->failed |= line.failed;
+    mgl_text_clear(&line);
+}
+
 static void put_result(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, "<h2>Result</h2><p>");
     if (f->best.number)
-        mgl_text_format(out,
-                        "Trial %lld is <b class=\"good\">%.2f&nbsp;%% faster</b> than the default "
-                        "(%.2f to %.2f, by the interval of its own decision; kept programs are "
-                        "chained).",
-                        (long long)f->best.number, report_percent(f->best_value),
-                        report_percent(f->best_lo), report_percent(f->best_hi));
+        put_best(f, out);
     else if (f->measured)
         mgl_text_put(out, "Nothing was faster than the default beyond doubt.");
     else
@@ -187,7 +194,8 @@ static void put_trajectory(const report_facts *f, mgl_text *out)
         mgl_text_put(out, "<p class=\"soft\">No trial came as far as a time or a prediction.</p>");
         return;
     }
-    mgl_text_put(out, "<p class=\"soft\">Faster than the default, trial by trial. ");
+    mgl_text_put(
+        out, "<p class=\"soft\">Faster than the default by the steps added up, trial by trial. ");
     mgl_text_put(
         out, f->measured
                  ? "Line and green: what was kept, with its interval. Gray: measured and not "

@@ -71,15 +71,19 @@ static void put_final(const report_facts *f, mgl_text *out)
     mgl_text_clear(&line);
 }
 
+static void put_best(const report_facts *f, mgl_text *out)
+{
+    report_put_best(f, out);
+    if (f->steps.keeps > 1)
+        mgl_text_format(out, " %s", report_of_steps);
+    mgl_text_put(out, "\n");
+}
+
 static void put_result(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, "\n## Result\n\n");
     if (f->best.number)
-        mgl_text_format(out,
-                        "Trial %lld is %.2f %% faster than the default (%.2f to %.2f, by its own "
-                        "decision's interval; kept programs chained).\n",
-                        (long long)f->best.number, report_percent(f->best_value),
-                        report_percent(f->best_lo), report_percent(f->best_hi));
+        put_best(f, out);
     else if (f->measured)
         mgl_text_put(out, "Nothing was faster than the default beyond doubt.\n");
     else

@@ -15,16 +15,35 @@
 #include <string.h>
 #include <time.h>
 
+/* As it was measured against the default at the end; before that, the sum of its steps, with the
+ * interval of the last one. */
+static void fill_gain(const mgl_answer_best_facts *best, const mgl_answer_final_facts *final,
+                      const mgl_trial *trial, mgl_tuned_evidence *out)
+{
+    if (mgl_answer_is_final_of(final, best->number)) {
+        out->gain = log1p(final->all.gain);
+        out->gain_lo = log1p(final->all.lo);
+        out->gain_hi = log1p(final->all.hi);
+        return;
+    }
+    out->gain = log1p(best->gain);
+    out->gain_lo = out->gain - (trial->gain - trial->gain_lo);
+    out->gain_hi = out->gain + (trial->gain_hi - trial->gain);
+}
+
 /* What is said of the winner, the same in each of its entries. */
 static mgl_status fill_evidence(mgl_store *store, const mgl_campaign_record *campaign,
                                 const mgl_trial *trial, mgl_tuned_evidence *out, mgl_error *err)
 {
     mgl_answer_best_facts best;
+    mgl_answer_final_facts final;
     mgl_text archive = {0};
     unsigned char digest[MGL_SHA256_BYTES];
     struct tm day;
     time_t when = (time_t)trial->started_unix;
     mgl_status status = mgl_answer_find_best(store, campaign, &best, err);
+    if (!status)
+        status = mgl_answer_find_final(store, campaign->id, &final, err);
     if (!status)
         status = mgl_archive_write(store, campaign->name, &archive, err);
     if (status) {
@@ -34,9 +53,7 @@ static mgl_status fill_evidence(mgl_store *store, const mgl_campaign_record *cam
     mgl_sha256_of(archive.bytes, archive.length, digest);
     mgl_sha256_hex(digest, out->archive);
     mgl_text_clear(&archive);
-    out->gain = log1p(best.gain);
-    out->gain_lo = out->gain - (trial->gain - trial->gain_lo);
-    out->gain_hi = out->gain + (trial->gain_hi - trial->gain);
+    fill_gain(&best, &final, trial, out);
     snprintf(out->commit, sizeof out->commit, "%s", trial->commit);
     if (gmtime_r(&when, &day))
         strftime(out->date, sizeof out->date, "%Y-%m-%d", &day);

@@ -69,14 +69,22 @@ mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out,
 static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
 {
     mgl_answer_best_facts best;
+    mgl_answer_final_facts final;
+    mgl_text line = {0};
     mgl_status status = mgl_answer_find_best(store, c, &best, err);
+    if (!status)
+        status = mgl_answer_find_final(store, c->id, &final, err);
     if (status)
         return status;
-    if (!best.number)
-        mgl_cli_put("best      the default\n");
+    if (best.number)
+        mgl_answer_best_line(&best, &final, &line);
     else
-        mgl_cli_printf("best      trial %lld: %+.2f %% over the default, in %d keeps\n",
-                       (long long)best.number, 100 * best.gain, best.keeps);
+        mgl_text_put(&line, "the default");
+    if (line.failed)
+        mgl_cli_lose_output();
+    else
+        mgl_cli_printf("best      %s\n", line.bytes);
+    mgl_text_clear(&line);
     bool clock = strcmp(c->device, "none") != 0 && strcmp(c->device, "cpu") != 0;
     if (!clock && best.predicted_number)
         mgl_cli_printf("predicted %.1f us a token in trial %lld; nothing was measured\n",

@@ -59,14 +59,22 @@ static mgl_status find_proposal(const mgl_cli_campaign *c, mgl_text *out, mgl_er
 }
 
 /* Beside the proposal, which stands alone on standard output. */
-static mgl_status say_final(const mgl_cli_campaign *c, mgl_error *err)
+static mgl_status say_gain(const mgl_cli_campaign *c, mgl_error *err)
 {
     mgl_text line = {0};
+    mgl_answer_best_facts best;
     mgl_answer_final_facts facts;
+    if (!c->record.incumbent)
+        return MGL_OK;
     mgl_status status = mgl_answer_find_final(c->store, c->record.id, &facts, err);
-    if (status || !facts.number || facts.number != c->record.incumbent)
+    if (!status)
+        status = mgl_answer_find_best(c->store, &c->record, &best, err);
+    if (status)
         return status;
-    mgl_answer_final_line(&facts, &line);
+    if (facts.number == c->record.incumbent)
+        mgl_answer_final_line(&facts, &line);
+    else
+        mgl_answer_best_line(&best, &facts, &line);
     if (line.failed)
         status = mgl_fail_memory(err, line.capacity);
     else
@@ -82,7 +90,7 @@ static mgl_status best(const char *operand, const void *options, mgl_error *err)
     mgl_text text = {0};
     mgl_status status = mgl_cli_campaign_open(o->store.value, operand, false, &c, err);
     if (!status)
-        status = say_final(&c, err);
+        status = say_gain(&c, err);
     if (!status && o->install.given)
         status = mgl_tune_entries(c.store, c.record.name, install_entry, NULL, err);
     if (!status && (!o->json.given || o->output.given))

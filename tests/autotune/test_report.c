@@ -1,5 +1,6 @@
 /* The report: what came from others can show itself and do nothing; it stays small; it says
  * predicted where nothing was measured. */
+#include "autotune/answer.h"
 #include "autotune/report.h"
 #include "autotune/report_plays.h"
 #include "autotune/store_query.h"
@@ -147,6 +148,102 @@ START_TEST(it_says_how_it_is_made_again)
     ck_assert(holds(&text, seed));
     mgl_text_clear(&html);
     mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
+/* What was measured at the end, of trial `number`. */
+static void add_final(fixture *f, int number, const char *outcome)
+{
+    char text[400];
+    snprintf(text, sizeof text,
+             "{\"schema\":\"megalith.final/1\",\"number\":%d,\"outcome\":\"%s\",\"gain\":0.0185,"
+             "\"gain_lo\":0.016,\"gain_hi\":0.021,\"workloads\":[{\"gain\":0.0185,"
+             "\"gain_lo\":0.016,\"gain_hi\":0.021,\"us\":98.2,\"incumbent_us\":100}]}",
+             number, outcome);
+    must(mgl_store_add_event(f->store, f->tune.record.id, "final", text, &f->err), &f->err);
+}
+
+/* Two steps of 2.02 %, the second the incumbent. */
+static void set_up_steps(fixture *f, const char *name)
+{
+    set_up(f, name);
+    add(f, 1, MGL_OUTCOME_OK);
+    add(f, 2, MGL_OUTCOME_OK);
+}
+
+static void check_result(fixture *f, const char *says)
+{
+    char html_says[400], text_says[400];
+    mgl_text html = html_of(f), text = markdown_of(f);
+    snprintf(html_says, sizeof html_says, "<h2>Result</h2><p>%s", says);
+    snprintf(text_says, sizeof text_says, "## Result\n\n%s",
+             strchr(says, '>') ? strchr(says, '>') + 1 : says);
+    ck_assert_msg(holds(&html, html_says), "%s", html.bytes);
+    ck_assert_msg(holds(&text, text_says), "%s", text.bytes);
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
+}
+
+START_TEST(the_result_is_what_was_measured_at_the_end)
+{
+    fixture f;
+    set_up_steps(&f, "measured as a whole");
+    add_final(&f, 2, "OK");
+    check_result(&f, "<b class=\"good\">Trial 2: +1.85 % (+1.60 to +2.10) over the default, "
+                     "measured at the end in a fresh process; its 2 steps add up to +4.08 %.");
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_sum_of_steps_is_called_one)
+{
+    fixture f;
+    set_up_steps(&f, "steps");
+    check_result(&f, "<b>Trial 2: its 2 steps add up to +4.08 %, not measured as a whole.");
+    add_final(&f, 1, "OK"); /* of another winner */
+    check_result(&f, "<b>Trial 2: its 2 steps add up to +4.08 %, not measured as a whole.");
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_winner_that_was_wrong_gained_nothing)
+{
+    fixture f;
+    set_up_steps(&f, "wrong");
+    add_final(&f, 2, "MISMATCH");
+    check_result(&f, "<b>Trial 2: MISMATCH at the end; its 2 steps add up to +4.08 %, not "
+                     "measured as a whole.");
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(one_step_is_no_sum)
+{
+    fixture f;
+    set_up(&f, "one step");
+    add(&f, 1, MGL_OUTCOME_OK);
+    check_result(&f, "<b>Trial 1: its one step gained +2.02 % when it was kept, not measured as "
+                     "a whole.");
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(both_gains_stand_in_the_answer)
+{
+    fixture f;
+    mgl_json_out out = {0};
+    mgl_campaign_record record;
+    set_up_steps(&f, "both gains");
+    add_final(&f, 2, "OK");
+    must(mgl_store_find_campaign(f.store, "both gains", &record, &f.err), &f.err);
+    mgl_json_out_begin(&out, "test/1");
+    must(mgl_answer_best(&out, f.store, &record, &f.err), &f.err);
+    mgl_json_out_close(&out);
+    ck_assert(holds(&out.text, "\"gain_over_default\":0.0408"));
+    ck_assert(holds(&out.text, "\"measured_gain_over_default\":{\"gain\":0.0185,"));
+    mgl_text_clear(&out.text);
+    mgl_campaign_record_clear(&record);
     tear_down(&f);
 }
 END_TEST
@@ -515,6 +612,11 @@ int main(void)
     tcase_add_test(tests, rejections_are_told_by_code);
     tcase_add_test(tests, it_says_how_it_is_made_again);
     tcase_add_test(tests, it_says_what_trials_ran_on);
+    tcase_add_test(tests, the_result_is_what_was_measured_at_the_end);
+    tcase_add_test(tests, a_sum_of_steps_is_called_one);
+    tcase_add_test(tests, a_winner_that_was_wrong_gained_nothing);
+    tcase_add_test(tests, one_step_is_no_sum);
+    tcase_add_test(tests, both_gains_stand_in_the_answer);
     tcase_add_test(tests, nothing_breaks_out_of_a_cell);
     tcase_add_test(tests, an_empty_campaign_has_a_page);
     tcase_add_test(tests, predictions_are_a_dashed_line);
