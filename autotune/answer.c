@@ -292,6 +292,11 @@ mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campai
     return status;
 }
 
+int64_t mgl_answer_last(const mgl_campaign_record *campaign, int64_t count)
+{
+    return campaign->trials > count ? campaign->trials - count + 1 : 1;
+}
+
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
 static mgl_status put_verdict(void *user, const mgl_trial *trial, mgl_error *err)
@@ -314,7 +319,7 @@ static void put_moves(mgl_json_out *out)
 mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
                            mgl_error *err)
 {
-    int64_t from = campaign->trials > LAST_VERDICTS ? campaign->trials - LAST_VERDICTS + 1 : 1;
+    int64_t from = mgl_answer_last(campaign, LAST_VERDICTS);
     mgl_answer_campaign(out, campaign);
     mgl_json_out_string(out, "wanted",
                         "a proposal whose objective, the geometric mean over the workloads of "

@@ -88,6 +88,9 @@ bool mgl_answer_is_final_of(const mgl_answer_final_facts *final, int64_t number)
 void mgl_answer_best_line(const mgl_answer_best_facts *best, const mgl_answer_final_facts *final,
                           mgl_text *out);
 
+/* Number of the trial that the last `count` of the campaign begin with. */
+int64_t mgl_answer_last(const mgl_campaign_record *campaign, int64_t count);
+
 /* "best": the incumbent with its proposal, or null where the default is the best.
  * "gain_over_default" is the sum of its steps; "measured_gain_over_default" is what was measured at
  * the end, as {"gain", "gain_lo", "gain_hi"}, or null. */

@@ -83,7 +83,7 @@ static mgl_status history(const mcp_call *call, mgl_json_out *out, mgl_error *er
     mgl_campaign_record campaign;
     int64_t limit = mcp_number_of(call, "limit", 20);
     mgl_status status = open_campaign(call, false, &store, &campaign, err);
-    int64_t newest = campaign.trials > limit ? campaign.trials - limit + 1 : 1;
+    int64_t newest = mgl_answer_last(&campaign, limit);
     mgl_json_out_array(out, "trials");
     if (!status)
         status = mgl_store_each_trial(store, campaign.id, mcp_number_of(call, "from", newest),
@@ -398,7 +398,8 @@ static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_erro
 static const mcp_param of_campaign[] = {CAMPAIGN};
 static const mcp_param of_history[] = {
     CAMPAIGN,
-    {"from", MCP_INTEGER, false, 1, INT64_C(1) << 53, "number of the first trial"},
+    {"from", MCP_INTEGER, false, 1, INT64_C(1) << 53,
+     "number of the first trial (of the last ones)"},
     {"limit", MCP_INTEGER, false, 1, MOST_TRIALS, "trials at most (20)"}};
 static const mcp_param of_check[] = {
     {"text", MCP_STRING, false, 0, MGL_SCHEDULE_MAX_TEXT, "the schedule's text"},

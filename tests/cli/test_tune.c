@@ -402,11 +402,16 @@ START_TEST(history_is_a_line_a_trial)
     command_result made = tune(store, "--trials 4 --quiet");
     command_result all = command_runf("campaign history --store %s", store);
     command_result some = command_runf("campaign history --store %s --from 2 --limit 1", store);
+    command_result last = command_runf("campaign history --store %s --limit 2", store);
     int lines = 0;
     for (const char *at = all.out; *at; at++)
         lines += *at == '\n';
     ck_assert_int_eq(lines, 4);
     ck_assert_int_eq(strncmp(some.out, "2 ", 2), 0);
+    ck_assert_ptr_null(strchr(strchr(some.out, '\n') + 1, '\n'));
+    ck_assert_int_eq(strncmp(last.out, "3 ", 2), 0);
+    ck_assert_ptr_nonnull(strstr(last.out, "\n4 "));
+    command_clear(&last);
     command_clear(&made);
     command_clear(&all);
     command_clear(&some);
