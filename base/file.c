@@ -82,42 +82,49 @@ static ssize_t read_some(int descriptor, char *to, size_t length)
     return n;
 }
 
-static mgl_status fail_size(int descriptor, const char *path, size_t cap, mgl_error *err)
+/* A file that is read to its end. */
+typedef struct reading {
+    int descriptor;
+    const char *path; /* for messages */
+    size_t cap;       /* bytes at most */
+    bool fits;        /* false: it has more */
+} reading;
+
+static mgl_status fail_size(reading *r, mgl_error *err)
 {
     struct stat facts;
-    bool device = !fstat(descriptor, &facts) && S_ISCHR(facts.st_mode);
-    return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "is larger than %zu bytes, which is the most that is read%s", cap,
+    bool device = !fstat(r->descriptor, &facts) && S_ISCHR(facts.st_mode);
+    r->fits = false;
+    return mgl_fail(err, MGL_BAD_INPUT, r->path,
+                    "is larger than %zu bytes, which is the most that is read%s", r->cap,
                     device ? " of a device" : "");
 }
 
 /* Where reading begins: how much room, and how much is read at most. A device that is no terminal,
  * such as /dev/zero, may have no end. */
-static mgl_status measure(int descriptor, const char *path, size_t *cap, size_t *room,
-                          mgl_error *err)
+static mgl_status measure(reading *r, size_t *room, mgl_error *err)
 {
     struct stat facts;
-    if (fstat(descriptor, &facts))
-        return mgl_fail_errno(err, path, "can not be read");
+    if (fstat(r->descriptor, &facts))
+        return mgl_fail_errno(err, r->path, "can not be read");
     *room = FIRST_ROOM;
     if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
-        if ((uint64_t)facts.st_size > *cap)
-            return fail_size(descriptor, path, *cap, err);
+        if ((uint64_t)facts.st_size > r->cap)
+            return fail_size(r, err);
         *room = (size_t)facts.st_size + 2;
     } else if (S_ISBLK(facts.st_mode)) {
-        return mgl_fail(err, MGL_BAD_INPUT, path, "is a device; a file or a pipe is wanted");
-    } else if (S_ISCHR(facts.st_mode) && !isatty(descriptor) && *cap > DEVICE_CAP) {
-        *cap = DEVICE_CAP;
+        return mgl_fail(err, MGL_BAD_INPUT, r->path, "is a device; a file or a pipe is wanted");
+    } else if (S_ISCHR(facts.st_mode) && !isatty(r->descriptor) && r->cap > DEVICE_CAP) {
+        r->cap = DEVICE_CAP;
     }
     return MGL_OK;
 }
 
 /* Reads to the end of the file: a pipe has no size to ask for. */
-static mgl_status read_all(int descriptor, const char *path, size_t cap, char **out, size_t *length,
-                           mgl_error *err)
+static mgl_status read_all(reading *r, char **out, size_t *length, mgl_error *err)
 {
     size_t used = 0, capacity;
-    mgl_status status = measure(descriptor, path, &cap, &capacity, err);
+    mgl_status status = measure(r, &capacity, err);
     if (status)
         return status;
     char *bytes = mgl_alloc(capacity);
@@ -133,12 +140,12 @@ static mgl_status read_all(int descriptor, const char *path, size_t cap, char **
             bytes = grown;
             capacity *= 2;
         }
-        ssize_t n = read_some(descriptor, bytes + used, capacity - used - 1);
-        if (n <= 0 || used + (size_t)n > cap) {
+        ssize_t n = read_some(r->descriptor, bytes + used, capacity - used - 1);
+        if (n <= 0 || used + (size_t)n > r->cap) {
             if (n < 0)
-                status = mgl_fail_path(err, path, "can not be read");
+                status = mgl_fail_path(err, r->path, "can not be read");
             else if (n > 0)
-                status = fail_size(descriptor, path, cap, err);
+                status = fail_size(r, err);
             if (status) {
                 mgl_free(bytes);
                 return status;
@@ -154,16 +161,16 @@ static mgl_status read_all(int descriptor, const char *path, size_t cap, char **
 }
 
 /* Reads what was opened, and closes it. */
-static mgl_status read_opened(int descriptor, const char *path, size_t cap, char **out,
-                              size_t *length, mgl_error *err)
+static mgl_status read_opened(reading *r, char **out, size_t *length, mgl_error *err)
 {
     *out = NULL;
-    if (descriptor < 0)
-        return mgl_fail_path(err, path, "can not be opened");
-    if (cap > SIZE_MAX / 4)
-        cap = SIZE_MAX / 4;
-    mgl_status status = read_all(descriptor, path, cap, out, length, err);
-    close(descriptor);
+    r->fits = true;
+    if (r->descriptor < 0)
+        return mgl_fail_path(err, r->path, "can not be opened");
+    if (r->cap > SIZE_MAX / 4)
+        r->cap = SIZE_MAX / 4;
+    mgl_status status = read_all(r, out, length, err);
+    close(r->descriptor);
     return status;
 }
 
@@ -173,11 +180,21 @@ static int open_input(void)
     return mgl_file_denied() ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
+mgl_status mgl_file_read_fitting(const char *path, size_t cap, char **out, size_t *length,
+                                 bool *fits, mgl_error *err)
+{
+    bool input = !strcmp(path, MGL_STDIN);
+    reading r = {.path = input ? "standard input" : path, .cap = cap};
+    r.descriptor = input ? open_input() : open_file(path, 0);
+    mgl_status status = read_opened(&r, out, length, err);
+    *fits = r.fits;
+    return status;
+}
+
 mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err)
 {
-    if (!strcmp(path, MGL_STDIN))
-        return read_opened(open_input(), "standard input", cap, out, length, err);
-    return read_opened(open_file(path, 0), path, cap, out, length, err);
+    bool fits;
+    return mgl_file_read_fitting(path, cap, out, length, &fits, err);
 }
 
 mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
@@ -185,12 +202,12 @@ mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_
 {
     *out = NULL;
     struct stat facts;
-    int descriptor = open_file(path, O_NONBLOCK);
-    if (descriptor >= 0 && !fstat(descriptor, &facts) && !S_ISREG(facts.st_mode)) {
-        close(descriptor);
+    reading r = {.path = path, .cap = cap, .descriptor = open_file(path, O_NONBLOCK)};
+    if (r.descriptor >= 0 && !fstat(r.descriptor, &facts) && !S_ISREG(facts.st_mode)) {
+        close(r.descriptor);
         return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
     }
-    return read_opened(descriptor, path, cap, out, length, err);
+    return read_opened(&r, out, length, err);
 }
 
 /* What a look at a path that ended with `result` says. */

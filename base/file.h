@@ -17,6 +17,9 @@
  * terminal and MGL_STDIN are read to their end; of another device few bytes, since it may have
  * none. What is larger is refused. */
 mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *length, mgl_error *err);
+/* The same, and whether the file's size was what it was refused for (*fits is false). */
+mgl_status mgl_file_read_fitting(const char *path, size_t cap, char **out, size_t *length,
+                                 bool *fits, mgl_error *err);
 /* The same for a file of a folder that somebody else filled: what is no regular file, a named pipe
  * above all, is refused instead of waited for. */
 mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,

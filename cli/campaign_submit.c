@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 
+#include <stdio.h>
+
 #define SUBMIT_OPTIONS(X)                                                                          \
     X(text, name, "--name", "NAME", 0, 0, "the campaign (the newest)")                             \
     X(flag, wait, "--wait", NULL, 0, 0,                                                            \
@@ -14,8 +16,6 @@
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(SUBMIT_OPTIONS)
-
-enum { LARGEST = MGL_SCHEDULE_MAX_TEXT + (1 << 20) };
 
 static void begin_json(mgl_json_out *out, const mgl_cli_campaign *c, int64_t id)
 {
@@ -114,16 +114,29 @@ static mgl_status hand_in(const struct options *o, const mgl_cli_campaign *c, co
     return MGL_OK;
 }
 
+static void tell_size(const struct options *o, const mgl_cli_campaign *c)
+{
+    char why[120];
+    snprintf(why, sizeof why,
+             "the proposal is larger than %d bytes, which is the most that is read",
+             MGL_SCHEDULE_MAX_TEXT);
+    tell_outcome(o, c, 0, MGL_OUTCOME_PARSE, why);
+}
+
 static mgl_status submit(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_cli_campaign c = {0};
     char *text = NULL;
     size_t length = 0;
-    mgl_status status = mgl_file_read(operand, LARGEST, &text, &length, err);
-    if (!status)
+    bool fits;
+    mgl_status status =
+        mgl_file_read_fitting(operand, MGL_SCHEDULE_MAX_TEXT, &text, &length, &fits, err);
+    if (!status || !fits)
         status = mgl_cli_campaign_open(o->store.value, o->name.value, true, &c, err);
-    if (!status)
+    if (!status && !fits)
+        tell_size(o, &c);
+    else if (!status)
         status = hand_in(o, &c, text, length, err);
     mgl_free(text);
     mgl_cli_campaign_close(&c);

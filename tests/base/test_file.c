@@ -75,6 +75,37 @@ START_TEST(test_read_whole)
 }
 END_TEST
 
+START_TEST(test_a_long_pipe_is_not_read_to_its_end)
+{
+    int ends[2];
+    char name[64], *bytes, block[1000] = {1};
+    size_t length;
+    bool fits;
+    mgl_error err;
+    ck_assert_int_eq(pipe(ends), 0);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(write(ends[1], block, sizeof block), (int)sizeof block);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    ck_assert_int_eq(mgl_file_read_fitting(name, 5000, &bytes, &length, &fits, &err),
+                     MGL_BAD_INPUT);
+    ck_assert(!fits);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+START_TEST(test_that_none_stands_is_no_matter_of_size)
+{
+    char *bytes;
+    size_t length;
+    bool fits;
+    mgl_error err;
+    ck_assert_int_eq(mgl_file_read_fitting("/nowhere", SIZE, &bytes, &length, &fits, &err),
+                     MGL_BAD_INPUT);
+    ck_assert(fits);
+}
+END_TEST
+
 START_TEST(test_read_pipe)
 {
     int ends[2];
@@ -231,12 +262,14 @@ START_TEST(test_too_large)
 {
     char *bytes;
     size_t length;
+    bool fits;
     mgl_error err;
     ck_assert_int_eq(truncate(path, (off_t)1 << 40), 0);
     mgl_alloc_fail_at(1, true);
-    mgl_status status = mgl_file_read(path, (size_t)1 << 39, &bytes, &length, &err);
+    mgl_status status = mgl_file_read_fitting(path, (size_t)1 << 39, &bytes, &length, &fits, &err);
     mgl_alloc_fail_at(0, false);
     ck_assert_int_eq(status, MGL_BAD_INPUT);
+    ck_assert(!fits);
     ck_assert_ptr_nonnull(strstr(err.message, "larger than"));
 }
 END_TEST
@@ -456,6 +489,8 @@ int main(void)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, test_read_whole);
     tcase_add_test(cases, test_read_pipe);
+    tcase_add_test(cases, test_a_long_pipe_is_not_read_to_its_end);
+    tcase_add_test(cases, test_that_none_stands_is_no_matter_of_size);
     tcase_add_test(cases, test_no_file);
     tcase_add_test(cases, test_devices);
     tcase_add_test(cases, test_too_large);
