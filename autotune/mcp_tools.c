@@ -121,7 +121,50 @@ static mgl_status report(const mcp_call *call, mgl_json_out *out, mgl_error *err
 
 /* ---- the space ------------------------------------------------------------------------------- */
 
-static void put_knob(mgl_json_out *out, int knob)
+/* The campaign whose space is told; where none is named and there is none, `found` is false. */
+static mgl_status read_space(const mcp_call *call, mgl_campaign_record *campaign,
+                             mgl_search_space *space, bool *found, mgl_error *err)
+{
+    mgl_store *store;
+    mgl_target target;
+    mgl_status status = open_campaign(call, false, &store, campaign, err);
+    mgl_store_close(store);
+    *found = !status;
+    if (status == MGL_BAD_INPUT && !mcp_text_of(call, "campaign"))
+        return MGL_OK;
+    if (!status && (!campaign->target || !campaign->space))
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, campaign->name, "the campaign's record is not complete");
+    if (!status)
+        status = mgl_target_parse(campaign->target, &target, err);
+    if (!status) /* with number formats: its record has them where it had leave */
+        status = mgl_search_space_parse(campaign->space, strlen(campaign->space), campaign->name,
+                                        &target, true, space, err);
+    return status;
+}
+
+/* Where it is in the space; NULL: it is not. */
+static const mgl_knob *find_in_space(const mgl_search_space *space, const char *name)
+{
+    for (int k = 0; k < space->count; k++)
+        if (!strcmp(space->knobs[k].name, name))
+            return &space->knobs[k];
+    return NULL;
+}
+
+static void put_in_space(mgl_json_out *out, const mgl_knob *knob)
+{
+    mgl_json_out_bool(out, "in_space", knob != NULL);
+    if (!knob)
+        return;
+    mgl_json_out_array(out, "values_drawn");
+    for (int v = 0; v < knob->count; v++)
+        mgl_json_out_int(out, NULL, knob->values[v]);
+    mgl_json_out_close_array(out);
+}
+
+/* `space` may be NULL: there is no campaign. */
+static void put_knob(mgl_json_out *out, int knob, const mgl_search_space *space)
 {
     const mgl_knob_row *row = mgl_knob_row_get(knob);
     mgl_json_out_object(out, NULL);
@@ -133,29 +176,36 @@ static void put_knob(mgl_json_out *out, int knob)
     mgl_json_out_bool(out, "zero_leaves_it_to_lowering", row->open);
     mgl_json_out_int(out, "default", row->preset);
     mgl_json_out_bool(out, "changes_a_number_format", row->narrow);
+    if (space)
+        put_in_space(out, find_in_space(space, row->name));
     mgl_json_out_close_object(out);
 }
 
-static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static void put_move(mgl_json_out *out, mgl_move_kind kind, const mgl_search_space *space)
 {
-    (void)call;
-    (void)err;
+    mgl_text usage = {0};
+    mgl_move_print_usage(kind, &usage);
+    out->text.failed |= usage.failed;
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "name", mgl_move_name(kind));
+    mgl_json_out_string(out, "usage", usage.bytes);
+    mgl_json_out_string(out, "what", mgl_move_what(kind));
+    if (space)
+        mgl_json_out_bool(out, "in_space", space->moves & 1u << kind);
+    mgl_json_out_close_object(out);
+    mgl_text_clear(&usage);
+}
+
+static void put_space(mgl_json_out *out, const char *campaign, const mgl_search_space *space)
+{
+    mgl_json_out_string(out, "campaign", campaign);
     mgl_json_out_array(out, "knobs");
     for (int k = 0; k < mgl_knob_count(); k++)
-        put_knob(out, k);
+        put_knob(out, k, space);
     mgl_json_out_close_array(out);
     mgl_json_out_array(out, "moves");
-    for (int m = 0; m < MGL_MOVE_COUNT; m++) {
-        mgl_text usage = {0};
-        mgl_move_print_usage((mgl_move_kind)m, &usage);
-        out->text.failed |= usage.failed;
-        mgl_json_out_object(out, NULL);
-        mgl_json_out_string(out, "name", mgl_move_name((mgl_move_kind)m));
-        mgl_json_out_string(out, "usage", usage.bytes);
-        mgl_json_out_string(out, "what", mgl_move_what((mgl_move_kind)m));
-        mgl_text_clear(&usage);
-        mgl_json_out_close_object(out);
-    }
+    for (int m = 0; m < MGL_MOVE_COUNT; m++)
+        put_move(out, (mgl_move_kind)m, space);
     mgl_json_out_close_array(out);
     mgl_json_out_string(out, "proposal",
                         "{\"schema\": \"megalith.proposal/1\", \"hypothesis\": \"one sentence\", "
@@ -164,7 +214,18 @@ static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_er
     mgl_json_out_string(out, "frozen",
                         "the validator, the machines, the oracles and the statistics: only config, "
                         "moves and schedule text may be changed");
-    return MGL_OK;
+}
+
+static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_campaign_record campaign;
+    mgl_search_space space;
+    bool found;
+    mgl_status status = read_space(call, &campaign, &space, &found, err);
+    if (!status)
+        put_space(out, found ? campaign.name : NULL, found ? &space : NULL);
+    mgl_campaign_record_clear(&campaign);
+    return status;
 }
 
 /* ---- checking -------------------------------------------------------------------------------- */
@@ -416,7 +477,9 @@ static const mcp_param of_submit[] = {
 #define PARAMS(list) list, (int)(sizeof list / sizeof *list)
 const mcp_tool mcp_tools[] = {
     {"describe_space", "What may be changed",
-     "Knobs with their ranges, moves, and how a proposal looks.", NULL, 0, false, describe_space},
+     "Knobs with their ranges, moves, whether the campaign's space has each, and how a proposal "
+     "looks.",
+     PARAMS(of_campaign), false, describe_space},
     {"check_schedule", "Prove a schedule safe",
      "Validates a schedule text: accepted, or diagnostics with code, line and witness.",
      PARAMS(of_check), false, check_schedule},

@@ -302,6 +302,91 @@ START_TEST(nobody_is_waited_for)
 }
 END_TEST
 
+/* ---- spaces ----------------------------------------------------------------------------------
+ */
+
+/* Puts a campaign of a space of its own into a store of its own. */
+static void add_narrow_campaign(const char *path)
+{
+    static const char space[] =
+        "{\"schema\": \"megalith.space/1\", \"knobs\": {\"rows\": [0, 16]}, "
+        "\"moves\": [\"queues\"]}";
+    char file[400];
+    snprintf(file, sizeof file, "%s", store_path("space.json"));
+    FILE *to = fopen(file, "w");
+    ck_assert_ptr_nonnull(to);
+    fputs(space, to);
+    fclose(to);
+    const mgl_tune_request request = {.model = MODEL, .device = "none", .space = file};
+    mgl_store *store = store_open(path);
+    mgl_tune tune;
+    ck_assert_msg(!mgl_tune_prepare(store, &request, true, &tune, &err), "%s", err.message);
+    mgl_tune_clear(&tune);
+    mgl_store_close(store);
+}
+
+static mgl_json describe_space(const char *store)
+{
+    mgl_json json;
+    mgl_mcp *mcp;
+    mgl_mcp_options options = {.store = store};
+    ck_assert_msg(!mgl_mcp_open(&options, &mcp, &err), "%s", err.message);
+    mgl_text answer = ask(mcp, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+                               "\"params\":{\"name\":\"describe_space\"}}");
+    ck_assert_int_eq(mgl_json_parse(answer.bytes, answer.length, 1 << 24, "answer", &json, &err),
+                     MGL_OK);
+    mgl_text_clear(&answer);
+    mgl_mcp_close(mcp);
+    return json;
+}
+
+static const cJSON *part_of(const mgl_json *json, const char *part)
+{
+    return cJSON_GetObjectItem(
+        cJSON_GetObjectItem(cJSON_GetObjectItem(json->root, "result"), "structuredContent"), part);
+}
+
+/* The rows of a list that are in the space, all of them of that name. */
+static int count_in_space(const mgl_json *json, const char *list, const char *name)
+{
+    int count = 0;
+    const cJSON *row;
+    cJSON_ArrayForEach(row, part_of(json, list))
+    {
+        const cJSON *in = cJSON_GetObjectItem(row, "in_space");
+        ck_assert(cJSON_IsBool(in));
+        ck_assert(!cJSON_IsTrue(in) ||
+                  !strcmp(cJSON_GetObjectItem(row, "name")->valuestring, name));
+        ck_assert_int_eq(cJSON_HasObjectItem(row, "values_drawn"),
+                         cJSON_IsTrue(in) && !strcmp(list, "knobs"));
+        count += cJSON_IsTrue(in);
+    }
+    return count;
+}
+
+START_TEST(each_knob_says_whether_the_space_has_it)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s", store_path("narrow.db"));
+    add_narrow_campaign(path);
+    mgl_json json = describe_space(path);
+    ck_assert_int_eq(count_in_space(&json, "knobs", "rows"), 1);
+    ck_assert_int_eq(count_in_space(&json, "moves", "queues"), 1);
+    ck_assert_int_eq(cJSON_GetArraySize(part_of(&json, "knobs")), mgl_knob_count());
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(without_a_campaign_there_is_no_space)
+{
+    mgl_json json = describe_space(store_path("nowhere.db"));
+    ck_assert(cJSON_IsNull(part_of(&json, "campaign")));
+    ck_assert_int_eq(cJSON_GetArraySize(part_of(&json, "knobs")), mgl_knob_count());
+    ck_assert(!cJSON_HasObjectItem(cJSON_GetArrayItem(part_of(&json, "knobs"), 0), "in_space"));
+    mgl_json_clear(&json);
+}
+END_TEST
+
 /* ---- links of a model -------------------------------------------------------------------------
  */
 
@@ -397,6 +482,8 @@ int main(void)
     tcase_add_test(tests, a_message_has_its_limit);
     tcase_add_test(tests, a_wait_is_cancelled);
     tcase_add_test(tests, nobody_is_waited_for);
+    tcase_add_test(tests, each_knob_says_whether_the_space_has_it);
+    tcase_add_test(tests, without_a_campaign_there_is_no_space);
     tcase_add_test(tests, a_snapshot_may_link_to_its_blobs);
     tcase_add_test(tests, a_model_may_not_link_outside);
     tcase_add_test(tests, a_folder_has_to_stand);
