@@ -159,7 +159,8 @@ static mgl_status check_manifest(const campaign *c, mgl_error *err)
     if (!strcmp(c->record->manifest, now))
         return MGL_OK;
     return mgl_fail(err, MGL_GATE, c->record->name,
-                    "%s: the campaign began under manifest %.12s, this program has %.12s; %s",
+                    "%s: the campaign began under manifest %.12s, this program has %.12s; %s "
+                    "`campaign resume --rebase` does, too.",
                     mgl_outcome_name(MGL_OUTCOME_FROZEN_TAMPERED), c->record->manifest, now,
                     mgl_outcome_hint(MGL_OUTCOME_FROZEN_TAMPERED));
 }

@@ -390,8 +390,7 @@ static mgl_status compare_name(void *user, const mgl_campaign_record *campaign, 
 /* A name that somebody gave is a name and no beginning of one: "exp" does not go on with
  * "exp-2024". What
  * --new and --rebase made of it counts up without a gap. */
-static mgl_status follow_name(mgl_store *store, const mgl_tune_request *r, family *f,
-                              mgl_error *err)
+static mgl_status follow_name(mgl_store *store, bool rebase, family *f, mgl_error *err)
 {
     wanted_name wanted = {.stands = true};
     mgl_status status = MGL_OK;
@@ -403,7 +402,7 @@ static mgl_status follow_name(mgl_store *store, const mgl_tune_request *r, famil
         status = mgl_store_each_campaign(store, compare_name, &wanted, err);
         if (status || !wanted.stands)
             break;
-        if (!f->last || r->rebase)
+        if (!f->last || rebase)
             mgl_format_into(f->newest, sizeof f->newest, "%s", wanted.text);
         f->last++;
     }
@@ -455,6 +454,11 @@ static mgl_status number_name(const family *f, mgl_campaign_record *record, mgl_
     return take_text(&name, &record->name, err);
 }
 
+static bool is_current(const mgl_campaign_record *record)
+{
+    return !strcmp(record->manifest, mgl_frozen_digest());
+}
+
 /* The same campaign under this program's manifest, from its beginning. */
 static mgl_status make_successor(const family *f, mgl_tune *out, mgl_error *err)
 {
@@ -479,8 +483,8 @@ static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_t
     family f = {.name = name};
     mgl_campaign_record found = {0};
     mgl_format_into(name, sizeof name, "%s", out->record.name);
-    mgl_status status =
-        r->name ? follow_name(store, r, &f, err) : mgl_store_each_campaign(store, look_at, &f, err);
+    mgl_status status = r->name ? follow_name(store, r->rebase, &f, err)
+                                : mgl_store_each_campaign(store, look_at, &f, err);
     if (status || !f.last)
         return status;
     if (r->fresh)
@@ -494,8 +498,39 @@ static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_t
     }
     mgl_campaign_record_clear(&out->record);
     out->record = found;
-    out->found = !r->rebase || !strcmp(found.manifest, mgl_frozen_digest());
+    out->found = !r->rebase || is_current(&out->record);
     return out->found ? MGL_OK : make_successor(&f, out, err);
+}
+
+/* The last of a campaign's successors, in its place; those that --new made and that tune something
+ * else are none. */
+static mgl_status find_successor(mgl_store *store, const family *f, mgl_tune *out, mgl_error *err)
+{
+    const mgl_tune_request nothing_else = {0};
+    mgl_campaign_record last = {0};
+    mgl_status status = mgl_store_find_campaign(store, f->newest, &last, err);
+    if (!status && !compare(&nothing_else, &out->record, &last, NULL)) {
+        mgl_campaign_record_clear(&out->record);
+        out->record = last;
+    } else {
+        mgl_campaign_record_clear(&last);
+    }
+    return status;
+}
+
+/* Makes what was found by its name one that this program may go on with. */
+static mgl_status rebase_record(mgl_store *store, mgl_tune *out, mgl_error *err)
+{
+    char name[MOST_NAME];
+    family f = {.name = name};
+    if (is_current(&out->record))
+        return MGL_OK;
+    mgl_format_into(name, sizeof name, "%s", out->record.name);
+    mgl_status status = follow_name(store, true, &f, err);
+    if (!status)
+        status = find_successor(store, &f, out, err);
+    out->found = !status && is_current(&out->record);
+    return status || out->found ? status : make_successor(&f, out, err);
 }
 
 /* ---- what a campaign begins with ------------------------------------------------------------- */
@@ -550,17 +585,32 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
     return status;
 }
 
-mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err)
+static mgl_status find(mgl_store *store, const char *name, bool rebase, mgl_tune *out,
+                       mgl_error *err)
 {
     *out = (mgl_tune){.store = store, .found = true};
     mgl_status status = mgl_store_find_campaign(store, name, &out->record, err);
+    if (!status && rebase)
+        status = rebase_record(store, out, err);
     if (!status)
         status = make_subject(out, err);
+    if (!status && !out->found)
+        status = add_record(out, err);
     if (!status)
-        status = mgl_tune_choose_checkpoint(out, NULL, false, err);
+        status = mgl_tune_choose_checkpoint(out, NULL, !out->found, err);
     if (status)
         mgl_tune_clear(out);
     return status;
+}
+
+mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err)
+{
+    return find(store, name, false, out, err);
+}
+
+mgl_status mgl_tune_rebase(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err)
+{
+    return find(store, name, true, out, err);
 }
 
 /* ---- from an archive ------------------------------------------------------------------------- */

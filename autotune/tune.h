@@ -56,8 +56,8 @@ typedef struct mgl_tune {
     bool found;       /* it stood in the store before */
     struct {
         int64_t campaign, trial;
-    } successor_of; /* ids of the campaign and number of its incumbent; of a new record with
-                       `rebase` */
+    } successor_of; /* id of the campaign and number of its incumbent; of a new record that
+                       `rebase` made */
 } mgl_tune;
 
 /* The campaign that is asked for: found by its name, else made and, with `add`, put into the store.
@@ -68,6 +68,9 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
 mgl_status mgl_tune_check_proposers(const char *text, mgl_error *err);
 /* A campaign of the store, by name; NULL: the newest. */
 mgl_status mgl_tune_find(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err);
+/* The same; where that campaign began under another manifest, the newest of its successors, or one
+ * that is made and put into the store, as with mgl_tune_request's `rebase`. */
+mgl_status mgl_tune_rebase(mgl_store *store, const char *name, mgl_tune *out, mgl_error *err);
 void mgl_tune_clear(mgl_tune *tune);
 
 /* Begins a campaign of an archive's model, target and workloads, in which the archive's winner

@@ -45,6 +45,9 @@ mgl_status mgl_tune_choose_checkpoint(mgl_tune *tune, const char *model, bool ad
         status = mgl_store_each_event(tune->store, tune->record.id, take_event, kept, err);
     if (!status && model)
         status = find_path(model, &given, err);
+    else if (!status && tune->successor_of.campaign)
+        status =
+            mgl_store_each_event(tune->store, tune->successor_of.campaign, take_event, &given, err);
     if (status || !given || (*kept && !strcmp(*kept, given))) {
         mgl_free(given);
         return status;

@@ -5,6 +5,9 @@
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     MGL_CLI_CHAT_OPTIONS(X)                                                                        \
     X(text, device, "--device", "cuda[:N]", 0, 0, "another GPU of the kind (as it began)")         \
+    X(flag, rebase, "--rebase", NULL, 0, 0,                                                        \
+      "where the frozen files have changed since (exit 6 without it): a successor, NAME-2, which " \
+      "measures the best anew")                                                                    \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -20,7 +23,8 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
     if (!status)
         status = mgl_cli_store_open(o->store.value, true, &store, err);
     if (!status)
-        status = mgl_tune_find(store, operand, &tune, err);
+        status = o->rebase.given ? mgl_tune_rebase(store, operand, &tune, err)
+                                 : mgl_tune_find(store, operand, &tune, err);
     if (!status)
         status = mgl_cli_tune(&tune, &how, err);
     mgl_tune_clear(&tune);

@@ -528,52 +528,6 @@ START_TEST(what_is_imported_is_measured_anew)
 }
 END_TEST
 
-/* A campaign of another manifest, with an incumbent. */
-static void begin_before(fixture *f, const mgl_tune_request *request)
-{
-    mgl_trial kept = {.number = 1, .outcome = MGL_OUTCOME_OK, .workload_count = 1};
-    mgl_tune before;
-    f->store = store_open(store_path("campaigns.db"));
-    must(mgl_tune_prepare(f->store, request, false, &before, &f->err), &f->err);
-    before.record.manifest[0] = before.record.manifest[0] == '0' ? '1' : '0';
-    must(mgl_store_add_campaign(f->store, &before.record, &f->err), &f->err);
-    kept.campaign = before.record.id;
-    kept.proposal.config = before.subject.start;
-    kept.proposal.config.page_bytes = 8192;
-    must(mgl_store_add_trial(f->store, &kept, &f->err), &f->err);
-    mgl_tune_clear(&before);
-}
-
-/* Gated, checked and measured again, as the first trial of the successor. */
-START_TEST(a_successor_begins_with_the_incumbent)
-{
-    static const lab_script gain[] = {{.gain = 0.05}};
-    const mgl_tune_request request = {.model = MGL_SOURCE_DIR "/tests/models/tales-5m",
-                                      .device = "none",
-                                      .name = "rebased",
-                                      .workloads = "ctx=0;batch=1",
-                                      .rebase = true};
-    fixture f = {0};
-    begin_before(&f, &request);
-    must(mgl_tune_prepare(f.store, &request, true, &f.tune, &f.err), &f.err);
-    ck_assert_str_eq(f.tune.record.name, "rebased-2");
-    set_up_again(&f);
-    f.lab.script = gain;
-    f.lab.script_count = 1;
-    must(run(&f, 1), &f.err);
-    mgl_trial trial = trial_of(&f, 1);
-    ck_assert_str_eq(trial.proposal.proposer, "rebase");
-    ck_assert_int_eq(trial.proposal.config.page_bytes, 8192);
-    ck_assert_int_eq(f.tune.record.incumbent, 1);
-    mgl_trial_clear(&trial);
-    mgl_tune_clear(&f.tune);
-    must(mgl_tune_prepare(f.store, &request, true, &f.tune, &f.err), &f.err);
-    ck_assert(f.tune.found); /* there is nothing to rebase any more */
-    ck_assert_str_eq(f.tune.record.name, "rebased-2");
-    tear_down(&f);
-}
-END_TEST
-
 static mgl_status time_graph(mgl_lab *self, int workload, double *us, mgl_error *err)
 {
     (void)self, (void)workload, (void)err;
@@ -761,7 +715,6 @@ int main(void)
     tcase_add_test(tests, resumed_it_is_as_uninterrupted);
     tcase_add_test(tests, the_baseline_stands_beside_both);
     tcase_add_test(tests, what_is_imported_is_measured_anew);
-    tcase_add_test(tests, a_successor_begins_with_the_incumbent);
     tcase_add_test(tests, the_winner_is_measured_against_the_default);
     tcase_add_test(tests, seeds_depend_on_seed_and_number);
     tcase_add_test(tests, what_keeps_the_kernel_goes_first);

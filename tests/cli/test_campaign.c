@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,41 @@ START_TEST(nobody_waits_for_a_killed_campaign)
     command_clear(&result);
     command_clear(&resumed);
     command_clear(&history);
+}
+END_TEST
+
+/* As if the frozen files had changed since it began. */
+static void change_manifest(const char *store)
+{
+    sqlite3 *database;
+    ck_assert_int_eq(sqlite3_open(store, &database), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(database,
+                                  "UPDATE campaigns SET manifest = 'x' || substr(manifest, 2)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(database);
+}
+
+START_TEST(a_campaign_of_other_frozen_files_has_a_successor)
+{
+    const char *store = store_of("rebase");
+    command_result made =
+        command_runf("tune %s --device none --seed 5 --trials 2 --store %s --name night --quiet",
+                     model_path("tales-5m"), store);
+    ck_assert_msg(made.code == 0, "%s", made.err);
+    change_manifest(store);
+    command_result refused = command_runf("campaign resume night --trials 3 --store %s", store);
+    ck_assert_int_eq(refused.code, 6);
+    ck_assert_ptr_nonnull(strstr(refused.err, "--rebase"));
+    command_result rebased =
+        command_runf("campaign resume night --rebase --trials 3 --store %s --quiet --json", store);
+    ck_assert_msg(rebased.code == 0, "%s", rebased.err);
+    mgl_json json = command_json(&rebased, "megalith.tune/1");
+    ck_assert_str_eq(json_string(&json, "name"), "night-2");
+    mgl_json_clear(&json);
+    command_clear(&made);
+    command_clear(&refused);
+    command_clear(&rebased);
 }
 END_TEST
 
@@ -349,6 +385,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_killed_campaign_is_killed);
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
+    tcase_add_test(tests, a_campaign_of_other_frozen_files_has_a_successor);
     tcase_add_test(tests, a_dry_run_asks_the_device);
     tcase_add_test(tests, a_size_is_a_size);
     tcase_add_test(tests, a_model_is_asked);
