@@ -241,6 +241,14 @@ static mgl_status draw_seed(const mgl_tune_request *r, mgl_campaign_record *out,
     return MGL_OK;
 }
 
+static mgl_status check_dtype(const char *name, mgl_error *err)
+{
+    mgl_dtype dtype;
+    if (mgl_dtype_parse(name, &dtype) && dtype != MGL_I32)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, name, "unknown dtype; there are bf16, f16 and f32");
+}
+
 static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
 {
     mgl_config config;
@@ -250,10 +258,10 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
         return mgl_fail(err, MGL_USAGE, "--new",
                         "begins without what was found, and --rebase measures it anew: leave out "
                         "one of the two");
-    if (strcmp(dtype, "bf16") != 0)
-        return mgl_fail(err, MGL_USAGE, dtype, "unknown dtype; there is bf16");
     mgl_format_into(out->manifest, sizeof out->manifest, "%s", mgl_frozen_digest());
-    mgl_status status = mgl_tune_check_chat(r, err);
+    mgl_status status = check_dtype(dtype, err);
+    if (!status)
+        status = mgl_tune_check_chat(r, err);
     if (!status && r->proposers)
         status = mgl_tune_check_proposers(r->proposers, err);
     if (!status)
@@ -273,6 +281,18 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
     if (!status)
         status = copy_text("running", &out->state, err);
     return status ? status : choose_name(r, out, err);
+}
+
+/* Synthetic weights are made on a GPU, in bf16 alone (eval/filler.c). */
+static mgl_status check_formats(const mgl_campaign_record *record, mgl_error *err)
+{
+    bool gpu = strcmp(record->device, "none") != 0 && strcmp(record->device, "cpu") != 0;
+    if (!gpu || !strcmp(record->dtype, "bf16"))
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "--dtype",
+                    "trials on a GPU have bf16 weights, not %.40s: --device none proves and "
+                    "predicts %.40s schedules, and --device cpu executes them",
+                    record->dtype, record->dtype);
 }
 
 /* ---- a subject from a record ----------------------------------------------------------------- */
@@ -323,7 +343,9 @@ static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
     if (!record->options || !record->shape || !record->target || !record->dtype ||
         !record->workloads || !record->space || !record->device)
         return mgl_fail(err, MGL_BAD_INPUT, record->name, "the campaign's record is not complete");
-    mgl_status status = read_options(tune, err);
+    mgl_status status = check_formats(record, err);
+    if (!status)
+        status = read_options(tune, err);
     if (!status)
         status = mgl_shape_parse(record->shape, &s->config, err);
     if (!status)
@@ -426,6 +448,8 @@ static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *
         flag = "--device";
     else if (differs(wanted->target, found->target))
         flag = "--target";
+    else if (differs(wanted->dtype, found->dtype))
+        flag = "--dtype";
     else if (differs(wanted->workloads, found->workloads))
         flag = "--workloads";
     else if (wanted->capacity != found->capacity)
@@ -671,6 +695,8 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
     mgl_status status = copy_archive(archive, &r, out, err);
     if (!status && r.device)
         status = take_device(&r, out, err);
+    if (!status)
+        status = check_formats(out, err);
     if (!r.device && archive->campaign.device && strcmp(archive->campaign.device, "none") == 0)
         r.device = "none";
     if (!status)

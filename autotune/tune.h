@@ -26,7 +26,7 @@ typedef struct mgl_tune_request {
     const char *shape;  /* the name of a shape, in its place */
     const char *device; /* "cuda", "cuda:1", "cpu", "none"; NULL: "cuda" */
     const char *target; /* of "cpu" and "none" */
-    const char *dtype;  /* "bf16" */
+    const char *dtype;  /* "bf16", or "f16" and "f32" where no GPU executes them; NULL: "bf16" */
     const char
         *workloads; /* "ctx=0,8192;batch=1,8"; NULL: one sequence, at 0 and at half its capacity */
     int capacity;   /* positions of a sequence */

@@ -19,7 +19,8 @@
       "what is decoded: ctx=0,8192;batch=1,8 (one sequence, at 0 and at half its capacity)")       \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
-    X(text, dtype, "--dtype", "bf16", 0, 0, "number format (bf16)")                                \
+    X(text, dtype, "--dtype", "bf16|f16|f32", 0, 0,                                                \
+      "number format; f16 and f32 go with --device none or cpu (bf16)")                            \
     X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
       "what candidates run on: cpu takes no times, none executes nothing (cuda)")                  \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0,                                               \

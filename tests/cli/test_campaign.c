@@ -98,15 +98,35 @@ START_TEST(nobody_waits_for_a_killed_campaign)
 }
 END_TEST
 
-/* As if the frozen files had changed since it began. */
-static void change_manifest(const char *store)
+/* Nobody has to run the campaign: it is no trial. */
+START_TEST(what_is_too_large_is_refused)
+{
+    const char *store = store_of("large");
+    char file[400];
+    command_result made = command_runf("tune %s --device none --trials 1 --store %s --quiet",
+                                       model_path("tales-5m"), store);
+    snprintf(file, sizeof file, "%s", scratch_file("large.json", "{"));
+    ck_assert_int_eq(truncate(file, 100 << 20), 0);
+    command_result said = command_runf("campaign submit %s --wait --store %s", file, store);
+    command_result told = command_runf("campaign submit %s --store %s --json", file, store);
+    ck_assert_int_eq(said.code, 11);
+    ck_assert_ptr_nonnull(strstr(said.out, "PARSE: the proposal is larger than 67108864 bytes"));
+    ck_assert_int_eq(told.code, 11);
+    mgl_json json = command_json(&told, "megalith.campaign/1");
+    ck_assert_str_eq(json_string(&json, "outcome"), "PARSE");
+    mgl_json_clear(&json);
+    unlink(file);
+    command_clear(&made);
+    command_clear(&said);
+    command_clear(&told);
+}
+END_TEST
+
+static void change_store(const char *store, const char *sql)
 {
     sqlite3 *database;
     ck_assert_int_eq(sqlite3_open(store, &database), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(database,
-                                  "UPDATE campaigns SET manifest = 'x' || substr(manifest, 2)",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(database);
 }
 
@@ -117,7 +137,7 @@ START_TEST(a_campaign_of_other_frozen_files_has_a_successor)
         command_runf("tune %s --device none --seed 5 --trials 2 --store %s --name night --quiet",
                      model_path("tales-5m"), store);
     ck_assert_msg(made.code == 0, "%s", made.err);
-    change_manifest(store);
+    change_store(store, "UPDATE campaigns SET manifest = 'x' || substr(manifest, 2)");
     command_result refused = command_runf("campaign resume night --trials 3 --store %s", store);
     ck_assert_int_eq(refused.code, 6);
     ck_assert_ptr_nonnull(strstr(refused.err, "--rebase"));
@@ -130,6 +150,70 @@ START_TEST(a_campaign_of_other_frozen_files_has_a_successor)
     command_clear(&made);
     command_clear(&refused);
     command_clear(&rebased);
+}
+END_TEST
+
+/* ---- number formats -------------------------------------------------------------------------- */
+
+static const char *const formats[] = {"f16", "f32"};
+
+/* On a CPU each is executed, and held against the f32 reference. */
+START_TEST(a_format_is_proved_and_executed)
+{
+    char name[20];
+    snprintf(name, sizeof name, "%s", formats[_i]);
+    const char *store = store_of(name);
+    command_result proved = command_runf(
+        "tune %s --device none --dtype %s --seed 5 --trials 2 --proposer random --store %s",
+        model_path("tales-5m"), formats[_i], store);
+    ck_assert_msg(proved.code == 0, "%s", proved.err);
+    ck_assert_ptr_nonnull(strstr(proved.err, "2 UNMEASURED random: accepted"));
+    command_result executed = command_runf(
+        "tune %s --device cpu --dtype %s --seed 5 --trials 2 --proposer random --store %s "
+        "--workloads ctx=0;batch=1",
+        model_path("tales-5m"), formats[_i], store);
+    ck_assert_msg(executed.code == 0, "%s", executed.err);
+    ck_assert_ptr_nonnull(strstr(executed.err, "UNMEASURED random: correct"));
+    command_result status = command_runf("campaign status --store %s --json", store);
+    mgl_json json = command_json(&status, "megalith.campaign/1");
+    ck_assert_str_eq(json_string(&json, "dtype"), formats[_i]);
+    mgl_json_clear(&json);
+    command_clear(&proved);
+    command_clear(&executed);
+    command_clear(&status);
+}
+END_TEST
+
+START_TEST(a_campaign_stays_with_its_format)
+{
+    const char *store = store_of("format");
+    command_result begun =
+        command_runf("tune %s --device none --dtype f16 --trials 1 --name n --store %s",
+                     model_path("tales-5m"), store);
+    command_result other = command_runf("tune %s --device none --trials 2 --name n --store %s",
+                                        model_path("tales-5m"), store);
+    ck_assert_msg(begun.code == 0, "%s", begun.err);
+    ck_assert_int_eq(other.code, 1);
+    ck_assert_ptr_nonnull(strstr(other.err, "--dtype: the campaign \"n\" began with another one"));
+    command_clear(&begun);
+    command_clear(&other);
+}
+END_TEST
+
+/* A record as an archive may bring it; no device is looked for. */
+START_TEST(a_gpu_has_one_format)
+{
+    const char *store = store_of("gpu");
+    command_result begun =
+        command_runf("tune %s --device none --dtype f16 --trials 1 --name n --store %s",
+                     model_path("tales-5m"), store);
+    ck_assert_msg(begun.code == 0, "%s", begun.err);
+    change_store(store, "UPDATE campaigns SET device = 'NVIDIA H200'");
+    command_result refused = command_runf("campaign resume n --trials 2 --store %s", store);
+    ck_assert_int_eq(refused.code, 1);
+    ck_assert_ptr_nonnull(strstr(refused.err, "trials on a GPU have bf16 weights, not f16"));
+    command_clear(&begun);
+    command_clear(&refused);
 }
 END_TEST
 
@@ -386,6 +470,10 @@ int main(void)
     tcase_add_test(tests, a_killed_campaign_is_killed);
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
     tcase_add_test(tests, a_campaign_of_other_frozen_files_has_a_successor);
+    tcase_add_test(tests, what_is_too_large_is_refused);
+    tcase_add_loop_test(tests, a_format_is_proved_and_executed, 0, 2);
+    tcase_add_test(tests, a_campaign_stays_with_its_format);
+    tcase_add_test(tests, a_gpu_has_one_format);
     tcase_add_test(tests, a_dry_run_asks_the_device);
     tcase_add_test(tests, a_size_is_a_size);
     tcase_add_test(tests, a_model_is_asked);

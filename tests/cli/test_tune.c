@@ -663,29 +663,6 @@ START_TEST(what_is_handed_in_has_its_verdict)
 }
 END_TEST
 
-/* Nobody has to run the campaign: it is no trial. */
-START_TEST(what_is_too_large_is_refused)
-{
-    const char *store = store_of("large");
-    char file[400];
-    command_result made = tune(store, "--trials 1 --quiet");
-    snprintf(file, sizeof file, "%s", scratch_file("large.json", "{"));
-    ck_assert_int_eq(truncate(file, 100 << 20), 0);
-    command_result said = command_runf("campaign submit %s --wait --store %s", file, store);
-    command_result told = command_runf("campaign submit %s --store %s --json", file, store);
-    ck_assert_int_eq(said.code, 11);
-    ck_assert_ptr_nonnull(strstr(said.out, "PARSE: the proposal is larger than 67108864 bytes"));
-    ck_assert_int_eq(told.code, 11);
-    mgl_json json = command_json(&told, "megalith.campaign/1");
-    ck_assert_str_eq(json_string(&json, "outcome"), "PARSE");
-    mgl_json_clear(&json);
-    unlink(file);
-    command_clear(&made);
-    command_clear(&said);
-    command_clear(&told);
-}
-END_TEST
-
 START_TEST(two_do_not_run_one_campaign)
 {
     const char *store = store_of("two");
@@ -817,7 +794,6 @@ int main(void)
     tcase_add_test(tests, what_is_deleted_is_gone);
     tcase_add_test(tests, every_word_has_help);
     tcase_add_test(tests, what_is_handed_in_has_its_verdict);
-    tcase_add_test(tests, what_is_too_large_is_refused);
     tcase_add_test(tests, two_do_not_run_one_campaign);
     tcase_add_loop_test(tests, a_signal_ends_it_soon, 0, 3);
     tcase_add_test(tests, detached_it_goes_on_by_itself);
