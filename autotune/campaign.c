@@ -278,6 +278,20 @@ mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_erro
     return status;
 }
 
+mgl_status mgl_campaign_lock_path(mgl_store *store, int64_t id, mgl_text *out, mgl_error *err)
+{
+    char name[LOCK_NAME];
+    name_lock(id, name);
+    return mgl_store_is_shared(store) ? MGL_OK : mgl_store_lock_path(store, name, out, err);
+}
+
+bool mgl_campaign_was_interrupted(mgl_store *store, int64_t id)
+{
+    char name[LOCK_NAME];
+    name_lock(id, name);
+    return !mgl_store_is_shared(store) && mgl_store_lock_is_marked(store, name);
+}
+
 mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err)
 {
     bool shared = mgl_store_is_shared(c->o->store);
@@ -451,7 +465,7 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
 {
     mgl_error late = {0};
     if (status == MGL_INTERRUPTED)
-        campaign_end(c, "paused", "it was interrupted");
+        campaign_end(c, "paused", MGL_INTERRUPTED_REASON);
     else if (status)
         campaign_end(c, "paused", "%s%s%s", err->where, err->where[0] ? ": " : "", err->message);
     c->record->seconds = campaign_spent(c);

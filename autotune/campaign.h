@@ -58,11 +58,17 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
  * subject, record, store, lab, checkpoint, abort and on_event count. */
 mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err);
 
+#define MGL_INTERRUPTED_REASON "it was interrupted" /* of a campaign that is "paused" */
+
 /* Whoever runs a campaign has this lock, and that of the device where it is one. */
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err);
 
 /* Whether somebody runs it now; true where other machines may, which can not be seen from here. */
 mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_error *err);
+/* The path of that lock, which whoever is ended by a signal marks (mgl_store_lock_mark); "" where
+ * several workers run a campaign. And whether the one who ran it last did. */
+mgl_status mgl_campaign_lock_path(mgl_store *store, int64_t id, mgl_text *out, mgl_error *err);
+bool mgl_campaign_was_interrupted(mgl_store *store, int64_t id);
 
 /* The seed of trial `number`: a hash of the campaign's seed and the number. */
 uint64_t mgl_campaign_seed(uint64_t seed, int64_t number);

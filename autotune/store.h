@@ -48,6 +48,13 @@ mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_loc
 void mgl_store_lock_release(mgl_store_lock *lock); /* NULL is fine */
 /* Whether a process has that lock; takes nothing, and makes no file. */
 mgl_status mgl_store_lock_look(mgl_store *store, const char *uuid, bool *held, mgl_error *err);
+/* A process that a signal ends in the middle of its work says so in the lock that it has, since the
+ * store may be busy: mark is of any thread, and makes nothing of a lock that is not this process's.
+ * The mark stands until somebody takes the lock. */
+mgl_status mgl_store_lock_path(const mgl_store *store, const char *uuid, mgl_text *out,
+                               mgl_error *err);
+void mgl_store_lock_mark(const char *path);
+bool mgl_store_lock_is_marked(const mgl_store *store, const char *uuid);
 
 /* ---- campaigns ------------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /*
  * Locks of devices: one process a GPU. A lock is flock(2) on a small file, so it ends with the
- * process that has it, however that ends, and a file that was left means nothing. The file says who
- * has it: the process, and the boot of the machine, for people who look.
+ * process that has it, however that ends, and a file that was left locks nothing. The file says who
+ * has it: the process, and the boot of the machine, for people who look; and, where a signal ended
+ * that process in the middle of its work, this.
  *
  * The lock of a GPU stands in the user's state folder, whatever store is used, since the GPU is the
  * same. What is no GPU ("none:7", "cpu:7") is locked for a campaign: beside its store. There the
@@ -23,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { SIGNATURE = 128 }; /* bytes of the file at most, with a 0 */
+
 struct mgl_store_lock {
     int descriptor;
 };
@@ -42,7 +45,8 @@ static void put_plain(mgl_text *out, const char *name)
     }
 }
 
-static mgl_status find_path(const mgl_store *store, const char *uuid, mgl_text *out, mgl_error *err)
+mgl_status mgl_store_lock_path(const mgl_store *store, const char *uuid, mgl_text *out,
+                               mgl_error *err)
 {
     mgl_status status = MGL_OK;
     mgl_text state = {0};
@@ -63,7 +67,7 @@ static mgl_status find_path(const mgl_store *store, const char *uuid, mgl_text *
 /* Says whose the lock is. That nothing was written is no error: the lock holds without it. */
 static void sign(int descriptor)
 {
-    char *boot = NULL, text[128];
+    char *boot = NULL, text[SIGNATURE];
     size_t length = 0;
     if (mgl_file_read("/proc/sys/kernel/random/boot_id", 64, &boot, &length, NULL))
         boot = NULL;
@@ -131,7 +135,8 @@ mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_loc
     mgl_text path = {0};
     *out = NULL;
     mgl_store_lock *lock = mgl_alloc_zero(1, sizeof *lock);
-    mgl_status status = lock ? find_path(store, uuid, &path, err) : mgl_fail_memory(err, 0);
+    mgl_status status =
+        lock ? mgl_store_lock_path(store, uuid, &path, err) : mgl_fail_memory(err, 0);
     if (!status)
         status = open_lock(path.bytes, uuid, &lock->descriptor, err);
     mgl_text_clear(&path);
@@ -146,7 +151,7 @@ mgl_status mgl_store_lock_look(mgl_store *store, const char *uuid, bool *held, m
 {
     mgl_text path = {0};
     *held = false;
-    mgl_status status = find_path(store, uuid, &path, err);
+    mgl_status status = mgl_store_lock_path(store, uuid, &path, err);
     int descriptor = status || mgl_file_denied()
                          ? -1
                          : open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -168,4 +173,43 @@ void mgl_store_lock_release(mgl_store_lock *lock)
         flock(lock->descriptor, LOCK_UN);
     close(lock->descriptor);
     mgl_free(lock);
+}
+
+/* ---- a mark ---------------------------------------------------------------------------------- */
+
+static const char mark[] = "\ninterrupted";
+
+/* What the file says; its length, 0 where nothing can be read. */
+static size_t read_lock(int descriptor, char *text, size_t size)
+{
+    ssize_t n = descriptor < 0 ? 0 : pread(descriptor, text, size - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+void mgl_store_lock_mark(const char *path)
+{
+    char text[SIGNATURE];
+    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0)
+        return;
+    size_t length = read_lock(descriptor, text, sizeof text);
+    if (strtol(text, NULL, 10) == getpid() &&
+        pwrite(descriptor, mark, sizeof mark - 1, (off_t)length) < 0)
+        length = 0; /* then it counts as killed */
+    close(descriptor);
+}
+
+bool mgl_store_lock_is_marked(const mgl_store *store, const char *uuid)
+{
+    char text[SIGNATURE] = "";
+    mgl_text path = {0};
+    if (!mgl_store_lock_path(store, uuid, &path, NULL)) {
+        int descriptor = open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        read_lock(descriptor, text, sizeof text);
+        if (descriptor >= 0)
+            close(descriptor);
+    }
+    mgl_text_clear(&path);
+    return strstr(text, mark) != NULL;
 }

@@ -127,7 +127,8 @@ mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune
 mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, bool *running,
                          mgl_error *err);
 /* What the store says of a campaign is its last word: one that is "running" there, and that nobody
- * runs, is "killed", or "waiting" where it never began. Changes the record's state and reason
+ * runs, is "paused" where a signal ended who ran it before the store was told, else "killed", or
+ * "waiting" where it never began. Changes the record's state and reason
  * alone. */
 mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, mgl_error *err);
 /* Removes a campaign that nobody runs. MGL_DEVICE: somebody does. */

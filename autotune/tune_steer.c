@@ -36,8 +36,10 @@ mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, 
     mgl_status status = mgl_campaign_is_run(store, campaign->id, &held, err);
     if (status || held)
         return status;
-    char *state = mgl_strdup(begun ? "killed" : "waiting");
-    char *reason = mgl_strdup("nobody runs it; `megalith campaign resume` does");
+    bool interrupted = mgl_campaign_was_interrupted(store, campaign->id);
+    char *state = mgl_strdup(interrupted ? "paused" : begun ? "killed" : "waiting");
+    char *reason = mgl_strdup(interrupted ? MGL_INTERRUPTED_REASON
+                                          : "nobody runs it; `megalith campaign resume` does");
     if (!state || !reason) {
         mgl_free(state);
         mgl_free(reason);

@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 #include "vm/cuda/driver.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -39,6 +40,13 @@ static struct {
 } signals;
 
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+
+/* What is done before a verb is ended in the middle of its work. */
+static struct {
+    pthread_mutex_t lock;
+    void (*leave)(const char *text); /* NULL: nothing */
+    char text[PATH_MAX];
+} leaving = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 mgl_cancel *mgl_cli_cancel(void)
 {
@@ -126,9 +134,28 @@ static _Noreturn void end_program(int code)
         syscall(SYS_exit_group, code);
 }
 
+void mgl_cli_signals_leave(void (*leave)(const char *text), const char *text)
+{
+    pthread_mutex_lock(&leaving.lock);
+    bool fits = text && strlen(text) < sizeof leaving.text;
+    leaving.leave = fits ? leave : NULL;
+    if (fits)
+        strcpy(leaving.text, text);
+    pthread_mutex_unlock(&leaving.lock);
+}
+
+static void leave(void)
+{
+    pthread_mutex_lock(&leaving.lock);
+    if (leaving.leave)
+        leaving.leave(leaving.text);
+    pthread_mutex_unlock(&leaving.lock);
+}
+
 static _Noreturn void end_by_default(int number)
 {
     sigset_t one;
+    leave();
     mgl_cli_stop_bar();
     signal(number, SIG_DFL);
     sigemptyset(&one);
@@ -143,6 +170,7 @@ static _Noreturn void end_by_default(int number)
 static _Noreturn void end_verb(void)
 {
     char object[160];
+    leave();
     write_object(object, sizeof object);
     if (take_turn()) {
         if (mgl_cli_takes_errors())

@@ -27,6 +27,10 @@ mgl_cancel *mgl_cli_cancel(void);
 /* For long work, between its steps: MGL_INTERRUPTED once a signal came. */
 mgl_status mgl_cli_check_cancel(mgl_error *err);
 
+/* What the thread that waits does before it ends a verb that does not end by itself: `leave` is
+ * called with the text, which is copied; it must not wait for anything. NULL: nothing. */
+void mgl_cli_signals_leave(void (*leave)(const char *text), const char *text);
+
 /* If a signal came: says the line and the object, if nobody has, and is true. */
 bool mgl_cli_signals_tell(void);
 /* Behind the last output: 128 + the signal that came before, or 0. Signals that come later have

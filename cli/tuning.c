@@ -144,6 +144,7 @@ mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mg
 static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
 {
     const mgl_cli_tuning *how = t->how;
+    mgl_text lock = {0};
     const atomic_int *abort = mgl_cancel_flag(mgl_cli_cancel());
     const mgl_tune_run_options options = {.device = how->device,
                                           .commit = mgl_commit,
@@ -164,7 +165,13 @@ static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
             mgl_cli_campaign_report(t->tune->store, t->tune->record.name, true, how->report, err);
     t->written = mgl_clock_s();
     if (!status)
+        status = mgl_campaign_lock_path(t->tune->store, t->tune->record.id, &lock, err);
+    if (!status)
+        mgl_cli_signals_leave(mgl_store_lock_mark, lock.bytes);
+    if (!status)
         status = mgl_tune_run(t->tune, &options, err);
+    mgl_cli_signals_leave(NULL, NULL);
+    mgl_text_clear(&lock);
     mgl_hook_close(t->hook, abort);
     return status;
 }

@@ -439,6 +439,62 @@ START_TEST(gpu_is_locked_whatever_the_store)
 }
 END_TEST
 
+static int take_and_mark(void)
+{
+    mgl_store_lock *lock;
+    mgl_text path = {0};
+    mgl_store *store = store_open(store_path("store.db"));
+    if (mgl_store_lock_take(store, "none:1", &lock, &err) ||
+        mgl_store_lock_path(store, "none:1", &path, &err))
+        return 1;
+    mgl_store_lock_mark(path.bytes);
+    mgl_text_clear(&path);
+    return 0; /* it ends as by a signal: with the lock */
+}
+
+START_TEST(mark_of_who_was_ended_stands_until_the_next)
+{
+    bool held = true;
+    mgl_store_lock *lock = NULL;
+    mgl_store *store = store_open(store_path("store.db"));
+    ck_assert(!mgl_store_lock_is_marked(store, "none:1"));
+    ck_assert_int_eq(in_a_child(take_and_mark), 0);
+    ck_assert(mgl_store_lock_is_marked(store, "none:1"));
+    ck_assert(!mgl_store_lock_is_marked(store, "none:2"));
+    ck_assert_int_eq(mgl_store_lock_look(store, "none:1", &held, &err), MGL_OK);
+    ck_assert(!held);
+    ck_assert_int_eq(mgl_store_lock_take(store, "none:1", &lock, &err), MGL_OK);
+    ck_assert(!mgl_store_lock_is_marked(store, "none:1"));
+    mgl_store_lock_release(lock);
+    mgl_store_close(store);
+}
+END_TEST
+
+static int mark_of_another(void)
+{
+    mgl_text path = {0};
+    mgl_store *store = store_open(store_path("store.db"));
+    if (mgl_store_lock_path(store, "none:1", &path, &err))
+        return 1;
+    mgl_store_lock_mark(path.bytes);
+    mgl_text_clear(&path);
+    return 0;
+}
+
+START_TEST(nobody_marks_the_lock_of_another)
+{
+    mgl_store_lock *lock = NULL;
+    mgl_store *store = store_open(store_path("store.db"));
+    ck_assert_int_eq(in_a_child(mark_of_another), 0); /* there is none: none is made */
+    ck_assert_int_eq(access(store_path("store.db-none-1.lock"), F_OK), -1);
+    ck_assert_int_eq(mgl_store_lock_take(store, "none:1", &lock, &err), MGL_OK);
+    ck_assert_int_eq(in_a_child(mark_of_another), 0);
+    ck_assert(!mgl_store_lock_is_marked(store, "none:1"));
+    mgl_store_lock_release(lock);
+    mgl_store_close(store);
+}
+END_TEST
+
 START_TEST(lock_names_the_process_and_the_boot)
 {
     char *text, *boot;
@@ -613,6 +669,8 @@ int main(void)
         every_file_operation_fails,
         gpu_is_locked_whatever_the_store,
         lock_names_the_process_and_the_boot,
+        mark_of_who_was_ended_stands_until_the_next,
+        nobody_marks_the_lock_of_another,
         lock_that_was_left_is_taken_whoever_it_names,
         campaigns_without_a_gpu_have_locks_of_their_store,
         many_processes_make_one_store,

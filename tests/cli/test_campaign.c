@@ -74,6 +74,31 @@ START_TEST(a_killed_campaign_is_killed)
 }
 END_TEST
 
+/* A proposal for a large model takes seconds, and asks for no signal: the verb is ended in the
+ * middle of its work, and no store is told. */
+START_TEST(an_interrupted_campaign_is_paused)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    char line[1000], name[20];
+    snprintf(name, sizeof name, "signal%d", _i);
+    const char *store = store_of(name);
+    snprintf(line, sizeof line,
+             "tune --shape llama-1b --device none --seed 5 --proposer surrogate --store %s", store);
+    command running = command_start(line);
+    for (int i = 0; i < 500 && strcmp(state_of(store), "running") != 0; i++)
+        usleep(20000);
+    usleep(300000);
+    kill(running.pid, numbers[_i]);
+    command_result ended = command_end(&running);
+    ck_assert_int_eq(ended.code, 128 + numbers[_i]);
+    ck_assert_str_eq(state_of(store), "paused");
+    command_result status = command_runf("campaign status --store %s", store);
+    ck_assert_ptr_nonnull(strstr(status.out, "paused: it was interrupted"));
+    command_clear(&status);
+    command_clear(&ended);
+}
+END_TEST
+
 START_TEST(nobody_waits_for_a_killed_campaign)
 {
     const char *store = store_of("alone");
@@ -468,6 +493,7 @@ int main(void)
     TCase *tests = tcase_create("campaign");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_killed_campaign_is_killed);
+    tcase_add_loop_test(tests, an_interrupted_campaign_is_paused, 0, 3);
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
     tcase_add_test(tests, a_campaign_of_other_frozen_files_has_a_successor);
     tcase_add_test(tests, what_is_too_large_is_refused);

@@ -2,8 +2,8 @@
  * INT, TERM and HUP at random moments of the long verbs, and whether each ends as it is promised:
  * within the limit, with 128 + signal, one line on standard error, with --json one object on
  * standard output, no file left behind but a whole one, and no process. What a campaign has stored
- * by then is whole, and the beginning of what one stores that nobody ended: each run goes on with
- * the store of the one before.
+ * by then is whole, and the beginning of what one stores that nobody ended, and it counts as paused
+ * and not as killed: each run goes on with the store of the one before.
  *
  *     signals build/megalith tests/models/tales-5m --moments 200 --limit 0.2
  *
@@ -33,7 +33,7 @@
 
 enum { MAX_ARGUMENTS = 32, MAX_PATH = 4096, MAX_LINE = 3 * MAX_PATH, MAX_OUTPUT = 1 << 24 };
 
-#define CAMPAIGN "--seed 11 --proposer random --store SCRATCH/store.db --name ended --quiet"
+#define CAMPAIGN "--seed 11 --store SCRATCH/store.db --name ended --quiet"
 
 /* MODEL, SCRATCH and SHAPE stand for what was given. */
 #define VERBS(X)                                                                                   \
@@ -42,8 +42,9 @@ enum { MAX_ARGUMENTS = 32, MAX_PATH = 4096, MAX_LINE = 3 * MAX_PATH, MAX_OUTPUT 
     X("eval", "eval MODEL --device DEVICE --texts SCRATCH/texts.json")                             \
     X("check", "check SCRATCH/f.mls --model MODEL")                                                \
     X("bench", "bench --shape SHAPE --device DEVICE --samples 3")                                  \
-    X("tune", "tune MODEL --device none --trials 40 " CAMPAIGN)                                    \
-    X("tune-cpu", "tune MODEL --device cpu --trials 2 " CAMPAIGN)
+    X("tune", "tune MODEL --device none --trials 40 --proposer random " CAMPAIGN)                  \
+    X("tune-search", "tune MODEL --device none --trials 12 --proposer surrogate " CAMPAIGN)        \
+    X("tune-cpu", "tune MODEL --device cpu --trials 2 --proposer random " CAMPAIGN)
 
 static const struct verb {
     const char *name, *line;
@@ -315,6 +316,8 @@ static void check_store(const settings *s, tally *t, bool ended, int number, dou
         complain(t, number, moment, "the store has other trials than that of a whole run", "");
     else if (now.count < t->before.count)
         complain(t, number, moment, "the store has lost a trial", "");
+    else if (now.killed)
+        complain(t, number, moment, "the campaign counts as killed", "");
     else if (ended && now.count != t->made.count)
         complain(t, number, moment, "it ended, and not all of its trials are made", "");
     t->before = now;

@@ -1,5 +1,7 @@
 #include "tests/tools/stored.h"
 
+#include "autotune/tune.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,6 +30,9 @@ mgl_status stored_read(const char *path, const char *name, stored *out, mgl_erro
         return status;
     out->found = !mgl_store_find_campaign(store, name, &record, NULL);
     if (out->found)
+        status = mgl_tune_look_state(store, &record, err);
+    out->killed = out->found && !status && record.state && !strcmp(record.state, "killed");
+    if (out->found && !status)
         status = mgl_store_each_trial(store, record.id, 1, 0, look_at, out, err);
     mgl_campaign_record_clear(&record);
     mgl_store_close(store);

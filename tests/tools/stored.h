@@ -14,6 +14,7 @@ typedef struct stored {
     } trials[MOST_STORED]; /* (count) */
     int64_t count;
     bool found;   /* there is such a campaign */
+    bool killed;  /* whoever ran it was ended, and said nothing */
     bool ordered; /* the numbers of its trials are 1, 2, ... */
 } stored;
 
