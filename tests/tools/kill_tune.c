@@ -7,8 +7,9 @@
  * One campaign without a device is started again and again, each time for the same number of
  * trials, and killed at a moment of that time; whenever it comes to its end, a new one begins.
  * After each kill the store opens, its trials have the numbers 1 to n without a gap, n is no less
- * than before, and each has the digest and the outcome of the same trial of the whole run. Exit
- * code 1 when that does not hold.
+ * than before, and each has the digest and the outcome of the same trial of the whole run. The
+ * result is JSON: the kills, those that came before there was a campaign, those that came when it
+ * had ended, and those after which something was wrong; exit code 1 where there are any of these.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -127,8 +128,8 @@ int main(int argc, char **argv)
     snprintf(line, sizeof line, "rm -rf '%s'", folder);
     if (system(line) != 0)
         fprintf(stderr, "left behind: %s\n", folder);
-    printf("kills %d of a campaign of %d trials and %.0f ms; came to its end %d times\n", kills,
-           TRIALS, 1e3 * length, ended);
-    printf("  before there was a campaign %d; wrong %d\n", early, wrong);
+    printf("{\"schema\":\"megalith.kill-tune/1\",\"trials\":%d,\"whole_ms\":%.0f,\"kills\":%d,"
+           "\"before_a_campaign\":%d,\"ended\":%d,\"wrong\":%d}\n",
+           TRIALS, 1e3 * length, kills, early, ended, wrong);
     return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }
