@@ -473,6 +473,14 @@ static void print_head(mgl_json_out *out, double start, double preset, double go
     mgl_json_out_real(out, "goal_predicted_us", goal);
 }
 
+/* Of the trials needed, which are sorted; 0: one in the middle did not come to the goal. */
+static double find_median(int *needed)
+{
+    qsort(needed, (size_t)options.seeds, sizeof *needed, by_size);
+    int low = needed[(options.seeds - 1) / 2], high = needed[options.seeds / 2];
+    return high > MOST_TRIALS ? 0 : 0.5 * (low + high);
+}
+
 static void print_result(const struct course *courses, double start, double preset, double goal)
 {
     mgl_json_out out = {0};
@@ -485,10 +493,8 @@ static void print_result(const struct course *courses, double start, double pres
         needed[i] = courses[i].needed ? courses[i].needed : MOST_TRIALS + 1;
     }
     mgl_json_out_close_array(&out);
-    qsort(needed, (size_t)options.seeds, sizeof *needed, by_size);
-    int median = needed[(options.seeds - 1) / 2];
     mgl_json_out_int(&out, "reached", reached);
-    mgl_json_out_int(&out, "trials_needed_median", median > MOST_TRIALS ? 0 : median);
+    mgl_json_out_real(&out, "trials_needed_median", find_median(needed));
     mgl_json_out_close(&out);
     printf("%s\n", out.text.bytes);
     mgl_text_clear(&out.text);
