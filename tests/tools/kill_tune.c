@@ -5,11 +5,12 @@
  *     kill_tune MODEL KILLS MEGALITH
  *
  * One campaign without a device is started again and again, each time for the same number of
- * trials, and killed at a moment of that time; whenever it comes to its end, a new one begins.
- * After each kill the store opens, its trials have the numbers 1 to n without a gap, n is no less
- * than before, and each has the digest and the outcome of the same trial of the whole run. The
- * result is JSON: the kills, those that came before there was a campaign, those that came when it
- * had ended, and those after which something was wrong; exit code 1 where there are any of these.
+ * trials, and killed at a moment of the time that is left; whenever it comes to its end before, a
+ * new one begins. After each kill the store opens, its trials have the numbers 1 to n without a
+ * gap, n is no less than before, and each has the digest and the outcome of the same trial of the
+ * whole run. The result is JSON: the kills, those that came before there was a campaign, the
+ * campaigns that came to their end, and the moments after which something was wrong; exit code 1
+ * where there are any.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -24,6 +25,7 @@
 #include "tests/tools/stored.h"
 
 enum { TRIALS = 40, PATHS = 96 };
+#define LEAST_SHARE 0.1 /* of a whole run's time, that a run with few trials left may have */
 
 static const char *model, *program;
 static char folder[] = "/tmp/megalith-kill-tune-XXXXXX";
@@ -113,8 +115,10 @@ int main(int argc, char **argv)
     snprintf(whole_path, sizeof whole_path, "%s/whole.db", folder);
     snprintf(store_path, sizeof store_path, "%s/killed.db", folder);
     double length = run_whole(&whole);
-    for (int i = 0; i < kills; i++) {
-        bool over = kill_one(length);
+    for (int killed = 0; killed < kills;) {
+        double left = (double)(TRIALS - before) / TRIALS;
+        bool over = kill_one(length * (LEAST_SHARE + (1 - LEAST_SHARE) * left));
+        killed += !over;
         read_store(store_path, &now);
         wrong += !stored_agrees(&now, &whole) || now.count < before;
         wrong += over && now.count != TRIALS;
