@@ -500,6 +500,61 @@ mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_
     return status;
 }
 
+/* ---- numbers as they stand ------------------------------------------------------------------- */
+
+/* From *at to behind the next number of a text that was scanned; *at becomes its first character.
+ */
+static const char *find_number(const char **at)
+{
+    const char *c = *at;
+    while (*c != '-' && !is_digit(*c)) {
+        if (*c++ != '"')
+            continue;
+        for (; *c != '"'; c++)
+            c += *c == '\\';
+        c++;
+    }
+    *at = c;
+    return c + strspn(c, "+-.0123456789eE");
+}
+
+/* Numbers stand in the text in the order of the tree. */
+static bool keep_numbers(cJSON *node, const char **at)
+{
+    if (cJSON_IsNumber(node)) {
+        const char *end = find_number(at);
+        node->valuestring = mgl_strndup(*at, (size_t)(end - *at));
+        *at = end;
+        return node->valuestring != NULL;
+    }
+    for (cJSON *child = node->child; child; child = child->next)
+        if (!keep_numbers(child, at))
+            return false;
+    return true;
+}
+
+mgl_status mgl_json_parse_values(const char *text, size_t length, size_t cap, const char *file,
+                                 mgl_json *out, mgl_error *err)
+{
+    if (length > cap)
+        return mgl_fail(err, MGL_BAD_INPUT, file, "%zu bytes of JSON; %zu are the most accepted",
+                        length, cap);
+    mgl_status status = scan_text(text, length, true, file, err);
+    if (status)
+        return status;
+    char *masked = mgl_strndup(text, length);
+    if (!masked)
+        return mgl_fail_memory(err, length);
+    const char *at = masked;
+    status = build(masked, mask_zeros(masked, length), file, out, err);
+    if (!status && !keep_numbers(out->root, &at)) {
+        mgl_json_clear(out);
+        status = mgl_fail_memory(err, length);
+    }
+    mgl_free(masked);
+    return status;
+}
+
 const char *mgl_json_take_text(cJSON *string, size_t *length)
 {
     char *to = string->valuestring;

@@ -29,6 +29,10 @@ mgl_status mgl_json_read_file(const char *path, size_t cap, mgl_json *out, mgl_e
 mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mgl_error *err);
 /* The same, where a string may be a text that holds U+0000: only the next two read that. */
 mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_error *err);
+/* A text, of which the values are wanted as they stand: strings may be such texts, and of a number
+ * there is the text too, as its valuestring. Larger ones than the cap are refused. */
+mgl_status mgl_json_parse_values(const char *text, size_t length, size_t cap, const char *file,
+                                 mgl_json *out, mgl_error *err);
 /* The bytes of a string of such a file, with a 0 behind them; they are of the tree. Once a string.
  */
 const char *mgl_json_take_text(cJSON *string, size_t *length);

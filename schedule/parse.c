@@ -736,7 +736,8 @@ mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file,
                         "the schedule text has %zu bytes; at most %d are read", length,
                         MGL_SCHEDULE_MAX_TEXT);
     text = length ? text : "";
-    mgl_scan scan = {.source = {file, text + length, text, 1}, .at = text, .err = err};
+    mgl_scan scan = {
+        .source = {file ? file : "schedule", text + length, text, 1}, .at = text, .err = err};
     parser p = {.scan = &scan};
     mgl_status status = mgl_utf8_check_mark(text, length, file, err);
     if (!status)

@@ -8,7 +8,7 @@
 #ifndef MGL_SCHEDULE_SCAN_H
 #define MGL_SCHEDULE_SCAN_H
 
-#include "schedule/source.h"
+#include "base/source.h"
 
 #define MGL_SCAN_NUMBER (INT64_C(1) << 53) /* largest number that is read */
 enum {

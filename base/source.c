@@ -3,7 +3,7 @@
  * takes one column, whatever it was, so that the caret stands under it. Lines of any length cost
  * the same few hundred bytes of the message.
  */
-#include "schedule/source.h"
+#include "base/source.h"
 
 #include "base/utf8.h"
 
@@ -80,9 +80,9 @@ mgl_status mgl_source_fail(const mgl_source_text *source, const char *from, cons
     echo(source->line, end, skip, echoed);
     point(skip, column, length, caret);
 
-    const char *file = source->file ? source->file : "schedule";
-    size_t n = strlen(file);
+    size_t n = strlen(source->file);
     snprintf(where, sizeof where, "%s%s:%d:%d", n > WHERE_FILE ? "..." : "",
-             n > WHERE_FILE ? file + n - WHERE_FILE : file, source->number, column + 1);
+             n > WHERE_FILE ? source->file + n - WHERE_FILE : source->file, source->number,
+             column + 1);
     return mgl_fail(err, MGL_BAD_INPUT, where, "%s\n%s\n%s", message, echoed, caret);
 }

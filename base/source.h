@@ -2,8 +2,8 @@
  * Diagnostics of a text: where a place stands (line and column, in characters) and the source line
  * with a caret under it.
  */
-#ifndef MGL_SCHEDULE_SOURCE_H
-#define MGL_SCHEDULE_SOURCE_H
+#ifndef MGL_BASE_SOURCE_H
+#define MGL_BASE_SOURCE_H
 
 #include "base/error.h"
 
