@@ -1,0 +1,201 @@
+/*
+ * A rendering in progress: what it has used, where it is, and why it failed. Functions that fail
+ * return false or NULL after mgl_render_fail or one of its kin.
+ */
+#ifndef MGL_CHAT_RENDER_H
+#define MGL_CHAT_RENDER_H
+
+#include "importer/chat/arena.h"
+#include "importer/chat/string.h"
+#include "importer/chat/syntax.h"
+
+/* What a template may use, so that a hostile one ends soon. An honest one needs a thousandth. */
+enum {
+    MGL_JINJA_STEPS = 12 * 1000 * 1000, /* parts that are evaluated, and 64 bytes of text each */
+    MGL_JINJA_DEPTH = 800,              /* parts within parts, through macros too */
+    MGL_JINJA_MEMORY = 256 << 20,       /* bytes of all values, beside the messages' own */
+    MGL_JINJA_OUTPUT = 64 << 20,        /* bytes of a text */
+    MGL_JINJA_RANGE = 100 * 1000        /* items of a range, as in Jinja's sandbox */
+};
+
+typedef struct mgl_binding {
+    uint32_t name; /* symbol */
+    mgl_value value;
+} mgl_binding;
+
+/* Variables of a block. */
+typedef struct mgl_scope {
+    struct mgl_scope *parent;
+    mgl_binding *items; /* (count) */
+    size_t count, capacity;
+    bool captured; /* a macro or a caller remembers it */
+} mgl_scope;
+
+struct mgl_macro {
+    const mgl_syntax *definition; /* MACRO or CALL_BLOCK */
+    mgl_scope *scope;             /* in which it was defined */
+};
+
+struct mgl_method {
+    mgl_value object;
+    int row; /* of methods.def */
+};
+
+/* A for loop in progress: what `loop` is. */
+struct mgl_loop {
+    mgl_walk walk;
+    const mgl_syntax *filter; /* the condition in the head; or NULL */
+    const mgl_syntax *target; /* of the filter */
+    mgl_scope *scope;         /* around the loop */
+    mgl_list *ahead;          /* items that were taken early; or NULL */
+    size_t ahead_next;
+    mgl_value current, before, changed;
+    int64_t index0; /* -1: not begun */
+    int64_t length; /* -1: not known yet */
+    bool has_changed;
+};
+
+typedef enum mgl_flow { MGL_FLOW_ON, MGL_FLOW_BREAK, MGL_FLOW_CONTINUE } mgl_flow;
+
+struct mgl_render {
+    const mgl_jinja *jinja;
+    mgl_arena memory;
+    int64_t steps;        /* that are left */
+    int depth;            /* parts within parts */
+    const mgl_syntax *at; /* what an error points at */
+    mgl_scope *scope;     /* the innermost */
+    mgl_sink *sink;       /* where text goes */
+    mgl_flow flow;        /* what a loop is told */
+    mgl_status status;    /* of the failure */
+    mgl_error *err;
+};
+
+/* Where in the template, why, and the source line with a caret. Returns false. */
+bool mgl_render_fail(mgl_render *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same where the value is undefined and must not be. */
+bool mgl_render_fail_undefined(mgl_render *r, mgl_value value);
+void *mgl_render_take(mgl_render *r, size_t bytes); /* NULL: failed */
+/* Array of `count` items of `size` bytes that doubles; *items stays valid. */
+bool mgl_render_grow(mgl_render *r, void **items, size_t *capacity, size_t count, size_t size);
+/* So many bytes of text are looked at or written. */
+bool mgl_render_spend(mgl_render *r, size_t bytes);
+/* A part within a part begins; mgl_render_leave when it ends well. */
+bool mgl_render_enter(mgl_render *r);
+static inline void mgl_render_leave(mgl_render *r)
+{
+    r->depth--;
+}
+
+/* ---- evaluating ------------------------------------------------------------------------------ */
+
+bool mgl_evaluate(mgl_render *r, const mgl_syntax *expression, mgl_value *out);
+bool mgl_execute(mgl_render *r, const mgl_syntax *statements);
+/* What the statements print, in a scope of their own. */
+bool mgl_capture(mgl_render *r, const mgl_syntax *statements, mgl_scope *scope, mgl_value *out);
+
+bool mgl_operate(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b, mgl_value *out);
+bool mgl_operate_unary(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value *out);
+bool mgl_compare(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b, bool *out);
+
+/* A filter of the tree, applied to a value; and the text of a call block. */
+bool mgl_evaluate_filter(mgl_render *r, const mgl_syntax *filter, mgl_value input, mgl_value *out);
+bool mgl_evaluate_call_block(mgl_render *r, const mgl_syntax *block, mgl_value *out);
+
+/* object.name and object[key], with Python's and Jinja's detours. */
+bool mgl_attribute(mgl_render *r, mgl_value object, const char *name, size_t length,
+                   mgl_value *out);
+bool mgl_item(mgl_render *r, mgl_value object, mgl_value key, mgl_value *out);
+bool mgl_slice(mgl_render *r, mgl_value object, const mgl_value bounds[3], mgl_value *out);
+
+/* ---- scopes ---------------------------------------------------------------------------------- */
+
+mgl_scope *mgl_scope_new(mgl_render *r, mgl_scope *parent); /* NULL: failed */
+bool mgl_scope_set(mgl_render *r, mgl_scope *scope, uint32_t name, mgl_value value);
+const mgl_value *mgl_scope_find(mgl_render *r, const mgl_scope *scope, uint32_t name);
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+typedef struct mgl_keyword {
+    const char *name; /* (length) */
+    size_t length;
+    mgl_value value;
+} mgl_keyword;
+
+typedef struct mgl_arguments {
+    mgl_value *values; /* (count) */
+    size_t count, capacity;
+    mgl_keyword *keywords; /* (keyword_count) */
+    size_t keyword_count, keyword_capacity;
+} mgl_arguments;
+bool mgl_arguments_add(mgl_render *r, mgl_arguments *arguments, mgl_value value);
+bool mgl_arguments_add_keyword(mgl_render *r, mgl_arguments *arguments, const char *name,
+                               size_t length, mgl_value value);
+
+enum { MGL_PARAMETERS = 4 }; /* the most that a filter, test, method or function has */
+
+/* Arguments by parameter. */
+typedef struct mgl_bound {
+    mgl_value values[MGL_PARAMETERS]; /* UNDEFINED where not given */
+    bool given[MGL_PARAMETERS];
+    const mgl_arguments *all; /* for those that take any number */
+} mgl_bound;
+
+/* A filter, test, method or function: how it is called. */
+typedef struct mgl_callable {
+    const char *name;
+    bool (*call)(mgl_render *r, mgl_value object, const mgl_bound *bound, mgl_value *out);
+    const char *parameters; /* names between blanks; "*": any, with or without names */
+    size_t required;        /* of these, from the left */
+} mgl_callable;
+bool mgl_callable_call(mgl_render *r, const mgl_callable *callable, const char *kind,
+                       mgl_value object, const mgl_arguments *arguments, mgl_value *out);
+
+bool mgl_call(mgl_render *r, mgl_value callee, const mgl_arguments *arguments, mgl_value *out);
+
+/* Rows of the tables by name; -1: there is none. */
+int mgl_filter_find(const char *name, size_t length);
+int mgl_test_find(const char *name, size_t length);
+int mgl_function_find(const char *name, size_t length);
+/* A method of a kind of values. *unsafe: there is one, which the sandbox hides. */
+int mgl_method_find(mgl_value_kind kind, const char *name, size_t length, bool *unsafe);
+
+bool mgl_filter_call(mgl_render *r, int row, mgl_value input, const mgl_arguments *arguments,
+                     mgl_value *out);
+bool mgl_test_call(mgl_render *r, int row, mgl_value input, const mgl_arguments *arguments,
+                   bool *out);
+bool mgl_function_call(mgl_render *r, int row, const mgl_arguments *arguments, mgl_value *out);
+bool mgl_method_call(mgl_render *r, const mgl_method *method, const mgl_arguments *arguments,
+                     mgl_value *out);
+const char *mgl_function_name(int row);
+const char *mgl_method_name(int row);
+
+/* What a loop knows: loop.NAME; *found false: no such attribute. */
+bool mgl_loop_attribute(mgl_render *r, mgl_loop *loop, const char *name, size_t length,
+                        mgl_value *out, bool *found);
+bool mgl_loop_next(mgl_render *r, mgl_loop *loop, bool *end);
+bool mgl_loop_peek(mgl_render *r, mgl_loop *loop, mgl_value *out, bool *end);
+bool mgl_loop_length(mgl_render *r, mgl_loop *loop, int64_t *out);
+
+/* What arguments are, for filters, methods and functions; each fails with the parameter's name. */
+bool mgl_want_string(mgl_render *r, const char *what, mgl_value value, mgl_string **out);
+bool mgl_want_integer(mgl_render *r, const char *what, mgl_value value, int64_t *out);
+/* JSON as json.dumps makes it. */
+typedef struct mgl_dump {
+    bool ascii, sorted;
+    const char *indent; /* (indent_length); NULL: one line */
+    size_t indent_length;
+    const mgl_string *between, *colon; /* NULL: the usual ones */
+} mgl_dump;
+bool mgl_value_dump(mgl_render *r, mgl_sink *sink, mgl_value value, const mgl_dump *how);
+/* "%s" % values, and str.format. */
+bool mgl_format_percent(mgl_render *r, const mgl_string *format, mgl_value values, mgl_value *out);
+bool mgl_format_braces(mgl_render *r, const mgl_string *format, const mgl_arguments *arguments,
+                       mgl_value *out);
+/* int() and float() of a string; false: it is none. */
+bool mgl_string_to_real(const mgl_string *string, double *out);
+bool mgl_string_to_integer(mgl_render *r, const mgl_string *string, int base, mgl_value *out,
+                           bool *good);
+/* int() of a real number: past 64 bits its digits. */
+bool mgl_real_to_integer(mgl_render *r, double real, mgl_value *out);
+
+#endif

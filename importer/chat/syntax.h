@@ -1,0 +1,173 @@
+/*
+ * A template as it was parsed: a tree whose parts know where in the text they stand. It does not
+ * change while it is rendered, so that any number of threads may render one.
+ */
+#ifndef MGL_CHAT_SYNTAX_H
+#define MGL_CHAT_SYNTAX_H
+
+#include "importer/chat/arena.h"
+#include "importer/chat/jinja.h"
+#include "importer/chat/value.h"
+
+/*  operator, its text; the longer before the shorter that they begin with */
+#define MGL_OPERATORS(X)                                                                           \
+    X(POWER, "**")                                                                                 \
+    X(FLOOR_DIVIDE, "//")                                                                          \
+    X(EQUAL, "==")                                                                                 \
+    X(UNEQUAL, "!=")                                                                               \
+    X(AT_LEAST, ">=")                                                                              \
+    X(AT_MOST, "<=")                                                                               \
+    X(ADD, "+")                                                                                    \
+    X(SUBTRACT, "-")                                                                               \
+    X(MULTIPLY, "*")                                                                               \
+    X(DIVIDE, "/")                                                                                 \
+    X(MODULO, "%")                                                                                 \
+    X(CONCATENATE, "~")                                                                            \
+    X(GREATER, ">")                                                                                \
+    X(LESS, "<")                                                                                   \
+    X(LEFT_BRACKET, "[")                                                                           \
+    X(RIGHT_BRACKET, "]")                                                                          \
+    X(LEFT_PAREN, "(")                                                                             \
+    X(RIGHT_PAREN, ")")                                                                            \
+    X(LEFT_BRACE, "{")                                                                             \
+    X(RIGHT_BRACE, "}")                                                                            \
+    X(ASSIGN, "=")                                                                                 \
+    X(DOT, ".")                                                                                    \
+    X(COLON, ":")                                                                                  \
+    X(PIPE, "|")                                                                                   \
+    X(COMMA, ",")                                                                                  \
+    X(SEMICOLON, ";")
+
+typedef enum mgl_operator {
+#define MGL_X(name, text) MGL_OP_##name,
+    MGL_OPERATORS(MGL_X)
+#undef MGL_X
+        MGL_OP_COUNT,
+    MGL_OP_IN, /* words, in comparisons */
+    MGL_OP_NOT_IN
+} mgl_operator;
+
+typedef enum mgl_lexeme_kind {
+    MGL_LEXEME_DATA,
+    MGL_LEXEME_VARIABLE_BEGIN,
+    MGL_LEXEME_VARIABLE_END,
+    MGL_LEXEME_BLOCK_BEGIN,
+    MGL_LEXEME_BLOCK_END,
+    MGL_LEXEME_NAME,
+    MGL_LEXEME_CONSTANT, /* a string or a number */
+    MGL_LEXEME_OPERATOR,
+    MGL_LEXEME_END
+} mgl_lexeme_kind;
+
+typedef struct mgl_lexeme {
+    mgl_lexeme_kind kind;
+    mgl_operator operation;
+    uint32_t from, to; /* bytes of the text */
+    uint32_t name;     /* symbol of a NAME */
+    mgl_value value;   /* of a CONSTANT */
+} mgl_lexeme;
+
+/* Names that mean something to the renderer have fixed symbols. */
+#define MGL_SYMBOLS(X) X(loop) X(caller) X(varargs) X(kwargs)
+enum {
+#define MGL_X(name) MGL_SYMBOL_##name,
+    MGL_SYMBOLS(MGL_X)
+#undef MGL_X
+};
+
+/*  kind, what a, b, c and d are; lists are linked by `next` */
+#define MGL_SYNTAX_KINDS(X)                                                                        \
+    X(CONSTANT)        /* value */                                                                 \
+    X(NAME)            /* name */                                                                  \
+    X(LIST)            /* a: items */                                                              \
+    X(TUPLE)           /* a: items */                                                              \
+    X(DICT)            /* a: key, value, key, value ... */                                         \
+    X(ATTRIBUTE)       /* a . name */                                                              \
+    X(ITEM)            /* a [b] */                                                                 \
+    X(SLICE)           /* a : b : c, each may be NULL */                                           \
+    X(CALL)            /* a, b: arguments */                                                       \
+    X(KEYWORD)         /* name = a */                                                              \
+    X(SPREAD)          /* *a */                                                                    \
+    X(SPREAD_KEYWORDS) /* **a */                                                                   \
+    X(FILTER)          /* a | row, b: arguments; a may be NULL */                                  \
+    X(TEST)            /* a is row, b: arguments */                                                \
+    X(UNARY)           /* operation a */                                                           \
+    X(BINARY)          /* a operation b */                                                         \
+    X(COMPARE)         /* a, b: OPERANDs */                                                        \
+    X(OPERAND)         /* operation a */                                                           \
+    X(AND)             /* a and b */                                                               \
+    X(OR)              /* a or b */                                                                \
+    X(NOT)             /* not a */                                                                 \
+    X(CHOICE)          /* a if b else c; c may be NULL */                                          \
+    X(MEMBER)          /* name.value: a namespace's, as a target */                                \
+    X(TEXT)            /* value */                                                                 \
+    X(PRINT)           /* a */                                                                     \
+    X(IF)              /* if a: b, else c */                                                       \
+    X(FOR)             /* for a in b: c, else d, if filter: see `extra` */                         \
+    X(SET)             /* a = b */                                                                 \
+    X(SET_BLOCK)       /* a = b: statements, c: filters or NULL */                                 \
+    X(MACRO)           /* name, a: PARAMETERs, b: statements */                                    \
+    X(PARAMETER)       /* name, a: default or NULL */                                              \
+    X(CALL_BLOCK)      /* c: CALL, a: PARAMETERs, b: statements */                                 \
+    X(FILTER_BLOCK)    /* b: statements, c: filters */                                             \
+    X(SCOPE)           /* b: statements */                                                         \
+    X(WITH)            /* a: targets, c: values, b: statements */                                  \
+    X(BREAK)                                                                                       \
+    X(CONTINUE)
+
+typedef enum mgl_syntax_kind {
+#define MGL_X(kind) MGL_SYNTAX_##kind,
+    MGL_SYNTAX_KINDS(MGL_X)
+#undef MGL_X
+} mgl_syntax_kind;
+
+typedef struct mgl_syntax mgl_syntax;
+struct mgl_syntax {
+    mgl_syntax_kind kind;
+    mgl_operator operation;
+    uint32_t from, to; /* bytes of the text */
+    uint32_t name;     /* symbol */
+    int row;           /* of filters.def, tests.def; NAME: of functions.def; -1: none */
+    unsigned wants;    /* MACRO, CALL_BLOCK: bit 1 << symbol of each special name it uses */
+    mgl_syntax *a, *b, *c, *d;
+    mgl_syntax *extra; /* FOR: the filter in its head, or NULL */
+    mgl_syntax *next;  /* of the list that it stands in */
+    mgl_value value;
+};
+
+typedef struct mgl_symbol_name {
+    const char *bytes; /* (length) */
+    size_t length;
+} mgl_symbol_name;
+
+struct mgl_jinja {
+    char *file; /* owned: for messages */
+    char *text; /* owned (length): with \n at the line ends */
+    size_t length;
+    mgl_arena memory;
+    mgl_lexeme *lexemes; /* (lexeme_count), the last is END */
+    size_t lexeme_count;
+    mgl_symbol_name *symbols; /* (symbol_count) */
+    size_t symbol_count, symbol_capacity;
+    uint32_t *table; /* owned (table_size), open addressing: symbol + 1, 0: free */
+    size_t table_size;
+    mgl_syntax *body;
+};
+
+/* Fills the lexemes. */
+mgl_status mgl_jinja_lex(mgl_jinja *jinja, mgl_error *err);
+/* Fills the body from them. */
+mgl_status mgl_jinja_read(mgl_jinja *jinja, mgl_error *err);
+
+/* The symbol of a name, which is made where there is none: UINT32_MAX: memory ran out. */
+uint32_t mgl_jinja_symbol(mgl_jinja *jinja, const char *bytes, size_t length);
+/* UINT32_MAX: the template has no such name. */
+uint32_t mgl_jinja_find_symbol(const mgl_jinja *jinja, const char *bytes, size_t length);
+
+/* MGL_BAD_INPUT: the message, and the source line with a caret under [from, to). */
+mgl_status mgl_jinja_fail(const mgl_jinja *jinja, size_t from, size_t to, mgl_error *err,
+                          const char *message);
+/* MGL_NO_MEMORY, or MGL_BAD_INPUT where the template is too large. */
+mgl_status mgl_jinja_fail_memory(const mgl_jinja *jinja, mgl_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * Texts that Hugging Face gave (make_goldens.py): for each construct of the language, and for
+ * templates in the style of published ones with conversations of every kind. Where Hugging Face
+ * has an error there is one here.
+ */
+#include "base/file.h"
+#include "base/memory.h"
+#include "importer/chat/jinja.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLDER MGL_SOURCE_DIR "/tests/importer/chat/"
+
+static mgl_json read_values(const char *path)
+{
+    mgl_json json = {0};
+    mgl_error err = {0};
+    char *text;
+    size_t length;
+    mgl_status status = mgl_file_read(path, (size_t)64 << 20, &text, &length, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    status = mgl_json_parse_values(text, length, length, path, &json, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_free(text);
+    return json;
+}
+
+static const char *text_of(const cJSON *object, const char *key, size_t *length)
+{
+    cJSON *string = cJSON_GetObjectItemCaseSensitive(object, key);
+    return string ? mgl_json_take_text(string, length) : NULL;
+}
+
+static int wrong; /* cases */
+
+/* Compares what came out with the case; says what differs. */
+static void compare(const char *name, const cJSON *item, mgl_status status, const char *text,
+                    size_t length, const mgl_error *err)
+{
+    size_t wanted_length = 0;
+    const char *wanted = text_of(item, "text", &wanted_length);
+    bool same = wanted ? !status && length == wanted_length && !memcmp(text, wanted, length)
+                       : status == MGL_BAD_INPUT;
+    if (same)
+        return;
+    wrong++;
+    fprintf(stderr, "==> %s\nwanted: %s\n", name,
+            wanted ? wanted : cJSON_GetObjectItemCaseSensitive(item, "error")->valuestring);
+    if (status)
+        fprintf(stderr, "failed: %s: %s\n", err->where, err->message);
+    else
+        fprintf(stderr, "got:    %s\n", text);
+}
+
+START_TEST(constructs)
+{
+    mgl_json json = read_values(FOLDER "goldens/constructs.json");
+    cJSON *none = cJSON_CreateObject();
+    wrong = 0;
+    for (cJSON *item = json.root->child; item; item = item->next) {
+        mgl_error err = {0};
+        mgl_jinja *jinja = NULL;
+        char *text = NULL;
+        size_t size, length = 0;
+        const char *template = text_of(item, "template", &size);
+        cJSON *variables = cJSON_GetObjectItemCaseSensitive(item, "variables");
+        mgl_status status = mgl_jinja_parse(template, size, "case", &jinja, &err);
+        if (!status)
+            status = mgl_jinja_render(jinja, variables ? variables : none, &text, &length, &err);
+        compare(template, item, status, text, length, &err);
+        mgl_free(text);
+        mgl_jinja_free(jinja);
+    }
+    cJSON_Delete(none);
+    mgl_json_clear(&json);
+    ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
+int main(void)
+{
+    setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
+    Suite *suite = suite_create("goldens");
+    TCase *tests = tcase_create("goldens");
+    tcase_add_test(tests, constructs);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
