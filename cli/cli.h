@@ -137,6 +137,7 @@ typedef struct mgl_cli_verb {
     X(info)                                                                                        \
     X(tokenize)                                                                                    \
     X(detokenize)                                                                                  \
+    X(template)                                                                                    \
     X(eval)                                                                                        \
     X(bench)                                                                                       \
     X(trace)                                                                                       \

@@ -137,6 +137,45 @@ MGL_API mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **
                                           size_t *length, mgl_error *err);
 MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 
+/* ---- conversations -------------------------------------------------------------------------- */
+
+/* The chat templates of a model: they make of a conversation the text of a prompt. Rendering does
+ * not change them: any number of threads may use one at a time. */
+typedef struct mgl_chat_template mgl_chat_template;
+
+/* Opens the chat templates of the model at `path`, a folder or a compiled model: of a folder,
+ * chat_template.jinja and additional_chat_templates/NAME.jinja, else the key chat_template of
+ * tokenizer_config.json; and the special tokens of tokenizer_config.json. With `file`, the path of
+ * a template, that one takes the place of the model's; or NULL. A model without a template is
+ * MGL_BAD_INPUT; so is a template that can not be read, then or when it is rendered, with
+ * file:line:column in err->where and the line in err->message. Release *out with
+ * mgl_chat_template_close. */
+MGL_API mgl_status mgl_chat_template_open(const char *path, const char *file,
+                                          mgl_chat_template **out, mgl_error *err);
+MGL_API void mgl_chat_template_close(mgl_chat_template *chat); /* NULL is fine */
+
+/* A conversation; zero means the default of each field. Texts are JSON, with a 0 behind them, and
+ * are not kept. */
+typedef struct mgl_conversation {
+    size_t size;               /* sizeof(mgl_conversation) */
+    const char *messages;      /* an array of objects with role and content: at least one */
+    const char *tools;         /* an array of objects, as Hugging Face takes them; or NULL. With
+                                  tools, a template of the name tool_use is taken if there is one */
+    const char *args;          /* an object of further variables for the template; or NULL */
+    const char *messages_name; /* what errors call the messages; NULL: "messages" */
+    const char *tools_name;    /* likewise */
+    bool no_generation_prompt; /* leave out what begins the assistant's reply */
+} mgl_conversation;
+
+/* Renders a conversation as Hugging Face's apply_chat_template does, with a 0 behind the text. It
+ * is to be encoded without the tokenizer's own special tokens: what there has to be of those is in
+ * the text. A template that takes too much time, memory or depth, and one that refuses the
+ * conversation, is MGL_BAD_INPUT. The time that a template asks for is the environment's
+ * SOURCE_DATE_EPOCH, in UTC, or now. Release *out with mgl_text_free. *length may be NULL. */
+MGL_API mgl_status mgl_chat_template_render(const mgl_chat_template *chat,
+                                            const mgl_conversation *conversation, char **out,
+                                            size_t *length, mgl_error *err);
+
 /* ---- ending early ---------------------------------------------------------------------------- */
 
 /* A switch that the caller owns. Whatever was given one, opening, compiling or a reply, ends soon

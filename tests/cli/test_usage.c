@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const verbs[] = {"run",   "compile",  "lower",      "check", "explain",
-                                    "info",  "tokenize", "detokenize", "eval",  "bench",
-                                    "trace", "tune",     "doctor"};
+static const char *const verbs[] = {"run",   "compile",  "lower",      "check",   "explain",
+                                    "info",  "tokenize", "detokenize", "eval",    "bench",
+                                    "trace", "tune",     "doctor",     "template"};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 /* A command line, its exit code, and what standard error must say. */
@@ -27,6 +27,8 @@ static const usage_case cases[] = {
     /* Flags of later versions are unknown, not silently accepted. */
     {"check f.mls --dot", 1, "unknown flag"},
     {"run", 1, "'run' needs MODEL"},
+    {"template m", 1, "--messages is missing"},
+    {"template m --messages - --tools -", 1, "standard input can be read once"},
     {"run ''", 1, "'run' needs MODEL"},
     {"run a b --prompt x", 1, "needs quotes"},
     {"doctor now", 1, "takes nothing but flags"},

@@ -62,6 +62,9 @@ def main():
     write("constructs.json", [{**case, **render(case["template"], case.get("variables", {}))}
                               for case in constructs])
     conversations = json.loads((HERE / "conversations.json").read_text(encoding="utf-8"))
+    # As texts, so that numbers reach the library as they stand.
+    write("conversations.json", [{key: value if key == "name" else json.dumps(value)
+                                  for key, value in case.items()} for case in conversations])
     cases = []
     for path in sorted((HERE / "templates").glob("*.jinja")):
         template = path.read_text(encoding="utf-8")

@@ -80,12 +80,81 @@ START_TEST(constructs)
 }
 END_TEST
 
+/* A folder that has nothing of a model but its special tokens. */
+static const char *make_model(void)
+{
+    static const char folder[] = MGL_BINARY_DIR "/chat-goldens";
+    static const char config[] = "{\"bos_token\": {\"content\": \"<s>\"}, \"eos_token\": \"</s>\","
+                                 " \"added_tokens_decoder\": {}, \"add_bos_token\": true}";
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_folder_make(folder, 0700, &err), MGL_OK);
+    FILE *file = fopen(MGL_BINARY_DIR "/chat-goldens/tokenizer_config.json", "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(config, file);
+    fclose(file);
+    return folder;
+}
+
+static const char *string_of(const cJSON *object, const char *key)
+{
+    const cJSON *item = mgl_json_member(object, key);
+    return item ? item->valuestring : NULL;
+}
+
+static const cJSON *find_conversation(const mgl_json *all, const char *name)
+{
+    const cJSON *item = all->root->child;
+    while (item && strcmp(string_of(item, "name"), name))
+        item = item->next;
+    ck_assert_ptr_nonnull(item);
+    return item;
+}
+
+/* One template with one conversation. */
+static void check_family(const char *model, const cJSON *item, const cJSON *given)
+{
+    mgl_error err = {0};
+    mgl_chat_template *template = NULL;
+    const char *prompt = string_of(given, "add_generation_prompt");
+    mgl_conversation conversation = {.size = sizeof conversation,
+                                     .messages = string_of(given, "messages"),
+                                     .tools = string_of(given, "tools"),
+                                     .args = string_of(given, "args"),
+                                     .no_generation_prompt = prompt && !strcmp(prompt, "false")};
+    char name[200], path[400], *text = NULL;
+    size_t length = 0;
+    snprintf(path, sizeof path, FOLDER "templates/%s.jinja", string_of(item, "template"));
+    snprintf(name, sizeof name, "%s: %s", string_of(item, "template"), string_of(given, "name"));
+    mgl_status status = mgl_chat_template_open(model, path, &template, &err);
+    if (!status)
+        status = mgl_chat_template_render(template, &conversation, &text, &length, &err);
+    compare(name, item, status, text, length, &err);
+    mgl_text_free(text);
+    mgl_chat_template_close(template);
+}
+
+START_TEST(families)
+{
+    const char *model = make_model();
+    mgl_json json = read_values(FOLDER "goldens/families.json");
+    mgl_json conversations = read_values(FOLDER "goldens/conversations.json");
+    wrong = 0;
+    for (const cJSON *item = json.root->child; item; item = item->next)
+        check_family(model, item,
+                     find_conversation(&conversations, string_of(item, "conversation")));
+    mgl_json_clear(&conversations);
+    mgl_json_clear(&json);
+    ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
 int main(void)
 {
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     Suite *suite = suite_create("goldens");
     TCase *tests = tcase_create("goldens");
     tcase_add_test(tests, constructs);
+    tcase_add_test(tests, families);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,32 @@
+/*
+ * The chat templates of a model, behind the public mgl_chat_template: where they lie, which one is
+ * taken, and what a template is given.
+ */
+#ifndef MGL_CHAT_CHAT_H
+#define MGL_CHAT_CHAT_H
+
+#include "importer/chat/jinja.h"
+
+#define MGL_CHAT_CAP ((size_t)64 << 20) /* bytes of the largest JSON that is read */
+
+/* A template of a model. One that can not be read is an error when it is chosen. */
+typedef struct mgl_named_template {
+    char *name;       /* owned: "default", "tool_use" ... */
+    mgl_jinja *jinja; /* owned; NULL: see `failure` */
+    mgl_error failure;
+} mgl_named_template;
+
+struct mgl_chat_template {
+    char *path;                    /* owned: of the model, for messages */
+    mgl_named_template *templates; /* owned (count) */
+    size_t count, capacity;
+    cJSON *tokens; /* owned: variables of the special tokens */
+};
+
+/* Fill an empty one from a folder or a compiled model; `file`, or NULL, has the template. */
+mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl_error *err);
+
+/* The variables of a rendering, from the texts of a conversation; release with cJSON_Delete. */
+mgl_status mgl_conversation_read(const mgl_conversation *conversation, cJSON **out, mgl_error *err);
+
+#endif

@@ -1,0 +1,295 @@
+/*
+ * Where the templates of a model lie, in Hugging Face's order: files of their own before the key of
+ * tokenizer_config.json. And its special tokens, which templates know as variables.
+ */
+#include "importer/chat/chat.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "importer/mega.h"
+
+#include <string.h>
+
+#define CONFIG   "tokenizer_config.json"
+#define TOKENS   "special_tokens_map.json"
+#define TEMPLATE "chat_template.jinja"
+#define FOLDER   "additional_chat_templates"
+#define SUFFIX   ".jinja"
+
+/* What is read from: a folder, or a compiled model. */
+typedef struct source {
+    const char *path;
+    mgl_mega *mega; /* NULL: a folder */
+} source;
+
+static mgl_status join_path(const char *folder, const char *name, mgl_text *out, mgl_error *err)
+{
+    *out = (mgl_text){0};
+    mgl_text_format(out, "%s/%s", folder, name);
+    return out->failed ? mgl_fail_memory(err, strlen(folder)) : MGL_OK;
+}
+
+/* *text NULL where there is no such file. `path` is its name for messages. */
+static mgl_status read_file(const source *from, const char *path, const char *name, char **text,
+                            size_t *length, mgl_error *err)
+{
+    bool stands = from->mega && mgl_mega_find(from->mega, name);
+    *text = NULL;
+    mgl_status status = from->mega ? MGL_OK : mgl_file_stands(path, &stands, err);
+    if (status || !stands)
+        return status;
+    return from->mega ? mgl_mega_read(from->mega, name, text, length, err)
+                      : mgl_file_read_regular(path, MGL_CHAT_CAP, text, length, err);
+}
+
+/* ---- templates ------------------------------------------------------------------------------- */
+
+static mgl_status add_template(mgl_chat_template *chat, const char *name, const char *text,
+                               size_t length, const char *where, mgl_error *err)
+{
+    void *templates = chat->templates;
+    if (!mgl_grow(&templates, &chat->capacity, chat->count, sizeof *chat->templates))
+        return mgl_fail_memory(err, sizeof *chat->templates);
+    chat->templates = templates;
+    mgl_named_template made = {.name = mgl_strdup(name)};
+    if (!made.name)
+        return mgl_fail_memory(err, strlen(name));
+    mgl_status status = mgl_jinja_parse(text, length, where, &made.jinja, &made.failure);
+    if (status && status != MGL_BAD_INPUT) {
+        mgl_free(made.name);
+        if (err)
+            *err = made.failure;
+        return status;
+    }
+    chat->templates[chat->count++] = made;
+    return MGL_OK;
+}
+
+static mgl_status add_file(mgl_chat_template *chat, const source *from, const char *path,
+                           const char *file, const char *name, mgl_error *err)
+{
+    char *text;
+    size_t length;
+    mgl_status status = read_file(from, path, file, &text, &length, err);
+    if (!status && text)
+        status = add_template(chat, name, text, length, path, err);
+    mgl_free(text);
+    return status;
+}
+
+/* The templates of a folder, each by its file's name. */
+static mgl_status add_folder(mgl_chat_template *chat, const source *from, const char *folder,
+                             mgl_error *err)
+{
+    mgl_file_list files = {0};
+    mgl_status status = mgl_folder_list(folder, SUFFIX, &files, err);
+    for (size_t i = 0; i < files.count && !status; i++) {
+        mgl_text path;
+        status = join_path(folder, files.names[i], &path, err);
+        char *name = mgl_strndup(files.names[i], strlen(files.names[i]) - strlen(SUFFIX));
+        if (!status && !name)
+            status = mgl_fail_memory(err, strlen(files.names[i]));
+        if (!status)
+            status = add_file(chat, from, path.bytes, path.bytes, name, err);
+        mgl_free(name);
+        mgl_text_clear(&path);
+    }
+    mgl_file_list_clear(&files);
+    return status;
+}
+
+static mgl_status add_files(mgl_chat_template *chat, const source *from, mgl_error *err)
+{
+    mgl_text path, folder;
+    mgl_status status = join_path(from->path, TEMPLATE, &path, err);
+    if (!status)
+        status = add_file(chat, from, path.bytes, TEMPLATE, "default", err);
+    mgl_text_clear(&path);
+    if (status || from->mega)
+        return status;
+    status = join_path(from->path, FOLDER, &folder, err);
+    if (!status)
+        status = add_folder(chat, from, folder.bytes, err);
+    mgl_text_clear(&folder);
+    return status;
+}
+
+/* The template `text` of the config, and the name that it has there. */
+static mgl_status add_string(mgl_chat_template *chat, const char *path, const char *name,
+                             cJSON *text, mgl_error *err)
+{
+    size_t length;
+    mgl_text where = {0};
+    const char *bytes = mgl_json_take_text(text, &length);
+    mgl_text_format(&where, "%s: chat_template", path);
+    if (strcmp(name, "default") != 0)
+        mgl_text_format(&where, " %s", name);
+    mgl_status status = where.failed ? mgl_fail_memory(err, strlen(path))
+                                     : add_template(chat, name, bytes, length, where.bytes, err);
+    mgl_text_clear(&where);
+    return status;
+}
+
+/* "chat_template": a text, or a list of {name, template}. */
+static mgl_status add_key(mgl_chat_template *chat, const mgl_json *config, mgl_error *err)
+{
+    cJSON *key = cJSON_GetObjectItemCaseSensitive(config->root, "chat_template");
+    if (!key || cJSON_IsNull(key))
+        return MGL_OK;
+    if (cJSON_IsString(key))
+        return add_string(chat, config->file, "default", key, err);
+    mgl_status status = cJSON_IsArray(key)
+                            ? MGL_OK
+                            : mgl_fail(err, MGL_BAD_INPUT, config->file,
+                                       "chat_template must be a text, or a list of objects with "
+                                       "name and template");
+    for (cJSON *item = key->child; item && !status; item = item->next) {
+        const char *name;
+        status = mgl_json_get_string(config, item, "name", true, &name, err);
+        cJSON *text = cJSON_GetObjectItemCaseSensitive(item, "template");
+        if (!status && !cJSON_IsString(text))
+            return mgl_fail(err, MGL_BAD_INPUT, config->file,
+                            "chat_template: '%.80s' has no text as its template", name);
+        if (!status)
+            status = add_string(chat, config->file, name, text, err);
+    }
+    return status;
+}
+
+/* ---- special tokens -------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* The text of a token: a string, or an object whose content is one; NULL: it is no token. */
+static const char *token_text(const cJSON *item)
+{
+    const cJSON *content = cJSON_IsObject(item) ? mgl_json_member(item, "content") : item;
+    return cJSON_IsString(content) ? content->valuestring : NULL;
+}
+
+/* `replace`: also where there is one already. */
+static mgl_status set_token(mgl_chat_template *chat, const cJSON *item, bool replace,
+                            mgl_error *err)
+{
+    const char *text = token_text(item);
+    bool stands = mgl_json_member(chat->tokens, item->string) != NULL;
+    if (!text || (stands && !replace))
+        return MGL_OK;
+    if (stands)
+        cJSON_DeleteItemFromObjectCaseSensitive(chat->tokens, item->string);
+    return cJSON_AddStringToObject(chat->tokens, item->string, text)
+               ? MGL_OK
+               : mgl_fail_memory(err, strlen(text));
+}
+
+/* The members NAME_token of an object; those of extra_special_tokens have names of any kind. */
+static mgl_status set_tokens(mgl_chat_template *chat, const cJSON *object, bool replace, bool any,
+                             mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (const cJSON *item = object ? object->child : NULL; item && !status; item = item->next)
+        if (item->string && (any || ends_with(item->string, "_token")))
+            status = set_token(chat, item, replace, err);
+    return status;
+}
+
+/* ---- both files ------------------------------------------------------------------------------ */
+
+/* root NULL where there is no such file. */
+static mgl_status read_json(const source *from, const char *name, mgl_json *out, mgl_error *err)
+{
+    mgl_text path;
+    char *text = NULL;
+    size_t length = 0;
+    *out = (mgl_json){0};
+    mgl_status status = join_path(from->path, name, &path, err);
+    if (!status)
+        status = read_file(from, path.bytes, name, &text, &length, err);
+    if (!status && text)
+        status = mgl_json_parse_values(text, length, MGL_CHAT_CAP, path.bytes, out, err);
+    if (!status && out->root && !cJSON_IsObject(out->root))
+        status = mgl_fail(err, MGL_BAD_INPUT, path.bytes, "is not a JSON object");
+    mgl_free(text);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* Where the config does not list the added tokens, which old ones do not, the other file counts
+ * more. */
+static mgl_status load_tokens(mgl_chat_template *chat, const mgl_json *config, const mgl_json *map,
+                              mgl_error *err)
+{
+    bool old = config->root && !mgl_json_member(config->root, "added_tokens_decoder");
+    const cJSON *extra =
+        config->root ? mgl_json_member(config->root, "extra_special_tokens") : NULL;
+    mgl_status status = set_tokens(chat, config->root, true, false, err);
+    if (!status && cJSON_IsObject(extra))
+        status = set_tokens(chat, extra, true, true, err);
+    if (!status)
+        status = set_tokens(chat, map->root, old, false, err);
+    return status;
+}
+
+static mgl_status load_from(mgl_chat_template *chat, const source *from, const char *file,
+                            mgl_error *err)
+{
+    mgl_json config = {0}, map = {0};
+    mgl_status status = read_json(from, CONFIG, &config, err);
+    if (!status)
+        status = read_json(from, TOKENS, &map, err);
+    chat->tokens = status ? NULL : cJSON_CreateObject();
+    if (!status && !chat->tokens)
+        status = mgl_fail_memory(err, sizeof *chat->tokens);
+    if (!status)
+        status = load_tokens(chat, &config, &map, err);
+    if (!status && !file)
+        status = add_files(chat, from, err);
+    if (!status && !file && !chat->count && config.root)
+        status = add_key(chat, &config, err);
+    mgl_json_clear(&config);
+    mgl_json_clear(&map);
+    return status;
+}
+
+/* The template of a file that was named: it must be there. */
+static mgl_status load_named(mgl_chat_template *chat, const char *file, mgl_error *err)
+{
+    char *text;
+    size_t length;
+    mgl_status status = mgl_file_read(file, MGL_JINJA_CAP, &text, &length, err);
+    if (status)
+        return status;
+    status = add_template(chat, "default", text, length, file, err);
+    mgl_free(text);
+    if (!status && !chat->templates[0].jinja) {
+        if (err)
+            *err = chat->templates[0].failure;
+        status = MGL_BAD_INPUT;
+    }
+    return status;
+}
+
+mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl_error *err)
+{
+    source from = {.path = chat->path};
+    bool compiled;
+    mgl_status status = mgl_mega_stands(chat->path, &compiled, err);
+    if (!status && compiled)
+        status = mgl_mega_open(chat->path, &from.mega, err);
+    if (!status)
+        status = load_from(chat, &from, file, err);
+    mgl_mega_close(from.mega);
+    if (!status && file)
+        status = load_named(chat, file, err);
+    if (!status && !chat->count)
+        status = mgl_fail(err, MGL_BAD_INPUT, chat->path,
+                          "the model has no chat template: neither " TEMPLATE
+                          " nor the key chat_template of " CONFIG
+                          "; name one (template --template FILE)");
+    return status;
+}
