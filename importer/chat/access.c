@@ -205,7 +205,7 @@ static bool item_at(mgl_render *r, mgl_value object, int64_t index, mgl_value *o
     }
     size_t from = mgl_string_byte(object.string, at), to = mgl_string_byte(object.string, at + 1);
     bool plain = object.string->length == length;
-    return mgl_render_spend(r, plain ? 1 : to) &&
+    return mgl_render_spend(r, plain ? 1 : to * 4) &&
            mgl_string_value(r, object.string->bytes + from, to - from, out);
 }
 
@@ -262,7 +262,7 @@ static bool slice_string(mgl_render *r, mgl_string *string, int64_t start, int64
         size_t from = mgl_string_byte(string, (size_t)start);
         size_t to = mgl_string_byte(string, (size_t)(start + count));
         bool plain = string->length == mgl_string_characters(string);
-        return mgl_render_spend(r, plain ? 1 : to) &&
+        return mgl_render_spend(r, plain ? 1 : to * 4) &&
                mgl_string_value(r, string->bytes + from, to - from, out);
     }
     for (int64_t i = 0; i < count; i++) {

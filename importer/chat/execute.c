@@ -164,7 +164,7 @@ static bool take(mgl_render *r, mgl_loop *loop, mgl_value *out, bool *end)
 {
     bool passed = false;
     while (!passed) {
-        if (!mgl_render_spend(r, 16) || !mgl_walk_next(r, &loop->walk, out, end))
+        if (!mgl_render_spend(r, 48) || !mgl_walk_next(r, &loop->walk, out, end))
             return false;
         if (*end)
             return true;

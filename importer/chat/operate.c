@@ -109,7 +109,7 @@ static bool operate_whole(mgl_render *r, mgl_operator operation, int64_t a, int6
 static double modulo(double a, double b)
 {
     double rest = fmod(a, b);
-    if (rest)
+    if (rest != 0)
         return (rest < 0) != (b < 0) ? rest + b : rest;
     return copysign(0, b);
 }
@@ -117,9 +117,9 @@ static double modulo(double a, double b)
 static double floor_divide(double a, double b)
 {
     double rest = fmod(a, b), quotient = (a - rest) / b;
-    if (rest && (rest < 0) != (b < 0))
+    if (rest != 0 && (rest < 0) != (b < 0))
         quotient -= 1;
-    if (!quotient)
+    if (quotient == 0)
         return copysign(0, a / b);
     double down = floor(quotient);
     return quotient - down > 0.5 ? down + 1 : down;

@@ -11,11 +11,11 @@
 
 /* What a template may use, so that a hostile one ends soon. An honest one needs a thousandth. */
 enum {
-    MGL_JINJA_STEPS = 12 * 1000 * 1000, /* parts that are evaluated, and 64 bytes of text each */
-    MGL_JINJA_DEPTH = 800,              /* parts within parts, through macros too */
-    MGL_JINJA_MEMORY = 256 << 20,       /* bytes of all values, beside the messages' own */
-    MGL_JINJA_OUTPUT = 64 << 20,        /* bytes of a text */
-    MGL_JINJA_RANGE = 100 * 1000        /* items of a range, as in Jinja's sandbox */
+    MGL_JINJA_STEPS = 8 * 1000 * 1000, /* parts that are evaluated, and 64 bytes of text each */
+    MGL_JINJA_DEPTH = 800,             /* parts within parts, through macros too */
+    MGL_JINJA_MEMORY = 256 << 20,      /* bytes of all values, beside the messages' own */
+    MGL_JINJA_OUTPUT = 64 << 20,       /* bytes of a text */
+    MGL_JINJA_RANGE = 100 * 1000       /* items of a range, as in Jinja's sandbox */
 };
 
 typedef struct mgl_binding {

@@ -11,10 +11,13 @@
 
 /* ---- sinks ----------------------------------------------------------------------------------- */
 
+/* Room for so many bytes more, which cost steps. */
 static bool reserve(mgl_render *r, mgl_sink *sink, size_t more)
 {
     if (more > MGL_JINJA_OUTPUT - sink->length)
         return mgl_render_fail(r, "the text grows beyond %d bytes", (int)MGL_JINJA_OUTPUT);
+    if (!mgl_render_spend(r, more))
+        return false;
     size_t need = sink->length + more, wanted = sink->capacity ? sink->capacity : 32;
     while (wanted < need)
         wanted *= 2;
@@ -38,7 +41,7 @@ bool mgl_sink_put(mgl_render *r, mgl_sink *sink, const char *bytes, size_t lengt
 {
     if (!length)
         return true;
-    if (!mgl_render_spend(r, length) || !reserve(r, sink, length))
+    if (!reserve(r, sink, length))
         return false;
     memcpy(sink->bytes + sink->length, bytes, length);
     sink->length += length;
@@ -54,7 +57,7 @@ bool mgl_sink_fill(mgl_render *r, mgl_sink *sink, char byte, size_t count)
 {
     if (!count)
         return true;
-    if (!mgl_render_spend(r, count) || !reserve(r, sink, count))
+    if (!reserve(r, sink, count))
         return false;
     memset(sink->bytes + sink->length, byte, count);
     sink->length += count;
@@ -142,8 +145,8 @@ int mgl_string_order(const mgl_string *a, const mgl_string *b)
 const char *mgl_string_find(mgl_render *r, const char *bytes, size_t length, const mgl_string *part)
 {
     const char *found = part->length ? memmem(bytes, length, part->bytes, part->length) : bytes;
-    return mgl_render_spend(r, found ? (size_t)(found - bytes) + part->length : length) ? found
-                                                                                        : NULL;
+    size_t looked = found ? (size_t)(found - bytes) + part->length : length;
+    return mgl_render_spend(r, looked * 4) ? found : NULL;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -228,7 +231,7 @@ mgl_string *mgl_string_replace(mgl_render *r, mgl_string *string, const mgl_stri
         return interleave(r, string, by, most);
     while (most-- && (found = mgl_string_find(r, at, (size_t)(end - at), part)) != NULL) {
         if (!mgl_sink_put(r, &sink, at, (size_t)(found - at)) ||
-            !mgl_sink_put(r, &sink, by->bytes, by->length) || !mgl_render_spend(r, 8))
+            !mgl_sink_put(r, &sink, by->bytes, by->length) || !mgl_render_spend(r, 24))
             return NULL;
         at = found + part->length;
     }
@@ -258,7 +261,7 @@ static bool is_in(const char *at, size_t size, const mgl_string *set)
 mgl_string *mgl_string_strip(mgl_render *r, const mgl_string *string, const mgl_string *set,
                              bool left, bool right)
 {
-    size_t from = 0, to = string->length, last, cost = set ? set->length / 8 + 1 : 1;
+    size_t from = 0, to = string->length, last, cost = set ? set->length + 4 : 4;
     while (left && from < to &&
            is_in(string->bytes + from, mgl_utf8_size(string->bytes[from]), set))
         from += mgl_utf8_size(string->bytes[from]);

@@ -270,7 +270,7 @@ static bool contains_item(mgl_render *r, mgl_value hay, mgl_value needle, bool *
         return false;
     for (;;) {
         mgl_value item;
-        if (!mgl_render_spend(r, 1) || !mgl_walk_next(r, &walk, &item, &end))
+        if (!mgl_render_spend(r, 24) || !mgl_walk_next(r, &walk, &item, &end))
             return false;
         if (end || !mgl_value_equal(r, item, needle, out) || *out)
             return end || *out;
