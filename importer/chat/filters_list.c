@@ -17,6 +17,12 @@ static bool give_generator(mgl_render *r, mgl_list *list, mgl_value *out)
     return true;
 }
 
+/* The items of what map, select and their like are given: of anything false there are none. */
+static mgl_list *items_of(mgl_render *r, mgl_value input)
+{
+    return mgl_value_truth(input) ? mgl_list_of(r, input) : mgl_list_new(r, 0);
+}
+
 static bool give_missing(mgl_render *r, const char *reason, mgl_value *out)
 {
     return mgl_missing_make(r, MGL_MISSING_REASON, NULL, reason, strlen(reason), out);
@@ -257,7 +263,7 @@ static bool choose(mgl_render *r, mgl_value input, const mgl_bound *bound, bool 
                    bool wanted, mgl_value *out)
 {
     const mgl_arguments *all = bound->all;
-    mgl_list *list = mgl_list_of(r, input), *chosen = list ? mgl_list_new(r, 0) : NULL;
+    mgl_list *list = items_of(r, input), *chosen = list ? mgl_list_new(r, 0) : NULL;
     mgl_value path = mgl_none();
     int row = -1;
     if (!chosen || (attribute && !is_filter_arguments(r, all, "selectattr")))
@@ -346,7 +352,7 @@ static bool map_filter(mgl_render *r, const mgl_list *list, const mgl_arguments 
 
 bool mgl_filter_map(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {
-    mgl_list *list = mgl_list_of(r, input), *mapped = list ? mgl_list_new(r, list->count) : NULL;
+    mgl_list *list = items_of(r, input), *mapped = list ? mgl_list_new(r, list->count) : NULL;
     const mgl_arguments *all = bound->all;
     return mapped &&
            (all->count ? map_filter(r, list, all, mapped) : map_attribute(r, list, all, mapped)) &&

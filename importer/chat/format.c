@@ -318,7 +318,8 @@ bool mgl_format_percent(mgl_render *r, const mgl_string *format, mgl_value value
             return false;
     }
     size_t count = values.kind == MGL_VALUE_TUPLE ? values.list->count : 1;
-    bool holder = values.kind == MGL_VALUE_DICT || values.kind == MGL_VALUE_LIST;
+    bool holder = values.kind == MGL_VALUE_DICT || values.kind == MGL_VALUE_LIST ||
+                  values.kind == MGL_VALUE_RANGE || values.kind == MGL_VALUE_UNDEFINED;
     if (p.next < count && !p.named && !holder)
         return mgl_render_fail(r, "a text with '%%' has more values than conversions");
     mgl_string *string = mgl_sink_string(r, &p.sink);

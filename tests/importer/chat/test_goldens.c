@@ -55,9 +55,11 @@ static void compare(const char *name, const cJSON *item, mgl_status status, cons
         fprintf(stderr, "got:    %s\n", text);
 }
 
+static const char *cases = FOLDER "goldens/constructs.json";
+
 START_TEST(constructs)
 {
-    mgl_json json = read_values(FOLDER "goldens/constructs.json");
+    mgl_json json = read_values(cases);
     cJSON *none = cJSON_CreateObject();
     wrong = 0;
     for (cJSON *item = json.root->child; item; item = item->next) {
@@ -148,8 +150,10 @@ START_TEST(families)
 }
 END_TEST
 
-int main(void)
+/* chat_goldens [F.json]: other cases for `constructs`, in the form of the golden file. */
+int main(int argc, char **argv)
 {
+    cases = argc > 1 ? argv[1] : cases;
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     Suite *suite = suite_create("goldens");
     TCase *tests = tcase_create("goldens");
