@@ -488,17 +488,11 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint)
 
 /* The files of a folder in Hugging Face layout, but for the shards. Those of the second line are
  * not read here; whoever reads the folder with another program misses them as well. */
-static const char *const folder_files[] = {MGL_MEGA_CONFIG,
-                                           MGL_MEGA_GENERATION,
-                                           MGL_MEGA_TOKENIZER,
-                                           MGL_SAFETENSORS_SINGLE,
-                                           MGL_SAFETENSORS_INDEX,
-                                           "tokenizer_config.json",
-                                           "special_tokens_map.json",
-                                           "chat_template.jinja",
-                                           "tokenizer.model",
-                                           "vocab.json",
-                                           "merges.txt"};
+static const char *const folder_files[] = {
+    MGL_MEGA_CONFIG,        MGL_MEGA_GENERATION,   MGL_MEGA_TOKENIZER,
+    MGL_SAFETENSORS_SINGLE, MGL_SAFETENSORS_INDEX, MGL_MEGA_TOKENIZER_CONFIG,
+    MGL_MEGA_TOKENS,        MGL_MEGA_TEMPLATE,     "tokenizer.model",
+    "vocab.json",           "merges.txt"};
 
 static mgl_status check_folder(const char *folder, const char *output, mgl_error *err)
 {

@@ -36,14 +36,17 @@ enum {
 };
 
 /* The sections of a compiled model. A kernel's is called MGL_MEGA_KERNEL and its architecture. */
-#define MGL_MEGA_CONFIG     "config.json"
-#define MGL_MEGA_GENERATION "generation_config.json" /* optional */
-#define MGL_MEGA_TOKENIZER  "tokenizer.json"         /* optional */
-#define MGL_MEGA_TENSORS    "tensors"  /* bytes of the weights (8), then a safetensors header */
-#define MGL_MEGA_SCHEDULE   "schedule" /* the program's text form */
-#define MGL_MEGA_PIECES     "pieces"   /* how `weights` is checked: see vm/image.h */
-#define MGL_MEGA_WEIGHTS    "weights"  /* no hash of its own */
-#define MGL_MEGA_KERNEL     "kernel "
+#define MGL_MEGA_CONFIG           "config.json"
+#define MGL_MEGA_GENERATION       "generation_config.json"  /* optional */
+#define MGL_MEGA_TOKENIZER        "tokenizer.json"          /* optional */
+#define MGL_MEGA_TOKENIZER_CONFIG "tokenizer_config.json"   /* optional */
+#define MGL_MEGA_TOKENS           "special_tokens_map.json" /* optional */
+#define MGL_MEGA_TEMPLATE         "chat_template.jinja"     /* optional */
+#define MGL_MEGA_TENSORS          "tensors" /* bytes of the weights (8), then a safetensors header */
+#define MGL_MEGA_SCHEDULE         "schedule" /* the program's text form */
+#define MGL_MEGA_PIECES           "pieces"   /* how `weights` is checked: see vm/image.h */
+#define MGL_MEGA_WEIGHTS          "weights"  /* no hash of its own */
+#define MGL_MEGA_KERNEL           "kernel "
 
 typedef struct mgl_mega_section {
     char name[MGL_MEGA_NAME];

@@ -11,11 +11,8 @@
 
 #include <string.h>
 
-#define CONFIG   "tokenizer_config.json"
-#define TOKENS   "special_tokens_map.json"
-#define TEMPLATE "chat_template.jinja"
-#define FOLDER   "additional_chat_templates"
-#define SUFFIX   ".jinja"
+#define FOLDER "additional_chat_templates"
+#define SUFFIX ".jinja"
 
 /* What is read from: a folder, or a compiled model. */
 typedef struct source {
@@ -102,9 +99,9 @@ static mgl_status add_folder(mgl_chat_template *chat, const source *from, const 
 static mgl_status add_files(mgl_chat_template *chat, const source *from, mgl_error *err)
 {
     mgl_text path, folder;
-    mgl_status status = join_path(from->path, TEMPLATE, &path, err);
+    mgl_status status = join_path(from->path, MGL_MEGA_TEMPLATE, &path, err);
     if (!status)
-        status = add_file(chat, from, path.bytes, TEMPLATE, "default", err);
+        status = add_file(chat, from, path.bytes, MGL_MEGA_TEMPLATE, "default", err);
     mgl_text_clear(&path);
     if (status || from->mega)
         return status;
@@ -239,9 +236,9 @@ static mgl_status load_from(mgl_chat_template *chat, const source *from, const c
                             mgl_error *err)
 {
     mgl_json config = {0}, map = {0};
-    mgl_status status = read_json(from, CONFIG, &config, err);
+    mgl_status status = read_json(from, MGL_MEGA_TOKENIZER_CONFIG, &config, err);
     if (!status)
-        status = read_json(from, TOKENS, &map, err);
+        status = read_json(from, MGL_MEGA_TOKENS, &map, err);
     chat->tokens = status ? NULL : cJSON_CreateObject();
     if (!status && !chat->tokens)
         status = mgl_fail_memory(err, sizeof *chat->tokens);
@@ -288,8 +285,8 @@ mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl
         status = load_named(chat, file, err);
     if (!status && !chat->count)
         status = mgl_fail(err, MGL_BAD_INPUT, chat->path,
-                          "the model has no chat template: neither " TEMPLATE
-                          " nor the key chat_template of " CONFIG
+                          "the model has no chat template: neither " MGL_MEGA_TEMPLATE
+                          " nor the key chat_template of " MGL_MEGA_TOKENIZER_CONFIG
                           "; name one (template --template FILE)");
     return status;
 }

@@ -1,0 +1,136 @@
+/* template: a conversation through a chat template, as text and as ids. */
+#include "command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char messages[] = "[{\"role\": \"user\", \"content\": \"Hello w\\u00f6rld\"}]";
+static const char template[] =
+    "{{ '<|begin_of_text|>' }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    "{% if tools %}{{ tools | tojson }}{% endif %}{{ x }}{% if add_generation_prompt %}>{% endif "
+    "%}";
+
+/* The verb with a template of its own on a model that has none, and further flags. */
+static command_result run(const char *flags)
+{
+    return command_runf("template %s --template %s --messages %s %s", model_path("tales-5m"),
+                        scratch_file("t.jinja", template), scratch_file("m.json", messages), flags);
+}
+
+START_TEST(prints_the_text)
+{
+    command_result result = run("");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_str_eq(result.out, "<|begin_of_text|>user: Hello wörld\n>");
+    ck_assert_str_eq(result.err, "");
+    command_clear(&result);
+    result = run("--no-generation-prompt --template-args '{\"x\": 1.0}'");
+    ck_assert_str_eq(result.out, "<|begin_of_text|>user: Hello wörld\n1.0");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(takes_tools)
+{
+    char flags[300];
+    snprintf(flags, sizeof flags, "--tools %s",
+             scratch_file("tools.json", "[{\"b\":1,\"a\":2.0}]"));
+    command_result result = run(flags);
+    ck_assert_str_eq(result.out, "<|begin_of_text|>user: Hello wörld\n[{\"b\": 1, \"a\": 2.0}]>");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(reads_standard_input)
+{
+    char line[600];
+    snprintf(line, sizeof line, "template %s --template %s --messages -", model_path("tales-5m"),
+             scratch_file("t.jinja", template));
+    command_result result = command_run(line, messages);
+    ck_assert_str_eq(result.out, "<|begin_of_text|>user: Hello wörld\n>");
+    command_clear(&result);
+}
+END_TEST
+
+/* Special tokens in the text are one id each, and none is added. */
+START_TEST(prints_ids)
+{
+    command_result result = run("--json");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.template/1");
+    ck_assert_str_eq(json_string(&json, "text"), "<|begin_of_text|>user: Hello wörld\n>");
+    const cJSON *ids = json_at(&json, "ids");
+    char text[2000] = "", line[4000];
+    for (const cJSON *id = ids->child; id; id = id->next)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", *text ? "," : "",
+                 (int)id->valuedouble);
+    ck_assert_int_gt(cJSON_GetArraySize(ids), 5);
+    ck_assert_int_eq((int)ids->child->valuedouble, 909);
+    ck_assert_int_ne((int)ids->child->next->valuedouble, 909);
+    snprintf(line, sizeof line, "detokenize %s --ids %s", model_path("tales-5m"), text);
+    command_result back = command_run(line, NULL);
+    ck_assert_ptr_nonnull(strstr(back.out, "user: Hello w"));
+    command_clear(&back);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* A model of its own template, and no tokenizer: the text needs none. */
+START_TEST(a_folder_without_a_tokenizer)
+{
+    scratch_file("tokenizer_config.json", "{\"chat_template\": \"{{ messages[0].content }}\"}");
+    command_result result = command_runf("template %s --messages %s --json", scratch_folder(),
+                                         scratch_file("m.json", messages));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.template/1");
+    ck_assert_str_eq(json_string(&json, "text"), "Hello wörld");
+    ck_assert(cJSON_IsNull(json_at(&json, "ids")));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(says_what_is_wrong)
+{
+    const char *model = model_path("tales-5m"), *good = scratch_file("m.json", messages);
+    command_result result = command_runf("template %s --messages %s", model, good);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "the model has no chat template"));
+    command_clear(&result);
+    result = command_runf("template %s --messages %s --template %s", model, good,
+                          scratch_file("bad.jinja", "a\n{{ messages | nope }}"));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "bad.jinja:2:15: the filter 'nope' is not known"));
+    ck_assert_ptr_nonnull(strstr(result.err, "\n              ^~~~"));
+    command_clear(&result);
+    result =
+        command_runf("template %s --messages %s --json", model, scratch_file("empty.json", "[]"));
+    ck_assert_int_eq(result.code, 2);
+    mgl_json json = command_json(&result, "megalith.error/1");
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "message"), "the conversation is empty"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("template");
+    TCase *tests = tcase_create("template");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, prints_the_text);
+    tcase_add_test(tests, takes_tools);
+    tcase_add_test(tests, reads_standard_input);
+    tcase_add_test(tests, prints_ids);
+    tcase_add_test(tests, a_folder_without_a_tokenizer);
+    tcase_add_test(tests, says_what_is_wrong);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
