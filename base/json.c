@@ -420,13 +420,20 @@ static mgl_status build(const char *text, size_t length, const char *file, mgl_j
     return MGL_OK;
 }
 
-mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const char *file,
-                          mgl_json *out, mgl_error *err)
+/* Looks at all of a text, before anything is made of it. */
+static mgl_status check_text(const char *text, size_t length, size_t cap, bool zeros,
+                             const char *file, mgl_error *err)
 {
     if (length > cap)
         return mgl_fail(err, MGL_BAD_INPUT, file, "%zu bytes of JSON; %zu are the most accepted",
                         length, cap);
-    mgl_status status = scan_text(text, length, false, file, err);
+    return scan_text(text, length, zeros, file, err);
+}
+
+mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const char *file,
+                          mgl_json *out, mgl_error *err)
+{
+    mgl_status status = check_text(text, length, cap, false, file, err);
     return status ? status : build(text, length, file, out, err);
 }
 
@@ -536,10 +543,7 @@ static bool keep_numbers(cJSON *node, const char **at)
 mgl_status mgl_json_parse_values(const char *text, size_t length, size_t cap, const char *file,
                                  mgl_json *out, mgl_error *err)
 {
-    if (length > cap)
-        return mgl_fail(err, MGL_BAD_INPUT, file, "%zu bytes of JSON; %zu are the most accepted",
-                        length, cap);
-    mgl_status status = scan_text(text, length, true, file, err);
+    mgl_status status = check_text(text, length, cap, true, file, err);
     if (status)
         return status;
     char *masked = mgl_strndup(text, length);

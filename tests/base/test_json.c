@@ -328,6 +328,40 @@ START_TEST(test_texts_refuse)
 END_TEST
 
 /* As a vocabulary: a hundred thousand keys must not be compared pairwise. */
+/* Numbers keep their text, strings their zeros, objects their order. */
+START_TEST(test_values_as_they_stand)
+{
+    static const char text[] = "{\"b\\\"1\": [1, 1.0, -0, 1e2, 123456789012345678901], \"a\": "
+                               "{\"x\": -1.50e-3, \"y\": \"2\\u00003\", \"z\": true}, \"c\": 7}";
+    static const char *const numbers[] = {"1", "1.0", "-0", "1e2", "123456789012345678901"};
+    mgl_json json;
+    mgl_error err;
+    size_t i = 0, length;
+    ck_assert_int_eq(mgl_json_parse_values(text, strlen(text), 1 << 20, "f.json", &json, &err),
+                     MGL_OK);
+    for (const cJSON *item = json.root->child->child; item; item = item->next)
+        ck_assert_str_eq(item->valuestring, numbers[i++]);
+    cJSON *inner = cJSON_GetObjectItem(json.root, "a");
+    ck_assert_str_eq(inner->child->valuestring, "-1.50e-3");
+    ck_assert_mem_eq(mgl_json_take_text(inner->child->next, &length), "2\0003", 4);
+    ck_assert_uint_eq(length, 3);
+    ck_assert_str_eq(inner->next->valuestring, "7");
+    mgl_json_clear(&json);
+    ck_assert_int_eq(mgl_json_parse_values(text, strlen(text), 10, "f.json", &json, &err),
+                     MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_json_parse_values("[1,]", 4, 10, "f.json", &json, &err), MGL_BAD_INPUT);
+    for (uint64_t n = 1; n < 60; n++) {
+        mgl_alloc_fail_at(n, false);
+        mgl_status status =
+            mgl_json_parse_values(text, strlen(text), 1 << 20, "f.json", &json, &err);
+        mgl_alloc_fail_at(0, false);
+        ck_assert(status == MGL_OK || status == MGL_NO_MEMORY);
+        if (!status)
+            mgl_json_clear(&json);
+    }
+}
+END_TEST
+
 START_TEST(test_many_keys)
 {
     enum { KEYS = 100000 };
@@ -381,6 +415,7 @@ int main(void)
     tcase_add_loop_test(cases, test_texts_hold_zeros, 0, sizeof zeros / sizeof *zeros);
     tcase_add_test(cases, test_members_hold_zeros);
     tcase_add_loop_test(cases, test_texts_refuse, 0, 3);
+    tcase_add_test(cases, test_values_as_they_stand);
     tcase_add_test(cases, test_many_keys);
     tcase_add_test(cases, test_too_many_values);
     suite_add_tcase(suite, cases);

@@ -106,8 +106,8 @@ START_TEST(says_what_is_wrong)
     ck_assert_ptr_nonnull(strstr(result.err, "bad.jinja:2:15: the filter 'nope' is not known"));
     ck_assert_ptr_nonnull(strstr(result.err, "\n              ^~~~"));
     command_clear(&result);
-    result =
-        command_runf("template %s --messages %s --json", model, scratch_file("empty.json", "[]"));
+    result = command_runf("template %s --template %s --messages %s --json", model,
+                          scratch_file("t.jinja", template), scratch_file("empty.json", "[]"));
     ck_assert_int_eq(result.code, 2);
     mgl_json json = command_json(&result, "megalith.error/1");
     ck_assert_ptr_nonnull(strstr(json_string(&json, "message"), "the conversation is empty"));
