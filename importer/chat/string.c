@@ -142,9 +142,23 @@ int mgl_string_order(const mgl_string *a, const mgl_string *b)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
+/* Window by window, so that what is found soon costs little whatever stands behind it. */
+static const char *find(const char *bytes, size_t length, const mgl_string *part)
+{
+    enum { LEAST = 1024 };
+    size_t window = part->length * 2 + LEAST, at = 0;
+    while (length - at > window) {
+        const char *found = memmem(bytes + at, window, part->bytes, part->length);
+        if (found)
+            return found;
+        at += window - (part->length - 1);
+    }
+    return memmem(bytes + at, length - at, part->bytes, part->length);
+}
+
 const char *mgl_string_find(mgl_render *r, const char *bytes, size_t length, const mgl_string *part)
 {
-    const char *found = part->length ? memmem(bytes, length, part->bytes, part->length) : bytes;
+    const char *found = part->length ? find(bytes, length, part) : bytes;
     size_t looked = found ? (size_t)(found - bytes) + part->length : length;
     return mgl_render_spend(r, looked * 4) ? found : NULL;
 }
