@@ -11,12 +11,15 @@
 #define FUNCTION(name)                                                                             \
     static bool call_##name(mgl_render *r, mgl_value object, const mgl_bound *bound, mgl_value *out)
 
+/* Functions of Jinja that chat templates have no use for. */
 FUNCTION(unknown)
 {
     (void)object;
     (void)bound;
     (void)out;
-    return mgl_render_fail(r, "this function of Jinja is not known here");
+    return mgl_render_fail(r, "the function '%.*s' is not known here",
+                           (int)strcspn(r->jinja->text + r->at->from, "( \n"),
+                           r->jinja->text + r->at->from);
 }
 
 FUNCTION(raise_exception)

@@ -148,7 +148,7 @@ static const struct hostile {
     {"{{ self._TemplateReference__context }}", "undefined"},
     {"{{ cycler.__init__.__globals__ }}", "not for templates"},
     {"{{ xs.clear() }}", "not for templates"},
-    {"{{ lipsum() }}", "not known"},
+    {"{{ lipsum() }}", "the function 'lipsum' is not known here"},
 };
 
 START_TEST(ends_soon)
