@@ -166,8 +166,6 @@ bool mgl_test_call(mgl_render *r, int row, mgl_value input, const mgl_arguments 
 bool mgl_function_call(mgl_render *r, int row, const mgl_arguments *arguments, mgl_value *out);
 bool mgl_method_call(mgl_render *r, const mgl_method *method, const mgl_arguments *arguments,
                      mgl_value *out);
-const char *mgl_function_name(int row);
-const char *mgl_method_name(int row);
 
 /* What a loop knows: loop.NAME; *found false: no such attribute. */
 bool mgl_loop_attribute(mgl_render *r, mgl_loop *loop, const char *name, size_t length,

@@ -34,6 +34,12 @@ static const char *text_of(const cJSON *object, const char *key, size_t *length)
     return string ? mgl_json_take_text(string, length) : NULL;
 }
 
+static const char *string_of(const cJSON *object, const char *key)
+{
+    const cJSON *item = mgl_json_member(object, key);
+    return item ? item->valuestring : NULL;
+}
+
 static int wrong; /* cases */
 
 /* Compares what came out with the case; says what differs. */
@@ -67,12 +73,12 @@ START_TEST(constructs)
         mgl_jinja *jinja = NULL;
         char *text = NULL;
         size_t size, length = 0;
-        const char *template = text_of(item, "template", &size);
+        const char *template = text_of(item, "template", &size), *name = string_of(item, "name");
         cJSON *variables = cJSON_GetObjectItemCaseSensitive(item, "variables");
         mgl_status status = mgl_jinja_parse(template, size, "case", &jinja, &err);
         if (!status)
             status = mgl_jinja_render(jinja, variables ? variables : none, &text, &length, &err);
-        compare(template, item, status, text, length, &err);
+        compare(name ? name : template, item, status, text, length, &err);
         mgl_free(text);
         mgl_jinja_free(jinja);
     }
@@ -95,12 +101,6 @@ static const char *make_model(void)
     fputs(config, file);
     fclose(file);
     return folder;
-}
-
-static const char *string_of(const cJSON *object, const char *key)
-{
-    const cJSON *item = mgl_json_member(object, key);
-    return item ? item->valuestring : NULL;
 }
 
 static const cJSON *find_conversation(const mgl_json *all, const char *name)
