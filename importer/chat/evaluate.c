@@ -190,28 +190,30 @@ static bool add_entries(mgl_render *r, mgl_value entries, mgl_arguments *out)
     return true;
 }
 
+static bool evaluate_argument(mgl_render *r, const mgl_syntax *part, mgl_arguments *out)
+{
+    const mgl_symbol_name *name = &r->jinja->symbols[part->name];
+    bool special = part->kind == MGL_SYNTAX_KEYWORD || part->kind == MGL_SYNTAX_SPREAD ||
+                   part->kind == MGL_SYNTAX_SPREAD_KEYWORDS;
+    mgl_value value;
+    if (!mgl_evaluate(r, special ? part->a : part, &value))
+        return false;
+    r->at = part;
+    if (part->kind == MGL_SYNTAX_KEYWORD)
+        return mgl_arguments_add_keyword(r, out, name->bytes, name->length, value);
+    if (part->kind == MGL_SYNTAX_SPREAD)
+        return add_items(r, value, out);
+    if (part->kind == MGL_SYNTAX_SPREAD_KEYWORDS)
+        return add_entries(r, value, out);
+    return mgl_arguments_add(r, out, value);
+}
+
 static bool evaluate_arguments(mgl_render *r, const mgl_syntax *list, mgl_arguments *out)
 {
     *out = (mgl_arguments){0};
-    for (const mgl_syntax *part = list; part; part = part->next) {
-        bool plain = part->kind != MGL_SYNTAX_KEYWORD && part->kind != MGL_SYNTAX_SPREAD &&
-                     part->kind != MGL_SYNTAX_SPREAD_KEYWORDS,
-             good;
-        mgl_value value;
-        if (!mgl_evaluate(r, plain ? part : part->a, &value))
+    for (const mgl_syntax *part = list; part; part = part->next)
+        if (!evaluate_argument(r, part, out))
             return false;
-        r->at = part;
-        if (part->kind == MGL_SYNTAX_KEYWORD)
-            good = mgl_arguments_add_keyword(r, out, r->jinja->symbols[part->name].bytes,
-                                             r->jinja->symbols[part->name].length, value);
-        else if (plain)
-            good = mgl_arguments_add(r, out, value);
-        else
-            good = part->kind == MGL_SYNTAX_SPREAD ? add_items(r, value, out)
-                                                   : add_entries(r, value, out);
-        if (!good)
-            return false;
-    }
     return true;
 }
 

@@ -252,7 +252,7 @@ static void read_flags(percent *p, form *f)
 /* Where "%d" gets a real number, its whole part. */
 static bool put_percent_value(percent *p, form *f, mgl_value value)
 {
-    if (f->type == 'r' || f->type == 's' || f->type == 'a') {
+    if (f->type == 'r' || f->type == 's') {
         mgl_string *text = f->type == 's' ? mgl_value_string(p->r, value) : repr_of(p->r, value);
         f->fill[0] = ' ';
         f->align = f->align ? f->align : '>';
@@ -269,7 +269,7 @@ static bool put_percent_value(percent *p, form *f, mgl_value value)
         return false;
     if (value.kind == MGL_VALUE_UNDEFINED)
         return mgl_render_fail_undefined(p->r, value);
-    if (!strchr("dxXoeEfFgG", f->type))
+    if (!f->type || !strchr("dxXoeEfFgG", f->type))
         return mgl_render_fail(p->r, "the conversion '%%%c' is not known here", f->type);
     return put_formed(p->r, &p->sink, f, value);
 }
@@ -483,27 +483,32 @@ static bool put_field(braces *b)
     return put_braced(b, colon ? colon + 1 : close, close, conversion, value);
 }
 
+/* Text up to a brace, and what that brace begins. */
+static bool put_part(braces *b)
+{
+    const char *from = b->at;
+    while (b->at < b->end && *b->at != '{' && *b->at != '}')
+        b->at++;
+    if (!mgl_sink_put(b->r, &b->sink, from, (size_t)(b->at - from)))
+        return false;
+    if (b->at == b->end)
+        return true;
+    char brace = *b->at++;
+    if (b->at < b->end && *b->at == brace) {
+        b->at++;
+        return mgl_sink_put(b->r, &b->sink, &brace, 1);
+    }
+    return brace == '{' ? put_field(b) : fail_braces(b);
+}
+
 bool mgl_format_braces(mgl_render *r, const mgl_string *format, const mgl_arguments *arguments,
                        mgl_value *out)
 {
     braces b = {
         .r = r, .at = format->bytes, .end = format->bytes + format->length, .arguments = arguments};
-    while (b.at < b.end) {
-        const char *from = b.at;
-        while (b.at < b.end && *b.at != '{' && *b.at != '}')
-            b.at++;
-        if (!mgl_sink_put(r, &b.sink, from, (size_t)(b.at - from)))
+    while (b.at < b.end)
+        if (!put_part(&b))
             return false;
-        if (b.at == b.end)
-            break;
-        char brace = *b.at++;
-        bool twice = b.at < b.end && *b.at == brace;
-        b.at += twice;
-        if (twice          ? !mgl_sink_put(r, &b.sink, &brace, 1)
-            : brace == '}' ? !fail_braces(&b)
-                           : !put_field(&b))
-            return false;
-    }
     mgl_string *string = mgl_sink_string(r, &b.sink);
     *out = mgl_of_string(string);
     return string != NULL;

@@ -157,6 +157,7 @@ int main(int argc, char **argv)
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     Suite *suite = suite_create("goldens");
     TCase *tests = tcase_create("goldens");
+    tcase_set_timeout(tests, 100);
     tcase_add_test(tests, constructs);
     tcase_add_test(tests, families);
     suite_add_tcase(suite, tests);
