@@ -60,9 +60,6 @@ static const struct hostile {
      "parts within parts"},
     {"{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
      "takes more than"},
-    {"{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}x"
-     "{% endfor %}{% endfor %}{% endfor %}",
-     "takes more than"},
     {"{% for a in range(99999) if false %}{% endfor %}"
      "{% for a in range(99999) for b in range(9) %}{% endfor %}",
      "is expected here"},
@@ -70,9 +67,6 @@ static const struct hostile {
     {"{{ 'a' * 9223372036854775807 }}", "text grows"},
     {"{{ [0] * 9223372036854775807 }}", ""},
     {"{{ (xs * 100000) * 100000 }}", ""},
-    {"{% set ns = namespace(s='0123456789') %}{% for i in range(99) %}"
-     "{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
-     "text grows"},
     {"{% set ns = namespace(s='0123456789') %}{% for i in range(99) %}"
      "{% set ns.s = ns.s + ns.s %}{% endfor %}",
      "text grows"},
@@ -129,15 +123,13 @@ static const struct hostile {
     {"{% set ns = namespace(d={}) %}{% for i in range(99999) %}"
      "{% set ns.d = dict(ns.d, **{i|string: i}) %}{% endfor %}",
      ""},
-    {"{% for i in range(99999) %}{{ range(99999)|sort|length }}{% endfor %}", "takes more than"},
-    {"{% for i in range(99999) %}{{ range(99999)|map('string')|join|length }}{% endfor %}", ""},
     {"{% for i in range(99999) %}{{ range(99999)|unique|list|length }}{% endfor %}",
      "takes more than"},
     {"{% for i in range(99999) %}{{ i in range(99999) }}{% endfor %}", "takes more than"},
     {"{% set s %}{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}{% endset %}",
      "text grows"},
     {"{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}", "text grows"},
-    {"{{ strftime_now('%c' * 10000000) }}", ""},
+    {"{{ strftime_now('%c' * 1000000) }}", ""},
     {"{{ s.__class__.__mro__[1].__subclasses__() }}", "not for templates"},
     {"{{ s.upper.__globals__ }}{{ s.upper.__self__.__class__.__base__ }}", "not for templates"},
     {"{{ ''['__class__']['__mro__'] }}", "not for templates"},
