@@ -18,4 +18,8 @@ const float *mgl_call_bias(const mgl_call *call, int tensor);
 void mgl_reference_load(const mgl_call *call, const mgl_region *x, float *to);
 void mgl_reference_norm(const mgl_call *call, const mgl_region *x, const mgl_region *g, float *to);
 
+/* y = b + (x W^T + bias) of linear_add, whose operands have the same numbers in merge_add: x (rows,
+ * inputs) stands in the scratch, which has room for `inputs` floats behind it. */
+void mgl_reference_add(const mgl_call *call, int64_t inputs);
+
 #endif

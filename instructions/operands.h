@@ -39,7 +39,7 @@
 
 enum {
     MGL_NO_OPERAND = -1,
-    MGL_PRODUCT_INPUT = 0, /* x, or a of linear_add: what a product multiplies */
+    MGL_PRODUCT_INPUT = 0, /* x, a of linear_add, or part of merge_add: what a product multiplies */
     MGL_PRODUCT_NORM = 1   /* g, of a product that has a norm */
 };
 

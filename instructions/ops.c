@@ -81,8 +81,14 @@ static const mgl_op_info ops[] = {
 _Static_assert(MGL_OPERAND(norm_linear, x) == MGL_PRODUCT_INPUT &&
                    MGL_OPERAND(linear_add, a) == MGL_PRODUCT_INPUT &&
                    MGL_OPERAND(norm_swiglu, x) == MGL_PRODUCT_INPUT &&
-                   MGL_OPERAND(head, x) == MGL_PRODUCT_INPUT,
+                   MGL_OPERAND(head, x) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(merge_add, part) == MGL_PRODUCT_INPUT,
                "what a product multiplies is its first input");
+_Static_assert(MGL_OPERAND(merge_add, b) == MGL_OPERAND(linear_add, b) &&
+                   MGL_OPERAND(merge_add, y) == MGL_OPERAND(linear_add, y) &&
+                   MGL_OPERAND(merge_add, copy) == MGL_OPERAND(linear_add, copy) &&
+                   MGL_OPERAND(merge_add, bias) == MGL_OPERAND(linear_add, bias),
+               "merge_add has linear_add's operands, by number, but for what it multiplies");
 _Static_assert(MGL_OPERAND(norm_linear, g) == MGL_PRODUCT_NORM &&
                    MGL_OPERAND(norm_swiglu, g) == MGL_PRODUCT_NORM &&
                    MGL_OPERAND(head, g) == MGL_PRODUCT_NORM,

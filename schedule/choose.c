@@ -410,6 +410,18 @@ static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options
     return splits < 1 ? 1 : splits;
 }
 
+/* Positions for which one more split is used. Each split that is used is read by every task that
+ * merges it: where that is o on all queues, a split has what registers hold, which takes it no
+ * longer than fewer. */
+static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config,
+                        const mgl_choices *choices)
+{
+    const int held = MGL_KV_REGISTERS(m->head_dim, config->warps);
+    if (choices->splits == 1 || config->share > 0)
+        return choices->splits == 1 ? 0 : config->share;
+    return choices->merges_in_o && held > 0 ? held : 0;
+}
+
 /* Inputs of products: the residual stream, attention's output, the ffn's values. */
 enum { STAGED_INPUTS = 3 };
 
@@ -584,6 +596,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     if (out->splits == 0)
         out->splits = choose_splits(&graph->geometry, options, config->warps,
                                     out->queues[MGL_STEP_ATTEND].count);
+    out->merges_in_o = out->splits > 1 && config->merge == MGL_MERGE_IN_O;
+    out->share = choose_share(&graph->geometry, config, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
                             out->splits, out->flags);
     if (may_stand_apart(&graph->geometry, options, config)) {

@@ -13,6 +13,8 @@ typedef struct mgl_choices {
     int rows;   /* of an epoch */
     int many;   /* of an epoch of the second list; 0: there is none */
     int splits; /* of attention */
+    int share;  /* positions for which one more of them is used; 0: all are */
+    bool merges_in_o; /* o merges them */
     struct {
         int first, count; /* queues [first, first + count) */
     } queues[MGL_STEP_COUNT];

@@ -129,6 +129,12 @@ static int step_of(const struct play *s, const mgl_task *task)
     return down ? MGL_STEP_DOWN : (int)step;
 }
 
+/* Splits of attention that have positions. */
+static int splits_used(const struct play *s, int splits)
+{
+    return mgl_splits_used((int)s->load->context, splits, s->program->limits.share);
+}
+
 /* Earlier positions of a sequence that an attention task goes through: its split's share. */
 static double positions_of(const struct play *s, const mgl_task *task)
 {
@@ -136,7 +142,9 @@ static double positions_of(const struct play *s, const mgl_task *task)
     if (operand == MGL_NO_OPERAND)
         return s->load->context;
     const mgl_region *part = mgl_task_operand(s->program, task, operand);
-    return s->load->context / (double)s->program->buffers[part->buffer].extents[0].count;
+    const int splits = (int)s->program->buffers[part->buffer].extents[0].count;
+    const int used = splits_used(s, splits), split = (int)part->ranges[0].lo;
+    return split == splits - 1 || split + 1 < used ? s->load->context / used : 0;
 }
 
 /* Bytes of the cache that an attention task reads. */
@@ -176,6 +184,17 @@ static double groups_of(const mgl_segment *segment)
     return (double)(segment->tensor2 < 0 ? groups : 2 * groups);
 }
 
+/* Values that a product reads of a row: its input, or the partials of all splits. */
+static double inputs_of(const struct play *s, const mgl_task *task)
+{
+    const mgl_program *p = s->program;
+    const mgl_region *in = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
+    const mgl_extent *extents = p->buffers[in->buffer].extents;
+    if (task->op != MGL_OP_MERGE_ADD)
+        return (double)mgl_task_inputs(p, task);
+    return splits_used(s, (int)extents[0].count) * (double)(extents[2].count * extents[3].count);
+}
+
 static void plan_product(const struct play *s, const mgl_task *task, struct job *job)
 {
     const mgl_costs *c = s->costs;
@@ -192,8 +211,7 @@ static void plan_product(const struct play *s, const mgl_task *task, struct job 
                       : c->page;
     if (job->to > job->from)
         job->byte_us = page / PAGE_UNIT + sums / (double)(job->to - job->from);
-    job->fixed[MGL_COST_TASK] +=
-        c->input * rows * (double)(segments[0].col_hi - segments[0].col_lo) * 1e-3;
+    job->fixed[MGL_COST_TASK] += c->input * rows * inputs_of(s, task) * 1e-3;
 }
 
 static void plan_job(const struct play *s, const mgl_task *task, struct job *job)

@@ -93,6 +93,8 @@ static void put_settings(struct sink *s, const mgl_program *p)
     put_string(s, p->target.arch);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put(s, numbers[i]);
+    if (p->limits.share != 0) /* so a program without has the digest that it always had */
+        put(s, p->limits.share);
 }
 
 static void put_tensors(struct sink *s, const mgl_program *p)

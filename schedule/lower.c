@@ -42,7 +42,7 @@ struct exchange {
     int x;    /* its input, normed by qkv */
     int qkv;  /* q, k and v */
     int part; /* of attention, when that is split; else -1 */
-    int att;  /* of the heads */
+    int att;  /* of the heads; -1 where o merges them itself */
     int y;    /* x and o's part, normed by gate and up; without flags, x itself */
     int h;    /* of the ffn */
 };
@@ -287,12 +287,18 @@ static void declare_extras(struct lowering *w, int layer, const struct nodes *n)
     l->down_b = declare_bias(w, layer, "down", finished(graph, n->down));
 }
 
+/* Whether tasks of their own merge the splits of attention. */
+static bool has_merges(const struct lowering *w)
+{
+    return w->choices.splits > 1 && !w->choices.merges_in_o;
+}
+
 static void declare_layer_counters(struct lowering *w, int layer)
 {
     struct layer *l = &w->layers[layer];
     l->qkv_done = declare_counter(w, layer, "qkv");
     l->attend_done = declare_counter(w, layer, "attend");
-    l->merge_done = w->choices.splits > 1 ? declare_counter(w, layer, "merge") : -1;
+    l->merge_done = has_merges(w) ? declare_counter(w, layer, "merge") : -1;
     l->o_done = declare_counter(w, layer, "o");
     l->gate_up_done = declare_counter(w, layer, "gate_up");
     l->down_done = declare_counter(w, layer, "down");
@@ -390,11 +396,12 @@ static struct exchange declare_layer_exchange(struct lowering *w, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
     bool flags = w->choices.flags;
-    struct exchange e = {.part = -1};
+    struct exchange e = {.part = -1, .att = -1};
     int64_t heads = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
     e.x = declare_rows(w, layer, "x", narrowed(w, NARROW_RESIDUAL), m->hidden);
     e.qkv = declare_rows(w, layer, "qkv", MGL_F32, heads + 2 * kv);
-    e.att = declare_rows(w, layer, "att", narrowed(w, NARROW_ATTENTION), heads);
+    if (!w->choices.merges_in_o)
+        e.att = declare_rows(w, layer, "att", narrowed(w, NARROW_ATTENTION), heads);
     e.y = flags ? declare_rows(w, layer, "y", narrowed(w, NARROW_RESIDUAL), m->hidden) : e.x;
     e.h = declare_rows(w, layer, "h", narrowed(w, NARROW_FFN), m->ffn);
     if (w->choices.splits > 1) { /* with flags, whole granules */
@@ -718,7 +725,7 @@ static int merged_heads(const struct lowering *w)
 static int merges(const struct lowering *w)
 {
     int heads = merged_heads(w);
-    return w->choices.splits > 1 ? (w->program->geometry.heads + heads - 1) / heads : 0;
+    return has_merges(w) ? (w->program->geometry.heads + heads - 1) / heads : 0;
 }
 
 static void emit_merge(struct lowering *w, int queue, int layer)
@@ -756,8 +763,9 @@ static void emit_linear_add(struct lowering *w, int queue, int layer, mgl_step s
     if (!share(w, step, queue, &lo, &hi))
         return;
     int64_t first = lo * MGL_ROW_GROUP, end = min64(hi * MGL_ROW_GROUP, m->hidden);
-    task(w, MGL_OP_LINEAR_ADD);
-    in(w, whole(w, down ? l->act.h : l->act.att));
+    const bool merging = !down && w->choices.merges_in_o;
+    task(w, merging ? MGL_OP_MERGE_ADD : MGL_OP_LINEAR_ADD);
+    in(w, whole(w, down ? l->act.h : merging ? l->act.part : l->act.att));
     in(w, columns(w, w->residual, first, end));
     in_extra(w, down ? l->down_b : l->o_b);
     segment(w, down ? l->down : l->o, -1, lo, hi);
@@ -766,9 +774,10 @@ static void emit_linear_add(struct lowering *w, int queue, int layer, mgl_step s
         out(w, columns(w, down ? behind(w, layer) : l->act.y, first, end));
     if (down)
         wait_for(w, l->gate_up_done, tasks_of(w, MGL_STEP_GATE_UP));
+    else if (has_merges(w))
+        wait_for(w, l->merge_done, merges(w));
     else
-        wait_for(w, w->choices.splits > 1 ? l->merge_done : l->attend_done,
-                 w->choices.splits > 1 ? merges(w) : m->kv_heads);
+        wait_for(w, l->attend_done, (int64_t)m->kv_heads * w->choices.splits);
     signal_to(w, down ? l->down_done : l->o_done);
 }
 
@@ -1009,7 +1018,8 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     program->limits = (mgl_limits){.rows = w.choices.rows,
                                    .sequences = options->sequences,
                                    .capacity = options->capacity,
-                                   .many = w.choices.many};
+                                   .many = w.choices.many,
+                                   .share = w.choices.share};
     program->exec = w.choices.exec;
     if (!strcmp(target->arch, "cpu")) /* a row group's blocks in order, as one reader wants them */
         program->exec.warps = 1;

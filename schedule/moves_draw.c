@@ -64,7 +64,7 @@ static int draw_layer(struct drawing *d, int task)
 static int draw_layer_of_rows(struct drawing *d, int task)
 {
     const mgl_task *t = &d->p->tasks[task];
-    const bool owned = t->op == MGL_OP_LINEAR_ADD && t->out.count == 2;
+    const bool owned = mgl_op_adds(t->op) && t->out.count == 2;
     return owned ? MGL_MOVE_ALL : draw_layer(d, task);
 }
 
@@ -307,7 +307,7 @@ static int draw_writer(struct drawing *d, bool *flagged)
     const int task = draw_task(d, below(d, MGL_EDIT_MERGE + 1));
     const mgl_task *t = task < 0 ? NULL : &d->p->tasks[task];
     *flagged =
-        t && d->p->regions[t->out.first + (t->op == MGL_OP_LINEAR_ADD && t->out.count == 2)].flag;
+        t && d->p->regions[t->out.first + (mgl_op_adds(t->op) && t->out.count == 2)].flag;
     return task;
 }
 

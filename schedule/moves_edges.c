@@ -13,7 +13,7 @@
 static int output_of(const mgl_edit *e, int task)
 {
     const mgl_task *t = &e->p->tasks[task];
-    return t->op == MGL_OP_LINEAR_ADD && t->out.count == 2 ? 1 : 0;
+    return mgl_op_adds(t->op) && t->out.count == 2 ? 1 : 0;
 }
 
 int mgl_edit_flagged(const mgl_edit *e, int layer, int step)
@@ -430,7 +430,7 @@ static mgl_status retarget(mgl_edit *e, int queue, size_t place, bool writer, in
         return mgl_edit_no_memory(e);
     mgl_task *t = &e->p->tasks[task];
     e->queues[queue].items[place] = task;
-    if (writer && t->op == MGL_OP_LINEAR_ADD && t->out.count == 1) {
+    if (writer && mgl_op_adds(t->op) && t->out.count == 1) {
         mgl_region copy = *mgl_edit_out(e, task, 0);
         copy.buffer = to;
         mgl_program_add_out(e->p, &copy); /* the newest task is this one */
@@ -439,7 +439,7 @@ static mgl_status retarget(mgl_edit *e, int queue, size_t place, bool writer, in
     const mgl_run run = writer ? t->out : t->in;
     for (int i = run.first; i < run.first + run.count; i++)
         if (e->p->regions[i].buffer == from &&
-            !(!writer && t->op == MGL_OP_LINEAR_ADD && i == run.first + 1))
+            !(!writer && mgl_op_adds(t->op) && i == run.first + 1))
             e->p->regions[i].buffer = to;
     return MGL_OK;
 }
@@ -497,7 +497,7 @@ static mgl_status flag_layer(mgl_edit *e, int layer, const mgl_move *move, mgl_e
     int buffer = status ? -1 : mgl_edit_out(e, any, output_of(e, any))->buffer;
     mgl_free(tasks.items);
     const bool residual =
-        !status && e->p->tasks[any].op == MGL_OP_LINEAR_ADD && e->p->tasks[any].out.count == 1;
+        !status && mgl_op_adds(e->p->tasks[any].op) && e->p->tasks[any].out.count == 1;
     if (!status && (residual || is_shared(e, layer, move->step, buffer)))
         status = part_buffer(e, layer, move->step, counters, &buffer);
     if (!status)

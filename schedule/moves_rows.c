@@ -155,7 +155,7 @@ static mgl_status replace(mgl_edit *e, int queue, size_t place, int like, const 
 /* Whether o or down writes its columns of the residual twice: as its own, and for others. */
 static bool owns_residual(const mgl_edit *e, int task)
 {
-    return e->p->tasks[task].op == MGL_OP_LINEAR_ADD && e->p->tasks[task].out.count == 2;
+    return mgl_op_adds(e->p->tasks[task].op) && e->p->tasks[task].out.count == 2;
 }
 
 /* A task of the step, in any queue; -1: there is none. */

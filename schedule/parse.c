@@ -209,6 +209,13 @@ static bool read_types(parser *p)
            mgl_scan_line_end(p->scan);
 }
 
+/* The share of a split, which may be left out. */
+static bool read_share(parser *p, mgl_limits *limits)
+{
+    limits->share = 0;
+    return mgl_scan_at_line_end(p->scan) || read_field(p, "share", &limits->share);
+}
+
 /* [many N] */
 static bool read_many_rows(parser *p, int *rows)
 {
@@ -226,7 +233,8 @@ static bool read_limits(parser *p, mgl_limits *limits)
 {
     return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
            read_many_rows(p, &limits->many) && read_field(p, "sequences", &limits->sequences) &&
-           read_field(p, "capacity", &limits->capacity) && mgl_scan_line_end(p->scan);
+           read_field(p, "capacity", &limits->capacity) && read_share(p, limits) &&
+           mgl_scan_line_end(p->scan);
 }
 
 static bool read_settings(parser *p)

@@ -323,6 +323,7 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            mgl_geometry_equal(&a->geometry, &b->geometry) && a->limits.rows == b->limits.rows &&
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
            a->limits.many == b->limits.many && a->limits.few == b->limits.few &&
+           a->limits.share == b->limits.share &&
            a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
            a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
            a->exec.flight_bytes == b->exec.flight_bytes &&

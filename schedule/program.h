@@ -206,6 +206,8 @@ typedef struct mgl_limits {
     int capacity;  /* positions of a sequence */
     int many;      /* rows of an epoch of the second list; 0: there is none */
     int few;       /* of the second list: rows of the first; else 0 */
+    int share;     /* of attention in splits: earlier positions for which one more is used (see
+                      mgl_split_positions of schedule/ways.h); 0: all are */
 } mgl_limits;
 
 /* Rows of the longest epoch. */
@@ -375,6 +377,12 @@ static inline bool mgl_op_is_attention(mgl_op op)
     return mgl_op_get(op)->family == MGL_FAMILY_ATTENTION;
 }
 
+/* Whether the op adds a product to the residual: linear_add, or merge_add. */
+static inline bool mgl_op_adds(mgl_op op)
+{
+    return mgl_op_get(op)->step == MGL_STEP_O;
+}
+
 /* The place of an operand (MGL_OPERAND) among the task's regions, which are its inputs, then its
  * outputs; -1: the task leaves it out. */
 static inline int mgl_task_place(const mgl_task *task, int operand)
@@ -411,6 +419,15 @@ static inline mgl_region *mgl_task_result(const mgl_program *program, const mgl_
     return &program->regions[task->out.first];
 }
 
+/* Columns of what a product multiplies: its input's, or those of all heads that it merges. */
+static inline int64_t mgl_task_inputs(const mgl_program *program, const mgl_task *task)
+{
+    const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
+    const mgl_range *range = &in->ranges[task->op == MGL_OP_MERGE_ADD ? 2 : 1];
+    const int64_t each = task->op == MGL_OP_MERGE_ADD ? program->geometry.head_dim : 1;
+    return (range->hi - range->lo) * each;
+}
+
 /* The operands of an op of attention; MGL_NO_OPERAND for what it does not have. */
 typedef struct mgl_attention_operands {
     int q, k, v, rope, k_past, v_past;
@@ -437,12 +454,5 @@ int64_t mgl_segment_group_bytes(const mgl_program *program, const mgl_segment *s
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment);
 /* Rows of a segment that become output columns: row_hi - row_lo. */
 int64_t mgl_segment_rows(const mgl_segment *segment);
-
-/* The share of split i of n positions: [*lo, *hi). */
-static inline void mgl_split_range(int64_t n, int split, int splits, int64_t *lo, int64_t *hi)
-{
-    *lo = n * split / splits;
-    *hi = n * (split + 1) / splits;
-}
 
 #endif

@@ -13,6 +13,9 @@ const char *mgl_step_name(mgl_step step); /* "qkv", "attend", ... */
 /* How tasks learn of each other's results inside an epoch. */
 enum { MGL_EXCHANGE_COUNTERS = 1, MGL_EXCHANGE_FLAGS = 2 };
 
+/* Who merges the splits of attention. */
+enum { MGL_MERGE_TASKS = 1, MGL_MERGE_IN_O = 2 };
+
 /* What a search may choose. One list of fields, ranges and defaults: schedule/config.def. */
 typedef struct mgl_schedule_config {
     int rows;           /* rows of an epoch, 1 to 16; 0: chosen */
@@ -20,6 +23,8 @@ typedef struct mgl_schedule_config {
     int splits;         /* KV splits of attention; 0: chosen from capacity and queues */
     int exchange;       /* MGL_EXCHANGE_...; 0: chosen from target and model */
     int narrow;         /* what is exchanged in 16 bits with flags, 0 to 3 */
+    int merge;          /* MGL_MERGE_...; 0: chosen */
+    int share;          /* positions for which one more split is used; 0: chosen */
     int page_bytes;     /* of the tape ring */
     int ring_pages;     /* 0: fitted to the target's shared memory */
     int warps;          /* consumer warps */

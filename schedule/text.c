@@ -143,6 +143,8 @@ static void put_header(const mgl_program *program, mgl_text *out)
         put_field(out, "many", program->limits.many);
     put_field(out, "sequences", program->limits.sequences);
     put_field(out, "capacity", program->limits.capacity);
+    if (program->limits.share != 0)
+        put_field(out, "share", program->limits.share);
     mgl_text_put(out, "\nexec");
     put_field(out, "page", program->exec.page_bytes);
     put_field(out, "ring", program->exec.ring_pages);

@@ -178,7 +178,8 @@ static int64_t larger(int64_t a, int64_t b)
 static void measure_attention(const mgl_program *program, const mgl_task *task, int64_t *d)
 {
     const int64_t splits = splits_of(program, task), capacity = program->limits.capacity;
-    const int64_t positions = splits > 0 ? (capacity + splits - 1) / splits : capacity;
+    const int64_t even = splits > 0 ? (capacity + splits - 1) / splits : capacity;
+    const int64_t positions = splits > 1 ? larger(even, bounded(program->limits.share)) : even;
     if (task->op == MGL_OP_ATTEND_PAST)
         d[MGL_DIMENSION_SHARE] = larger(d[MGL_DIMENSION_SHARE], positions);
     d[MGL_DIMENSION_REACH] = larger(d[MGL_DIMENSION_REACH], positions);
@@ -253,13 +254,14 @@ void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
         return;
     const mgl_weight_format_info *weights = weights_of(program, task);
     const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
-    const int64_t columns = bounded(x->ranges[1].hi) - bounded(x->ranges[1].lo);
+    const int64_t columns = bounded(mgl_task_inputs(program, task));
     const int64_t attended = (int64_t)m->heads * m->head_dim, blocks = blocks_of(columns, weights);
     d[MGL_DIMENSION_COLUMNS] = columns;
     d[MGL_DIMENSION_KBLOCKS] = blocks;
     d[MGL_DIMENSION_BLOCK_COLUMNS] = weights->columns;
     d[MGL_DIMENSION_RUN] = over(blocks + program->exec.warps - 1, program->exec.warps);
     d[MGL_DIMENSION_PARTS] = is_parted(program, task, x) ? 2 : 1;
+    d[MGL_DIMENSION_MERGES] = task->op == MGL_OP_MERGE_ADD;
     d[MGL_DIMENSION_OFF_HIDDEN] = distance(blocks, blocks_of(m->hidden, weights));
     d[MGL_DIMENSION_OFF_ATTENDED] = distance(blocks, blocks_of(attended, weights));
     d[MGL_DIMENSION_OFF_FFN] = distance(blocks, blocks_of(m->ffn, weights));

@@ -26,6 +26,24 @@ enum {
 #define MGL_BATCH_ASKED(parts) (16 / (parts))
 #define MGL_BATCH_HELD(parts)  (MGL_BATCH_ASKED(parts) + ((parts) == 1 ? 2 : 0))
 
+/* Splits of attention that have some of n earlier positions: all, or with a `share`, above 0, one for
+ * each `share` of them. The last split always is among them: it has this epoch's rows as well. */
+MGL_WAYS_FN int mgl_splits_used(int n, int splits, int share)
+{
+    const int wanted = share > 0 ? n / share + (n % share > 0) : splits;
+    return wanted < 1 ? 1 : wanted < splits ? wanted : splits;
+}
+
+/* The positions of split i, [*lo, *hi): the splits that are used, in order, have as many each. */
+MGL_WAYS_FN void mgl_split_positions(int n, int i, int splits, int share, int *lo, int *hi)
+{
+    const unsigned used = (unsigned)mgl_splits_used(n, splits, share);
+    const unsigned place = i == splits - 1 ? used - 1 : (unsigned)i;
+    const int has = i == splits - 1 || place + 1 < used;
+    *lo = has ? (int)((unsigned)n * place / used) : 0;
+    *hi = has ? (int)((unsigned)n * (place + 1) / used) : 0;
+}
+
 /* Positions that a warp attends to at once where keys and values come through the ring, and of how
  * many a page has the keys, or the values: 0 where it has no room for so many. */
 #define MGL_KV_SPAN(head_dim) ((head_dim) <= 64 ? 64 : 32)

@@ -97,6 +97,10 @@ void mgl_check_limits(mgl_check *check)
                          "rows %d, many %d: the second list has more rows than the first, and %d "
                          "at most",
                          few, limits->many, MGL_MAX_MANY_ROWS);
+    if (limits->share < 0 || limits->share > MGL_MAX_CAPACITY)
+        mgl_check_report(check, 407, -1, 0,
+                         "share %d: the positions for which one more split is used are 0 to %d",
+                         limits->share, MGL_MAX_CAPACITY);
     check_queue_count(check);
     check_exec(check);
 }

@@ -18,6 +18,8 @@
  *     head_norm               whole heads                     gives these columns
  *     attention               heads of q, their kv head of k and v     gives the columns of q
  *
+ * `merge` is no node kind: of all splits' partials it gives the attention that they are parts of.
+ *
  * Where a task leaves out a bias or a norm of q and k, the value stays the node that it was. If the
  * model has the bias or the norm there, no later operation of the model takes that node.
  *
@@ -319,6 +321,68 @@ static bool apply(struct meaning *m, mgl_node_kind kind, int inputs, const struc
     return true;
 }
 
+/* ---- splits ---- */
+
+static bool same_source(const struct partial *a, const struct partial *b)
+{
+    return a->q.index == b->q.index && a->q.lo == b->q.lo && a->k_cache == b->k_cache &&
+           a->v_cache == b->v_cache && a->kv_head == b->kv_head;
+}
+
+static void witness_partial(struct meaning *m, int64_t split, const struct partial *cell)
+{
+    char name[MGL_NAME_TEXT];
+    if (cell->set)
+        mgl_check_witness(m->check,
+                          "split %" PRId64 ": queries are columns %" PRId64 ":%" PRId64
+                          " of %s, caches %.48s and %.48s, kv head %" PRId64,
+                          split, cell->q.lo, cell->q.hi, describe(m, &cell->q, name),
+                          m->program->buffers[cell->k_cache].name,
+                          m->program->buffers[cell->v_cache].name, cell->kv_head);
+}
+
+/* The attention that all splits of one head make together. */
+static bool merge_head(struct meaning *m, const struct partial *cells, int64_t splits,
+                       struct value *out)
+{
+    const mgl_geometry *g = &m->program->geometry;
+    int tails = 0;
+    for (int64_t i = 0; i < splits; i++) {
+        const struct partial *cell = &cells[i * g->heads];
+        if (!cell->set || !same_source(cell, cells)) {
+            fail(m, 706, "the splits are not of the same queries and the same cache");
+            witness_partial(m, 0, cells);
+            witness_partial(m, i, cell);
+            return false;
+        }
+        if (cell->tail)
+            *out = cell->attention;
+        tails += cell->tail;
+    }
+    if (tails != 1)
+        return fail(m, 706, "not exactly one of the splits is an attend_tail");
+    return true;
+}
+
+/* The value of all heads of a region of partials: columns of one attention, head after head. */
+static bool read_merged(struct meaning *m, int operand, struct value *out)
+{
+    const mgl_region *part = operand_region(m, operand);
+    const struct partial *cells = m->holdings[part->buffer].partials;
+    const int64_t splits = m->program->buffers[part->buffer].extents[0].count;
+    for (int64_t head = part->ranges[2].lo; head < part->ranges[2].hi; head++) {
+        struct value v = {.is_tensor = false};
+        if (!merge_head(m, &cells[head], splits, &v))
+            return false;
+        if (head == part->ranges[2].lo)
+            *out = v;
+        else if (v.index != out->index || v.lo != out->hi)
+            return fail(m, 704, "the heads that it merges are not columns of one value, in order");
+        out->hi = v.hi;
+    }
+    return true;
+}
+
 /* ---- formulas ---- */
 
 static bool is_letter(char c)
@@ -357,6 +421,18 @@ static bool find_kind(const char *name, size_t length, mgl_node_kind *kind, int 
     return false;
 }
 
+/* (name), behind `merge`. */
+static bool evaluate_merge(struct meaning *m, struct value *out)
+{
+    size_t length;
+    m->at++;
+    const char *name = take_name(m, &length);
+    const int operand = find_operand(m, name, length);
+    if (*m->at++ != ')' || operand < 0)
+        return fail(m, 703, "its formula does not merge an operand");
+    return read_merged(m, operand, out);
+}
+
 /* name, or kind(expression, ...); as deep as the formulas of ops.def are. */
 static bool evaluate(struct meaning *m, struct value *out)
 {
@@ -367,6 +443,8 @@ static bool evaluate(struct meaning *m, struct value *out)
     mgl_node_kind kind;
     int inputs, count = 0;
     struct value args[4];
+    if (length == 5 && !memcmp(name, "merge", 5))
+        return evaluate_merge(m, out);
     if (!find_kind(name, length, &kind, &inputs))
         return fail(m, 703, "its formula uses what is not an operation");
     m->at++;
@@ -533,47 +611,6 @@ static bool run_attend_past(struct meaning *m)
     return read_query(m, &q) && store_partials(m, &q, false, NULL);
 }
 
-static bool same_source(const struct partial *a, const struct partial *b)
-{
-    return a->q.index == b->q.index && a->q.lo == b->q.lo && a->k_cache == b->k_cache &&
-           a->v_cache == b->v_cache && a->kv_head == b->kv_head;
-}
-
-static void witness_partial(struct meaning *m, int64_t split, const struct partial *cell)
-{
-    char name[MGL_NAME_TEXT];
-    if (cell->set)
-        mgl_check_witness(m->check,
-                          "split %" PRId64 ": queries are columns %" PRId64 ":%" PRId64
-                          " of %s, caches %.48s and %.48s, kv head %" PRId64,
-                          split, cell->q.lo, cell->q.hi, describe(m, &cell->q, name),
-                          m->program->buffers[cell->k_cache].name,
-                          m->program->buffers[cell->v_cache].name, cell->kv_head);
-}
-
-/* The attention that all splits of one head make together. */
-static bool merge_head(struct meaning *m, const struct partial *cells, int64_t splits,
-                       struct value *out)
-{
-    const mgl_geometry *g = &m->program->geometry;
-    int tails = 0;
-    for (int64_t i = 0; i < splits; i++) {
-        const struct partial *cell = &cells[i * g->heads];
-        if (!cell->set || !same_source(cell, cells)) {
-            fail(m, 706, "the splits are not of the same queries and the same cache");
-            witness_partial(m, 0, cells);
-            witness_partial(m, i, cell);
-            return false;
-        }
-        if (cell->tail)
-            *out = cell->attention;
-        tails += cell->tail;
-    }
-    if (tails != 1)
-        return fail(m, 706, "not exactly one of the splits is an attend_tail");
-    return true;
-}
-
 static bool run_merge(struct meaning *m)
 {
     const mgl_region *part = operand_region(m, 0);
@@ -670,6 +707,7 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_HEAD] = run_head,
     [MGL_OP_SAMPLE] = run_sample,
     [MGL_OP_CLEAR] = run_nothing,
+    [MGL_OP_MERGE_ADD] = run_plain,
 };
 
 static void prepare(struct meaning *m)

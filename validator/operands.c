@@ -522,17 +522,30 @@ static void check_merge(const struct view *v)
           mgl_range_length(range(v, MGL_OPERAND(merge, part), 2)) * v->model->head_dim);
 }
 
-static void check_linear_add(const struct view *v)
+/* The sum of b and of the product of an input of that width. */
+static void check_add(const struct view *v, int64_t width)
 {
     const int y = MGL_OPERAND(linear_add, y);
-    int64_t width = extent(v, MGL_OPERAND(linear_add, a), 1);
-    demand(v, width == (int64_t)v->model->heads * v->model->head_dim || width == v->model->ffn,
-           "a must be as wide as the attention's output or ffn");
     check_tensors(v, v->model->hidden, width);
     equal(v, "the width of y", columns(v, y), "the number of streamed rows", streamed_rows(v));
     check_columns(v, MGL_OPERAND(linear_add, b), y, "b and y must have the same columns");
     check_copy(v, y, MGL_OPERAND(linear_add, copy));
     check_biases(v, MGL_OPERAND(linear_add, bias));
+}
+
+static void check_linear_add(const struct view *v)
+{
+    int64_t width = extent(v, MGL_OPERAND(linear_add, a), 1);
+    demand(v, width == (int64_t)v->model->heads * v->model->head_dim || width == v->model->ffn,
+           "a must be as wide as the attention's output or ffn");
+    check_add(v, width);
+}
+
+/* Its operands have the numbers of linear_add's. */
+static void check_merge_add(const struct view *v)
+{
+    check_part(v, MGL_OPERAND(merge_add, part), 0);
+    check_add(v, (int64_t)v->model->heads * v->model->head_dim);
 }
 
 static void check_norm_swiglu(const struct view *v)

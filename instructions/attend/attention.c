@@ -4,6 +4,7 @@
  * position.
  */
 #include "instructions/reference.h"
+#include "schedule/ways.h"
 
 #include <math.h>
 #include <string.h>
@@ -115,8 +116,9 @@ static void attend_row(const mgl_call *call, const struct attention *a, int r, i
     int64_t first = mgl_call_table(call, mgl_call_first_row(call, r))[MGL_TABLE_POSITION];
     float *q = call->scratch + d + 4, *room = q + d, *scores = room + d;
     float scale = (float)(1.0 / sqrt((double)d));
-    int64_t lo, hi, end = a->tail ? p + 1 : first;
-    mgl_split_range(first, a->split, a->splits, &lo, &hi);
+    int64_t end = a->tail ? p + 1 : first;
+    int lo, hi;
+    mgl_split_positions((int)first, a->split, a->splits, call->program->limits.share, &lo, &hi);
     /* the n positions [lo, hi), then [first, end): number i is at i + lo, or past the gap */
     int64_t early = hi - lo, n = early + (end - first);
     mgl_call_load(call, a->q, r, (int64_t)head * d, d, q);

@@ -16,13 +16,11 @@ static void add(const mgl_call *call, int r, int64_t column, float sum)
         mgl_call_store(call, copy, r, column, 1, &value);
 }
 
-void mgl_reference_linear_add(const mgl_call *call)
+void mgl_reference_add(const mgl_call *call, int64_t inputs)
 {
-    const mgl_region *a = MGL_CALL(call, linear_add, a);
     const mgl_run *run = &call->task->segments;
-    int64_t inputs = mgl_region_width(a, 1), column = 0;
+    int64_t column = 0;
     float *x = call->scratch, *row = x + call->epoch->rows * inputs; /* (rows, inputs), (inputs) */
-    mgl_reference_load(call, a, x);
     for (int s = run->first; s < run->first + run->count; s++) {
         const mgl_segment *segment = &call->program->segments[s];
         int64_t width = segment->col_hi - segment->col_lo;
@@ -35,4 +33,11 @@ void mgl_reference_linear_add(const mgl_call *call)
             }
         }
     }
+}
+
+void mgl_reference_linear_add(const mgl_call *call)
+{
+    const mgl_region *a = MGL_CALL(call, linear_add, a);
+    mgl_reference_load(call, a, call->scratch);
+    mgl_reference_add(call, mgl_region_width(a, 1));
 }

@@ -1,5 +1,8 @@
 /* linear_add: y = (b + bias) + a W^T, and a copy of it rounded; y may be b, element for element.
  * Consumers: consume_product. */
+#ifndef MGL_INSTRUCTIONS_LINEAR_ADD_CUH
+#define MGL_INSTRUCTIONS_LINEAR_ADD_CUH
+
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* The residual of a column, and of a pair, with the bias. */
@@ -100,3 +103,5 @@ static __device__ __forceinline__ bool finish_linear_add(machine &m)
         finish_add_row(m, b, y, copy, copies, operand(m, place).count[1]);
     return true;
 }
+
+#endif

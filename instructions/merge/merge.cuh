@@ -3,25 +3,13 @@
  * A warp has 32 dimensions of a row's head at a time, four in a lane; four groups of lanes have the
  * splits in turn, MERGE_AHEAD of which a lane asks for at once: up to 16 splits are all on their
  * way before the first look. Warps share nothing, so none waits for another. */
-#include "vm/cuda/device/attention/operands.cuh"
+#include "vm/cuda/device/attention/partials.cuh"
 
 enum {
     MERGE_LANES = MGL_MERGE_DIMS / 4,
     MERGE_GROUPS = 4,
-    MERGE_AHEAD = 4,
     MERGE_SPLITS = MERGE_GROUPS * MERGE_AHEAD,
     MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS /* of a head */
-};
-
-/* What is merged so far: four dimensions of the weighted sum and the sum, of this lane's splits,
- * and the maximum of all. */
-struct merged {
-    float max, sum, value[4];
-};
-
-/* Partials as they are in memory: four dimensions, and max and sum. */
-struct part_words {
-    uint4 value[MERGE_AHEAD], weight[MERGE_AHEAD];
 };
 
 /* Where a lane finds its partials: its first one's, and how far it is to the next, in floats. */
@@ -31,13 +19,6 @@ struct part_place {
     int count;
 };
 
-/* What a partial relative to maximum `max` weighs, `top` being the largest: an empty one nothing.
- */
-static __device__ __forceinline__ float part_weight(float max, float top)
-{
-    return max == -INFINITY ? 0.0f : power_of_2((max - top) * 1.4426950408889634f);
-}
-
 /* The largest maximum of all groups' partials. */
 static __device__ __forceinline__ float largest_part(float top, const part_words &parts)
 {
@@ -46,27 +27,6 @@ static __device__ __forceinline__ float largest_part(float top, const part_words
         top = fmaxf(top, __uint_as_float(parts.weight[i].x));
     top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFu, top, MERGE_LANES));
     return fmaxf(top, __shfl_xor_sync(0xFFFFFFFFu, top, 2 * MERGE_LANES));
-}
-
-/* Adds this lane's partials. */
-static __device__ __forceinline__ void add_parts(merged &all, const part_words &parts)
-{
-    const float top = largest_part(all.max, parts), keep = part_weight(all.max, top);
-    all.max = top;
-    all.sum *= keep;
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        all.value[j] *= keep;
-#pragma unroll
-    for (int i = 0; i < MERGE_AHEAD; i++) {
-        const float weight = part_weight(__uint_as_float(parts.weight[i].x), top);
-        float value[4];
-        format<DTYPE_F32>::unpack(parts.value[i], value);
-        all.sum = fmaf(__uint_as_float(parts.weight[i].y), weight, all.sum);
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            all.value[j] = fmaf(value[j], weight, all.value[j]);
-    }
 }
 
 /* Adds up what the groups have. */
@@ -152,7 +112,7 @@ static __device__ __forceinline__ bool merge_splits(const machine &m, part_place
             written = await_flags<QUIETLY>(m, MGL_OPERAND(merge, part),
                                            [&] { return look_again(place, parts, policy); });
         __syncwarp();
-        add_parts(all, parts);
+        add_parts(all, parts, largest_part(all.max, parts));
         if (splits <= MERGE_SPLITS)
             break;
         place.value += MERGE_AHEAD * place.stride;

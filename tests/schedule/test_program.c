@@ -162,12 +162,36 @@ END_TEST
 START_TEST(splits_partition_the_positions)
 {
     for (int splits = 1; splits <= MGL_MAX_SPLITS; splits++)
-        for (int64_t n = 0; n < 200; n++) {
-            int64_t at = 0, lo, hi;
+        for (int n = 0; n < 200; n++) {
+            int at = 0, lo, hi;
             for (int i = 0; i < splits; i++, at = hi) {
-                mgl_split_range(n, i, splits, &lo, &hi);
+                mgl_split_positions(n, i, splits, 0, &lo, &hi);
                 if (lo != at || hi < lo)
-                    ck_abort_msg("split %d of %d of %d positions", i, splits, (int)n);
+                    ck_abort_msg("split %d of %d of %d positions", i, splits, n);
+            }
+            ck_assert_int_eq(at, n);
+        }
+}
+END_TEST
+
+/* Splits 0 to U - 2 and the last one, U being those that are used. */
+START_TEST(splits_with_a_share_partition_the_positions)
+{
+    enum { SHARE = 7 };
+    for (int splits = 2; splits <= MGL_MAX_SPLITS; splits++)
+        for (int n = 0; n < 200; n++) {
+            const int used = mgl_splits_used(n, splits, SHARE);
+            int at = 0, lo, hi;
+            ck_assert_int_eq(used, n <= SHARE ? 1 : n > SHARE * splits ? splits : (n + 6) / SHARE);
+            for (int i = 0; i < splits; i++) {
+                mgl_split_positions(n, i, splits, SHARE, &lo, &hi);
+                if (i >= used - 1 && i < splits - 1) {
+                    ck_assert_int_eq(hi - lo, 0);
+                    continue;
+                }
+                if (lo != at || hi < lo || (n <= SHARE * splits && hi - lo > SHARE))
+                    ck_abort_msg("split %d of %d of %d positions", i, splits, n);
+                at = hi;
             }
             ck_assert_int_eq(at, n);
         }
@@ -222,6 +246,7 @@ int main(void)
     tcase_add_test(cases, places_of_operands);
     tcase_add_test(cases, a_number_that_is_no_op_is_unknown);
     tcase_add_test(cases, splits_partition_the_positions);
+    tcase_add_test(cases, splits_with_a_share_partition_the_positions);
     tcase_add_test(cases, names_are_found_and_others_are_not);
     tcase_add_test(cases, a_failed_growth_loses_no_name);
     suite_add_tcase(suite, cases);

@@ -216,12 +216,19 @@ static double run_s(const struct job *job)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+/* Part i of n numbers: [*lo, *hi). */
+static void cut(int64_t n, int i, int parts, int64_t *lo, int64_t *hi)
+{
+    *lo = n * i / parts;
+    *hi = n * (i + 1) / parts;
+}
+
 /* The thread's share of the groups of the slice. */
 static void share_of(const struct job *job, int thread, int64_t *lo, int64_t *hi)
 {
     int64_t first, last;
-    mgl_split_range(job->p->groups, job->slice, SLICES, &first, &last);
-    mgl_split_range(last - first, thread, job->threads, lo, hi);
+    cut(job->p->groups, job->slice, SLICES, &first, &last);
+    cut(last - first, thread, job->threads, lo, hi);
     *lo += first;
     *hi += first;
 }

@@ -8,6 +8,8 @@
  */
 #include "instructions/head/head.h"
 #include "instructions/linear.h"
+#include "instructions/merge/merge.h"
+#include "base/assert.h"
 #include "vm/cpu/machine.h"
 
 #include <string.h>
@@ -148,22 +150,43 @@ static int64_t outputs_of(const mgl_call *call)
     return rows;
 }
 
-/* The task's input as the products take it, normed by g unless that is NULL: the columns of its
- * segments, zeros behind them, in scratch. */
+/* A row of `width` inputs as the products take it: the columns of the task's segments, zeros behind
+ * them. */
+static void pad_row(const mgl_call *call, float *row, int64_t width, int64_t stride)
+{
+    const mgl_segment *segment = segment_at(call, 0);
+    int64_t count = segment->col_hi - segment->col_lo;
+    MGL_ASSERT(count <= width);
+    if (segment->col_lo > 0)
+        memmove(row, row + segment->col_lo, (size_t)count * sizeof *row);
+    memset(row + count, 0, (size_t)(stride - count) * sizeof *row);
+}
+
+/* The task's input likewise, normed by g unless that is NULL, in scratch. */
 static const float *load_inputs(const mgl_call *call, const mgl_region *x, const mgl_region *g,
                                 int64_t *stride)
 {
-    const mgl_segment *segment = segment_at(call, 0);
-    int64_t width = mgl_region_width(x, 1), count = segment->col_hi - segment->col_lo;
+    int64_t width = mgl_region_width(x, 1);
     *stride = round_up(width, MGL_FORMAT_COLUMNS);
     for (int r = 0; r < call->epoch->rows; r++) {
         float *row = call->scratch + r * *stride;
         mgl_call_load(call, x, r, 0, width, row);
         if (g)
             mgl_rms_norm(row, row, mgl_call_at(call, g), width, call->program->geometry.eps);
-        if (segment->col_lo > 0)
-            memmove(row, row + segment->col_lo, (size_t)count * sizeof *row);
-        memset(row + count, 0, (size_t)(*stride - count) * sizeof *row);
+        pad_row(call, row, width, *stride);
+    }
+    return call->scratch;
+}
+
+/* The same of the merged heads of all splits. */
+static const float *merge_inputs(const mgl_call *call, const mgl_region *part, int64_t *stride)
+{
+    int64_t width = mgl_task_inputs(call->program, call->task);
+    *stride = round_up(width, MGL_FORMAT_COLUMNS);
+    for (int r = 0; r < call->epoch->rows; r++) {
+        float *row = call->scratch + r * *stride;
+        mgl_merge_row(call, part, r, row);
+        pad_row(call, row, width, *stride);
     }
     return call->scratch;
 }
@@ -196,11 +219,11 @@ static void fast_norm_linear(mgl_machine *m, const mgl_call *call)
     store_rows(call, MGL_CALL(call, norm_linear, y), y, outputs);
 }
 
-static void fast_linear_add(mgl_machine *m, const mgl_call *call)
+/* b and the product of x: linear_add's operands have the same numbers in merge_add. */
+static void add_product(mgl_machine *m, const mgl_call *call, const float *x, int64_t stride)
 {
     const mgl_region *copy = MGL_CALL(call, linear_add, copy);
-    int64_t stride, outputs = outputs_of(call);
-    const float *x = load_inputs(call, MGL_CALL(call, linear_add, a), NULL, &stride);
+    int64_t outputs = outputs_of(call);
     float *y = results(call, stride), *b = y + rows_of(call) * outputs; /* (outputs) */
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
     for (int r = 0; r < call->epoch->rows; r++) {
@@ -211,6 +234,20 @@ static void fast_linear_add(mgl_machine *m, const mgl_call *call)
     store_rows(call, MGL_CALL(call, linear_add, y), y, outputs);
     if (copy)
         store_rows(call, copy, y, outputs);
+}
+
+static void fast_linear_add(mgl_machine *m, const mgl_call *call)
+{
+    int64_t stride;
+    const float *x = load_inputs(call, MGL_CALL(call, linear_add, a), NULL, &stride);
+    add_product(m, call, x, stride);
+}
+
+static void fast_merge_add(mgl_machine *m, const mgl_call *call)
+{
+    int64_t stride;
+    const float *x = merge_inputs(call, MGL_CALL(call, merge_add, part), &stride);
+    add_product(m, call, x, stride);
 }
 
 static void fast_norm_swiglu(mgl_machine *m, const mgl_call *call)

@@ -113,14 +113,28 @@ static int64_t width(const mgl_region *region, int dimension)
     return region->ranges[dimension].hi - region->ranges[dimension].lo;
 }
 
+/* Flagged partials are read in words of four dimensions of a head. */
+static const char *check_partials(const mgl_program *program, const mgl_region *part)
+{
+    const int d = program->geometry.head_dim;
+    if (d % 2 || d > 256)
+        return "it takes head_dim even and at most 256";
+    return part->flag && (d % 4 || program->buffers[part->buffer].extents[3].count != d + 4)
+               ? "it takes flagged partials of head_dim + 4 floats, head_dim a multiple of 4"
+               : NULL;
+}
+
 static const char *check_linear(const mgl_program *program, const mgl_task *task)
 {
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     const mgl_region *out = mgl_task_result(program, task);
-    int64_t rows = 0, columns = width(in, 1);
+    int64_t rows = 0, columns = mgl_task_inputs(program, task);
     const mgl_dtype dtype = program->buffers[in->buffer].dtype;
     if (dtype != MGL_F32 && dtype != mgl_weight_format_get(program->weight_format)->numbers)
         return "its input is neither f32 nor of the numbers of the weights";
+    const char *why = task->op == MGL_OP_MERGE_ADD ? check_partials(program, in) : NULL;
+    if (why)
+        return why;
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_G8X2 && task->segments.count != 1)
         return "it has not exactly one segment";
     for (int i = 0; i < task->segments.count; i++) {
@@ -204,6 +218,14 @@ static bool any_extra(const mgl_program *program, bool attention)
 bool mgl_cuda_has_biases(const mgl_program *program)
 {
     return any_extra(program, false);
+}
+
+bool mgl_cuda_has_merges(const mgl_program *program)
+{
+    bool has = false;
+    for (int i = 0; i < program->task_count; i++)
+        has |= program->tasks[i].op == MGL_OP_MERGE_ADD;
+    return has;
 }
 
 bool mgl_cuda_has_norms(const mgl_program *program)

@@ -16,6 +16,7 @@
 #include "instructions/head/head.cuh"
 #include "instructions/linear_add/linear_add.cuh"
 #include "instructions/merge/merge.cuh"
+#include "instructions/merge_add/merge_add.cuh"
 #include "instructions/norm_linear/norm_linear.cuh"
 #include "instructions/norm_swiglu/norm_swiglu.cuh"
 #include "instructions/sample/sample.cuh"

@@ -32,7 +32,7 @@
  * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT and MGL_VARIANTS_ATTENTION (which
  * variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING (1: attention has its keys
  * and values from the ring), MGL_BIAS (1: products may have biases), MGL_QK_NORM (1: attention
- * norms the heads of q and k), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
+ * norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
  * delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
@@ -114,6 +114,7 @@ struct alignas(16) input {
     bool batch;    /* or the batch way; neither: the general one */
     bool flows;    /* it is skinny, and has one row: its flagged words are read before `go` */
     bool early;    /* and a norm: the squares come before the sums */
+    bool merges;   /* x are partials of attention's splits, merged while they are read */
 };
 
 /* Keys or values of one kv head: (sequences, positions, head_dim). */

@@ -72,15 +72,13 @@ static __device__ __forceinline__ positions positions_of(const machine &m, int r
 {
     const attention &a = own().att;
     int first_row = mgl_step_first_row(own().table, r);
-    u32 first = (u32)own().table[first_row * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+    const int first = own().table[first_row * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
     positions p;
     p.last = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
     p.lo = 0;
-    p.hi = (int)first;
-    if (a.splits > 1) {
-        p.lo = (int)(first * (u32)a.split / (u32)a.splits);
-        p.hi = (int)(first * (u32)(a.split + 1) / (u32)a.splits);
-    }
+    p.hi = first;
+    if (a.splits > 1)
+        mgl_split_positions(first, a.split, a.splits, own().launch.share, &p.lo, &p.hi);
     p.end = a.now ? p.last + 1 : p.hi;
     return p;
 }

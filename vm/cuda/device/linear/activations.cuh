@@ -7,6 +7,7 @@
 #define MGL_DEVICE_LINEAR_ACTIVATIONS_CUH
 
 #include "vm/cuda/device/flags.cuh"
+#include "vm/cuda/device/linear/merged.cuh"
 #include "vm/cuda/device/linear/slots.cuh"
 #include "vm/cuda/device/ops.cuh"
 
@@ -57,7 +58,8 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
 {
     const mgl_device_operand &x = operand(m, MGL_PRODUCT_INPUT);
     input &in = own().in[m.instruction];
-    int columns = x.count[1], kblocks = blocks_of(columns);
+    const bool merges = MERGES && task_of(m)->op == OP_MERGE_ADD;
+    int columns = merges ? x.count[2] * HEAD_DIM : x.count[1], kblocks = blocks_of(columns);
     bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
     /* rows 64 bytes apart modulo 128: lanes of two rows then load from different banks */
     int parts = count * (low ? 2 : 1), row_bytes = kblocks * MGL_BLOCK_ROW_BYTES;
@@ -79,6 +81,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.batch = BATCH_WAY && !skinny && count >= MGL_BATCH_LEAST && count <= task_of(m)->batch_rows;
     in.flows = skinny && count == 1;
     in.early = in.flows && has_norm;
+    in.merges = merges;
     in.segments = task_of(m)->segments;
     in.end = segment(m, in.segments - 1).end;
 }
@@ -99,6 +102,13 @@ static __device__ __forceinline__ void unpack_half(uint4 raw, float *to)
 static __device__ __forceinline__ void read_chunk(const machine &m, const input &in, int j, int k,
                                                   u64 policy, float *to)
 {
+    if (MERGES && in.merges) {
+        const merged_chunk merged = merge_chunk(m, mapped(in, j), k, in.columns);
+#pragma unroll
+        for (int i = 0; i < VECTOR; i++)
+            to[i] = merged.value[i];
+        return;
+    }
     bool wide = in.x.dtype == DTYPE_F32;
     const u8 *from = element_of(in.x, mapped(in, j), k);
     if (in.x.flag) {
@@ -341,7 +351,7 @@ static __device__ __forceinline__ void gather_flagged(const machine &m, const in
 static __device__ __forceinline__ void gather_run(const machine &m, const input &in)
 {
     int blocks, first = run_of(in.kblocks, m.warp, &blocks);
-    if (in.x.flag && VECTOR == 8) {
+    if (in.x.flag && VECTOR == 8 && !(MERGES && in.merges)) {
         for (int j = 0; j < in.count; j += AHEAD)
             gather_flagged(m, in, j, first * 4, blocks * 4);
     } else {

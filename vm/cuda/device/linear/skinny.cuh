@@ -69,6 +69,26 @@ static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, 
     });
 }
 
+/* Leaves word number `word` of a row, four columns, in the activation buffer in two parts, if the
+ * row is so long. In a chunk stand the even pairs and then the odd ones. */
+static __device__ __forceinline__ void leave_wide(const input &in, int word, bool within,
+                                                  const float *v)
+{
+    const u32 high[2] = {pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3])};
+    float rest[8];
+    unpack_half(make_uint4(high[0], high[1], 0, 0), rest);
+    const u32 low[2] = {pack_pair(MGL_WEIGHT, v[0] - rest[0], v[1] - rest[1]),
+                        pack_pair(MGL_WEIGHT, v[2] - rest[2], v[3] - rest[3])};
+    u32 *to = (u32 *)activation_buffer() + word / 2 * 4 + (word & 1);
+    if (within) {
+        to[0] = high[0];
+        to[2] = high[1];
+        to = (u32 *)((u8 *)to + in.row_bytes);
+        to[0] = low[0];
+        to[2] = low[1];
+    }
+}
+
 /* This warp's run of the only row, in f32, to the activation buffer: waits for the row, then for
  * `go`. A lane has every 32nd word of four columns, so that a look of the warp takes whole sectors.
  * The norm's weights are on their way before the first look, and while that is on its way,
@@ -128,20 +148,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
             for (int k = 0; k < 4; k++)
                 v[k] *= factor[k];
         }
-        const u32 high[2] = {pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3])};
-        float rest[8];
-        unpack_half(make_uint4(high[0], high[1], 0, 0), rest);
-        const u32 low[2] = {pack_pair(MGL_WEIGHT, v[0] - rest[0], v[1] - rest[1]),
-                            pack_pair(MGL_WEIGHT, v[2] - rest[2], v[3] - rest[3])};
-        /* in a chunk, the even pairs and then the odd ones */
-        u32 *to = (u32 *)activation_buffer() + (first + 32 * j) / 2 * 4 + odd;
-        if (WHOLE || first + 32 * j < blocks_end) {
-            to[0] = high[0];
-            to[2] = high[1];
-            to = (u32 *)((u8 *)to + in.row_bytes);
-            to[0] = low[0];
-            to[2] = low[1];
-        }
+        leave_wide(in, first + 32 * j, WHOLE || first + 32 * j < blocks_end, v);
     }
     return odd ? squares[0] + squares[1] : 0.0f;
 }
@@ -188,11 +195,108 @@ static __device__ __forceinline__ float gather_narrow(machine &m, const input &i
     return squares;
 }
 
+/* Partials on their way: number i and the next ones of those that are used, of a lane's words. */
+template <int N>
+static __device__ __forceinline__ void load_parts(const part_row &p, int i, const int *place,
+                                                  part_words *to, u64 policy)
+{
+#pragma unroll
+    for (int j = 0; j < MERGE_AHEAD; j++) {
+        const float *from = part_at(p, i + j);
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            to[n].value[j] = make_uint4(0, 0, 0, 0);
+            to[n].weight[j] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
+            if (i + j < p.used && place[n] >= 0) {
+                to[n].value[j] = load_words(from + place[n], policy);
+                to[n].weight[j] = load_words(from + weight_place(place[n]), policy);
+            }
+        }
+    }
+}
+
+/* Waits for them: those that are not written are asked for again, all at once. */
+template <int N>
+static __device__ __forceinline__ void poll_parts(const machine &m, const part_row &p, int i,
+                                                  const int *place, part_words *words, u64 policy)
+{
+    await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
+        bool missing = false;
+#pragma unroll
+        for (int j = 0; j < MERGE_AHEAD; j++)
+#pragma unroll
+            for (int n = 0; n < N; n++)
+                missing = missing || !is_written(words[n].value[j]) ||
+                          !is_written(words[n].weight[j]);
+        if (!__any_sync(0xFFFFFFFFu, missing))
+            return true;
+#pragma unroll
+        for (int j = 0; j < MERGE_AHEAD; j++) {
+            const float *from = part_at(p, i + j);
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                if (!is_written(words[n].value[j]))
+                    words[n].value[j] = load_words(from + place[n], policy);
+                if (!is_written(words[n].weight[j]))
+                    words[n].weight[j] =
+                        load_words(from + weight_place(place[n]), policy);
+            }
+        }
+        return false;
+    });
+}
+
+/* The only row of merge_add, likewise: each lane merges the words that it leaves. The partials of
+ * all its words are on their way at once, MERGE_AHEAD splits at a time. */
+template <int KB, class MEANWHILE>
+static __device__ __forceinline__ float gather_parts(machine &m, const input &in,
+                                                     const MEANWHILE &meanwhile)
+{
+    constexpr int RUN = skinny_way<KB>::RUN, N = (RUN * 8 + 31) / 32;
+    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_way<KB>::FULL && RUN * 8 % 32 == 0;
+    const int first = m.warp * RUN * 8 + m.lane, end = min((m.warp + 1) * RUN * 8, in.columns / 4);
+    const int blocks_end = min((m.warp + 1) * RUN, KB) * 8;
+    const part_row from = parts_of(m, 0);
+    const u64 policy = keep_policy();
+    merged all[N];
+    int place[N]; /* of a word in a split's partials, in floats; -1: the row has no such word */
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const int column = (first + 32 * n) * 4;
+        const bool real = WHOLE || first + 32 * n < end;
+        place[n] = real ? column / HEAD_DIM * (HEAD_DIM + 4) + column % HEAD_DIM : -1;
+        all[n] = nothing_merged();
+    }
+    for (int i = 0; i < from.used; i += MERGE_AHEAD) {
+        part_words words[N];
+        load_parts<N>(from, i, place, words, policy);
+        if (i == 0)
+            meanwhile();
+        poll_parts<N>(m, from, i, place, words, policy);
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            add_next(all[n], words[n]);
+    }
+    wait_go(m);
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const float inverse = place[n] < 0 ? 0.0f : reciprocal(all[n].sum);
+        float v[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            v[j] = all[n].value[j] * inverse;
+        leave_wide(in, first + 32 * n, WHOLE || first + 32 * n < blocks_end, v);
+    }
+    return 0.0f;
+}
+
 /* A function of its own, though it has one caller: written there, kernels for batches spill. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_skinny(machine &m, const input &in,
                                                       const MEANWHILE &meanwhile)
 {
+    if (MERGES && KB == blocks_of(MGL_ATTENDED) && in.merges)
+        return gather_parts<KB>(m, in, meanwhile);
     return in.x.dtype == DTYPE_F32 ? gather_wide<KB>(m, in, meanwhile)
                                    : gather_narrow<KB>(m, in, meanwhile);
 }

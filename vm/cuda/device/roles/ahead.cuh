@@ -116,12 +116,13 @@ static __device__ __forceinline__ bool see_kv(ring_stream &r)
     if (r.fenced != r.epoch + 1) /* stores wrote what the copies read */
         fence_bulk_reads();
     r.fenced = r.epoch + 1;
-    const u32 first = own().kv_first + r.epoch, splits = r.next.splits;
-    const u32 lo = first * r.next.split / splits, hi = first * (r.next.split + 1) / splits;
+    int lo, hi;
+    mgl_split_positions((int)(own().kv_first + r.epoch), (int)r.next.split, (int)r.next.splits,
+                    own().launch.share, &lo, &hi);
     r.keys = (const u8 *)r.next.keys + (size_t)lo * POSITION_BYTES;
     r.values = (const u8 *)r.next.values + (size_t)lo * POSITION_BYTES;
-    r.bytes = (hi - lo) * POSITION_BYTES;
-    r.pages = kv_pages(hi - lo);
+    r.bytes = (u32)(hi - lo) * POSITION_BYTES;
+    r.pages = kv_pages((u32)(hi - lo));
     r.copied = r.asked = 0;
     r.begun = true;
     return true;

@@ -1,0 +1,11 @@
+/* merge_add: linear_add whose input are the merged heads of attention's partials. */
+#include "instructions/linear.h"
+#include "instructions/merge/merge.h"
+
+void mgl_reference_merge_add(const mgl_call *call)
+{
+    const int64_t inputs = mgl_task_inputs(call->program, call->task);
+    for (int r = 0; r < call->epoch->rows; r++)
+        mgl_merge_row(call, MGL_CALL(call, merge_add, part), r, call->scratch + r * inputs);
+    mgl_reference_add(call, inputs);
+}

@@ -1,0 +1,142 @@
+/*
+ * The input of merge_add: attention's partials, which each product merges while it reads them, so
+ * that no task and no edge stand between attention and o. Of the splits those alone are read that
+ * have positions (mgl_splits_used): a short sequence in a large cache has one or two.
+ *
+ * Four partials are added at once, in the order of the splits, whichever way the product goes: so a
+ * row has the same bits whatever else is in the epoch.
+ */
+#ifndef MGL_DEVICE_LINEAR_MERGED_CUH
+#define MGL_DEVICE_LINEAR_MERGED_CUH
+
+#include "vm/cuda/device/attention/partials.cuh"
+
+enum { MERGES = MGL_MERGE_ADD };
+
+/* The partials of one row. */
+struct part_row {
+    const float *at; /* of split 0 and head 0 */
+    long long split; /* floats from one split to the next, */
+    int head;        /* and from one head to the next */
+    int used;        /* splits that have positions: the first of them, and the last */
+    int last;        /* number of the last */
+    bool flag;
+};
+
+static __device__ __forceinline__ part_row parts_of(const machine &m, int r)
+{
+    const mgl_device_operand &o = operand(m, MGL_PRODUCT_INPUT);
+    const int first =
+        own().table[mgl_step_first_row(own().table, r) * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+    return {(const float *)address_of(m, o) + (long long)r * o.stride1,
+            o.stride0,
+            o.stride2,
+            mgl_splits_used(first, o.extent0, own().launch.share),
+            o.extent0 - 1,
+            o.flag != 0};
+}
+
+/* Partial number i of those that are used. */
+static __device__ __forceinline__ const float *part_at(const part_row &p, int i)
+{
+    return p.at + (i + 1 < p.used ? i : p.last) * p.split;
+}
+
+/* Where max and sum of a head stand among a split's floats, from the place of one of its
+ * dimensions; of a flagged row. */
+static __device__ __forceinline__ int weight_place(int place)
+{
+    return place / (HEAD_DIM + 4) * (HEAD_DIM + 4) + HEAD_DIM;
+}
+
+/* The largest maximum of partials, and of what there is. */
+static __device__ __forceinline__ float largest_of(float top, const part_words &parts)
+{
+#pragma unroll
+    for (int i = 0; i < MERGE_AHEAD; i++)
+        top = fmaxf(top, __uint_as_float(parts.weight[i].x));
+    return top;
+}
+
+static __device__ __forceinline__ void add_next(merged &all, const part_words &parts)
+{
+    add_parts(all, parts, largest_of(all.max, parts));
+}
+
+static __device__ __forceinline__ merged nothing_merged()
+{
+    return {-INFINITY, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}};
+}
+
+static __device__ __forceinline__ part_words no_parts()
+{
+    part_words none;
+#pragma unroll
+    for (int i = 0; i < MERGE_AHEAD; i++) {
+        none.value[i] = make_uint4(0, 0, 0, 0);
+        none.weight[i] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
+    }
+    return none;
+}
+
+/* ---- any column, any edge ---------------------------------------------------------------------
+ */
+
+/* Column k of a row that is not flagged. */
+static __device__ __forceinline__ float merge_column(const part_row &p, int k)
+{
+    const int place = k / HEAD_DIM * p.head;
+    merged all = nothing_merged();
+    for (int i = 0; i < p.used; i += MERGE_AHEAD) {
+        part_words parts = no_parts();
+        for (int j = 0; j < MERGE_AHEAD && i + j < p.used; j++) {
+            const u32 *from = (const u32 *)(part_at(p, i + j) + place);
+            parts.value[j].x = from[k % HEAD_DIM];
+            parts.weight[j] = make_uint4(from[HEAD_DIM], from[HEAD_DIM + 1], 0, 0);
+        }
+        add_next(all, parts);
+    }
+    return all.value[0] * reciprocal(all.sum);
+}
+
+/* Four columns of a flagged row, of one head. */
+static __device__ __forceinline__ void merge_four(const machine &m, const part_row &p, int k,
+                                                  float *to)
+{
+    const u64 policy = keep_policy();
+    const int place = k / HEAD_DIM * p.head;
+    merged all = nothing_merged();
+    for (int i = 0; i < p.used; i += MERGE_AHEAD) {
+        part_words parts = no_parts();
+        for (int j = 0; j < MERGE_AHEAD && i + j < p.used; j++) {
+            const float *from = part_at(p, i + j) + place;
+            parts.value[j] = poll_words(m, from + k % HEAD_DIM, MGL_PRODUCT_INPUT, policy);
+            parts.weight[j] = poll_words(m, from + HEAD_DIM, MGL_PRODUCT_INPUT, policy);
+        }
+        add_next(all, parts);
+    }
+    const float inverse = reciprocal(all.sum);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        to[j] = all.value[j] * inverse;
+}
+
+struct merged_chunk {
+    float value[weight_format::VECTOR];
+};
+
+/* The columns of a chunk of row r, from column k on; zeros from column `columns` on. Out of line:
+ * its registers are not those of other products. */
+static __device__ __noinline__ merged_chunk merge_chunk(const machine m, int r, int k, int columns)
+{
+    const part_row p = parts_of(m, r);
+    merged_chunk to = {};
+    for (int i = 0; i < weight_format::VECTOR && k + i < columns; i++)
+        if (!p.flag)
+            to.value[i] = merge_column(p, k + i);
+        else if (i % 4 == 0)
+            merge_four(m, p, k + i, to.value + i);
+    return to;
+}
+
+#endif
