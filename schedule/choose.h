@@ -8,12 +8,12 @@
 #include "schedule/schedule.h"
 
 typedef struct mgl_choices {
-    bool flags; /* edges inside an epoch are flags rather than counters */
-    int narrow; /* what is exchanged in 16 bits then */
-    int rows;   /* of an epoch */
-    int many;   /* of an epoch of the second list; 0: there is none */
-    int splits; /* of attention */
-    int share;  /* positions for which one more of them is used; 0: all are */
+    bool flags;       /* edges inside an epoch are flags rather than counters */
+    int narrow;       /* what is exchanged in 16 bits then */
+    int rows;         /* of an epoch */
+    int many;         /* of an epoch of the second list; 0: there is none */
+    int splits;       /* of attention */
+    int share;        /* positions for which one more of them is used; 0: all are */
     bool merges_in_o; /* o merges them */
     struct {
         int first, count; /* queues [first, first + count) */

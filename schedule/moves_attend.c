@@ -54,8 +54,9 @@ static mgl_status find_edges(mgl_edit *e, const mgl_edit_tasks *merges, struct a
     const int merge = a->was > 1 && merges->count ? merges->items[0].task : -1;
     mgl_edges attend = {0}, old = {0};
     if (a->was > 1 && merge < 0)
-        return mgl_edit_refuse(e, "layer %d has no merge: its o merges the splits, of which there are "
-                                  "as many as lowering made",
+        return mgl_edit_refuse(e,
+                               "layer %d has no merge: its o merges the splits, of which there are "
+                               "as many as lowering made",
                                a->layer);
     if (!mgl_edit_get_edges(e, a->heads[0], &attend) ||
         (merge >= 0 && !mgl_edit_get_edges(e, merge, &old)))

@@ -306,8 +306,7 @@ static int draw_writer(struct drawing *d, bool *flagged)
 {
     const int task = draw_task(d, below(d, MGL_EDIT_MERGE + 1));
     const mgl_task *t = task < 0 ? NULL : &d->p->tasks[task];
-    *flagged =
-        t && d->p->regions[t->out.first + (mgl_op_adds(t->op) && t->out.count == 2)].flag;
+    *flagged = t && d->p->regions[t->out.first + (mgl_op_adds(t->op) && t->out.count == 2)].flag;
     return task;
 }
 

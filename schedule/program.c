@@ -323,9 +323,9 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            mgl_geometry_equal(&a->geometry, &b->geometry) && a->limits.rows == b->limits.rows &&
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
            a->limits.many == b->limits.many && a->limits.few == b->limits.few &&
-           a->limits.share == b->limits.share &&
-           a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
-           a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
+           a->limits.share == b->limits.share && a->exec.page_bytes == b->exec.page_bytes &&
+           a->exec.ring_pages == b->exec.ring_pages && a->exec.warps == b->exec.warps &&
+           a->exec.stage_bytes == b->exec.stage_bytes &&
            a->exec.flight_bytes == b->exec.flight_bytes &&
            a->exec.pending_bytes == b->exec.pending_bytes &&
            a->exec.prefetch_bytes == b->exec.prefetch_bytes && equal_dtypes(a, b) &&

@@ -26,8 +26,9 @@ enum {
 #define MGL_BATCH_ASKED(parts) (16 / (parts))
 #define MGL_BATCH_HELD(parts)  (MGL_BATCH_ASKED(parts) + ((parts) == 1 ? 2 : 0))
 
-/* Splits of attention that have some of n earlier positions: all, or with a `share`, above 0, one for
- * each `share` of them. The last split always is among them: it has this epoch's rows as well. */
+/* Splits of attention that have some of n earlier positions: all, or with a `share`, above 0, one
+ * for each `share` of them. The last split always is among them: it has this epoch's rows as well.
+ */
 MGL_WAYS_FN int mgl_splits_used(int n, int splits, int share)
 {
     const int wanted = share > 0 ? n / share + (n % share > 0) : splits;

@@ -12,6 +12,8 @@ enum {
     MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS /* of a head */
 };
 
+typedef part_words<MERGE_AHEAD> lane_parts;
+
 /* Where a lane finds its partials: its first one's, and how far it is to the next, in floats. */
 struct part_place {
     const float *value, *weight;
@@ -20,7 +22,7 @@ struct part_place {
 };
 
 /* The largest maximum of all groups' partials. */
-static __device__ __forceinline__ float largest_part(float top, const part_words &parts)
+static __device__ __forceinline__ float largest_part(float top, const lane_parts &parts)
 {
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++)
@@ -43,7 +45,7 @@ static __device__ __forceinline__ void add_groups(merged &all)
 
 /* Asks for the words of a lane's partials; there are empty ones in place of those that it does not
  * have. */
-static __device__ __forceinline__ void load_parts(const part_place &from, part_words &to,
+static __device__ __forceinline__ void load_parts(const part_place &from, lane_parts &to,
                                                   u64 policy)
 {
 #pragma unroll
@@ -59,7 +61,7 @@ static __device__ __forceinline__ void load_parts(const part_place &from, part_w
 
 /* The same where the region is not flagged: of head_dim + 2 floats, which may not lie at multiples
  * of 16 bytes. `left`: dimensions from the lane's first on. */
-static __device__ __forceinline__ void load_floats(const part_place &from, int left, part_words &to)
+static __device__ __forceinline__ void load_floats(const part_place &from, int left, lane_parts &to)
 {
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++) {
@@ -77,7 +79,7 @@ static __device__ __forceinline__ void load_floats(const part_place &from, int l
 }
 
 /* Asks again for what is not written; whether all was. */
-static __device__ __forceinline__ bool look_again(const part_place &from, part_words &to,
+static __device__ __forceinline__ bool look_again(const part_place &from, lane_parts &to,
                                                   u64 policy)
 {
     bool written = true;
@@ -102,7 +104,7 @@ static __device__ __forceinline__ bool merge_splits(const machine &m, part_place
     bool written = true;
     all = {-INFINITY, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}};
     for (;; splits -= MERGE_SPLITS) {
-        part_words parts;
+        lane_parts parts;
         place.count = (splits + MERGE_GROUPS - 1 - m.lane / MERGE_LANES) / MERGE_GROUPS;
         if (flag)
             load_parts(place, parts, policy);

@@ -1,5 +1,6 @@
 /* merge_add: linear_add whose input the consumers merge from attention's partials while they read
- * it (linear/merged.cuh). Its operands have the numbers of linear_add's. Consumers: consume_product.
+ * it (linear/merged.cuh). Its operands have the numbers of linear_add's. Consumers:
+ * consume_product.
  */
 #include "instructions/linear_add/linear_add.cuh"
 

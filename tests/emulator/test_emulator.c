@@ -179,6 +179,63 @@ static const struct shape {
       .page_bytes = 16384,
       .extras = MGL_EXTRA_QK_NORM}},
     {&even_model, {.dtype = MGL_BF16, .rows = 8, .page_bytes = 8192, .extras = ALL_EXTRAS}},
+    /* o merges: with counters and with flags, in f32 and in 16 bits, one row and several, with
+       splits that are used from some positions on, more than are merged at once, and idle warps */
+    {&small_model,
+     {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 3, .merge = 2, .share = 6}},
+    {&small_model,
+     {.dtype = MGL_F32,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 3,
+      .splits = 6,
+      .merge = 2,
+      .share = 4}},
+    {&even_heads,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 5,
+      .rows = 1,
+      .splits = 6,
+      .merge = 2,
+      .share = 4,
+      .page_bytes = 16384}},
+    {&even_model,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 9,
+      .rows = 1,
+      .splits = 3,
+      .merge = 2,
+      .page_bytes = 8192}},
+    {&even_model,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .rows = 2,
+      .splits = 3,
+      .merge = 2,
+      .share = 8,
+      .page_bytes = 8192}},
+    {&idle_warps,
+     {.dtype = MGL_F16,
+      .exchange = MGL_EXCHANGE_FLAGS,
+      .queues = 3,
+      .rows = 1,
+      .splits = 5,
+      .merge = 2,
+      .share = 1,
+      .narrow = 3,
+      .page_bytes = 16384,
+      .extras = ALL_EXTRAS}},
+    {&even_model,
+     {.dtype = MGL_BF16,
+      .exchange = MGL_EXCHANGE_COUNTERS,
+      .queues = 6,
+      .rows = 4,
+      .splits = 2,
+      .merge = 2,
+      .stage_bytes = 1024,
+      .page_bytes = 8192,
+      .ring_pages = 3}},
 };
 
 START_TEST(logits_are_the_cpus)
@@ -633,6 +690,8 @@ static device_options draw_options(void)
     o.narrow = draw(4);
     o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* so many may have roles */
     o.splits = o.queues > 8 ? 1 : 1 + draw(4);
+    o.merge = o.splits > 1 ? draw(3) : 0;
+    o.share = draw(3) == 0 ? 1 + draw(24) : 0;
     o.rows = draw(3) == 0 ? 1 : 1 + draw(draw(2) ? 8 : 16);
     o.arch = draw(8) == 0 ? "compute_80" : NULL;
     return o;
@@ -651,11 +710,13 @@ START_TEST(any_config_gives_the_same)
     device_options o = draw_options();
     o.extras = families[_i % 4];
     o.variants = _i % 2 ? (uint32_t)_i : 0;
-    printf("config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
-           "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, rows %d%s\n",
-           _i, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
-           o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.narrow, o.queues,
-           o.splits, o.rows, o.arch ? ", by cp.async" : "");
+    printf(
+        "config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
+        "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share %d, "
+        "rows %d%s\n",
+        _i, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
+        o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.narrow, o.queues, o.splits,
+        o.merge, o.share, o.rows, o.arch ? ", by cp.async" : "");
     fflush(stdout);
     emu_seed(first_seed + (uint64_t)_i);
     if (o.rows >= 6 && draw(2))

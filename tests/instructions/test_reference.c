@@ -56,7 +56,7 @@ static void fill(struct bench *b)
 
 /* What is exchanged is f32 with counters and rounded to dtype with flags. */
 static void open_bench(struct bench *b, const mgl_geometry *geometry, mgl_dtype dtype, int splits,
-                       bool plain, int exchange)
+                       bool plain, int exchange, int merge)
 {
     static const double rounding[] = {2e-5, 4e-3, 5e-4}; /* f32, bf16, f16 */
 
@@ -67,7 +67,9 @@ static void open_bench(struct bench *b, const mgl_geometry *geometry, mgl_dtype 
                                .sequences = SEQUENCES,
                                .rows = ROWS,
                                .splits = splits,
-                               .exchange = exchange};
+                               .exchange = exchange,
+                               .merge = merge,
+                               .share = merge == MGL_MERGE_IN_O ? 3 : 0};
     memset(b, 0, sizeof *b);
     b->graph = random_graph(geometry, 64, false, dtype, 31);
     b->program = fixture_program(b->graph, &options);
@@ -215,17 +217,43 @@ static void check_norm_swiglu(const struct bench *b, const mgl_task *t)
     }
 }
 
+static double merged(const struct bench *b, const mgl_region *part, int r, int64_t head, int64_t j)
+{
+    const mgl_extent *e = b->program->buffers[part->buffer].extents;
+    const int64_t d = b->program->geometry.head_dim;
+    double sum = 0.0, total = 0.0;
+    for (int64_t i = 0; i < e[0].count; i++) {
+        int64_t p = ((i * e[1].count + r) * e[2].count + head) * e[3].count;
+        double scale = exp(element(b, part->buffer, p + d));
+        sum += scale * element(b, part->buffer, p + j);
+        total += scale * element(b, part->buffer, p + d + 1);
+    }
+    return sum / total;
+}
+
+static void check_merge(const struct bench *b, const mgl_task *t)
+{
+    const mgl_region *part = in(b, t, 0);
+    int64_t d = b->program->geometry.head_dim;
+    for (int r = 0; r < ROWS; r++)
+        for (int64_t h = part->ranges[2].lo; h < part->ranges[2].hi; h++)
+            for (int64_t j = 0; j < d; j++)
+                near(b, "merge", at(b, out(b, t, 0), r, (h - part->ranges[2].lo) * d + j),
+                     merged(b, part, r, h, j));
+}
+
 /* `before` holds b, which the op may have overwritten. */
 static void check_linear_add(const struct bench *b, const mgl_task *t, const double *before)
 {
     double a[600];
     const mgl_segment *segment = &b->program->segments[t->segments.first];
-    int64_t width = segment->row_hi - segment->row_lo;
+    const int64_t width = segment->row_hi - segment->row_lo, d = b->program->geometry.head_dim;
+    const bool merges = t->op == MGL_OP_MERGE_ADD;
     for (int r = 0; r < ROWS; r++) {
-        for (int64_t i = 0; i < in(b, t, 0)->ranges[1].hi; i++)
-            a[i] = at(b, in(b, t, 0), r, i);
+        for (int64_t i = 0; i < mgl_task_inputs(b->program, t); i++)
+            a[i] = merges ? merged(b, in(b, t, 0), r, i / d, i % d) : at(b, in(b, t, 0), r, i);
         for (int64_t i = 0; i < width; i++)
-            near(b, "linear_add", at(b, out(b, t, 0), r, i),
+            near(b, mgl_op_get(t->op)->name, at(b, out(b, t, 0), r, i),
                  before[r * width + i] + product(b, segment->tensor, segment->row_lo + i, a));
     }
 }
@@ -269,8 +297,16 @@ static int attended(const struct bench *b, const mgl_task *t, int r, int h, int6
     if (!whole) {
         int splits = (int)b->program->buffers[out(b, t, 0)->buffer].extents[0].count;
         int split = (int)out(b, t, 0)->ranges[0].lo;
-        lo = first * split / splits;
-        hi = first * (split + 1) / splits;
+        int used = splits, place = split;
+        if (b->program->limits.share) { /* so many positions, or fewer, for each that is used */
+            for (used = 1; used < splits && used * b->program->limits.share < first;)
+                used++;
+            place = split == splits - 1 ? used - 1 : split;
+        }
+        lo = first * place / used;
+        hi = place == used - 1 && split < splits - 1 ? lo : first * (place + 1) / used;
+        if (place >= used)
+            lo = hi = 0;
     }
     double q[128];
     for (int i = 0; i < d; i++)
@@ -352,28 +388,6 @@ static void check_attention(const struct bench *b, const mgl_task *t)
     }
 }
 
-static void check_merge(const struct bench *b, const mgl_task *t)
-{
-    const mgl_region *part = in(b, t, 0);
-    const mgl_extent *e = b->program->buffers[part->buffer].extents;
-    int64_t d = b->program->geometry.head_dim;
-    for (int r = 0; r < ROWS; r++) {
-        for (int64_t h = part->ranges[2].lo; h < part->ranges[2].hi; h++) {
-            for (int64_t j = 0; j < d; j++) {
-                double sum = 0.0, total = 0.0;
-                for (int64_t i = 0; i < e[0].count; i++) {
-                    int64_t p = ((i * e[1].count + r) * e[2].count + h) * e[3].count;
-                    double scale = exp(element(b, part->buffer, p + d));
-                    sum += scale * element(b, part->buffer, p + j);
-                    total += scale * element(b, part->buffer, p + d + 1);
-                }
-                near(b, "merge", at(b, out(b, t, 0), r, (h - part->ranges[2].lo) * d + j),
-                     sum / total);
-            }
-        }
-    }
-}
-
 /* The copy of embed and linear_add is their first output, rounded. */
 static void check_copy(const struct bench *b, const mgl_task *t)
 {
@@ -392,7 +406,7 @@ static void check_copy(const struct bench *b, const mgl_task *t)
 
 static void check_task(const struct bench *b, const mgl_task *t, const double *before)
 {
-    if ((t->op == MGL_OP_EMBED || t->op == MGL_OP_LINEAR_ADD) && t->out.count == 2)
+    if ((t->op == MGL_OP_EMBED || mgl_op_adds(t->op)) && t->out.count == 2)
         check_copy(b, t);
     switch (t->op) {
     case MGL_OP_EMBED:
@@ -405,6 +419,7 @@ static void check_task(const struct bench *b, const mgl_task *t, const double *b
         check_norm_swiglu(b, t);
         break;
     case MGL_OP_LINEAR_ADD:
+    case MGL_OP_MERGE_ADD:
         check_linear_add(b, t, before);
         break;
     case MGL_OP_HEAD:
@@ -440,12 +455,12 @@ static void execute(struct bench *b, int task, mgl_epoch_rows *rows)
 
 /* Every task of the first layer, the embedding and the head, each on fresh random memory. */
 static void check_program(const mgl_geometry *geometry, mgl_dtype dtype, int splits, bool plain,
-                          int exchange)
+                          int exchange, int merge)
 {
     struct bench b;
     mgl_epoch_rows rows = {.go = 1, .rows = ROWS};
     int seen[MGL_OP_COUNT] = {0};
-    open_bench(&b, geometry, dtype, splits, plain, exchange);
+    open_bench(&b, geometry, dtype, splits, plain, exchange, merge);
     memcpy(rows.table, table, sizeof table);
     for (int q = 0; q < b.program->queue_count; q++) {
         const mgl_run *run = &b.program->queues[q].tasks;
@@ -457,7 +472,7 @@ static void check_program(const mgl_geometry *geometry, mgl_dtype dtype, int spl
             fill(&b);
             const mgl_region *y = out(&b, t, 0);
             int64_t width = mgl_region_width(y, 1);
-            for (int j = 0; t->op == MGL_OP_LINEAR_ADD && j < ROWS * width; j++)
+            for (int j = 0; mgl_op_adds(t->op) && j < ROWS * width; j++)
                 before[j] = at(&b, in(&b, t, 1), (int)(j / width), j % width);
             execute(&b, i, &rows);
             check_task(&b, t, before);
@@ -474,8 +489,9 @@ START_TEST(ops_compute_their_formulas)
     mgl_dtype dtype = (mgl_dtype)(_i % 3);
     for (int plain = 0; plain < 2; plain++) {
         for (int exchange = 1; exchange <= 2; exchange++) {
-            check_program(&tiny_model, dtype, 1, plain, exchange);
-            check_program(&small_model, dtype, 3, plain, exchange);
+            check_program(&tiny_model, dtype, 1, plain, exchange, 0);
+            check_program(&small_model, dtype, 3, plain, exchange, MGL_MERGE_TASKS);
+            check_program(&small_model, dtype, 3, plain, exchange, MGL_MERGE_IN_O);
         }
     }
 }
@@ -485,8 +501,8 @@ END_TEST
 START_TEST(odd_shapes)
 {
     static const mgl_geometry odd = {36, 1, 3, 1, 12, 50, 61, 1e-5f};
-    check_program(&odd, (mgl_dtype)_i, 2, true, MGL_EXCHANGE_COUNTERS);
-    check_program(&odd, (mgl_dtype)_i, 1, false, MGL_EXCHANGE_COUNTERS);
+    check_program(&odd, (mgl_dtype)_i, 2, true, MGL_EXCHANGE_COUNTERS, 0);
+    check_program(&odd, (mgl_dtype)_i, 1, false, MGL_EXCHANGE_COUNTERS, 0);
 }
 END_TEST
 
@@ -512,7 +528,7 @@ START_TEST(enter_copies_what_sample_wrote)
 {
     struct bench b;
     mgl_epoch_rows rows = {0};
-    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS);
+    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS, 0);
     int32_t *control = b.machine.buffers[b.machine.io->control];
     control[MGL_CONTROL_ROWS] = 5;
     control[MGL_CONTROL_GO] = 1;
@@ -550,7 +566,7 @@ START_TEST(sample_decides)
 {
     struct bench b;
     mgl_epoch_rows rows = {.go = 1, .rows = ROWS, .epoch = 4};
-    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS);
+    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS, 0);
     memcpy(rows.table, table, sizeof table);
     const mgl_machine *m = &b.machine;
     const mgl_program *p = b.program;
@@ -610,7 +626,7 @@ START_TEST(sample_makes_no_token_of_what_is_no_number)
 {
     struct bench b;
     mgl_epoch_rows rows = {.go = 1, .rows = ROWS, .epoch = 4};
-    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS);
+    open_bench(&b, &tiny_model, MGL_F32, 1, true, MGL_EXCHANGE_COUNTERS, 0);
     memcpy(rows.table, table, sizeof table);
     const mgl_machine *m = &b.machine;
     const mgl_run *tasks = &b.program->queues[0].tasks;

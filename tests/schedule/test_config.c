@@ -11,10 +11,11 @@ static mgl_status parse(const char *text, mgl_schedule_config *out, mgl_error *e
 static bool equal(const mgl_schedule_config *a, const mgl_schedule_config *b)
 {
     bool same = a->rows == b->rows && a->splits == b->splits && a->exchange == b->exchange &&
-                a->narrow == b->narrow && a->page_bytes == b->page_bytes &&
-                a->ring_pages == b->ring_pages && a->warps == b->warps &&
-                a->stage_bytes == b->stage_bytes && a->flight_bytes == b->flight_bytes &&
-                a->pending_bytes == b->pending_bytes && a->prefetch_bytes == b->prefetch_bytes;
+                a->narrow == b->narrow && a->merge == b->merge && a->share == b->share &&
+                a->page_bytes == b->page_bytes && a->ring_pages == b->ring_pages &&
+                a->warps == b->warps && a->stage_bytes == b->stage_bytes &&
+                a->flight_bytes == b->flight_bytes && a->pending_bytes == b->pending_bytes &&
+                a->prefetch_bytes == b->prefetch_bytes;
     for (int i = 0; i < MGL_STEP_COUNT; i++)
         same = same && a->queues[i].first == b->queues[i].first &&
                a->queues[i].count == b->queues[i].count;
@@ -166,7 +167,7 @@ static const struct {
      "must be \"megalith.config/1\", not \"megalith.config/2\""},
     {"{" SCHEMA ",\"row\":1}",
      "unknown key \"row\"; known here: schema, rows, many, splits, exchange, narrow, "
-     "page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
+     "merge, share, page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
      "pending_bytes, prefetch_bytes, queues"},
     {"{" SCHEMA ",\"queues\":{\"kqv\":{}}}",
      "unknown key \"queues.kqv\"; known here: qkv, attend, o, gate_up, down, head"},

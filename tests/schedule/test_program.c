@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "schedule/names.h"
+#include "schedule/ways.h"
 
 #include <stdio.h>
 

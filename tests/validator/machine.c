@@ -224,25 +224,42 @@ static void run_attention(struct machine *m, struct queue *q)
     }
 }
 
+/* Column j of a head that is merged of the task's partials. */
+static uint64_t merged_column(struct machine *m, const struct queue *q, int64_t head, int j)
+{
+    const mgl_region *r = region(m, q->task, 0);
+    int64_t splits = r->ranges[0].hi, heads = r->ranges[2].hi - r->ranges[2].lo;
+    const uint64_t *tail = NULL, *first = q->input + head * CELL;
+    bool good = true;
+    for (int64_t s = 0; s < splits; s++) {
+        const uint64_t *cell = q->input + (s * heads + head) * CELL;
+        good = good && cell[0] == first[0] && cell[3] == first[3] && cell[4] == first[4] &&
+               cell[5] == (uint64_t)s && cell[6] == (uint64_t)splits && !(tail && cell[7]);
+        if (cell[7])
+            tail = cell;
+    }
+    return good && tail ? mix(attention_of(tail), (uint64_t)j) : next_random(m);
+}
+
 static void run_merge(struct machine *m, struct queue *q)
 {
     const mgl_region *r = region(m, q->task, 0);
-    const uint64_t *input = q->input;
-    int64_t splits = r->ranges[0].hi, heads = r->ranges[2].hi - r->ranges[2].lo, at = 0;
-    for (int64_t head = 0; head < heads; head++) {
-        const uint64_t *tail = NULL, *first = input + head * CELL;
-        bool good = true;
-        for (int64_t s = 0; s < splits; s++) {
-            const uint64_t *cell = input + (s * heads + head) * CELL;
-            good = good && cell[0] == first[0] && cell[3] == first[3] && cell[4] == first[4] &&
-                   cell[5] == (uint64_t)s && cell[6] == (uint64_t)splits && !(tail && cell[7]);
-            if (cell[7])
-                tail = cell;
-        }
+    int64_t heads = r->ranges[2].hi - r->ranges[2].lo, at = 0;
+    for (int64_t head = 0; head < heads; head++)
         for (int j = 0; j < m->p->geometry.head_dim; j++)
-            store_column(m, q, 1, at++,
-                         good && tail ? mix(attention_of(tail), (uint64_t)j) : next_random(m));
-    }
+            store_column(m, q, 1, at++, merged_column(m, q, head, j));
+}
+
+/* linear_add of the columns that merge would store. */
+static void run_merge_add(struct machine *m, struct queue *q)
+{
+    const mgl_region *part = region(m, q->task, 0);
+    const int64_t heads = part->ranges[2].hi - part->ranges[2].lo, d = m->p->geometry.head_dim;
+    uint64_t *columns = malloc((size_t)(heads * d) * sizeof *columns);
+    for (int64_t i = 0; i < heads * d; i++)
+        columns[i] = merged_column(m, q, i / d, (int)(i % d));
+    run_linear(m, q, mix_all(4, columns, heads * d), 2, 3, q->input + region_words(m, part));
+    free(columns);
 }
 
 static void run_head(struct machine *m, struct queue *q, uint64_t input)
@@ -355,6 +372,9 @@ static void run_task(struct machine *m, struct queue *q)
         break;
     case MGL_OP_MERGE:
         run_merge(m, q);
+        break;
+    case MGL_OP_MERGE_ADD:
+        run_merge_add(m, q);
         break;
     case MGL_OP_HEAD:
         run_head(m, q, mix_all(3, in, x + 1));

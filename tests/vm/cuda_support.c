@@ -58,6 +58,8 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
                  {o->many, &config.many},
                  {o->splits, &config.splits},
                  {o->narrow, &config.narrow},
+                 {o->merge, &config.merge},
+                 {o->share, &config.share},
                  {o->exchange, &config.exchange},
                  {o->page_bytes, &config.page_bytes},
                  {o->ring_pages, &config.ring_pages},

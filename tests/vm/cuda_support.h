@@ -20,6 +20,7 @@ typedef struct device_options {
     int many;     /* rows of an epoch of the second list; 0: there is none */
     int exchange; /* MGL_EXCHANGE_... */
     int narrow;   /* 0: as by default */
+    int merge, share;
     int page_bytes, ring_pages, warps, stage_bytes;
     int flight_bytes, pending_bytes, prefetch_bytes;
     int deadline_ms;

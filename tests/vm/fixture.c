@@ -103,6 +103,8 @@ mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *opti
     if (options->rows)
         config.rows = options->rows;
     config.splits = options->splits;
+    config.merge = options->merge;
+    config.share = options->share;
     config.exchange = options->exchange;
     config.many = options->many;
     ok(mgl_schedule_lower(graph, &target, &lower, &config, &program, &err), err);

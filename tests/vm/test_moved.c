@@ -24,9 +24,14 @@ static const mgl_vm_sequence sequences[] = {
 static const mgl_vm_request request = {.sequences = sequences, .count = 2};
 
 static const fixture_options variants[] = {
-    {.queues = 5, .splits = 1, .exchange = 1},  {.queues = 5, .splits = 3, .exchange = 1},
-    {.queues = 5, .splits = 1, .exchange = 2},  {.queues = 5, .splits = 3, .exchange = 2},
-    {.queues = 12, .splits = 2, .exchange = 2}, {.queues = 2, .splits = 2, .exchange = 2},
+    {.queues = 5, .splits = 1, .exchange = 1},
+    {.queues = 5, .splits = 3, .exchange = 1},
+    {.queues = 5, .splits = 1, .exchange = 2},
+    {.queues = 5, .splits = 3, .exchange = 2},
+    {.queues = 12, .splits = 2, .exchange = 2},
+    {.queues = 2, .splits = 2, .exchange = 2},
+    {.queues = 5, .splits = 3, .exchange = 1, .merge = 2, .share = 2},
+    {.queues = 5, .splits = 3, .exchange = 2, .merge = 2, .share = 2},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 

@@ -6,10 +6,10 @@
  * one thread in one order, so that neither the number of threads nor the cuts show in a bit.
  * Against the reference the order of the sums is the same; products are fused with their additions.
  */
+#include "base/assert.h"
 #include "instructions/head/head.h"
 #include "instructions/linear.h"
 #include "instructions/merge/merge.h"
-#include "base/assert.h"
 #include "vm/cpu/machine.h"
 
 #include <string.h>

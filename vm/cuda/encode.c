@@ -117,6 +117,9 @@ static int64_t width(const mgl_region *region, int dimension)
 static const char *check_partials(const mgl_program *program, const mgl_region *part)
 {
     const int d = program->geometry.head_dim;
+    const mgl_extent *extents = program->buffers[part->buffer].extents;
+    if (extents[1].count * extents[2].count > INT32_MAX / extents[3].count)
+        return "a split of its partials has too many floats";
     if (d % 2 || d > 256)
         return "it takes head_dim even and at most 256";
     return part->flag && (d % 4 || program->buffers[part->buffer].extents[3].count != d + 4)

@@ -25,6 +25,7 @@
 #define MGL_DEVICE_ATTENTION_ATTENTION_CUH
 
 #include "vm/cuda/device/attention/lanes.cuh"
+#include "vm/cuda/device/attention/partials.cuh"
 #include "vm/cuda/device/attention/ring.cuh"
 #include "vm/cuda/device/attention/short.cuh"
 #include "vm/cuda/device/ops.cuh"
@@ -61,6 +62,10 @@ static __device__ __forceinline__ bool goes_by_waves(const machine &m, int varia
 /* The consumers' part of attention. The ways of one row wait for `go` themselves. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
+    if (HAS_RING && MERGES && attends_to_nothing(m)) {
+        input_is_there(m, m.freed);
+        return leave_nothing(m);
+    }
     if (HAS_RING) {
         if (own().kv_bytes <= KV_REGISTERS * POSITION_BYTES)
             return attend_registers(m);
@@ -71,6 +76,8 @@ static __device__ __forceinline__ void consume_attention(machine &m)
     }
     const int variant = task_of(m)->variant;
     if (goes_by_waves(m, variant)) {
+        if (MERGES && attends_to_nothing(m))
+            return leave_nothing(m);
         if (own_count() <= wave<true>::LENGTH)
             return attend_wave(m);
         return attend_waves(m);

@@ -7,7 +7,10 @@
 
 #include "vm/cuda/device/attention/operands.cuh"
 
-enum { MERGE_AHEAD = 4 /* partials that a lane asks for at once */ };
+enum {
+    MERGES = MGL_MERGE_ADD, /* o merges: then some splits may be empty often */
+    MERGE_AHEAD = 4         /* partials that a lane of merge asks for at once */
+};
 
 /* What is merged so far: four dimensions of the weighted sum and the sum, of this lane's splits,
  * and the maximum of all. */
@@ -16,8 +19,8 @@ struct merged {
 };
 
 /* Partials as they are in memory: four dimensions, and max and sum. */
-struct part_words {
-    uint4 value[MERGE_AHEAD], weight[MERGE_AHEAD];
+template <int COUNT> struct part_words {
+    uint4 value[COUNT], weight[COUNT];
 };
 
 /* What a partial relative to maximum `max` weighs, `top` being the largest: an empty one nothing.
@@ -28,7 +31,8 @@ static __device__ __forceinline__ float part_weight(float max, float top)
 }
 
 /* Adds partials, of which, and of what there is, `top` is the largest maximum. */
-static __device__ __forceinline__ void add_parts(merged &all, const part_words &parts,
+template <int COUNT>
+static __device__ __forceinline__ void add_parts(merged &all, const part_words<COUNT> &parts,
                                                  float top)
 {
     const float keep = part_weight(all.max, top);
@@ -38,7 +42,7 @@ static __device__ __forceinline__ void add_parts(merged &all, const part_words &
     for (int j = 0; j < 4; j++)
         all.value[j] *= keep;
 #pragma unroll
-    for (int i = 0; i < MERGE_AHEAD; i++) {
+    for (int i = 0; i < COUNT; i++) {
         const float weight = part_weight(__uint_as_float(parts.weight[i].x), top);
         float value[4];
         format<DTYPE_F32>::unpack(parts.value[i], value);

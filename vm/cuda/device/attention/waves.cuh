@@ -154,6 +154,22 @@ static __device__ __forceinline__ int own_count()
     return (int)(own().kv_bytes / POSITION_BYTES) + own().att.now;
 }
 
+/* Whether a task of one row attends to nothing: its split has no positions, and it does not append.
+ */
+static __device__ __forceinline__ bool attends_to_nothing(const machine &m)
+{
+    return own().att.part != 0 && own_count() == 0;
+}
+
+/* Then its partial is known before the queries are. */
+static __device__ __noinline__ void leave_nothing(machine m)
+{
+    wait_go(m);
+    if (m.warp == 0)
+        store_plain(plain_output_of(m, pass_at(0)), m.lane, result_of(empty_state()),
+                    keep_policy());
+}
+
 /* One pass. What does not depend on this epoch is asked for first; where the result goes, only at
  * the end: kept through the pass, it would cost registers that the products' loop needs. False when
  * a wait gave up. */

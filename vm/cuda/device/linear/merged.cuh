@@ -3,21 +3,29 @@
  * that no task and no edge stand between attention and o. Of the splits those alone are read that
  * have positions (mgl_splits_used): a short sequence in a large cache has one or two.
  *
- * Four partials are added at once, in the order of the splits, whichever way the product goes: so a
- * row has the same bits whatever else is in the epoch.
+ * PARTS_AHEAD partials are added at once, in the order of the splits, whichever way the product
+ * goes: so a row has the same bits whatever else is in the epoch.
  */
 #ifndef MGL_DEVICE_LINEAR_MERGED_CUH
 #define MGL_DEVICE_LINEAR_MERGED_CUH
 
 #include "vm/cuda/device/attention/partials.cuh"
 
-enum { MERGES = MGL_MERGE_ADD };
+enum {
+    /* words of four columns that a lane of a skinny product has of o's input, */
+    MERGED_WORDS = (mgl_tape_blocks(MGL_ATTENDED, 8 * weight_format::SIZE) + MGL_WARPS - 1) /
+                   MGL_WARPS * 8 / 32,
+    /* and partials that it asks for at once of each: all words' are to have room in registers */
+    PARTS_AHEAD = MERGED_WORDS <= 2   ? 3
+                  : MERGED_WORDS <= 4 ? 2
+                                      : 1
+};
+typedef part_words<PARTS_AHEAD> next_parts;
 
 /* The partials of one row. */
 struct part_row {
     const float *at; /* of split 0 and head 0 */
-    long long split; /* floats from one split to the next, */
-    int head;        /* and from one head to the next */
+    int split, head; /* floats from one split to the next, and from one head to the next */
     int used;        /* splits that have positions: the first of them, and the last */
     int last;        /* number of the last */
     bool flag;
@@ -28,18 +36,15 @@ static __device__ __forceinline__ part_row parts_of(const machine &m, int r)
     const mgl_device_operand &o = operand(m, MGL_PRODUCT_INPUT);
     const int first =
         own().table[mgl_step_first_row(own().table, r) * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
-    return {(const float *)address_of(m, o) + (long long)r * o.stride1,
-            o.stride0,
-            o.stride2,
-            mgl_splits_used(first, o.extent0, own().launch.share),
-            o.extent0 - 1,
-            o.flag != 0};
+    return {
+        (const float *)address_of(m, o) + (long long)r * o.stride1, (int)o.stride0, o.stride2,
+        mgl_splits_used(first, o.extent0, own().launch.share),      o.extent0 - 1,  o.flag != 0};
 }
 
 /* Partial number i of those that are used. */
 static __device__ __forceinline__ const float *part_at(const part_row &p, int i)
 {
-    return p.at + (i + 1 < p.used ? i : p.last) * p.split;
+    return p.at + (long long)(i + 1 < p.used ? i : p.last) * p.split;
 }
 
 /* Where max and sum of a head stand among a split's floats, from the place of one of its
@@ -50,15 +55,15 @@ static __device__ __forceinline__ int weight_place(int place)
 }
 
 /* The largest maximum of partials, and of what there is. */
-static __device__ __forceinline__ float largest_of(float top, const part_words &parts)
+static __device__ __forceinline__ float largest_of(float top, const next_parts &parts)
 {
 #pragma unroll
-    for (int i = 0; i < MERGE_AHEAD; i++)
+    for (int i = 0; i < PARTS_AHEAD; i++)
         top = fmaxf(top, __uint_as_float(parts.weight[i].x));
     return top;
 }
 
-static __device__ __forceinline__ void add_next(merged &all, const part_words &parts)
+static __device__ __forceinline__ void add_next(merged &all, const next_parts &parts)
 {
     add_parts(all, parts, largest_of(all.max, parts));
 }
@@ -68,11 +73,11 @@ static __device__ __forceinline__ merged nothing_merged()
     return {-INFINITY, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}};
 }
 
-static __device__ __forceinline__ part_words no_parts()
+static __device__ __forceinline__ next_parts no_parts()
 {
-    part_words none;
+    next_parts none;
 #pragma unroll
-    for (int i = 0; i < MERGE_AHEAD; i++) {
+    for (int i = 0; i < PARTS_AHEAD; i++) {
         none.value[i] = make_uint4(0, 0, 0, 0);
         none.weight[i] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
     }
@@ -87,9 +92,9 @@ static __device__ __forceinline__ float merge_column(const part_row &p, int k)
 {
     const int place = k / HEAD_DIM * p.head;
     merged all = nothing_merged();
-    for (int i = 0; i < p.used; i += MERGE_AHEAD) {
-        part_words parts = no_parts();
-        for (int j = 0; j < MERGE_AHEAD && i + j < p.used; j++) {
+    for (int i = 0; i < p.used; i += PARTS_AHEAD) {
+        next_parts parts = no_parts();
+        for (int j = 0; j < PARTS_AHEAD && i + j < p.used; j++) {
             const u32 *from = (const u32 *)(part_at(p, i + j) + place);
             parts.value[j].x = from[k % HEAD_DIM];
             parts.weight[j] = make_uint4(from[HEAD_DIM], from[HEAD_DIM + 1], 0, 0);
@@ -106,9 +111,9 @@ static __device__ __forceinline__ void merge_four(const machine &m, const part_r
     const u64 policy = keep_policy();
     const int place = k / HEAD_DIM * p.head;
     merged all = nothing_merged();
-    for (int i = 0; i < p.used; i += MERGE_AHEAD) {
-        part_words parts = no_parts();
-        for (int j = 0; j < MERGE_AHEAD && i + j < p.used; j++) {
+    for (int i = 0; i < p.used; i += PARTS_AHEAD) {
+        next_parts parts = no_parts();
+        for (int j = 0; j < PARTS_AHEAD && i + j < p.used; j++) {
             const float *from = part_at(p, i + j) + place;
             parts.value[j] = poll_words(m, from + k % HEAD_DIM, MGL_PRODUCT_INPUT, policy);
             parts.weight[j] = poll_words(m, from + HEAD_DIM, MGL_PRODUCT_INPUT, policy);

@@ -195,13 +195,20 @@ static __device__ __forceinline__ float gather_narrow(machine &m, const input &i
     return squares;
 }
 
+/* Max and sum; the two words behind them are not looked at, and take no registers. */
+static __device__ __forceinline__ uint4 load_weight(const float *at, u64 policy)
+{
+    const uint4 words = load_words(at, policy);
+    return make_uint4(words.x, words.y, 0, 0);
+}
+
 /* Partials on their way: number i and the next ones of those that are used, of a lane's words. */
 template <int N>
 static __device__ __forceinline__ void load_parts(const part_row &p, int i, const int *place,
-                                                  part_words *to, u64 policy)
+                                                  next_parts *to, u64 policy)
 {
 #pragma unroll
-    for (int j = 0; j < MERGE_AHEAD; j++) {
+    for (int j = 0; j < PARTS_AHEAD; j++) {
         const float *from = part_at(p, i + j);
 #pragma unroll
         for (int n = 0; n < N; n++) {
@@ -209,7 +216,7 @@ static __device__ __forceinline__ void load_parts(const part_row &p, int i, cons
             to[n].weight[j] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
             if (i + j < p.used && place[n] >= 0) {
                 to[n].value[j] = load_words(from + place[n], policy);
-                to[n].weight[j] = load_words(from + weight_place(place[n]), policy);
+                to[n].weight[j] = load_weight(from + weight_place(place[n]), policy);
             }
         }
     }
@@ -218,28 +225,27 @@ static __device__ __forceinline__ void load_parts(const part_row &p, int i, cons
 /* Waits for them: those that are not written are asked for again, all at once. */
 template <int N>
 static __device__ __forceinline__ void poll_parts(const machine &m, const part_row &p, int i,
-                                                  const int *place, part_words *words, u64 policy)
+                                                  const int *place, next_parts *words, u64 policy)
 {
     await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
         bool missing = false;
 #pragma unroll
-        for (int j = 0; j < MERGE_AHEAD; j++)
+        for (int j = 0; j < PARTS_AHEAD; j++)
 #pragma unroll
             for (int n = 0; n < N; n++)
-                missing = missing || !is_written(words[n].value[j]) ||
-                          !is_written(words[n].weight[j]);
+                missing =
+                    missing || !is_written(words[n].value[j]) || !is_written(words[n].weight[j]);
         if (!__any_sync(0xFFFFFFFFu, missing))
             return true;
 #pragma unroll
-        for (int j = 0; j < MERGE_AHEAD; j++) {
+        for (int j = 0; j < PARTS_AHEAD; j++) {
             const float *from = part_at(p, i + j);
 #pragma unroll
             for (int n = 0; n < N; n++) {
                 if (!is_written(words[n].value[j]))
                     words[n].value[j] = load_words(from + place[n], policy);
                 if (!is_written(words[n].weight[j]))
-                    words[n].weight[j] =
-                        load_words(from + weight_place(place[n]), policy);
+                    words[n].weight[j] = load_weight(from + weight_place(place[n]), policy);
             }
         }
         return false;
@@ -247,7 +253,7 @@ static __device__ __forceinline__ void poll_parts(const machine &m, const part_r
 }
 
 /* The only row of merge_add, likewise: each lane merges the words that it leaves. The partials of
- * all its words are on their way at once, MERGE_AHEAD splits at a time. */
+ * all its words are on their way at once, PARTS_AHEAD splits at a time. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_parts(machine &m, const input &in,
                                                      const MEANWHILE &meanwhile)
@@ -267,16 +273,15 @@ static __device__ __forceinline__ float gather_parts(machine &m, const input &in
         place[n] = real ? column / HEAD_DIM * (HEAD_DIM + 4) + column % HEAD_DIM : -1;
         all[n] = nothing_merged();
     }
-    for (int i = 0; i < from.used; i += MERGE_AHEAD) {
-        part_words words[N];
+    for (int i = 0; i < from.used; i += PARTS_AHEAD) {
+        next_parts words[N];
         load_parts<N>(from, i, place, words, policy);
-        if (i == 0)
-            meanwhile();
         poll_parts<N>(m, from, i, place, words, policy);
 #pragma unroll
         for (int n = 0; n < N; n++)
             add_next(all[n], words[n]);
     }
+    meanwhile();
     wait_go(m);
 #pragma unroll
     for (int n = 0; n < N; n++) {

@@ -118,7 +118,7 @@ static __device__ __forceinline__ bool see_kv(ring_stream &r)
     r.fenced = r.epoch + 1;
     int lo, hi;
     mgl_split_positions((int)(own().kv_first + r.epoch), (int)r.next.split, (int)r.next.splits,
-                    own().launch.share, &lo, &hi);
+                        own().launch.share, &lo, &hi);
     r.keys = (const u8 *)r.next.keys + (size_t)lo * POSITION_BYTES;
     r.values = (const u8 *)r.next.values + (size_t)lo * POSITION_BYTES;
     r.bytes = (u32)(hi - lo) * POSITION_BYTES;
