@@ -973,6 +973,7 @@ static void lower_many(const struct lowering *first)
     w.second = true;
     w.choices.flags = false;
     w.choices.splits = 1;
+    w.choices.merges_in_o = false;
     w.choices.rows = w.program->limits.rows;
     w.embedded = mgl_program_add_counter(w.program, "many.embedded");
     for (int l = 0; l < w.program->geometry.layers; l++)

@@ -11,7 +11,7 @@
  *              "target" NAME "queues" N "shared" N
  *              "model" "hidden" N "layers" N "heads" N "kv_heads" N "head_dim" N "ffn" N "vocab" N
  *                      "eps" FLOAT
- *              "limits" "rows" N ["many" N] "sequences" N "capacity" N
+ *              "limits" "rows" N ["many" N] "sequences" N "capacity" N ["share" N]
  *              "exec" "page" N "ring" N "warps" N "stage" N
  *                     ["flight" N "pending" N "prefetch" N]  left out: as in a default config
  *              "types" "weights" FORMAT ["embedding" DTYPE] ["exchange" DTYPE] "cache" DTYPE

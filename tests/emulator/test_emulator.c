@@ -448,6 +448,24 @@ static void past_in_the_ring(void)
                4);
 }
 
+/* The same with three splits that o merges: one has nothing, the others more than registers hold.
+ */
+static void past_in_the_ring_merged_in_o(void)
+{
+    check_past(&wide_groups,
+               &(device_options){.dtype = MGL_BF16,
+                                 .exchange = MGL_EXCHANGE_FLAGS,
+                                 .queues = 3,
+                                 .splits = 3,
+                                 .merge = 2,
+                                 .share = 40,
+                                 .warps = 2,
+                                 .rows = 1,
+                                 .page_bytes = 8192,
+                                 .ring_pages = 3},
+               5);
+}
+
 /* Two attentions of a queue between the same two products, in two layers. */
 static void past_of_two_heads_in_the_ring(void)
 {
@@ -590,6 +608,15 @@ static void delays(void)
     check_delays(&grouped_heads, &(device_options){.dtype = MGL_BF16, .queues = 3}, 3, 4);
 }
 
+static void delays_merged_in_o(void)
+{
+    check_delays(
+        &grouped_heads,
+        &(device_options){
+            .dtype = MGL_BF16, .queues = 3, .rows = 1, .splits = 3, .merge = 2, .share = 2},
+        3, 4);
+}
+
 static void delays_with_counters(void)
 {
     check_delays(
@@ -613,11 +640,13 @@ static void (*const replies[])(void) = {first_tokens,
                                         watchdog_of_the_ring,
                                         delays,
                                         delays_with_counters,
+                                        delays_merged_in_o,
                                         waves,
                                         waves_of_long_heads,
                                         waves_of_splits,
                                         batch_of_waves,
                                         past_in_the_ring,
+                                        past_in_the_ring_merged_in_o,
                                         past_of_two_heads_in_the_ring,
                                         past_of_queues_without_products,
                                         two_capacities,

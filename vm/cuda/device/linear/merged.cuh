@@ -13,11 +13,13 @@
 
 enum {
     /* words of four columns that a lane of a skinny product has of o's input, */
-    MERGED_WORDS = (mgl_tape_blocks(MGL_ATTENDED, 8 * weight_format::SIZE) + MGL_WARPS - 1) /
-                   MGL_WARPS * 8 / 32,
+    MERGED_WORDS =
+        ((mgl_tape_blocks(MGL_ATTENDED, 8 * weight_format::SIZE) + MGL_WARPS - 1) / MGL_WARPS * 8 +
+         31) /
+        32,
     /* and partials that it asks for at once of each: all words' are to have room in registers */
     PARTS_AHEAD = MERGED_WORDS <= 2   ? 3
-                  : MERGED_WORDS <= 4 ? 2
+                  : MERGED_WORDS <= 3 ? 2
                                       : 1
 };
 typedef part_words<PARTS_AHEAD> next_parts;
