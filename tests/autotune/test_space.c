@@ -122,10 +122,12 @@ START_TEST(a_default_reads_back)
 }
 END_TEST
 
-START_TEST(a_gpu_has_every_knob_but_those_of_rows)
+START_TEST(a_gpu_has_every_knob_but_those_of_rows_and_merges)
 {
     mgl_search_space space = default_of("sm_90a:132", true);
-    ck_assert_int_eq(space.count, mgl_knob_count() - 2);
+    ck_assert_int_eq(space.count, mgl_knob_count() - 4);
+    ck_assert_ptr_null(find(&space, "merge"));
+    ck_assert_ptr_null(find(&space, "share"));
     ck_assert_ptr_null(find(&space, "rows"));
     ck_assert_ptr_null(find(&space, "many"));
 }
@@ -252,7 +254,7 @@ int main(void)
     tcase_add_loop_test(preset, the_values_of_a_default_ascend, 0, count);
     tcase_add_loop_test(preset, a_default_has_choices_only, 0, count);
     tcase_add_loop_test(preset, a_default_reads_back, 0, count);
-    tcase_add_test(preset, a_gpu_has_every_knob_but_those_of_rows);
+    tcase_add_test(preset, a_gpu_has_every_knob_but_those_of_rows_and_merges);
     tcase_add_test(preset, number_formats_need_leave);
     tcase_add_test(preset, a_cpu_streams_nothing);
     tcase_add_test(preset, every_move_is_in_it);
