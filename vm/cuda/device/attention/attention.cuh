@@ -63,8 +63,8 @@ static __device__ __forceinline__ bool goes_by_waves(const machine &m, int varia
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
     if (HAS_RING && MERGES && attends_to_nothing(m)) {
-        input_is_there(m, m.freed);
-        return leave_nothing(m);
+        leave_nothing(m);
+        return input_is_there(m, m.freed);
     }
     if (HAS_RING) {
         if (own().kv_bytes <= KV_REGISTERS * POSITION_BYTES)
