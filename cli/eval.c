@@ -15,6 +15,10 @@
     X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings (needed)")                  \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
+    X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
+      "positions of the KV cache (those of the longest text, within the model's limit)")           \
+    X(int, stride, "--stride", "N", 1, 1 << 20,                                                    \
+      "read longer texts through a window of --capacity tokens that moves by N")                   \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "run this schedule in place of the lowered one")                                             \
@@ -79,7 +83,7 @@ static mgl_status read_corpus(const struct options *o, const char *path, corpus 
 /* How far the evaluation is. */
 typedef struct reading {
     const corpus *texts;
-    size_t tokens;         /* of the texts that are done */
+    size_t tokens, total;  /* of the windows that are done, and of all */
     double load_s, read_s; /* opening the model; all texts */
 } reading;
 
@@ -88,26 +92,32 @@ static void show_stage(void *user, mgl_stage stage, uint64_t done, uint64_t tota
 {
     const reading *r = user;
     if (stage == MGL_STAGE_PROMPT)
-        mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens + done, r->texts->tokens);
+        mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens + done, r->total);
     else
         mgl_cli_show_stage(NULL, stage, done, total);
 }
 
-static bool count_text(void *user, size_t done, size_t count)
+static bool count_window(void *user, size_t tokens)
 {
     reading *r = user;
-    (void)count;
-    r->tokens += r->texts->texts[done - 1].count;
-    mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens, r->texts->tokens);
+    r->tokens += tokens;
+    mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens, r->total);
     return true;
 }
 
-/* Tuned entries that were left out. */
-static void say_note(const mgl_model *model)
+/* Says which tuned entries were left out, and counts what is going to be read. */
+static mgl_status look_at(const mgl_model *model, const struct options *o, reading *r,
+                          mgl_error *err)
 {
     mgl_model_facts facts = {.size = sizeof facts};
-    if (!mgl_model_get_facts(model, &facts, NULL))
-        mgl_cli_say_lines("eval", facts.note);
+    mgl_status status = mgl_model_get_facts(model, &facts, err);
+    if (status)
+        return status;
+    mgl_cli_say_lines("eval", facts.note);
+    for (size_t i = 0; i < r->texts->count; i++)
+        r->total += mgl_eval_count_read(r->texts->texts[i].count, (size_t)facts.capacity,
+                                        (size_t)o->stride.value);
+    return MGL_OK;
 }
 
 static mgl_status score(const struct options *o, const char *path, reading *r, mgl_eval_result *out,
@@ -119,6 +129,7 @@ static mgl_status score(const struct options *o, const char *path, reading *r, m
                              .dtype = o->dtype.value,
                              .config = o->config.value,
                              .schedule = o->schedule.value,
+                             .capacity = (int32_t)o->capacity.value,
                              .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX,
                              .threads = (int32_t)o->threads.value,
                              .verify = o->verify.given,
@@ -130,10 +141,11 @@ static mgl_status score(const struct options *o, const char *path, reading *r, m
     double start = mgl_clock_s();
     mgl_status status = mgl_model_open(path, &open, &model, err);
     double opened = mgl_clock_s();
+    mgl_eval_options how = {.stride = (size_t)o->stride.value, .progress = count_window, .user = r};
     if (!status)
-        say_note(model);
+        status = look_at(model, o, r, err);
     if (!status)
-        status = mgl_eval_score(model, c->texts, c->count, count_text, r, out, err);
+        status = mgl_eval_score(model, c->texts, c->count, &how, out, err);
     r->load_s = opened - start;
     r->read_s = mgl_clock_s() - opened;
     if (status == MGL_BAD_INPUT && !err->where[0])
@@ -150,17 +162,25 @@ static void say_closing_line(const reading *r, size_t tokens)
                 mgl_cli_format_time(r->read_s).text, rate, mgl_cli_format_time(r->load_s).text);
 }
 
-static void print_result(const mgl_eval_result *result, bool json)
+static void print_result(const struct options *o, const mgl_eval_result *result)
 {
-    if (!json) {
-        mgl_cli_printf("texts       %zu\ntokens      %zu\nnll         %.4f\nperplexity  %.6f\n",
-                       result->texts, result->tokens, result->nll, result->perplexity);
+    if (!o->json.given) {
+        mgl_cli_printf("texts       %zu\ntokens      %zu\n", result->texts, result->tokens);
+        if (o->stride.given)
+            mgl_cli_printf("windows     %zu\n", result->windows);
+        mgl_cli_printf("nll         %.4f\nperplexity  %.6f\n", result->nll, result->perplexity);
         return;
     }
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.eval/1");
     mgl_json_out_int(&out, "texts", (int64_t)result->texts);
     mgl_json_out_int(&out, "tokens", (int64_t)result->tokens);
+    mgl_json_out_int(&out, "windows", (int64_t)result->windows);
+    mgl_json_out_int(&out, "capacity", (int64_t)result->capacity);
+    if (o->stride.given)
+        mgl_json_out_int(&out, "stride", o->stride.value);
+    else
+        mgl_json_out_null(&out, "stride");
     mgl_json_out_real(&out, "nll", result->nll);
     mgl_json_out_real(&out, "perplexity", result->perplexity);
     mgl_cli_end_json(&out);
@@ -181,7 +201,7 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
     if (!status)
         status = score(o, path, &r, &result, err);
     if (!status)
-        print_result(&result, o->json.given);
+        print_result(o, &result);
     if (!status && !o->quiet.given)
         say_closing_line(&r, result.tokens);
     clear_corpus(&texts);
@@ -193,7 +213,9 @@ const mgl_cli_verb mgl_cli_eval_verb = {
     .name = "eval",
     .operand = "MODEL",
     .summary = "negative log-likelihood and perplexity over texts",
-    .example = "  megalith eval tests/models/tales-5m --texts tests/models/tales-5m/val_texts.json",
+    .example =
+        "  megalith eval tests/models/tales-5m --texts tests/models/tales-5m/val_texts.json\n"
+        "  megalith eval tests/models/tales-5m --texts long.json --capacity 512 --stride 256",
     MGL_CLI_VERB_OPTIONS,
     .run = eval,
 };

@@ -1,47 +1,156 @@
+/* Likelihoods of texts, window by window. See eval.h. */
 #include "eval/eval.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/memory.h"
 
 #include <math.h>
 
-/* Adds one text to the sums. */
-static mgl_status score_text(mgl_model *model, const mgl_ids *text, size_t number,
-                             mgl_eval_result *sums, mgl_error *err)
+/* ---- windows --------------------------------------------------------------------------------- */
+
+bool mgl_eval_window_next(mgl_eval_window *window, size_t count, size_t capacity, size_t stride)
 {
-    if (text->count < 2)
+    bool first = window->end == 0;
+    size_t begin = first ? 0 : window->begin + stride;
+    size_t fresh = window->end; /* the first token that no window had */
+    if (fresh >= count)
+        return false;
+    window->begin = begin;
+    window->scored = fresh > begin ? fresh : begin + 1;
+    window->end = count - begin > capacity ? begin + capacity : count;
+    return true;
+}
+
+size_t mgl_eval_count_read(size_t count, size_t capacity, size_t stride)
+{
+    size_t sum = 0;
+    mgl_eval_window window = {0};
+    if (!stride || stride > capacity || count <= capacity)
+        return count;
+    while (mgl_eval_window_next(&window, count, capacity, stride))
+        sum += window.end - window.begin;
+    return sum;
+}
+
+/* ---- scoring --------------------------------------------------------------------------------- */
+
+static mgl_status find_capacity(const mgl_model *model, size_t *out, mgl_error *err)
+{
+    mgl_model_facts facts = {.size = sizeof facts};
+    mgl_status status = mgl_model_get_facts(model, &facts, err);
+    *out = (size_t)facts.capacity;
+    return status;
+}
+
+static mgl_status fail_long(size_t count, size_t capacity, mgl_error *err)
+{
+    return mgl_fail(err, MGL_BAD_INPUT, NULL,
+                    "%zu tokens are more than the %zu position%s of the KV cache (the capacity, at "
+                    "most max_position_embeddings); `eval --stride N` reads longer texts through a "
+                    "window",
+                    count, capacity, mgl_plural(capacity));
+}
+
+mgl_status mgl_eval_check_fit(const mgl_model *model, size_t count, mgl_error *err)
+{
+    size_t capacity;
+    mgl_status status = find_capacity(model, &capacity, err);
+    return status || count <= capacity ? status : fail_long(count, capacity, err);
+}
+
+/* An evaluation in progress. */
+typedef struct evaluation {
+    mgl_model *model;
+    const mgl_eval_options *options;
+    float *logprob; /* (capacity) of a window */
+    size_t begin;   /* of the last window in its text */
+    mgl_eval_result sums;
+} evaluation;
+
+static mgl_status score_window(evaluation *e, const mgl_ids *text, const mgl_eval_window *window,
+                               mgl_error *err)
+{
+    size_t count = window->end - window->begin;
+    e->begin = window->begin;
+    mgl_status status =
+        mgl_model_score(e->model, text->ids + window->begin, count, e->logprob, err);
+    for (size_t i = window->scored; i < window->end && !status; i++) {
+        e->sums.nll -= (double)e->logprob[i - window->begin];
+        e->sums.tokens++;
+    }
+    e->sums.windows++;
+    if (status || !e->options->progress || e->options->progress(e->options->user, count))
+        return status;
+    return mgl_fail_interrupted(err);
+}
+
+static mgl_status check_stride(size_t count, size_t capacity, size_t stride, mgl_error *err)
+{
+    if (count <= capacity || (stride && stride <= capacity))
         return MGL_OK;
-    mgl_error cause;
-    float *logprob = mgl_alloc(text->count * sizeof *logprob);
-    if (!logprob)
-        return mgl_fail_memory(err, text->count * sizeof *logprob);
-    mgl_status status = mgl_model_score(model, text->ids, text->count, logprob, &cause);
-    for (size_t i = 1; i < text->count && !status; i++)
-        sums->nll -= (double)logprob[i];
-    mgl_free(logprob);
-    if (status)
-        return mgl_fail(err, status, cause.where, "text %zu: %s", number, cause.message);
-    sums->tokens += text->count - 1;
+    if (!stride)
+        return fail_long(count, capacity, err);
+    return mgl_fail(err, MGL_USAGE, "stride",
+                    "%zu is more than the %zu position%s of the window (the capacity): tokens "
+                    "between two windows would be left out",
+                    stride, capacity, mgl_plural(capacity));
+}
+
+/* Adds one text to the sums. */
+static mgl_status score_text(evaluation *e, const mgl_ids *text, mgl_error *err)
+{
+    size_t capacity = e->sums.capacity, stride = e->options->stride;
+    mgl_eval_window window = {0};
+    mgl_status status = check_stride(text->count, capacity, stride, err);
+    if (text->count < 2) /* the first token has nothing to be likely after */
+        return MGL_OK;
+    while (!status && mgl_eval_window_next(&window, text->count, capacity, stride))
+        status = score_window(e, text, &window, err);
+    return status;
+}
+
+/* Says which text it is; positions in the message are those of the window. */
+static mgl_status name_text(const evaluation *e, size_t index, const mgl_error *cause,
+                            mgl_error *err)
+{
+    if (cause->code == MGL_USAGE) /* of the call, not of a text */
+        return mgl_fail(err, cause->code, cause->where, "%s", cause->message);
+    if (e->begin)
+        return mgl_fail(err, cause->code, cause->where, "text %zu, from token %zu on: %s", index,
+                        e->begin, cause->message);
+    return mgl_fail(err, cause->code, cause->where, "text %zu: %s", index, cause->message);
+}
+
+static mgl_status score_all(evaluation *e, const mgl_ids *texts, size_t count, mgl_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        mgl_error cause = {0};
+        e->begin = 0;
+        if (score_text(e, &texts[i], &cause))
+            return name_text(e, i, &cause, err);
+    }
+    if (!e->sums.tokens)
+        return mgl_fail(err, MGL_BAD_INPUT, NULL,
+                        "there is nothing to score: no text has two tokens or more");
     return MGL_OK;
 }
 
 mgl_status mgl_eval_score(mgl_model *model, const mgl_ids *texts, size_t count,
-                          mgl_eval_progress_fn *progress, void *user, mgl_eval_result *out,
-                          mgl_error *err)
+                          const mgl_eval_options *options, mgl_eval_result *out, mgl_error *err)
 {
-    mgl_eval_result sums = {.texts = count};
-    for (size_t i = 0; i < count; i++) {
-        mgl_status status = score_text(model, &texts[i], i, &sums, err);
-        if (status)
-            return status;
-        if (progress && !progress(user, i + 1, count))
-            return mgl_fail(err, MGL_INTERRUPTED, NULL, "interrupted after %zu of %zu texts", i + 1,
-                            count);
-    }
-    if (!sums.tokens)
-        return mgl_fail(err, MGL_BAD_INPUT, NULL,
-                        "there is nothing to score: no text has two tokens or more");
-    sums.perplexity = exp(sums.nll / (double)sums.tokens);
-    *out = sums;
+    static const mgl_eval_options plain;
+    evaluation e = {.model = model, .options = options ? options : &plain, .sums.texts = count};
+    mgl_status status = find_capacity(model, &e.sums.capacity, err);
+    if (status)
+        return status;
+    e.logprob = mgl_alloc(e.sums.capacity * sizeof *e.logprob);
+    status = e.logprob ? score_all(&e, texts, count, err)
+                       : mgl_fail_memory(err, e.sums.capacity * sizeof *e.logprob);
+    mgl_free(e.logprob);
+    if (status)
+        return status;
+    e.sums.perplexity = exp(e.sums.nll / (double)e.sums.tokens);
+    *out = e.sums;
     return MGL_OK;
 }

@@ -210,19 +210,73 @@ START_TEST(reads_lists)
 }
 END_TEST
 
+/* A list of one text of that many tokens, at least. */
+static const char *long_list(size_t tokens)
+{
+    static char text[8000];
+    ck_assert_uint_lt(tokens + 8, sizeof text);
+    strcpy(text, "[\"");
+    for (size_t i = 0; i < tokens / 2; i++)
+        strcat(text, "x ");
+    strcat(text, "\"]");
+    return scratch_file("long.json", text);
+}
+
 /* A text of more tokens than the model has positions is refused, not cut. */
 START_TEST(eval_refuses_too_long_a_text)
 {
-    static char text[8000] = "[\"";
-    for (size_t i = 2; i + 8 < sizeof text; i += 2)
-        memcpy(text + i, "x ", 3);
-    strcat(text, "\"]");
-    command_result result = command_runf("eval %s --device cpu --texts %s", model_path("tales-5m"),
-                                         scratch_file("long.json", text));
+    command_result result =
+        command_runf("eval %s --device cpu --texts %s", model_path("tales-5m"), long_list(1200));
     ck_assert_int_eq(result.code, 2);
     ck_assert_ptr_nonnull(strstr(result.err, "text 0"));
     ck_assert_ptr_nonnull(strstr(result.err, "1024"));
+    ck_assert_ptr_nonnull(strstr(result.err, "eval --stride N"));
     command_clear(&result);
+}
+END_TEST
+
+/* And it is read through a window where there is one. */
+START_TEST(eval_moves_a_window)
+{
+    command_result result =
+        command_runf("eval %s --device cpu --texts %s --json --capacity 64 --stride 32",
+                     model_path("tales-5m"), long_list(200));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.eval/1");
+    double tokens = json_number(&json, "tokens");
+    ck_assert_double_ge(tokens, 199);
+    ck_assert_double_eq(json_number(&json, "capacity"), 64);
+    ck_assert_double_eq(json_number(&json, "stride"), 32);
+    ck_assert_double_eq(json_number(&json, "windows"), 1 + ceil((tokens + 1 - 64) / 32));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("eval %s --device cpu --texts %s --capacity 64 --stride 65",
+                          model_path("tales-5m"), long_list(200));
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_ptr_nonnull(strstr(result.err, "stride: 65 is more than the 64 positions"));
+    command_clear(&result);
+}
+END_TEST
+
+/* Where all texts fit there is one window each, and the numbers are those without. */
+START_TEST(eval_with_a_window_that_is_not_needed)
+{
+    static const char line[] = "eval %s --device cpu --texts %s --json %s";
+    const char *list = scratch_file("two.json", "[\"Once there was\", \"a fox\"]");
+    command_result plain = command_runf(line, model_path("qwen3"), list, "");
+    command_result windows =
+        command_runf(line, model_path("qwen3"), list, "--capacity 100 --stride 7");
+    ck_assert_msg(plain.code == 0 && windows.code == 0, "%s%s", plain.err, windows.err);
+    mgl_json a = command_json(&plain, "megalith.eval/1");
+    mgl_json b = command_json(&windows, "megalith.eval/1");
+    ck_assert_double_eq(json_number(&a, "nll"), json_number(&b, "nll"));
+    ck_assert_double_eq(json_number(&a, "tokens"), json_number(&b, "tokens"));
+    ck_assert_double_eq(json_number(&b, "windows"), 2);
+    ck_assert(cJSON_IsNull(json_at(&a, "stride")));
+    mgl_json_clear(&a);
+    mgl_json_clear(&b);
+    command_clear(&plain);
+    command_clear(&windows);
 }
 END_TEST
 
@@ -302,6 +356,8 @@ int main(void)
     tcase_add_test(tests, eval_reads_behind_a_zero);
     tcase_add_loop_test(tests, reads_lists, 0, (int)(sizeof lists / sizeof *lists));
     tcase_add_test(tests, eval_refuses_too_long_a_text);
+    tcase_add_test(tests, eval_moves_a_window);
+    tcase_add_test(tests, eval_with_a_window_that_is_not_needed);
     tcase_add_loop_test(tests, eval_as_hugging_face, 0, 6);
     tcase_add_test(tests, info_of_a_model);
     tcase_add_test(tests, info_of_a_model_that_is_not_supported);
