@@ -467,6 +467,22 @@ mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out, mgl
     return MGL_OK;
 }
 
+mgl_status mgl_model_get_end_ids(const mgl_model *model, mgl_ids *out, mgl_error *err)
+{
+    if (!model || !out)
+        return mgl_fail_null(err, __func__, model ? "out" : "model");
+    const mgl_generation *generation = &model->checkpoint->generation;
+    size_t bytes = generation->end_count * sizeof *out->ids;
+    int32_t *ids = mgl_alloc(bytes + 1);
+    if (!ids)
+        return mgl_fail_memory(err, bytes);
+    if (bytes)
+        memcpy(ids, generation->end_tokens, bytes);
+    mgl_ids_clear(out);
+    *out = (mgl_ids){ids, generation->end_count};
+    return MGL_OK;
+}
+
 void mgl_model_cancel(mgl_model *model)
 {
     if (model)

@@ -119,6 +119,23 @@ MGL_API mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const ch
  */
 MGL_API bool mgl_tokenizer_knows(const mgl_tokenizer *tokenizer, int32_t id);
 
+/* The size of the vocabulary: the last id that a token has, and one. A field of mgl_model_facts has
+ * that of a model's tables. 0 for NULL. */
+MGL_API size_t mgl_tokenizer_size(const mgl_tokenizer *tokenizer);
+
+/* The bytes (*length) that a token adds to a text which goes on before and behind it, with a
+ * trailing 0: they need not be whole characters, and may hold zeros. A special token has its own
+ * text, an id within the vocabulary without a token has none (""). An id outside the vocabulary is
+ * MGL_BAD_INPUT. Release *out with mgl_text_free. `length` may be NULL. */
+MGL_API mgl_status mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, char **out,
+                                       size_t *length, mgl_error *err);
+
+/* The way back: *out is the lowest id whose token has exactly these bytes (length), or -1 where
+ * none has. (Encoding a text can end in other tokens: it cuts the text first.) Looks at all tokens,
+ * which takes milliseconds: whoever asks for many makes a table by mgl_tokenizer_token. */
+MGL_API mgl_status mgl_tokenizer_find(const mgl_tokenizer *tokenizer, const char *bytes,
+                                      size_t length, int32_t *out, mgl_error *err);
+
 /* Decodes ids to UTF-8 with a trailing 0; special tokens are left out if `skip_special`. An id
  * outside the vocabulary is MGL_BAD_INPUT, here and token by token. Release *out with
  * mgl_text_free. *length may be NULL. */
@@ -127,8 +144,13 @@ MGL_API mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const in
                                         mgl_error *err);
 MGL_API void mgl_text_free(char *text); /* NULL is fine */
 
-/* Token by token: *text (owned by the detokenizer, valid until its next call) is what became
- * certain with this id, possibly "". The pieces of a sequence concatenate to its decode. */
+/* The streaming decoder, token by token: *text (length bytes of whole UTF-8 characters, owned by
+ * the detokenizer, valid until its next call) is what became certain with this id, possibly "". A
+ * character that is not complete is held back, and becomes U+FFFD where it never is. What is held
+ * back at the end comes with mgl_detokenizer_finish, behind which the stream can only be closed.
+ * The pieces of a sequence concatenate to its decode. `length` may be NULL. A stream that failed
+ * has to be closed; but for an id outside the vocabulary (MGL_BAD_INPUT), which changes nothing.
+ * Release *out with mgl_detokenizer_close. */
 MGL_API mgl_status mgl_detokenizer_open(const mgl_tokenizer *tokenizer, bool skip_special,
                                         mgl_detokenizer **out, mgl_error *err);
 MGL_API mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char **text,
@@ -279,6 +301,10 @@ MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *opti
 MGL_API void mgl_model_close(mgl_model *model); /* NULL is fine */
 MGL_API mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out,
                                        mgl_error *err);
+
+/* The ids that end a reply, those of generation_config.json, else of config.json: none, one or
+ * several. *out is as mgl_tokenizer_encode fills it: release with mgl_ids_clear. */
+MGL_API mgl_status mgl_model_get_end_ids(const mgl_model *model, mgl_ids *out, mgl_error *err);
 
 /* One reply. temperature 0 is greedy; otherwise temperature, then top-k (0: off), then top-p
  * (0 or 1: off); ties go to the lowest id; the same seed gives the same tokens on a device. */

@@ -45,3 +45,20 @@ void mgl_byte_level_map(const char *bytes, size_t length, mgl_text *out)
     }
     mgl_text_append(out, chunk, used);
 }
+
+bool mgl_byte_level_unmap(const char *text, size_t length, mgl_text *out)
+{
+    size_t before = out->length;
+    for (size_t at = 0; at < length;) {
+        uint32_t character;
+        at += mgl_utf8_next(text + at, &character);
+        int byte = mgl_byte_level_byte(character);
+        if (byte < 0) {
+            out->length = before;
+            return false;
+        }
+        char one = (char)byte;
+        mgl_text_append(out, &one, 1);
+    }
+    return true;
+}

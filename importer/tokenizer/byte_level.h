@@ -19,4 +19,8 @@ int mgl_byte_level_byte(uint32_t character);
 /* Appends the characters of `length` bytes, in UTF-8. */
 void mgl_byte_level_map(const char *bytes, size_t length, mgl_text *out);
 
+/* Appends the bytes that a text, which is valid UTF-8, stands for; false, and nothing, where a
+ * character of it stands for none. */
+bool mgl_byte_level_unmap(const char *text, size_t length, mgl_text *out);
+
 #endif

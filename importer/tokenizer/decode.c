@@ -112,19 +112,8 @@ static mgl_status hand_bytes(mgl_decoding *d, size_t index, stage_state *state, 
 static mgl_status map_token(mgl_decoding *d, size_t index, stage_state *state)
 {
     mgl_text *held = &state->held, *run = &state->run;
-    size_t before = run->length;
-    for (size_t at = 0; at < held->length;) {
-        uint32_t character;
-        at += mgl_utf8_next(held->bytes + at, &character);
-        int byte = mgl_byte_level_byte(character);
-        if (byte < 0) {
-            run->length = before;
-            mgl_text_append(run, held->bytes, held->length);
-            break;
-        }
-        char one = (char)byte;
-        mgl_text_append(run, &one, 1);
-    }
+    if (!mgl_byte_level_unmap(held->bytes, held->length, run))
+        mgl_text_append(run, held->bytes, held->length);
     mgl_status status = emptied(d, held);
     if (!status && run->failed)
         status = emptied(d, run);
@@ -162,9 +151,8 @@ static int hex(char c)
                                   : -1;
 }
 
-/* The byte of a token <0xHH>; -1 when it is none. As in Rust's u8::from_str_radix, "+H" is a number
- * as well. */
-static int byte_token(const char *token, size_t length)
+/* As in Rust's u8::from_str_radix, "+H" is a number as well. */
+int mgl_decode_byte_token(const char *token, size_t length)
 {
     if (length != 6 || memcmp(token, "<0x", 3) || token[5] != '>')
         return -1;
@@ -221,7 +209,7 @@ static mgl_status on_byte_fallback(mgl_decoding *d, size_t index, stage_state *s
     }
     if (what == BEGIN)
         return MGL_OK;
-    int byte = state->inside ? -1 : byte_token(state->held.bytes, state->held.length);
+    int byte = state->inside ? -1 : mgl_decode_byte_token(state->held.bytes, state->held.length);
     if (byte >= 0) {
         char one = (char)byte;
         mgl_text_append(&state->run, &one, 1);

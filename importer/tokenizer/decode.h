@@ -42,6 +42,9 @@ typedef struct mgl_decoder {
 mgl_status mgl_decoder_add(mgl_decoder *decoder, mgl_decode_stage stage, mgl_error *err);
 void mgl_decoder_clear(mgl_decoder *decoder);
 
+/* The byte of a token <0xHH>; -1 when it is none. */
+int mgl_decode_byte_token(const char *token, size_t length);
+
 /* One decode in progress. */
 typedef struct mgl_decoding mgl_decoding;
 

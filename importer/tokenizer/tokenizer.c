@@ -345,9 +345,8 @@ void mgl_ids_clear(mgl_ids *ids)
 
 /* ---- decoding ------------------------------------------------------------------------------- */
 
-/* The text of an id, and whether decoding leaves it out as special; NULL when the id has none. */
-static const char *text_of(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
-                           bool *special)
+const char *mgl_tokenizer_text_of(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
+                                  bool *special)
 {
     *special = false;
     if (id >= 0 && (size_t)id < tokenizer->added_ids && tokenizer->added_by_id[id]) {
@@ -364,6 +363,13 @@ bool mgl_tokenizer_knows(const mgl_tokenizer *tokenizer, int32_t id)
     return tokenizer && id >= 0 && id <= tokenizer->last_id;
 }
 
+mgl_status mgl_tokenizer_fail_id(const mgl_tokenizer *tokenizer, int32_t id, mgl_error *err)
+{
+    return mgl_fail(err, MGL_BAD_INPUT, tokenizer->file,
+                    "the token id %d is outside the vocabulary, whose last is %d", (int)id,
+                    (int)tokenizer->last_id);
+}
+
 struct mgl_detokenizer {
     const mgl_tokenizer *tokenizer;
     bool skip_special;
@@ -378,10 +384,8 @@ static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
     bool special;
     size_t length;
     if (!mgl_tokenizer_knows(stream->tokenizer, id))
-        return mgl_fail(err, MGL_BAD_INPUT, stream->tokenizer->file,
-                        "the token id %d is outside the vocabulary, whose last is %d", (int)id,
-                        (int)stream->tokenizer->last_id);
-    const char *token = text_of(stream->tokenizer, id, &length, &special);
+        return mgl_tokenizer_fail_id(stream->tokenizer, id, err);
+    const char *token = mgl_tokenizer_text_of(stream->tokenizer, id, &length, &special);
     if (!token || (special && stream->skip_special))
         return MGL_OK;
     return mgl_decoding_token(stream->decoding, token, length, &stream->text, err);

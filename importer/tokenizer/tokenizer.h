@@ -55,6 +55,13 @@ mgl_status mgl_tokenizer_load_added(mgl_tokenizer *tokenizer, const mgl_json *js
 mgl_status mgl_tokenizer_take_workspace(const mgl_tokenizer *tokenizer, mgl_workspace **out,
                                         mgl_error *err);
 
+/* The text of an id as the decoder is given it, not 0-terminated, and whether decoding leaves it
+ * out as special; NULL when the id has none. */
+const char *mgl_tokenizer_text_of(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
+                                  bool *special);
+/* MGL_BAD_INPUT: the id is outside the vocabulary. */
+mgl_status mgl_tokenizer_fail_id(const mgl_tokenizer *tokenizer, int32_t id, mgl_error *err);
+
 /* Reads tokenizer.json from memory, for tests that feed it damage. Release with
  * mgl_tokenizer_close. */
 mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file,

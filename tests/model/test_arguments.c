@@ -52,6 +52,7 @@ static void tear_down(void)
 START_TEST(a_tokenizer_refuses_null)
 {
     mgl_ids ids = {0};
+    int32_t id;
     char *text;
     refuses_null("path", mgl_tokenizer_open(NULL, &(mgl_tokenizer *){0}, &err));
     refuses_null("out", mgl_tokenizer_open(model_path(), NULL, &err));
@@ -61,6 +62,11 @@ START_TEST(a_tokenizer_refuses_null)
     refuses_null("tokenizer", mgl_tokenizer_decode(NULL, prompt, 1, true, &text, NULL, &err));
     refuses_null("ids", mgl_tokenizer_decode(tokenizer, NULL, 1, true, &text, NULL, &err));
     refuses_null("out", mgl_tokenizer_decode(tokenizer, prompt, 1, true, NULL, NULL, &err));
+    refuses_null("tokenizer", mgl_tokenizer_token(NULL, 1, &text, NULL, &err));
+    refuses_null("out", mgl_tokenizer_token(tokenizer, 1, NULL, NULL, &err));
+    refuses_null("tokenizer", mgl_tokenizer_find(NULL, "a", 1, &id, &err));
+    refuses_null("bytes", mgl_tokenizer_find(tokenizer, NULL, 1, &id, &err));
+    refuses_null("out", mgl_tokenizer_find(tokenizer, "a", 1, NULL, &err));
 }
 END_TEST
 
@@ -83,6 +89,7 @@ START_TEST(a_model_refuses_null)
 {
     mgl_result result = {.size = sizeof result};
     mgl_model_facts facts = {.size = sizeof facts};
+    mgl_ids ids = {0};
     float number = 0;
     refuses_null("path", mgl_model_open(NULL, &on_cpu, &(mgl_model *){0}, &err));
     refuses_null("out", mgl_model_open(model_path(), &on_cpu, NULL, &err));
@@ -98,6 +105,8 @@ START_TEST(a_model_refuses_null)
     refuses_null("logits", mgl_model_get_logits(model, NULL, &err));
     refuses_null("model", mgl_model_get_facts(NULL, &facts, &err));
     refuses_null("out", mgl_model_get_facts(model, NULL, &err));
+    refuses_null("model", mgl_model_get_end_ids(NULL, &ids, &err));
+    refuses_null("out", mgl_model_get_end_ids(model, NULL, &err));
     ck_assert_int_eq(mgl_model_score(model, NULL, 1, &number, &err), MGL_USAGE);
 }
 END_TEST

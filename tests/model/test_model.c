@@ -502,6 +502,20 @@ START_TEST(evaluation_sums_over_texts)
 }
 END_TEST
 
+/* What generation_config.json says, else config.json. */
+START_TEST(end_ids_are_told)
+{
+    mgl_model *model = open_model("tales-5m", 64);
+    mgl_ids ids = {0};
+    ck_assert_int_eq(mgl_model_get_end_ids(model, &ids, &err), MGL_OK);
+    ck_assert_uint_eq(ids.count, 1);
+    ck_assert_int_eq(ids.ids[0], 910);
+    ck_assert_int_eq(mgl_model_get_end_ids(model, &ids, &err), MGL_OK); /* takes its place */
+    mgl_ids_clear(&ids);
+    mgl_model_close(model);
+}
+END_TEST
+
 START_TEST(opening_refuses)
 {
     mgl_model *model = NULL;
@@ -635,6 +649,7 @@ int main(void)
     tcase_add_test(tests, logits_of_the_last_token);
     tcase_add_test(tests, scores);
     tcase_add_test(tests, evaluation_sums_over_texts);
+    tcase_add_test(tests, end_ids_are_told);
     tcase_add_test(tests, opening_refuses);
     tcase_add_test(tests, compiles);
     tcase_add_test(tests, survives_memory_running_out);
