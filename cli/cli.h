@@ -138,6 +138,7 @@ typedef struct mgl_cli_verb {
     X(tokenize)                                                                                    \
     X(detokenize)                                                                                  \
     X(template)                                                                                    \
+    X(score)                                                                                       \
     X(eval)                                                                                        \
     X(bench)                                                                                       \
     X(trace)                                                                                       \

@@ -1,6 +1,6 @@
 /* megalith eval MODEL: how well the model tells a list of texts. */
 #include "cli/cli.h"
-#include "cli/progress.h"
+#include "cli/corpus.h"
 #include "cli/signals.h"
 
 #include "base/clock.h"
@@ -28,42 +28,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EVAL_OPTIONS)
 
-/* The texts as ids. */
-typedef struct corpus {
-    mgl_ids *texts; /* (count) */
-    size_t count, longest;
-    size_t tokens; /* of all texts */
-} corpus;
-
-static void clear_corpus(corpus *c)
-{
-    for (size_t i = 0; i < c->count; i++)
-        mgl_ids_clear(&c->texts[i]);
-    mgl_free(c->texts);
-}
-
-static mgl_status encode(const mgl_tokenizer *tokenizer, const mgl_cli_texts *texts, corpus *out,
-                         mgl_error *err)
-{
-    out->texts = mgl_alloc_zero(texts->count ? texts->count : 1, sizeof *out->texts);
-    if (!out->texts)
-        return mgl_fail_memory(err, texts->count * sizeof *out->texts);
-    out->count = texts->count;
-    for (size_t i = 0; i < texts->count; i++) {
-        mgl_status status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i],
-                                                 true, &out->texts[i], err);
-        if (!status)
-            status = mgl_cli_check_cancel(err);
-        if (status)
-            return status;
-        if (out->texts[i].count > out->longest)
-            out->longest = out->texts[i].count;
-        out->tokens += out->texts[i].count;
-    }
-    return MGL_OK;
-}
-
-static mgl_status read_corpus(const struct options *o, const char *path, corpus *out,
+static mgl_status read_corpus(const struct options *o, const char *path, mgl_cli_corpus *out,
                               mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;
@@ -72,58 +37,46 @@ static mgl_status read_corpus(const struct options *o, const char *path, corpus 
     if (!status)
         status = mgl_tokenizer_open(path, &tokenizer, err);
     if (!status)
-        status = encode(tokenizer, &texts, out, err);
+        status = mgl_cli_corpus_make(out, texts.count, err);
+    for (size_t i = 0; i < texts.count && !status; i++)
+        status = mgl_cli_corpus_encode(out, tokenizer, texts.texts[i], texts.lengths[i], err);
     mgl_tokenizer_close(tokenizer);
     mgl_cli_texts_clear(&texts);
     return status;
 }
 
-/* ---- scoring --------------------------------------------------------------------------------- */
-
-/* How far the evaluation is. */
-typedef struct reading {
-    const corpus *texts;
-    size_t tokens, total;  /* of the windows that are done, and of all */
-    double load_s, read_s; /* opening the model; all texts */
-} reading;
-
-/* Tokens of a text are told as those of a prompt. */
-static void show_stage(void *user, mgl_stage stage, uint64_t done, uint64_t total)
-{
-    const reading *r = user;
-    if (stage == MGL_STAGE_PROMPT)
-        mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens + done, r->total);
-    else
-        mgl_cli_show_stage(NULL, stage, done, total);
-}
+/* An evaluation on its way. */
+typedef struct session {
+    const struct options *options;
+    mgl_cli_corpus corpus;
+    mgl_cli_reading reading;
+} session;
 
 static bool count_window(void *user, size_t tokens)
 {
-    reading *r = user;
-    r->tokens += tokens;
-    mgl_cli_show("eval", MGL_CLI_COUNT_TOKENS, r->tokens, r->total);
+    session *s = user;
+    mgl_cli_reading_add(&s->reading, tokens);
     return true;
 }
 
 /* Says which tuned entries were left out, and counts what is going to be read. */
-static mgl_status look_at(const mgl_model *model, const struct options *o, reading *r,
-                          mgl_error *err)
+static mgl_status look_at(const mgl_model *model, session *s, mgl_error *err)
 {
     mgl_model_facts facts = {.size = sizeof facts};
     mgl_status status = mgl_model_get_facts(model, &facts, err);
     if (status)
         return status;
     mgl_cli_say_lines("eval", facts.note);
-    for (size_t i = 0; i < r->texts->count; i++)
-        r->total += mgl_eval_count_read(r->texts->texts[i].count, (size_t)facts.capacity,
-                                        (size_t)o->stride.value);
+    for (size_t i = 0; i < s->corpus.count; i++)
+        s->reading.total += mgl_eval_count_read(s->corpus.texts[i].count, (size_t)facts.capacity,
+                                                (size_t)s->options->stride.value);
     return MGL_OK;
 }
 
-static mgl_status score(const struct options *o, const char *path, reading *r, mgl_eval_result *out,
-                        mgl_error *err)
+static mgl_status score(session *s, const char *path, mgl_eval_result *out, mgl_error *err)
 {
-    const corpus *c = r->texts;
+    const struct options *o = s->options;
+    const mgl_cli_corpus *c = &s->corpus;
     mgl_open_options open = {.size = sizeof open,
                              .device = o->device.value,
                              .dtype = o->dtype.value,
@@ -135,31 +88,23 @@ static mgl_status score(const struct options *o, const char *path, reading *r, m
                              .verify = o->verify.given,
                              .no_tuned = o->no_tuned.given,
                              .cancel = mgl_cli_cancel(),
-                             .on_stage = show_stage,
-                             .stage_user = r};
+                             .on_stage = mgl_cli_reading_stage,
+                             .stage_user = &s->reading};
+    mgl_eval_options how = {.stride = (size_t)o->stride.value, .progress = count_window, .user = s};
     mgl_model *model = NULL;
     double start = mgl_clock_s();
     mgl_status status = mgl_model_open(path, &open, &model, err);
     double opened = mgl_clock_s();
-    mgl_eval_options how = {.stride = (size_t)o->stride.value, .progress = count_window, .user = r};
     if (!status)
-        status = look_at(model, o, r, err);
+        status = look_at(model, s, err);
     if (!status)
         status = mgl_eval_score(model, c->texts, c->count, &how, out, err);
-    r->load_s = opened - start;
-    r->read_s = mgl_clock_s() - opened;
+    s->reading.load_s = opened - start;
+    s->reading.read_s = mgl_clock_s() - opened;
     if (status == MGL_BAD_INPUT && !err->where[0])
         mgl_error_name(err, o->texts.value);
     mgl_model_close(model);
     return status;
-}
-
-static void say_closing_line(const reading *r, size_t tokens)
-{
-    double rate = r->read_s > 0 ? (double)tokens / r->read_s : 0;
-    mgl_cli_flush();
-    mgl_cli_say("eval", "%zu tokens in %s, %.0f tokens/s; loaded in %s", tokens,
-                mgl_cli_format_time(r->read_s).text, rate, mgl_cli_format_time(r->load_s).text);
 }
 
 static void print_result(const struct options *o, const mgl_eval_result *result)
@@ -189,22 +134,21 @@ static void print_result(const struct options *o, const mgl_eval_result *result)
 static mgl_status eval(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
+    session s = {.options = o, .reading.verb = "eval"};
     mgl_eval_result result;
-    corpus texts = {0};
-    reading r = {.texts = &texts};
     char *path = NULL;
     if (!o->texts.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--texts is needed: a JSON array of strings");
     mgl_status status = mgl_model_find(operand, &path, err);
     if (!status)
-        status = read_corpus(o, path, &texts, err);
+        status = read_corpus(o, path, &s.corpus, err);
     if (!status)
-        status = score(o, path, &r, &result, err);
+        status = score(&s, path, &result, err);
     if (!status)
         print_result(o, &result);
     if (!status && !o->quiet.given)
-        say_closing_line(&r, result.tokens);
-    clear_corpus(&texts);
+        mgl_cli_reading_say(&s.reading, result.tokens);
+    mgl_cli_corpus_clear(&s.corpus);
     mgl_free(path);
     return status;
 }

@@ -155,6 +155,19 @@ static mgl_status read_prompt(const element *e, mgl_cli_prompt *out, mgl_error *
     return MGL_OK;
 }
 
+mgl_status mgl_cli_start_read(const mgl_json *json, cJSON *item, size_t index, mgl_cli_prompt *out,
+                              mgl_error *err)
+{
+    char where[sizeof err->where];
+    element e = {.json = json, .item = item, .index = index};
+    const cJSON *member = cJSON_IsObject(item) ? item->child : NULL;
+    for (; member; member = member->next)
+        if (strcmp(member->string, "text") != 0 && strcmp(member->string, "ids") != 0)
+            return mgl_fail(err, MGL_BAD_INPUT, place(&e, NULL, where, sizeof where),
+                            "unknown key \"%.80s\"; there are text and ids", member->string);
+    return read_prompt(&e, out, err);
+}
+
 static mgl_status check_count(const mgl_json *json, mgl_error *err)
 {
     if (!cJSON_IsArray(json->root))

@@ -46,6 +46,10 @@ typedef struct mgl_cli_prompts {
  * not take, a prompt without text or ids or with both. A seed above 2^53 - 1 is no JSON number. */
 mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
                                 mgl_cli_prompts *out, mgl_error *err);
+/* What an element of such a list starts from, and nothing else: a text, or an object with text or
+ * ids. `index` is its place, for messages. Sets text, length and ids of *out. */
+mgl_status mgl_cli_start_read(const mgl_json *json, cJSON *item, size_t index, mgl_cli_prompt *out,
+                              mgl_error *err);
 /* The seed of a reply that is sampled: the one given, else one that is drawn, and that any JSON can
  * carry. */
 mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_error *err);
