@@ -1,0 +1,143 @@
+"""A reply on its way: a thread runs the C call, and a bounded queue hands its tokens over.
+
+Whoever reads the tokens may stop reading at any time, on purpose, by an error, by forgetting the
+reply, or since the program ends: the launch is aborted then, and the thread is joined.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import ctypes
+import threading
+import weakref
+from typing import Iterator, Optional
+
+from megalith._library import STOPS, Library, Request, Result, TokenFn
+
+ROOM = 64  # tokens that wait for their reader, at most
+
+
+class Channel:
+    """A bounded queue of tokens that either end can close."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._tokens: collections.deque[int] = collections.deque()
+        self._open = True
+
+    def put(self, token: int) -> bool:
+        """Waits for room; False when the channel is closed."""
+        with self._changed:
+            while self._open and len(self._tokens) >= ROOM:
+                self._changed.wait()
+            if self._open:
+                self._tokens.append(token)
+                self._changed.notify_all()
+            return self._open
+
+    def get(self) -> Optional[int]:
+        """Waits for a token; None when the channel is closed and empty."""
+        with self._changed:
+            while self._open and not self._tokens:
+                self._changed.wait()
+            token = self._tokens.popleft() if self._tokens else None
+            self._changed.notify_all()
+            return token
+
+    def close(self) -> None:
+        with self._changed:
+            self._open = False
+            self._changed.notify_all()
+
+
+_running: weakref.WeakSet[Launch] = weakref.WeakSet()
+
+
+class Launch:
+    """One call of mgl_model_generate. `busy` is held from `start` until the thread is through, and
+    `keep` lives as long as the launch does."""
+
+    def __init__(
+        self,
+        library: Library,
+        model: int,
+        cancel: int,
+        request: Request,
+        busy: threading.Lock,
+        keep: object,
+    ) -> None:
+        self._library = library
+        self._model = model
+        self._cancel = cancel
+        self._request = request
+        self._busy = busy
+        self._keep = keep
+        self._channel = Channel()
+        self._thread: Optional[threading.Thread] = None
+        self.ids: list[int] = []  # that were read
+        self.stop: Optional[str] = None  # None: it has not ended
+        self.prefill_s = 0.0
+        self.decode_s = 0.0
+        self.error: Optional[BaseException] = None
+
+    def start(self) -> None:
+        """The caller has taken `busy`."""
+        self._library.mgl_cancel_reset(self._cancel)
+        _running.add(self)
+        thread = threading.Thread(target=self._work, name="megalith", daemon=True)
+        try:
+            thread.start()
+        except BaseException:
+            self._busy.release()
+            raise
+        self._thread = thread
+
+    def _work(self) -> None:
+        try:
+            self._generate()
+        except BaseException as error:  # raised where the tokens are read
+            self.error = error
+        finally:
+            self._busy.release()
+            self._channel.close()
+
+    def _generate(self) -> None:
+        result = Result()
+        on_token = TokenFn(lambda _user, token: self._channel.put(token))
+        self._library.mgl_model_generate(
+            self._model, ctypes.byref(self._request), on_token, None, ctypes.byref(result)
+        )
+        self.stop = STOPS[result.stop]
+        self.prefill_s = result.prefill_s
+        self.decode_s = result.decode_s
+        self._library.mgl_result_clear(ctypes.byref(result))
+
+    def tokens(self) -> Iterator[int]:
+        """Token by token, of a launch that was started. Raises what the call has raised."""
+        while True:
+            token = self._channel.get()
+            if token is None:
+                break
+            self.ids.append(token)
+            yield token
+        self.end()
+        if self.error:
+            raise self.error
+
+    def end(self) -> None:
+        """Aborts what has not ended, and waits for it."""
+        self._channel.close()
+        thread = self._thread
+        if thread is None:
+            return
+        if thread.is_alive():
+            self._library.mgl_cancel_set(self._cancel)
+        if thread is not threading.current_thread():  # a collector runs anywhere
+            thread.join()
+
+
+@atexit.register
+def _end_all() -> None:
+    for launch in list(_running):
+        launch.end()

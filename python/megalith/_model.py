@@ -1,0 +1,323 @@
+"""A model, from its folder to pieces of text."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import os
+import secrets
+import threading
+import weakref
+from ctypes import byref, c_float, c_int32, c_size_t, c_void_p
+from typing import Any, Iterable, Iterator, List, Optional, Union
+
+from megalith import _library
+from megalith._launch import Launch
+from megalith._library import Code, Facts, Ids, MegalithError, OpenOptions, Request
+
+Prompt = Union[str, Iterable[int]]
+
+
+def _make_ids(ids: Iterable[int]) -> Any:
+    """An array for C."""
+    try:
+        numbers = array.array("i", ids)
+    except OverflowError:
+        message = "a token id has more than 32 bits"
+        raise MegalithError(Code.BAD_INPUT, message, "ids") from None
+    return (c_int32 * len(numbers))(*numbers)
+
+
+def _check_whole(name: str, value: int, least: int, bits: int) -> int:
+    """ctypes would cut off what does not fit."""
+    if least <= value < 1 << bits:
+        return value
+    message = f"is {value}, and must be {least} to {(1 << bits) - 1}"
+    raise MegalithError(Code.USAGE, message, name)
+
+
+class Reply(Iterator[str]):
+    """Pieces of text, as they are made. It ends by itself; left before, by `close`, a `with` or by
+    being forgotten, it aborts the launch. `ids` has the tokens that were read so far."""
+
+    def __init__(self, launch: Launch, pieces: Iterator[str], prompt: List[int], seed: int) -> None:
+        self._launch = launch
+        self._pieces: Any = pieces
+        self.prompt_ids = prompt
+        self.seed = seed
+
+    def __next__(self) -> str:
+        piece: str = next(self._pieces)
+        return piece
+
+    def __enter__(self) -> Reply:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the reply where it is."""
+        self._pieces.close()
+
+    def text(self) -> str:
+        """What is not read yet, to the end."""
+        return "".join(self)
+
+    @property
+    def ids(self) -> List[int]:
+        """The new tokens that were read, the end token included."""
+        return self._launch.ids
+
+    @property
+    def stop(self) -> Optional[str]:
+        """Why it ended: "eos", "length" or "interrupted"; None while it goes on."""
+        return self._launch.stop
+
+    @property
+    def prefill_s(self) -> float:
+        """Seconds to the first token; known when the reply has ended."""
+        return self._launch.prefill_s
+
+    @property
+    def decode_s(self) -> float:
+        """Seconds from the first token to the last; known when the reply has ended."""
+        return self._launch.decode_s
+
+
+class Model:
+    """A checkpoint in Hugging Face layout, a compiled model, or org/name in the local Hugging Face
+    cache. `device` is "auto", "cpu", "cuda" or "cuda:1"; `dtype` "auto", "f32", "bf16" or "f16";
+    `capacity` the positions of the KV cache, None for the smaller of 4,096 and the model's limit.
+
+    A model makes one reply at a time; models are independent of each other. Tokenizing and
+    detokenizing may be done by any number of threads."""
+
+    def __init__(
+        self,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        capacity: Optional[int] = None,
+        threads: Optional[int] = None,
+    ) -> None:
+        self._c = _library.load()
+        self._busy = threading.Lock()
+        self._launch: Optional[weakref.ref[Launch]] = None
+        name = os.fsencode(path)
+        if b"\0" in name:
+            raise MegalithError(Code.USAGE, "a path can not hold a zero byte", "path")
+        self._cancel = self._open_cancel()
+        self._tokenizer = self._open_tokenizer(name)
+        options = OpenOptions(
+            device=device.encode(),
+            dtype=dtype.encode(),
+            capacity=_check_whole("capacity", capacity or 0, 0, 31),
+            threads=_check_whole("threads", threads or 0, 0, 31),
+            cancel=self._cancel,
+        )
+        self._handle = c_void_p()
+        self._c.mgl_model_open(name, byref(options), byref(self._handle))
+        self._closer = self._on_drop(self._c.mgl_model_close, self._handle.value)
+        facts = Facts()
+        self._c.mgl_model_get_facts(self._handle, byref(facts))
+        self.device: str = facts.device.decode("utf-8", "replace")
+        self.dtype: str = facts.dtype.decode()
+        self.capacity: int = facts.capacity
+        self.max_positions: int = facts.max_positions
+        self.vocab_size: int = facts.vocab
+        self.end_ids: List[int] = self._read_end_ids()
+
+    # ---- what it holds ---------------------------------------------------------------------------
+
+    def _on_drop(self, function: Any, handle: Optional[int]) -> weakref.finalize[..., Model]:
+        """Called when nobody has the model any more. Not when the program ends: a thread could be
+        at work, and the system takes everything back."""
+        closer = weakref.finalize(self, function, handle)
+        closer.atexit = False
+        return closer
+
+    def _open_cancel(self) -> Optional[int]:
+        handle = c_void_p()
+        self._c.mgl_cancel_new(byref(handle))
+        self._on_drop(self._c.mgl_cancel_free, handle.value)
+        return handle.value
+
+    def _open_tokenizer(self, name: bytes) -> Optional[int]:
+        handle = c_void_p()
+        self._tokenizer_error: Optional[MegalithError] = None
+        try:
+            self._c.mgl_tokenizer_open(name, byref(handle))
+        except MegalithError as error:  # a model without one can be asked by ids
+            self._tokenizer_error = error
+            return None
+        self._on_drop(self._c.mgl_tokenizer_close, handle.value)
+        return handle.value
+
+    def _need_tokenizer(self) -> int:
+        if self._tokenizer is None:
+            assert self._tokenizer_error
+            raise self._tokenizer_error
+        return self._tokenizer
+
+    def _need_handle(self) -> int:
+        if not self._closer.alive or self._handle.value is None:
+            raise MegalithError(Code.USAGE, "the model was closed", "Model")
+        return self._handle.value
+
+    def _take_busy(self) -> None:
+        if not self._busy.acquire(blocking=False):
+            message = (
+                "the model is making a reply, and makes one at a time: read that to its end or "
+                "close it, or open the model twice"
+            )
+            raise MegalithError(Code.USAGE, message, "Model")
+
+    def _read_end_ids(self) -> List[int]:
+        ids = Ids()
+        self._c.mgl_model_get_end_ids(self._handle, byref(ids))
+        return self._take_ids(ids)
+
+    def _take_ids(self, ids: Ids) -> List[int]:
+        numbers = ids.ids[: ids.count] if ids.count else []
+        self._c.mgl_ids_clear(byref(ids))
+        return list(numbers)
+
+    def _take_bytes(self, text: c_void_p, length: c_size_t) -> bytes:
+        taken = ctypes.string_at(text.value or 0, length.value)
+        self._c.mgl_text_free(text)
+        return taken
+
+    def close(self) -> None:
+        """Ends the reply in progress, and gives back the model's memory. Tokenizing still works."""
+        launch = self._launch() if self._launch else None
+        if launch:
+            launch.end()
+        self._closer()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- text and ids ----------------------------------------------------------------------------
+
+    def tokenize(self, text: str, *, special: bool = True) -> List[int]:
+        """The ids of a text, with the tokenizer's own special tokens if `special`."""
+        data = text.encode("utf-8", "surrogatepass")
+        ids = Ids()
+        tokenizer = self._need_tokenizer()
+        self._c.mgl_tokenizer_encode(tokenizer, data, len(data), special, byref(ids))
+        return self._take_ids(ids)
+
+    def detokenize(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
+        """The text of ids, without special tokens if `skip_special`."""
+        numbers, text, length = _make_ids(ids), c_void_p(), c_size_t()
+        tokenizer = self._need_tokenizer()
+        self._c.mgl_tokenizer_decode(
+            tokenizer, numbers, len(numbers), skip_special, byref(text), byref(length)
+        )
+        return self._take_bytes(text, length).decode("utf-8", "replace")
+
+    def detokenize_stream(self, ids: Iterable[int], *, skip_special: bool = True) -> Iterator[str]:
+        """Pieces of the text of ids, as soon as they are certain: whole characters, never "". Ids
+        that the tokenizer does not know, of tables that were filled up, have no text."""
+        tokenizer, stream = self._need_tokenizer(), c_void_p()
+        self._c.mgl_detokenizer_open(tokenizer, skip_special, byref(stream))
+        text, length = c_void_p(), c_size_t()
+        try:
+            for token in ids:
+                _check_whole("token", token, 0, 31)
+                if not self._c.mgl_tokenizer_knows(tokenizer, token):
+                    continue
+                self._c.mgl_detokenizer_next(stream, token, byref(text), byref(length))
+                if length.value:
+                    yield ctypes.string_at(text.value or 0, length.value).decode()
+            self._c.mgl_detokenizer_finish(stream, byref(text), byref(length))
+            if length.value:
+                yield ctypes.string_at(text.value or 0, length.value).decode()
+        finally:
+            self._c.mgl_detokenizer_close(stream)
+
+    def token_bytes(self, token: int) -> bytes:
+        """What a token adds to a text: maybe a part of a character."""
+        text, length = c_void_p(), c_size_t()
+        _check_whole("token", token, 0, 31)
+        self._c.mgl_tokenizer_token(self._need_tokenizer(), token, byref(text), byref(length))
+        return self._take_bytes(text, length)
+
+    def find_token(self, token: Union[str, bytes]) -> Optional[int]:
+        """The lowest id whose token has exactly these bytes; None where there is none."""
+        data = token.encode() if isinstance(token, str) else token
+        found = c_int32()
+        self._c.mgl_tokenizer_find(self._need_tokenizer(), data, len(data), byref(found))
+        return found.value if found.value >= 0 else None
+
+    def _ids_of(self, prompt: Prompt) -> List[int]:
+        return self.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
+
+    # ---- replies ---------------------------------------------------------------------------------
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int = 128,
+        temperature: Optional[float] = None,
+        top_k: int = 0,
+        top_p: float = 0.0,
+        seed: Optional[int] = None,
+        ignore_eos: bool = False,
+    ) -> Reply:
+        """A reply to a text or to ids, in one launch, which begins with the first piece that is
+        asked for. Greedy, unless one of temperature, top_k, top_p and seed is given; then the
+        temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k
+        and top_p off."""
+        ids = self._ids_of(prompt)
+        shaped = bool(top_k) or bool(top_p) or seed is not None
+        if temperature is None:
+            temperature = 1.0 if shaped else 0.0
+        if seed is None:
+            seed = secrets.randbits(53) if temperature > 0 else 0
+        numbers = _make_ids(ids)
+        request = Request(
+            prompt=numbers,
+            prompt_count=len(ids),
+            max_tokens=_check_whole("max_tokens", max_tokens, 1, 31),
+            temperature=temperature,
+            top_k=_check_whole("top_k", top_k, 0, 31),
+            top_p=top_p,
+            seed=_check_whole("seed", seed, 0, 64),
+            ignore_eos=ignore_eos,
+        )
+        keep = (self, numbers)
+        handle, cancel = self._need_handle(), self._cancel or 0
+        launch = Launch(self._c, handle, cancel, request, self._busy, keep)
+        return Reply(launch, self._make_pieces(launch), ids, seed)
+
+    def _make_pieces(self, launch: Launch) -> Iterator[str]:
+        self._need_handle()
+        self._need_tokenizer()
+        self._take_busy()
+        launch.start()
+        self._launch = weakref.ref(launch)
+        try:
+            yield from self.detokenize_stream(launch.tokens())
+        finally:
+            launch.end()
+
+    def score(self, text: Prompt) -> List[Optional[float]]:
+        """The natural logarithm of the probability of each token of a text, or of ids, given those
+        before it; None of the first."""
+        ids = _make_ids(self._ids_of(text))
+        logprobs = (c_float * len(ids))()
+        handle = self._need_handle()
+        self._take_busy()
+        try:
+            self._c.mgl_cancel_reset(self._cancel)
+            self._c.mgl_model_score(handle, ids, len(ids), logprobs)
+        finally:
+            self._busy.release()
+        return [None, *logprobs[1:]]

@@ -1,0 +1,391 @@
+"""The Python package on the CPU machine and tests/models/tales-5m.
+
+Where the package and the library are, and which way it was installed, is tests/python/run.sh's
+affair. Every test has a minute; then all threads say where they are.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+import megalith
+from megalith import Code, MegalithError
+from megalith._launch import ROOM
+
+MODELS = Path(os.environ.get("MGL_TEST_MODELS") or Path(__file__).parents[1] / "models")
+TALES = MODELS / "tales-5m"
+GOLDEN = json.loads((TALES / "golden.json").read_text(encoding="utf-8"))
+STORY = GOLDEN["fp32"]["greedy"][0]
+
+
+def open_model(name: str = "tales-5m", **options: object) -> megalith.Model:
+    return megalith.Model(MODELS / name, device="cpu", threads=1, **options)
+
+
+def count_threads() -> int:
+    return sum(thread.name == "megalith" for thread in threading.enumerate())
+
+
+def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own, of which nothing may be left after 30 s."""
+    return subprocess.run(
+        [sys.executable, "-c", program, str(TALES)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+class Case(unittest.TestCase):
+    def setUp(self) -> None:
+        faulthandler.dump_traceback_later(60, exit=True)
+
+    def tearDown(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+
+    def assert_refused(self, code: Code, says: str, call, *values, **named) -> MegalithError:
+        with self.assertRaises(MegalithError) as caught:
+            call(*values, **named)
+        self.assertEqual(caught.exception.code, code)
+        self.assertIn(says, str(caught.exception))
+        return caught.exception
+
+
+class OneModel(Case):
+    model: megalith.Model
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.model = open_model()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.model.close()
+
+    def assert_free(self) -> None:
+        """No thread is left, and the model makes the reply that a fresh one makes."""
+        self.assertEqual(count_threads(), 0)
+        reply = self.model.generate(STORY["prompt"], max_tokens=8)
+        list(reply)
+        self.assertEqual(reply.ids, STORY["output_ids"][:8])
+
+
+class Installed(Case):
+    def test_version_is_the_library_s(self) -> None:
+        self.assertEqual(megalith.__version__, megalith.library_version())
+
+    @unittest.skipUnless(os.environ.get("MGL_INSTALLED") == "pip", "not installed by pip")
+    def test_wheel_has_metadata_and_types(self) -> None:
+        self.assertEqual(importlib.metadata.version("megalith"), megalith.__version__)
+        metadata = importlib.metadata.metadata("megalith")
+        self.assertEqual(metadata["Requires-Python"], ">=3.9")
+        names = [str(file) for file in importlib.metadata.files("megalith") or []]
+        self.assertIn("megalith/py.typed", names)
+
+    def test_a_library_that_is_not_there(self) -> None:
+        program = "import megalith; megalith.library_version()"
+        done = run_python(program, MEGALITH_LIBRARY="/nonexistent/libmegalith.so")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("MegalithError: /nonexistent/libmegalith.so: can not be loaded", done.stderr)
+
+    def test_a_library_without_the_functions(self) -> None:
+        program = "import ctypes.util, megalith; megalith.library_version()"
+        done = run_python(program, MEGALITH_LIBRARY="libc.so.6")
+        self.assertIn("libc.so.6: is older than this package: it has no mgl_", done.stderr)
+
+    def test_a_library_beside_the_package(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            package = Path(folder) / "megalith"
+            package.mkdir()
+            for file in Path(megalith.__file__).parent.glob("*.py"):
+                (package / file.name).write_bytes(file.read_bytes())
+            (package / "libmegalith.so").symlink_to(os.environ["MEGALITH_LIBRARY"])
+            program = "import megalith; print(megalith.__file__, megalith.library_version())"
+            done = run_python(program, MEGALITH_LIBRARY="", PYTHONPATH=folder)
+            said = f"{package}/__init__.py {megalith.__version__}\n"
+            self.assertEqual(done.stdout, said, done.stderr)
+
+
+class Tokens(OneModel):
+    def test_ids_and_text_as_hugging_face(self) -> None:
+        for one in GOLDEN["tokenizer"]:
+            self.assertEqual(self.model.tokenize(one["text"]), one["ids"])
+            self.assertEqual(self.model.detokenize(one["ids"]), one["decoded"])
+
+    def test_special_tokens_are_left_out_on_request(self) -> None:
+        self.assertEqual(self.model.tokenize("Once", special=False), [452])
+        self.assertEqual(self.model.detokenize([909, 452]), "Once")
+        text = self.model.detokenize([909, 452], skip_special=False)
+        self.assertEqual(text, "<|begin_of_text|>Once")
+
+    def test_pieces_are_whole_characters(self) -> None:
+        text = "caf\u00e9 \U0001f98a \u4f60\u597d"
+        ids = self.model.tokenize(text)
+        pieces = list(self.model.detokenize_stream(ids))
+        self.assertEqual("".join(pieces), text)
+        self.assertNotIn("\ufffd", "".join(pieces))
+        self.assertLess(len(pieces), len(ids))
+
+    def test_a_cut_character_comes_at_the_end(self) -> None:
+        ids = self.model.tokenize("\U0001f98a", special=False)
+        self.assertEqual(list(self.model.detokenize_stream(ids[:-1])), ["\ufffd"])
+
+    def test_token_and_back(self) -> None:
+        self.assertEqual(self.model.token_bytes(268), b" was")
+        self.assertEqual(self.model.find_token(" was"), 268)
+        self.assertEqual(self.model.find_token("<|end_of_text|>"), 910)
+        self.assertIsNone(self.model.find_token("no such token"))
+        ids = self.model.tokenize("\u00e9", special=False)
+        self.assertEqual(b"".join(map(self.model.token_bytes, ids)), "\u00e9".encode())
+
+    def test_facts(self) -> None:
+        self.assertEqual(self.model.vocab_size, 913)
+        self.assertEqual(self.model.end_ids, [910])
+        self.assertEqual(self.model.capacity, 1024)
+        self.assertEqual((self.model.device, self.model.dtype), ("cpu", "f32"))
+
+    def test_ids_that_can_not_be(self) -> None:
+        self.assert_refused(Code.BAD_INPUT, "outside the vocabulary", self.model.detokenize, [913])
+        self.assert_refused(Code.BAD_INPUT, "32 bits", self.model.detokenize, [1 << 40])
+        self.assert_refused(Code.USAGE, "token: is -1", self.model.token_bytes, -1)
+        self.assert_refused(Code.USAGE, "token: is 180388626432", self.model.token_bytes, 42 << 32)
+
+
+class Replies(OneModel):
+    def test_greedy_reply_as_hugging_face(self) -> None:
+        reply = self.model.generate(STORY["prompt"], max_tokens=64)
+        text = "".join(reply)
+        self.assertEqual(reply.prompt_ids, STORY["prompt_ids"])
+        self.assertEqual(reply.ids, STORY["output_ids"])
+        self.assertEqual(text, self.model.detokenize(reply.ids))
+        self.assertIn(reply.stop, ("eos", "length"))
+        self.assertGreater(reply.prefill_s + reply.decode_s, 0)
+
+    def test_ids_are_a_prompt_too(self) -> None:
+        by_text = self.model.generate("Once there was", max_tokens=9).text()
+        ids = self.model.tokenize("Once there was")
+        self.assertEqual(self.model.generate(iter(ids), max_tokens=9).text(), by_text)
+
+    def test_sampling_depends_on_the_seed(self) -> None:
+        first = self.model.generate("Once", max_tokens=12, temperature=1.5, seed=7).text()
+        again = self.model.generate("Once", max_tokens=12, temperature=1.5, seed=7).text()
+        other = self.model.generate("Once", max_tokens=12, temperature=1.5, seed=8).text()
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+
+    def test_a_seed_is_drawn_and_told(self) -> None:
+        reply = self.model.generate("Once", max_tokens=12, top_k=50)
+        again = self.model.generate("Once", max_tokens=12, top_k=50, seed=reply.seed)
+        self.assertNotEqual(reply.seed, 0)
+        self.assertEqual(reply.text(), again.text())
+
+    def test_scores(self) -> None:
+        first, *rest = self.model.score("Once there was a small fox")
+        self.assertIsNone(first)
+        self.assertAlmostEqual(sum(rest), -6.2219, places=3)
+        self.assertEqual(self.model.score([909]), [None])
+
+    def test_a_reply_that_is_never_read_costs_nothing(self) -> None:
+        reply = self.model.generate("Once", max_tokens=1000)
+        self.assertEqual(count_threads(), 0)
+        self.assertIsNone(reply.stop)
+        del reply
+        self.assert_free()
+
+    def test_what_is_refused(self) -> None:
+        generate = self.model.generate
+        self.assert_refused(Code.USAGE, "max_tokens: is 0", generate, "a", max_tokens=0)
+        self.assert_refused(Code.USAGE, "seed: is -1", generate, "a", seed=-1)
+        self.assert_refused(Code.USAGE, "top_p", next, generate("a", top_p=2))
+        self.assert_refused(Code.USAGE, "temperature", next, generate("a", temperature=-1))
+        self.assert_refused(Code.BAD_INPUT, "1025 tokens are more", next, generate([1] * 1025))
+        self.assert_refused(Code.BAD_INPUT, "has no tokens", next, generate([]))
+        error = self.assert_refused(Code.BAD_INPUT, "913", next, generate([1, 913]))
+        self.assertEqual(error.where, "prompt")
+        self.assert_free()
+
+
+class LeftHalfWay(OneModel):
+    def begin(self) -> megalith.Reply:
+        """A reply that would be long, with its first piece read."""
+        reply = self.model.generate("Once there was", max_tokens=1000, ignore_eos=True)
+        self.assertTrue(next(reply))
+        return reply
+
+    def test_by_close(self) -> None:
+        reply = self.begin()
+        reply.close()
+        self.assertEqual(reply.stop, "interrupted")
+        self.assertEqual(len(reply.ids), 1)
+        with self.assertRaises(StopIteration):
+            next(reply)
+        reply.close()
+        self.assert_free()
+
+    def test_by_a_break(self) -> None:
+        for _ in self.model.generate("Once there was", max_tokens=1000, ignore_eos=True):
+            break
+        self.assert_free()
+
+    def test_by_an_error_in_a_with(self) -> None:
+        with self.assertRaises(ZeroDivisionError), self.begin():
+            raise ZeroDivisionError
+        self.assert_free()
+
+    def test_in_a_cycle(self) -> None:
+        holder: list[object] = [self.begin()]
+        holder.append(holder)
+        del holder
+        gc.collect()
+        self.assert_free()
+
+    def test_while_the_queue_is_full(self) -> None:
+        reply = self.begin()
+        channel = reply._launch._channel
+        deadline = time.monotonic() + 20
+        while len(channel._tokens) < ROOM and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        self.assertEqual(len(channel._tokens), ROOM)
+        reply.close()
+        self.assert_free()
+
+    def test_a_slow_reader_gets_all(self) -> None:
+        ids = []
+        reply = self.model.generate("Once there was", max_tokens=ROOM + 40, ignore_eos=True)
+        for _ in reply:
+            if not ids:
+                time.sleep(0.3)
+            ids.append(len(reply.ids))
+        self.assertEqual(len(reply.ids), ROOM + 40)
+        self.assertEqual(reply.stop, "length")
+
+    def test_while_the_prompt_is_read(self) -> None:
+        """Before the first token nothing is asked of the queue: the switch ends the launch."""
+        reply = self.model.generate([909] + [40] * 1000, max_tokens=4)
+        reader = threading.Thread(target=lambda: list(reply))
+        reader.start()
+        while not reply._launch._thread:
+            time.sleep(0.001)
+        reply._launch.end()
+        reader.join()
+        self.assertEqual(reply.ids, [])
+        self.assertEqual(reply.stop, "interrupted")
+        self.assert_free()
+
+    def test_by_the_end_of_the_program(self) -> None:
+        program = (
+            "import megalith, sys\n"
+            "model = megalith.Model(sys.argv[1], device='cpu')\n"
+            "reply = model.generate('Once there was', max_tokens=1000, ignore_eos=True)\n"
+            "print(next(reply))\n"
+        )
+        done = run_python(program)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, " a\n", ""))
+
+    def test_another_reply_meanwhile_is_refused(self) -> None:
+        reply = self.begin()
+        other = self.model.generate("Once")
+        self.assert_refused(Code.USAGE, "one at a time", next, other)
+        self.assert_refused(Code.USAGE, "one at a time", self.model.score, "Once")
+        reply.close()
+        self.assert_free()
+
+
+class Models(Case):
+    def test_two_models_and_two_threads(self) -> None:
+        names = ("tales-5m", "qwen2")
+        models = [open_model(name) for name in names]
+        prompts = [[909, 452, 449, 268], [5, 6, 7, 8]]
+
+        def tell(index: int) -> list[list[int]]:
+            replies = []
+            for seed in (1, 2, 3):
+                reply = models[index].generate(prompts[index], max_tokens=40, seed=seed)
+                list(reply)
+                replies.append(reply.ids)
+            return replies
+
+        alone = [tell(0), tell(1)]
+        together: list[object] = [None, None]
+
+        def work(index: int) -> None:
+            together[index] = tell(index)
+
+        workers = [threading.Thread(target=work, args=(index,)) for index in (0, 1)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(together, alone)
+        for model in models:
+            model.close()
+
+    def test_two_replies_of_two_models_turn_by_turn(self) -> None:
+        with open_model() as one, open_model() as two:
+            pairs = zip(one.generate("Once", max_tokens=20), two.generate("Once", max_tokens=20))
+            self.assertTrue(all(a == b for a, b in pairs))
+
+    def test_a_closed_model(self) -> None:
+        model = open_model()
+        reply = model.generate("Once there was", max_tokens=1000, ignore_eos=True)
+        next(reply)
+        model.close()
+        model.close()
+        self.assertEqual(reply.stop, "interrupted")
+        self.assertEqual(count_threads(), 0)
+        self.assert_refused(Code.USAGE, "was closed", model.generate, "Once")
+        self.assert_refused(Code.USAGE, "was closed", model.score, "Once")
+        self.assertEqual(model.tokenize("Once"), [909, 452])
+
+    def test_a_model_that_is_forgotten_with_its_reply(self) -> None:
+        next(open_model().generate("Once there was", max_tokens=1000, ignore_eos=True))
+        gc.collect()
+        self.assertEqual(count_threads(), 0)
+
+    def test_a_reply_keeps_its_model(self) -> None:
+        reply = open_model().generate(STORY["prompt"], max_tokens=8)
+        gc.collect()
+        list(reply)
+        self.assertEqual(reply.ids, STORY["output_ids"][:8])
+
+    def test_capacity_is_kept(self) -> None:
+        with open_model(capacity=10) as model:
+            self.assertEqual(model.capacity, 10)
+            reply = model.generate("Once there was", max_tokens=100)
+            list(reply)
+            self.assertEqual((len(reply.ids), reply.stop), (6, "length"))
+
+    def test_models_that_can_not_be_opened(self) -> None:
+        error = self.assert_refused(Code.BAD_INPUT, "nonexistent", megalith.Model, "/nonexistent")
+        self.assertTrue(error.message)
+        self.assert_refused(Code.USAGE, "unknown device", megalith.Model, TALES, device="tpu")
+        self.assert_refused(Code.USAGE, "capacity: is -1", megalith.Model, TALES, capacity=-1)
+        self.assert_refused(Code.USAGE, "zero byte", megalith.Model, "a\0b")
+
+    def test_a_model_without_a_tokenizer(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (MODELS / "qwen2").iterdir():
+                if not file.name.startswith("tokenizer"):
+                    (Path(folder) / file.name).symlink_to(file)
+            with megalith.Model(folder, device="cpu") as model:
+                self.assertEqual(len(model.score([1, 2, 3])), 3)
+                self.assert_refused(Code.BAD_INPUT, "tokenizer.json", model.tokenize, "a")
+                self.assert_refused(Code.BAD_INPUT, "tokenizer.json", next, model.generate([1]))
+
+
+if __name__ == "__main__":
+    unittest.main()
