@@ -80,6 +80,7 @@ class Launch:
         self.prefill_s = 0.0
         self.decode_s = 0.0
         self.error: Optional[BaseException] = None
+        self.left = False  # somebody has asked it to end
 
     def start(self) -> None:
         """The caller has taken `busy`."""
@@ -127,6 +128,7 @@ class Launch:
 
     def end(self) -> None:
         """Aborts what has not ended, and waits for it."""
+        self.left = True
         self._channel.close()
         thread = self._thread
         if thread is None:

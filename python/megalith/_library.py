@@ -145,7 +145,7 @@ _OUT = POINTER(c_void_p)
 _SIZE = POINTER(c_size_t)
 
 # Arguments of those that return a mgl_status, the last being the mgl_error.
-_FALLIBLE = {
+_FALLIBLE: dict[str, list[Any]] = {
     "mgl_tokenizer_open": [c_char_p, _OUT, _ERR],
     "mgl_tokenizer_encode": [c_void_p, c_char_p, c_size_t, c_bool, POINTER(Ids), _ERR],
     "mgl_tokenizer_decode": [c_void_p, POINTER(c_int32), c_size_t, c_bool, _OUT, _SIZE, _ERR],
@@ -169,7 +169,7 @@ _FALLIBLE = {
     "mgl_model_score": [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float), _ERR],
 }
 # (result, arguments) of the others.
-_OTHERS = {
+_OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "mgl_version": (c_char_p, []),
     "mgl_tokenizer_close": (None, [c_void_p]),
     "mgl_tokenizer_knows": (c_bool, [c_void_p, c_int32]),

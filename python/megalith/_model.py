@@ -167,6 +167,9 @@ class Model:
         return self._handle.value
 
     def _take_busy(self) -> None:
+        launch = self._launch() if self._launch else None
+        if launch and launch.left:  # by another thread, which may still wait for its end
+            launch.end()
         if not self._busy.acquire(blocking=False):
             message = (
                 "the model is making a reply, and makes one at a time: read that to its end or "
