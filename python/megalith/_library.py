@@ -17,6 +17,8 @@ NAMES = ("libmegalith.so", "libmegalith.so.0")
 class Code(enum.IntEnum):
     """What kind of an error it is."""
 
+    __module__ = "megalith"
+
     USAGE = 1  # a call that makes no sense
     BAD_INPUT = 2  # model, file or text that can not be used
     REJECTED = 3  # the validator refused the schedule
@@ -35,6 +37,8 @@ class Code(enum.IntEnum):
 class MegalithError(Exception):
     """`code` says what kind it is, `where` names file, tensor or argument and may be empty, and
     `message` is one sentence that says what is wrong and what to do."""
+
+    __module__ = "megalith"  # what tracebacks call it
 
     def __init__(self, code: Code, message: str, where: str = "") -> None:
         super().__init__(code, message, where)

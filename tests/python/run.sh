@@ -21,31 +21,31 @@ unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
 python=$work/venv/bin/python
 cp -r "$source/python" "$work/source"
 
-install_by_pip() {
-    python3 -m venv "$work/venv" >"$work/log" 2>&1 &&
-        "$python" -m pip install --quiet --no-index --no-build-isolation --no-deps \
-            --disable-pip-version-check "$work/source" >>"$work/log" 2>&1
-}
-install_by_path() { # a file that names the folder
-    rm -rf "$work/venv"
+# Without a pip of its own, which takes seconds to make: the system's installs into the folder.
+make_environment() {
     python3 -m venv --without-pip "$work/venv" >>"$work/log" 2>&1 &&
-        echo "$work/source" >"$("$python" -c 'import site; print(site.getsitepackages()[0])')/megalith.pth"
+        site=$("$python" -c 'import site; print(site.getsitepackages()[0])')
+}
+has_pip() { python3 -m pip --version >/dev/null 2>&1; }
+install_by_pip() {
+    python3 -m pip install --quiet --no-index --no-build-isolation --no-deps \
+        --disable-pip-version-check --target "$site" "$work/source" >>"$work/log" 2>&1
 }
 
-if python3 -c 'import ensurepip' 2>/dev/null; then
-    install_by_pip || {
-        cat "$work/log"
-        echo 'FAILED: pip does not install the package'
-        exit 1
-    }
-    export MGL_INSTALLED=pip
-elif install_by_path; then
-    echo 'NOTE: there is no pip; the package is installed by a .pth file, its wheel is not tested'
-    export MGL_INSTALLED=path
-else
+if ! make_environment; then
     echo 'NOTE: there are no virtual environments; the package is found by PYTHONPATH'
     python=python3
     export PYTHONPATH=$work/source MGL_INSTALLED=none
+elif ! has_pip; then
+    echo 'NOTE: there is no pip; the package is installed by a .pth file, its wheel is not tested'
+    echo "$work/source" >"$site/megalith.pth"
+    export MGL_INSTALLED=path
+elif install_by_pip; then
+    export MGL_INSTALLED=pip
+else
+    cat "$work/log"
+    echo 'FAILED: pip does not install the package'
+    exit 1
 fi
 cd "$work"
 "$python" "$source/tests/python/test_megalith.py"

@@ -314,6 +314,21 @@ class LeftHalfWay(OneModel):
         self.assert_free()
 
 
+class Example(Case):
+    def test_the_example_streams(self) -> None:
+        example = Path(__file__).parents[2] / "examples" / "generate.py"
+        done = subprocess.run(
+            [sys.executable, example, TALES, "Once there was a small fox named"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        text, end = done.stdout.split("\n", 1)  # whatever the device says
+        self.assertGreater(len(text), 40, done.stderr)
+        self.assertEqual(end, "24 tokens, length\n")
+
+
 class Models(Case):
     def test_two_models_and_two_threads(self) -> None:
         names = ("tales-5m", "qwen2")
