@@ -222,12 +222,12 @@ START_TEST(compile_leaves_nothing)
 }
 END_TEST
 
-START_TEST(eval_ends)
+START_TEST(eval_and_score_end)
 {
     char line[3000];
     int number = kinds[_i % KINDS].number;
-    snprintf(line, sizeof line, "eval %s --device cpu --texts %s/val_texts.json",
-             model_path("tales-5m"), model_path("tales-5m"));
+    snprintf(line, sizeof line, "%s %s --device cpu --texts %s/val_texts.json",
+             _i % 2 ? "eval" : "score", model_path("tales-5m"), model_path("tales-5m"));
     command_result result = interrupt_after(line, number, _i * 40);
     check_end(&result, number);
     ck_assert_int_ne(result.code, 0);
@@ -265,7 +265,7 @@ int main(void)
     tcase_add_test(tests, what_is_ignored_stays_ignored);
     tcase_add_test(tests, a_reader_that_does_not_read_holds_nobody_up);
     tcase_add_loop_test(tests, compile_leaves_nothing, 0, 9);
-    tcase_add_loop_test(tests, eval_ends, 0, 6);
+    tcase_add_loop_test(tests, eval_and_score_end, 0, 6);
     tcase_add_loop_test(tests, run_tells_what_it_said, 0, KINDS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -58,6 +58,10 @@ enum { MAX_ARGUMENTS = 32, LARGEST = 1 << 28, RIGHTS = 0600 /* of the earlier ou
     X("check-unsafe-json", 3, NULL, "check ../unsafe.mls --model ../model --json")                 \
     X("eval", 0, NULL, "eval ../model --device cpu --threads 2 --texts ../texts.json")             \
     X("eval-json", 0, NULL, "eval ../tales.mega --device cpu --texts ../texts.json --json")        \
+    X("eval-window", 0, NULL,                                                                      \
+      "eval ../model --device cpu --texts ../texts.json --capacity 4 --stride 2 --json")           \
+    X("score", 0, NULL, "score ../model --device cpu --threads 2 --file ../text")                  \
+    X("score-json", 0, NULL, "score ../tales.mega --device cpu --texts ../texts.json --json")      \
     X("tokenize", 0, NULL, "tokenize ../model --texts ../texts.json")                              \
     X("tokenize-json", 0, NULL, "tokenize ../model --json")                                        \
     X("detokenize", 0, NULL, "detokenize ../model --ids 909,449,268,259")                          \

@@ -40,6 +40,7 @@ enum { MAX_ARGUMENTS = 32, MAX_PATH = 4096, MAX_LINE = 3 * MAX_PATH, MAX_OUTPUT 
     X("run", "run MODEL --device DEVICE --prompt-ids 1,2,3 --ignore-eos --max-tokens TOKENS")      \
     X("compile", "compile MODEL --target cpu:1 -o SCRATCH/out/f.mega")                             \
     X("eval", "eval MODEL --device DEVICE --texts SCRATCH/texts.json")                             \
+    X("score", "score MODEL --device DEVICE --texts SCRATCH/texts.json")                           \
     X("check", "check SCRATCH/f.mls --model MODEL")                                                \
     X("bench", "bench --shape SHAPE --device DEVICE --samples 3")                                  \
     X("tune", "tune MODEL --device none --trials 40 --proposer random " CAMPAIGN)                  \
