@@ -54,17 +54,17 @@ static void put_gains(mgl_json_out *out, double gain, double lo, double hi)
 
 static bool is_measured(const mgl_trial *trial)
 {
-    return trial->p_value >= 0;
+    return trial->p_value >= 0 && !trial->condemned; /* of what is wrong no time is told */
 }
 
-static void put_workload(mgl_json_out *out, const mgl_workload_result *w)
+static void put_workload(mgl_json_out *out, const mgl_workload_result *w, bool timed)
 {
     mgl_json_out_object(out, NULL);
     if (w->predicted_us > 0)
         mgl_json_out_real(out, "predicted_us", w->predicted_us);
     if (w->incumbent_us > 0)
         mgl_json_out_real(out, "incumbent_us", w->incumbent_us);
-    if (w->candidate_us > 0) {
+    if (w->candidate_us > 0 && timed) {
         mgl_json_out_real(out, "us", w->candidate_us);
         put_gains(out, w->gain, w->gain_lo, w->gain_hi);
         mgl_json_out_int(out, "pairs", w->pairs);
@@ -101,7 +101,7 @@ void mgl_answer_trial(mgl_json_out *out, const mgl_trial *t)
     }
     mgl_json_out_array(out, "workloads");
     for (int w = 0; w < t->workload_count; w++)
-        put_workload(out, &t->workloads[w]);
+        put_workload(out, &t->workloads[w], !t->condemned);
     mgl_json_out_close_array(out);
     mgl_json_out_real(out, "seconds", t->seconds);
     mgl_json_out_int(out, "started_unix", t->started_unix);

@@ -59,12 +59,21 @@ typedef struct mgl_answer_final_facts {
 #define MGL_FINAL_EVENT "final" /* kind of the event, whose text is JSON of megalith.final/1 */
 mgl_status mgl_answer_find_final(mgl_store *store, int64_t campaign, mgl_answer_final_facts *out,
                                  mgl_error *err);
-/* MGL_GATE where the campaign's winner was found wrong at its end: it is for nobody to use. */
+/* Its verdict is that the winner is wrong, and no winner then. */
+bool mgl_answer_is_wrong(const mgl_answer_final_facts *facts);
+/* MGL_GATE where the campaign's winner was found wrong at its end, and nothing that was kept before
+ * took its place: it is for nobody to use. */
 mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *campaign,
                                   mgl_error *err);
 /* "final", or null; and the same as a line. */
 mgl_status mgl_answer_final(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
 void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out);
+
+#define MGL_CONDEMNED_EVENT "condemned" /* kind of the event that tells of one */
+/* "condemned": the incumbents that were found wrong at an end; and one of them as a line. */
+mgl_status mgl_answer_condemned(mgl_json_out *out, mgl_store *store, int64_t campaign,
+                                mgl_error *err);
+void mgl_answer_condemned_line(const mgl_trial *trial, mgl_text *out);
 
 /* A text that is JSON already, as a member; on one line, as the whole answer is. */
 void mgl_answer_json(mgl_json_out *out, const char *key, const char *json);

@@ -155,6 +155,11 @@ mgl_status mgl_answer_find_final(mgl_store *store, int64_t campaign, mgl_answer_
     return status;
 }
 
+bool mgl_answer_is_wrong(const mgl_answer_final_facts *facts)
+{
+    return facts->number > 0 && mgl_outcome_exit(facts->outcome) == MGL_EXIT_INCORRECT;
+}
+
 static void put_gain(const mgl_answer_gain *gain, mgl_text *out)
 {
     mgl_text_format(out, "%+.2f %% (%+.2f to %+.2f)", 100 * gain->gain, 100 * gain->lo,
@@ -195,8 +200,8 @@ mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *c
 {
     mgl_answer_final_facts facts;
     mgl_status status = mgl_answer_find_final(store, campaign->id, &facts, err);
-    if (status || !facts.number || facts.number != campaign->incumbent ||
-        mgl_outcome_exit(facts.outcome) != MGL_EXIT_INCORRECT)
+    if (status || !mgl_answer_is_wrong(&facts) ||
+        (campaign->incumbent && facts.number != campaign->incumbent))
         return status;
     return mgl_fail(err, MGL_GATE, campaign->name,
                     "its winner was found wrong when the campaign ended: %s: %s",
@@ -251,4 +256,33 @@ void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out)
         mgl_text_format(out, "%s: %s", mgl_outcome_name(facts->outcome), facts->diagnostic);
     if (mgl_outcome_exit(facts->outcome) != MGL_EXIT_INCORRECT)
         put_real(&facts->real, out);
+}
+
+/* ---- what was condemned ---------------------------------------------------------------------- */
+
+static mgl_status put_condemned(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    mgl_json_out *out = user;
+    (void)err;
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_int(out, "number", trial->number);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(trial->outcome));
+    mgl_json_out_string(out, "diagnostic", trial->diagnostic);
+    mgl_json_out_close_object(out);
+    return MGL_OK;
+}
+
+mgl_status mgl_answer_condemned(mgl_json_out *out, mgl_store *store, int64_t campaign,
+                                mgl_error *err)
+{
+    mgl_json_out_array(out, "condemned");
+    mgl_status status = mgl_store_each_condemned(store, campaign, put_condemned, out, err);
+    mgl_json_out_close_array(out);
+    return status;
+}
+
+void mgl_answer_condemned_line(const mgl_trial *trial, mgl_text *out)
+{
+    mgl_text_format(out, "trial %lld, which was kept, is wrong: %s: %s", (long long)trial->number,
+                    mgl_outcome_name(trial->outcome), trial->diagnostic);
 }

@@ -27,7 +27,7 @@ static inline bool mgl_archive_has(const mgl_field *field)
 {
     static const char *const left_out[] = {"shape",    "space",  "options",    "state",
                                            "reason",   "config", "hypothesis", "moves",
-                                           "schedule", "parent", "queued"};
+                                           "schedule", "parent", "queued",     "condemned"};
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (!strcmp(field->name, left_out[i]))
             return false;

@@ -204,11 +204,11 @@ static mgl_status put_campaign(mgl_json_out *out, const mgl_campaign_record *cam
 static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign, mgl_json_out *out,
                           mgl_error *err)
 {
-    if (!campaign->incumbent)
-        return mgl_fail(err, MGL_BAD_INPUT, campaign->name,
-                        "the campaign has kept nothing yet: there is nothing to export");
     mgl_workloads workloads;
     mgl_status status = mgl_answer_check_final(store, campaign, err);
+    if (!status && !campaign->incumbent)
+        status = mgl_fail(err, MGL_BAD_INPUT, campaign->name,
+                          "the campaign has kept nothing yet: there is nothing to export");
     if (!status)
         status =
             mgl_workloads_parse(campaign->workloads ? campaign->workloads : "", &workloads, err);

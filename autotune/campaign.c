@@ -16,6 +16,7 @@
  */
 #include "autotune/campaign_parts.h"
 
+#include "autotune/answer.h"
 #include "autotune/frozen.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -182,7 +183,7 @@ static mgl_status replay_all(campaign *c, mgl_error *err)
     mgl_status status =
         c->worker ? campaign_hear(c, err)
                   : mgl_store_each_trial(c->o->store, c->record->id, 1, 0, replay, c, err);
-    if (c->newest)
+    if (c->worker)
         c->record->incumbent = c->newest;
     if (!status)
         status = mgl_store_count_decisions(c->o->store, c->record->id, &c->decisions, err);
@@ -437,8 +438,10 @@ static mgl_status step(campaign *c, mgl_error *err)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static const char *kind_of_end(mgl_status status)
+static const char *kind_of_end(const campaign *c, mgl_status status)
 {
+    if (!strcmp(c->over, "running"))
+        return MGL_CONDEMNED_EVENT;
     return status == MGL_OK ? "end" : status == MGL_INTERRUPTED ? "pause" : "error";
 }
 
@@ -477,7 +480,7 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
     if (!told)
         told = tell_waits(c, &late);
     if (!told)
-        told = campaign_tell(c, true, kind_of_end(status), NULL, &late, "%s", c->reason);
+        told = campaign_tell(c, true, kind_of_end(c, status), NULL, &late, "%s", c->reason);
     if (!told) {
         mgl_free(c->record->state);
         mgl_free(c->record->reason);

@@ -15,8 +15,8 @@ enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
 
 typedef struct mgl_campaign_event {
     const char *kind; /* "prior", "sandbox", "costs", "start", "trial", "again", "keep", "control",
-                         "pause", "error", "waits", "end", "chat": an endpoint begins to fail, or
-                         answers again */
+                         "pause", "error", "waits", "end", "condemned", "chat": an endpoint begins
+                         to fail, or answers again */
     const char *text; /* one sentence */
     const mgl_trial *trial; /* of "trial", "keep" and "control"; else NULL */
 } mgl_campaign_event;
@@ -45,10 +45,12 @@ typedef struct mgl_campaign_options {
     double (*clock)(void *user); /* seconds; NULL: the monotonic clock (tests have a virtual one) */
 } mgl_campaign_options;
 
-/* Runs until the end (MGL_OK, with the reason in the record), or until it can not go on: `abort`
- * (MGL_INTERRUPTED), a lab that keeps failing or a machine that is unfit (MGL_DEVICE), too little
- * disk (MGL_SYSTEM). The store always has everything that was decided, and the same call goes on
- * from it. MGL_GATE: the manifest differs from the campaign's (MGL_OUTCOME_FROZEN_TAMPERED). */
+/* Runs until the end (MGL_OK, with the reason in the record; the state "running" there: what the
+ * proposers learned holds no more, and with fresh ones the campaign goes on), or until it can not
+ * go on: `abort` (MGL_INTERRUPTED), a lab that keeps failing or a machine that is unfit
+ * (MGL_DEVICE), too little disk (MGL_SYSTEM). The store always has everything that was decided, and
+ * the same call goes on from it. MGL_GATE: the manifest differs from the campaign's
+ * (MGL_OUTCOME_FROZEN_TAMPERED). */
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
 
 /* Measures the incumbent against the default with a lab that nobody used before, and stores what
@@ -57,6 +59,11 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
  * timed. Does nothing where there is no incumbent, or a lab that executes nothing. Of the options
  * subject, record, store, lab, checkpoint, abort and on_event count. */
 mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err);
+
+/* Where that found the incumbent wrong, the store and the record have the last one that was kept
+ * before it and is not condemned, or the default; it was not looked at yet. Of the options record,
+ * store and on_event count. */
+mgl_status mgl_campaign_condemn(const mgl_campaign_options *options, mgl_error *err);
 
 #define MGL_INTERRUPTED_REASON "it was interrupted" /* of a campaign that is "paused" */
 

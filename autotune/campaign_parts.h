@@ -50,6 +50,7 @@ typedef struct campaign {
     int64_t seen;             /* id of the last trial that this worker has heard of */
     int64_t newest;           /* number of the last one that was kept; 0: none */
     int64_t taken;            /* number of the trial at hand; 0: none is taken */
+    int64_t condemned;        /* trials, when this worker began */
     int64_t draws;            /* seeds that this worker drew */
     const char *over;         /* the state that it ended with; NULL: it goes on */
     char reason[300];         /* why: one sentence */

@@ -28,8 +28,10 @@ mgl_status campaign_join(campaign *c, mgl_error *err)
 {
     if (!mgl_store_is_shared(c->o->store))
         return MGL_OK;
-    return mgl_store_join(c->o->store, c->record->id, c->device.name, c->device.uuid, &c->worker,
-                          err);
+    mgl_status status = mgl_store_count_condemned(c->o->store, c->record->id, &c->condemned, err);
+    return status ? status
+                  : mgl_store_join(c->o->store, c->record->id, c->device.name, c->device.uuid,
+                                   &c->worker, err);
 }
 
 mgl_status campaign_leave(campaign *c, bool *last, mgl_error *err)
@@ -99,6 +101,17 @@ static mgl_status follow(campaign *c, mgl_error *err)
                                   (long long)c->newest);
 }
 
+/* Another worker's end found the incumbent wrong: what the proposers have learned by it does not
+ * hold, and they begin anew with the store's trials. */
+static mgl_status look_for_condemned(campaign *c, mgl_error *err)
+{
+    int64_t now = 0;
+    mgl_status status = mgl_store_count_condemned(c->o->store, c->record->id, &now, err);
+    if (!status && now != c->condemned)
+        campaign_end(c, "running", "an incumbent was found wrong by another worker");
+    return status;
+}
+
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 int64_t campaign_number(const campaign *c)
@@ -122,7 +135,10 @@ mgl_status campaign_take_number(campaign *c, int64_t *number, mgl_error *err)
         return MGL_OK;
     mgl_status status = campaign_hear(c, err);
     if (!status)
-        status = follow(c, err);
+        status = look_for_condemned(c, err);
+    if (status || c->over)
+        return status;
+    status = follow(c, err);
     if (!status && !c->taken)
         status = mgl_store_take_number(c->worker, c->o->max_trials, &c->taken, err);
     *number = c->taken;

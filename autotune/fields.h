@@ -79,7 +79,8 @@ typedef struct mgl_field {
     X(CHARS, commit_id, commit)                                                                    \
     X(CHARS, driver, driver)                                                                       \
     X(CHARS, device_uuid, device_uuid)                                                             \
-    X(CHARS, manifest, manifest)
+    X(CHARS, manifest, manifest)                                                                   \
+    X(INT64, condemned, condemned)
 
 /* Of one workload of a trial. */
 #define MGL_RESULT_FIELDS(X)                                                                       \

@@ -62,6 +62,8 @@ static mgl_status campaign_status(const mcp_call *call, mgl_json_out *out, mgl_e
         status = mgl_answer_chat(out, store, campaign.id, err);
         if (!status)
             status = mgl_answer_final(out, store, campaign.id, err);
+        if (!status)
+            status = mgl_answer_condemned(out, store, campaign.id, err);
     }
     close_campaign(store, &campaign);
     return status;

@@ -63,9 +63,9 @@ const mgl_known *mgl_search_incumbent(const mgl_search *search)
 {
     const mgl_known *best = NULL;
     double least = mgl_search_start_value(search);
-    if (search->default_us > 0 && search->incumbent == 0)
+    if (search->default_us > 0 && search->chain.number == 0)
         return NULL;
-    if (search->default_us > 0 && (best = mgl_search_find(search, search->incumbent)) != NULL)
+    if (search->default_us > 0 && (best = mgl_search_find(search, search->chain.number)) != NULL)
         return best;
     for (size_t i = 0; i < search->known_count; i++) {
         double value = mgl_search_value(search, &search->known[i]);
@@ -261,15 +261,16 @@ static bool says_something(mgl_outcome outcome)
 static double chain_on(mgl_search *search, const mgl_trial *trial)
 {
     double incumbent = incumbent_of(trial);
+    mgl_chain_reach(&search->chain, trial);
     if (!(incumbent > 0))
         return 0;
-    if (search->incumbent_us <= 0)
-        search->default_us = search->incumbent_us = incumbent;
-    double us = search->incumbent_us * exp(-trial->gain);
-    if (trial->outcome == MGL_OUTCOME_OK && !trial->control) {
-        search->incumbent_us = us;
-        search->incumbent = trial->number;
+    if (search->default_us <= 0) {
+        search->default_us = incumbent;
+        mgl_chain_begin(&search->chain, incumbent);
     }
+    double us = search->chain.value * exp(-trial->gain);
+    if (mgl_chain_has(trial))
+        mgl_chain_add(&search->chain, trial, us);
     return us;
 }
 
@@ -370,6 +371,14 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
     }
 }
 
+/* What a condemned program is wrong by may be in all that stands on it; what was kept since is
+ * taken for right. */
+static bool is_tainted(const mgl_search *search, const mgl_trial *trial)
+{
+    const mgl_known *parent = mgl_search_find(search, trial->proposal.parent);
+    return trial->condemned > 0 || (parent && parent->tainted && trial->outcome != MGL_OUTCOME_OK);
+}
+
 static void note_progress(mgl_search *search, const mgl_known *known)
 {
     double value = mgl_search_value(search, known);
@@ -412,6 +421,8 @@ mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_erro
     }
     take_values(search, trial, &known);
     credit_changes(search, &known, code_of(trial));
+    known.tainted = is_tainted(search, trial);
+    known.correct &= !known.tainted;
     note_progress(search, &known);
     add_known(search, &known);
     return MGL_OK;

@@ -12,6 +12,7 @@
 #ifndef MGL_AUTOTUNE_PROPOSE_H
 #define MGL_AUTOTUNE_PROPOSE_H
 
+#include "autotune/chain.h"
 #include "autotune/proposer.h"
 
 enum {
@@ -25,6 +26,7 @@ typedef struct mgl_known {
     mgl_schedule_config config;
     mgl_moves moves;
     bool correct;     /* could be gone on from: run and right, or proved where nothing runs */
+    bool tainted;     /* it was condemned, or stands on such a trial: not gone on from */
     bool duplicate;   /* the same program as an earlier trial's */
     double measured;  /* us on the chain; 0: not measured */
     double deviation; /* of the logarithm of that, by the interval of its gain */
@@ -55,13 +57,13 @@ typedef struct mgl_search {
     size_t order_capacity;
     uint64_t *tried; /* (tried_size, a power of two) hashes of configs with moves; 0: free */
     size_t tried_count, tried_size;
-    double default_us, incumbent_us; /* of the chain; 0: nothing was measured yet */
-    int64_t incumbent;               /* number of the trial that was kept last; 0: the start */
-    double best_value;               /* us; 0: none yet */
-    int stalled;                     /* trials since it became better */
-    double least_value;              /* us, of all trials and the start; 0: none yet */
-    int looks;                       /* trials since it became much better */
-    double ratio_sum;                /* of log(measured / predicted) */
+    double default_us;  /* of the chain; 0: nothing was measured yet */
+    mgl_chain chain;    /* in us */
+    double best_value;  /* us; 0: none yet */
+    int stalled;        /* trials since it became better */
+    double least_value; /* us, of all trials and the start; 0: none yet */
+    int looks;          /* trials since it became much better */
+    double ratio_sum;   /* of log(measured / predicted) */
     int ratio_count;
     mgl_credit knobs[MGL_KNOB_ROWS], moves[MGL_MOVE_COUNT];
 } mgl_search;

@@ -98,10 +98,13 @@ typedef struct mgl_trial {
     mgl_outcome outcome;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* first diagnostic of the outcome */
     int duplicate_of;                        /* number of the trial; 0: none */
-    double predicted_us;                     /* the objective; 0: none */
-    double gain, gain_lo, gain_hi;           /* of the objective, log ratio; all 0: not measured */
-    double p_value;                          /* of "no gain"; -1: not measured */
-    double level; /* the share of the campaign's error rate that it had */
+    /* It was the incumbent, and was found wrong when the campaign ended, which its outcome says
+     * since: id of the last trial that was stored before that. 0: no such trial. */
+    int64_t condemned;
+    double predicted_us;           /* the objective; 0: none */
+    double gain, gain_lo, gain_hi; /* of the objective, log ratio; all 0: not measured */
+    double p_value;                /* of "no gain"; -1: not measured */
+    double level;                  /* the share of the campaign's error rate that it had */
     int workload_count;
     mgl_workload_result workloads[MGL_MAX_WORKLOADS];
     mgl_pair *pairs; /* (pair_count) owned */

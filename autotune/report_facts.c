@@ -9,6 +9,7 @@
  */
 #include "autotune/report_facts.h"
 
+#include "autotune/chain.h"
 #include "base/format.h"
 #include "base/memory.h"
 #include "base/utf8.h"
@@ -33,7 +34,7 @@ typedef struct gathering {
     report_facts *facts;
     stand *stands; /* (count) by number; [0] is the default */
     size_t count, capacity;
-    double incumbent; /* value of it, at this trial */
+    mgl_chain chain; /* log ratios to the default */
 } gathering;
 
 const char report_of_steps[] =
@@ -213,7 +214,7 @@ static void name_effects(report_facts *f)
 static double value_of(const gathering *g, const mgl_trial *trial)
 {
     if (trial->p_value >= 0 && mgl_outcome_is_correct(trial->outcome))
-        return g->incumbent + trial->gain;
+        return g->chain.value + trial->gain;
     if (trial->outcome == MGL_OUTCOME_UNMEASURED && trial->predicted_us > 0 &&
         g->facts->plays.start_us > 0)
         return log(g->facts->plays.start_us / trial->predicted_us);
@@ -245,8 +246,8 @@ static mgl_status add_point(gathering *g, const mgl_trial *trial, double value, 
     f->points[f->point_count++] =
         (report_point){.number = trial->number,
                        .value = (float)value,
-                       .lo = (float)(measured ? g->incumbent + trial->gain_lo : value),
-                       .hi = (float)(measured ? g->incumbent + trial->gain_hi : value),
+                       .lo = (float)(measured ? g->chain.value + trial->gain_lo : value),
+                       .hi = (float)(measured ? g->chain.value + trial->gain_hi : value),
                        .gain = (float)trial->gain,
                        .outcome = trial->outcome,
                        .measured = measured,
@@ -346,10 +347,11 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
 {
     gathering *g = user;
     report_facts *f = g->facts;
+    mgl_chain_reach(&g->chain, trial);
     note_pairs(f, trial);
     if (trial->control) {
         note_control(f, trial);
-        return add_point(g, trial, g->incumbent + trial->gain, err);
+        return add_point(g, trial, g->chain.value + trial->gain, err);
     }
     f->trials++;
     f->measured += trial->p_value >= 0;
@@ -366,17 +368,33 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
         status = add_point(g, trial, is.value, err);
     if (trial->outcome == MGL_OUTCOME_OK && trial->p_value >= 0) {
         f->kept++;
-        g->incumbent = is.value;
     }
+    if (mgl_chain_has(trial) && trial->p_value >= 0)
+        mgl_chain_add(&g->chain, trial, g->chain.value + trial->gain);
     return status;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+static mgl_status take_condemned(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    report_facts *f = user;
+    if (f->condemned_count == REPORT_CONDEMNED)
+        return MGL_OK;
+    report_condemned *one = &f->condemned[f->condemned_count++];
+    mgl_text line = {0};
+    mgl_answer_condemned_line(trial, &line);
+    mgl_format_into(one->line, sizeof one->line, "%s", line.bytes ? line.bytes : "");
+    bool failed = line.failed;
+    mgl_text_clear(&line);
+    return failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
+}
+
 /* What a reader of the report wants to know of; trials and controls stand elsewhere. */
 static bool is_shown(const char *kind)
 {
-    static const char *const shown[] = {"costs", "keep", "pause", "error", "end", MGL_FINAL_EVENT};
+    static const char *const shown[] = {
+        "costs", "keep", "pause", "error", "end", MGL_CONDEMNED_EVENT, MGL_FINAL_EVENT};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         if (!strcmp(kind, shown[i]))
             return true;
@@ -444,6 +462,8 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
         status = mgl_answer_count_chat(store, campaign->id, &out->chat, err);
     if (!status)
         status = mgl_answer_find_final(store, campaign->id, &out->final, err);
+    if (!status)
+        status = mgl_store_each_condemned(store, campaign->id, take_condemned, out, err);
     if (!status)
         status = mgl_store_each_event(store, campaign->id, take_event, out, err);
     out->requests = out->chat.requests;

@@ -54,6 +54,12 @@ typedef struct report_event {
 
 enum { REPORT_EVENTS = 50 };
 
+/* A trial that was kept, and found wrong at an end. */
+enum { REPORT_CONDEMNED = 8 };
+typedef struct report_condemned {
+    char line[2 * MGL_MAX_DIAGNOSTIC];
+} report_condemned;
+
 enum { REPORT_EFFECTS = MGL_MAX_KNOBS + MGL_MOVE_COUNT, REPORT_PROPOSERS = 16 };
 
 typedef struct report_facts {
@@ -82,6 +88,8 @@ typedef struct report_facts {
     int64_t requests, tokens; /* of chat */
     mgl_answer_chat_facts chat;
     mgl_answer_final_facts final;
+    report_condemned condemned[REPORT_CONDEMNED]; /* (condemned_count) the first ones */
+    int condemned_count;
 } report_facts;
 
 /* Release with report_facts_clear, after a failure too. */

@@ -160,6 +160,15 @@ static void put_best(const report_facts *f, mgl_text *out)
     mgl_text_clear(&line);
 }
 
+static void put_condemned(const report_facts *f, mgl_text *out)
+{
+    for (int i = 0; i < f->condemned_count; i++) {
+        mgl_text_put(out, "<p class=\"bad\">Found at an end: ");
+        put_data(f->condemned[i].line, out);
+        mgl_text_put(out, ".</p>");
+    }
+}
+
 static void put_result(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, "<h2>Result</h2><p>");
@@ -173,6 +182,7 @@ static void put_result(const report_facts *f, mgl_text *out)
     mgl_text_put(out, "</p>");
     if (f->final.number)
         put_final(f, out);
+    put_condemned(f, out);
     if (f->best.number && f->best.proposal.hypothesis) {
         mgl_text_put(out, "<p class=\"soft\">Its proposer said: &ldquo;");
         put_data(f->best.proposal.hypothesis, out);

@@ -79,6 +79,15 @@ static void put_best(const report_facts *f, mgl_text *out)
     mgl_text_put(out, "\n");
 }
 
+static void put_condemned(const report_facts *f, mgl_text *out)
+{
+    for (int i = 0; i < f->condemned_count; i++) {
+        mgl_text_put(out, "\nFound at an end: ");
+        put_data(f->condemned[i].line, out);
+        mgl_text_put(out, ".\n");
+    }
+}
+
 static void put_result(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, "\n## Result\n\n");
@@ -91,6 +100,7 @@ static void put_result(const report_facts *f, mgl_text *out)
                                       : "Nothing was measured: there was no clock to go by.\n");
     if (f->final.number)
         put_final(f, out);
+    put_condemned(f, out);
     if (f->best_predicted > 0)
         mgl_text_format(out, "\nThe best prediction, %.1f us a token, is that of trial %lld.\n",
                         f->best_predicted, (long long)f->best_predicted_number);

@@ -104,7 +104,7 @@ mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_
 /* The statements that make and change the tables: [0] makes version 1, [1] version 2 of it, and so
  * on. */
 extern const char *const mgl_store_migrations[];
-enum { MGL_STORE_VERSION = 1 };
+enum { MGL_STORE_VERSION = 2 };
 /* The tables that a shared store has besides. */
 extern const char mgl_store_sharing[];
 

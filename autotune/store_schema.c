@@ -108,7 +108,12 @@ static const char version_1[] =
     "         sum(tokens_out) AS tokens_out, sum(seconds) AS seconds"
     "  FROM messages GROUP BY campaign;";
 
-const char *const mgl_store_migrations[MGL_STORE_VERSION] = {version_1};
+/* An incumbent that was found wrong at the end of its campaign has that outcome from then on. */
+static const char version_2[] =
+    "ALTER TABLE trials ADD COLUMN condemned INTEGER NOT NULL DEFAULT 0;" /* trials.id; 0: no */
+    "CREATE INDEX trials_condemned ON trials (campaign) WHERE condemned > 0;";
+
+const char *const mgl_store_migrations[MGL_STORE_VERSION] = {version_1, version_2};
 
 /*
  * Who works on a campaign, and on which of its trials. A worker lives as long as it says so in

@@ -1,6 +1,6 @@
 /*
  * The store: trials, their results and their pairs. A trial is written in one transaction with all
- * that follows from it, and never changed.
+ * that follows from it, and never changed, but for an incumbent that is condemned.
  */
 #include "autotune/store_query.h"
 
@@ -121,19 +121,12 @@ static mgl_status check_incumbent(mgl_store *store, mgl_trial *trial, mgl_error 
     int64_t now = 0;
     if (trial->outcome != MGL_OUTCOME_OK || trial->control)
         return MGL_OK;
-    mgl_query q = mgl_query_open(store,
-                                 "SELECT number FROM trials WHERE campaign = ? AND outcome = 'OK'"
-                                 " AND control = 0 ORDER BY id DESC LIMIT 1",
-                                 err);
-    mgl_query_put_int(&q, trial->campaign);
-    if (mgl_query_step(&q))
-        now = mgl_query_get_int(&q, 0);
-    mgl_status status = mgl_query_close(&q);
+    mgl_status status = mgl_store_find_incumbent(store, trial->campaign, &now, err);
     if (status || now == trial->against)
         return status;
     trial->outcome = MGL_OUTCOME_NO_GAIN;
     mgl_format_into(trial->diagnostic, sizeof trial->diagnostic,
-                    "the incumbent changed meanwhile: trial %lld was kept, and this one was "
+                    "the incumbent changed meanwhile: it is trial %lld, and this one was "
                     "measured against %lld",
                     (long long)now, (long long)trial->against);
     return MGL_OK;
@@ -251,10 +244,25 @@ mgl_status mgl_store_get_trial(mgl_store *store, int64_t campaign, int64_t numbe
     return status;
 }
 
+/* Tells of the rows of a query, and closes it. */
+static mgl_status tell_trials(mgl_query *trials, mgl_store_trial_fn *each, void *user,
+                              mgl_error *err)
+{
+    mgl_query results = open_results(trials->store, err);
+    while (mgl_query_step(trials)) {
+        mgl_trial trial;
+        if (get_trial(trials, &results, &trial))
+            break;
+        trials->status = each(user, &trial, err);
+        mgl_trial_clear(&trial);
+    }
+    mgl_query_close(&results);
+    return mgl_query_close(trials);
+}
+
 mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from, int64_t limit,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err)
 {
-    mgl_query results = open_results(store, err);
     mgl_query q = mgl_query_open(store,
                                  "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND number >= ?"
                                  " ORDER BY number LIMIT ?",
@@ -262,34 +270,75 @@ mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from
     mgl_query_put_int(&q, campaign);
     mgl_query_put_int(&q, from);
     mgl_query_put_int(&q, limit > 0 ? limit : INT64_MAX);
-    while (mgl_query_step(&q)) {
-        mgl_trial trial;
-        if (get_trial(&q, &results, &trial))
-            break;
-        q.status = each(user, &trial, err);
-        mgl_trial_clear(&trial);
-    }
-    mgl_query_close(&results);
-    return mgl_query_close(&q);
+    return tell_trials(&q, each, user, err);
 }
 
 mgl_status mgl_store_each_newer(mgl_store *store, int64_t campaign, int64_t after,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err)
 {
-    mgl_query results = open_results(store, err);
     mgl_query q = mgl_query_open(
         store, "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND id > ? ORDER BY id", err);
     mgl_query_put_int(&q, campaign);
     mgl_query_put_int(&q, after);
-    while (mgl_query_step(&q)) {
-        mgl_trial trial;
-        if (get_trial(&q, &results, &trial))
-            break;
-        q.status = each(user, &trial, err);
-        mgl_trial_clear(&trial);
-    }
-    mgl_query_close(&results);
+    return tell_trials(&q, each, user, err);
+}
+
+/* ---- incumbents ----------------------------------------------------------------------------- */
+
+/* The one number that a query of a campaign finds; 0: it finds none. */
+static mgl_status find_number(mgl_store *store, const char *sql, int64_t campaign, int64_t *out,
+                              mgl_error *err)
+{
+    *out = 0;
+    mgl_query q = mgl_query_open(store, sql, err);
+    mgl_query_put_int(&q, campaign);
+    if (mgl_query_step(&q))
+        *out = mgl_query_get_int(&q, 0);
     return mgl_query_close(&q);
+}
+
+mgl_status mgl_store_find_incumbent(mgl_store *store, int64_t campaign, int64_t *out,
+                                    mgl_error *err)
+{
+    return find_number(store,
+                       "SELECT number FROM trials WHERE campaign = ? AND outcome = 'OK'"
+                       " AND control = 0 ORDER BY id DESC LIMIT 1",
+                       campaign, out, err);
+}
+
+mgl_status mgl_store_condemn(mgl_store *store, int64_t campaign, int64_t number,
+                             mgl_outcome outcome, const char *diagnostic, mgl_error *err)
+{
+    mgl_query q = mgl_query_open(store,
+                                 "UPDATE trials SET outcome = ?, diagnostic = ?, condemned ="
+                                 " (SELECT max(id) FROM trials AS those WHERE those.campaign = ?)"
+                                 " WHERE campaign = ? AND number = ? AND outcome = 'OK'"
+                                 " AND control = 0",
+                                 err);
+    mgl_query_put_text(&q, mgl_outcome_name(outcome));
+    mgl_query_put_text(&q, diagnostic);
+    mgl_query_put_int(&q, campaign);
+    mgl_query_put_int(&q, campaign);
+    mgl_query_put_int(&q, number);
+    mgl_query_run(&q);
+    return mgl_query_close(&q);
+}
+
+mgl_status mgl_store_each_condemned(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
+                                    void *user, mgl_error *err)
+{
+    mgl_query q = mgl_query_open(
+        store,
+        "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND condemned > 0 ORDER BY number", err);
+    mgl_query_put_int(&q, campaign);
+    return tell_trials(&q, each, user, err);
+}
+
+mgl_status mgl_store_count_condemned(mgl_store *store, int64_t campaign, int64_t *out,
+                                     mgl_error *err)
+{
+    return find_number(store, "SELECT count(*) FROM trials WHERE campaign = ? AND condemned > 0",
+                       campaign, out, err);
 }
 
 #define LINE                                                                                       \
@@ -382,11 +431,6 @@ mgl_status mgl_store_count_outcomes(mgl_store *store, int64_t campaign,
 mgl_status mgl_store_count_decisions(mgl_store *store, int64_t campaign, int64_t *out,
                                      mgl_error *err)
 {
-    *out = 0;
-    mgl_query q = mgl_query_open(
-        store, "SELECT count(*) FROM trials WHERE campaign = ? AND decided = 1", err);
-    mgl_query_put_int(&q, campaign);
-    if (mgl_query_step(&q))
-        *out = mgl_query_get_int(&q, 0);
-    return mgl_query_close(&q);
+    return find_number(store, "SELECT count(*) FROM trials WHERE campaign = ? AND decided = 1",
+                       campaign, out, err);
 }

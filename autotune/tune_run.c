@@ -193,28 +193,30 @@ static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* Whether the incumbent has to show itself: at the end, and wherever the last one that did was
+ * wrong. */
 static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *options)
 {
     mgl_answer_final_facts last;
-    return options->lab->executes && tune->record.incumbent > 0 && tune->record.state &&
-           !strcmp(tune->record.state, "ended") &&
-           !mgl_answer_find_final(tune->store, tune->record.id, &last, NULL) &&
-           last.number != tune->record.incumbent;
+    if (!options->lab->executes || tune->record.incumbent == 0 ||
+        mgl_answer_find_final(tune->store, tune->record.id, &last, NULL))
+        return false;
+    bool ended = tune->record.state && !strcmp(tune->record.state, "ended");
+    return mgl_answer_is_wrong(&last) || (ended && last.number != tune->record.incumbent);
 }
 
 /* The winner against the default, on a lab of its own. That it can not be measured now is told, and
- * no failure of the campaign, which has ended. */
+ * no failure of the campaign. */
 static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
-                                mgl_campaign_options *options, mgl_error *err)
+                                mgl_campaign_options *options, bool *measured, mgl_error *err)
 {
     mgl_error why = {0};
-    if (!wants_final(tune, options))
-        return MGL_OK;
     options->lab->close(options->lab);
     options->lab = NULL;
     mgl_status status = open_lab(tune, o, &options->lab, &why);
     if (!status)
         status = mgl_campaign_measure_final(options, &why);
+    *measured = !status;
     if (status == MGL_INTERRUPTED || status == MGL_NO_MEMORY) {
         *err = why;
         return status;
@@ -225,7 +227,67 @@ static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
     return MGL_OK;
 }
 
+/* From a winner that is wrong back to what was kept before it, until one is right, or it is the
+ * default. */
+static mgl_status settle_winner(mgl_tune *tune, const mgl_tune_run_options *o,
+                                mgl_campaign_options *options, mgl_error *err)
+{
+    bool measured = true;
+    mgl_status status = mgl_campaign_condemn(options, err); /* by a run that was killed */
+    while (!status && measured && options->lab && wants_final(tune, options)) {
+        status = measure_final(tune, o, options, &measured, err);
+        if (!status)
+            status = mgl_campaign_condemn(options, err);
+    }
+    return status;
+}
+
 /* ---- running --------------------------------------------------------------------------------- */
+
+static void close_proposers(mgl_campaign_options *options)
+{
+    for (int i = 0; i < options->proposer_count; i++)
+        options->proposers[i].proposer->close(options->proposers[i].proposer);
+    options->proposer_count = 0;
+}
+
+static mgl_status begin_proposers(mgl_tune *tune, const mgl_tune_run_options *o,
+                                  mgl_campaign_options *options, mgl_error *err)
+{
+    close_proposers(options);
+    mgl_status status = open_proposers(tune, o, options, err);
+    return status ? status : mgl_tune_add_prior(tune, options, err);
+}
+
+static mgl_status begin_lab(mgl_tune *tune, const mgl_tune_run_options *o,
+                            mgl_campaign_options *options, mgl_error *err)
+{
+    if (o->lab)
+        return MGL_OK;
+    mgl_status status = open_lab(tune, o, &options->lab, err);
+    if (!status)
+        status = check_kind(tune, options->lab, err);
+    if (!status)
+        status = settle_winner(tune, o, options, err);
+    return !status && !options->lab ? open_lab(tune, o, &options->lab, err) : status;
+}
+
+static bool goes_on(const mgl_tune *tune)
+{
+    return tune->record.state && !strcmp(tune->record.state, "running");
+}
+
+static mgl_status run_campaign(mgl_tune *tune, const mgl_tune_run_options *o,
+                               mgl_campaign_options *options, mgl_error *err)
+{
+    mgl_status status = mgl_campaign_run(options, err);
+    while (!status && goes_on(tune)) {
+        status = begin_proposers(tune, o, options, err);
+        if (!status)
+            status = mgl_campaign_run(options, err);
+    }
+    return status;
+}
 
 mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error *err)
 {
@@ -243,20 +305,15 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .commit = o->commit,
                                     .on_event = o->on_event,
                                     .user = o->user};
-    mgl_status status = open_proposers(tune, o, &options, err);
+    mgl_status status = begin_proposers(tune, o, &options, err);
     if (!status)
-        status = mgl_tune_add_prior(tune, &options, err);
-    if (!status && !o->lab)
-        status = open_lab(tune, o, &options.lab, err);
-    if (!status && !o->lab)
-        status = check_kind(tune, options.lab, err);
+        status = begin_lab(tune, o, &options, err);
     if (!status)
-        status = mgl_campaign_run(&options, err);
+        status = run_campaign(tune, o, &options, err);
     if (!status && !o->lab)
-        status = measure_final(tune, o, &options, err);
+        status = settle_winner(tune, o, &options, err);
     if (options.lab && !o->lab)
         options.lab->close(options.lab);
-    for (int i = 0; i < options.proposer_count; i++)
-        options.proposers[i].proposer->close(options.proposers[i].proposer);
+    close_proposers(&options);
     return status;
 }

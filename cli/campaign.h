@@ -19,7 +19,8 @@
     X(real, until_gain, "--until-gain", "PERCENT", 0, 1000000,                                     \
       "ends when it is so much faster than it began (no limit)")                                   \
     X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
-      "a program that is started at keep, pause, error and end, with JSON on its input")           \
+      "a program that is started at keep, pause, error, condemned and end, with JSON on its "      \
+      "input")                                                                                     \
     X(text, report, "--report", "F.html", 0, 0, "its report, written every minute and at the end") \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "workers may use files and network as megalith may: for a driver that the sandbox hinders")  \

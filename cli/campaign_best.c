@@ -33,6 +33,8 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
     if (!status)
         status = mgl_answer_final(&out, c->store, c->record.id, err);
     if (!status)
+        status = mgl_answer_condemned(&out, c->store, c->record.id, err);
+    if (!status)
         mgl_cli_end_json(&out);
     mgl_text_clear(&out.text);
     return status;
@@ -83,6 +85,18 @@ static mgl_status say_gain(const mgl_cli_campaign *c, mgl_error *err)
     return status;
 }
 
+static mgl_status say_condemned(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    mgl_text line = {0};
+    (void)user;
+    mgl_answer_condemned_line(trial, &line);
+    mgl_status status = line.failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
+    if (!status)
+        mgl_cli_say("campaign best", "%s", line.bytes);
+    mgl_text_clear(&line);
+    return status;
+}
+
 static mgl_status best(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
@@ -91,6 +105,8 @@ static mgl_status best(const char *operand, const void *options, mgl_error *err)
     mgl_status status = mgl_cli_campaign_open(o->store.value, operand, false, &c, err);
     if (!status)
         status = say_gain(&c, err);
+    if (!status)
+        status = mgl_store_each_condemned(c.store, c.record.id, say_condemned, NULL, err);
     if (!status && o->install.given)
         status = mgl_tune_entries(c.store, c.record.name, install_entry, NULL, err);
     if (!status && (!o->json.given || o->output.given))

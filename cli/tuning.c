@@ -41,7 +41,7 @@ static void say_event(const tuning *t, const mgl_campaign_event *event)
 
 static bool is_told(const char *kind)
 {
-    static const char *const told[] = {"keep", "pause", "error", "end"};
+    static const char *const told[] = {"keep", "pause", "error", "end", MGL_CONDEMNED_EVENT};
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         if (!strcmp(kind, told[i]))
             return true;

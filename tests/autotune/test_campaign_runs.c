@@ -1,5 +1,6 @@
 /* Controls, failures of the lab, and how a run ends and goes on. */
 #include "autotune/answer.h"
+#include "autotune/report.h"
 #include "tests/autotune/campaign_fixture.h"
 #include "tests/autotune/store_support.h"
 
@@ -611,6 +612,86 @@ START_TEST(the_winner_is_measured_against_the_default)
 }
 END_TEST
 
+/* Runs it on a lab that plays this, whose proposer says what it always says. */
+static void play(fixture *f, const lab_script *script, int count, int64_t trials)
+{
+    set_up_again(f);
+    f->lab.script = script;
+    f->lab.script_count = count;
+    f->proposer.list = proposals;
+    f->proposer.count = PROPOSALS;
+    must(run(f, trials), &f->err);
+}
+
+/* The end of the campaign, with a lab that finds this of its winner. */
+static void end_with(fixture *f, mgl_outcome outcome)
+{
+    const lab_script once = {.check = outcome};
+    set_up_again(f);
+    f->lab.script = &once;
+    f->lab.script_count = 1;
+    must(mgl_campaign_measure_final(&f->options, &f->err), &f->err);
+    must(mgl_campaign_condemn(&f->options, &f->err), &f->err);
+}
+
+static const lab_script keeps[] = {{.gain = 0.05}, {.gain = 0}, {.gain = 0.1}};
+
+START_TEST(behind_a_wrong_winner_stands_what_was_kept_before)
+{
+    fixture f;
+    mgl_answer_best_facts best;
+    set_up(&f, "condemned");
+    play(&f, keeps, 3, 3);
+    ck_assert_int_eq(f.tune.record.incumbent, 3);
+    mgl_trial first = trial_of(&f, 1);
+    end_with(&f, MGL_OUTCOME_NONDETERMINISTIC);
+    ck_assert_int_eq(f.tune.record.incumbent, 1);
+    ck_assert_int_eq(outcome_of(&f, 3), MGL_OUTCOME_NONDETERMINISTIC);
+    end_with(&f, MGL_OUTCOME_OK);
+    ck_assert_int_eq(f.tune.record.incumbent, 1);
+    play(&f, NULL, 0, 5); /* goes on */
+    ck_assert_str_eq(f.lab.incumbent, first.digest);
+    ck_assert_int_eq(f.proposer.outcomes[2], MGL_OUTCOME_NONDETERMINISTIC);
+    ck_assert_int_eq(f.tune.record.incumbent, 1);
+    must(mgl_answer_find_best(f.store, &f.tune.record, &best, &f.err), &f.err);
+    ck_assert_int_eq(best.number, 1);
+    ck_assert_int_eq(best.keeps, 1);
+    ck_assert_double_eq_tol(best.gain, expm1(0.05), 0.002);
+    mgl_trial_clear(&first);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(what_was_condemned_is_told_and_not_exported)
+{
+    fixture f;
+    mgl_archive archive;
+    mgl_text text = {0}, report = {0};
+    mgl_json_out out = {0};
+    set_up(&f, "told");
+    play(&f, keeps, 3, 3);
+    end_with(&f, MGL_OUTCOME_NONDETERMINISTIC);
+    must(mgl_archive_write(f.store, "told", &text, &f.err), &f.err);
+    must(mgl_archive_parse(text.bytes, text.length, "told", &archive, &f.err), &f.err);
+    ck_assert_int_eq(archive.winner->number, 1);
+    ck_assert_uint_eq(archive.trial_count, 1);
+    must(mgl_report_markdown(f.store, &f.tune.record, &report, &f.err), &f.err);
+    ck_assert_ptr_nonnull(strstr(report.bytes, "Trial 1 is 5."));
+    ck_assert_ptr_nonnull(strstr(report.bytes, "Found at an end: trial 3, which was kept"));
+    must(mgl_answer_condemned(&out, f.store, f.tune.record.id, &f.err), &f.err);
+    ck_assert_str_eq(out.text.bytes, "\"condemned\":[{\"number\":3,\"outcome\":"
+                                     "\"NONDETERMINISTIC\",\"diagnostic\":\"scripted\"}]");
+    end_with(&f, MGL_OUTCOME_NONDETERMINISTIC);
+    ck_assert_int_eq(f.tune.record.incumbent, 0);
+    ck_assert_int_eq(mgl_archive_write(f.store, "told", &text, &f.err), MGL_GATE);
+    mgl_archive_clear(&archive);
+    mgl_text_clear(&text);
+    mgl_text_clear(&report);
+    mgl_text_clear(&out.text);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(seeds_depend_on_seed_and_number)
 {
     ck_assert_uint_eq(mgl_campaign_seed(7, 1), mgl_campaign_seed(7, 1));
@@ -716,6 +797,8 @@ int main(void)
     tcase_add_test(tests, the_baseline_stands_beside_both);
     tcase_add_test(tests, what_is_imported_is_measured_anew);
     tcase_add_test(tests, the_winner_is_measured_against_the_default);
+    tcase_add_test(tests, behind_a_wrong_winner_stands_what_was_kept_before);
+    tcase_add_test(tests, what_was_condemned_is_told_and_not_exported);
     tcase_add_test(tests, seeds_depend_on_seed_and_number);
     tcase_add_test(tests, what_keeps_the_kernel_goes_first);
     tcase_add_test(tests, what_is_never_ready_is_tried_all_the_same);

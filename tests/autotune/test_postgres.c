@@ -189,7 +189,8 @@ START_TEST(gain_over_an_earlier_incumbent_is_not_kept)
     ck_assert_int_eq(kept, MGL_OUTCOME_OK);
     ck_assert_int_eq(late, MGL_OUTCOME_NO_GAIN);
     is_ok(mgl_store_get_trial(stores[0], campaign.id, 1, false, &trial, &err));
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "the incumbent changed meanwhile: trial 2"));
+    ck_assert_ptr_nonnull(
+        strstr(trial.diagnostic, "the incumbent changed meanwhile: it is trial 2"));
     is_ok(mgl_store_find_campaign(stores[0], "one", &found, &err));
     ck_assert_int_eq(found.incumbent, 2);
     mgl_campaign_record_clear(&found);
@@ -237,6 +238,43 @@ START_TEST(incumbent_of_another_worker_goes_into_the_lab)
     ck_assert_int_eq(f.proposer.told, 4);
     for (int64_t number = 1; number <= 4; number++)
         outcome_of(&f, number);
+    tear_down(&f);
+}
+END_TEST
+
+/* Another worker's end finds trial 1 wrong. */
+static void condemn_it(void *user, const mgl_campaign_event *event)
+{
+    fixture *f = user;
+    on_event(user, event);
+    if (event->trial && event->trial->number == 2)
+        is_ok(mgl_store_condemn(stores[1], f->tune.record.id, 1, MGL_OUTCOME_MODEL_MISMATCH,
+                                "another token", &err));
+}
+
+START_TEST(worker_steps_back_from_what_another_one_condemned)
+{
+    static const lab_script faster[] = {{.gain = 0.05}, {.gain = 0}};
+    fixture f;
+    set_up(&f, "stepping");
+    f.lab.script = faster;
+    f.lab.script_count = 2;
+    f.proposer.list = proposals;
+    f.proposer.count = PROPOSALS;
+    f.options.on_event = condemn_it;
+    mgl_free(f.tune.record.device);
+    f.tune.record.device = mgl_strdup("scripted");
+    must(run(&f, 4), &f.err);
+    ck_assert_str_eq(f.tune.record.state, "running"); /* with other proposers */
+    ck_assert_int_eq(f.tune.record.trials, 2);
+    set_up_again(&f);
+    f.proposer.list = proposals;
+    f.proposer.count = PROPOSALS;
+    must(run(&f, 4), &f.err);
+    ck_assert_str_eq(f.tune.record.state, "ended");
+    ck_assert_int_eq(f.tune.record.incumbent, 0);
+    ck_assert_int_eq(f.proposer.outcomes[0], MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(outcome_of(&f, 4), MGL_OUTCOME_NO_GAIN);
     tear_down(&f);
 }
 END_TEST
@@ -304,7 +342,9 @@ START_TEST(newer_store_is_refused)
     run_sql("UPDATE about SET version = 99");
     ck_assert_int_eq(mgl_store_open(server_url(), true, &store, &err), MGL_BAD_INPUT);
     ck_assert_ptr_nonnull(strstr(err.message, "newer Megalith"));
-    run_sql("UPDATE about SET version = 1");
+    char sql[60];
+    snprintf(sql, sizeof sql, "UPDATE about SET version = %d", MGL_STORE_VERSION);
+    run_sql(sql);
 }
 END_TEST
 
@@ -447,6 +487,7 @@ int main(void)
         submission_goes_to_one_worker,
         gain_over_an_earlier_incumbent_is_not_kept,
         incumbent_of_another_worker_goes_into_the_lab,
+        worker_steps_back_from_what_another_one_condemned,
         device_of_another_kind_is_refused,
         no_error_repeats_a_password,
         store_is_named_by_host_and_database,

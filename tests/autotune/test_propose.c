@@ -199,6 +199,39 @@ START_TEST(trials_stand_on_the_chain_of_incumbents)
 }
 END_TEST
 
+/* Trial 2 was the incumbent of trial 3, and trial 1 is again that of trial 4. */
+START_TEST(a_condemned_trial_was_the_incumbent_of_its_time_alone)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    static const struct {
+        mgl_outcome outcome;
+        double gain;
+        int64_t condemned, parent;
+    } told[] = {{MGL_OUTCOME_OK, 0.1, 0, 0},
+                {MGL_OUTCOME_MODEL_MISMATCH, 0.2, 13, 1},
+                {MGL_OUTCOME_NO_GAIN, 0.05, 0, 2},
+                {MGL_OUTCOME_NO_GAIN, 0.01, 0, 1}};
+    for (int i = 0; i < 4; i++) {
+        mgl_trial trial = measured(100, told[i].gain);
+        trial.number = i + 1;
+        trial.id = 11 + i;
+        trial.outcome = told[i].outcome;
+        trial.condemned = told[i].condemned;
+        trial.proposal.parent = told[i].parent;
+        trial.proposal.config = subject.start;
+        trial.proposal.config.splits = i + 1;
+        tell(proposer, &trial);
+    }
+    ck_assert_double_eq_tol(value_of(proposer, 4), 100 * exp(-0.11), 1e-9);
+    ck_assert_int_eq(mgl_search_incumbent(search_of(proposer))->number, 1);
+    ck_assert_double_eq_tol(mgl_search_find(search_of(proposer), 3)->measured, 100 * exp(-0.35),
+                            1e-9);
+    ck_assert_double_eq(value_of(proposer, 2), 0); /* neither is gone on from */
+    ck_assert_double_eq(value_of(proposer, 3), 0);
+    proposer->close(proposer);
+}
+END_TEST
+
 START_TEST(predictions_are_corrected_by_what_was_measured)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
@@ -703,6 +736,7 @@ static void add_values(TCase *cases)
     tcase_add_test(cases, an_unmeasured_trial_is_worth_its_prediction);
     tcase_add_test(cases, what_was_refused_or_wrong_is_worth_nothing);
     tcase_add_test(cases, trials_stand_on_the_chain_of_incumbents);
+    tcase_add_test(cases, a_condemned_trial_was_the_incumbent_of_its_time_alone);
     tcase_add_test(cases, predictions_are_corrected_by_what_was_measured);
     tcase_add_test(cases, a_duplicate_is_worth_what_its_program_is);
     tcase_add_test(cases, a_control_is_no_trial);

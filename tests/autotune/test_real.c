@@ -25,11 +25,24 @@ static mgl_error err;
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
-/* A campaign that kept one trial, whose program attends in another number of parts. */
-static void begin(const char *name, const char *model)
+/* A trial that was kept, whose program attends in another number of parts. */
+static void keep(int64_t number)
 {
     mgl_candidate made;
-    mgl_trial kept = {.number = 1, .outcome = MGL_OUTCOME_OK, .workload_count = 2};
+    mgl_trial kept = {.number = number, .outcome = MGL_OUTCOME_OK, .workload_count = 2};
+    kept.campaign = tune.record.id;
+    kept.proposal.config = tune.subject.start;
+    kept.proposal.config.splits = 2 + (int)number;
+    ok(mgl_gate_pass(&tune.subject, &kept.proposal, NULL, &made, &err));
+    ck_assert_msg(made.outcome == MGL_OUTCOME_UNMEASURED, "%s", made.diagnostic);
+    memcpy(kept.digest, made.digest, sizeof kept.digest);
+    mgl_candidate_clear(&made);
+    ok(mgl_store_add_trial(store, &kept, &err));
+}
+
+/* A campaign that kept so many trials. */
+static void begin_with(const char *name, const char *model, int keeps)
+{
     const mgl_tune_request request = {.model = model,
                                       .device = "cpu",
                                       .name = name,
@@ -38,17 +51,16 @@ static void begin(const char *name, const char *model)
                                       .proposers = "random"};
     store = store_open(store_at("campaigns.db"));
     ok(mgl_tune_prepare(store, &request, true, &tune, &err));
-    kept.campaign = tune.record.id;
-    kept.proposal.config = tune.subject.start;
-    kept.proposal.config.splits = 3;
-    ok(mgl_gate_pass(&tune.subject, &kept.proposal, NULL, &made, &err));
-    ck_assert_msg(made.outcome == MGL_OUTCOME_UNMEASURED, "%s", made.diagnostic);
-    memcpy(kept.digest, made.digest, sizeof kept.digest);
-    mgl_candidate_clear(&made);
-    ok(mgl_store_add_trial(store, &kept, &err));
+    for (int i = 1; i <= keeps; i++)
+        keep(i);
     mgl_tune_clear(&tune);
     ok(mgl_tune_find(store, name, &tune, &err));
-    ck_assert_int_eq(tune.record.incumbent, 1);
+    ck_assert_int_eq(tune.record.incumbent, keeps);
+}
+
+static void begin(const char *name, const char *model)
+{
+    begin_with(name, model, 1);
 }
 
 static void teardown(void)
@@ -167,6 +179,30 @@ START_TEST(a_wrong_winner_is_for_nobody)
     ck_assert_uint_eq(archive.length, 0);
     ck_assert_ptr_nonnull(strstr(err.message, mgl_outcome_name(faults[_i].outcome)));
     mgl_text_clear(&archive);
+}
+END_TEST
+
+/* A run that was killed behind the verdict: the next one looks at what was kept before first. */
+START_TEST(a_campaign_that_goes_on_stands_on_what_is_right)
+{
+    mgl_trial wrong;
+    begin_with("back", SMALL, 2);
+    end(tune.checkpoint, "real:wrong_token");
+    ck_assert_int_eq(last.number, 2);
+    ck_assert_int_eq(last.outcome, MGL_OUTCOME_MODEL_MISMATCH);
+    ok(mgl_tune_run(&tune, &(mgl_tune_run_options){.max_trials = 3}, &err));
+    read_last();
+    ck_assert_int_eq(last.number, 1);
+    ck_assert_int_eq(last.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert(last.real.checked);
+    ck_assert_int_eq(tune.record.incumbent, 1);
+    ck_assert_int_eq(tune.record.trials, 3);
+    ok(mgl_store_get_trial(store, tune.record.id, 2, false, &wrong, &err));
+    ck_assert_int_eq(wrong.outcome, MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_gt(wrong.condemned, 0);
+    mgl_trial_clear(&wrong);
+    is_reported("trial 2, which was kept, is wrong: MODEL");
+    ok(mgl_answer_check_final(store, &tune.record, &err));
 }
 END_TEST
 
@@ -316,6 +352,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, a_good_winner_passes);
     tcase_add_loop_test(tests, a_winner_of_a_family_passes, 0, 2);
     tcase_add_loop_test(tests, a_wrong_winner_is_for_nobody, 0, FAULTS);
+    tcase_add_test(tests, a_campaign_that_goes_on_stands_on_what_is_right);
     tcase_add_test(tests, another_model_is_not_looked_at);
     tcase_add_test(tests, without_a_checkpoint_nothing_is_claimed);
     tcase_add_test(tests, a_campaign_that_goes_on_finds_its_checkpoint);

@@ -217,6 +217,26 @@ START_TEST(newer_store_is_refused)
 }
 END_TEST
 
+START_TEST(store_of_version_1_is_brought_up_to_date)
+{
+    const char *path = store_path("store.db");
+    mgl_campaign_record campaign;
+    mgl_store *store = store_open(path);
+    int64_t count = -1;
+    store_add_campaign(store, "one", &campaign);
+    mgl_store_close(store);
+    execute(path, "DROP INDEX trials_condemned; ALTER TABLE trials DROP COLUMN condemned;"
+                  "PRAGMA user_version = 1");
+    ck_assert_int_eq(try_open(path, false), MGL_BAD_INPUT);
+    says("older Megalith");
+    store = store_open(path);
+    ck_assert_int_eq(mgl_store_count_condemned(store, campaign.id, &count, &err), MGL_OK);
+    ck_assert_int_eq(count, 0);
+    mgl_store_close(store);
+    mgl_campaign_record_clear(&campaign);
+}
+END_TEST
+
 START_TEST(empty_file_becomes_a_store)
 {
     const char *path = store_path("store.db");
@@ -660,6 +680,7 @@ int main(void)
         text_is_no_store,
         database_of_another_program_is_left_alone,
         newer_store_is_refused,
+        store_of_version_1_is_brought_up_to_date,
         empty_file_becomes_a_store,
         store_without_its_tables_is_refused,
         damage_is_refused,
