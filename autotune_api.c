@@ -5,6 +5,7 @@
 #include "pipeline.h"
 
 #include "autotune/answer.h"
+#include "autotune/chat.h"
 #include "autotune/tune.h"
 #include "base/memory.h"
 #include "base/sized.h"
@@ -45,6 +46,9 @@ static mgl_status check_options(const mgl_autotune_options *o, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, "trials", "or hours is needed: when the campaign is over");
     if (o->capacity < 0)
         return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
+    if (o->budget_tokens < 0 || o->budget_requests < 0)
+        return mgl_fail(err, MGL_USAGE, o->budget_tokens < 0 ? "budget_tokens" : "budget_requests",
+                        "is negative");
     if (!atomic_load(&can_work) && (!o->device || strcmp(o->device, "none") != 0))
         return mgl_fail(err, MGL_USAGE, "device",
                         "runs candidates in processes of this program: its main has to begin with "
@@ -67,18 +71,11 @@ static mgl_tune_request make_request(const mgl_autotune_options *o)
                               .allow_narrow = o->allow_narrow,
                               .has_seed = o->seed != 0,
                               .seed = o->seed,
+                              .chat_url = o->chat_url,
+                              .chat_model = o->chat_model,
                               .name = o->name,
-                              .fresh = o->fresh};
-}
-
-static mgl_status open_store(const char *path, mgl_store **out, mgl_error *err)
-{
-    mgl_text otherwise = {0};
-    mgl_status status = path ? MGL_OK : mgl_store_default_path(&otherwise, err);
-    if (!status)
-        status = mgl_store_open(path ? path : otherwise.bytes, true, out, err);
-    mgl_text_clear(&otherwise);
-    return status;
+                              .fresh = o->fresh,
+                              .rebase = o->rebase != 0};
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */
@@ -188,11 +185,16 @@ void mgl_autotune_report_clear(mgl_autotune_report *report)
 
 /* ---- searching ------------------------------------------------------------------------------- */
 
-static mgl_status run(const mgl_autotune_options *o, mgl_tune *tune, listener *to, mgl_error *err)
+static mgl_status run(const mgl_autotune_options *o, const char *key, mgl_tune *tune, listener *to,
+                      mgl_error *err)
 {
     const mgl_tune_run_options options = {.device = o->device,
                                           .max_seconds = o->hours * 3600,
                                           .max_trials = o->trials,
+                                          .disk_bytes = o->disk_bytes,
+                                          .chat_key = key,
+                                          .budget_tokens = o->budget_tokens,
+                                          .budget_requests = o->budget_requests,
                                           .abort = mgl_cancel_flag(o->cancel),
                                           .on_event = pass_event,
                                           .user = to};
@@ -206,18 +208,22 @@ static mgl_status search(const mgl_autotune_options *o, listener *to, mgl_autotu
     mgl_tune tune = {0};
     mgl_autotune_report report = {.size = sizeof report};
     const mgl_tune_request request = make_request(o);
+    char *key = NULL;
     mgl_status status = check_options(o, err);
+    if (!status && o->chat_key_file) /* before the campaign stands in the store */
+        status = mgl_chat_read_key(o->chat_key_file, &key, err);
     if (!status)
-        status = open_store(o->store, &store, err);
+        status = mgl_store_open(o->store, true, &store, err);
     if (!status)
         status = mgl_tune_prepare(store, &request, true, &tune, err);
     if (!status) {
-        status = run(o, &tune, to, err);
+        status = run(o, key, &tune, to, err);
         mgl_status told = out ? make_report(&tune, &report, status ? NULL : err) : MGL_OK;
         status = status ? status : told;
     }
     if (out)
         mgl_sized_write(out, &report, sizeof report);
+    mgl_chat_forget_key(key);
     mgl_tune_clear(&tune);
     mgl_store_close(store);
     return status;

@@ -687,23 +687,28 @@ static mgl_status read_key_file(const char *path, char **out, mgl_error *err)
 
 mgl_status mgl_chat_read_key(const char *path, char **out, mgl_error *err)
 {
-    static const char variable[] = "MEGALITH_CHAT_KEY";
     *out = NULL;
-    char *of_environment = getenv(variable);
-    mgl_status status = MGL_OK;
-    if (path)
-        status = read_key_file(path, out, err);
-    else if (of_environment && of_environment[0] && !(*out = mgl_strdup(of_environment)))
-        status = mgl_fail_memory(err, strlen(of_environment));
-    if (of_environment) { /* children, and /proc/self/environ, have none of it */
-        explicit_bzero(of_environment, strlen(of_environment));
-        unsetenv(variable);
-    }
+    mgl_status status = read_key_file(path, out, err);
     if (status) {
         mgl_chat_forget_key(*out);
         *out = NULL;
     }
     return status;
+}
+
+mgl_status mgl_chat_take_key(char **out, mgl_error *err)
+{
+    static const char variable[] = "MEGALITH_CHAT_KEY";
+    *out = NULL;
+    char *here = getenv(variable);
+    if (!here)
+        return MGL_OK;
+    size_t length = strlen(here);
+    if (length)
+        *out = mgl_strdup(here);
+    explicit_bzero(here, length); /* children, and /proc/self/environ, have none of it */
+    unsetenv(variable);
+    return length && !*out ? mgl_fail_memory(err, length) : MGL_OK;
 }
 
 void mgl_chat_forget_key(char *key)

@@ -36,9 +36,10 @@ mgl_status mgl_chat_open(const mgl_chat_options *options, mgl_proposer **out, mg
 mgl_status mgl_chat_show(const mgl_chat_options *options, const mgl_trial *trials, int count,
                          mgl_text *out, mgl_error *err);
 
-/* The key: of the environment's MEGALITH_CHAT_KEY, which is removed from it, or of a file that
- * nobody but its owner may read (MGL_USAGE otherwise), or of MGL_STDIN. `path` may be NULL. *out is
- * NULL when there is none; wipe and release it with mgl_chat_forget_key. */
+/* The key of the environment's MEGALITH_CHAT_KEY, which is removed from it; *out is NULL when there
+ * is none. Or of a file that nobody but its owner may read (MGL_USAGE otherwise), or of MGL_STDIN.
+ * Wipe and release it with mgl_chat_forget_key. */
+mgl_status mgl_chat_take_key(char **out, mgl_error *err);
 mgl_status mgl_chat_read_key(const char *path, char **out, mgl_error *err);
 void mgl_chat_forget_key(char *key); /* NULL is fine */
 

@@ -366,9 +366,8 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
     mgl_status status = add_stand(g, trial->number, &is, err);
     if (!status)
         status = add_point(g, trial, is.value, err);
-    if (trial->outcome == MGL_OUTCOME_OK && trial->p_value >= 0) {
+    if (trial->outcome == MGL_OUTCOME_OK && trial->p_value >= 0)
         f->kept++;
-    }
     if (mgl_chain_has(trial) && trial->p_value >= 0)
         mgl_chain_add(&g->chain, trial, g->chain.value + trial->gain);
     return status;

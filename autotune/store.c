@@ -298,9 +298,21 @@ static mgl_status open_any(mgl_store *store, const char *path, bool write, mgl_e
                       : open_store(store, write, err);
 }
 
+static mgl_status open_default(bool write, mgl_store **out, mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_status status = mgl_store_default_path(&path, err);
+    if (!status)
+        status = mgl_store_open(path.bytes, write, out, err);
+    mgl_text_clear(&path);
+    return status;
+}
+
 mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_error *err)
 {
     *out = NULL;
+    if (!path)
+        return open_default(write, out, err);
     mgl_store *store = mgl_alloc_zero(1, sizeof *store);
     if (!store)
         return mgl_fail_memory(err, sizeof *store);

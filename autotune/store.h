@@ -21,8 +21,8 @@ typedef struct mgl_store mgl_store;
  * MGL_USAGE: neither is set. */
 mgl_status mgl_store_default_path(mgl_text *out, mgl_error *err);
 
-/* `write`: made where it does not stand (its folder too), brought to the newest version. Without it
- * nothing is changed, and a missing file is MGL_BAD_INPUT. */
+/* `path` NULL: the default. `write`: made where it does not stand (its folder too), brought to the
+ * newest version. Without it nothing is changed, and a missing file is MGL_BAD_INPUT. */
 mgl_status mgl_store_open(const char *path, bool write, mgl_store **out, mgl_error *err);
 void mgl_store_close(mgl_store *store); /* NULL is fine */
 /* What errors call it: the path, or host and database of a server. */

@@ -9,21 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-mgl_status mgl_cli_store_open(const char *path, bool write, mgl_store **out, mgl_error *err)
-{
-    mgl_text own = {0};
-    *out = NULL;
-    mgl_status status = path ? MGL_OK : mgl_store_default_path(&own, err);
-    if (!status)
-        status = mgl_store_open(path ? path : own.bytes, write, out, err);
-    mgl_text_clear(&own);
-    return status;
-}
-
 mgl_status mgl_cli_campaign_open(const char *path, const char *name, bool write,
                                  mgl_cli_campaign *out, mgl_error *err)
 {
-    mgl_status status = mgl_cli_store_open(path, write, &out->store, err);
+    mgl_status status = mgl_store_open(path, write, &out->store, err);
     if (!status)
         status = mgl_store_find_campaign(out->store, name, &out->record, err);
     return status ? status : mgl_tune_look_state(out->store, &out->record, err);

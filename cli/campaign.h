@@ -51,9 +51,6 @@
 MGL_CLI_CAMPAIGN_WORDS(MGL_CLI_DECLARE)
 #undef MGL_CLI_DECLARE
 
-/* `path` NULL: the default store. */
-mgl_status mgl_cli_store_open(const char *path, bool write, mgl_store **out, mgl_error *err);
-
 /* A store, and a campaign of it: the newest for `name` NULL. Zero-initialise; release with
  * mgl_cli_campaign_close. */
 typedef struct mgl_cli_campaign {
@@ -104,7 +101,7 @@ typedef struct mgl_cli_tuning {
     }
 
 /* What can be said of it before anything is written: a campaign that was added and can not run
- * would be in the way of the mended command. `store` as mgl_cli_store_open takes it. */
+ * would be in the way of the mended command. `store` as mgl_store_open takes it. */
 mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err);
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 /* The limit that was given, of 0 hours too; 0: none. */

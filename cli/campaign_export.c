@@ -11,7 +11,7 @@ static mgl_status export_campaign(const char *operand, const void *options, mgl_
     const struct options *o = options;
     mgl_store *store = NULL;
     mgl_text text = {0};
-    mgl_status status = mgl_cli_store_open(o->store.value, false, &store, err);
+    mgl_status status = mgl_store_open(o->store.value, false, &store, err);
     if (!status)
         status = mgl_archive_write(store, operand, &text, err);
     if (!status)

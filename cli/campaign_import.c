@@ -43,7 +43,7 @@ static mgl_status import_archive(const char *operand, const void *options, mgl_e
     if (!status)
         status = mgl_archive_parse(text, length, operand, &archive, err);
     if (!status)
-        status = mgl_cli_store_open(o->store.value, true, &store, err);
+        status = mgl_store_open(o->store.value, true, &store, err);
     if (!status)
         status = mgl_tune_import(store, &archive, &request, &record, err);
     if (!status)

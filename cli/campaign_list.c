@@ -43,7 +43,7 @@ static mgl_status list(const char *operand, const void *options, mgl_error *err)
     const struct options *o = options;
     mgl_store *store = NULL;
     mgl_json_out out = {0};
-    mgl_status status = mgl_cli_store_open(o->store.value, false, &store, err);
+    mgl_status status = mgl_store_open(o->store.value, false, &store, err);
     listing to = {store, o->json.given ? &out : NULL};
     if (o->json.given) {
         mgl_json_out_begin(&out, "megalith.campaign/1");

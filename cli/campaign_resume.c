@@ -21,7 +21,7 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
     const mgl_cli_tuning how = MGL_CLI_TUNING("campaign resume", o);
     mgl_status status = mgl_cli_check_tuning(&how, o->store.value, err);
     if (!status)
-        status = mgl_cli_store_open(o->store.value, true, &store, err);
+        status = mgl_store_open(o->store.value, true, &store, err);
     if (!status)
         status = o->rebase.given ? mgl_tune_rebase(store, operand, &tune, err)
                                  : mgl_tune_find(store, operand, &tune, err);

@@ -18,7 +18,7 @@ static bool read_input; /* `kept` is what standard input held */
 void mgl_cli_take_key(void)
 {
     mgl_chat_forget_key(kept);
-    mgl_chat_read_key(NULL, &kept, NULL);
+    mgl_chat_take_key(&kept, NULL);
 }
 
 /* What asks for the key again finds it kept. */

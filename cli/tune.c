@@ -252,7 +252,7 @@ static mgl_status tune_model(const char *operand, const void *options, mgl_error
         return show_prompt(o, &request, err);
     if (o->dry_run.given)
         return dry_run(o, &request, err);
-    status = mgl_cli_store_open(o->store.value, true, &store, err);
+    status = mgl_store_open(o->store.value, true, &store, err);
     if (!status)
         status = mgl_tune_prepare(store, &request, true, &tune, err);
     if (!status)

@@ -575,8 +575,8 @@ typedef struct mgl_autotune_options {
                               half the capacity */
     const char *space;     /* path of what may be changed, as JSON, or NULL */
     const char *config;    /* path of the ScheduleConfig to begin with, or NULL */
-    const char *proposers; /* "evolve:2,random": grid, random, evolve, surrogate, external, and
-                              their shares of the trials */
+    const char *proposers; /* "evolve:2,random": grid, random, evolve, surrogate, chat, external,
+                              and their shares of the trials */
     const char *store;     /* path of the file that keeps campaigns; NULL: campaigns.db in
                                  XDG_STATE_HOME/megalith, else ~/.local/state/megalith */
     const char *name;      /* of the campaign; NULL: made of what is tuned */
@@ -587,11 +587,25 @@ typedef struct mgl_autotune_options {
     bool allow_narrow;     /* what changes number formats may be proposed */
     bool fresh;            /* begin a new campaign where one of that name stands */
     mgl_cancel *cancel; /* ends it within 0.2 s: the trial at hand is lost, nothing else; or NULL */
+    /* Of the proposer chat, which asks a language model; both are needed for it, and are NULL
+     * without it. They are kept with the campaign. */
+    const char *chat_url;   /* any endpoint of OpenAI's form, "https://HOST/v1/chat/completions" */
+    const char *chat_model; /* that it asks there */
+    /* Of this run alone, and kept nowhere: path of a file with the endpoint's key, which nobody but
+     * its owner may read (MGL_USAGE otherwise); NULL: no key is sent. */
+    const char *chat_key_file;
+    int64_t budget_tokens;   /* that chat may take in the campaign's whole life; 0: no limit */
+    int64_t budget_requests; /* likewise */
+    uint64_t disk_bytes;     /* of the campaign's compiled kernels at most; 0: 4 GiB */
+    int64_t rebase; /* not 0: where what must not change in a campaign (the validator, the oracles,
+                       the statistics) has changed since the one of that name began, which is
+                       MGL_GATE otherwise: its successor, NAME-2, which measures the best anew */
 } mgl_autotune_options;
 
 /* What happened. It belongs to the library and is valid during the call. */
 typedef struct mgl_autotune_event {
-    const char *kind;    /* "start", "trial", "keep", "control", "pause", "error", "end" */
+    const char *kind;    /* "start", "trial", "keep", "control", "pause", "error", "end",
+                            "condemned": what was kept was found wrong; or others */
     const char *text;    /* one sentence */
     int64_t trial;       /* number of the trial; 0: of none */
     const char *outcome; /* of the trial, "NO_GAIN"; or NULL */

@@ -290,11 +290,11 @@ START_TEST(the_key_leaves_the_environment)
 {
     char *key = NULL;
     setenv("MEGALITH_CHAT_KEY", "open", 1);
-    ck_assert_int_eq(mgl_chat_read_key(NULL, &key, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_chat_take_key(&key, NULL), MGL_OK);
     ck_assert_str_eq(key, "open");
     ck_assert_ptr_null(getenv("MEGALITH_CHAT_KEY"));
     mgl_chat_forget_key(key);
-    ck_assert_int_eq(mgl_chat_read_key(NULL, &key, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_chat_take_key(&key, NULL), MGL_OK);
     ck_assert_ptr_null(key);
 }
 END_TEST

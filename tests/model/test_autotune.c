@@ -1,12 +1,16 @@
 /* Searching by the public header alone: a campaign of a small model in a store of its own. */
 #include "base/memory.h"
 #include "megalith.h"
+#include "tests/autotune/stub_server.h"
 
 #include <check.h>
+#include <fcntl.h>
+#include <sqlite3.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[200], store[240];
@@ -125,6 +129,101 @@ START_TEST(a_campaign_of_that_name_may_be_another_one)
 }
 END_TEST
 
+/* ---- a language model ------------------------------------------------------------------------ */
+
+static stub_server *server;
+static char key_file[240];
+
+/* One that proposes this, whatever it is asked. */
+static mgl_autotune_options with_chat(const stub_answer *answer, mode_t mode)
+{
+    mgl_autotune_options options = without_device();
+    server = stub_start(answer, 1);
+    snprintf(key_file, sizeof key_file, "%s/key", folder);
+    int fd = open(key_file, O_WRONLY | O_CREAT | O_EXCL, mode);
+    ck_assert_int_eq(write(fd, "sesame\n", 7), 7);
+    close(fd);
+    options.proposers = "chat";
+    options.chat_url = stub_url(server);
+    options.chat_model = "stub";
+    options.chat_key_file = key_file;
+    return options;
+}
+
+#define PROPOSAL                                                                                   \
+    "```json\n{\"schema\":\"megalith.proposal/1\",\"config\":{\"prefetch_bytes\":65536}}\n```\n"
+
+START_TEST(a_language_model_is_asked_with_its_key)
+{
+    const stub_answer answer = {.status = 200, .body = stub_completion(PROPOSAL)};
+    mgl_autotune_options options = with_chat(&answer, 0600);
+    options.trials = 1;
+    run(&options);
+    ck_assert_int_eq(report.trials, 1);
+    ck_assert_ptr_nonnull(strstr(stub_head(server, 0), "Bearer sesame"));
+    ck_assert_ptr_nonnull(strstr(stub_body(server, 0), "\"model\":\"stub\""));
+    stub_stop(server);
+}
+END_TEST
+
+START_TEST(requests_end_with_their_budget)
+{
+    const stub_answer answer = {.status = 200, .body = stub_completion("none")};
+    mgl_autotune_options options = with_chat(&answer, 0600);
+    options.budget_requests = 2;
+    run(&options);
+    ck_assert_int_eq(stub_requests(server), 2);
+    ck_assert_int_eq(report.trials, 0);
+    stub_stop(server);
+}
+END_TEST
+
+START_TEST(tokens_end_with_their_budget)
+{
+    const stub_answer answer = {.status = 200, .body = stub_completion("none")};
+    mgl_autotune_options options = with_chat(&answer, 0600);
+    options.budget_tokens = 1;
+    run(&options);
+    ck_assert_int_le(stub_requests(server), 1);
+    ck_assert_int_eq(report.trials, 0);
+    stub_stop(server);
+}
+END_TEST
+
+START_TEST(a_key_that_others_may_read_begins_nothing)
+{
+    const stub_answer answer = {.status = 200, .body = stub_completion("none")};
+    mgl_autotune_options options = with_chat(&answer, 0644);
+    ck_assert_int_eq(mgl_autotune(&options, NULL, NULL, &report, &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, key_file);
+    ck_assert_int_ne(access(store, F_OK), 0);
+    ck_assert_int_eq(stub_requests(server), 0);
+    stub_stop(server);
+}
+END_TEST
+
+/* ---- another manifest ------------------------------------------------------------------------ */
+
+START_TEST(a_campaign_of_another_manifest_has_a_successor)
+{
+    sqlite3 *database;
+    mgl_autotune_options options = without_device();
+    options.trials = 1;
+    run(&options);
+    ck_assert_int_eq(sqlite3_open(store, &database), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(database, "UPDATE campaigns SET manifest = 'other'", NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(database);
+    options.trials = 2;
+    ck_assert_int_eq(mgl_autotune(&options, NULL, NULL, &report, &err), MGL_GATE);
+    options.rebase = 1;
+    run(&options);
+    ck_assert_str_eq(report.name, "tales-2");
+    ck_assert_int_eq(report.trials, 2);
+}
+END_TEST
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 typedef struct ear {
@@ -227,6 +326,12 @@ START_TEST(options_that_make_no_sense_are_refused)
     options = without_device();
     options.capacity = -1;
     refuses(&options, "capacity");
+    options = without_device();
+    options.budget_tokens = -1;
+    refuses(&options, "budget_tokens");
+    options = without_device();
+    options.budget_requests = -1;
+    refuses(&options, "budget_requests");
     options.size = 0;
     refuses(&options, "mgl_autotune_options");
     options = without_device();
@@ -285,6 +390,11 @@ int main(int argc, char **argv)
     tcase_add_test(tests, the_best_can_be_lowered);
     tcase_add_test(tests, a_campaign_goes_on);
     tcase_add_test(tests, a_campaign_of_that_name_may_be_another_one);
+    tcase_add_test(tests, a_language_model_is_asked_with_its_key);
+    tcase_add_test(tests, requests_end_with_their_budget);
+    tcase_add_test(tests, tokens_end_with_their_budget);
+    tcase_add_test(tests, a_key_that_others_may_read_begins_nothing);
+    tcase_add_test(tests, a_campaign_of_another_manifest_has_a_successor);
     tcase_add_test(tests, a_campaign_tells_of_itself);
     tcase_add_test(tests, a_switch_ends_it);
     tcase_add_test(tests, a_switch_that_is_set_begins_nothing);
