@@ -399,7 +399,11 @@ char *realpath(const char *path, char *to)
 }
 
 /* Programs that were built for files of 64-bit offsets call these. */
+#if __has_attribute(copy) /* gcc compares the attributes of the two */
 #define ALIAS(of) __attribute__((alias(#of), copy(of)))
+#else
+#define ALIAS(of) __attribute__((alias(#of)))
+#endif
 extern __typeof__(mmap) mmap64 ALIAS(mmap);
 extern __typeof__(open) open64 ALIAS(open);
 extern __typeof__(openat) openat64 ALIAS(openat);

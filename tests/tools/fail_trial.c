@@ -220,9 +220,9 @@ static void set_number(const char *name, uint64_t number)
     setenv(name, text, 1);
 }
 
-static void set_limit(int resource, uint64_t most)
+static struct rlimit limit_of(uint64_t most)
 {
-    setrlimit(resource, &(struct rlimit){.rlim_cur = most, .rlim_max = most});
+    return (struct rlimit){.rlim_cur = most, .rlim_max = most};
 }
 
 /* What the shim is told. Little address space is a limit of the system, without the shim. The C
@@ -231,7 +231,8 @@ static void set_failure(const job *j, const trial *t)
 {
     setenv("MALLOC_PERTURB_", "165", 1);
     if (t->kind == FAIL_SPACE) {
-        set_limit(RLIMIT_AS, t->at << 10);
+        const struct rlimit space = limit_of(t->at << 10);
+        setrlimit(RLIMIT_AS, &space);
         return;
     }
     setenv("LD_PRELOAD", fail_given.shim, 1);
@@ -259,8 +260,9 @@ static _Noreturn void become(const job *j, const scenario *s, const trial *t)
     dup2(open(j->err, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666), 2);
     if (chdir(j->folder))
         _exit(125);
-    set_limit(RLIMIT_CORE, 0);
-    set_limit(RLIMIT_CPU, FAIL_LIMIT_S);
+    const struct rlimit core = limit_of(0), cpu = limit_of(FAIL_LIMIT_S);
+    setrlimit(RLIMIT_CORE, &core);
+    setrlimit(RLIMIT_CPU, &cpu);
     set_failure(j, t);
     execv(argv[0], argv);
     _exit(125);
