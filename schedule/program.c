@@ -140,6 +140,7 @@ mgl_status mgl_program_add_many(mgl_program *program, mgl_error *err)
     if (status)
         return status;
     mgl_program *many = program->many;
+    many->second = true;
     many->target = program->target;
     many->geometry = program->geometry;
     many->exec = program->exec;

@@ -273,6 +273,7 @@ typedef struct mgl_program {
     int tensor_count, buffer_count, counter_count, queue_count, task_count, region_count,
         segment_count, wait_count, signal_count;
     struct mgl_program *many;        /* the second list; NULL: there is none */
+    bool second;                     /* it is the second list of another program */
     struct mgl_program_store *store; /* capacities and names */
 } mgl_program;
 

@@ -248,7 +248,7 @@ static void put_segments(const mgl_program *program, mgl_run run, mgl_text *out)
         put_number(out, segment->col_hi);
         mgl_text_put(out, "]@");
         mgl_text_put(out, mgl_layout_name(segment->layout));
-        if (program->limits.few > 0)
+        if (program->second)
             continue;
         mgl_text_put(out, "+");
         put_number(out, segment->offset);
@@ -299,7 +299,7 @@ static void put_queues(const mgl_program *program, mgl_text *out)
         const mgl_queue *queue = &program->queues[q];
         mgl_text_put(out, "\nqueue ");
         put_number(out, q);
-        if (program->limits.few == 0) {
+        if (!program->second) {
             put_field(out, "tape", queue->tape_bytes);
             put_field(out, "pad", queue->tape_pad);
         }

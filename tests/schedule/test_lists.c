@@ -33,6 +33,29 @@ START_TEST(the_text_goes_round)
 }
 END_TEST
 
+/* Limits that the validator refuses are printed as they are read. */
+START_TEST(a_first_list_without_rows_goes_round)
+{
+    static const char text[] =
+        "megalith 1\n"
+        "target cpu queues 1 shared 0\n"
+        "model hidden 64 layers 1 heads 4 kv_heads 2 head_dim 16 ffn 96 vocab 41 eps 1e-05\n"
+        "limits rows 0 many 8 sequences 2 capacity 32\n"
+        "exec page 2048 ring 4 warps 8 stage 8192\n"
+        "types weights bf16 cache bf16\n"
+        "queue 0 tape 0 pad 0\n"
+        "many\n"
+        "queue 0\n";
+    mgl_program *a = parsed(text, sizeof text - 1);
+    mgl_text once = printed(a);
+    mgl_program *b = parsed(once.bytes, once.length);
+    ck_assert(mgl_program_equal(a, b));
+    mgl_text_clear(&once);
+    mgl_program_free(a);
+    mgl_program_free(b);
+}
+END_TEST
+
 START_TEST(the_second_list_sees_what_the_first_declares)
 {
     mgl_program *p;
@@ -154,6 +177,7 @@ int main(void)
     Suite *suite = suite_create("schedule lists");
     TCase *cases = tcase_create("lists");
     tcase_add_test(cases, the_text_goes_round);
+    tcase_add_test(cases, a_first_list_without_rows_goes_round);
     tcase_add_test(cases, the_second_list_sees_what_the_first_declares);
     tcase_add_test(cases, the_second_list_counts);
     tcase_add_test(cases, joined_lists_have_all_tasks);
