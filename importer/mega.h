@@ -42,7 +42,7 @@ enum {
 #define MGL_MEGA_TOKENIZER_CONFIG "tokenizer_config.json"   /* optional */
 #define MGL_MEGA_TOKENS           "special_tokens_map.json" /* optional */
 #define MGL_MEGA_TEMPLATE         "chat_template.jinja"     /* optional */
-#define MGL_MEGA_TENSORS          "tensors" /* bytes of the weights (8), then a safetensors header */
+#define MGL_MEGA_TENSORS          "tensors"  /* bytes of `weights` (8), a safetensors header */
 #define MGL_MEGA_SCHEDULE         "schedule" /* the program's text form */
 #define MGL_MEGA_PIECES           "pieces"   /* how `weights` is checked: see vm/image.h */
 #define MGL_MEGA_WEIGHTS          "weights"  /* no hash of its own */
