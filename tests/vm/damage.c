@@ -359,7 +359,7 @@ static void add_to(char *number, int64_t delta, size_t room)
 
 static void change_threshold(schedule_text *t, uint64_t *random)
 {
-    char *numbers[1], *item = draw_item(t, random, true);
+    char *numbers[1] = {NULL}, *item = draw_item(t, random, true);
     if (find_numbers(item, numbers, 1))
         add_to(numbers[0], damage_draw(random, 2) ? 1 : -1,
                ITEM_BYTES - (size_t)(numbers[0] - item));
