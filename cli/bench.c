@@ -34,7 +34,7 @@
     X(text, queues, "--queues", "64,132", 0, 0, "SMs that are used (all)")                         \
     X(text, also, "--also", "ARCH", 0, 0,                                                          \
       "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
-    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    MGL_CLI_CONFIG_OPTION(X)                                                                       \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
     X(flag, no_record, "--no-record", NULL, 0, 0,                                                  \
       "no record of a device that is met for the first time")                                      \

@@ -91,9 +91,15 @@ typedef struct mgl_cli_option {
       "look at all checksums of a compiled model first, on a CPU too")
 
 /* What a model that is lowered can be told. */
+#define MGL_CLI_CONFIG_OPTION(X)                                                                   \
+    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")
 #define MGL_CLI_TUNED_OPTION(X)                                                                    \
     X(flag, no_tuned, "--no-tuned", NULL, 0, 0,                                                    \
       "the default schedule, even where there is a tuned one")
+
+/* What a model that is run can be told. */
+#define MGL_CLI_SCHEDULE_OPTION(X)                                                                 \
+    X(file, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one")
 
 /* What a model that is run or compiled can be told. */
 #define MGL_CLI_STRICT_OPTION(X)                                                                   \

@@ -19,7 +19,7 @@
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch, at most (1)")     \
-    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    MGL_CLI_CONFIG_OPTION(X)                                                                       \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
     MGL_CLI_STRICT_OPTION(X)                                                                       \

@@ -19,9 +19,8 @@
       "positions of the KV cache (those of the longest text, within the model's limit)")           \
     X(int, stride, "--stride", "N", 1, 1 << 20,                                                    \
       "read longer texts through a window of --capacity tokens that moves by N")                   \
-    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
-    X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
-      "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_CONFIG_OPTION(X)                                                                       \
+    MGL_CLI_SCHEDULE_OPTION(X)                                                                     \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_CPU_OPTIONS(X)                                                                         \
     MGL_CLI_QUIET_OPTION(X)                                                                        \

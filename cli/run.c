@@ -34,9 +34,8 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \
-    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
-    X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
-      "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_CONFIG_OPTION(X)                                                                       \
+    MGL_CLI_SCHEDULE_OPTION(X)                                                                     \
     MGL_CLI_STRICT_OPTION(X)                                                                       \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_CPU_OPTIONS(X)                                                                         \

@@ -26,9 +26,8 @@
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (those of the longest text, within the model's limit)")           \
-    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
-    X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
-      "run this schedule in place of the lowered one")                                             \
+    MGL_CLI_CONFIG_OPTION(X)                                                                       \
+    MGL_CLI_SCHEDULE_OPTION(X)                                                                     \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_CPU_OPTIONS(X)                                                                         \
     MGL_CLI_QUIET_OPTION(X)                                                                        \

@@ -28,7 +28,7 @@ enum { DEFAULT_TOKENS = 32, DEFAULT_EPOCHS = 4, MAX_EPOCHS = 1024 };
     X(int, epochs, "--epochs", "N", 1, MAX_EPOCHS, "passes that are kept, the last ones (4)")      \
     X(text, device, "--device", "cuda[:N]", 0, 0, "which GPU (cuda)")                              \
     X(text, dtype, "--dtype", "auto|f32|bf16|f16", 0, 0, "number format (auto: the file's)")       \
-    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")                     \
+    MGL_CLI_CONFIG_OPTION(X)                                                                       \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(TRACE_OPTIONS)
