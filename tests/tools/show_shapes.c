@@ -45,7 +45,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static struct {
     double seconds;
-    const char *store, *only, *device, *proposers, *lab;
+    const char *store, *only, *device, *proposers, *lab, *space;
     int64_t trials;
     uint64_t seed;
     bool simulated;
@@ -101,6 +101,7 @@ static mgl_status run_campaign(int i, double seconds, mgl_error *err)
                                       .workloads = kinds[i].workloads,
                                       .capacity = kinds[i].capacity,
                                       .proposers = options.proposers,
+                                      .space = options.space,
                                       .has_seed = true,
                                       .seed = options.seed,
                                       .name = kinds[i].name};
@@ -236,7 +237,8 @@ static void read_arguments(int argc, char **argv)
         const char **to;
     } texts[] = {{"--store", &options.store},   {"--only", &options.only},
                  {"--device", &options.device}, {"--proposers", &options.proposers},
-                 {"--lab", &options.lab},       {"--commit", &show_commit}};
+                 {"--lab", &options.lab},       {"--commit", &show_commit},
+                 {"--space", &options.space}};
     bool good = argc > 1 && argc % 2 == 0 && argv[1][0] >= '0' && argv[1][0] <= '9';
     if (good)
         options.seconds = atof(argv[1]);
@@ -253,10 +255,9 @@ static void read_arguments(int argc, char **argv)
     options.simulated = !strcmp(options.lab, "simulated");
     if (good && (options.simulated || !strcmp(options.lab, "device")))
         return;
-    fprintf(
-        stderr,
-        "usage: show_shapes SECONDS [--store F] [--only NAME,...] [--proposers LIST] "
-        "[--trials N] [--seed N] [--commit C] [--device cuda] [--lab device|simulated]\nnames:");
+    fprintf(stderr, "usage: show_shapes SECONDS [--store F] [--only NAME,...] [--proposers LIST] "
+                    "[--space F.json] [--trials N] [--seed N] [--commit C] [--device cuda] [--lab "
+                    "device|simulated]\nnames:");
     for (int i = 0; i < KINDS; i++)
         fprintf(stderr, " %s", kinds[i].name);
     fprintf(stderr, "\n");
