@@ -30,7 +30,7 @@ typedef struct mgl_lab_check {
 } mgl_lab_check;
 
 /* Kernels that a lab compiles at the same time, at most. */
-enum { MGL_MOST_COMPILERS = 6 };
+enum { MGL_MOST_COMPILERS = 12 };
 
 /* What a lab was asked for, and for how long whoever asked has waited. */
 enum { MGL_LAB_WAITS = 20 };

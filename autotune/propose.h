@@ -163,6 +163,27 @@ mgl_status mgl_draft_begin(const mgl_search *search, const mgl_known *parent, mg
 /* Prices a draft where there are costs. False: it does not fit, was tried, leaves no hope, or is
  * the program `other` (or NULL). */
 bool mgl_draft_price(const mgl_search *search, const mgl_program *other, mgl_draft *draft);
+
+enum { MGL_BATCH_DRAFTS = 16 };
+
+/* Drafts that are priced beside each other (propose_price.c). It owns their moves. */
+typedef struct mgl_batch {
+    mgl_draft drafts[MGL_BATCH_DRAFTS]; /* (count) */
+    uint64_t states[MGL_BATCH_DRAFTS];  /* behind each */
+    int places[MGL_BATCH_DRAFTS];       /* the caller's: where it goes on behind each */
+    bool hopes[MGL_BATCH_DRAFTS];       /* what mgl_draft_price says of each */
+    int count;
+} mgl_batch;
+
+/* How many to draw: by the processors, and `most` at most. */
+int mgl_batch_room(const mgl_search *search, int most);
+/* Takes the draft's moves. */
+void mgl_batch_add(mgl_batch *batch, const mgl_draft *draft, uint64_t state, int place);
+/* Prices all, and says which of them leave hope. */
+void mgl_batch_price(const mgl_search *search, const mgl_program *other, mgl_batch *batch);
+/* Releases the drafts from `from` on, and empties the batch: the caller has taken the others. */
+void mgl_batch_clear(mgl_batch *batch, int from);
+
 /* Draws small steps from the incumbent, or from a program that may be as good: knobs at a
  * neighbouring value, moves of one kind, or what earlier trials gained joined. `most` at most, all
  * of them new, priced and with hope; *count says how many. Where nothing is priced, one is enough.

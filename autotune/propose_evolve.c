@@ -211,6 +211,20 @@ static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_draft *out, bo
     return status;
 }
 
+/* Draws as many children as are priced at a time; *t: draws so far. */
+static mgl_status draw_batch(const evolve *e, int room, int *t, uint64_t *state, mgl_batch *batch,
+                             mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    room = mgl_batch_room(&e->search, room);
+    for (; *t < TRIES && batch->count < room && !status; ++*t) {
+        mgl_draft child = {0};
+        status = make_child(e, *t > TRIES / 2, state, &child, err);
+        mgl_batch_add(batch, &child, *state, *t + 1);
+    }
+    return status;
+}
+
 /* A child that is new, fits and leaves hope, or else the one that leaves most of those that were
  * priced. */
 static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_draft *out, bool *found,
@@ -219,19 +233,26 @@ static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_draft *out, b
     mgl_status status = MGL_OK;
     bool hope = false;
     *found = false;
-    for (int t = 0, priced = 0; t < TRIES && !hope && priced < PRICED && !status; t++) {
-        mgl_draft child = {0};
-        status = make_child(e, t > TRIES / 2, state, &child, err);
-        hope = !status && mgl_draft_price(&e->search, NULL, &child);
-        priced += child.predicted > 0;
-        if (hope || (child.predicted > 0 && (!*found || child.predicted < out->predicted))) {
-            if (*found)
-                mgl_moves_clear(&out->moves);
-            *out = child;
-            *found = true;
-        } else {
-            mgl_moves_clear(&child.moves);
+    for (int t = 0, priced = 0; t < TRIES && !hope && priced < PRICED && !status;) {
+        mgl_batch batch = {.count = 0};
+        int i = 0;
+        status = draw_batch(e, PRICED - priced, &t, state, &batch, err);
+        if (!status)
+            mgl_batch_price(&e->search, NULL, &batch);
+        for (; i < batch.count && !hope && !status; i++) {
+            mgl_draft child = batch.drafts[i];
+            hope = batch.hopes[i];
+            priced += child.predicted > 0;
+            if (hope || (child.predicted > 0 && (!*found || child.predicted < out->predicted))) {
+                if (*found)
+                    mgl_moves_clear(&out->moves);
+                *out = child;
+                *found = true;
+            } else {
+                mgl_moves_clear(&child.moves);
+            }
         }
+        mgl_batch_clear(&batch, i);
     }
     if (status && *found)
         mgl_moves_clear(&out->moves);

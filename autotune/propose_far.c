@@ -118,20 +118,32 @@ typedef struct descent {
     int priced;
 } descent;
 
-/* Goes to the config where it is new, fits and is better. */
-static bool try_config(descent *d, const mgl_schedule_config *config)
+/* Goes to a draft that was priced, where it is better. */
+static bool go(descent *d, const mgl_draft *next)
 {
-    mgl_draft next = {.parent = d->at.parent, .config = *config};
-    mgl_draft_price(d->search, NULL, &next);
-    if (!(next.predicted > 0))
+    if (!(next->predicted > 0))
         return false;
     d->priced++;
-    double value = log(next.predicted) + correct(d->search, d->correction, config);
+    double value = log(next->predicted) + correct(d->search, d->correction, &next->config);
     if (value >= d->value)
         return false;
-    d->at = next;
+    d->at = *next;
     d->value = value;
     return true;
+}
+
+/* Draws from `place` on, as many as are priced at a time: VALUES of each knob, in the order. */
+static int draw_batch(const descent *d, const int *order, int place, uint64_t *state,
+                      mgl_batch *batch)
+{
+    const int places = VALUES * d->search->subject->space.count;
+    const int room = mgl_batch_room(d->search, PRICED - d->priced);
+    for (; place < places && batch->count < room; place++) {
+        mgl_draft next = {.parent = d->at.parent, .config = d->at.config};
+        if (mgl_search_change_knob(d->search, order[place / VALUES], state, &next.config))
+            mgl_batch_add(batch, &next, *state, place + 1);
+    }
+    return place;
 }
 
 /* Every knob once, in an order that is drawn. Whether one became better. */
@@ -145,12 +157,18 @@ static bool pass(descent *d, uint64_t *state)
         order[i] = order[j];
         order[j] = i;
     }
-    for (int i = 0; i < knobs; i++)
-        for (int v = 0; v < VALUES && d->priced < PRICED; v++) {
-            mgl_schedule_config config = d->at.config;
-            if (mgl_search_change_knob(d->search, order[i], state, &config))
-                better |= try_config(d, &config);
-        }
+    for (int place = 0; place < VALUES * knobs && d->priced < PRICED;) {
+        mgl_batch batch = {.count = 0};
+        place = draw_batch(d, order, place, state, &batch);
+        mgl_batch_price(d->search, NULL, &batch);
+        for (int i = 0; i < batch.count; i++)
+            if (go(d, &batch.drafts[i])) {
+                better = true;
+                *state = batch.states[i];
+                place = batch.places[i];
+                break;
+            }
+    }
     return better;
 }
 
@@ -171,8 +189,10 @@ static void descend(descent *d, uint64_t *state)
     for (int i = 0, chance = (int)mgl_draw_below(state, 3); i < SCATTERS && chance > 0; i++) {
         mgl_schedule_config config = from;
         scatter(d->search, chance, state, &config);
+        mgl_draft next = {.parent = d->at.parent, .config = config};
         d->value = INFINITY;
-        if (try_config(d, &config))
+        mgl_draft_price(d->search, NULL, &next);
+        if (go(d, &next))
             break;
     }
     while (d->priced < PRICED && pass(d, state))

@@ -50,27 +50,6 @@ mgl_status mgl_draft_begin(const mgl_search *search, const mgl_known *parent, mg
     return parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &out->moves, err) : MGL_OK;
 }
 
-bool mgl_draft_price(const mgl_search *search, const mgl_program *other, mgl_draft *draft)
-{
-    mgl_proposal proposal = {.config = draft->config, .moves = draft->moves};
-    mgl_candidate candidate;
-    draft->predicted = 0;
-    if (!mgl_search_is_new(search, &draft->config, &draft->moves) ||
-        !mgl_search_fits(search, &draft->config))
-        return false;
-    if (!search->subject->has_costs && draft->moves.count == 0)
-        return true;
-    if (mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
-        return false;
-    bool good = candidate.outcome == MGL_OUTCOME_UNMEASURED &&
-                !(other && mgl_program_equal(candidate.programs[0], other));
-    if (good)
-        mgl_gate_predict(search->subject, &candidate);
-    draft->predicted = candidate.predicted;
-    mgl_candidate_clear(&candidate);
-    return good && mgl_search_passes(search, draft->parent, draft->predicted);
-}
-
 /* ---- what is stood on ------------------------------------------------------------------------ */
 
 /* The incumbent, or every other time a correct program that may be better. NULL: the start. */
@@ -299,6 +278,41 @@ static bool is_unchanged(const mgl_draft *v, const mgl_proposal *base)
            v->moves.count == base->moves.count;
 }
 
+/* Draws as many as are priced at a time; *t: draws so far. */
+static mgl_status draw_batch(const mgl_search *search, const mgl_program *program,
+                             const mgl_proposal *base, const mgl_known *parent, int tries, int *t,
+                             uint64_t *state, mgl_batch *batch, mgl_error *err)
+{
+    const int room = mgl_batch_room(search, tries - *t);
+    mgl_status status = MGL_OK;
+    for (; *t < tries && batch->count < room && !status; ++*t) {
+        mgl_draft v;
+        status = mgl_draft_begin(search, parent, &v, err);
+        if (!status)
+            status = draw_step(search, program, state, &v, err);
+        if (!status && !is_unchanged(&v, base))
+            mgl_batch_add(batch, &v, *state, *t + 1);
+        else
+            mgl_moves_clear(&v.moves);
+    }
+    return status;
+}
+
+/* Takes those that leave hope, `most` in all; the state is the one behind the last. */
+static void take_hopes(mgl_batch *batch, int most, uint64_t *state, mgl_draft *out, int *count)
+{
+    int i = 0;
+    for (; i < batch->count && *count < most; i++) {
+        if (batch->hopes[i])
+            out[(*count)++] = batch->drafts[i];
+        else
+            mgl_moves_clear(&batch->drafts[i].moves);
+        if (*count == most)
+            *state = batch->states[i];
+    }
+    mgl_batch_clear(batch, i);
+}
+
 mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *state, mgl_draft *out,
                                 int *count, mgl_error *err)
 {
@@ -317,15 +331,12 @@ mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *st
     const mgl_program *program = mgl_search_wants_moves(search) && candidate.program_count > 0
                                      ? candidate.programs[0]
                                      : NULL;
-    for (int t = 0; t < tries && *count < most && !status; t++) {
-        mgl_draft *v = &out[*count];
-        status = mgl_draft_begin(search, parent, v, err);
+    for (int t = 0; t < tries && *count < most && !status;) {
+        mgl_batch batch = {.count = 0};
+        status = draw_batch(search, program, &base, parent, tries, &t, state, &batch, err);
         if (!status)
-            status = draw_step(search, program, state, v, err);
-        if (!status && !is_unchanged(v, &base) && mgl_draft_price(search, own, v))
-            ++*count;
-        else
-            mgl_moves_clear(&v->moves);
+            mgl_batch_price(search, own, &batch);
+        take_hopes(&batch, most, state, out, count);
     }
     mgl_candidate_clear(&candidate);
     return status;
