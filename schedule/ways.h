@@ -38,6 +38,11 @@ MGL_WAYS_FN int mgl_splits_used(int n, int splits, int share)
 /* The positions of split i, [*lo, *hi): the splits that are used, in order, have as many each. */
 MGL_WAYS_FN void mgl_split_positions(int n, int i, int splits, int share, int *lo, int *hi)
 {
+    if (share <= 0) {
+        *lo = (int)((unsigned)n * (unsigned)i / (unsigned)splits);
+        *hi = (int)((unsigned)n * (unsigned)(i + 1) / (unsigned)splits);
+        return;
+    }
     const unsigned used = (unsigned)mgl_splits_used(n, splits, share);
     const unsigned place = i == splits - 1 ? used - 1 : (unsigned)i;
     const int has = i == splits - 1 || place + 1 < used;

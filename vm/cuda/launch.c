@@ -88,7 +88,6 @@ static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
                                .capacity = (uint32_t)program->limits.capacity,
                                .pending = mgl_cuda_ring_pages(program, program->exec.pending_bytes),
                                .delay_seed = vm->delay_seed,
-                               .share = program->limits.share,
                                .deadline_ns = (uint64_t)vm->deadline_ms * 1000000};
     void *arguments[] = {&block};
     int result = vm->cu->event_record(vm->events[0], vm->stream);

@@ -9,6 +9,8 @@ static void emu_run(const void *launch)
     megalith(*(const mgl_device_launch *)launch);
 }
 
+#undef MGL_NAMED_OPS /* all of them have names here */
+
 /* The tasks that it has records of: done, at hand, and next. */
 static void emu_describe_block(const unsigned char *memory, char *to, size_t length)
 {

@@ -13,6 +13,7 @@ enum {
 #include "instructions/ops.def"
     OP_COUNT
 };
+#define MGL_NAMED_OPS
 
 enum {
 #define MGL_FAMILY(id, ...) FAMILY_##id,
@@ -39,7 +40,16 @@ enum {
 enum { NEEDS_CONTROLLER, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
 enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE };
 
-/* Whether an op is of the family. */
+/* Whether the kernel has the op. */
+static __device__ __forceinline__ bool has_op(u32 op)
+{
+    return false
+#define MGL_OP(id, ...) || op == OP_##id
+#include "instructions/ops.def"
+        ;
+}
+
+/* Whether an op is of the family, and the kernel has it. */
 template <int FAMILY> static __device__ __forceinline__ bool is_of(int op)
 {
     return false

@@ -158,8 +158,6 @@ typedef struct mgl_device_launch {
     unsigned sequences, capacity;   /* of the program: the extents of `stream`, prompt and output */
     unsigned pending;    /* pages of a ring that may be on their way while an edge is waited for */
     unsigned delay_seed; /* of device/delay.cuh */
-    int share;           /* of the program's limits */
-    unsigned unused;
 } mgl_device_launch;
 
 #endif

@@ -32,8 +32,9 @@
  * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT and MGL_VARIANTS_ATTENTION (which
  * variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING (1: attention has its keys
  * and values from the ring), MGL_BIAS (1: products may have biases), MGL_QK_NORM (1: attention
- * norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_TRACE (1: tasks
- * leave events), MGL_DELAYS (1: random delays, see delay.cuh).
+ * norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_SHARE (of the
+ * program's limits), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
+ * delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
  * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand

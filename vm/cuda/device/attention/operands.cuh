@@ -78,7 +78,7 @@ static __device__ __forceinline__ positions positions_of(const machine &m, int r
     p.lo = 0;
     p.hi = first;
     if (a.splits > 1)
-        mgl_split_positions(first, a.split, a.splits, own().launch.share, &p.lo, &p.hi);
+        mgl_split_positions(first, a.split, a.splits, MGL_SHARE, &p.lo, &p.hi);
     p.end = a.now ? p.last + 1 : p.hi;
     return p;
 }

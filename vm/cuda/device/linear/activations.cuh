@@ -81,7 +81,8 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.batch = BATCH_WAY && !skinny && count >= MGL_BATCH_LEAST && count <= task_of(m)->batch_rows;
     in.flows = skinny && count == 1;
     in.early = in.flows && has_norm;
-    in.merges = merges;
+    if (MERGES)
+        in.merges = merges;
     in.segments = task_of(m)->segments;
     in.end = segment(m, in.segments - 1).end;
 }

@@ -38,9 +38,12 @@ static __device__ __forceinline__ part_row parts_of(const machine &m, int r)
     const mgl_device_operand &o = operand(m, MGL_PRODUCT_INPUT);
     const int first =
         own().table[mgl_step_first_row(own().table, r) * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
-    return {
-        (const float *)address_of(m, o) + (long long)r * o.stride1, (int)o.stride0, o.stride2,
-        mgl_splits_used(first, o.extent0, own().launch.share),      o.extent0 - 1,  o.flag != 0};
+    return {(const float *)address_of(m, o) + (long long)r * o.stride1,
+            (int)o.stride0,
+            o.stride2,
+            mgl_splits_used(first, o.extent0, MGL_SHARE),
+            o.extent0 - 1,
+            o.flag != 0};
 }
 
 /* Partial number i of those that are used. */

@@ -69,9 +69,9 @@ static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, 
     });
 }
 
-/* Leaves word number `word` of a row, four columns, in the activation buffer in two parts, if the
- * row is so long. In a chunk stand the even pairs and then the odd ones. */
-static __device__ __forceinline__ void leave_wide(const input &in, int word, bool within,
+/* Leaves four columns at their place in the activation buffer, in two parts, if the row is so long,
+ * as gather_wide does in its loop: with a call there, its loads stand in another order. */
+static __device__ __forceinline__ void leave_wide(const input &in, u32 *to, bool within,
                                                   const float *v)
 {
     const u32 high[2] = {pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3])};
@@ -79,7 +79,6 @@ static __device__ __forceinline__ void leave_wide(const input &in, int word, boo
     unpack_half(make_uint4(high[0], high[1], 0, 0), rest);
     const u32 low[2] = {pack_pair(MGL_WEIGHT, v[0] - rest[0], v[1] - rest[1]),
                         pack_pair(MGL_WEIGHT, v[2] - rest[2], v[3] - rest[3])};
-    u32 *to = (u32 *)activation_buffer() + word / 2 * 4 + (word & 1);
     if (within) {
         to[0] = high[0];
         to[2] = high[1];
@@ -148,7 +147,20 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
             for (int k = 0; k < 4; k++)
                 v[k] *= factor[k];
         }
-        leave_wide(in, first + 32 * j, WHOLE || first + 32 * j < blocks_end, v);
+        const u32 high[2] = {pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3])};
+        float rest[8];
+        unpack_half(make_uint4(high[0], high[1], 0, 0), rest);
+        const u32 low[2] = {pack_pair(MGL_WEIGHT, v[0] - rest[0], v[1] - rest[1]),
+                            pack_pair(MGL_WEIGHT, v[2] - rest[2], v[3] - rest[3])};
+        /* in a chunk, the even pairs and then the odd ones */
+        u32 *to = (u32 *)activation_buffer() + (first + 32 * j) / 2 * 4 + odd;
+        if (WHOLE || first + 32 * j < blocks_end) {
+            to[0] = high[0];
+            to[2] = high[1];
+            to = (u32 *)((u8 *)to + in.row_bytes);
+            to[0] = low[0];
+            to[2] = low[1];
+        }
     }
     return odd ? squares[0] + squares[1] : 0.0f;
 }
@@ -290,7 +302,8 @@ static __device__ __forceinline__ float gather_parts(machine &m, const input &in
 #pragma unroll
         for (int j = 0; j < 4; j++)
             v[j] = all[n].value[j] * inverse;
-        leave_wide(in, first + 32 * n, WHOLE || first + 32 * n < blocks_end, v);
+        u32 *to = (u32 *)activation_buffer() + (first + 32 * n) / 2 * 4 + (m.lane & 1);
+        leave_wide(in, to, WHOLE || first + 32 * n < blocks_end, v);
     }
     return 0.0f;
 }

@@ -118,9 +118,9 @@ static __device__ __forceinline__ bool see_kv(ring_stream &r)
     r.fenced = r.epoch + 1;
     int lo, hi;
     mgl_split_positions((int)(own().kv_first + r.epoch), (int)r.next.split, (int)r.next.splits,
-                        own().launch.share, &lo, &hi);
-    r.keys = (const u8 *)r.next.keys + (size_t)lo * POSITION_BYTES;
-    r.values = (const u8 *)r.next.values + (size_t)lo * POSITION_BYTES;
+                        MGL_SHARE, &lo, &hi);
+    r.keys = (const u8 *)r.next.keys + (size_t)(u32)lo * POSITION_BYTES;
+    r.values = (const u8 *)r.next.values + (size_t)(u32)lo * POSITION_BYTES;
     r.bytes = (u32)(hi - lo) * POSITION_BYTES;
     r.pages = kv_pages((u32)(hi - lo));
     r.copied = r.asked = 0;

@@ -159,13 +159,13 @@ static __device__ __forceinline__ bool is_alive()
 static __device__ __forceinline__ bool knows_task(const machine &m)
 {
     const u32 op = (u32)task_of(m)->op, variant = task_of(m)->variant;
-    const bool has_op = op < OP_COUNT;
-    if (has_op && has_variant(op, variant))
+    const bool known = has_op(op);
+    if (known && has_variant(op, variant))
         return true;
     if (is_first_lane()) {
         stop_all();
-        leave_report(has_op ? MGL_REPORT_VARIANT : MGL_REPORT_OP, task_of(m)->task, m.epoch,
-                     has_op ? variant : op, 0, 0);
+        leave_report(known ? MGL_REPORT_VARIANT : MGL_REPORT_OP, task_of(m)->task, m.epoch,
+                     known ? variant : op, 0, 0);
     }
     __syncwarp();
     return false;
