@@ -382,7 +382,8 @@ static int fake_nvrtc_compile(void *program, int count, const char *const *optio
 {
     (void)program;
     ck_assert_int_gt(count, 5);
-    ck_assert_str_eq(options[0], "-arch=sm_90a");
+    ck_assert_int_eq(strncmp(options[0], "-arch=", 6), 0);
+    ck_assert_str_eq(options[0] + 6, fake.arch);
     nvrtc_compiles++;
     while ((fake.meet && fake.copies == 0) || fake.hold)
         sched_yield();
@@ -433,6 +434,7 @@ void reset_fake(void)
     fake.sms = 8;
     fake.blocks = 1;
     fake.failure = 719;
+    fake.arch = "sm_90a";
 }
 
 void nothing_is_left(void)

@@ -22,6 +22,7 @@ struct fake_driver {
     int sms, blocks;   /* multiprocessors; blocks each takes */
     int queries;       /* that say "not ready" */
     bool meet;         /* the compiler and the first copy of weights wait for each other */
+    const char *arch;  /* what the compiler is asked to compile for */
     atomic_int copies; /* of weights */
     size_t moved;      /* bytes that were copied on the device */
     void (*kernel)(const mgl_device_launch *launch);

@@ -352,6 +352,41 @@ START_TEST(another_variant_is_refused)
 }
 END_TEST
 
+/* Splits that go by waves, or, on a newer architecture, through the ring. */
+static const device_options streamed = {.dtype = MGL_BF16,
+                                        .capacity = 512,
+                                        .rows = 1,
+                                        .splits = 2,
+                                        .exchange = MGL_EXCHANGE_FLAGS,
+                                        .page_bytes = 16384,
+                                        .warps = 8};
+
+/* Two programs for a newer architecture, on a machine for an older one; in the second attention
+ * goes through the ring, which no kernel for the older one has. */
+START_TEST(what_the_architecture_has_not_is_refused)
+{
+    mgl_error err = {0};
+    mgl_vm *vm;
+    mgl_graph *of = random_graph(&small_model, 512, true, MGL_BF16, 1);
+    mgl_program *own = program_for(of, "sm_80:5", &streamed);
+    mgl_program *newer = program_for(of, "sm_90a:5", &streamed);
+    const mgl_vm_options open = {.kind = MGL_VM_CUDA, .arch = "compute_80"};
+    ck_assert(mgl_cuda_streams_kv(newer, "sm_90a"));
+    own->target = newer->target;
+    fake.arch = open.arch;
+    ok(mgl_vm_open(own, of, &open, &vm, &err), err);
+    ck_assert_int_eq(mgl_vm_exchange(vm, newer, of, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, ".ring, which is for sm_90 and newer"), "%s", err.message);
+    check_device(vm, of, own);
+    ok(run_vm(vm, &err), err);
+    mgl_vm_close(vm);
+    mgl_program_free(newer);
+    mgl_program_free(own);
+    mgl_graph_free(of);
+    nothing_is_left();
+}
+END_TEST
+
 START_TEST(more_queues_than_fit_are_refused)
 {
     mgl_program *other = program_for(graph, "sm_90a:9", &first);
@@ -592,6 +627,7 @@ int main(void)
     tcase_add_test(tests, the_kernel_stays);
     tcase_add_test(tests, another_kernel_is_refused);
     tcase_add_test(tests, another_variant_is_refused);
+    tcase_add_test(tests, what_the_architecture_has_not_is_refused);
     tcase_add_test(tests, more_queues_than_fit_are_refused);
     tcase_add_test(tests, what_the_kernel_can_not_run_is_refused);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);

@@ -15,11 +15,15 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
-/* The machine's kernel has to be the program's, and all its queues have to fit the device at once.
- */
+/* The machine's architecture has to have all variants that the program names: a machine that is
+ * opened for the program would refuse it likewise. Its kernel has to be the program's, and all its
+ * queues have to fit the device at once. */
 static mgl_status check_kernel(const mgl_cuda_vm *vm, const mgl_program *program, mgl_error *err)
 {
     char old[MGL_SHA256_HEX], key[MGL_SHA256_HEX];
+    mgl_status status = mgl_cuda_check_arch(program, vm->arch, err);
+    if (status)
+        return status;
     mgl_cuda_kernel_key(vm->vm.program, vm->arch, mgl_cuda_extras(vm), old);
     mgl_cuda_kernel_key(program, vm->arch, mgl_cuda_extras(vm), key);
     if (strcmp(old, key) != 0)
