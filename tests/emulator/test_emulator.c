@@ -380,6 +380,24 @@ static void batch_of_long_heads_with_splits(void)
         9);
 }
 
+/* As many roundings to 16 bits as there can be, on sums that splits cut elsewhere. */
+static void batch_of_splits_in_16_bits(void)
+{
+    check_ragged(&even_model,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .narrow = 3,
+                                   .queues = 8,
+                                   .splits = 2,
+                                   .warps = 12,
+                                   .rows = 14,
+                                   .page_bytes = 16384,
+                                   .ring_pages = 4,
+                                   .stage_bytes = 8192,
+                                   .extras = MGL_EXTRA_QK_NORM},
+                 9);
+}
+
 /* So few warps that each has several waves of strips of one row: even and odd numbers of them. */
 static void waves(void)
 {
@@ -658,7 +676,8 @@ static void (*const replies[])(void) = {first_tokens,
                                         first_tokens_of_mistral,
                                         batch_of_normed_heads,
                                         batch_of_long_normed_heads,
-                                        talk};
+                                        talk,
+                                        batch_of_splits_in_16_bits};
 
 START_TEST(replies_are_as_on_a_gpu)
 {
