@@ -81,6 +81,7 @@ static mgl_status make_entry(const mgl_tune *tune, const mgl_trial *trial, int s
     mgl_status status = MGL_OK;
     *out = (mgl_tuned){.geometry = s->config.geometry,
                        .tied = s->config.tied,
+                       .extras = s->config.extras,
                        .dtype = s->dtype,
                        .kv = s->dtype,
                        .target = s->target,

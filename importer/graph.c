@@ -63,6 +63,22 @@ int mgl_graph_find_tensor(const mgl_graph *graph, const char *name)
     return -1;
 }
 
+unsigned mgl_graph_extras(const mgl_graph *graph)
+{
+    static const struct {
+        const char *tensor; /* that the first layer has with the extra alone */
+        mgl_extras extra;
+    } signs[] = {{"model.layers.0.self_attn.q_proj.bias", MGL_EXTRA_QKV_BIAS},
+                 {"model.layers.0.self_attn.o_proj.bias", MGL_EXTRA_O_BIAS},
+                 {"model.layers.0.mlp.gate_proj.bias", MGL_EXTRA_MLP_BIAS},
+                 {"model.layers.0.self_attn.q_norm.weight", MGL_EXTRA_QK_NORM}};
+    unsigned extras = MGL_EXTRA_NONE;
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (mgl_graph_find_tensor(graph, signs[i].tensor) >= 0)
+            extras |= signs[i].extra;
+    return extras;
+}
+
 /* A graph under construction. Once memory ran out, further calls do nothing. */
 typedef struct builder {
     mgl_graph *graph;

@@ -112,6 +112,9 @@ int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], 
 /* The index of the tensor of that name, or -1. */
 int mgl_graph_find_tensor(const mgl_graph *graph, const char *name);
 
+/* What its layers have beyond Llama's: bits of mgl_extras. */
+unsigned mgl_graph_extras(const mgl_graph *graph);
+
 /* Builds nodes and tensor list of a decoder from its geometry: names as Hugging Face's, all
  * tensors of `dtype`. `extras`: bits of mgl_extras. `read` is left NULL. The importer and the tools
  * that make random models share it. inv_freq (head_dim / 2) is copied. */

@@ -28,6 +28,16 @@ enum { FIRST_STEP = 256, MAX_SIZE = 1 << 28 };
     X("ffn", ffn)                                                                                  \
     X("vocab", vocab)
 
+/* What an entry calls a model's extras. */
+static const struct {
+    const char *name;
+    mgl_extras bit;
+} extras[] = {{"qkv_bias", MGL_EXTRA_QKV_BIAS},
+              {"o_bias", MGL_EXTRA_O_BIAS},
+              {"mlp_bias", MGL_EXTRA_MLP_BIAS},
+              {"qk_norm", MGL_EXTRA_QK_NORM}};
+enum { EXTRA_COUNT = sizeof extras / sizeof *extras };
+
 void mgl_tuned_clear(mgl_tuned *entry)
 {
     mgl_moves_clear(&entry->moves);
@@ -106,13 +116,39 @@ static mgl_status read_name(const reader *r)
     return status;
 }
 
+static mgl_status read_extra(const reader *r, const cJSON *item)
+{
+    for (int i = 0; i < EXTRA_COUNT && cJSON_IsString(item); i++)
+        if (!strcmp(item->valuestring, extras[i].name) && !(r->to->extras & extras[i].bit)) {
+            r->to->extras |= extras[i].bit;
+            return MGL_OK;
+        }
+    return refuse(r, "extras",
+                  "is an array of qkv_bias, o_bias, mlp_bias and qk_norm, each at most once");
+}
+
+static mgl_status read_extras(const reader *r, const cJSON *shape)
+{
+    const cJSON *names, *item;
+    mgl_status status = mgl_json_get_array(r->json, shape, "extras", false, &names, r->err);
+    if (status)
+        return status;
+    r->to->any_extras = !names;
+    cJSON_ArrayForEach(item, names)
+    {
+        if (!status)
+            status = read_extra(r, item);
+    }
+    return status;
+}
+
 static mgl_status read_shape(const reader *r)
 {
     const cJSON *shape;
     mgl_geometry *g = &r->to->geometry;
     double eps = 0;
 #define X(key, member) key,
-    mgl_status status = open_object(r, "shape", KEYS(SIZES(X) "eps", "tied"), &shape);
+    mgl_status status = open_object(r, "shape", KEYS(SIZES(X) "eps", "tied", "extras"), &shape);
 #undef X
 #define X(key, member)                                                                             \
     if (!status)                                                                                   \
@@ -126,7 +162,7 @@ static mgl_status read_shape(const reader *r)
         status = refuse(r, "eps", "is no small number");
     if (!status)
         status = mgl_json_get_bool(r->json, shape, "tied", true, &r->to->tied, r->err);
-    return status;
+    return status ? status : read_extras(r, shape);
 }
 
 static mgl_status read_dtype(const reader *r, const cJSON *object, const char *key, mgl_dtype *out)
@@ -327,6 +363,20 @@ static void put_moves(mgl_text *out, const mgl_moves *moves)
     mgl_text_put(out, moves->count ? "\n  ]" : "]");
 }
 
+static void put_extras(const mgl_tuned *e, mgl_text *out)
+{
+    const char *before = "";
+    if (e->any_extras)
+        return;
+    mgl_text_put(out, ", \"extras\": [");
+    for (int i = 0; i < EXTRA_COUNT; i++)
+        if (e->extras & extras[i].bit) {
+            mgl_text_format(out, "%s\"%s\"", before, extras[i].name);
+            before = ", ";
+        }
+    mgl_text_put(out, "]");
+}
+
 /* Everything but the evidence, without the last brace. */
 static void put_inputs(const mgl_tuned *e, mgl_text *out)
 {
@@ -337,8 +387,10 @@ static void put_inputs(const mgl_tuned *e, mgl_text *out)
 #undef X
     mgl_text_put(out, "\"eps\": ");
     put_float(out, e->geometry.eps);
-    mgl_text_format(out, ", \"tied\": %s},\n  \"formats\": {\"dtype\": \"%s\", \"kv\": \"%s\"},\n",
-                    e->tied ? "true" : "false", mgl_dtype_name(e->dtype), mgl_dtype_name(e->kv));
+    mgl_text_format(out, ", \"tied\": %s", e->tied ? "true" : "false");
+    put_extras(e, out);
+    mgl_text_format(out, "},\n  \"formats\": {\"dtype\": \"%s\", \"kv\": \"%s\"},\n",
+                    mgl_dtype_name(e->dtype), mgl_dtype_name(e->kv));
     mgl_text_format(out, "  \"device\": \"%s\",\n  \"target\": \"%s:%d\",\n  \"sequences\": %d,\n",
                     e->device, e->target.arch, e->target.queues, e->sequences);
     mgl_text_format(out, "  \"capacity\": {\"lo\": %d, \"hi\": %d},\n  \"lowering\": %d,\n",
@@ -400,7 +452,8 @@ int mgl_tuned_step(int capacity, int most)
 
 bool mgl_tuned_is_of(const mgl_tuned *entry, const mgl_graph *graph)
 {
-    return mgl_geometry_equal(&entry->geometry, &graph->geometry) && entry->tied == graph->tied;
+    return mgl_geometry_equal(&entry->geometry, &graph->geometry) && entry->tied == graph->tied &&
+           (entry->any_extras || entry->extras == mgl_graph_extras(graph));
 }
 
 bool mgl_tuned_fits(const mgl_tuned *entry, const mgl_graph *graph, const mgl_target *target,

@@ -11,11 +11,12 @@
  *      "evidence": {"gain": 0.031, "interval": [0.029, 0.033], "commit": ..., "date": ...,
  *                   "archive": ...}}
  *
- * The shape is sizes: an entry is for every model of them, with biases and norms of q and k or
- * without. It has numbers and names, and never a path. Those of the folder schedule/tuned are
- * compiled in; a user's stand in megalith/tuned of XDG_DATA_HOME, or else of ~/.local/share, and
- * come first. What an entry makes is validated like any other program: one that is wrong is slow to
- * nobody but its owner.
+ * The shape is sizes, and, with "extras": ["qkv_bias", "qk_norm"], what the model has beyond
+ * Llama's: the entry is for models that have the same. Without that key, as older entries are, it
+ * is for every model of the sizes. An entry has numbers and names, and never a path. Those of the
+ * folder schedule/tuned are compiled in; a user's stand in megalith/tuned of XDG_DATA_HOME, or else
+ * of ~/.local/share, and come first. What an entry makes is validated like any other program: one
+ * that is wrong is slow to nobody but its owner.
  */
 #ifndef MGL_SCHEDULE_TUNED_H
 #define MGL_SCHEDULE_TUNED_H
@@ -42,6 +43,8 @@ typedef struct mgl_tuned {
     char name[MGL_TUNED_NAME + 1]; /* [a-z0-9_.-]+, no dot in front */
     mgl_geometry geometry;
     bool tied;
+    bool any_extras; /* it does not say which the model has */
+    unsigned extras; /* else: bits of mgl_extras */
     mgl_dtype dtype, kv;
     char device[MGL_TUNED_DEVICE + 1]; /* "NVIDIA H200"; "cpu" */
     mgl_target target;                 /* architecture and queues */

@@ -8,11 +8,16 @@ const shape billion = {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5F}, true};
 
 mgl_graph *graph_of(const shape *s)
 {
+    return family_of(s, MGL_EXTRA_NONE);
+}
+
+mgl_graph *family_of(const shape *s, unsigned extras)
+{
     static const float inv_freq[128] = {1};
     mgl_graph *graph = NULL;
     mgl_error err = {0};
     mgl_status status =
-        mgl_graph_build_llama(&s->geometry, 4096, s->tied, MGL_BF16, inv_freq, &graph, &err);
+        mgl_graph_build(&s->geometry, extras, 4096, s->tied, MGL_BF16, inv_freq, &graph, &err);
     ck_assert_msg(status == MGL_OK, "%s", err.message);
     return graph;
 }

@@ -15,6 +15,9 @@ extern const shape even, billion;
 /* The graph of a shape in bf16, of 4,096 positions. Release with mgl_graph_free. */
 mgl_graph *graph_of(const shape *s);
 
+/* The same with bits of mgl_extras. */
+mgl_graph *family_of(const shape *s, unsigned extras);
+
 /* The target of that name. */
 mgl_target target_of(const char *name);
 

@@ -113,6 +113,45 @@ START_TEST(what_is_printed_reads_back)
 }
 END_TEST
 
+/* The entry whose shape ends so. */
+static mgl_tuned entry_of_family(const char *end)
+{
+    mgl_text moved = edited(text, MOVES, "\"sample to=3\"");
+    mgl_text json = edited(moved.bytes, "\"tied\": true", end);
+    mgl_tuned entry = entry_of(json.bytes);
+    entry.lowering = MGL_LOWERING_VERSION;
+    mgl_text_clear(&moved);
+    mgl_text_clear(&json);
+    return entry;
+}
+
+/* What an entry says of biases and norms of q and k. */
+static const struct {
+    const char *end; /* of the shape */
+    bool any;
+    unsigned extras;
+} families[] = {
+    {"\"tied\": true", true, MGL_EXTRA_NONE},
+    {"\"tied\": true, \"extras\": []", false, MGL_EXTRA_NONE},
+    {"\"tied\": true, \"extras\": [\"qkv_bias\"]", false, MGL_EXTRA_QKV_BIAS},
+    {"\"tied\": true, \"extras\": [\"qk_norm\"]", false, MGL_EXTRA_QK_NORM},
+    {"\"tied\": true, \"extras\": [\"qkv_bias\", \"o_bias\", \"mlp_bias\", \"qk_norm\"]", false,
+     MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS | MGL_EXTRA_QK_NORM},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+START_TEST(extras_are_read_and_printed)
+{
+    mgl_tuned entry = entry_of_family(families[_i].end);
+    mgl_text printed = print(&entry);
+    ck_assert_int_eq(entry.any_extras, families[_i].any);
+    ck_assert_uint_eq(entry.extras, families[_i].extras);
+    ck_assert_ptr_nonnull(strstr(printed.bytes, families[_i].end));
+    mgl_text_clear(&printed);
+    mgl_tuned_clear(&entry);
+}
+END_TEST
+
 /* Each edit of the text is refused, with a message that names the file. */
 static const struct {
     const char *from, *to, *says;
@@ -130,6 +169,10 @@ static const struct {
     {"\"eps\": 1e-05", "\"eps\": 1e300", "eps"},
     {"\"tied\": true", "\"tied\": 1", "tied"},
     {"\"tied\": true", "\"tied\": true, \"path\": \"/home\"", "path"},
+    {"\"tied\": true", "\"tied\": true, \"extras\": \"qk_norm\"", "extras"},
+    {"\"tied\": true", "\"tied\": true, \"extras\": [8]", "extras"},
+    {"\"tied\": true", "\"tied\": true, \"extras\": [\"v_norm\"]", "extras"},
+    {"\"tied\": true", "\"tied\": true, \"extras\": [\"qk_norm\", \"qk_norm\"]", "extras"},
     {"\"dtype\": \"bf16\"", "\"dtype\": \"i32\"", "dtype"},
     {"\"kv\": \"bf16\"", "\"kv\": \"fp4\"", "kv"},
     {"Test GPU", "Test\\nGPU", "device"},
@@ -290,6 +333,37 @@ START_TEST(it_fits_one_shape_and_one_version)
     entry.lowering++;
     ck_assert(!fits(&entry, &q));
     mgl_tuned_clear(&entry);
+}
+END_TEST
+
+/* An entry that names a model's extras is for models that have the same; one that does not, for
+ * all.
+ */
+START_TEST(it_fits_one_family)
+{
+    mgl_tuned entry = entry_of_family(families[_i].end);
+    for (int i = 0; i < FAMILIES; i++) {
+        mgl_graph *graph = family_of(&even, families[i].extras);
+        ck_assert_msg(mgl_tuned_is_of(&entry, graph) ==
+                          (families[_i].any || families[i].extras == families[_i].extras),
+                      "%s", families[i].end);
+        mgl_graph_free(graph);
+    }
+    mgl_tuned_clear(&entry);
+}
+END_TEST
+
+/* The digest of an entry that does not say is what it was before entries could. */
+START_TEST(the_digest_tells_families_apart)
+{
+    char digests[FAMILIES][MGL_SHA256_HEX];
+    for (int i = 0; i < FAMILIES; i++) {
+        mgl_tuned entry = entry_of_family(families[i].end);
+        digest(&entry, digests[i]);
+        for (int j = 0; j < i; j++)
+            ck_assert_str_ne(digests[i], digests[j]);
+        mgl_tuned_clear(&entry);
+    }
 }
 END_TEST
 
@@ -572,7 +646,7 @@ static void replay_shipped(const mgl_tuned *entry, const mgl_graph *graph, int c
 static void replay_all(const mgl_tuned *entry)
 {
     const shape of = {entry->geometry, entry->tied};
-    mgl_graph *graph = graph_of(&of);
+    mgl_graph *graph = family_of(&of, entry->extras);
     replay_shipped(entry, graph, entry->capacity_lo);
     for (int step = mgl_tuned_step(entry->capacity_lo, MGL_MAX_CAPACITY); step < entry->capacity_hi;
          step *= 2)
@@ -598,8 +672,8 @@ START_TEST(shipped_entries_replay)
 }
 END_TEST
 
-/* The entry of qwen2.5-0.5b was measured on its sizes without the biases of the model. It fits the
- * model with them, and replays. */
+/* The entry of qwen2.5-0.5b was measured on its sizes without the biases of the model, and says
+ * nothing of them. It fits the model with them, and replays. */
 START_TEST(the_entry_of_qwen_replays_with_biases)
 {
     const char *file, *json;
@@ -643,10 +717,13 @@ int main(void)
     tcase_add_loop_test(form, what_is_no_entry_is_refused, 0,
                         (int)(sizeof damages / sizeof *damages));
     tcase_add_test(form, texts_that_are_no_objects_are_refused);
+    tcase_add_loop_test(form, extras_are_read_and_printed, 0, FAMILIES);
+    tcase_add_test(form, the_digest_tells_families_apart);
     tcase_add_test(form, the_digest_is_of_all_but_the_evidence);
     tcase_add_test(form, every_allocation_may_fail);
     tcase_add_test(form, it_fits_what_it_was_made_for);
     tcase_add_test(form, it_fits_nothing_else);
+    tcase_add_loop_test(form, it_fits_one_family, 0, FAMILIES);
     tcase_add_test(form, it_fits_one_shape_and_one_version);
     tcase_add_test(form, capacities_recur);
     tcase_add_test(form, a_replay_is_lowering_and_moves);
