@@ -398,6 +398,30 @@ static void batch_of_splits_in_16_bits(void)
                  9);
 }
 
+/* A text whose clears have no room in the record of the attention before them, beside what lowering
+ * makes. */
+static void clears_behind_attention(void)
+{
+    static const char path[] =
+        MGL_SOURCE_DIR "/tests/validator/cases/accept_flags_clear_behind_attention.mls";
+    const device_options options = {.dtype = MGL_BF16,
+                                    .exchange = MGL_EXCHANGE_FLAGS,
+                                    .capacity = 64,
+                                    .queues = 4,
+                                    .products = 2,
+                                    .splits = 1,
+                                    .rows = 4};
+    mgl_error err;
+    mgl_program *read;
+    mgl_graph *graph = random_family(&small_model, MGL_EXTRA_QK_NORM, 64, true, MGL_BF16, 5);
+    mgl_program *lowered = device_program(graph, &options);
+    ok(mgl_schedule_read(path, &read, &err), err);
+    check_same_answer(graph, lowered, read, 9);
+    mgl_program_free(read);
+    mgl_program_free(lowered);
+    mgl_graph_free(graph);
+}
+
 /* So few warps that each has several waves of strips of one row: even and odd numbers of them. */
 static void waves(void)
 {
@@ -677,7 +701,8 @@ static void (*const replies[])(void) = {first_tokens,
                                         batch_of_normed_heads,
                                         batch_of_long_normed_heads,
                                         talk,
-                                        batch_of_splits_in_16_bits};
+                                        batch_of_splits_in_16_bits,
+                                        clears_behind_attention};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

@@ -406,6 +406,19 @@ static void check_answer(mgl_vm *vm, int most, const struct answer *wanted)
     mgl_free(answer.logits);
 }
 
+void check_same_answer(const mgl_graph *graph, const mgl_program *a, const mgl_program *b, int most)
+{
+    struct answer answer;
+    const device_options options = {0};
+    mgl_vm *vm = device_vm(a, graph, &options);
+    get_answer(vm, most, &answer);
+    mgl_vm_close(vm);
+    vm = device_vm(b, graph, &options);
+    check_answer(vm, most, &answer);
+    mgl_vm_close(vm);
+    mgl_free(answer.logits);
+}
+
 /* Reads every tape and table back from the device. */
 static void check_device_bytes(mgl_vm *base, const mgl_graph *graph)
 {

@@ -27,6 +27,11 @@ void check_sampling(int settings, int most);
  * With f32 or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
 void check_ragged(const mgl_geometry *geometry, const device_options *options, int most);
 
+/* Two programs for the same model: a reply of `most` tokens and the logits behind it are the same
+ * bits. */
+void check_same_answer(const mgl_graph *graph, const mgl_program *a, const mgl_program *b,
+                       int most);
+
 /* A talk of so many turns, each prompt being all that was said before and some more: on one machine
  * that reuses what its cache holds, against fresh starts. The same tokens, and only what is new is
  * read. In f32. */

@@ -43,6 +43,62 @@ START_TEST(a_record_is_as_long_as_shared_memory_has_room)
 }
 END_TEST
 
+#define CLEARS MGL_SOURCE_DIR "/tests/validator/cases/accept_flags_clear_behind_attention.mls"
+
+/* Records of a queue, in their order, from the first of it on. */
+static const mgl_record *record_of(const mgl_cuda_tables *tables, int queue, int number)
+{
+    uint32_t at = tables->queues[queue].first;
+    for (int i = 0; i < number; i++)
+        at = ((const mgl_record *)(tables->records + at))->next;
+    return (const mgl_record *)(tables->records + at);
+}
+
+/* Queues 2 and 3: enter, attend, clear, attend, clear. */
+START_TEST(a_clear_without_room_has_a_record_of_its_own)
+{
+    mgl_error err;
+    mgl_program *program;
+    mgl_cuda_tables tables;
+    uint64_t addresses[256] = {0};
+    ok(mgl_schedule_read(CLEARS, &program, &err), err);
+    ok(mgl_cuda_check_program(program, &err), err);
+    ck_assert_int_lt(program->buffer_count, 256);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){addresses, addresses, false}, &tables, &err),
+       err);
+    for (int queue = 2; queue < 4; queue++) {
+        ck_assert_int_eq(record_of(&tables, queue, 1)->op, MGL_OP_ATTEND);
+        ck_assert_int_eq(record_of(&tables, queue, 1)->clears, 0);
+        ck_assert_int_le(record_of(&tables, queue, 1)->next_bytes, MGL_RECORD_BYTES);
+        ck_assert_int_eq(record_of(&tables, queue, 2)->op, MGL_OP_CLEAR);
+        ck_assert_int_eq(record_of(&tables, queue, 2)->clears, 8);
+        ck_assert_int_eq(record_of(&tables, queue, 3)->op, MGL_OP_ATTEND);
+    }
+    mgl_cuda_tables_clear(&tables);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* With room for it, it travels with the task before. */
+START_TEST(a_clear_travels_with_the_task_before)
+{
+    mgl_error err;
+    mgl_program *program;
+    mgl_cuda_tables tables;
+    uint64_t addresses[256] = {0};
+    ok(mgl_schedule_read(CLEARS, &program, &err), err);
+    for (int i = 0; i < program->task_count; i++)
+        if (program->tasks[i].op == MGL_OP_CLEAR && program->tasks[i].out.count == 8)
+            program->tasks[i].out.count = 2;
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){addresses, addresses, false}, &tables, &err),
+       err);
+    ck_assert_int_eq(record_of(&tables, 2, 1)->clears, 2);
+    ck_assert_int_eq(record_of(&tables, 2, 2)->op, MGL_OP_ATTEND);
+    mgl_cuda_tables_clear(&tables);
+    mgl_program_free(program);
+}
+END_TEST
+
 START_TEST(pages_of_all_epochs_are_counted_in_32_bits)
 {
     mgl_error err;
@@ -390,6 +446,8 @@ int main(void)
 {
     TCase *tests = tcase_create("cuda encode");
     tcase_add_test(tests, a_record_is_as_long_as_shared_memory_has_room);
+    tcase_add_test(tests, a_clear_without_room_has_a_record_of_its_own);
+    tcase_add_test(tests, a_clear_travels_with_the_task_before);
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
     tcase_add_test(tests, heads_are_counted_from_one);
     tcase_add_test(tests, other_numbers_than_the_weights_are_refused);

@@ -172,13 +172,39 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
                : "q is not the heads of one kv head";
 }
 
+/* Biases in the record of a task: the extra inputs of a product. */
+static int count_biases(const mgl_task *task)
+{
+    return task->segments.count > 0 ? task->in.count - mgl_op_get(task->op)->in_count : 0;
+}
+
+/* Operands in the record of a task: a `clear` has none, and a bias is no operand there. */
+static int count_operands(const mgl_task *task)
+{
+    return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count - count_biases(task);
+}
+
+/* Bytes of a task's record, at most, without a `clear` behind it. */
+static size_t record_bytes(const mgl_task *task)
+{
+    const int clears = task->op == MGL_OP_CLEAR ? task->out.count : 0;
+    return sizeof(mgl_record) + (size_t)count_operands(task) * sizeof(mgl_device_operand) +
+           (size_t)task->segments.count * sizeof(mgl_device_segment) +
+           (size_t)count_biases(task) * sizeof(mgl_device_bias) +
+           (size_t)task->waits.count * sizeof(mgl_device_wait) +
+           (size_t)task->signals.count * sizeof(uint32_t) + 30 + /* padding */
+           (size_t)clears * sizeof(mgl_device_clear);
+}
+
 /* A `clear` travels in the record of the task before it, unless it has edges, or that task is one
- * too. */
+ * too, or its record has no room for it. */
 static bool has_record(const mgl_program *program, int task)
 {
     const mgl_task *t = &program->tasks[task];
-    return t->op != MGL_OP_CLEAR || t->waits.count > 0 || t->signals.count > 0 || task == 0 ||
-           program->tasks[task - 1].op == MGL_OP_CLEAR;
+    if (t->op != MGL_OP_CLEAR || t->waits.count > 0 || t->signals.count > 0 || task == 0)
+        return true;
+    const size_t bytes = (size_t)t->out.count * sizeof(mgl_device_clear);
+    return t[-1].op == MGL_OP_CLEAR || record_bytes(&t[-1]) + bytes > MGL_RECORD_BYTES;
 }
 
 /* The `clear` that travels in the record of a task, or -1. */
@@ -193,18 +219,6 @@ static int count_clears(const mgl_program *program, int task)
     int behind = clear_behind(program, task);
     return (program->tasks[task].op == MGL_OP_CLEAR ? program->tasks[task].out.count : 0) +
            (behind >= 0 ? program->tasks[behind].out.count : 0);
-}
-
-/* Biases in the record of a task: the extra inputs of a product. */
-static int count_biases(const mgl_task *task)
-{
-    return task->segments.count > 0 ? task->in.count - mgl_op_get(task->op)->in_count : 0;
-}
-
-/* Operands in the record of a task: a `clear` has none, and a bias is no operand there. */
-static int count_operands(const mgl_task *task)
-{
-    return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count - count_biases(task);
 }
 
 static bool any_extra(const mgl_program *program, bool attention)
@@ -332,14 +346,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
         if (buffer->sets > 1 && !is_flaggable(program, region))
             return "a flagged region is not of whole 16 bytes";
     }
-    size_t bytes =
-        sizeof(mgl_record) + (size_t)count_operands(task) * sizeof(mgl_device_operand) +
-        (size_t)task->segments.count * sizeof(mgl_device_segment) +
-        (size_t)count_biases(task) * sizeof(mgl_device_bias) +
-        (size_t)task->waits.count * sizeof(mgl_device_wait) +
-        (size_t)task->signals.count * sizeof(uint32_t) + 30 + /* padding */
-        (size_t)count_clears(program, (int)(task - program->tasks)) * sizeof(mgl_device_clear);
-    if (bytes > MGL_RECORD_BYTES)
+    if (record_bytes(task) > MGL_RECORD_BYTES)
         return "it has too many waits, signals or clears (about 30 edges fit)";
     mgl_device_clear clear;
     int64_t first;

@@ -7,8 +7,9 @@
  *
  * A record knows where the next one is and how long, so that it can be fetched while this one is
  * worked on; the last one of a queue names the first. What a `clear` resets stands in the record of
- * the task before it, or, where there is no such or it has edges, in one of its own, without
- * operands. Plain C that NVRTC compiles too: no includes, and the same layout on both sides.
+ * the task before it. Where there is no such, or no room in it, or the `clear` has edges, it stands
+ * in a record of its own, without operands. Plain C that NVRTC compiles too: no includes, and the
+ * same layout on both sides.
  */
 #ifndef MGL_VM_CUDA_RECORD_H
 #define MGL_VM_CUDA_RECORD_H
