@@ -549,10 +549,10 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
-    if (config->many > 0 && strcmp(target->arch, "cpu") != 0)
+    if (config->many > MGL_MAX_ROWS && strcmp(target->arch, "cpu") != 0)
         return mgl_fail(err, MGL_BAD_INPUT, "many",
-                        "is %d: a second list needs a CPU target; the CUDA machine runs one list",
-                        config->many);
+                        "is %d: on a GPU the second list has at most %d rows", config->many,
+                        MGL_MAX_ROWS);
     int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
     if (config->many > most)
         most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;

@@ -185,7 +185,8 @@ static void measure_attention(const mgl_program *program, const mgl_task *task, 
     d[MGL_DIMENSION_REACH] = larger(d[MGL_DIMENSION_REACH], positions);
 }
 
-/* What the ring stands beside: products that are skinny, and attention by the ring. */
+/* What the ring does not stand beside, in either list: it does beside products that are skinny, and
+ * attention by the ring. */
 static bool is_stranger(const mgl_task *task)
 {
     const mgl_family family = mgl_op_get(task->op)->family;
@@ -195,6 +196,8 @@ static bool is_stranger(const mgl_task *task)
 
 static void measure_queues(const mgl_program *program, int64_t *d)
 {
+    for (int i = 0; program->many && i < program->many->task_count; i++)
+        d[MGL_DIMENSION_STRANGERS] += is_stranger(&program->many->tasks[i]);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_run *tasks = &program->queues[q].tasks;
         int64_t attentions = 0;
@@ -514,10 +517,13 @@ static mgl_dimensions dimensions_alone(const mgl_program *program)
     return alone;
 }
 
-/* Whether all attentions take the ring and are worth it, beside products that are all skinny. */
+/* Whether all attentions take the ring and are worth it, beside products that are all skinny. A
+ * second list's never do: they have several rows. */
 static bool attention_rings(const mgl_program *program, const mgl_dimensions *alone)
 {
     mgl_dimensions among = *alone;
+    if (program->many)
+        return false;
     among.of[MGL_DIMENSION_STRANGERS] = 0;
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];

@@ -10,8 +10,13 @@ static __device__ __forceinline__ void take_rows(const machine &m)
               *table = (const int *)operand(m, MGL_OPERAND(enter, table)).at;
     for (int i = m.lane; i < MGL_ROWS * MGL_TABLE_WORDS; i += 32)
         own().table[i] = table[i];
+#if MGL_LISTS
+    const int most = control[MGL_CONTROL_LIST] ? MGL_ROWS : MGL_FEW;
+#else
+    const int most = MGL_ROWS;
+#endif
     for (int i = m.lane; i < MGL_CONTROL_WORDS; i += 32)
-        own().control[i] = i == MGL_CONTROL_ROWS ? max(0, min(control[i], MGL_ROWS)) : control[i];
+        own().control[i] = i == MGL_CONTROL_ROWS ? max(0, min(control[i], most)) : control[i];
     __syncwarp();
     if (is_first_lane()) {
         int count = 0;

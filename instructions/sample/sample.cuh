@@ -323,6 +323,41 @@ static __device__ int sum_before(const machine &m, int value)
     return sum;
 }
 
+/* Rows that the next epoch may have: of one list, or of the one that was chosen before. */
+static __device__ __forceinline__ int most_rows()
+{
+#if MGL_LISTS
+    return own().control[MGL_CONTROL_NEXT] ? MGL_ROWS : MGL_FEW;
+#else
+    return MGL_ROWS;
+#endif
+}
+
+/* The number of the epoch, of either list. */
+static __device__ __forceinline__ int number_of_epoch(const machine &m)
+{
+#if MGL_LISTS
+    return own().control[MGL_CONTROL_EPOCH];
+#else
+    return (int)m.epoch;
+#endif
+}
+
+#if MGL_LISTS
+
+/* The words of the next control that tell of lists; `demand`: what mgl_step_demand has for the
+ * lane's sequence. */
+static __device__ __forceinline__ void choose_list(sampling &s, int demand)
+{
+    const int rows = __reduce_add_sync(0xFFFFFFFFu, demand);
+    if (!is_first_lane())
+        return;
+    s.control[MGL_CONTROL_LIST] = own().control[MGL_CONTROL_NEXT];
+    s.control[MGL_CONTROL_NEXT] = mgl_step_list(rows, MGL_FEW, MGL_ROWS);
+}
+
+#endif
+
 /* Takes the chosen tokens and makes the next epoch's table as mgl_step_next does; one warp, a lane
  * for each row (of which no two that are sampled belong to one sequence) and then for each
  * sequence. */
@@ -335,7 +370,7 @@ static __device__ void step(const machine &m, sampling &s)
     int *q = s.sequences + at * MGL_SEQUENCE_WORDS;
     const bool runs = m.lane < count && mgl_step_runs(q, s.abort);
     const int more = runs ? mgl_step_more(q) : 0, before = sum_before(m, more);
-    const int spare = MGL_ROWS - __popc(__ballot_sync(0xFFFFFFFFu, runs));
+    const int spare = most_rows() - __popc(__ballot_sync(0xFFFFFFFFu, runs));
     const int rows = runs ? 1 + mgl_step_share(more, before, spare) : 0;
     const int first = sum_before(m, rows);
     for (int n = 0; n < rows; n++)
@@ -343,7 +378,10 @@ static __device__ void step(const machine &m, sampling &s)
                      (const int *)operand(m, MGL_OPERAND(sample, prompt)).at + from,
                      (const int *)operand(m, MGL_OPERAND(sample, output)).at + from);
     if (m.lane == count - 1)
-        mgl_step_enter(s.control, first + rows, (int)m.epoch + 1);
+        mgl_step_enter(s.control, first + rows, number_of_epoch(m) + 1);
+#if MGL_LISTS
+    choose_list(s, runs ? 1 + mgl_step_more(q) : 0);
+#endif
 }
 
 /* Out of line: its registers are not those of the loop. */

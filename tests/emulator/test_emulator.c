@@ -666,6 +666,78 @@ static void delays_with_counters(void)
         &(device_options){.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 2}, 3, 4);
 }
 
+/* Two lists: prompts by the second, of several sequences and of one, and tokens by the first. */
+static void two_lists(void)
+{
+    check_ragged(&small_model,
+                 &(device_options){.dtype = MGL_F32,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .rows = 1,
+                                   .many = 8},
+                 9);
+}
+
+static void two_lists_of_four_rows_and_more(void)
+{
+    check_ragged(&grouped_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 3,
+                                   .splits = 1,
+                                   .rows = 4,
+                                   .many = 16},
+                 9);
+}
+
+static void two_lists_with_splits(void)
+{
+    check_ragged(&grouped_heads,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 5,
+                                   .splits = 2,
+                                   .rows = 1,
+                                   .many = 16},
+                 9);
+}
+
+static void two_lists_with_counters(void)
+{
+    check_ragged(&small_model,
+                 &(device_options){.dtype = MGL_F32,
+                                   .exchange = MGL_EXCHANGE_COUNTERS,
+                                   .queues = 5,
+                                   .splits = 1,
+                                   .rows = 4,
+                                   .many = 8},
+                 9);
+}
+
+/* Logits of either list: after a prompt, and after one more token. */
+static void logits_of_two_lists(void)
+{
+    const device_options f32 = {
+        .dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1, .many = 16};
+    device_options bf16 = f32;
+    bf16.dtype = MGL_BF16;
+    check_logits(&small_model, &f32, 0, 19, 5);
+    check_logits(&even_model, &bf16, 1, 19, 5);
+    check_logits(&small_model, &f32, 2, 16, 1);
+}
+
+static void talk_of_two_lists(void)
+{
+    check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 1, .many = 8}, 4);
+}
+
+static void delays_of_two_lists(void)
+{
+    check_delays(&grouped_heads,
+                 &(device_options){.dtype = MGL_BF16, .queues = 3, .rows = 1, .many = 8}, 3, 4);
+}
+
 static void (*const replies[])(void) = {first_tokens,
                                         first_tokens_with_counters,
                                         batch,
@@ -702,7 +774,14 @@ static void (*const replies[])(void) = {first_tokens,
                                         batch_of_long_normed_heads,
                                         talk,
                                         batch_of_splits_in_16_bits,
-                                        clears_behind_attention};
+                                        clears_behind_attention,
+                                        two_lists,
+                                        two_lists_of_four_rows_and_more,
+                                        two_lists_with_splits,
+                                        two_lists_with_counters,
+                                        logits_of_two_lists,
+                                        talk_of_two_lists,
+                                        delays_of_two_lists};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

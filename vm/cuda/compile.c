@@ -52,7 +52,9 @@ static void recipe_of(const mgl_program *program, const char *arch, unsigned ext
     memcpy(&eps, &m->eps, sizeof eps);
     start_recipe(o, arch, mgl_cuda_sources, mgl_cuda_source_count);
     o->kept = true;
-    define(o, "ROWS", (uint32_t)program->limits.rows);
+    define(o, "ROWS", (uint32_t)mgl_limits_most(&program->limits));
+    define(o, "LISTS", program->many != NULL);
+    define(o, "FEW", (uint32_t)program->limits.rows);
     define(o, "MANY_SEQUENCES", program->limits.sequences > 1);
     define(o, "HIDDEN", (uint32_t)m->hidden);
     define(o, "ATTENDED", (uint32_t)(m->heads * m->head_dim));

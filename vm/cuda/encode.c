@@ -10,10 +10,9 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "schedule/lists.h"
 #include "schedule/schedule.h"
 #include "schedule/variants.h"
-
-enum { MOST_ATTENDED = 1 << 30 }; /* columns of attention's output */
 
 _Static_assert(MGL_MAX_CAPACITY <= 1 << 25, "a position times 64 splits must fit 32 bits");
 _Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
@@ -36,75 +35,6 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
                  text.bytes ? text.bytes : "");
     mgl_text_clear(&text);
     return status;
-}
-
-/* The numbers of the model that the kernel's constants are made of. */
-static mgl_status check_geometry(const mgl_program *program, mgl_error *err)
-{
-    const mgl_geometry *m = &program->geometry;
-    if (m->kv_heads < 1 || m->heads < m->kv_heads || m->head_dim < 1 ||
-        m->head_dim > MOST_ATTENDED / m->heads)
-        return mgl_fail(err, MGL_BAD_INPUT, "model",
-                        "the CUDA machine takes 1 kv head or more, no fewer query heads, and 1 to "
-                        "%d dimensions of all query heads",
-                        MOST_ATTENDED);
-    return MGL_OK;
-}
-
-static mgl_status check_exec(const mgl_program *program, mgl_error *err)
-{
-    const mgl_exec *exec = &program->exec;
-    if (exec->warps < 1 || exec->warps > MGL_MAX_WARPS || exec->ring_pages < MGL_MIN_PAGES ||
-        exec->ring_pages > MGL_MAX_PAGES || exec->page_bytes < MGL_BLOCK_BYTES ||
-        exec->page_bytes % MGL_BLOCK_BYTES || exec->stage_bytes < 0 || exec->stage_bytes % 128 ||
-        exec->flight_bytes < 1 || exec->pending_bytes < 1)
-        return mgl_fail(err, MGL_BAD_INPUT, "exec",
-                        "the CUDA machine takes 1 to %d warps, %d to %d pages of a multiple of %d "
-                        "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
-                        MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
-    if (program->many)
-        return mgl_fail(
-            err, MGL_BAD_INPUT, "many",
-            "the CUDA machine runs programs of one list; lower the model without `many`");
-    const mgl_limits *limits = &program->limits;
-    if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
-        limits->sequences > limits->rows || limits->capacity < 1 ||
-        limits->capacity > MGL_MAX_CAPACITY || program->queue_count > MGL_MAX_QUEUES)
-        return mgl_fail(err, MGL_BAD_INPUT, "limits",
-                        "the CUDA machine takes 1 to %d rows, no more sequences than rows, 1 to %d "
-                        "positions, and at most %d queues",
-                        MGL_MAX_ROWS, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
-    for (int i = 0; i < program->segment_count; i++)
-        if (mgl_segment_format(program, &program->segments[i]) != program->weight_format)
-            return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
-                            "the CUDA machine takes matrices of one format, which is that of the "
-                            "types line; lower the model for the GPU");
-    for (int q = 0; q < program->queue_count; q++) {
-        const mgl_queue *queue = &program->queues[q];
-        if (queue->tasks.count < 1 || program->tasks[queue->tasks.first].op != MGL_OP_ENTER)
-            return mgl_fail(err, MGL_BAD_INPUT, "queue", "queue %d does not open with enter", q);
-        uint64_t pages = (uint64_t)queue->tape_bytes / (uint64_t)exec->page_bytes;
-        if (queue->tape_bytes % exec->page_bytes ||
-            pages * ((uint64_t)program->limits.capacity + 2) >= UINT32_MAX)
-            return mgl_fail(err, MGL_BAD_INPUT, "queue",
-                            "the tape of queue %d has %lld bytes: it must be whole pages, and less "
-                            "than 2^32 pages in all epochs",
-                            q, (long long)queue->tape_bytes);
-    }
-    return MGL_OK;
-}
-
-uint32_t mgl_cuda_pages(const mgl_program *program, int bytes)
-{
-    const int pages = bytes / program->exec.page_bytes;
-    return (uint32_t)(bytes > 0 && pages == 0 ? 1 : pages);
-}
-
-uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes)
-{
-    const uint32_t most = (uint32_t)program->exec.ring_pages - 1;
-    const uint32_t pages = mgl_cuda_pages(program, bytes);
-    return pages < most ? pages : most;
 }
 
 /* Columns [lo, hi) of an operand's second dimension. */
@@ -219,35 +149,6 @@ static int count_clears(const mgl_program *program, int task)
     int behind = clear_behind(program, task);
     return (program->tasks[task].op == MGL_OP_CLEAR ? program->tasks[task].out.count : 0) +
            (behind >= 0 ? program->tasks[behind].out.count : 0);
-}
-
-static bool any_extra(const mgl_program *program, bool attention)
-{
-    for (int i = 0; i < program->task_count; i++) {
-        const mgl_task *task = &program->tasks[i];
-        if (mgl_op_is_attention(task->op) == attention &&
-            task->in.count > mgl_op_get(task->op)->in_count)
-            return true;
-    }
-    return false;
-}
-
-bool mgl_cuda_has_biases(const mgl_program *program)
-{
-    return any_extra(program, false);
-}
-
-bool mgl_cuda_has_merges(const mgl_program *program)
-{
-    bool has = false;
-    for (int i = 0; i < program->task_count; i++)
-        has |= program->tasks[i].op == MGL_OP_MERGE_ADD;
-    return has;
-}
-
-bool mgl_cuda_has_norms(const mgl_program *program)
-{
-    return any_extra(program, true);
 }
 
 /* The kernel norms q and k in all tasks or in none; and a task has all biases, or none. */
@@ -374,12 +275,10 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
+/* One list; `norms`: the kernel norms q and k. */
+static mgl_status check_list(const mgl_program *program, bool norms, mgl_error *err)
 {
-    mgl_status status = check_exec(program, err);
-    if (!status)
-        status = check_geometry(program, err);
-    const bool norms = mgl_cuda_has_norms(program);
+    mgl_status status = mgl_cuda_check_limits(program, err);
     for (int i = 0; i < program->task_count && !status; i++) {
         const char *why = check_task(program, &program->tasks[i]);
         why = why ? why : check_extras(program, &program->tasks[i], norms);
@@ -389,16 +288,29 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
     return status ? status : check_variants(program, err);
 }
 
+mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
+{
+    const bool norms = mgl_cuda_has_norms(program);
+    mgl_status status = check_list(program, norms, err);
+    if (status || !program->many)
+        return status;
+    status = check_list(program->many, norms, err);
+    return status ? status : mgl_cuda_check_order(program, err);
+}
+
 /* ---- records -------------------------------------------------------------------------------- */
 
 struct encoder {
-    const mgl_program *program;
+    const mgl_program *program; /* both lists */
+    const mgl_program *list;    /* the one at hand */
     const mgl_cuda_addresses *addresses;
-    mgl_dimensions dimensions; /* of the program */
-    uint32_t *signals;         /* (counter_count) of an epoch */
+    mgl_dimensions dimensions; /* of the list */
+    const uint32_t *signals;   /* (counter_count) of an epoch of the list, */
+    const uint32_t *others;    /* and of one of the other list */
     unsigned char *records;
     size_t length, capacity; /* of records */
     size_t before;           /* offset of the queue's record before this one */
+    int first_task;          /* of the list, in the program */
     bool failed;             /* memory ran out */
 };
 
@@ -579,7 +491,8 @@ static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
         if (to)
             *to = (mgl_device_wait){.counter = (uint32_t)wait->counter,
                                     .threshold = (uint32_t)wait->threshold,
-                                    .per_epoch = e->signals[wait->counter]};
+                                    .per_epoch = e->signals[wait->counter],
+                                    .per_other = e->others[wait->counter]};
     }
     uint32_t signal_at = (uint32_t)(e->length - record);
     for (int i = 0; i < task->signals.count; i++) {
@@ -698,7 +611,8 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     mgl_record *r = append(e, sizeof *r);
     if (!r)
         return 0;
-    const mgl_rungs rungs = mgl_variant_rungs(e->program, task, &e->dimensions);
+    const mgl_rungs rungs =
+        mgl_variant_rungs(e->list, &e->list->tasks[index - e->first_task], &e->dimensions);
     r->op = (int)task->op;
     r->variant = (unsigned char)task->variant;
     r->skinny_rows = (unsigned char)rungs.skinny;
@@ -731,60 +645,133 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     return (uint32_t)(e->length - at);
 }
 
-static void add_queue(struct encoder *e, int index, mgl_device_queue *out)
+/* Has the record at `at`, so many bytes, come behind the one before it. */
+static void link_record(struct encoder *e, size_t at, uint32_t bytes)
+{
+    if (e->failed)
+        return;
+    mgl_record *before = (mgl_record *)(e->records + e->before);
+    before->next = (uint32_t)at;
+    before->next_bytes = bytes;
+    e->before = at;
+}
+
+/* Clears of nothing, behind a queue of `count` records, up to the least that two lists have. */
+static void add_padding(struct encoder *e, const mgl_queue *queue, int count)
+{
+    for (; count < MGL_LEAST_RECORDS && !e->failed; count++) {
+        const size_t at = e->length;
+        mgl_record *r = append(e, sizeof *r);
+        if (!r)
+            return;
+        *r = (mgl_record){.op = MGL_OP_CLEAR, .task = queue->tasks.first + queue->tasks.count - 1};
+        link_record(e, at, sizeof *r);
+    }
+}
+
+/* The list's tasks of a queue, which has the tape of the first list's. */
+static void add_queue(struct encoder *e, int index, const mgl_run *tasks, mgl_device_queue *out)
 {
     const mgl_program *program = e->program;
-    const mgl_queue *queue = &program->queues[index];
+    mgl_queue queue = program->queues[index];
     int64_t tape_at = 0;
+    int count = 0;
+    queue.tasks = *tasks;
     *out = (mgl_device_queue){.tape = e->addresses->tapes[index],
-                              .pages = (uint32_t)(queue->tape_bytes / program->exec.page_bytes),
+                              .pages = (uint32_t)(queue.tape_bytes / program->exec.page_bytes),
                               .first = (uint32_t)e->length,
-                              .tasks = (uint32_t)queue->tasks.count};
-    for (int i = 0; i < queue->tasks.count && !e->failed; i++) {
+                              .tasks = (uint32_t)queue.tasks.count};
+    for (int i = queue.tasks.first; i < queue.tasks.first + queue.tasks.count && !e->failed; i++) {
         size_t at = e->length;
-        if (!has_record(program, queue->tasks.first + i))
+        if (!has_record(program, i))
             continue;
-        uint32_t bytes = add_task(e, queue, queue->tasks.first + i, tape_at);
-        tape_at = tape_behind(program, queue, &program->tasks[queue->tasks.first + i], tape_at);
-        if (i == 0) {
+        uint32_t bytes = add_task(e, &queue, i, tape_at);
+        tape_at = tape_behind(program, &queue, &program->tasks[i], tape_at);
+        if (count++ == 0) {
             out->first_bytes = bytes;
-        } else if (!e->failed) {
-            mgl_record *before = (mgl_record *)(e->records + e->before);
-            before->next = (uint32_t)at;
-            before->next_bytes = bytes;
+            e->before = at;
+        } else {
+            link_record(e, at, bytes);
         }
-        e->before = at;
     }
+    if (e->program->limits.many > 0)
+        add_padding(e, &queue, count);
     if (e->failed)
         return;
     mgl_record *last = (mgl_record *)(e->records + e->before);
     last->next = out->first;
     last->next_bytes = out->first_bytes;
     if (e->addresses->kv_ring)
-        add_kv(e, queue, out);
+        add_kv(e, &queue, out);
 }
 
-mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,
-                           mgl_cuda_tables *out, mgl_error *err)
+/* The signals that each counter has in an epoch of a list; NULL: memory ran out. */
+static uint32_t *count_signals(const mgl_program *list, int counters)
 {
-    struct encoder e = {.program = program, .addresses = addresses};
-    *out = (mgl_cuda_tables){0};
-    mgl_dimensions_of_program(program, &e.dimensions);
-    e.signals = mgl_alloc_zero((size_t)program->counter_count, sizeof *e.signals);
-    out->queues = mgl_alloc_zero((size_t)program->queue_count, sizeof *out->queues);
-    if (!e.signals || !out->queues)
+    uint32_t *signals = mgl_alloc_zero((size_t)counters + 1, sizeof *signals);
+    for (int i = 0; signals && i < list->signal_count; i++)
+        signals[list->signals[i]]++;
+    return signals;
+}
+
+/* Turns to a list, whose tasks stand behind so many others in the program. */
+static void begin_list(struct encoder *e, const mgl_program *list, int first_task)
+{
+    e->list = list;
+    e->first_task = first_task;
+    mgl_dimensions_of_program(list, &e->dimensions);
+}
+
+/* All queues in turn: of each the first list, then the second. */
+static void add_queues(struct encoder *e, const mgl_program *first, const mgl_run *many,
+                       uint32_t *const *signals, mgl_device_queue *out)
+{
+    const int lists = mgl_cuda_lists(first);
+    for (int list = 0; list < lists; list++) {
+        begin_list(e, list ? first->many : first, list ? first->task_count : 0);
+        e->signals = signals[list];
+        e->others = signals[1 - list];
+        for (int q = 0; q < first->queue_count && !e->failed; q++)
+            add_queue(e, q, list ? &many[q] : &e->program->queues[q].tasks, &out[q * lists + list]);
+    }
+}
+
+/* `joined`: both lists, or nothing. */
+static mgl_status encode(const mgl_program *first, const mgl_joined *joined,
+                         const mgl_cuda_addresses *addresses, mgl_cuda_tables *out, mgl_error *err)
+{
+    const mgl_program *whole = joined->program ? joined->program : first;
+    struct encoder e = {.program = whole, .addresses = addresses};
+    uint32_t *signals[2];
+    signals[0] = count_signals(first, whole->counter_count);
+    signals[1] = first->many ? count_signals(first->many, whole->counter_count)
+                             : mgl_alloc_zero((size_t)whole->counter_count + 1, sizeof **signals);
+    out->queue_entries = first->queue_count * mgl_cuda_lists(first);
+    out->queues = mgl_alloc_zero((size_t)out->queue_entries, sizeof *out->queues);
+    if (!signals[0] || !signals[1] || !out->queues)
         e.failed = true;
-    for (int i = 0; i < program->signal_count && !e.failed; i++)
-        e.signals[program->signals[i]]++;
-    for (int q = 0; q < program->queue_count && !e.failed; q++)
-        add_queue(&e, q, &out->queues[q]);
-    mgl_free(e.signals);
+    else
+        add_queues(&e, first, joined->many, signals, out->queues);
+    mgl_free(signals[0]);
+    mgl_free(signals[1]);
     out->records = e.records;
     out->record_bytes = e.length;
     if (!e.failed)
         return MGL_OK;
     mgl_cuda_tables_clear(out);
     return mgl_fail_memory(err, e.capacity);
+}
+
+mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,
+                           mgl_cuda_tables *out, mgl_error *err)
+{
+    mgl_joined joined = {0};
+    *out = (mgl_cuda_tables){0};
+    mgl_status status = program->many ? mgl_program_join(program, &joined, err) : MGL_OK;
+    if (!status)
+        status = encode(program, &joined, addresses, out, err);
+    mgl_joined_clear(&joined);
+    return status;
 }
 
 void mgl_cuda_tables_clear(mgl_cuda_tables *tables)

@@ -5,9 +5,17 @@
 #include "schedule/program.h"
 #include "vm/cuda/device/record.h"
 
+enum { MGL_CUDA_MOST_MANY = MGL_MAX_ROWS }; /* rows of the second list: what products know */
+
+/* Task lists of a program. */
+static inline int mgl_cuda_lists(const mgl_program *program)
+{
+    return program->many ? 2 : 1;
+}
+
 /* Where the program's memory is on the device. */
 typedef struct mgl_cuda_addresses {
-    const uint64_t *buffers; /* (buffer_count) */
+    const uint64_t *buffers; /* (buffer_count) of both lists */
     const uint64_t *tapes;   /* (queue_count) */
     bool kv_ring;            /* mgl_cuda_streams_kv */
 } mgl_cuda_addresses;
@@ -16,13 +24,21 @@ typedef struct mgl_cuda_addresses {
 typedef struct mgl_cuda_tables {
     unsigned char *records;
     size_t record_bytes;
-    mgl_device_queue *queues; /* (queue_count) */
+    mgl_device_queue *queues; /* (queue_entries): of each queue one for each list */
+    int queue_entries;
 } mgl_cuda_tables;
 
 /* Whether this machine can run the program: limits of the kernel, and
  * the shapes that the kernel takes for granted, so that a program that was never validated can not
  * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
+
+/* The part of it that tasks do not matter to, of one list. */
+mgl_status mgl_cuda_check_limits(const mgl_program *program, mgl_error *err);
+
+/* Whether the second list's products take all of each tape in its order, as the loader copies it;
+ * MGL_BAD_INPUT with the queue. */
+mgl_status mgl_cuda_check_order(const mgl_program *program, mgl_error *err);
 
 /* Whole pages of so many bytes, at least one of something; and of a ring, which keeps room for one
  * more. */

@@ -44,17 +44,22 @@ static mgl_status plan_next(const mgl_cuda_vm *vm, const mgl_program *program, m
 {
     *next = *vm;
     next->vm.program = program;
+    next->joined = (mgl_joined){0};
+    next->buffers = next->tapes = NULL;
     next->arena = 0;
     next->sampled = -1;
     next->facts.kernel_s = next->facts.nvrtc_s = next->facts.compile_s = 0;
-    next->buffers = mgl_alloc_zero((size_t)program->buffer_count, sizeof *next->buffers);
-    next->tapes = mgl_alloc_zero((size_t)program->queue_count, sizeof *next->tapes);
-    if (!next->buffers || !next->tapes)
-        return mgl_fail_memory(err, (size_t)program->buffer_count * sizeof *next->buffers);
     mgl_status status = mgl_cuda_accept(next, err);
     if (!status)
         status = check_kernel(vm, program, err);
-    return status ? status : mgl_cuda_plan(next, err);
+    if (status)
+        return status;
+    const size_t buffers = (size_t)next->whole->buffer_count;
+    next->buffers = mgl_alloc_zero(buffers, sizeof *next->buffers);
+    next->tapes = mgl_alloc_zero((size_t)program->queue_count, sizeof *next->tapes);
+    if (!next->buffers || !next->tapes)
+        return mgl_fail_memory(err, buffers * sizeof *next->buffers);
+    return mgl_cuda_plan(next, err);
 }
 
 static void release_arena(mgl_cuda_vm *vm)
@@ -188,6 +193,7 @@ mgl_status mgl_cuda_exchange(mgl_vm *base, const mgl_program *program, const mgl
         status = make_next(vm, &next, graph, err);
         mgl_cuda_leave(vm);
     }
+    mgl_joined_clear(status ? &next.joined : &vm->joined);
     mgl_free(status ? next.buffers : vm->buffers);
     mgl_free(status ? next.tapes : vm->tapes);
     if (!status)

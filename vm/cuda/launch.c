@@ -48,7 +48,7 @@ static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
         size_t words;
     } parts[] = {
         {vm->io.control, vm->control, MGL_CONTROL_WORDS},
-        {vm->io.table, vm->table, (size_t)limits->rows * MGL_TABLE_WORDS},
+        {vm->io.table, vm->table, (size_t)mgl_limits_most(limits) * MGL_TABLE_WORDS},
         {vm->io.sequence, vm->sequences, (size_t)limits->sequences * MGL_SEQUENCE_WORDS},
         {vm->io.prompt, vm->prompt, word_bytes(vm) / sizeof(int32_t)},
     };
@@ -72,7 +72,7 @@ static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
 
 static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
 {
-    const mgl_program *program = vm->vm.program;
+    const mgl_program *program = vm->whole;
     mgl_device_launch block = {.queues = vm->queues,
                                .records = vm->records,
                                .counters = vm->counters,
@@ -178,7 +178,8 @@ static mgl_status collect(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm
         out->written[s] = q[MGL_SEQUENCE_LENGTH]; /* of no table that was not run */
         out->score[s] = vm->score + (size_t)s * capacity;
     }
-    vm->sampled = vm->pinned->host[MGL_HOST_SAMPLED] - 1;
+    vm->sampled_list = vm->pinned->host[MGL_HOST_SAMPLED] / MGL_HOST_MANY;
+    vm->sampled = vm->pinned->host[MGL_HOST_SAMPLED] % MGL_HOST_MANY - 1;
     return MGL_OK;
 }
 
@@ -243,7 +244,7 @@ mgl_status mgl_cuda_get_row_logits(mgl_vm *base, int row, float *logits, mgl_err
     mgl_status status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
-    mgl_cu_address from = vm->buffers[vm->io.logits] + (uint64_t)row * bytes;
+    mgl_cu_address from = vm->buffers[vm->logits[vm->sampled_list]] + (uint64_t)row * bytes;
     status =
         mgl_cu_check(vm->cu, vm->cu->copy_out(logits, from, bytes), "copying from the device", err);
     mgl_cuda_leave(vm);

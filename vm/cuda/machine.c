@@ -58,6 +58,7 @@ static void close_machine(mgl_vm *base)
     if (vm->context)
         cu->context_release(vm->device);
     mgl_cu_end();
+    mgl_joined_clear(&vm->joined);
     mgl_free(vm->buffers);
     mgl_free(vm->tapes);
     mgl_free(vm->control);
@@ -258,7 +259,7 @@ static uint64_t take_guarded(mgl_cuda_vm *vm, uint64_t bytes)
 /* Gives everything its place in the arena: offsets for now. */
 static void place(mgl_cuda_vm *vm, size_t record_bytes)
 {
-    const mgl_program *program = vm->vm.program;
+    const mgl_program *program = vm->whole;
     vm->arena_bytes = 0;
     vm->facts.tape_bytes = vm->facts.const_bytes = vm->facts.kv_bytes = 0;
     for (int q = 0; q < program->queue_count; q++) {
@@ -285,7 +286,8 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
         (size_t)vm->trace_epochs * (size_t)program->task_count * sizeof(mgl_device_event);
     vm->trace = take(vm, vm->trace_bytes);
     vm->records = take(vm, record_bytes);
-    vm->queues = take(vm, (size_t)program->queue_count * sizeof(mgl_device_queue));
+    vm->queues = take(vm, (size_t)(program->queue_count * mgl_cuda_lists(vm->vm.program)) *
+                              sizeof(mgl_device_queue));
     vm->counter_bytes = ((size_t)program->counter_count + 1) * MGL_COUNTER_WORDS * sizeof(uint32_t);
     vm->counters = take(vm, vm->counter_bytes);
 }
@@ -324,7 +326,7 @@ mgl_status mgl_cuda_allocate(mgl_cuda_vm *vm, mgl_error *err)
 /* Turns offsets into addresses, and clears all. */
 static mgl_status anchor(mgl_cuda_vm *vm, mgl_error *err)
 {
-    const mgl_program *program = vm->vm.program;
+    const mgl_program *program = vm->whole;
     for (int q = 0; q < program->queue_count; q++)
         vm->tapes[q] += vm->arena;
     for (int i = 0; i < program->buffer_count; i++)
@@ -389,7 +391,6 @@ mgl_status mgl_cuda_plan(mgl_cuda_vm *vm, mgl_error *err)
 mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err)
 {
     mgl_cuda_tables tables;
-    size_t queues = (size_t)vm->vm.program->queue_count;
     mgl_status status = anchor(vm, err);
     if (!status)
         status = encode(vm, &tables, err);
@@ -397,7 +398,8 @@ mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err)
         return status;
     status = upload(vm, vm->records, tables.records, tables.record_bytes, err);
     if (!status)
-        status = upload(vm, vm->queues, tables.queues, queues * sizeof *tables.queues, err);
+        status = upload(vm, vm->queues, tables.queues,
+                        (size_t)tables.queue_entries * sizeof *tables.queues, err);
     mgl_cuda_tables_clear(&tables);
     return status;
 }
@@ -414,13 +416,14 @@ static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
 /* Host memory of the launches. */
 static mgl_status allocate_host(mgl_cuda_vm *vm, mgl_error *err)
 {
-    const mgl_program *program = vm->vm.program;
+    const mgl_program *program = vm->whole;
     const mgl_limits *limits = &program->limits;
     size_t words = (size_t)limits->sequences * (size_t)limits->capacity;
     vm->buffers = mgl_alloc_zero((size_t)program->buffer_count, sizeof *vm->buffers);
     vm->tapes = mgl_alloc_zero((size_t)program->queue_count, sizeof *vm->tapes);
     vm->control = mgl_alloc_zero(MGL_CONTROL_WORDS, sizeof *vm->control);
-    vm->table = mgl_alloc_zero((size_t)limits->rows * MGL_TABLE_WORDS, sizeof *vm->table);
+    vm->table =
+        mgl_alloc_zero((size_t)mgl_limits_most(limits) * MGL_TABLE_WORDS, sizeof *vm->table);
     vm->sequences =
         mgl_alloc_zero((size_t)limits->sequences * MGL_SEQUENCE_WORDS, sizeof *vm->sequences);
     vm->prompt = mgl_alloc_zero(words, sizeof *vm->prompt);
@@ -485,12 +488,34 @@ static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const mgl_v
     return finish_kernel(vm, &kernel, options, status, err);
 }
 
+/* Finds the io of both lists; those of a launch are the same buffers but for the results. */
+static mgl_status find_io(mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_program *program = vm->vm.program;
+    mgl_vm_io many;
+    mgl_status status = mgl_vm_find_io(program, &vm->io, err);
+    if (!status)
+        vm->logits[0] = vm->logits[1] = vm->io.logits;
+    if (status || !program->many)
+        return status;
+    status = mgl_vm_find_io(program->many, &many, err);
+    vm->logits[1] = status ? -1 : many.logits;
+    return status;
+}
+
 mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err)
 {
-    mgl_status status = mgl_cuda_check_program(vm->vm.program, err);
+    const mgl_program *program = vm->vm.program;
+    mgl_status status = mgl_cuda_check_program(program, err);
+    if (!status && program->many && vm->trace_epochs > 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, "many",
+                          "a trace is of programs of one list; lower the model without `many`");
+    if (!status && program->many)
+        status = mgl_program_join(program, &vm->joined, err);
+    vm->whole = vm->joined.program ? vm->joined.program : program;
     if (!status)
-        status = check_epochs(vm->vm.program, err);
-    return status ? status : mgl_vm_find_io(vm->vm.program, &vm->io, err);
+        status = check_epochs(vm->whole, err);
+    return status ? status : find_io(vm, err);
 }
 
 static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,

@@ -3,6 +3,7 @@
 #ifndef MGL_VM_CUDA_MACHINE_H
 #define MGL_VM_CUDA_MACHINE_H
 
+#include "schedule/lists.h"
 #include "vm/cuda/device/record.h"
 #include "vm/cuda/driver.h"
 #include "vm/vm.h"
@@ -16,7 +17,9 @@ typedef struct mgl_cuda_pinned {
 } mgl_cuda_pinned;
 
 typedef struct mgl_cuda_vm {
-    mgl_vm vm; /* first: this is one */
+    mgl_vm vm;                /* first: this is one */
+    mgl_joined joined;        /* both lists of its program, where it has two */
+    const mgl_program *whole; /* those, or else its program: all buffers, tasks and counters */
     const mgl_cu *cu;
     int device; /* CUdevice */
     char name[128];
@@ -34,7 +37,7 @@ typedef struct mgl_cuda_vm {
     size_t trace_bytes;
     int trace_epochs;    /* that are kept, the last ones; 0: no trace */
     uint32_t delay_seed; /* of the next launch; 0: no delays */
-    uint64_t *buffers;   /* (buffer_count) addresses */
+    uint64_t *buffers;   /* (buffer_count of the whole) addresses */
     uint64_t *tapes;     /* (queue_count) */
     bool kv_ring;        /* mgl_cuda_streams_kv */
     mgl_cu_address records, queues, counters;
@@ -43,13 +46,15 @@ typedef struct mgl_cuda_vm {
     size_t pinned_bytes;
     mgl_cu_address pinned_address; /* the same memory, as the device sees it */
     mgl_vm_io io;
+    int logits[2];        /* (list) its buffer of logits */
     mgl_vm_fill_fn *fill; /* of the options */
     void *fill_user;
     int deadline_ms;
     int32_t *control, *table, *sequences, *prompt; /* what a launch starts from */
     int32_t *output;                               /* (sequences, capacity) */
     float *score;                                  /* (sequences, capacity) */
-    int sampled;                                   /* row of `logits`, -1: none */
+    int sampled;                                   /* row of logits, -1: none */
+    int sampled_list;                              /* in which list */
     mgl_vm_facts facts;
 } mgl_cuda_vm;
 
@@ -66,7 +71,7 @@ mgl_status mgl_cuda_refill(mgl_vm *vm, mgl_error *err);
 mgl_status mgl_cuda_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                              mgl_error *err);
 
-/* Whether the machine can have its program at all; finds its io. */
+/* Whether the machine can have its program at all; joins its lists, and finds its io. */
 mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err);
 
 /* The arena in three steps: everything that the program needs gets its offset in it; its memory is

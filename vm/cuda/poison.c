@@ -18,7 +18,7 @@ static guard guard_of_tape(const mgl_cuda_vm *vm, int queue)
 /* A launch starts with all ones in the flagged buffers, and so in the guards between them. */
 static guard guard_of_buffer(const mgl_cuda_vm *vm, int buffer)
 {
-    const mgl_buffer *b = &vm->vm.program->buffers[buffer];
+    const mgl_buffer *b = &vm->whole->buffers[buffer];
     uint64_t bytes = mgl_buffer_bytes(b) * (uint64_t)b->sets;
     unsigned char byte = b->sets > 1 ? 0xFF : MGL_GUARD_BYTE;
     return (guard){vm->buffers[buffer] + bytes, buffer, -1, byte};
@@ -34,7 +34,7 @@ static mgl_status for_guards(const mgl_cuda_vm *vm, guard_fn *act, mgl_error *er
         guard g = guard_of_tape(vm, q);
         status = act(vm, &g, err);
     }
-    for (int i = 0; i < vm->vm.program->buffer_count && !status; i++) {
+    for (int i = 0; i < vm->whole->buffer_count && !status; i++) {
         guard g = guard_of_buffer(vm, i);
         status = act(vm, &g, err);
     }
@@ -53,15 +53,14 @@ static mgl_status check_guard(const mgl_cuda_vm *vm, const guard *g, mgl_error *
     mgl_status status =
         mgl_cu_check(vm->cu, vm->cu->copy_out(bytes, g->at, sizeof bytes), "reading a guard", err);
     long damage = status ? -1 : mgl_vm_find_damage(bytes, sizeof bytes, g->byte);
-    return damage < 0 ? status
-                      : mgl_vm_fail_guard(vm->vm.program, g->buffer, g->queue, damage, err);
+    return damage < 0 ? status : mgl_vm_fail_guard(vm->whole, g->buffer, g->queue, damage, err);
 }
 
 /* Whole words: the last one may reach into the guard, which is written behind it. */
 static mgl_status poison_buffer(const mgl_cuda_vm *vm, int buffer, uint32_t word, int context,
                                 mgl_error *err)
 {
-    mgl_vm_stretches s = mgl_vm_poisoned(&vm->vm.program->buffers[buffer], context);
+    mgl_vm_stretches s = mgl_vm_poisoned(&vm->whole->buffers[buffer], context);
     size_t words = (s.width + sizeof word - 1) / sizeof word;
     size_t pitch = s.count > 1 ? s.pitch : words * sizeof word;
     if (s.count == 0 || words == 0)
@@ -77,7 +76,7 @@ mgl_status mgl_cuda_poison(mgl_vm *base, uint32_t word, int context, mgl_error *
     mgl_status status = mgl_cuda_enter(vm, err);
     if (status)
         return status;
-    for (int i = 0; i < base->program->buffer_count && !status; i++)
+    for (int i = 0; i < vm->whole->buffer_count && !status; i++)
         status = poison_buffer(vm, i, word, context, err);
     if (!status)
         status = for_guards(vm, write_guard, err);
@@ -100,8 +99,8 @@ mgl_status mgl_cuda_check_guards(mgl_vm *base, mgl_error *err)
 static mgl_status clear_cache(const mgl_cuda_vm *vm, mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    for (int i = 0; i < vm->vm.program->buffer_count && !status; i++) {
-        const mgl_buffer *b = &vm->vm.program->buffers[i];
+    for (int i = 0; i < vm->whole->buffer_count && !status; i++) {
+        const mgl_buffer *b = &vm->whole->buffers[i];
         if (b->space == MGL_SPACE_KV)
             status =
                 mgl_cu_check(vm->cu, vm->cu->memory_set(vm->buffers[i], 0, mgl_buffer_bytes(b)),

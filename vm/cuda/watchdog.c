@@ -9,16 +9,21 @@
 
 #include "base/text.h"
 #include "schedule/schedule.h"
+#include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
 /* Whether `task` of `queue` is still to come in an epoch before `epochs`. A queue that has no
- * report got through. */
+ * report got through. A task of the list that the queue is not at comes in a later epoch, if at
+ * all.
+ */
 static bool is_pending(const mgl_cuda_vm *vm, int queue, int task, int64_t epochs)
 {
     const volatile int32_t *report = vm->pinned->reports[queue];
     if (report[MGL_REPORT_KIND] == MGL_REPORT_NONE)
         return false;
-    int64_t done = (int64_t)report[MGL_REPORT_EPOCH] + (task < report[MGL_REPORT_TASK]);
+    const int count = vm->vm.program->task_count;
+    const bool other = (task < count) != (report[MGL_REPORT_TASK] < count);
+    int64_t done = (int64_t)report[MGL_REPORT_EPOCH] + (other || task < report[MGL_REPORT_TASK]);
     return done < epochs;
 }
 
@@ -52,27 +57,43 @@ static bool writes_words(const mgl_program *program, int task, const mgl_region 
     return false;
 }
 
+/* The tasks of a queue in a list. */
+static mgl_run tasks_of(const mgl_cuda_vm *vm, int queue, int list)
+{
+    return list ? vm->joined.many[queue] : vm->whole->queues[queue].tasks;
+}
+
 /* Whether the queue polls words of which no writer is still to come. */
 static bool polls_in_vain(const mgl_cuda_vm *vm, int queue)
 {
-    const mgl_program *program = vm->vm.program;
+    const mgl_program *program = vm->whole;
     const volatile int32_t *report = vm->pinned->reports[queue];
     const mgl_region *words = polled_region(program, report);
-    for (int q = 0; q < program->queue_count; q++)
-        for (int i = 0; i < program->queues[q].tasks.count; i++) {
-            int task = program->queues[q].tasks.first + i;
+    for (int i = 0; i < program->queue_count * mgl_cuda_lists(vm->vm.program); i++) {
+        const int q = i % program->queue_count;
+        const mgl_run tasks = tasks_of(vm, q, i / program->queue_count);
+        for (int task = tasks.first; task < tasks.first + tasks.count; task++)
             if (writes_words(program, task, words) &&
                 is_pending(vm, q, task, (int64_t)report[MGL_REPORT_EPOCH] + 1))
                 return false;
-        }
+    }
     return true;
+}
+
+static bool signals_counter(const mgl_program *program, int task, int counter)
+{
+    const mgl_run *signals = &program->tasks[task].signals;
+    for (int i = signals->first; i < signals->first + signals->count; i++)
+        if (program->signals[i] == counter)
+            return true;
+    return false;
 }
 
 /* Whether the queue waits for a counter that nobody will signal any more, or for words that nobody
  * will write, or for its own ring, which waits for no other queue. */
 static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
 {
-    const mgl_program *program = vm->vm.program;
+    const mgl_program *program = vm->whole;
     const volatile int32_t *report = vm->pinned->reports[queue];
     if (report[MGL_REPORT_KIND] == MGL_REPORT_FLAG)
         return polls_in_vain(vm, queue);
@@ -90,14 +111,13 @@ static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
             break;
         }
     }
-    for (int q = 0; q < program->queue_count; q++)
-        for (int i = 0; i < program->queues[q].tasks.count; i++) {
-            const mgl_task *t = &program->tasks[program->queues[q].tasks.first + i];
-            for (int s = 0; s < t->signals.count; s++)
-                if (program->signals[t->signals.first + s] == counter &&
-                    is_pending(vm, q, program->queues[q].tasks.first + i, epochs))
-                    return false;
-        }
+    for (int i = 0; i < program->queue_count * mgl_cuda_lists(vm->vm.program); i++) {
+        const int q = i % program->queue_count;
+        const mgl_run tasks = tasks_of(vm, q, i / program->queue_count);
+        for (int other = tasks.first; other < tasks.first + tasks.count; other++)
+            if (signals_counter(program, other, counter) && is_pending(vm, q, other, epochs))
+                return false;
+    }
     return true;
 }
 
@@ -137,7 +157,7 @@ static void describe_wait(const mgl_program *program, const volatile int32_t *re
 
 mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err)
 {
-    const mgl_program *program = vm->vm.program;
+    const mgl_program *program = vm->whole;
     char where[96], what[300];
     mgl_text text = {0};
     mgl_status status;

@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 {
     machine m = {};
     know_thread(m);
-    const mgl_device_queue &queue = ((const mgl_device_queue *)launch.queues)[blockIdx.x];
+    const mgl_device_queue &queue = ((const mgl_device_queue *)launch.queues)[blockIdx.x * LISTS];
     if (thread_of(m) == 0) {
         own().launch = launch;
         init_barriers();
@@ -84,6 +84,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         trace_start();
         own().kv_number = own().kv_used = 0;
         own().entered = 0;
+#if MGL_LISTS
+        own().others = 0;
+#endif
         for (int w = 0; w < MGL_WARPS; w++)
             own().begun[w] = 0;
         delay_init();

@@ -10,12 +10,18 @@
  * the task before it. Where there is no such, or no room in it, or the `clear` has edges, it stands
  * in a record of its own, without operands. Plain C that NVRTC compiles too: no includes, and the
  * same layout on both sides.
+ *
+ * Where a program has two lists, a queue has two entries, one behind the other: that of the first
+ * list, and that of the second, whose records are a run of their own. Each run then has at least
+ * MGL_LEAST_RECORDS records: the list behind an epoch is known when its second task is at hand, and
+ * records are fetched that far ahead. What lacks is made up by clears of nothing.
  */
 #ifndef MGL_VM_CUDA_RECORD_H
 #define MGL_VM_CUDA_RECORD_H
 
 enum {
     MGL_RECORD_BYTES = 1024, /* the longest record: what shared memory keeps for one */
+    MGL_LEAST_RECORDS = 4,   /* of a queue in each of two lists */
     MGL_COUNTER_WORDS = 32   /* u32s from one counter to the next: a line of 128 bytes each */
 };
 
@@ -65,13 +71,13 @@ typedef struct mgl_device_bias {
 
 typedef struct mgl_device_wait {
     unsigned counter, threshold, per_epoch; /* value >= epoch * per_epoch + threshold */
-    unsigned unused;
+    unsigned per_other; /* with two lists: and so many for each epoch of the other list before */
 } mgl_device_wait;
 
 typedef struct mgl_record {
     int op;              /* mgl_op */
     int task;            /* of the program: for the report */
-    unsigned next;       /* byte offset of the queue's next record */
+    unsigned next;       /* byte offset of the list's next record */
     unsigned next_bytes; /* its length */
     int outputs;         /* operands that are outputs: the optional ones may be missing */
     int segments, waits, signals, clears;
@@ -106,9 +112,11 @@ typedef struct mgl_device_kv {
 /* Words between host and kernel while it runs (pinned). */
 enum {
     MGL_HOST_ABORT,   /* set by the host: sample ends the reply */
-    MGL_HOST_SAMPLED, /* by sample: the row that it sampled last + 1; 0: none yet */
+    MGL_HOST_SAMPLED, /* by sample: the row that it sampled last + 1; 0: none yet; with two lists
+                         MGL_HOST_MANY more in the second */
     MGL_HOST_EXPIRED, /* the queue whose watchdog spoke first + 1; 0: none did */
-    MGL_HOST_WORDS = 8
+    MGL_HOST_WORDS = 8,
+    MGL_HOST_MANY = 1 << 16
 };
 
 /* What a queue was waiting for when it gave up, or that it had a task of an op or a variant that

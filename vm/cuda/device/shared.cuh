@@ -24,7 +24,8 @@
  * memory, through all its barriers, touches no address that it would not have touched anyway, and
  * nothing is signalled.
  *
- * Constants that the host defines: what the shape of the code depends on. MGL_ROWS,
+ * Constants that the host defines: what the shape of the code depends on. MGL_ROWS (of the longest
+ * epoch), MGL_LISTS (1: the program has two task lists), MGL_FEW (rows of the first list),
  * MGL_MANY_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED (columns of
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and MGL_CACHE (dtypes),
@@ -76,6 +77,7 @@ enum {
     PARTIALS = MGL_PARTIAL_BYTES / 4,
     POLLS = 256, /* of memory between looks at the clock */
     /* rows that there is machine code for */
+    LISTS = MGL_LISTS ? 2 : 1,
     MOST_ROWS = MGL_ROWS <= 1   ? 1
                 : MGL_ROWS <= 8 ? 8
                                 : 16,
@@ -202,6 +204,11 @@ struct shared {
     volatile u32 kv_number; /* of what stands here; odd while that is written */
     volatile u32 kv_used;   /* stretches that the warps have asked for themselves */
 
+#if MGL_LISTS
+    u32 first[LISTS], first_bytes[LISTS]; /* (list) its first record: where, and how long */
+    volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
+#endif
+
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */
     int wanted[MGL_ROWS]; /* rows that want logits, in order */
     int wanted_count;
@@ -240,12 +247,15 @@ static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
 /* Threads of one block, in their own words. Passed by value where a function is not inlined, so
  * that it stays in registers. */
 struct machine {
-    u32 record; /* of the task at hand: number in own().record */
-    u32 epoch;
+    u32 record;      /* of the task at hand: number in own().record */
+    u32 epoch;       /* with two lists: of those of the list at hand */
     u32 base;        /* page at which the tape of this epoch starts, counted over all epochs */
     u32 known;       /* pages below this one have landed, as far as this warp knows; see ring.cuh */
     u32 freed;       /* pages below this one are not needed any more by this warp */
     u32 instruction; /* slot of the task: 0 or 1 */
+#if MGL_LISTS
+    u32 list, others; /* the list at hand, and epochs of the other one so far; the controller's */
+#endif
 #if MGL_TRACE
     u32 starved; /* ns, of the task at hand */
 #endif

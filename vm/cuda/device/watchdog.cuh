@@ -39,6 +39,9 @@ static __device__ __forceinline__ void leave_report(int kind, int task, u32 epoc
     int *report = (int *)own().launch.reports + blockIdx.x * MGL_REPORT_WORDS;
     if (!is_to_report())
         return;
+#if MGL_LISTS
+    epoch += own().others;
+#endif
     store_system(report + MGL_REPORT_TASK, task);
     store_system(report + MGL_REPORT_COUNTER, (int)which);
     store_system(report + MGL_REPORT_WANTED, (int)wanted);

@@ -40,11 +40,57 @@ static __device__ __forceinline__ void fetch_wait()
     __syncwarp();
 }
 
-/* Fetches the record behind that of the machine, to place `to`. By value: a copy of the machine is
- * at the record. */
-static __device__ __forceinline__ void fetch_next(const machine m, u32 to)
+static_assert(MGL_LEAST_RECORDS >= RECORDS, "enter has ended when what is behind is fetched");
+
+/* Whether the record of the machine is the last of its epoch. */
+static __device__ __forceinline__ bool is_last(const machine &m, const mgl_device_queue &queue)
 {
+#if MGL_LISTS
+    return task_of(m)->next == own().first[0] || task_of(m)->next == own().first[1];
+#else
+    return task_of(m)->next == queue.first;
+#endif
+}
+
+/* Fetches the record behind that of the machine, to place `to`. By value: a copy of the machine is
+ * at the record. Behind the last one of an epoch, which has begun, comes the first one of the list
+ * that its control names. */
+static __device__ __forceinline__ void fetch_next(const machine m, const mgl_device_queue &queue,
+                                                  u32 to)
+{
+#if MGL_LISTS
+    if (is_last(m, queue)) {
+        const u32 list = own().control[MGL_CONTROL_NEXT] != 0;
+        fetch(m, own().record[to], own().first[list], own().first_bytes[list]);
+        return;
+    }
+#endif
     fetch(m, own().record[to], task_of(m)->next, task_of(m)->next_bytes);
+}
+
+/* Fetches the first record of the launch: of the list that its first epoch has. */
+static __device__ __forceinline__ void fetch_first(machine &m, const mgl_device_queue &queue)
+{
+    fetch(m, own().record[0], queue.first, queue.first_bytes);
+    fetch_wait();
+#if MGL_LISTS
+    const mgl_device_queue &many =
+        ((const mgl_device_queue *)own().launch.queues)[blockIdx.x * LISTS + 1];
+    const int *control = (const int *)operand(m, MGL_OPERAND(enter, control)).at;
+    m.list = control[MGL_CONTROL_LIST] != 0;
+    m.others = 0;
+    __syncwarp();
+    if (is_first_lane()) {
+        own().first[0] = queue.first;
+        own().first_bytes[0] = queue.first_bytes;
+        own().first[1] = many.first;
+        own().first_bytes[1] = many.first_bytes;
+    }
+    __syncwarp();
+    if (m.list != 0)
+        fetch(m, own().record[0], many.first, many.first_bytes);
+    fetch_wait();
+#endif
 }
 
 static __device__ __forceinline__ u32 record_behind(u32 record)
@@ -69,6 +115,9 @@ static __device__ __forceinline__ void wait_counters(const machine &m)
         const u32 *at =
             (const u32 *)own().launch.counters + (size_t)waits[i].counter * MGL_COUNTER_WORDS;
         u32 wanted = m.epoch * waits[i].per_epoch + waits[i].threshold, seen;
+#if MGL_LISTS
+        wanted += m.others * waits[i].per_other;
+#endif
         u64 since = 0;
         for (u32 n = 1; (seen = load_acquire(at)) < wanted; n++)
             if (n % POLLS == 0 && !(since = look_at_clock(since, MGL_REPORT_WAIT, task_of(m)->task,
@@ -100,7 +149,12 @@ static __device__ __forceinline__ void tell(const machine &m)
         if (own().told[r].token == 0)
             continue;
         store_system((int *)own().launch.stream + own().told[r].at, own().told[r].token);
+#if MGL_LISTS
+        store_system((int *)own().launch.host + MGL_HOST_SAMPLED,
+                     r + 1 + (int)m.list * MGL_HOST_MANY);
+#else
         store_system((int *)own().launch.host + MGL_HOST_SAMPLED, r + 1);
+#endif
     }
 }
 
@@ -113,7 +167,48 @@ struct progress {
     u64 history;   /* rows of this epoch and of those before, a byte each, the newest lowest */
     bool prepared; /* the task at hand is, in its instruction slot, */
     bool begun;    /* or it is one of `permitted` */
+#if MGL_LISTS
+    u64 history_of_many; /* `history` of the second list; that is then of the first */
+#endif
 };
+
+/* The history of the list that the machine is at. */
+static __device__ __forceinline__ u64 history_of(const progress &p, const machine &m)
+{
+#if MGL_LISTS
+    if (m.list != 0)
+        return p.history_of_many;
+#endif
+    return p.history;
+}
+
+/* To that history, the rows of the epoch that the machine has entered. */
+static __device__ __forceinline__ void add_rows(progress &p, const machine &m)
+{
+#if MGL_LISTS
+    if (m.list != 0) {
+        p.history_of_many = p.history_of_many << 8 | (u64)rows_of(m);
+        return;
+    }
+#endif
+    p.history = p.history << 8 | (u64)rows_of(m);
+}
+
+/* From an epoch to the next, which may be of the other list. */
+static __device__ __forceinline__ void next_epoch(machine &m, const mgl_device_queue &queue)
+{
+    m.epoch++;
+    m.base += queue.pages;
+#if MGL_LISTS
+    const u32 list = own().control[MGL_CONTROL_NEXT] != 0;
+    if (list != m.list) {
+        const u32 ended = m.epoch;
+        m.epoch = m.others;
+        m.others = ended;
+        m.list = list;
+    }
+#endif
+}
 
 /* Fills the instruction slot of the next task that needs consumers. */
 static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
@@ -171,11 +266,22 @@ static __device__ __forceinline__ bool knows_task(const machine &m)
     return false;
 }
 
+/* What reports take for the epochs of the other list. The tasks of the epoch before have ended. */
+static __device__ __forceinline__ void publish_others(const machine &m)
+{
+#if MGL_LISTS
+    if (task_of(m)->op == OP_ENTER && is_first_lane())
+        own().others = m.others;
+    __syncwarp();
+#endif
+}
+
 /* Begins the task at hand, if it has not. False: a wait has given up, or nobody knows how. */
 static __device__ __forceinline__ bool begin(machine &m, progress &p)
 {
     if (p.begun)
         return true;
+    publish_others(m);
     if (!knows_task(m))
         return false;
     wait_counters(m);
@@ -198,10 +304,9 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
 static __device__ __forceinline__ void run_controller(machine &m, const mgl_device_queue queue)
 {
     progress p = {};
-    fetch(m, own().record[0], queue.first, queue.first_bytes);
-    fetch_wait();
+    fetch_first(m, queue);
     for (machine first = m; first.record + 1 < RECORDS; first.record++) {
-        fetch_next(first, first.record + 1);
+        fetch_next(first, queue, first.record + 1);
         fetch_wait();
     }
     for (bool on = begin(m, p); on;) {
@@ -211,10 +316,8 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
         /* to the next task */
         if (KV_RING && is_of<FAMILY_ATTENTION>(task_of(m)->op))
             m.base += own().kv_shift;
-        if (task_of(m)->next == queue.first) {
-            m.epoch++;
-            m.base += queue.pages;
-        }
+        if (is_last(m, queue))
+            next_epoch(m, queue);
         m.record = record_behind(m.record);
 
         /* which is prepared while the task before is at work, if it is of this epoch, its family
@@ -234,13 +337,13 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
         if (is_alive() && (op != OP_ENTER || own().control[MGL_CONTROL_GO])) {
             trace_settle(before, is_alone(op), count);
             if (op == OP_ENTER)
-                p.history = p.history << 8 | (u64)rows_of(before);
+                add_rows(p, before);
             if (op == OP_CLEAR)
-                clear(before, p.history);
+                clear(before, history_of(p, before));
             signal(before);
             tell(before);
             if (op != OP_CLEAR && task_of(before)->clears > 0)
-                clear(before, p.history);
+                clear(before, history_of(p, before));
             __syncwarp(); /* the record is overwritten soon */
             on = true;
         }
@@ -250,7 +353,7 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
         fetch_wait();
         machine last = m;
         last.record = record_before(record_before(m.record));
-        fetch_next(last, record_before(m.record));
+        fetch_next(last, queue, record_before(m.record));
         on = on && begin(m, p);
     }
     wait_finished(p.permitted);

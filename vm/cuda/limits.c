@@ -1,0 +1,123 @@
+/*
+ * What the CUDA machine asks of a program as a whole: numbers that the kernel has room for, and of
+ * two lists that their segments come in one order. The loader copies a queue's tape round and round
+ * and does not ask which list an epoch is of: so both take the same segments, one after the other.
+ */
+#include <stdio.h>
+
+#include "vm/cuda/encode.h"
+
+enum { MOST_ATTENDED = 1 << 30 }; /* columns of attention's output */
+
+/* ---- one list ------------------------------------------------------------------------------- */
+
+/* The numbers of the model that the kernel's constants are made of. */
+static mgl_status check_geometry(const mgl_program *program, mgl_error *err)
+{
+    const mgl_geometry *m = &program->geometry;
+    if (m->kv_heads < 1 || m->heads < m->kv_heads || m->head_dim < 1 ||
+        m->head_dim > MOST_ATTENDED / m->heads)
+        return mgl_fail(err, MGL_BAD_INPUT, "model",
+                        "the CUDA machine takes 1 kv head or more, no fewer query heads, and 1 to "
+                        "%d dimensions of all query heads",
+                        MOST_ATTENDED);
+    return MGL_OK;
+}
+
+static mgl_status check_exec(const mgl_program *program, mgl_error *err)
+{
+    const mgl_exec *exec = &program->exec;
+    if (exec->warps < 1 || exec->warps > MGL_MAX_WARPS || exec->ring_pages < MGL_MIN_PAGES ||
+        exec->ring_pages > MGL_MAX_PAGES || exec->page_bytes < MGL_BLOCK_BYTES ||
+        exec->page_bytes % MGL_BLOCK_BYTES || exec->stage_bytes < 0 || exec->stage_bytes % 128 ||
+        exec->flight_bytes < 1 || exec->pending_bytes < 1)
+        return mgl_fail(err, MGL_BAD_INPUT, "exec",
+                        "the CUDA machine takes 1 to %d warps, %d to %d pages of a multiple of %d "
+                        "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
+                        MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
+    const mgl_limits *limits = &program->limits;
+    if (limits->many > MGL_CUDA_MOST_MANY)
+        return mgl_fail(err, MGL_BAD_INPUT, "many",
+                        "the second list has %d rows; the CUDA machine takes one of up to %d",
+                        limits->many, MGL_CUDA_MOST_MANY);
+    if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
+        limits->sequences > mgl_limits_most(limits) || limits->capacity < 1 ||
+        limits->capacity > MGL_MAX_CAPACITY || program->queue_count > MGL_MAX_QUEUES)
+        return mgl_fail(err, MGL_BAD_INPUT, "limits",
+                        "the CUDA machine takes 1 to %d rows, no more sequences than rows, 1 to %d "
+                        "positions, and at most %d queues",
+                        MGL_MAX_ROWS, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
+    for (int i = 0; i < program->segment_count; i++)
+        if (mgl_segment_format(program, &program->segments[i]) != program->weight_format)
+            return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
+                            "the CUDA machine takes matrices of one format, which is that of the "
+                            "types line; lower the model for the GPU");
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_queue *queue = &program->queues[q];
+        if (queue->tasks.count < 1 || program->tasks[queue->tasks.first].op != MGL_OP_ENTER)
+            return mgl_fail(err, MGL_BAD_INPUT, "queue", "queue %d does not open with enter", q);
+        uint64_t pages = (uint64_t)queue->tape_bytes / (uint64_t)exec->page_bytes;
+        if (queue->tape_bytes % exec->page_bytes ||
+            pages * ((uint64_t)program->limits.capacity + 2) >= UINT32_MAX)
+            return mgl_fail(err, MGL_BAD_INPUT, "queue",
+                            "the tape of queue %d has %lld bytes: it must be whole pages, and less "
+                            "than 2^32 pages in all epochs",
+                            q, (long long)queue->tape_bytes);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_cuda_check_limits(const mgl_program *program, mgl_error *err)
+{
+    mgl_status status = check_exec(program, err);
+    return status ? status : check_geometry(program, err);
+}
+
+/* ---- two lists ------------------------------------------------------------------------------ */
+
+/* Where somebody stands among the segments of a queue's tasks. */
+typedef struct place {
+    int task, segment; /* of the queue, and of the task */
+} place;
+
+/* The next segment of the queue; NULL behind the last one. */
+static const mgl_segment *next_segment(const mgl_program *list, const mgl_run *tasks, place *at)
+{
+    for (; at->task < tasks->count; at->task++, at->segment = 0) {
+        const mgl_run *run = &list->tasks[tasks->first + at->task].segments;
+        if (at->segment < run->count)
+            return &list->segments[run->first + at->segment++];
+    }
+    return NULL;
+}
+
+static bool is_same(const mgl_segment *a, const mgl_segment *b)
+{
+    return a->tensor == b->tensor && a->tensor2 == b->tensor2 && a->layout == b->layout &&
+           a->row_lo == b->row_lo && a->row_hi == b->row_hi && a->col_lo == b->col_lo &&
+           a->col_hi == b->col_hi;
+}
+
+mgl_status mgl_cuda_check_order(const mgl_program *program, mgl_error *err)
+{
+    const mgl_program *many = program->many;
+    for (int q = 0; q < program->queue_count; q++) {
+        place first = {0}, second = {0};
+        for (;;) {
+            const mgl_segment *a = next_segment(program, &program->queues[q].tasks, &first);
+            const mgl_segment *b = next_segment(many, &many->queues[q].tasks, &second);
+            if (!a && !b)
+                break;
+            if (a && b && is_same(a, b))
+                continue;
+            char where[32];
+            snprintf(where, sizeof where, "queue %d", q);
+            return mgl_fail(err, MGL_BAD_INPUT, where,
+                            "the CUDA machine streams a tape alike for both lists: the second "
+                            "list must take the segments of the first in the same order, and "
+                            "here it %s one of %s",
+                            b ? "takes" : "leaves out", program->tensors[(b ? b : a)->tensor].name);
+        }
+    }
+    return MGL_OK;
+}
