@@ -738,6 +738,53 @@ static void delays_of_two_lists(void)
                  &(device_options){.dtype = MGL_BF16, .queues = 3, .rows = 1, .many = 8}, 3, 4);
 }
 
+/* With lists of the same lengths a CPU has the same epochs. */
+static void epochs_of_two_lists(void)
+{
+    check_two_lists(
+        &small_model,
+        &(device_options){.exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1, .many = 16}, 12);
+    check_two_lists(&odd_model,
+                    &(device_options){.queues = 5, .rows = 4, .many = 8, .extras = ALL_EXTRAS}, 12);
+}
+
+/* A queue of attention alone has few tasks: padding makes up for them. */
+static void two_lists_with_attention_apart(void)
+{
+    check_two_lists(&grouped_heads,
+                    &(device_options){.exchange = MGL_EXCHANGE_FLAGS,
+                                      .queues = 4,
+                                      .products = 2,
+                                      .splits = 1,
+                                      .rows = 4,
+                                      .many = 16},
+                    9);
+    check_two_lists(&tiny_model, &(device_options){.queues = 9, .rows = 3, .many = 9}, 9);
+}
+
+static void exchanged_programs_of_two_lists(void)
+{
+    const device_options from = {.dtype = MGL_F32,
+                                 .exchange = MGL_EXCHANGE_FLAGS,
+                                 .capacity = 64,
+                                 .queues = 3,
+                                 .rows = 1,
+                                 .many = 8};
+    device_options to = from;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_BF16, 3);
+    to.queues = 4;
+    check_exchange(graph, &from, &to, 2, 5);
+    mgl_graph_free(graph);
+}
+
+static void watchdog_of_two_lists(void)
+{
+    enum { SECONDS = 60 };
+    emu_expect_deadlock(true);
+    check_deadlock_of_many("many.l0.qkv", SECONDS);
+    emu_expect_deadlock(false);
+}
+
 static void (*const replies[])(void) = {first_tokens,
                                         first_tokens_with_counters,
                                         batch,
@@ -781,7 +828,11 @@ static void (*const replies[])(void) = {first_tokens,
                                         two_lists_with_counters,
                                         logits_of_two_lists,
                                         talk_of_two_lists,
-                                        delays_of_two_lists};
+                                        delays_of_two_lists,
+                                        epochs_of_two_lists,
+                                        two_lists_with_attention_apart,
+                                        exchanged_programs_of_two_lists,
+                                        watchdog_of_two_lists};
 
 START_TEST(replies_are_as_on_a_gpu)
 {
@@ -846,6 +897,8 @@ static device_options draw_options(void)
     o.share = draw(3) == 0 ? 1 + draw(24) : 0;
     o.rows = draw(3) == 0 ? 1 : 1 + draw(draw(2) ? 8 : 16);
     o.arch = draw(8) == 0 ? "compute_80" : NULL;
+    if (o.rows < MGL_MAX_ROWS && draw(3) == 0)
+        o.many = o.rows + 1 + draw(MGL_MAX_ROWS - o.rows);
     return o;
 }
 
@@ -865,13 +918,13 @@ START_TEST(any_config_gives_the_same)
     printf(
         "config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
         "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share %d, "
-        "rows %d%s\n",
+        "rows %d, many %d%s\n",
         _i, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
         o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.narrow, o.queues, o.splits,
-        o.merge, o.share, o.rows, o.arch ? ", by cp.async" : "");
+        o.merge, o.share, o.rows, o.many, o.arch ? ", by cp.async" : "");
     fflush(stdout);
     emu_seed(first_seed + (uint64_t)_i);
-    if (o.rows >= 6 && draw(2))
+    if (o.rows + o.many >= 6 && draw(2))
         check_ragged(geometries[which], &o, 9);
     else
         check_logits(geometries[which], &o, _i, 19, 5);

@@ -159,7 +159,7 @@ struct answers {
     float scores[CHECK_MOST];
 };
 
-static void run_together(mgl_vm *vm, const mgl_vm_sequence *sequences, struct answers *out)
+static int run_together(mgl_vm *vm, const mgl_vm_sequence *sequences, struct answers *out)
 {
     mgl_error err;
     mgl_vm_report report;
@@ -172,6 +172,7 @@ static void run_together(mgl_vm *vm, const mgl_vm_sequence *sequences, struct an
     }
     memcpy(out->scores, report.score[SCORED],
            (size_t)sequences[SCORED].prompt_count * sizeof(float));
+    return report.epochs;
 }
 
 /* How far two lists of scores are apart. */
@@ -213,9 +214,23 @@ static void check_scores(const mgl_program *program, const mgl_graph *graph,
     mgl_vm_close(cpu);
 }
 
+static const int lengths[RAGGED] = {1, 30, 7, 17, 2, 55};
+
+/* Sequences of these lengths. */
+static void ragged_sequences(int vocab, int most, int32_t prompts[RAGGED][CHECK_MOST],
+                             mgl_vm_sequence *out)
+{
+    for (int s = 0; s < RAGGED; s++) {
+        fill_prompt(prompts[s], lengths[s], vocab, s + 1);
+        out[s] = (mgl_vm_sequence){.prompt = prompts[s],
+                                   .prompt_count = lengths[s],
+                                   .max_new = most - s,
+                                   .mode = s == SCORED ? MGL_VM_SCORE : 0};
+    }
+}
+
 void check_ragged(const mgl_geometry *geometry, const device_options *wanted, int most)
 {
-    static const int lengths[RAGGED] = {1, 30, 7, 17, 2, 55};
     device_options options = *wanted;
     options.capacity = CHECK_CAPACITY;
     options.sequences = RAGGED;
@@ -225,13 +240,7 @@ void check_ragged(const mgl_geometry *geometry, const device_options *wanted, in
     int32_t prompts[RAGGED][CHECK_MOST];
     mgl_vm_sequence sequences[RAGGED];
     struct answers together;
-    for (int s = 0; s < RAGGED; s++) {
-        fill_prompt(prompts[s], lengths[s], graph->geometry.vocab, s + 1);
-        sequences[s] = (mgl_vm_sequence){.prompt = prompts[s],
-                                         .prompt_count = lengths[s],
-                                         .max_new = most - s,
-                                         .mode = s == SCORED ? MGL_VM_SCORE : 0};
-    }
+    ragged_sequences(graph->geometry.vocab, most, prompts, sequences);
     run_together(vm, sequences, &together);
     for (int s = 0; s < RAGGED; s++)
         check_alone(vm, &sequences[s], together.tokens[s], together.scores,
@@ -239,6 +248,35 @@ void check_ragged(const mgl_geometry *geometry, const device_options *wanted, in
     check_scores(program, graph, &sequences[SCORED], together.scores);
     mgl_vm_close(vm);
     mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+void check_two_lists(const mgl_geometry *geometry, const device_options *wanted, int most)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    options.sequences = RAGGED;
+    options.dtype = MGL_F32;
+    mgl_graph *graph = random_family(geometry, options.extras, 128, true, MGL_BF16, 21);
+    mgl_program *program = device_program(graph, &options);
+    mgl_program *other = fixture_program(graph, &(fixture_options){.capacity = CHECK_CAPACITY,
+                                                                   .sequences = RAGGED,
+                                                                   .rows = program->limits.rows,
+                                                                   .many = options.many});
+    mgl_vm *gpu = device_vm(program, graph, &options), *cpu = fixture_vm(other, graph, false);
+    int32_t prompts[RAGGED][CHECK_MOST];
+    mgl_vm_sequence sequences[RAGGED];
+    struct answers a = {0}, b = {0};
+    ragged_sequences(graph->geometry.vocab, most, prompts, sequences);
+    const int epochs = run_together(gpu, sequences, &a);
+    ck_assert_int_eq(epochs, run_together(cpu, sequences, &b));
+    ck_assert_mem_eq(a.tokens, b.tokens, sizeof a.tokens);
+    for (int i = 0; i < lengths[SCORED]; i++)
+        ck_assert_float_le(fabsf(a.scores[i] - b.scores[i]), 1e-4f);
+    mgl_vm_close(gpu);
+    mgl_vm_close(cpu);
+    mgl_program_free(program);
+    mgl_program_free(other);
     mgl_graph_free(graph);
 }
 
@@ -684,14 +722,14 @@ static void check_stopped(mgl_vm *vm, const int32_t *prompt, const char *words, 
     printf("%s: %s\n", err.where, err.message);
 }
 
-void check_deadlock(const char *counter, double most_s)
+static void check_signal(const device_options *wanted, const char *counter, double most_s)
 {
-    device_options options = {.dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6};
+    const device_options options = *wanted;
     mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
     mgl_program *good = device_program(graph, &options), *bad = device_program(graph, &options);
     int32_t prompt[3], tokens[REPLY], again[REPLY];
     fill_prompt(prompt, 3, graph->geometry.vocab, 1);
-    remove_signal(bad, counter);
+    remove_signal(options.many ? bad->many : bad, counter);
     mgl_vm *vm = open_unchecked(bad, graph);
     for (int i = 0; i < 2; i++)
         check_stopped(vm, prompt, counter, most_s);
@@ -704,6 +742,20 @@ void check_deadlock(const char *counter, double most_s)
     mgl_program_free(good);
     mgl_program_free(bad);
     mgl_graph_free(graph);
+}
+
+void check_deadlock(const char *counter, double most_s)
+{
+    check_signal(&(device_options){.dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6},
+                 counter, most_s);
+}
+
+void check_deadlock_of_many(const char *counter, double most_s)
+{
+    check_signal(
+        &(device_options){
+            .dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6, .rows = 2, .many = 8},
+        counter, most_s);
 }
 
 static void check_missing(const device_options *options, double most_s)

@@ -32,6 +32,11 @@ void check_ragged(const mgl_geometry *geometry, const device_options *options, i
 void check_same_answer(const mgl_graph *graph, const mgl_program *a, const mgl_program *b,
                        int most);
 
+/* The same sequences, in f32, with two task lists: the tokens of the CPU machine, in as many
+ * epochs.
+ */
+void check_two_lists(const mgl_geometry *geometry, const device_options *options, int most);
+
 /* A talk of so many turns, each prompt being all that was said before and some more: on one machine
  * that reuses what its cache holds, against fresh starts. The same tokens, and only what is new is
  * read. In f32. */
@@ -62,6 +67,9 @@ void check_exchange(const mgl_graph *graph, const device_options *a, const devic
 /* A program that lacks the last signal of that counter, launched past the validator: ends within
  * `most_s` seconds, says who waited for what, and the process goes on. */
 void check_deadlock(const char *counter, double most_s);
+
+/* The same of the second list's. */
+void check_deadlock_of_many(const char *counter, double most_s);
 
 /* A program with flags, and words that nobody writes: the same. */
 void check_missing_words(double most_s);
