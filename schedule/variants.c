@@ -542,6 +542,8 @@ void mgl_variants_choose(mgl_program *program)
 {
     const mgl_dimensions alone = dimensions_alone(program);
     bool skinny = true;
+    if (program->many)
+        mgl_variants_choose(program->many);
     for (int i = 0; i < program->task_count; i++) {
         mgl_task *task = &program->tasks[i];
         task->variant = choose(program, task, &alone);
@@ -570,7 +572,7 @@ bool mgl_variants_are_chosen(const mgl_program *program)
             task->variant != (ring ? MGL_VARIANT_RING : choose(program, task, &alone)))
             return false;
     }
-    return true;
+    return !program->many || mgl_variants_are_chosen(program->many);
 }
 
 /* Mends the tasks by the variants that all have now. False: there was nothing to mend. */
@@ -594,6 +596,8 @@ static bool mend(mgl_program *program, const mgl_dimensions *alone)
 void mgl_variants_mend(mgl_program *program)
 {
     const mgl_dimensions alone = dimensions_alone(program);
+    if (program->many)
+        mgl_variants_mend(program->many);
     while (mend(program, &alone))
         ;
 }

@@ -42,6 +42,8 @@ static void draw_variants(mgl_program *program, uint64_t state)
         task->variant = (mgl_variant)drawn;
     }
     mgl_variants_mend(program);
+    if (program->many)
+        draw_variants(program->many, state);
 }
 
 static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, const device_options *o)

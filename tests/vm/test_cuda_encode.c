@@ -235,6 +235,143 @@ START_TEST(segments_that_follow_one_another_are_one)
 }
 END_TEST
 
+/* ---- two lists ------------------------------------------------------------------------------- */
+
+static mgl_program *program_of_lists(int queues, int many)
+{
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
+    mgl_program *program =
+        fixture_program(graph, &(fixture_options){.queues = queues, .rows = 2, .many = many});
+    mgl_graph_free(graph);
+    return program;
+}
+
+START_TEST(a_second_list_has_16_rows_at_most)
+{
+    mgl_error err;
+    mgl_program *program = program_of_lists(2, 16);
+    ok(mgl_cuda_check_program(program, &err), err);
+    mgl_program_free(program);
+    program = program_of_lists(2, 17);
+    refused(program, "the second list has 17 rows");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* Two segments of the second list in turn. */
+START_TEST(both_lists_take_a_tape_in_one_order)
+{
+    mgl_program *program = program_of_lists(1, 8);
+    mgl_program *many = program->many;
+    const mgl_task *task = many->tasks;
+    while (task->op != MGL_OP_NORM_LINEAR)
+        task++;
+    mgl_segment *segments = &many->segments[task->segments.first], first = segments[0];
+    ck_assert_int_ge(task->segments.count, 2);
+    segments[0] = segments[1];
+    segments[1] = first;
+    refused(program, "in the same order");
+    mgl_program_free(program);
+}
+END_TEST
+
+START_TEST(both_lists_take_all_of_a_tape)
+{
+    mgl_program *program = program_of_lists(2, 8);
+    mgl_run *tasks = &program->many->queues[1].tasks;
+    while (program->many->tasks[tasks->first + tasks->count - 1].op != MGL_OP_HEAD)
+        tasks->count--;
+    tasks->count--;
+    refused(program, "leaves out one of");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* Records of a list of a queue, and how many of them are padding. */
+static int count_records(const mgl_cuda_tables *tables, int entry, int *padding)
+{
+    const unsigned first = tables->queues[entry].first;
+    unsigned at = first;
+    int count = 0;
+    do {
+        const mgl_record *record = (const mgl_record *)(const void *)(tables->records + at);
+        *padding += record->op == MGL_OP_CLEAR && record->clears == 0;
+        at = record->next;
+        count++;
+    } while (at != first);
+    return count;
+}
+
+/* Some queues of a small model have little to do. */
+START_TEST(each_list_of_a_queue_has_four_records)
+{
+    enum { QUEUES = 24 };
+    mgl_error err;
+    mgl_cuda_tables tables;
+    uint64_t tapes[QUEUES] = {0};
+    mgl_program *program = program_of_lists(QUEUES, 8);
+    uint64_t *buffers = mgl_alloc_zero((size_t)program->many->buffer_count, sizeof *buffers);
+    int padding = 0;
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
+    ck_assert_int_eq(tables.queue_entries, 2 * QUEUES);
+    for (int i = 0; i < tables.queue_entries; i++)
+        ck_assert_int_ge(count_records(&tables, i, &padding), MGL_LEAST_RECORDS);
+    ck_assert_int_gt(padding, 0);
+    mgl_cuda_tables_clear(&tables);
+    mgl_free(buffers);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* A wait counts the epochs of both lists. */
+START_TEST(waits_count_the_signals_of_both_lists)
+{
+    mgl_error err;
+    mgl_cuda_tables tables;
+    uint64_t tapes[2] = {0};
+    mgl_program *program = program_of_lists(2, 8);
+    uint64_t *buffers = mgl_alloc_zero((size_t)program->many->buffer_count, sizeof *buffers);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
+    for (int list = 0; list < 2; list++) {
+        const unsigned char *at = tables.records + tables.queues[list].first;
+        const mgl_record *enter = (const mgl_record *)(const void *)at;
+        const mgl_device_wait *wait = (const mgl_device_wait *)(const void *)(at + enter->wait_at);
+        ck_assert_int_eq(enter->op, MGL_OP_ENTER);
+        ck_assert_int_eq(enter->waits, 1);
+        ck_assert_uint_eq(wait->threshold, 0);
+        ck_assert_uint_gt(wait->per_epoch, 0);
+        ck_assert_uint_gt(wait->per_other, 0);
+    }
+    mgl_cuda_tables_clear(&tables);
+    mgl_free(buffers);
+    mgl_program_free(program);
+}
+END_TEST
+
+/* What is streamed between the products of one list is not what the other's kernel knows. */
+START_TEST(beside_a_second_list_no_attention_is_by_the_ring)
+{
+    static const mgl_geometry heads = {256, 1, 4, 2, 96, 256, 120, 1e-5f};
+    mgl_graph *graph = random_graph(&heads, 2048, true, MGL_BF16, 5);
+    for (int many = 0; many <= 8; many += 8) {
+        mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2,
+                                                                         .dtype = MGL_BF16,
+                                                                         .rows = 1,
+                                                                         .many = many,
+                                                                         .splits = 2,
+                                                                         .exchange = 2});
+        for (mgl_program *list = program; list; list = list->many) {
+            strcpy(list->target.arch, "sm_90a");
+            list->exec.warps = 8;
+        }
+        mgl_variants_choose(program);
+        ck_assert_int_eq(mgl_cuda_streams_kv(program, "sm_90a"), many == 0);
+        mgl_program_free(program);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* ---- plain programs ----------------------------------------------------------------------------
  */
 
@@ -453,6 +590,12 @@ int main(void)
     tcase_add_test(tests, other_numbers_than_the_weights_are_refused);
     tcase_add_test(tests, the_last_split_appends);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
+    tcase_add_test(tests, a_second_list_has_16_rows_at_most);
+    tcase_add_test(tests, both_lists_take_a_tape_in_one_order);
+    tcase_add_test(tests, both_lists_take_all_of_a_tape);
+    tcase_add_test(tests, each_list_of_a_queue_has_four_records);
+    tcase_add_test(tests, waits_count_the_signals_of_both_lists);
+    tcase_add_test(tests, beside_a_second_list_no_attention_is_by_the_ring);
     tcase_add_test(tests, segments_that_follow_one_another_are_one);
     tcase_add_test(tests, flagged_pairs_need_even_segments);
     tcase_add_test(tests, one_row_by_flags_is_plain);
