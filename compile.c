@@ -12,6 +12,7 @@
 #include "base/output.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "importer/chat/chat.h"
 #include "importer/checkpoint.h"
 #include "importer/mega.h"
 #include "vm/cuda/cuda.h"
@@ -39,9 +40,9 @@ typedef struct compilation {
     mgl_program *program;
     mgl_tuned_report tuned;
     mgl_cuda_image image;
-    char key[MGL_SHA256_HEX]; /* of the image */
-    char *texts[MODEL_FILES]; /* owned */
-    mgl_image_file files[MODEL_FILES];
+    char key[MGL_SHA256_HEX];     /* of the image */
+    char *texts[MODEL_FILES + 1]; /* owned */
+    mgl_image_file files[MODEL_FILES + 1];
     int file_count;
 } compilation;
 
@@ -122,6 +123,20 @@ static mgl_status read_file(compilation *c, const struct model_file *file, mgl_e
     return status;
 }
 
+/* What stands in additional_chat_templates goes along as one section. */
+static mgl_status read_templates(compilation *c, mgl_error *err)
+{
+    mgl_image_file *to = &c->files[c->file_count];
+    char **text = &c->texts[c->file_count];
+    mgl_status status = mgl_chat_templates_pack(c->checkpoint->folder, text, &to->length, err);
+    if (status || !*text)
+        return status;
+    to->name = MGL_MEGA_TEMPLATES;
+    to->bytes = *text;
+    c->file_count++;
+    return MGL_OK;
+}
+
 /* A tokenizer that can not be used is found now rather than by whoever runs the file. */
 static mgl_status read_files(compilation *c, mgl_error *err)
 {
@@ -130,6 +145,8 @@ static mgl_status read_files(compilation *c, mgl_error *err)
     mgl_status status = MGL_OK;
     for (int i = 0; i < MODEL_FILES && !status; i++)
         status = read_file(c, &model_files[i], err);
+    if (!status)
+        status = read_templates(c, err);
     if (!status)
         status = mgl_model_has_tokenizer(c->checkpoint->folder, &has_tokenizer, err);
     if (!status && has_tokenizer)
@@ -239,7 +256,7 @@ mgl_status mgl_model_compile(const char *path, const mgl_compile_options *option
         status = compile(&c, path, to, &report, err);
     if (!status && out)
         mgl_sized_write(out, &report, sizeof report);
-    for (int i = 0; i < MODEL_FILES; i++)
+    for (int i = 0; i < c.file_count; i++)
         mgl_free(c.texts[i]);
     mgl_cuda_image_clear(&c.image);
     mgl_program_free(c.program);

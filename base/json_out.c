@@ -152,6 +152,36 @@ void mgl_json_out_null(mgl_json_out *out, const char *key)
     mgl_text_put(&out->text, "null");
 }
 
+static void put_members(mgl_json_out *out, cJSON *group)
+{
+    for (cJSON *item = group->child; item; item = item->next)
+        mgl_json_out_value(out, item->string, item);
+}
+
+void mgl_json_out_value(mgl_json_out *out, const char *key, cJSON *value)
+{
+    size_t length;
+    if (cJSON_IsString(value)) {
+        const char *text = mgl_json_take_text(value, &length);
+        mgl_json_out_text(out, key, text, length);
+    } else if (cJSON_IsNumber(value)) {
+        start_item(out, key);
+        mgl_text_put(&out->text, value->valuestring);
+    } else if (cJSON_IsObject(value)) {
+        mgl_json_out_object(out, key);
+        put_members(out, value);
+        mgl_json_out_close_object(out);
+    } else if (cJSON_IsArray(value)) {
+        mgl_json_out_array(out, key);
+        put_members(out, value);
+        mgl_json_out_close_array(out);
+    } else if (cJSON_IsBool(value)) {
+        mgl_json_out_bool(out, key, cJSON_IsTrue(value));
+    } else {
+        mgl_json_out_null(out, key);
+    }
+}
+
 void mgl_json_out_ids(mgl_json_out *out, const char *key, const int32_t *ids, size_t count)
 {
     mgl_json_out_array(out, key);

@@ -70,6 +70,9 @@ typedef struct mgl_cli_option {
 #define MGL_CLI_ROW(kind, field, flag, argument, lo, hi, help)                                     \
     {MGL_CLI_##kind, offsetof(struct options, field), flag, argument, help, lo, hi},
 
+/* A member of an initialiser that copies a part of `o`, a verb's struct of values. */
+#define MGL_CLI_COPY(kind, field, flag, argument, lo, hi, help) .field = o->field,
+
 /* Declares `struct options` and the rows of a verb's table. */
 #define MGL_CLI_OPTIONS(TABLE)                                                                     \
     struct options {                                                                               \

@@ -66,11 +66,9 @@ static bool streams(const session *s)
 
 /* ---- prompts --------------------------------------------------------------------------------- */
 
-#define COPY_FIELD(kind, field, flag, argument, lo, hi, help) .field = o->field,
-
 static mgl_cli_reply_options reply_flags(const struct options *o)
 {
-    return (mgl_cli_reply_options){MGL_CLI_REPLY_OPTIONS(COPY_FIELD)};
+    return (mgl_cli_reply_options){MGL_CLI_REPLY_OPTIONS(MGL_CLI_COPY)};
 }
 
 static bool shapes_sampling(const mgl_cli_reply_options *o)

@@ -1,20 +1,16 @@
 /* megalith template MODEL: a conversation to the text of a prompt, by the model's chat template. */
 #include "cli/cli.h"
+#include "cli/conversation.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #define TEMPLATE_OPTIONS(X)                                                                        \
     X(file, messages, "--messages", "F.json", 0, 0,                                                \
       "the conversation: a JSON array of objects with role and content")                           \
-    X(file, tools, "--tools", "F.json", 0, 0, "a JSON array of the tools that there are")          \
-    X(file, template, "--template", "FILE", 0, 0, "a template in place of the model's own")        \
-    X(text, args, "--template-args", "JSON", 0, 0,                                                 \
-      "an object of further variables, such as {\"enable_thinking\": false}")                      \
+    MGL_CLI_TEMPLATE_OPTIONS(X)                                                                    \
     X(flag, no_generation_prompt, "--no-generation-prompt", NULL, 0, 0,                            \
       "leave out what begins the assistant's reply")                                               \
     MGL_CLI_JSON_OPTION(X)
@@ -64,58 +60,40 @@ static void print_text(const char *text, size_t length)
         mgl_cli_put("\n");
 }
 
-static mgl_status render(const char *folder, const struct options *o,
-                         const mgl_conversation *conversation, mgl_error *err)
+static mgl_status render(const char *folder, const struct options *o, const char *messages,
+                         mgl_error *err)
 {
-    mgl_chat_template *chat;
+    mgl_cli_renderer renderer = {0};
     char *text = NULL;
     size_t length;
-    mgl_status status = mgl_chat_template_open(folder, o->template.value, &chat, err);
-    if (status)
-        return status;
-    status = mgl_chat_template_render(chat, conversation, &text, &length, err);
+    mgl_cli_template_options flags = {MGL_CLI_TEMPLATE_OPTIONS(MGL_CLI_COPY)};
+    mgl_status status = mgl_cli_renderer_open(folder, &flags, &renderer, err);
+    mgl_conversation conversation = renderer.conversation;
+    conversation.messages = messages;
+    conversation.messages_name = o->messages.value;
+    conversation.no_generation_prompt = o->no_generation_prompt.given;
+    if (!status)
+        status = mgl_chat_template_render(renderer.chat, &conversation, &text, &length, err);
     if (!status && o->json.given)
         status = print_json(folder, text, length, err);
     else if (!status)
         print_text(text, length);
     mgl_text_free(text);
-    mgl_chat_template_close(chat);
-    return status;
-}
-
-static mgl_status read_text(const mgl_cli_file *file, char **out, mgl_error *err)
-{
-    size_t length;
-    mgl_status status = mgl_file_read(file->value, MGL_CLI_MAX_TEXT, out, &length, err);
-    if (!status && strlen(*out) < length) {
-        mgl_free(*out);
-        *out = NULL;
-        return mgl_fail(err, MGL_BAD_INPUT, file->value, "is no JSON: it holds a byte 0");
-    }
+    mgl_cli_renderer_close(&renderer);
     return status;
 }
 
 static mgl_status template(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    char *folder = NULL, *messages = NULL, *tools = NULL;
+    char *folder = NULL, *messages = NULL;
     if (!o->messages.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--messages is missing: the conversation, a file");
     mgl_status status = mgl_model_resolve_path(operand, &folder, err);
     if (!status)
-        status = read_text(&o->messages, &messages, err);
-    if (!status && o->tools.given)
-        status = read_text(&o->tools, &tools, err);
-    mgl_conversation conversation = {.size = sizeof conversation,
-                                     .messages = messages,
-                                     .tools = tools,
-                                     .args = o->args.value,
-                                     .messages_name = o->messages.value,
-                                     .tools_name = o->tools.value,
-                                     .no_generation_prompt = o->no_generation_prompt.given};
+        status = mgl_cli_read_json_text(o->messages.value, &messages, err);
     if (!status)
-        status = render(folder, o, &conversation, err);
-    mgl_free(tools);
+        status = render(folder, o, messages, err);
     mgl_free(messages);
     mgl_free(folder);
     return status;

@@ -494,6 +494,25 @@ static const char *const folder_files[] = {
     MGL_MEGA_TOKENS,        MGL_MEGA_TEMPLATE,     "tokenizer.model",
     "vocab.json",           "merges.txt"};
 
+/* The further chat templates of a folder. */
+static mgl_status check_templates(const char *folder, const char *output, mgl_error *err)
+{
+    mgl_file_list files = {0};
+    mgl_text path = {0};
+    mgl_text_format(&path, "%s/" MGL_TEMPLATES_FOLDER, folder);
+    mgl_status status = path.failed ? mgl_fail_memory(err, strlen(folder))
+                                    : mgl_folder_list(path.bytes, "", &files, err);
+    for (size_t i = 0; i < files.count && !status; i++) {
+        mgl_text_clear(&path);
+        mgl_text_format(&path, "%s/" MGL_TEMPLATES_FOLDER "/%s", folder, files.names[i]);
+        status = path.failed ? mgl_fail_memory(err, strlen(folder))
+                             : mgl_file_check_output(output, path.bytes, err);
+    }
+    mgl_file_list_clear(&files);
+    mgl_text_clear(&path);
+    return status;
+}
+
 static mgl_status check_folder(const char *folder, const char *output, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -504,7 +523,7 @@ static mgl_status check_folder(const char *folder, const char *output, mgl_error
                              : mgl_file_check_output(output, path.bytes, err);
         mgl_text_clear(&path);
     }
-    return status;
+    return status ? status : check_templates(folder, output, err);
 }
 
 mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const char *output,

@@ -35,6 +35,9 @@ enum {
     MGL_MEGA_NAME = 32 /* bytes of a section's name, a 0 included */
 };
 
+/* Where a model's folder has chat templates beside the one of its own file. */
+#define MGL_TEMPLATES_FOLDER "additional_chat_templates"
+
 /* The sections of a compiled model. A kernel's is called MGL_MEGA_KERNEL and its architecture. */
 #define MGL_MEGA_CONFIG           "config.json"
 #define MGL_MEGA_GENERATION       "generation_config.json"  /* optional */
@@ -42,11 +45,14 @@ enum {
 #define MGL_MEGA_TOKENIZER_CONFIG "tokenizer_config.json"   /* optional */
 #define MGL_MEGA_TOKENS           "special_tokens_map.json" /* optional */
 #define MGL_MEGA_TEMPLATE         "chat_template.jinja"     /* optional */
-#define MGL_MEGA_TENSORS          "tensors"  /* bytes of `weights` (8), a safetensors header */
-#define MGL_MEGA_SCHEDULE         "schedule" /* the program's text form */
-#define MGL_MEGA_PIECES           "pieces"   /* how `weights` is checked: see vm/image.h */
-#define MGL_MEGA_WEIGHTS          "weights"  /* no hash of its own */
-#define MGL_MEGA_KERNEL           "kernel "
+#define MGL_MEGA_TEMPLATES                                                                         \
+    "chat_templates"                 /* optional: further ones, {"chat_template":                  \
+                                        [{"name", "template"}]} */
+#define MGL_MEGA_TENSORS  "tensors"  /* bytes of `weights` (8), a safetensors header */
+#define MGL_MEGA_SCHEDULE "schedule" /* the program's text form */
+#define MGL_MEGA_PIECES   "pieces"   /* how `weights` is checked: see vm/image.h */
+#define MGL_MEGA_WEIGHTS  "weights"  /* no hash of its own */
+#define MGL_MEGA_KERNEL   "kernel "
 
 typedef struct mgl_mega_section {
     char name[MGL_MEGA_NAME];

@@ -168,9 +168,9 @@ typedef struct mgl_chat_template mgl_chat_template;
 /* Opens the chat templates of the model at `path`, a folder or a compiled model: of a folder,
  * chat_template.jinja and additional_chat_templates/NAME.jinja, else the key chat_template of
  * tokenizer_config.json; and the special tokens of tokenizer_config.json. With `file`, the path of
- * a template, that one takes the place of the model's; or NULL. A model without a template is
- * MGL_BAD_INPUT; so is a template that can not be read, then or when it is rendered, with
- * file:line:column in err->where and the line in err->message. Release *out with
+ * a template, that one takes the place of the model's, as `default`; or NULL. A model without a
+ * template is MGL_BAD_INPUT; so is a template that can not be read, then or when it is rendered,
+ * with file:line:column in err->where and the line in err->message. Release *out with
  * mgl_chat_template_close. */
 MGL_API mgl_status mgl_chat_template_open(const char *path, const char *file,
                                           mgl_chat_template **out, mgl_error *err);
@@ -181,12 +181,13 @@ MGL_API void mgl_chat_template_close(mgl_chat_template *chat); /* NULL is fine *
 typedef struct mgl_conversation {
     size_t size;               /* sizeof(mgl_conversation) */
     const char *messages;      /* an array of objects with role and content: at least one */
-    const char *tools;         /* an array of objects, as Hugging Face takes them; or NULL. With
-                                  tools, a template of the name tool_use is taken if there is one */
+    const char *tools;         /* an array of objects, as Hugging Face takes them; or NULL */
     const char *args;          /* an object of further variables for the template; or NULL */
     const char *messages_name; /* what errors call the messages; NULL: "messages" */
     const char *tools_name;    /* likewise */
     bool no_generation_prompt; /* leave out what begins the assistant's reply */
+    const char *template_name; /* of a model that has several templates, the one to take; NULL:
+                                  tool_use, with tools and where there is one, else default */
 } mgl_conversation;
 
 /* Renders a conversation as Hugging Face's apply_chat_template does, with a 0 behind the text. It
@@ -197,6 +198,13 @@ typedef struct mgl_conversation {
 MGL_API mgl_status mgl_chat_template_render(const mgl_chat_template *chat,
                                             const mgl_conversation *conversation, char **out,
                                             size_t *length, mgl_error *err);
+
+/* The same as ids, which are a prompt: rendered, and encoded without the tokenizer's own special
+ * tokens. *out is as mgl_tokenizer_encode fills it. */
+MGL_API mgl_status mgl_chat_template_encode(const mgl_chat_template *chat,
+                                            const mgl_tokenizer *tokenizer,
+                                            const mgl_conversation *conversation, mgl_ids *out,
+                                            mgl_error *err);
 
 /* ---- ending early ---------------------------------------------------------------------------- */
 

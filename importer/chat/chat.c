@@ -51,7 +51,7 @@ static const mgl_named_template *find_template(const mgl_chat_template *chat, co
     return NULL;
 }
 
-static mgl_status fail_unnamed(const mgl_chat_template *chat, mgl_error *err)
+static mgl_status fail_unnamed(const mgl_chat_template *chat, const char *wanted, mgl_error *err)
 {
     mgl_text names = {0};
     for (size_t i = 0; i < chat->count; i++)
@@ -59,21 +59,23 @@ static mgl_status fail_unnamed(const mgl_chat_template *chat, mgl_error *err)
     mgl_status status =
         names.failed ? mgl_fail_memory(err, 0)
                      : mgl_fail(err, MGL_BAD_INPUT, chat->path,
-                                "none of the model's chat templates is called default: it has "
-                                "%.400s; name a file (template --template FILE)",
-                                names.bytes);
+                                "none of the model's chat templates is called %.80s: it has "
+                                "%.400s; name one of these (--template-name NAME), or a file "
+                                "(--template FILE)",
+                                wanted, names.bytes);
     mgl_text_clear(&names);
     return status;
 }
 
-/* The one for tools where there are tools and it, else the default. */
-static mgl_status choose_template(const mgl_chat_template *chat, bool tools,
+/* The one that was named; else the one for tools where there are tools and it, else the default. */
+static mgl_status choose_template(const mgl_chat_template *chat, const char *name, bool tools,
                                   const mgl_named_template **out, mgl_error *err)
 {
-    const mgl_named_template *chosen = tools ? find_template(chat, "tool_use") : NULL;
-    *out = chosen = chosen ? chosen : find_template(chat, "default");
+    const mgl_named_template *chosen = tools && !name ? find_template(chat, "tool_use") : NULL;
+    const char *wanted = name ? name : "default";
+    *out = chosen = chosen ? chosen : find_template(chat, wanted);
     if (!chosen)
-        return fail_unnamed(chat, err);
+        return fail_unnamed(chat, wanted, err);
     if (!chosen->jinja && err)
         *err = chosen->failure;
     return chosen->jinja ? MGL_OK : MGL_BAD_INPUT;
@@ -117,7 +119,7 @@ mgl_status mgl_chat_template_render(const mgl_chat_template *chat,
     if (!status && !r.messages)
         status = mgl_fail_null(err, __func__, "conversation->messages");
     if (!status)
-        status = choose_template(chat, r.tools != NULL, &chosen, err);
+        status = choose_template(chat, r.template_name, r.tools != NULL, &chosen, err);
     if (!status)
         status = mgl_conversation_read(&r, &variables, err);
     if (!status)
@@ -125,5 +127,20 @@ mgl_status mgl_chat_template_render(const mgl_chat_template *chat,
     if (!status)
         status = mgl_jinja_render(chosen->jinja, variables, out, length ? length : &unused, err);
     cJSON_Delete(variables);
+    return status;
+}
+
+mgl_status mgl_chat_template_encode(const mgl_chat_template *chat, const mgl_tokenizer *tokenizer,
+                                    const mgl_conversation *conversation, mgl_ids *out,
+                                    mgl_error *err)
+{
+    char *text = NULL;
+    size_t length;
+    if (!tokenizer || !out)
+        return mgl_fail_null(err, __func__, tokenizer ? "out" : "tokenizer");
+    mgl_status status = mgl_chat_template_render(chat, conversation, &text, &length, err);
+    if (!status)
+        status = mgl_tokenizer_encode(tokenizer, text, length, false, out, err);
+    mgl_text_free(text);
     return status;
 }

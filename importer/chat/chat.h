@@ -29,4 +29,8 @@ mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl
 /* The variables of a rendering, from the texts of a conversation; release with cJSON_Delete. */
 mgl_status mgl_conversation_read(const mgl_conversation *conversation, cJSON **out, mgl_error *err);
 
+/* The further templates of a model's folder, additional_chat_templates, as MGL_MEGA_TEMPLATES has
+ * them; *text NULL: there are none. Release *text with mgl_free. */
+mgl_status mgl_chat_templates_pack(const char *folder, char **text, size_t *length, mgl_error *err);
+
 #endif

@@ -5,13 +5,13 @@
 #include "importer/chat/chat.h"
 
 #include "base/file.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/mega.h"
 
 #include <string.h>
 
-#define FOLDER "additional_chat_templates"
 #define SUFFIX ".jinja"
 
 /* What is read from: a folder, or a compiled model. */
@@ -75,41 +75,58 @@ static mgl_status add_file(mgl_chat_template *chat, const source *from, const ch
     return status;
 }
 
-/* The templates of a folder, each by its file's name. */
-static mgl_status add_folder(mgl_chat_template *chat, const source *from, const char *folder,
+/* Takes a template of the folder: its path, its name, and its text. */
+typedef mgl_status template_fn(void *user, const char *path, const char *name, const char *text,
+                               size_t length, mgl_error *err);
+
+static mgl_status visit_file(const char *folder, const char *file, template_fn *each, void *user,
                              mgl_error *err)
 {
-    mgl_file_list files = {0};
-    mgl_status status = mgl_folder_list(folder, SUFFIX, &files, err);
-    for (size_t i = 0; i < files.count && !status; i++) {
-        mgl_text path;
-        status = join_path(folder, files.names[i], &path, err);
-        char *name = mgl_strndup(files.names[i], strlen(files.names[i]) - strlen(SUFFIX));
-        if (!status && !name)
-            status = mgl_fail_memory(err, strlen(files.names[i]));
-        if (!status)
-            status = add_file(chat, from, path.bytes, path.bytes, name, err);
-        mgl_free(name);
-        mgl_text_clear(&path);
-    }
-    mgl_file_list_clear(&files);
+    mgl_text path;
+    char *text = NULL, *name = mgl_strndup(file, strlen(file) - strlen(SUFFIX));
+    size_t length;
+    mgl_status status = join_path(folder, file, &path, err);
+    if (!status && !name)
+        status = mgl_fail_memory(err, strlen(file));
+    if (!status)
+        status = mgl_file_read_regular(path.bytes, MGL_CHAT_CAP, &text, &length, err);
+    if (!status)
+        status = each(user, path.bytes, name, text, length, err);
+    mgl_free(text);
+    mgl_free(name);
+    mgl_text_clear(&path);
     return status;
+}
+
+/* The further templates of a model's folder, each by its file's name. */
+static mgl_status visit_folder(const char *model, template_fn *each, void *user, mgl_error *err)
+{
+    mgl_file_list files = {0};
+    mgl_text folder;
+    mgl_status status = join_path(model, MGL_TEMPLATES_FOLDER, &folder, err);
+    if (!status)
+        status = mgl_folder_list(folder.bytes, SUFFIX, &files, err);
+    for (size_t i = 0; i < files.count && !status; i++)
+        status = visit_file(folder.bytes, files.names[i], each, user, err);
+    mgl_file_list_clear(&files);
+    mgl_text_clear(&folder);
+    return status;
+}
+
+static mgl_status add_further(void *user, const char *path, const char *name, const char *text,
+                              size_t length, mgl_error *err)
+{
+    return add_template(user, name, text, length, path, err);
 }
 
 static mgl_status add_files(mgl_chat_template *chat, const source *from, mgl_error *err)
 {
-    mgl_text path, folder;
+    mgl_text path;
     mgl_status status = join_path(from->path, MGL_MEGA_TEMPLATE, &path, err);
     if (!status)
         status = add_file(chat, from, path.bytes, MGL_MEGA_TEMPLATE, "default", err);
     mgl_text_clear(&path);
-    if (status || from->mega)
-        return status;
-    status = join_path(from->path, FOLDER, &folder, err);
-    if (!status)
-        status = add_folder(chat, from, folder.bytes, err);
-    mgl_text_clear(&folder);
-    return status;
+    return status || from->mega ? status : visit_folder(from->path, add_further, chat, err);
 }
 
 /* The template `text` of the config, and the name that it has there. */
@@ -232,6 +249,22 @@ static mgl_status load_tokens(mgl_chat_template *chat, const mgl_json *config, c
     return status;
 }
 
+/* The model's own templates. */
+static mgl_status load_templates(mgl_chat_template *chat, const source *from,
+                                 const mgl_json *config, mgl_error *err)
+{
+    mgl_json packed = {0};
+    mgl_status status = add_files(chat, from, err);
+    if (!status && from->mega)
+        status = read_json(from, MGL_MEGA_TEMPLATES, &packed, err);
+    if (!status && packed.root)
+        status = add_key(chat, &packed, err);
+    if (!status && !chat->count && config->root)
+        status = add_key(chat, config, err);
+    mgl_json_clear(&packed);
+    return status;
+}
+
 static mgl_status load_from(mgl_chat_template *chat, const source *from, const char *file,
                             mgl_error *err)
 {
@@ -245,9 +278,7 @@ static mgl_status load_from(mgl_chat_template *chat, const source *from, const c
     if (!status)
         status = load_tokens(chat, &config, &map, err);
     if (!status && !file)
-        status = add_files(chat, from, err);
-    if (!status && !file && !chat->count && config.root)
-        status = add_key(chat, &config, err);
+        status = load_templates(chat, from, &config, err);
     mgl_json_clear(&config);
     mgl_json_clear(&map);
     return status;
@@ -287,6 +318,45 @@ mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl
         status = mgl_fail(err, MGL_BAD_INPUT, chat->path,
                           "the model has no chat template: neither " MGL_MEGA_TEMPLATE
                           " nor the key chat_template of " MGL_MEGA_TOKENIZER_CONFIG
-                          "; name one (template --template FILE)");
+                          "; give one by --template FILE");
     return status;
+}
+
+/* ---- for a compiled model -------------------------------------------------------------------- */
+
+static mgl_status put_further(void *user, const char *path, const char *name, const char *text,
+                              size_t length, mgl_error *err)
+{
+    mgl_json_out *out = user;
+    (void)path;
+    if (!out->text.length) {
+        mgl_json_out_begin(out, "megalith.templates/1");
+        mgl_json_out_array(out, "chat_template");
+    }
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "name", name);
+    mgl_json_out_text(out, "template", text, length);
+    mgl_json_out_close_object(out);
+    return out->text.failed ? mgl_fail_memory(err, length) : MGL_OK;
+}
+
+mgl_status mgl_chat_templates_pack(const char *folder, char **text, size_t *length, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    *text = NULL;
+    *length = 0;
+    mgl_status status = visit_folder(folder, put_further, &out, err);
+    if (!status && out.text.length) {
+        mgl_json_out_close_array(&out);
+        mgl_json_out_close(&out);
+        if (out.text.failed)
+            status = mgl_fail_memory(err, out.text.length);
+    }
+    if (status) {
+        mgl_text_clear(&out.text);
+        return status;
+    }
+    *text = out.text.bytes;
+    *length = out.text.length;
+    return MGL_OK;
 }

@@ -320,3 +320,13 @@ const char *scratch_file(const char *name, const char *content)
     ck_assert_int_eq(fclose(file), 0);
     return path;
 }
+
+const char *scratch_model(const char *name, const char *as)
+{
+    char line[4096];
+    char *path = ring_path();
+    snprintf(path, 1024, "%s/%s", scratch_folder(), as);
+    snprintf(line, sizeof line, "mkdir -p %s && ln -sf %s/* %s", path, model_path(name), path);
+    ck_assert_int_eq(system(line), 0);
+    return path;
+}

@@ -59,5 +59,7 @@ const char *scratch_json(const char *name, const cJSON *json);
  * of the module, one for each call. */
 const char *scratch_folder(void);
 const char *scratch_file(const char *name, const char *content);
+/* A folder of that name in it, of links to the files of a fixture. */
+const char *scratch_model(const char *name, const char *as);
 
 #endif

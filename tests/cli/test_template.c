@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char messages[] = "[{\"role\": \"user\", \"content\": \"Hello w\\u00f6rld\"}]";
 static const char template[] =
@@ -93,6 +94,55 @@ START_TEST(a_folder_without_a_tokenizer)
 }
 END_TEST
 
+static void assert_text(const char *model, const char *flags, const char *text)
+{
+    command_result result = command_runf("template %s --messages %s %s", model,
+                                         scratch_file("m.json", messages), flags);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_str_eq(result.out, text);
+    command_clear(&result);
+}
+
+/* A snapshot with further templates, and the file that is compiled of it. */
+START_TEST(a_template_is_taken_by_its_name)
+{
+    char path[1024], name[1100], mega[1100];
+    const char *tools = scratch_file("tools.json", "[{\"a\": 1}]");
+    snprintf(path, sizeof path, "%s", scratch_model("tales-5m", "several"));
+    scratch_file("several/chat_template.jinja", "D");
+    snprintf(name, sizeof name, "%s/additional_chat_templates", path);
+    ck_assert_int_eq(mkdir(name, 0700), 0);
+    scratch_file("several/additional_chat_templates/tool_use.jinja", "T{{ \"\\\"ä\" }}\n");
+    scratch_file("several/additional_chat_templates/rag.jinja", "R");
+    snprintf(mega, sizeof mega, "%s/several.mega", scratch_folder());
+    command_result result =
+        command_runf("compile %s --target cpu:1 --capacity 64 -o %s", path, mega);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    for (int i = 0; i < 2; i++) {
+        const char *model = i ? mega : path;
+        char flags[1100];
+        assert_text(model, "", "D");
+        assert_text(model, "--template-name rag", "R");
+        snprintf(flags, sizeof flags, "--tools %s", tools);
+        assert_text(model, flags, "T\"ä");
+        snprintf(flags, sizeof flags, "--tools %s --template-name default", tools);
+        assert_text(model, flags, "D");
+    }
+    result = command_runf("template %s --messages %s --template-name no", mega,
+                          scratch_file("m.json", messages));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "is called no: it has default, rag, tool_use; name one") !=
+                      NULL,
+                  "%s", result.err);
+    command_clear(&result);
+    result = command_runf("compile %s --target cpu:1 -o %s/rag.jinja", path, name);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "rag.jinja") != NULL, "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(says_what_is_wrong)
 {
     const char *model = model_path("tales-5m"), *good = scratch_file("m.json", messages);
@@ -126,6 +176,7 @@ int main(void)
     tcase_add_test(tests, reads_standard_input);
     tcase_add_test(tests, prints_ids);
     tcase_add_test(tests, a_folder_without_a_tokenizer);
+    tcase_add_test(tests, a_template_is_taken_by_its_name);
     tcase_add_test(tests, says_what_is_wrong);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -105,6 +105,45 @@ START_TEST(the_config_has_several)
 }
 END_TEST
 
+START_TEST(one_is_taken_by_its_name)
+{
+    write_file("tokenizer_config.json",
+               "{\"chat_template\": [{\"name\": \"rag\", \"template\": \"R\"}, {\"name\": "
+               "\"tool_use\", \"template\": \"T\"}, {\"name\": \"default\", \"template\": "
+               "\"D\"}]}");
+    assert_renders(&(mgl_conversation){.template_name = "rag"}, "R");
+    assert_renders(&(mgl_conversation){.template_name = "rag", .tools = "[]"}, "R");
+    assert_renders(&(mgl_conversation){.template_name = "default", .tools = "[]"}, "D");
+    assert_refused(&(mgl_conversation){.template_name = "none"}, folder,
+                   "is called none: it has rag, tool_use, default; name one of these");
+}
+END_TEST
+
+START_TEST(ids_are_those_of_the_text)
+{
+    mgl_chat_template *template;
+    mgl_tokenizer *tokenizer;
+    mgl_error err = {0};
+    mgl_ids ids = {0}, wanted = {0};
+    mgl_conversation conversation = {.size = sizeof conversation, .messages = user};
+    write_file("chat_template.jinja", "<|eot_id|>{{ messages[0].content }}");
+    ck_assert_int_eq(mgl_chat_template_open(folder, NULL, &template, &err), MGL_OK);
+    ck_assert_int_eq(mgl_tokenizer_open(MGL_SOURCE_DIR "/tests/models/tales-5m", &tokenizer, &err),
+                     MGL_OK);
+    ck_assert_int_eq(mgl_chat_template_encode(template, tokenizer, &conversation, &ids, &err),
+                     MGL_OK);
+    ck_assert_int_eq(mgl_tokenizer_encode(tokenizer, "<|eot_id|>hi", 12, false, &wanted, &err),
+                     MGL_OK);
+    ck_assert_uint_eq(ids.count, wanted.count);
+    ck_assert_mem_eq(ids.ids, wanted.ids, ids.count * sizeof *ids.ids);
+    ck_assert_int_eq(ids.ids[0], 911);
+    mgl_ids_clear(&ids);
+    mgl_ids_clear(&wanted);
+    mgl_tokenizer_close(tokenizer);
+    mgl_chat_template_close(template);
+}
+END_TEST
+
 START_TEST(a_file_counts_more)
 {
     write_file("tokenizer_config.json", "{\"chat_template\": \"C\"}");
@@ -350,6 +389,8 @@ int main(void)
     tcase_add_checked_fixture(tests, make_folder, remove_folder);
     tcase_add_test(tests, the_config_has_one);
     tcase_add_test(tests, the_config_has_several);
+    tcase_add_test(tests, one_is_taken_by_its_name);
+    tcase_add_test(tests, ids_are_those_of_the_text);
     tcase_add_test(tests, a_file_counts_more);
     tcase_add_test(tests, a_named_file_counts_most);
     tcase_add_test(tests, there_is_none);
