@@ -2,6 +2,7 @@
  * table in cli/prompts.h. */
 #include "cli/prompts.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -30,6 +31,7 @@ typedef struct element {
     const mgl_json *json;
     cJSON *item;
     size_t index; /* in the array */
+    bool start;   /* text or ids alone: there are no messages */
 } element;
 
 /* "F.json: [2].top_k", as the JSON reader names places; `key` may be NULL. */
@@ -89,8 +91,8 @@ static mgl_status fail_unknown(const element *e, const char *name, mgl_error *er
     for (int i = 0; i < REPLY_KEYS; i++)
         mgl_text_format(&known, ", %s", reply_keys[i].name);
     mgl_status status = mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
-                                 "unknown key \"%.80s\"; a prompt has text or ids%s", name,
-                                 known.failed ? "" : known.bytes);
+                                 "unknown key \"%.80s\"; a prompt has text, ids or messages%s",
+                                 name, known.failed ? "" : known.bytes);
     mgl_text_clear(&known);
     return status;
 }
@@ -115,16 +117,29 @@ static mgl_status read_ids(const element *e, mgl_ids *out, mgl_error *err)
     return status;
 }
 
+static mgl_status read_messages(const element *e, mgl_cli_prompt *out, mgl_error *err)
+{
+    char where[sizeof err->where];
+    cJSON *array = cJSON_GetObjectItemCaseSensitive(e->item, "messages");
+    return mgl_cli_messages_take(&out->messages, array, place(e, "messages", where, sizeof where),
+                                 err);
+}
+
 /* What the reply goes on from. */
 static mgl_status read_start(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
     char where[sizeof err->where];
     bool has_text = mgl_json_member(e->item, "text") != NULL;
-    if (has_text == (mgl_json_member(e->item, "ids") != NULL))
+    bool has_ids = mgl_json_member(e->item, "ids") != NULL;
+    int starts = has_text + has_ids + (mgl_json_member(e->item, "messages") != NULL);
+    if (starts != 1)
         return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
-                        "%s of \"text\" and \"ids\" is needed", has_text ? "only one" : "one");
-    if (!has_text)
+                        "%s of \"text\"%s \"ids\"%s is needed", starts ? "only one" : "one",
+                        e->start ? " and" : ",", e->start ? "" : " and \"messages\"");
+    if (has_ids)
         return read_ids(e, &out->ids, err);
+    if (!has_text)
+        return read_messages(e, out, err);
     return mgl_json_get_text(e->json, e->item, "text", &out->text, &out->length, err);
 }
 
@@ -137,7 +152,8 @@ static mgl_status read_object(const element *e, mgl_cli_prompt *out, mgl_error *
         const reply_key *key = find_key(name);
         if (key)
             status = read_key(e, key, &out->reply, err);
-        else if (strcmp(name, "text") != 0 && strcmp(name, "ids") != 0)
+        else if (strcmp(name, "text") != 0 && strcmp(name, "ids") != 0 &&
+                 strcmp(name, "messages") != 0)
             status = fail_unknown(e, name, err);
     }
     return status ? status : read_start(e, out, err);
@@ -159,7 +175,7 @@ mgl_status mgl_cli_start_read(const mgl_json *json, cJSON *item, size_t index, m
                               mgl_error *err)
 {
     char where[sizeof err->where];
-    element e = {.json = json, .item = item, .index = index};
+    element e = {.json = json, .item = item, .index = index, .start = true};
     const cJSON *member = cJSON_IsObject(item) ? item->child : NULL;
     for (; member; member = member->next)
         if (strcmp(member->string, "text") != 0 && strcmp(member->string, "ids") != 0)
@@ -182,7 +198,10 @@ static mgl_status check_count(const mgl_json *json, mgl_error *err)
 mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
                                 mgl_cli_prompts *out, mgl_error *err)
 {
-    mgl_status status = mgl_json_read_texts(path, MGL_CLI_MAX_TEXT, &out->json, err);
+    size_t length;
+    mgl_status status = mgl_file_read(path, MGL_CLI_MAX_TEXT, &out->file, &length, err);
+    if (!status)
+        status = mgl_json_parse_values(out->file, length, MGL_CLI_MAX_TEXT, path, &out->json, err);
     if (!status)
         status = check_count(&out->json, err);
     if (status)
@@ -194,6 +213,40 @@ mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *f
         status = read_prompt(&e, prompt, err);
     }
     return status;
+}
+
+bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options)
+{
+    return options->temperature.given || options->top_k.given || options->top_p.given;
+}
+
+/* Flags that shape sampling ask for it; by themselves they leave the distribution as it is. */
+static float temperature_of(const mgl_cli_reply_options *options)
+{
+    if (options->temperature.given)
+        return (float)options->temperature.value;
+    return mgl_cli_reply_shapes(options) || options->seed.given ? 1.0F : 0.0F;
+}
+
+bool mgl_cli_reply_samples(const mgl_cli_reply_options *options)
+{
+    return temperature_of(options) > 0;
+}
+
+mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, bool sample, int32_t max_tokens)
+{
+    const mgl_cli_reply_options *o = &prompt->reply;
+    return (mgl_request){.size = sizeof(mgl_request),
+                         .prompt = prompt->ids.ids,
+                         .prompt_count = prompt->ids.count,
+                         .max_tokens =
+                             o->max_tokens.given ? (int32_t)o->max_tokens.value : max_tokens,
+                         .temperature = temperature_of(o),
+                         .top_k = (int32_t)o->top_k.value,
+                         .top_p = (float)o->top_p.value,
+                         .seed = prompt->seed,
+                         .ignore_eos = o->ignore_eos.given,
+                         .sample = sample};
 }
 
 mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_error *err)
@@ -212,8 +265,11 @@ mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_
 
 void mgl_cli_prompts_clear(mgl_cli_prompts *prompts)
 {
-    for (size_t i = 0; i < prompts->count; i++)
+    for (size_t i = 0; i < prompts->count; i++) {
         mgl_ids_clear(&prompts->items[i].ids);
+        mgl_cli_messages_clear(&prompts->items[i].messages);
+        mgl_text_free(prompts->items[i].rendered);
+    }
     mgl_json_clear(&prompts->json);
     mgl_free(prompts->file);
     *prompts = (mgl_cli_prompts){0};

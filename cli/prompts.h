@@ -3,13 +3,14 @@
  * reply is made is stated by the flags of one table; the same table has the keys of a prompt in the
  * list, called as the fields, and what a prompt leaves out is as the flags say.
  *
- *     ["Once", {"text": "Once", "temperature": 0.8, "seed": 7}, {"ids": [1, 2], "max_tokens": 9}]
+ *     ["Once", {"text": "Once", "temperature": 0.8, "seed": 7}, {"ids": [1, 2], "max_tokens": 9},
+ *      {"messages": [{"role": "user", "content": "Once"}]}]
  */
 #ifndef MGL_CLI_PROMPTS_H
 #define MGL_CLI_PROMPTS_H
 
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/conversation.h"
 
 #define MGL_CLI_REPLY_OPTIONS(X)                                                                   \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens at most (128)")                \
@@ -26,8 +27,11 @@ typedef struct mgl_cli_reply_options {
 
 typedef struct mgl_cli_prompt {
     const char *text; /* (length) bytes, of mgl_cli_prompts or of argv; they may hold 0 bytes. NULL:
-                         it is given as ids */
+                         it is given as ids or messages */
     size_t length;
+    mgl_cli_messages messages; /* none: it is no conversation, or not yet */
+    char *rendered;            /* owned: a conversation as text (rendered_length); or NULL */
+    size_t rendered_length;
     mgl_ids ids; /* owned */
     mgl_cli_reply_options reply;
     bool sampled, drawn; /* it has a seed; nobody gave one */
@@ -39,11 +43,20 @@ typedef struct mgl_cli_prompts {
     mgl_cli_prompt items[MGL_MAX_BATCH]; /* (count) */
     size_t count;
     mgl_json json; /* owned: what texts of a list point into */
-    char *file;    /* owned: what the text of --prompt-file points to */
+    char *file;    /* owned: what was read; the text of --prompt-file points to it */
 } mgl_cli_prompts;
 
+/* Does it ask for a sample by its flags? */
+bool mgl_cli_reply_samples(const mgl_cli_reply_options *options);
+/* Does it have temperature, top-k or top-p? */
+bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options);
+/* What the library is asked for. `sample`: by generation_config.json's values; `max_tokens`: where
+ * it states none. */
+mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, bool sample, int32_t max_tokens);
+
 /* Reads a list of 1 to MGL_MAX_BATCH prompts. Refused: unknown keys, values that the flags would
- * not take, a prompt without text or ids or with both. A seed above 2^53 - 1 is no JSON number. */
+ * not take, a prompt that has not one of text, ids and messages. A seed above 2^53 - 1 is no JSON
+ * number. */
 mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
                                 mgl_cli_prompts *out, mgl_error *err);
 /* What an element of such a list starts from, and nothing else: a text, or an object with text or

@@ -28,6 +28,12 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
     X(file, prompts, "--prompts", "F.json", 0, 0,                                                  \
       "up to 16 in one launch: texts, or objects with text or ids and max_tokens, seed, ...")      \
+    X(flag, chat, "--chat", NULL, 0, 0,                                                            \
+      "the prompt is a user's message, and the model's chat template renders it")                  \
+    X(text, system, "--system", "TEXT", 0, 0, "the system message in front of it")                 \
+    X(file, messages, "--messages", "F.json", 0, 0,                                                \
+      "with --chat, in the prompt's place: a whole conversation")                                  \
+    MGL_CLI_TEMPLATE_OPTIONS(X)                                                                    \
     MGL_CLI_REPLY_OPTIONS(X)                                                                       \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
@@ -71,16 +77,27 @@ static mgl_cli_reply_options reply_flags(const struct options *o)
     return (mgl_cli_reply_options){MGL_CLI_REPLY_OPTIONS(MGL_CLI_COPY)};
 }
 
-static bool shapes_sampling(const mgl_cli_reply_options *o)
-{
-    return o->temperature.given || o->top_k.given || o->top_p.given;
-}
-
-#define PROMPT_FLAGS "--prompt, --prompt-file, --prompt-ids and --prompts"
+#define PROMPT_FLAGS "--prompt, --prompt-file, --prompt-ids, --prompts and --messages"
 
 static int count_prompts(const struct options *o)
 {
-    return o->prompt.given + o->prompt_file.given + o->prompt_ids.given + o->prompts.given;
+    return o->prompt.given + o->prompt_file.given + o->prompt_ids.given + o->prompts.given +
+           o->messages.given;
+}
+
+/* A conversation is asked for by --chat, and may be by an element of --prompts. */
+static mgl_status check_chat(const struct options *o, mgl_error *err)
+{
+    mgl_cli_template_options flags = {MGL_CLI_TEMPLATE_OPTIONS(MGL_CLI_COPY)};
+    const char *flag = o->messages.given ? "--messages"
+                       : o->system.given ? "--system"
+                                         : mgl_cli_template_flag(&flags);
+    if (flag && !o->chat.given && !o->prompts.given)
+        return mgl_fail(err, MGL_USAGE, flag, "is of a conversation: give --chat too");
+    if (o->chat.given && o->prompt_ids.given)
+        return mgl_fail(err, MGL_USAGE, "--prompt-ids",
+                        "is a prompt as it is, and --chat renders one; leave out either");
+    return MGL_OK;
 }
 
 static mgl_status check_options(const struct options *o, mgl_error *err)
@@ -91,11 +108,11 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
     if (prompts > 1 || (!prompts && (reader || isatty(STDIN_FILENO))))
         return mgl_fail(err, MGL_USAGE, NULL, "%s of " PROMPT_FLAGS " is needed%s",
                         prompts ? "only one" : "one", prompts ? "" : ", or a text through a pipe");
-    if (o->sample.given && shapes_sampling(&flags))
+    if (o->sample.given && mgl_cli_reply_shapes(&flags))
         return mgl_fail(err, MGL_USAGE, "--sample",
                         "takes temperature, top-k and top-p from generation_config.json; leave out "
                         "either --sample or those flags");
-    return MGL_OK;
+    return check_chat(o, err);
 }
 
 /* The list of --prompts; what the flags do not go with is refused there too. */
@@ -105,7 +122,7 @@ static mgl_status read_list(session *s, mgl_error *err)
     mgl_cli_reply_options flags = reply_flags(o);
     mgl_status status = mgl_cli_prompts_read(o->prompts.value, &flags, &s->prompts, err);
     for (size_t i = 0; i < s->prompts.count && !status; i++)
-        if (o->sample.given && shapes_sampling(&s->prompts.items[i].reply))
+        if (o->sample.given && mgl_cli_reply_shapes(&s->prompts.items[i].reply))
             status = mgl_fail(err, MGL_BAD_INPUT, o->prompts.value,
                               "prompt %zu has temperature, top_k or top_p of its own, which "
                               "--sample takes from generation_config.json; leave out one of them",
@@ -135,6 +152,8 @@ static mgl_status read_prompts(session *s, mgl_error *err)
     one->reply = reply_flags(o);
     if (o->prompt_ids.given)
         return mgl_cli_parse_ids(o->prompt_ids.value, "--prompt-ids", &one->ids, err);
+    if (o->messages.given)
+        return mgl_cli_messages_read(&one->messages, o->messages.value, err);
     if (o->prompt.given) {
         one->text = o->prompt.value;
         one->length = strlen(one->text);
@@ -145,6 +164,66 @@ static mgl_status read_prompts(session *s, mgl_error *err)
     one->text = s->prompts.file;
     return status || o->prompt_file.given ? status : check_piped(one, err);
 }
+
+/* ---- conversations --------------------------------------------------------------------------- */
+
+/* A text becomes the user's message; ids are a prompt as they are. */
+static mgl_status make_messages(const session *s, mgl_cli_prompt *prompt, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    const char *system = s->options->system.value;
+    if (s->options->chat.given && prompt->text)
+        status = mgl_cli_messages_add(&prompt->messages, "user", prompt->text, prompt->length, err);
+    if (status || !prompt->messages.count || !system)
+        return status;
+    if (prompt->messages.system)
+        return mgl_fail(err, MGL_USAGE, "--system",
+                        "the conversation has a system message of its own; leave out either");
+    return mgl_cli_messages_set_system(&prompt->messages, system, err);
+}
+
+static mgl_status render_prompt(const session *s, mgl_cli_prompt *prompt,
+                                const mgl_cli_renderer *renderer, mgl_error *err)
+{
+    char name[40];
+    const char *file = s->options->messages.value;
+    snprintf(name, sizeof name, "prompt %zu", (size_t)(prompt - s->prompts.items));
+    mgl_status status = mgl_cli_render(renderer, &prompt->messages, file ? file : name,
+                                       &prompt->rendered, &prompt->rendered_length, err);
+    if (status && s->options->prompts.given)
+        mgl_error_name(err, s->options->prompts.value);
+    prompt->text = prompt->rendered;
+    prompt->length = prompt->rendered_length;
+    return status;
+}
+
+/* Renders the prompts that are conversations. */
+static mgl_status render_prompts(session *s, const char *path, mgl_error *err)
+{
+    const struct options *o = s->options;
+    mgl_cli_renderer renderer = {0};
+    mgl_cli_template_options flags = {MGL_CLI_TEMPLATE_OPTIONS(MGL_CLI_COPY)};
+    const char *flag = o->system.given ? "--system" : mgl_cli_template_flag(&flags);
+    mgl_status status = MGL_OK;
+    bool any = false;
+    for (size_t i = 0; i < s->prompts.count && !status; i++) {
+        status = make_messages(s, &s->prompts.items[i], err);
+        any |= s->prompts.items[i].messages.count > 0;
+    }
+    if (!status && !any && flag)
+        return mgl_fail(err, MGL_USAGE, flag,
+                        "is of a conversation, and none is given: give "
+                        "--chat too, or prompts with messages");
+    if (!status && any)
+        status = mgl_cli_renderer_open(path, &flags, &renderer, err);
+    for (size_t i = 0; i < s->prompts.count && !status; i++)
+        if (s->prompts.items[i].messages.count)
+            status = render_prompt(s, &s->prompts.items[i], &renderer, err);
+    mgl_cli_renderer_close(&renderer);
+    return status;
+}
+
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 /* A model without tokenizer.json can be run by ids. */
 static mgl_status open_tokenizer(session *s, const char *path, mgl_error *err)
@@ -164,8 +243,8 @@ static mgl_status encode_prompts(session *s, mgl_error *err)
     for (size_t i = 0; i < s->prompts.count && !status; i++) {
         mgl_cli_prompt *prompt = &s->prompts.items[i];
         if (prompt->text)
-            status = mgl_tokenizer_encode(s->tokenizer, prompt->text, prompt->length, true,
-                                          &prompt->ids, err);
+            status = mgl_tokenizer_encode(s->tokenizer, prompt->text, prompt->length,
+                                          !prompt->rendered, &prompt->ids, err);
         if (!status)
             status = mgl_cli_check_cancel(err);
     }
@@ -197,40 +276,16 @@ static bool on_token(void *user, size_t reply, int32_t token)
     return mgl_cli_flush();
 }
 
-/* Flags that shape sampling ask for it; by themselves they leave the distribution as it is. */
-static float temperature_of(const mgl_cli_reply_options *o)
-{
-    if (o->temperature.given)
-        return (float)o->temperature.value;
-    return shapes_sampling(o) || o->seed.given ? 1.0F : 0.0F;
-}
-
 /* What is sampled has a seed: its own, that of the flags, or one that is drawn and told. */
 static mgl_status choose_seeds(session *s, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < s->prompts.count && !status; i++) {
         mgl_cli_prompt *prompt = &s->prompts.items[i];
-        bool sampled = s->options->sample.given || temperature_of(&prompt->reply) > 0;
+        bool sampled = s->options->sample.given || mgl_cli_reply_samples(&prompt->reply);
         status = mgl_cli_prompt_choose_seed(prompt, sampled, err);
     }
     return status;
-}
-
-static mgl_request make_request(const session *s, const mgl_cli_prompt *prompt)
-{
-    const mgl_cli_reply_options *o = &prompt->reply;
-    return (mgl_request){.size = sizeof(mgl_request),
-                         .prompt = prompt->ids.ids,
-                         .prompt_count = prompt->ids.count,
-                         .max_tokens = o->max_tokens.given ? (int32_t)o->max_tokens.value
-                                                           : DEFAULT_MAX_TOKENS,
-                         .temperature = temperature_of(o),
-                         .top_k = (int32_t)o->top_k.value,
-                         .top_p = (float)o->top_p.value,
-                         .seed = prompt->seed,
-                         .ignore_eos = o->ignore_eos.given,
-                         .sample = s->options->sample.given};
 }
 
 /* Positions for the longest of the replies. */
@@ -288,7 +343,8 @@ static mgl_status generate(session *s, const char *path, mgl_error *err)
 {
     mgl_request requests[MGL_MAX_BATCH];
     for (size_t i = 0; i < s->prompts.count; i++)
-        requests[i] = make_request(s, &s->prompts.items[i]);
+        requests[i] = mgl_cli_prompt_request(&s->prompts.items[i], s->options->sample.given,
+                                             DEFAULT_MAX_TOKENS);
     mgl_status status = open_model(s, path, requests, err);
     if (!status)
         say_note(s);
@@ -379,6 +435,8 @@ static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, m
     mgl_status status = decode_reply(s, reply, &text, &length, err);
     if (status)
         return status;
+    if (prompt->rendered)
+        mgl_json_out_text(out, "prompt_text", prompt->rendered, prompt->rendered_length);
     mgl_json_out_ids(out, "prompt_ids", prompt->ids.ids, prompt->ids.count);
     mgl_json_out_ids(out, "output_ids", result->output.ids, result->output.count);
     if (text)
@@ -561,6 +619,8 @@ static mgl_status work(session *s, mgl_error *err)
     if (!status)
         status = mgl_model_find(s->name, &path, err);
     if (!status)
+        status = render_prompts(s, path, err);
+    if (!status)
         status = open_tokenizer(s, path, err);
     if (!status)
         status = encode_prompts(s, err);
@@ -602,7 +662,8 @@ const mgl_cli_verb mgl_cli_run_verb = {
     .example = "  megalith run tests/models/tales-5m --prompt \"Once there was\" --max-tokens 64\n"
                "  echo \"Once there was\" | megalith run tests/models/tales-5m -n 64\n"
                "  echo '[\"Once\", {\"text\": \"Once\", \"seed\": 7}]' > two.json\n"
-               "  megalith run tests/models/tales-5m --prompts two.json --max-tokens 20",
+               "  megalith run tests/models/tales-5m --prompts two.json --max-tokens 20\n"
+               "  megalith run org/name --chat --system \"Be brief.\" -p \"What is a fox?\"",
     MGL_CLI_VERB_OPTIONS,
     .run = run,
 };

@@ -187,7 +187,8 @@ END_TEST
 /* What the pipe holds is the config. */
 START_TEST(a_pipe_that_is_read_already_is_no_prompt)
 {
-    check_refused("run m --config -", "{}", "one of --prompt, --prompt-file, --prompt-ids and");
+    check_refused("run m --config -", "{}",
+                  "one of --prompt, --prompt-file, --prompt-ids, --prompts and");
 }
 END_TEST
 
