@@ -139,6 +139,7 @@ typedef struct mgl_cli_verb {
 
 #define MGL_CLI_VERBS(X)                                                                           \
     X(run)                                                                                         \
+    X(chat)                                                                                        \
     X(compile)                                                                                     \
     X(lower)                                                                                       \
     X(check)                                                                                       \

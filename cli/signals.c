@@ -34,9 +34,10 @@ static struct {
     bool json;
     mgl_cancel *cancel;
     sigset_t caught;
-    atomic_int number; /* of the first signal; 0: none came */
-    atomic_bool ended; /* the verb is done, and its output is out */
-    bool told;         /* guarded by `telling`: the line was said */
+    atomic_int number;                 /* of the first signal; 0: none came */
+    atomic_bool ended;                 /* the verb is done, and its output is out */
+    bool told;                         /* guarded by `telling`: the line was said */
+    void (*_Atomic answer)(bool ends); /* NULL: every signal ends the verb */
 } signals;
 
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
@@ -86,6 +87,11 @@ static void write_object(char *to, size_t size)
              "{\"schema\":\"megalith.error/1\",\"exit\":%d,\"where\":\"\","
              "\"message\":\"interrupted by %s\"}\n",
              SIGNAL_CODE + signals.number, signal_name(signals.number));
+}
+
+void mgl_cli_signals_answer(void (*answer)(bool ends))
+{
+    atomic_store(&signals.answer, answer);
 }
 
 bool mgl_cli_signals_tell(void)
@@ -230,13 +236,28 @@ static _Noreturn void follow(int number)
     }
 }
 
+/* The first signal that ends the verb. */
+static int wait_for_end(void)
+{
+    for (;;) {
+        int number = wait_for_first();
+        void (*answer)(bool) = atomic_load(&signals.answer);
+        if (number != SIGINT || !answer || atomic_load(&signals.ended))
+            return number;
+        answer(false);
+    }
+}
+
 static void *watch(void *unused)
 {
-    int number = wait_for_first();
+    int number = wait_for_end();
+    void (*answer)(bool) = atomic_load(&signals.answer);
     if (atomic_load(&signals.ended))
         end_by_default(number);
     atomic_store(&signals.number, number);
     mgl_cancel_set(signals.cancel);
+    if (answer)
+        answer(true);
     follow(number);
     return unused;
 }

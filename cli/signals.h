@@ -8,7 +8,7 @@
  * itself, with what it has. What does not ask (parsing, the validator, tokenizing) is ended by the
  * thread that waits, 0.1 s after the signal. While the driver of a GPU is called, that thread only
  * says the line, and the end comes with the call. The second signal of a kind has its default
- * effect at once.
+ * effect at once. A verb that talks to a person answers Ctrl-C itself, which then ends nothing.
  *
  * A signal that is ignored when the program starts (nohup) stays ignored.
  */
@@ -30,6 +30,11 @@ mgl_status mgl_cli_check_cancel(mgl_error *err);
 /* What the thread that waits does before it ends a verb that does not end by itself: `leave` is
  * called with the text, which is copied; it must not wait for anything. NULL: nothing. */
 void mgl_cli_signals_leave(void (*leave)(const char *text), const char *text);
+
+/* From here on a verb answers Ctrl-C itself, and goes on. `answer` is called on the thread that
+ * waits, once for each SIGINT, and once more with `ends` for a signal that ends the verb, when the
+ * switch is set: whoever waits for input is to be woken. It must not wait for anything. */
+void mgl_cli_signals_answer(void (*answer)(bool ends));
 
 /* If a signal came: says the line and the object, if nobody has, and is true. */
 bool mgl_cli_signals_tell(void);
