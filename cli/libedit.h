@@ -45,7 +45,8 @@ enum {
     MGL_LIBEDIT_HISTORY = 10,
     MGL_LIBEDIT_GET_CHARACTER = 13,
     MGL_LIBEDIT_USER = 14,
-    MGL_LIBEDIT_PROMPT = 21, /* with the character around what has no width */
+    MGL_LIBEDIT_TERMINAL = 16, /* 1: its keys are ours from now on */
+    MGL_LIBEDIT_PROMPT = 21,   /* with the character around what has no width */
     /* of a history */
     MGL_LIBEDIT_SIZE = 1,
     MGL_LIBEDIT_ENTER = 10,

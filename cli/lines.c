@@ -150,6 +150,8 @@ static input read_edited(mgl_cli_lines *lines, mgl_text *out)
     mgl_libedit_event event;
     lines->interrupted = false;
     lines->edit->resize(lines->editor);
+    /* libedit does this behind the prompt, where a Ctrl-D that is typed at once would be lost. */
+    lines->edit->set(lines->editor, MGL_LIBEDIT_TERMINAL, 1);
     const wchar_t *line = lines->edit->read(lines->editor, &count);
     if (lines->interrupted || !line || count <= 0) {
         fputs("\n", stdout);
