@@ -43,63 +43,31 @@ static void set_replying(bool now)
 typedef struct reply {
     mgl_cli_chat *chat;
     mgl_cli_prompt prompt;
-    mgl_detokenizer *stream;
     mgl_text text;
     mgl_result result;
-    mgl_error error; /* of the stream */
 } reply;
 
-static bool put_text(reply *r, const char *text, size_t length)
+static bool on_text(void *user, const char *text, size_t length)
 {
+    reply *r = user;
     mgl_text_append(&r->text, text, length);
     if (!r->chat->json)
         mgl_cli_print(text, length);
     return mgl_cli_flush() && !r->text.failed;
 }
 
-static bool on_token(void *user, int32_t token)
-{
-    reply *r = user;
-    const char *text = NULL;
-    size_t length = 0;
-    if (!mgl_tokenizer_knows(r->chat->tokenizer, token))
-        return true; /* an id that fills up the model's tables has no text */
-    if (mgl_detokenizer_next(r->stream, token, &text, &length, &r->error))
-        return false;
-    return put_text(r, text, length);
-}
-
-/* The end of the text: what was held back. */
-static mgl_status finish(reply *r, mgl_error *err)
-{
-    const char *text = NULL;
-    size_t length = 0;
-    mgl_status status = mgl_detokenizer_finish(r->stream, &text, &length, err);
-    if (!status)
-        put_text(r, text, length);
-    if (r->text.failed)
-        return mgl_fail_memory(err, r->text.capacity);
-    return status;
-}
-
 static mgl_status generate(reply *r, mgl_error *err)
 {
     mgl_cli_chat *chat = r->chat;
-    mgl_status status = mgl_detokenizer_open(chat->tokenizer, true, &r->stream, err);
-    if (status)
-        return status;
     mgl_request request = mgl_cli_prompt_request(&r->prompt, chat->sample, chat->facts.capacity);
     request.reuse_prefix = 1;
     r->result.size = sizeof r->result;
     set_replying(true);
-    status = mgl_model_generate(chat->model, &request, on_token, r, &r->result, err);
+    mgl_status status = mgl_model_generate_text(chat->model, chat->tokenizer, &request, on_text, r,
+                                                &r->result, err);
     set_replying(false);
-    if (!status && r->error.code) {
-        *err = r->error;
-        status = r->error.code;
-    }
-    if (!status)
-        status = finish(r, err);
+    if (!status && r->text.failed)
+        status = mgl_fail_memory(err, r->text.capacity);
     if (!chat->json && (r->text.length || !status))
         mgl_cli_put("\n");
     mgl_cli_flush();
@@ -220,7 +188,6 @@ mgl_status mgl_cli_chat_reply(mgl_cli_chat *chat, const char *text, size_t lengt
         status = make(&r, &why);
     mgl_ids_clear(&r.prompt.ids);
     mgl_result_clear(&r.result);
-    mgl_detokenizer_close(r.stream);
     mgl_text_clear(&r.text);
     if (status)
         mgl_cli_messages_cut(&chat->messages, before);

@@ -190,6 +190,13 @@ typedef struct mgl_conversation {
                                   tool_use, with tools and where there is one, else default */
 } mgl_conversation;
 
+/* Appends {"role": role, "content": text} to *messages, the JSON array of a conversation, or NULL
+ * for one that begins; the text (length bytes) is UTF-8, as mgl_tokenizer_encode takes it. The
+ * array that was there is released with mgl_text_free, and so has the new one to be. A failure
+ * leaves it as it is; an array that is none is MGL_BAD_INPUT. */
+MGL_API mgl_status mgl_messages_add(char **messages, const char *role, const char *text,
+                                    size_t length, mgl_error *err);
+
 /* Renders a conversation as Hugging Face's apply_chat_template does, with a 0 behind the text. It
  * is to be encoded without the tokenizer's own special tokens: what there has to be of those is in
  * the text. A template that takes too much time, memory or depth, and one that refuses the
@@ -360,6 +367,17 @@ typedef bool mgl_token_fn(void *user, int32_t token);
 MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request,
                                       mgl_token_fn *on_token, void *user, mgl_result *out,
                                       mgl_error *err);
+
+/* Text of a reply as it becomes certain: `length` bytes of whole UTF-8 characters, valid during the
+ * call. Returns false to stop the reply, and is not called again then. */
+typedef bool mgl_text_fn(void *user, const char *text, size_t length);
+
+/* mgl_model_generate, for whoever wants text: special tokens are left out, and so are ids that the
+ * tokenizer does not know. The pieces are, one behind the other, what mgl_tokenizer_decode makes of
+ * the output. `on_text` may be NULL. */
+MGL_API mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer *tokenizer,
+                                           const mgl_request *request, mgl_text_fn *on_text,
+                                           void *user, mgl_result *out, mgl_error *err);
 
 /* As mgl_token_fn; `reply` is the index of its request. Returns false to stop all replies. */
 typedef bool mgl_batch_token_fn(void *user, size_t reply, int32_t token);

@@ -5,6 +5,7 @@
  */
 #include "importer/chat/chat.h"
 
+#include "base/json_out.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -188,4 +189,48 @@ mgl_status mgl_conversation_read(const mgl_conversation *conversation, cJSON **o
         *out = NULL;
     }
     return status;
+}
+
+/* ---- a conversation that grows --------------------------------------------------------------- */
+
+/* Bytes of an array in front of its closing bracket, and whether it has an element. What is within
+ * is looked at when it is rendered. */
+static mgl_status measure(const char *messages, size_t *length, bool *empty, mgl_error *err)
+{
+    static const char blanks[] = " \t\r\n";
+    size_t start = strspn(messages, blanks), end = strlen(messages);
+    while (end > start && strchr(blanks, messages[end - 1]))
+        end--;
+    if (end < start + 2 || messages[start] != '[' || messages[end - 1] != ']')
+        return mgl_fail(err, MGL_BAD_INPUT, "messages", "must be a JSON array of messages");
+    *length = end - 1;
+    *empty = start + 1 + strspn(messages + start + 1, blanks) == end - 1;
+    return MGL_OK;
+}
+
+mgl_status mgl_messages_add(char **messages, const char *role, const char *text, size_t length,
+                            mgl_error *err)
+{
+    mgl_json_out out = {0};
+    bool empty = true;
+    size_t before = 0;
+    if (!messages || !role || !text)
+        return mgl_fail_null(err, __func__, !messages ? "messages" : !role ? "role" : "text");
+    mgl_status status = *messages ? measure(*messages, &before, &empty, err) : MGL_OK;
+    if (status)
+        return status;
+    mgl_text_append(&out.text, *messages ? *messages : "[", *messages ? before : 1);
+    out.comma = !empty;
+    mgl_json_out_object(&out, NULL);
+    mgl_json_out_string(&out, "role", role);
+    mgl_json_out_text(&out, "content", text, length);
+    mgl_json_out_close_object(&out);
+    mgl_json_out_close_array(&out);
+    if (out.text.failed) {
+        mgl_text_clear(&out.text);
+        return mgl_fail_memory(err, before + length);
+    }
+    mgl_text_free(*messages);
+    *messages = out.text.bytes;
+    return MGL_OK;
 }

@@ -96,6 +96,10 @@ START_TEST(a_model_refuses_null)
     refuses_null("model", mgl_model_generate(NULL, &request, NULL, NULL, &result, &err));
     refuses_null("request", mgl_model_generate(model, NULL, NULL, NULL, &result, &err));
     refuses_null("out", mgl_model_generate(model, &request, NULL, NULL, NULL, &err));
+    refuses_null("tokenizer",
+                 mgl_model_generate_text(model, NULL, &request, NULL, NULL, &result, &err));
+    refuses_null("out",
+                 mgl_model_generate_text(model, tokenizer, &request, NULL, NULL, NULL, &err));
     refuses_null("model", mgl_model_generate_batch(NULL, &request, 1, NULL, NULL, &result, &err));
     refuses_null("requests", mgl_model_generate_batch(model, NULL, 1, NULL, NULL, &result, &err));
     refuses_null("out", mgl_model_generate_batch(model, &request, 1, NULL, NULL, NULL, &err));

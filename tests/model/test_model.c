@@ -65,6 +65,52 @@ START_TEST(many_replies_of_one_model)
 }
 END_TEST
 
+/* What came in pieces, and how many of them are wanted. */
+typedef struct pieces {
+    char text[400];
+    int count, most;
+} pieces;
+
+static bool take_piece(void *user, const char *text, size_t length)
+{
+    pieces *p = user;
+    ck_assert_uint_lt(strlen(p->text) + length, sizeof p->text);
+    strncat(p->text, text, length);
+    return ++p->count < p->most;
+}
+
+START_TEST(a_reply_as_text)
+{
+    mgl_model *model = open_model("tales-5m", 96);
+    mgl_tokenizer *tokenizer;
+    mgl_result result = {.size = sizeof result};
+    mgl_request whole = story;
+    pieces all = {.most = 99}, some = {.most = 3};
+    char *text;
+    whole.max_tokens = 80; /* to the end token, which has no text */
+    ck_assert_int_eq(mgl_tokenizer_open(model_path("tales-5m"), &tokenizer, &err), MGL_OK);
+    ck_assert_int_eq(
+        mgl_model_generate_text(model, tokenizer, &whole, take_piece, &all, &result, &err), MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_EOS);
+    ck_assert_int_eq(mgl_tokenizer_decode(tokenizer, result.output.ids, result.output.count, true,
+                                          &text, NULL, &err),
+                     MGL_OK);
+    ck_assert_str_eq(all.text, text);
+    mgl_text_free(text);
+    ck_assert_int_eq(
+        mgl_model_generate_text(model, tokenizer, &whole, take_piece, &some, &result, &err),
+        MGL_OK);
+    ck_assert_int_eq(result.stop, MGL_STOP_INTERRUPTED);
+    ck_assert_int_eq(some.count, 3);
+    ck_assert_mem_eq(some.text, all.text, strlen(some.text));
+    ck_assert_int_eq(mgl_model_generate_text(model, tokenizer, &whole, NULL, NULL, &result, &err),
+                     MGL_OK);
+    mgl_result_clear(&result);
+    mgl_tokenizer_close(tokenizer);
+    mgl_model_close(model);
+}
+END_TEST
+
 START_TEST(tells_its_facts)
 {
     mgl_model *model = open_model("tales-5m", 0);
@@ -634,6 +680,7 @@ int main(void)
     TCase *tests = tcase_create("model");
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, many_replies_of_one_model);
+    tcase_add_test(tests, a_reply_as_text);
     tcase_add_test(tests, tells_its_facts);
     tcase_add_test(tests, callback_stops_the_reply);
     tcase_add_test(tests, cancelled_from_another_thread);

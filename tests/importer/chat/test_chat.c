@@ -144,6 +144,32 @@ START_TEST(ids_are_those_of_the_text)
 }
 END_TEST
 
+static void assert_added(const char *before, const char *text, const char *after)
+{
+    mgl_error err = {0};
+    char *messages = before ? mgl_strdup(before) : NULL;
+    ck_assert_int_eq(mgl_messages_add(&messages, "user", text, strlen(text), &err), MGL_OK);
+    ck_assert_str_eq(messages, after);
+    mgl_text_free(messages);
+}
+
+START_TEST(messages_are_added)
+{
+    static const char *const none[] = {"", "{}", "[", "]", "[] x"};
+    assert_added(NULL, "a", "[{\"role\":\"user\",\"content\":\"a\"}]");
+    assert_added(" [ ]\n", "\"ä\n", " [ {\"role\":\"user\",\"content\":\"\\\"ä\\n\"}]");
+    assert_added("[{\"a\": 1.0}]", "", "[{\"a\": 1.0},{\"role\":\"user\",\"content\":\"\"}]");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        mgl_error err = {0};
+        char *messages = mgl_strdup(none[i]);
+        ck_assert_int_eq(mgl_messages_add(&messages, "user", "", 0, &err), MGL_BAD_INPUT);
+        ck_assert_str_eq(messages, none[i]);
+        mgl_text_free(messages);
+    }
+    ck_assert_int_eq(mgl_messages_add(NULL, "user", "", 0, NULL), MGL_USAGE);
+}
+END_TEST
+
 START_TEST(a_file_counts_more)
 {
     write_file("tokenizer_config.json", "{\"chat_template\": \"C\"}");
@@ -391,6 +417,7 @@ int main(void)
     tcase_add_test(tests, the_config_has_several);
     tcase_add_test(tests, one_is_taken_by_its_name);
     tcase_add_test(tests, ids_are_those_of_the_text);
+    tcase_add_test(tests, messages_are_added);
     tcase_add_test(tests, a_file_counts_more);
     tcase_add_test(tests, a_named_file_counts_most);
     tcase_add_test(tests, there_is_none);
