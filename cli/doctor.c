@@ -6,6 +6,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "cli/libedit.h"
 #include "vm/cpu/products.h"
 #include "vm/cuda/cuda.h"
 
@@ -98,6 +99,9 @@ static void print_text(const libraries *found, const mgl_cuda_probe *probe)
     print_cpu();
     mgl_cli_printf("%-10s%-9scJSON %s, PCRE2 %s, utf8proc %s\n", "libraries", "ok", found->cjson,
                    found->pcre2, found->utf8proc);
+    print_line("libedit", mgl_libedit_find() != NULL,
+               mgl_libedit_find() ? "chat edits lines, with a history"
+                                  : "chat reads plain lines; the package libedit2 has it");
     print_frozen();
     print_sandbox();
     print_gpu(probe);
@@ -179,6 +183,7 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out_string(&out, "cjson", found->cjson);
     mgl_json_out_string(&out, "pcre2", found->pcre2);
     mgl_json_out_string(&out, "utf8proc", found->utf8proc);
+    mgl_json_out_bool(&out, "libedit", mgl_libedit_find() != NULL);
     mgl_json_out_close_object(&out);
     put_frozen(&out);
     put_sandbox(&out);

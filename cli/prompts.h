@@ -13,7 +13,8 @@
 #include "cli/conversation.h"
 
 #define MGL_CLI_REPLY_OPTIONS(X)                                                                   \
-    X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens at most (128)")                \
+    X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20,                                            \
+      "new tokens at most (128; of chat, as many as the cache holds)")                             \
     X(real, temperature, "--temperature", "X", 0, 1000, "sample at this temperature; 0 is greedy") \
     X(int, top_k, "--top-k", "N", 0, INT32_MAX, "sample from the N likeliest tokens; 0 is all")    \
     X(real, top_p, "--top-p", "X", 0, 1, "sample from the likeliest tokens that sum to X")         \
