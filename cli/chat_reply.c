@@ -116,8 +116,10 @@ static void put_reply(const reply *r)
     else
         mgl_json_out_null(out, "seed");
     mgl_json_out_int(out, "launches", r->result.launches);
+    mgl_json_out_object(out, "timing");
     mgl_json_out_real(out, "prefill_s", r->result.prefill_s);
     mgl_json_out_real(out, "decode_s", r->result.decode_s);
+    mgl_json_out_close_object(out);
     mgl_json_out_close_object(out);
 }
 

@@ -95,13 +95,14 @@ static void print_sandbox(void)
 
 static void print_text(const libraries *found, const mgl_cuda_probe *probe)
 {
+    bool edits = mgl_libedit_find() != NULL;
     mgl_cli_printf("%-10s%-9sMegalith %s\n", "version", "ok", mgl_version());
     print_cpu();
     mgl_cli_printf("%-10s%-9scJSON %s, PCRE2 %s, utf8proc %s\n", "libraries", "ok", found->cjson,
                    found->pcre2, found->utf8proc);
-    print_line("libedit", mgl_libedit_find() != NULL,
-               mgl_libedit_find() ? "chat edits lines, with a history"
-                                  : "chat reads plain lines; the package libedit2 has it");
+    print_line("libedit", edits,
+               edits ? "chat edits lines, with a history"
+                     : "chat reads plain lines; the package libedit2 has it");
     print_frozen();
     print_sandbox();
     print_gpu(probe);

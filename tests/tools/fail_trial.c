@@ -44,6 +44,12 @@ enum { MAX_ARGUMENTS = 32, LARGEST = 1 << 28, RIGHTS = 0600 /* of the earlier ou
     X("run-schedule", 0, NULL,                                                                     \
       "run ../model --device cpu --schedule ../tales.mls --prompt Once"                            \
       " --max-tokens 2 --sample --seed 4 --json")                                                  \
+    X("run-chat", 0, NULL,                                                                         \
+      "run ../model --device cpu --chat --messages ../messages.json --template ../chat.jinja"      \
+      " --system S --max-tokens 2")                                                                \
+    X("chat", 0, NULL, "chat ../model --device cpu --template ../chat.jinja --max-tokens 2")       \
+    X("chat-json", 0, NULL,                                                                        \
+      "chat ../tales.mega --device cpu --template ../chat.jinja --max-tokens 2 --json")            \
     X("run-unsafe", 3, NULL, "run ../model --device cpu --schedule ../unsafe.mls --prompt Once")   \
     X("compile", 0, "x.mega", "compile ../model --target cpu:1 -o x.mega")                         \
     X("compile-json", 0, "x.mega",                                                                 \
@@ -508,6 +514,10 @@ static void prepare_inputs(void)
     write_file(path, "[\"Once there was a fox.\", \"Two\"]");
     path_of("prompts.json", path);
     write_file(path, "[\"Once\", {\"text\": \"Two\", \"seed\": 5, \"max_tokens\": 3}]");
+    path_of("messages.json", path);
+    write_file(path, "[{\"role\": \"user\", \"content\": \"Once\", \"n\": 1.0}]");
+    path_of("chat.jinja", path);
+    write_file(path, "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
 }
 
 void fail_open_job(int number, job *j)
