@@ -301,7 +301,8 @@ static mgl_status work(mgl_cli_chat *chat, const char *name, const struct option
     if (chat->json)
         begin_json(chat, name);
     waiting = &chat->lines;
-    mgl_cli_signals_answer(answer);
+    if (chat->lines.terminal) /* else Ctrl-C ends the chat, as it ends any verb */
+        mgl_cli_signals_answer(answer);
     status = talk(chat, err);
     mgl_cli_signals_answer(NULL);
     if (!status && chat->json)

@@ -70,13 +70,13 @@ static input get_byte(mgl_cli_lines *lines, char *out)
 /* ---- a line without an editor ---------------------------------------------------------------- */
 
 /* To where a person sees it. */
-static void print_prompt(const mgl_cli_lines *lines)
+static void show(const mgl_cli_lines *lines, const char *before, const char *text,
+                 const char *behind)
 {
-    const char *prompt = lines->more ? "... " : ">>> ";
     FILE *to = isatty(STDOUT_FILENO) ? stdout : stderr;
     if (!lines->terminal || !isatty(fileno(to)))
         return;
-    fprintf(to, "%s%s%s", lines->colour ? BOLD : "", prompt, lines->colour ? PLAIN : "");
+    fprintf(to, "%s%s%s", before, text, behind);
     fflush(to);
 }
 
@@ -85,7 +85,8 @@ static input read_plain(mgl_cli_lines *lines, mgl_text *out)
     char c;
     input got;
     size_t start = out->length;
-    print_prompt(lines);
+    show(lines, lines->colour ? BOLD : "", lines->more ? "... " : ">>> ",
+         lines->colour ? PLAIN : "");
     while ((got = get_byte(lines, &c)) == GOT_BYTE && c != '\n' &&
            out->length - start < MGL_CLI_MAX_TEXT)
         mgl_text_append(out, &c, 1);
@@ -94,6 +95,8 @@ static input read_plain(mgl_cli_lines *lines, mgl_text *out)
     if (got == GOT_BYTE && out->length > start && out->bytes[out->length - 1] == '\r')
         out->bytes[--out->length] = 0;
     lines->typed = out->length > start;
+    if (got != GOT_BYTE)
+        show(lines, "", "\n", "");
     return got;
 }
 
@@ -154,8 +157,7 @@ static input read_edited(mgl_cli_lines *lines, mgl_text *out)
     lines->edit->set(lines->editor, MGL_LIBEDIT_TERMINAL, 1);
     const wchar_t *line = lines->edit->read(lines->editor, &count);
     if (lines->interrupted || !line || count <= 0) {
-        fputs("\n", stdout);
-        fflush(stdout);
+        show(lines, "", "\n", "");
         return lines->interrupted ? GOT_INTERRUPT : GOT_END;
     }
     for (int i = 0; i < count && line[i] != L'\n' && line[i] != L'\r'; i++)
@@ -185,6 +187,20 @@ static locale_t open_locale(void)
     return NULL;
 }
 
+static void close_editor(mgl_cli_lines *lines)
+{
+    if (lines->editor)
+        lines->edit->close(lines->editor);
+    if (lines->history)
+        lines->edit->history_close(lines->history);
+    if (lines->locale) {
+        uselocale(lines->before);
+        freelocale(lines->locale);
+    }
+    lines->editor = lines->history = NULL;
+    lines->locale = NULL;
+}
+
 /* Where something is missing, lines are those of the terminal. */
 static void open_editor(mgl_cli_lines *lines)
 {
@@ -197,8 +213,10 @@ static void open_editor(mgl_cli_lines *lines)
     lines->edit = edit;
     lines->editor = edit->open("megalith", stdin, stdout, stderr);
     lines->history = edit->history_open();
-    if (!lines->editor || !lines->history)
+    if (!lines->editor || !lines->history) {
+        close_editor(lines);
         return;
+    }
     edit->history(lines->history, &event, MGL_LIBEDIT_SIZE, HISTORY);
     edit->history(lines->history, &event, MGL_LIBEDIT_UNIQUE, 1);
     edit->set(lines->editor, MGL_LIBEDIT_USER, lines);
@@ -229,7 +247,7 @@ mgl_status mgl_cli_lines_read(mgl_cli_lines *lines, bool more, mgl_text *out, mg
                               mgl_error *err)
 {
     lines->more = more;
-    input got = lines->editor && lines->history ? read_edited(lines, out) : read_plain(lines, out);
+    input got = lines->editor ? read_edited(lines, out) : read_plain(lines, out);
     if (got == GOT_ERROR)
         return mgl_fail_errno(err, "standard input", "could not be read");
     if (out->failed || out->length >= MGL_CLI_MAX_TEXT)
@@ -240,24 +258,14 @@ mgl_status mgl_cli_lines_read(mgl_cli_lines *lines, bool more, mgl_text *out, mg
             : got == GOT_END ? MGL_CLI_LINE_END
             : lines->typed   ? MGL_CLI_LINE_DROPPED
                              : MGL_CLI_LINE_INTERRUPTED;
-    if (lines->terminal && !lines->editor && got != GOT_BYTE)
-        mgl_cli_put("\n");
-    mgl_cli_flush();
     return MGL_OK;
 }
 
 void mgl_cli_lines_close(mgl_cli_lines *lines)
 {
-    if (lines->editor)
-        lines->edit->close(lines->editor);
-    if (lines->history)
-        lines->edit->history_close(lines->history);
-    if (lines->locale) {
-        uselocale(lines->before);
-        freelocale(lines->locale);
-    }
+    close_editor(lines);
     for (int i = 0; i < 2; i++)
-        if (lines->wake[i] > 0)
+        if (lines->wake[i] >= 0)
             close(lines->wake[i]);
     *lines = (mgl_cli_lines){.wake = {-1, -1}};
 }

@@ -15,7 +15,7 @@
 
 struct mgl_libedit;
 
-/* Zero-initialise; release with mgl_cli_lines_close. It stays where it was opened. */
+/* Release with mgl_cli_lines_close, also where opening failed. It stays where it was opened. */
 typedef struct mgl_cli_lines {
     bool terminal; /* lines come from one */
     bool colour;   /* the prompt has an escape sequence around it */
