@@ -85,8 +85,8 @@ static input read_plain(mgl_cli_lines *lines, mgl_text *out)
     char c;
     input got;
     size_t start = out->length;
-    show(lines, lines->colour ? BOLD : "", lines->more ? "... " : ">>> ",
-         lines->colour ? PLAIN : "");
+    show(lines, lines->colour ? BOLD : "", lines->more ? "..." : ">>>",
+         lines->colour ? PLAIN " " : " ");
     while ((got = get_byte(lines, &c)) == GOT_BYTE && c != '\n' &&
            out->length - start < MGL_CLI_MAX_TEXT)
         mgl_text_append(out, &c, 1);
@@ -109,11 +109,12 @@ static mgl_cli_lines *lines_of(void *editor)
     return lines;
 }
 
+/* The blank comes last: libedit leaves out what has no width at the end. */
 static wchar_t *choose_prompt(void *editor)
 {
     static wchar_t prompts[2][2][32] = {
         {L">>> ", L"... "},
-        {L"\1" BOLD L"\1>>> \1" PLAIN L"\1", L"\1" BOLD L"\1... \1" PLAIN L"\1"}};
+        {L"\1" BOLD L"\1>>>\1" PLAIN L"\1 ", L"\1" BOLD L"\1...\1" PLAIN L"\1 "}};
     const mgl_cli_lines *lines = lines_of(editor);
     return prompts[lines->colour][lines->more];
 }

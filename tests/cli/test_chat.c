@@ -282,6 +282,7 @@ END_TEST
 /* ---- a terminal ------------------------------------------------------------------------------ */
 
 #define BOLD  "\033[1m"
+#define PLAIN "\033[0m"
 #define CTRLC "\003"
 #define CTRLD "\004"
 
@@ -308,7 +309,7 @@ static pid_t open_chat(terminal *t, int kind, const char *flags)
     snprintf(line, sizeof line, "chat %s --device cpu %s", talker(), flags);
     terminal_open(t, 40);
     pid_t pid = terminal_start(t, &(terminal_program){.line = line, .kind = kinds[kind]});
-    ck_assert_msg(terminal_await(t, ">>> ", 20), "%s", t->bytes);
+    ck_assert_msg(terminal_await(t, ">>>", 20), "%s", t->bytes);
     return pid;
 }
 
@@ -322,9 +323,9 @@ static void await_prompt(terminal *t, const char *text)
 {
     double end = mgl_clock_s() + 20;
     await(t, text);
-    while (!strstr(strstr(t->bytes, text), ">>> ") && mgl_clock_s() < end)
+    while (!strstr(strstr(t->bytes, text), ">>>") && mgl_clock_s() < end)
         terminal_read(t, 0.01);
-    ck_assert_msg(strstr(strstr(t->bytes, text), ">>> ") != NULL, "no prompt in %s", t->bytes);
+    ck_assert_msg(strstr(strstr(t->bytes, text), ">>>") != NULL, "no prompt in %s", t->bytes);
 }
 
 /* Forgets what came, so that the next wait is for something new. */
@@ -397,7 +398,7 @@ START_TEST(ctrl_c_ends_the_reply)
     await(&t, " a curious");
     type(t.master, CTRLC);
     forget(&t);
-    await(&t, ">>> ");
+    await(&t, ">>>");
     type(t.master, save);
     await(&t, "2 messages in ");
     type(t.master, CTRLD);
@@ -438,7 +439,7 @@ START_TEST(ctrl_c_drops_a_line)
         type(t.master, "some");
         await(&t, "some");
         type(t.master, CTRLC);
-        await(&t, ">>> ");
+        await(&t, ">>>");
     }
     type(t.master, "/exit\n");
     ck_assert_int_eq(terminal_end(&t, pid), 0);
@@ -482,7 +483,7 @@ START_TEST(colour_is_for_those_who_want_it)
     if (lacks(1))
         return;
     pid_t pid = open_chat(&t, 1, "--quiet");
-    ck_assert_msg(strstr(t.bytes, BOLD) != NULL, "%s", t.bytes);
+    await(&t, BOLD ">>>" PLAIN " ");
     type(t.master, CTRLD);
     ck_assert_int_eq(terminal_end(&t, pid), 0);
     terminal_close(&t);
