@@ -111,6 +111,7 @@ mgl_status campaign_teach(const campaign *c, const mgl_trial *trial, mgl_error *
 {
     const mgl_campaign_options *o = c->o;
     mgl_status status = MGL_OK;
+    campaign_await_early(c);
     for (int i = 0; i < o->proposer_count && !status; i++)
         status = o->proposers[i].proposer->learn(o->proposers[i].proposer, trial, err);
     return status;
@@ -426,12 +427,14 @@ static mgl_status step(campaign *c, mgl_error *err)
     if (campaign_wants_control(c, number))
         return campaign_run_control(c, number, err);
     status = campaign_find_attempt(c, &a, &answer, err);
-    if (!status && answer == MGL_PROPOSED)
+    if (!status && answer == MGL_PROPOSED) {
+        campaign_look_early(c);
         status = campaign_try(c, &a, err);
-    else if (!status && answer == MGL_NOT_YET)
+    } else if (!status && answer == MGL_NOT_YET) {
         status = campaign_wait(c, look_s, err);
-    else if (!status)
+    } else if (!status) {
         campaign_end(c, "ended", "the proposers have nothing left to propose");
+    }
     attempt_clear(&a);
     return status;
 }

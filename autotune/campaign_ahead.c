@@ -9,7 +9,8 @@
  *
  * A proposal is asked for with the seed of the number that it would have if all that wait went
  * before it, so no seed is used twice, and it has heard of every trial in the store: by the store
- * and the list of those that wait it is determined. Those that wait are in no store, and a run that
+ * and the list of those that wait it is determined, unless it was looked for beside a measurement
+ * (campaign_early.c). Those that wait are in no store, and a run that
  * is killed loses them. So a campaign on a lab that compiles nothing is the same whether or not it
  * was interrupted; where kernels are compiled its order depends on how long that takes, as its
  * verdicts depend on a clock.
@@ -125,6 +126,7 @@ mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *a
 
 void campaign_forget_ahead(campaign *c)
 {
+    campaign_forget_early(c);
     for (int i = 0; i < c->ahead_count; i++)
         attempt_clear(&c->ahead[i]);
     c->ahead_count = 0;

@@ -1,8 +1,8 @@
 /*
  * What the files of the loop share, and nobody else: campaign.c begins, goes on and ends;
- * campaign_source.c finds the next proposal; campaign_ahead.c says which attempt is next;
- * campaign_trial.c makes a trial of it; campaign_measure.c
- * takes pairs; campaign_control.c looks whether the machine can be trusted.
+ * campaign_source.c finds the next proposal, campaign_early.c while another one is measured;
+ * campaign_ahead.c says which attempt is next; campaign_trial.c makes a trial of it;
+ * campaign_measure.c takes pairs; campaign_control.c looks whether the machine can be trusted.
  */
 #ifndef MGL_AUTOTUNE_CAMPAIGN_PARTS_H
 #define MGL_AUTOTUNE_CAMPAIGN_PARTS_H
@@ -24,6 +24,8 @@ typedef struct attempt {
     bool decided;  /* its outcome is */
 } attempt;
 
+typedef struct campaign_early campaign_early;
+
 /* A campaign in progress. */
 typedef struct campaign {
     const mgl_campaign_options *o;
@@ -42,6 +44,7 @@ typedef struct campaign {
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;
+    campaign_early *early;    /* what is looked for meanwhile; NULL: nothing */
     int bad_controls;         /* in a row */
     int suspects;             /* candidates in a row that did not come to an end */
     bool disturbed;           /* a candidate's pairs had too many events to say anything */
@@ -120,6 +123,22 @@ mgl_status campaign_take_number(campaign *c, int64_t *number, mgl_error *err);
  * read has the outcome PARSE in the attempt. */
 mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
                                   mgl_error *err);
+
+/* The same of proposers alone. */
+mgl_status campaign_ask_proposers(campaign *c, attempt *a, mgl_proposer_answer *answer,
+                                  mgl_error *err);
+
+/* ---- campaign_early.c ------------------------------------------------------------------------ */
+
+/* Begins to look for the proposal behind the trial at hand, where that is possible. */
+void campaign_look_early(campaign *c);
+/* Until it was found: nobody uses a proposer meanwhile. */
+void campaign_await_early(const campaign *c);
+/* What was found, if anything was looked for: the attempt's seed and proposal, the answer, and what
+ * campaign_ask_proposers returned. */
+bool campaign_take_early(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_status *status,
+                         mgl_error *err);
+void campaign_forget_early(campaign *c);
 
 /* ---- campaign_ahead.c ------------------------------------------------------------------------ */
 

@@ -93,16 +93,12 @@ static mgl_status ask(const campaign *c, attempt *a, int which, mgl_proposer_ans
     return p->proposer ? MGL_OK : mgl_fail_memory(err, strlen(proposer->name) + 1);
 }
 
-mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
+mgl_status campaign_ask_proposers(campaign *c, attempt *a, mgl_proposer_answer *answer,
                                   mgl_error *err)
 {
-    bool found = false;
-    int count = c->o->proposer_count;
-    mgl_status status = c->o->submissions ? take_submission(c, a, &found, err) : MGL_OK;
-    *answer = found ? MGL_PROPOSED : MGL_NO_MORE;
-    if (status || found)
-        return status;
-    int first = draw_proposer(c, a);
+    mgl_status status = MGL_OK;
+    int count = c->o->proposer_count, first = draw_proposer(c, a);
+    *answer = MGL_NO_MORE;
     for (int i = 0; i < count && first >= 0; i++) {
         mgl_proposer_answer one = MGL_NO_MORE;
         int which = (first + i) % count;
@@ -118,4 +114,15 @@ mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *
         }
     }
     return MGL_OK;
+}
+
+mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
+                                  mgl_error *err)
+{
+    bool found = false;
+    mgl_status status = c->o->submissions ? take_submission(c, a, &found, err) : MGL_OK;
+    *answer = MGL_PROPOSED;
+    if (status || found || campaign_take_early(c, a, answer, &status, err))
+        return status;
+    return campaign_ask_proposers(c, a, answer, err);
 }

@@ -612,7 +612,7 @@ static chat *make_chat(const mgl_chat_options *options)
     chat *c = mgl_alloc_zero(1, sizeof *c);
     if (!c)
         return NULL;
-    c->proposer = (mgl_proposer){"chat", propose, learn, close_chat};
+    c->proposer = (mgl_proposer){"chat", propose, learn, close_chat, false};
     c->options = *options;
     c->options.key = NULL; /* http has it */
     c->best.config = options->subject->start;

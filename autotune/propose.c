@@ -104,7 +104,8 @@ double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *c
     mgl_proposal proposal = {.config = *config, .moves = moves ? *moves : (mgl_moves){0}};
     mgl_candidate candidate;
     double us = 0;
-    if (!search->subject->has_costs || mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
+    if (mgl_check_abort(search->abort, NULL) || !search->subject->has_costs ||
+        mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
         return 0;
     if (candidate.outcome == MGL_OUTCOME_UNMEASURED) {
         mgl_gate_predict(search->subject, &candidate);
@@ -120,6 +121,7 @@ mgl_status mgl_search_open(mgl_search *search, const mgl_proposer_options *optio
 {
     const mgl_search_space *space = &options->subject->space;
     search->subject = options->subject;
+    search->abort = options->abort;
     search->start = options->start ? *options->start : options->subject->start;
     for (int i = 0; i < space->count; i++) {
         search->numbers[i] = mgl_knob_find(space->knobs[i].name);

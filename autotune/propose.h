@@ -47,6 +47,7 @@ typedef struct mgl_credit {
 typedef struct mgl_search {
     mgl_proposer proposer; /* first: what the campaign holds */
     const mgl_subject *subject;
+    const atomic_int *abort; /* or NULL */
     mgl_schedule_config start;
     double start_predicted;     /* us; 0: none */
     int numbers[MGL_MAX_KNOBS]; /* (space.count) of the space's knobs, in a config */

@@ -319,7 +319,7 @@ mgl_status mgl_evolve_open(const mgl_proposer_options *options, mgl_proposer **o
     evolve *e = mgl_alloc_zero(1, sizeof *e);
     if (!e)
         return mgl_fail_memory(err, sizeof *e);
-    e->search.proposer = (mgl_proposer){"evolve", propose, learn, close_evolve};
+    e->search.proposer = (mgl_proposer){"evolve", propose, learn, close_evolve, true};
     mgl_status status = mgl_search_open(&e->search, options, err);
     if (status)
         close_evolve(&e->search.proposer);

@@ -97,7 +97,7 @@ mgl_status mgl_grid_open(const mgl_proposer_options *options, mgl_proposer **out
     grid *g = mgl_alloc_zero(1, sizeof *g);
     if (!g)
         return mgl_fail_memory(err, sizeof *g);
-    g->search.proposer = (mgl_proposer){"grid", propose, learn, close_grid};
+    g->search.proposer = (mgl_proposer){"grid", propose, learn, close_grid, true};
     g->next.b = -1;
     mgl_status status = mgl_search_open(&g->search, options, err);
     if (status)

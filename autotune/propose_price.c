@@ -15,7 +15,8 @@ bool mgl_draft_price(const mgl_search *search, const mgl_program *other, mgl_dra
     mgl_proposal proposal = {.config = draft->config, .moves = draft->moves};
     mgl_candidate candidate;
     draft->predicted = 0;
-    if (!mgl_search_is_new(search, &draft->config, &draft->moves) ||
+    if (mgl_check_abort(search->abort, NULL) ||
+        !mgl_search_is_new(search, &draft->config, &draft->moves) ||
         !mgl_search_fits(search, &draft->config))
         return false;
     if (!search->subject->has_costs && draft->moves.count == 0)

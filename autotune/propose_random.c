@@ -72,7 +72,7 @@ mgl_status mgl_random_open(const mgl_proposer_options *options, mgl_proposer **o
     mgl_search *search = mgl_alloc_zero(1, sizeof *search);
     if (!search)
         return mgl_fail_memory(err, sizeof *search);
-    search->proposer = (mgl_proposer){"random", propose, learn, close_random};
+    search->proposer = (mgl_proposer){"random", propose, learn, close_random, true};
     mgl_status status = mgl_search_open(search, options, err);
     if (status)
         close_random(&search->proposer);

@@ -394,7 +394,7 @@ mgl_status mgl_surrogate_open(const mgl_proposer_options *options, mgl_proposer 
     mgl_surrogate *s = mgl_alloc_zero(1, sizeof *s);
     if (!s)
         return mgl_fail_memory(err, sizeof *s);
-    s->search.proposer = (mgl_proposer){"surrogate", propose, learn, close_surrogate};
+    s->search.proposer = (mgl_proposer){"surrogate", propose, learn, close_surrogate, true};
     s->features = options->subject->space.count + MGL_MOVE_COUNT;
     mgl_surrogate_reset(s);
     mgl_status status = mgl_search_open(&s->search, options, err);

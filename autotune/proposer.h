@@ -26,11 +26,15 @@ struct mgl_proposer {
     /* Hears of a trial. `trial` is only lent. */
     mgl_status (*learn)(mgl_proposer *self, const mgl_trial *trial, mgl_error *err);
     void (*close)(mgl_proposer *self);
+    bool apart; /* propose uses its own knowledge alone, so a thread may run it while the campaign
+                 * uses store and lab */
 };
 
 typedef struct mgl_proposer_options {
     const mgl_subject *subject;       /* must outlive the proposer */
     const mgl_schedule_config *start; /* that the search begins with; NULL: the default */
+    const atomic_int *abort;          /* then nothing more is priced, and what is proposed says
+                                       * nothing; NULL: none */
 } mgl_proposer_options;
 
 mgl_status mgl_grid_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err);

@@ -39,7 +39,7 @@ static mgl_status open_external(const mgl_proposer_options *options, mgl_propose
     *out = mgl_alloc_zero(1, sizeof **out);
     if (!*out)
         return mgl_fail_memory(err, sizeof **out);
-    **out = (mgl_proposer){"external", propose_nothing, learn_nothing, close_external};
+    **out = (mgl_proposer){"external", propose_nothing, learn_nothing, close_external, false};
     return MGL_OK;
 }
 
@@ -134,7 +134,8 @@ static mgl_status open_one(void *user, int i, double share, mgl_error *err)
     const opening *at = user;
     const mgl_tune *tune = at->tune;
     mgl_campaign_options *out = at->out;
-    const mgl_proposer_options options = {.subject = &tune->subject, .start = &tune->subject.start};
+    const mgl_proposer_options options = {
+        .subject = &tune->subject, .start = &tune->subject.start, .abort = at->o->abort};
     mgl_proposer *opened = NULL;
     mgl_status status = known[i].open ? known[i].open(&options, &opened, err)
                                       : mgl_tune_open_chat(tune, at->o, &opened, err);

@@ -246,6 +246,6 @@ static void close_proposer(mgl_proposer *self)
 
 void scripted_proposer_init(scripted_proposer *p, const mgl_subject *subject)
 {
-    *p = (scripted_proposer){.proposer = {"scripted", propose, learn, close_proposer},
+    *p = (scripted_proposer){.proposer = {"scripted", propose, learn, close_proposer, false},
                              .subject = subject};
 }

@@ -700,74 +700,6 @@ START_TEST(seeds_depend_on_seed_and_number)
 }
 END_TEST
 
-/* ---- compiling ahead ------------------------------------------------------------------------- */
-
-/* Which of the proposals each trial is of, from 1 on. */
-static void ck_order(fixture *f, const int *order, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const scripted_proposal *wanted = &proposals[order[i]];
-        mgl_trial trial = trial_of(f, i + 1);
-        ck_assert_int_eq(mgl_knob_get(&trial.proposal.config, mgl_knob_find(wanted->knob)),
-                         wanted->value);
-        ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
-        mgl_trial_clear(&trial);
-    }
-}
-
-static void run_compiled(fixture *f, const char *name, const int *slow, int count)
-{
-    set_up(f, name);
-    scripted_lab_compile(&f->lab, slow, count);
-    f->proposer.list = proposals;
-    f->proposer.count = 4;
-    f->proposer.goes_on = true;
-    must(run(f, 0), &f->err);
-    ck_assert_int_eq(f->tune.record.trials, 4);
-}
-
-START_TEST(what_keeps_the_kernel_goes_first)
-{
-    fixture f;
-    static const int slow[] = {2, 0, 0, 0}, order[] = {1, 2, 0, 3};
-    run_compiled(&f, "ahead", slow, 4);
-    ck_assert_int_ge(f.lab.prepared, 1);
-    ck_order(&f, order, 4);
-    tear_down(&f);
-}
-END_TEST
-
-START_TEST(what_is_never_ready_is_tried_all_the_same)
-{
-    fixture f;
-    static const int slow[] = {99, 99, 99, 99}, order[] = {0, 1, 2, 3};
-    run_compiled(&f, "never_ready", slow, 4);
-    ck_order(&f, order, 4);
-    tear_down(&f);
-}
-END_TEST
-
-/* Those that wait are lost, and nothing else. */
-START_TEST(an_end_with_some_that_wait_is_an_end)
-{
-    fixture f;
-    static const int slow[] = {99, 99, 0};
-    set_up(&f, "waiting");
-    scripted_lab_compile(&f.lab, slow, 3);
-    f.proposer.list = proposals;
-    f.proposer.count = 8;
-    f.proposer.goes_on = true;
-    must(run(&f, 1), &f.err);
-    mgl_trial trial = trial_of(&f, 1);
-    ck_assert_int_eq(mgl_knob_get(&trial.proposal.config, mgl_knob_find(proposals[2].knob)),
-                     proposals[2].value);
-    mgl_trial_clear(&trial);
-    must(run(&f, 2), &f.err);
-    ck_assert_int_eq(f.tune.record.trials, 2);
-    tear_down(&f);
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = tcase_create("runs");
@@ -800,8 +732,5 @@ int main(void)
     tcase_add_test(tests, behind_a_wrong_winner_stands_what_was_kept_before);
     tcase_add_test(tests, what_was_condemned_is_told_and_not_exported);
     tcase_add_test(tests, seeds_depend_on_seed_and_number);
-    tcase_add_test(tests, what_keeps_the_kernel_goes_first);
-    tcase_add_test(tests, what_is_never_ready_is_tried_all_the_same);
-    tcase_add_test(tests, an_end_with_some_that_wait_is_an_end);
     return run_suite("campaign runs", tests);
 }

@@ -227,7 +227,7 @@ static void add_proposer(const char *name, size_t length, mgl_campaign_options *
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strlen(all[i].name) == length && !strncmp(all[i].name, name, length)) {
             check(all[i].open(&how, &t->real, &err), &err);
-            t->proposer = (mgl_proposer){t->real->name, propose, learn, close_timed};
+            t->proposer = (mgl_proposer){t->real->name, propose, learn, close_timed, false};
             out->proposers[out->proposer_count].proposer = &t->proposer;
             out->proposers[out->proposer_count++].share = 1;
             return;
