@@ -108,12 +108,13 @@ mgl_status campaign_ask_proposers(campaign *c, attempt *a, mgl_proposer_answer *
         c->exhausted[which] = !status && one == MGL_NO_MORE;
         if (one == MGL_NOT_YET)
             *answer = MGL_NOT_YET;
-        if (status || one == MGL_PROPOSED) {
+        if (one == MGL_PROPOSED)
             *answer = one;
-            return status;
-        }
+        if (status || one == MGL_PROPOSED)
+            break;
     }
-    return MGL_OK;
+    /* what is said behind an interruption says nothing (proposer.h) */
+    return status ? status : mgl_check_abort(c->o->abort, err);
 }
 
 mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,

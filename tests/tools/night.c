@@ -222,7 +222,8 @@ static void add_proposer(const char *name, size_t length, mgl_campaign_options *
                {"evolve", mgl_evolve_open},
                {"surrogate", mgl_surrogate_open}};
     mgl_error err = {0};
-    const mgl_proposer_options how = {&night.tune.subject, &night.tune.subject.start};
+    const mgl_proposer_options how = {.subject = &night.tune.subject,
+                                      .start = &night.tune.subject.start};
     timed *t = &night.proposers[out->proposer_count];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strlen(all[i].name) == length && !strncmp(all[i].name, name, length)) {
