@@ -2,6 +2,7 @@
 #include "megalith.h"
 
 #include "base/error.h"
+#include "base/sized.h"
 
 typedef struct reader {
     const mgl_tokenizer *tokenizer;
@@ -54,7 +55,14 @@ mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer *tokeni
     reader r = {.tokenizer = tokenizer, .on_text = on_text, .user = user};
     if (!tokenizer)
         return mgl_fail_null(err, __func__, "tokenizer");
-    mgl_status status = mgl_detokenizer_open(tokenizer, true, &r.stream, err);
+    if (!request)
+        return mgl_fail_null(err, __func__, "request");
+    mgl_request known;
+    mgl_status status = mgl_sized_read(&known, sizeof known, request, "mgl_request", err);
+    if (!status)
+        status = mgl_detokenizer_open(tokenizer, true, &r.stream, err);
+    if (!status)
+        status = mgl_detokenizer_set_stops(r.stream, known.stops, known.stop_count, err);
     if (!status)
         status = mgl_model_generate(model, request, take_token, &r, out, err);
     if (!status) {

@@ -188,8 +188,10 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
                         "standard input is what the chat reads its messages from; name a file");
     if (o->sample.given && mgl_cli_reply_shapes(&reply))
         return mgl_fail(err, MGL_USAGE, "--sample",
-                        "takes temperature, top-k and top-p from generation_config.json; leave out "
-                        "either --sample or those flags");
+                        "takes temperature, top-k, top-p and min-p from generation_config.json; "
+                        "leave out either --sample or those flags");
+    if (o->logprobs.given)
+        return mgl_fail(err, MGL_USAGE, "--logprobs", "is of run --json; leave it out");
     return MGL_OK;
 }
 

@@ -59,7 +59,8 @@ static bool on_text(void *user, const char *text, size_t length)
 static mgl_status generate(reply *r, mgl_error *err)
 {
     mgl_cli_chat *chat = r->chat;
-    mgl_request request = mgl_cli_prompt_request(&r->prompt, chat->sample, chat->facts.capacity);
+    mgl_request request =
+        mgl_cli_prompt_request(&r->prompt, chat->tokenizer, chat->sample, chat->facts.capacity);
     request.reuse_prefix = 1;
     r->result.size = sizeof r->result;
     set_replying(true);
@@ -99,8 +100,10 @@ static mgl_status encode(reply *r, mgl_error *err)
 
 /* ---- what is told of it ---------------------------------------------------------------------- */
 
-static const char *const stop_names[] = {
-    [MGL_STOP_EOS] = "eos", [MGL_STOP_LENGTH] = "length", [MGL_STOP_INTERRUPTED] = "interrupted"};
+static const char *const stop_names[] = {[MGL_STOP_EOS] = "eos",
+                                         [MGL_STOP_LENGTH] = "length",
+                                         [MGL_STOP_INTERRUPTED] = "interrupted",
+                                         [MGL_STOP_TEXT] = "stop"};
 
 static void put_reply(const reply *r)
 {

@@ -22,7 +22,8 @@ typedef enum mgl_cli_kind {
     MGL_CLI_text, /* --prompt TEXT */
     MGL_CLI_file, /* --config FILE, which is read; - becomes MGL_STDIN */
     MGL_CLI_int,  /* --max-tokens N, within [lo, hi] */
-    MGL_CLI_real  /* --temperature X, within [lo, hi] */
+    MGL_CLI_real, /* --temperature X, within [lo, hi] */
+    MGL_CLI_list  /* --stop TEXT, as often as there are texts */
 } mgl_cli_kind;
 
 /* The value of an option; `given` tells whether it stood on the command line. */
@@ -41,6 +42,13 @@ typedef struct mgl_cli_real {
     bool given;
     double value; /* 0 when not given */
 } mgl_cli_real;
+
+enum { MGL_CLI_MOST_LISTED = 16 };
+typedef struct mgl_cli_list {
+    bool given;
+    size_t count;
+    const char *values[MGL_CLI_MOST_LISTED]; /* (count) of argv */
+} mgl_cli_list;
 
 /* A row of a verb's table: X(kind, field, flag, argument, lo, hi, help). The argument says what may
  * be given, to people and to shells that complete it (cli/pages/values.h). */

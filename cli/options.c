@@ -1,7 +1,7 @@
 /*
  * Reading a command line by a verb's table of options. Strict: a number is a whole number and
- * within its range, a flag stands once, and what is not in the table is an error that names the
- * nearest flag that is.
+ * within its range, a flag stands once, unless it makes a list, and what is not in the table is an
+ * error that names the nearest flag that is.
  *
  *     --flag value     --flag=value     --     (behind it everything is an operand)
  */
@@ -118,13 +118,25 @@ static const char *name_file(const char *text)
     return strcmp(text, "-") ? text : MGL_STDIN;
 }
 
+static mgl_status add(const mgl_cli_option *option, const char *text, mgl_cli_list *list,
+                      mgl_error *err)
+{
+    if (!*text)
+        return mgl_fail(err, MGL_USAGE, option->flag, "is empty");
+    if (list->count == MGL_CLI_MOST_LISTED)
+        return mgl_fail(err, MGL_USAGE, option->flag, "stands more than %d times",
+                        MGL_CLI_MOST_LISTED);
+    list->values[list->count++] = text;
+    return MGL_OK;
+}
+
 /* Stores the value; every kind begins with `given`. */
 static mgl_status store(const mgl_cli_option *option, const char *text, void *options,
                         mgl_error *err)
 {
     char *at = (char *)options + option->offset;
     bool *given = (bool *)(void *)at;
-    if (*given)
+    if (*given && option->kind != MGL_CLI_list)
         return mgl_fail(err, MGL_USAGE, option->flag, "stands twice on the command line");
     *given = true;
     switch (option->kind) {
@@ -138,6 +150,8 @@ static mgl_status store(const mgl_cli_option *option, const char *text, void *op
         return parse_int(option, text, &((mgl_cli_int *)(void *)at)->value, err);
     case MGL_CLI_real:
         return parse_real(option, text, &((mgl_cli_real *)(void *)at)->value, err);
+    case MGL_CLI_list:
+        return add(option, text, (mgl_cli_list *)(void *)at, err);
     case MGL_CLI_flag:
         break;
     }

@@ -58,6 +58,36 @@ static mgl_status read_real(const element *e, const reply_key *key, mgl_cli_real
     return MGL_OK;
 }
 
+static mgl_status add_text(const element *e, const reply_key *key, cJSON *item, mgl_cli_list *out,
+                           mgl_error *err)
+{
+    char where[sizeof err->where];
+    size_t length = 0;
+    const char *text = cJSON_IsString(item) ? mgl_json_take_text(item, &length) : NULL;
+    if (!text || !length || strlen(text) != length)
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where, sizeof where),
+                        "must be a text or an array of texts, none empty or with a zero byte");
+    if (out->count == MGL_CLI_MOST_LISTED)
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where, sizeof where),
+                        "has more than %d texts", MGL_CLI_MOST_LISTED);
+    out->values[out->count++] = text;
+    return MGL_OK;
+}
+
+/* The texts of the key, in place of those of the flag. */
+static mgl_status read_list(const element *e, const reply_key *key, mgl_cli_list *out,
+                            mgl_error *err)
+{
+    cJSON *value = cJSON_GetObjectItemCaseSensitive(e->item, key->name);
+    mgl_status status = MGL_OK;
+    *out = (mgl_cli_list){.given = true};
+    if (!cJSON_IsArray(value))
+        return add_text(e, key, value, out, err);
+    for (cJSON *item = value->child; item && !status; item = item->next)
+        status = add_text(e, key, item, out, err);
+    return status;
+}
+
 /* Reads a key that the prompt has. */
 static mgl_status read_key(const element *e, const reply_key *key, mgl_cli_reply_options *out,
                            mgl_error *err)
@@ -70,6 +100,8 @@ static mgl_status read_key(const element *e, const reply_key *key, mgl_cli_reply
                                  err);
     if (key->kind == MGL_CLI_real)
         return read_real(e, key, to, err);
+    if (key->kind == MGL_CLI_list)
+        return read_list(e, key, to, err);
     mgl_status status =
         mgl_json_get_int(e->json, e->item, key->name, true, key->lo, most, &number->value, err);
     number->given |= !status;
@@ -217,7 +249,8 @@ mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *f
 
 bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options)
 {
-    return options->temperature.given || options->top_k.given || options->top_p.given;
+    return options->temperature.given || options->top_k.given || options->top_p.given ||
+           options->min_p.given;
 }
 
 /* Flags that shape sampling ask for it; by themselves they leave the distribution as it is. */
@@ -233,7 +266,8 @@ bool mgl_cli_reply_samples(const mgl_cli_reply_options *options)
     return temperature_of(options) > 0;
 }
 
-mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, bool sample, int32_t max_tokens)
+mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, const mgl_tokenizer *tokenizer,
+                                   bool sample, int32_t max_tokens)
 {
     const mgl_cli_reply_options *o = &prompt->reply;
     return (mgl_request){.size = sizeof(mgl_request),
@@ -244,8 +278,13 @@ mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, bool sample, in
                          .temperature = temperature_of(o),
                          .top_k = (int32_t)o->top_k.value,
                          .top_p = (float)o->top_p.value,
+                         .min_p = o->min_p.value,
                          .seed = prompt->seed,
                          .ignore_eos = o->ignore_eos.given,
+                         .logprobs = o->logprobs.value,
+                         .tokenizer = tokenizer,
+                         .stops = o->stop.values,
+                         .stop_count = o->stop.count,
                          .sample = sample};
 }
 

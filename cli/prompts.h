@@ -2,6 +2,7 @@
  * What `run` is asked to go on from: the one prompt of its flags, or the list of --prompts. How a
  * reply is made is stated by the flags of one table; the same table has the keys of a prompt in the
  * list, called as the fields, and what a prompt leaves out is as the flags say.
+ * A flag that makes a list has one text or an array of them for a key.
  *
  *     ["Once", {"text": "Once", "temperature": 0.8, "seed": 7}, {"ids": [1, 2], "max_tokens": 9},
  *      {"messages": [{"role": "user", "content": "Once"}]}]
@@ -18,7 +19,12 @@
     X(real, temperature, "--temperature", "X", 0, 1000, "sample at this temperature; 0 is greedy") \
     X(int, top_k, "--top-k", "N", 0, INT32_MAX, "sample from the N likeliest tokens; 0 is all")    \
     X(real, top_p, "--top-p", "X", 0, 1, "sample from the likeliest tokens that sum to X")         \
+    X(real, min_p, "--min-p", "X", 0, 1,                                                           \
+      "leave out tokens below X times the likeliest; 0 is none")                                   \
     X(int, seed, "--seed", "N", 0, INT64_MAX, "sample; the same seed gives the same tokens")       \
+    X(int, logprobs, "--logprobs", "N", 0, 20,                                                     \
+      "with --json: log-probabilities of each new token and of the N likeliest; 0 is none")        \
+    X(list, stop, "--stop", "TEXT", 0, 0, "end before this text; may stand up to 16 times")        \
     X(flag, ignore_eos, "--ignore-eos", NULL, 0, 0, "go on behind the end token")
 
 /* The values of one reply. */
@@ -49,11 +55,12 @@ typedef struct mgl_cli_prompts {
 
 /* Does it ask for a sample by its flags? */
 bool mgl_cli_reply_samples(const mgl_cli_reply_options *options);
-/* Does it have temperature, top-k or top-p? */
+/* Does it have temperature, top-k, top-p or min-p? */
 bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options);
 /* What the library is asked for. `sample`: by generation_config.json's values; `max_tokens`: where
- * it states none. */
-mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, bool sample, int32_t max_tokens);
+ * it states none; `tokenizer`: of its stop texts, may be NULL without. */
+mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, const mgl_tokenizer *tokenizer,
+                                   bool sample, int32_t max_tokens);
 
 /* Reads a list of 1 to MGL_MAX_BATCH prompts. Refused: unknown keys, values that the flags would
  * not take, a prompt that has not one of text, ids and messages. A seed above 2^53 - 1 is no JSON

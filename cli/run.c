@@ -16,6 +16,7 @@
 #include "importer/checkpoint.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     MGL_CLI_REPLY_OPTIONS(X)                                                                       \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
+    X(flag, echo, "--echo", NULL, 0, 0, "say the prompt in front of the reply")                    \
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \
@@ -108,10 +110,12 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
     if (prompts > 1 || (!prompts && (reader || isatty(STDIN_FILENO))))
         return mgl_fail(err, MGL_USAGE, NULL, "%s of " PROMPT_FLAGS " is needed%s",
                         prompts ? "only one" : "one", prompts ? "" : ", or a text through a pipe");
+    if (o->logprobs.given && !o->json.given)
+        return mgl_fail(err, MGL_USAGE, "--logprobs", "needs --json, whose object has them");
     if (o->sample.given && mgl_cli_reply_shapes(&flags))
         return mgl_fail(err, MGL_USAGE, "--sample",
-                        "takes temperature, top-k and top-p from generation_config.json; leave out "
-                        "either --sample or those flags");
+                        "takes temperature, top-k, top-p and min-p from generation_config.json; "
+                        "leave out either --sample or those flags");
     return check_chat(o, err);
 }
 
@@ -123,10 +127,11 @@ static mgl_status read_list(session *s, mgl_error *err)
     mgl_status status = mgl_cli_prompts_read(o->prompts.value, &flags, &s->prompts, err);
     for (size_t i = 0; i < s->prompts.count && !status; i++)
         if (o->sample.given && mgl_cli_reply_shapes(&s->prompts.items[i].reply))
-            status = mgl_fail(err, MGL_BAD_INPUT, o->prompts.value,
-                              "prompt %zu has temperature, top_k or top_p of its own, which "
-                              "--sample takes from generation_config.json; leave out one of them",
-                              i);
+            status =
+                mgl_fail(err, MGL_BAD_INPUT, o->prompts.value,
+                         "prompt %zu has temperature, top_k, top_p or min_p of its own, "
+                         "which --sample takes from generation_config.json; leave out one of them",
+                         i);
     return status;
 }
 
@@ -231,7 +236,7 @@ static mgl_status open_tokenizer(session *s, const char *path, mgl_error *err)
     bool wanted = false;
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < s->prompts.count; i++)
-        wanted |= s->prompts.items[i].text != NULL;
+        wanted |= s->prompts.items[i].text || s->prompts.items[i].reply.stop.count;
     if (!wanted)
         status = mgl_model_has_tokenizer(path, &wanted, err);
     return status || !wanted ? status : mgl_tokenizer_open(path, &s->tokenizer, err);
@@ -288,6 +293,76 @@ static mgl_status choose_seeds(session *s, mgl_error *err)
     return status;
 }
 
+/* Appends the text of ids. Those that fill up the model's tables, which the tokenizer does not
+ * know, have none. */
+static mgl_status put_ids(const session *s, mgl_detokenizer *stream, const mgl_ids *ids,
+                          mgl_text *out, mgl_error *err)
+{
+    const char *piece;
+    size_t size;
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < ids->count && !status; i++) {
+        if (!mgl_tokenizer_knows(s->tokenizer, ids->ids[i]))
+            continue;
+        status = mgl_detokenizer_next(stream, ids->ids[i], &piece, &size, err);
+        if (!status)
+            mgl_text_append(out, piece, size);
+    }
+    if (!status)
+        status = mgl_detokenizer_finish(stream, &piece, &size, err);
+    if (!status)
+        mgl_text_append(out, piece, size);
+    return status;
+}
+
+/* The text of a prompt: as it was given, or what its ids say. */
+static mgl_status put_prompt(const session *s, size_t reply, mgl_text *out, mgl_error *err)
+{
+    const mgl_cli_prompt *prompt = &s->prompts.items[reply];
+    mgl_status status = MGL_OK;
+    if (prompt->text || prompt->rendered) {
+        mgl_text_append(out, prompt->rendered ? prompt->rendered : prompt->text,
+                        prompt->rendered ? prompt->rendered_length : prompt->length);
+        return MGL_OK;
+    }
+    mgl_detokenizer *stream = NULL;
+    status = mgl_detokenizer_open(s->tokenizer, true, &stream, err);
+    if (!status)
+        status = put_ids(s, stream, &prompt->ids, out, err);
+    mgl_detokenizer_close(stream);
+    return status;
+}
+
+static void print_ids(const mgl_ids *ids)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        mgl_cli_printf("%s%d", i ? " " : "", (int)ids->ids[i]);
+}
+
+/* Says the prompt that is streamed behind. */
+static mgl_status echo_prompt(session *s, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_status status = MGL_OK;
+    if (s->tokenizer)
+        status = put_prompt(s, 0, &text, err);
+    else
+        print_ids(&s->prompts.items[0].ids);
+    s->first = s->tokenizer != NULL;
+    if (!status && text.length)
+        mgl_cli_print(text.bytes, text.length);
+    mgl_text_clear(&text);
+    return status;
+}
+
+/* What makes text of a reply, up to its stop texts. Release with mgl_detokenizer_close. */
+static mgl_status open_stream(const session *s, size_t reply, mgl_detokenizer **out, mgl_error *err)
+{
+    const mgl_cli_list *stops = &s->prompts.items[reply].reply.stop;
+    mgl_status status = mgl_detokenizer_open(s->tokenizer, true, out, err);
+    return status ? status : mgl_detokenizer_set_stops(*out, stops->values, stops->count, err);
+}
+
 /* Positions for the longest of the replies. */
 static mgl_status open_model(session *s, const char *path, const mgl_request *requests,
                              mgl_error *err)
@@ -317,7 +392,6 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
 
 static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err)
 {
-    s->first = true;
     for (size_t i = 0; i < s->prompts.count; i++)
         s->results[i].size = sizeof s->results[i];
     mgl_status status = mgl_model_generate_batch(s->model, requests, s->prompts.count, on_token, s,
@@ -343,13 +417,16 @@ static mgl_status generate(session *s, const char *path, mgl_error *err)
 {
     mgl_request requests[MGL_MAX_BATCH];
     for (size_t i = 0; i < s->prompts.count; i++)
-        requests[i] = mgl_cli_prompt_request(&s->prompts.items[i], s->options->sample.given,
-                                             DEFAULT_MAX_TOKENS);
+        requests[i] = mgl_cli_prompt_request(&s->prompts.items[i], s->tokenizer,
+                                             s->options->sample.given, DEFAULT_MAX_TOKENS);
     mgl_status status = open_model(s, path, requests, err);
     if (!status)
         say_note(s);
     if (!status && s->tokenizer && streams(s))
-        status = mgl_detokenizer_open(s->tokenizer, true, &s->stream, err);
+        status = open_stream(s, 0, &s->stream, err);
+    s->first = true;
+    if (!status && streams(s) && s->options->echo.given)
+        status = echo_prompt(s, err);
     return status ? status : launch(s, requests, err);
 }
 
@@ -367,35 +444,38 @@ static mgl_status finish_stream(session *s, mgl_error *err)
     return status;
 }
 
-static const char *const stop_names[] = {
-    [MGL_STOP_EOS] = "eos", [MGL_STOP_LENGTH] = "length", [MGL_STOP_INTERRUPTED] = "interrupted"};
+static const char *const stop_names[] = {[MGL_STOP_EOS] = "eos",
+                                         [MGL_STOP_LENGTH] = "length",
+                                         [MGL_STOP_INTERRUPTED] = "interrupted",
+                                         [MGL_STOP_TEXT] = "stop"};
 
 /* *out stays NULL without a tokenizer. Ids that fill up the model's tables, which the tokenizer
- * does not know, have no text. Release with mgl_text_free. */
+ * does not know, have no text. With --echo the prompt's text stands in front. Release with
+ * mgl_text_free. */
 static mgl_status decode_reply(const session *s, size_t reply, char **out, size_t *length,
                                mgl_error *err)
 {
     const mgl_ids *ids = &s->results[reply].output;
+    mgl_detokenizer *stream = NULL;
+    mgl_text text = {0};
     *out = NULL;
     *length = 0;
     if (!s->tokenizer)
         return MGL_OK;
-    int32_t *known = mgl_alloc((ids->count + 1) * sizeof *known);
-    size_t count = 0;
-    if (!known)
-        return mgl_fail_memory(err, ids->count * sizeof *known);
-    for (size_t i = 0; i < ids->count; i++)
-        if (mgl_tokenizer_knows(s->tokenizer, ids->ids[i]))
-            known[count++] = ids->ids[i];
-    mgl_status status = mgl_tokenizer_decode(s->tokenizer, known, count, true, out, length, err);
-    mgl_free(known);
+    mgl_status status = open_stream(s, reply, &stream, err);
+    mgl_text_append(&text, "", 0);
+    if (!status && s->options->echo.given)
+        status = put_prompt(s, reply, &text, err);
+    if (!status)
+        status = put_ids(s, stream, ids, &text, err);
+    if (!status && text.failed)
+        status = mgl_fail_memory(err, text.length);
+    mgl_detokenizer_close(stream);
+    if (status)
+        mgl_text_clear(&text);
+    *out = text.bytes;
+    *length = text.length;
     return status;
-}
-
-static void print_ids(const mgl_ids *ids)
-{
-    for (size_t i = 0; i < ids->count; i++)
-        mgl_cli_printf("%s%d", i ? " " : "", (int)ids->ids[i]);
 }
 
 /* One after the other, each under a line that says which it is. */
@@ -425,6 +505,38 @@ static mgl_status print_replies(const session *s, mgl_error *err)
     return MGL_OK;
 }
 
+static void put_logprob(mgl_json_out *out, int32_t id, float logprob)
+{
+    mgl_json_out_int(out, "id", id);
+    if (isfinite(logprob))
+        mgl_json_out_real(out, "logprob", (double)logprob);
+    else
+        mgl_json_out_null(out, "logprob");
+}
+
+/* How likely each token was, and the likeliest in its place. */
+static void put_logprobs(mgl_json_out *out, const mgl_result *result)
+{
+    if (!result->logprobs) {
+        mgl_json_out_null(out, "logprobs");
+        return;
+    }
+    mgl_json_out_array(out, "logprobs");
+    for (size_t i = 0; i < result->output.count; i++) {
+        mgl_json_out_object(out, NULL);
+        put_logprob(out, result->output.ids[i], result->logprobs[i]);
+        mgl_json_out_array(out, "top");
+        for (size_t n = i * result->top_count; n < (i + 1) * result->top_count; n++) {
+            mgl_json_out_object(out, NULL);
+            put_logprob(out, result->top_ids[n], result->top_logprobs[n]);
+            mgl_json_out_close_object(out);
+        }
+        mgl_json_out_close_array(out);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
 /* The fields of one reply. */
 static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, mgl_error *err)
 {
@@ -444,6 +556,7 @@ static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, m
     else
         mgl_json_out_null(out, "text");
     mgl_json_out_string(out, "stop", stop_names[result->stop]);
+    put_logprobs(out, result);
     if (prompt->sampled)
         mgl_json_out_int(out, "seed", (int64_t)prompt->seed);
     else

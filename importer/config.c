@@ -99,7 +99,7 @@ static const struct forbidden {
     {"add_cross_attention", OFF, "cross attention can not be represented"},
 };
 
-/*  key                       neutral: values that change which token is drawn, beyond the three */
+/*  key                       neutral: values that change which token is drawn, beyond the four */
 static const struct {
     const char *key;
     enum neutral neutral;
@@ -107,7 +107,6 @@ static const struct {
     {"repetition_penalty", ONE},
     {"encoder_repetition_penalty", ONE},
     {"no_repeat_ngram_size", OFF},
-    {"min_p", OFF},
     {"top_h", OFF},
     {"typical_p", ONE},
     {"epsilon_cutoff", OFF},
@@ -617,7 +616,7 @@ static mgl_status check_end_tokens(const mgl_json *json, int32_t vocab, mgl_erro
 
 static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
 {
-    double temperature = 1, top_p = 1;
+    double temperature = 1, top_p = 1, min_p = 0;
     int64_t top_k = 50;
     mgl_status status =
         mgl_json_get_bool(json, json->root, "do_sample", false, &out->do_sample, err);
@@ -627,16 +626,20 @@ static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_e
         status = mgl_json_get_int(json, json->root, "top_k", false, 0, INT32_MAX, &top_k, err);
     if (!status)
         status = mgl_json_get_double(json, json->root, "top_p", false, &top_p, err);
+    if (!status)
+        status = mgl_json_get_double(json, json->root, "min_p", false, &min_p, err);
     if (status)
         return status;
-    if (!(temperature >= 0 && temperature <= 1e6) || !(top_p >= 0 && top_p <= 1))
+    if (!(temperature >= 0 && temperature <= 1e6) || !(top_p >= 0 && top_p <= 1) ||
+        !(min_p >= 0 && min_p <= 1))
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "temperature %g and top_p %g: they must be between 0 and 1,000,000 and "
-                        "between 0 and 1",
-                        temperature, top_p);
+                        "temperature %g, top_p %g and min_p %g: they must be between 0 and "
+                        "1,000,000, and between 0 and 1",
+                        temperature, top_p, min_p);
     out->temperature = (float)temperature;
     out->top_k = (int32_t)top_k;
     out->top_p = (float)top_p;
+    out->min_p = (float)min_p;
     return MGL_OK;
 }
 

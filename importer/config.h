@@ -54,10 +54,11 @@ void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, float *inv_fre
 typedef struct mgl_generation {
     int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary */
     size_t end_count;
-    bool do_sample;    /* false: greedy, and the next three do not matter */
+    bool do_sample;    /* false: greedy, and the next four do not matter */
     float temperature; /* 1 */
     int32_t top_k;     /* 50; 0: off */
     float top_p;       /* 1: off */
+    float min_p;       /* 0: off */
     char *unsupported; /* owned: a key that changes sampling in a way Megalith does not know, as in
                           "repetition_penalty is 1.1"; NULL for none */
 } mgl_generation;

@@ -159,6 +159,15 @@ MGL_API mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **
                                           size_t *length, mgl_error *err);
 MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 
+/* Has a stream, before its first token, end at the first of these texts (count) that its text
+ * holds, wherever tokens begin and end: what may be the beginning of one is held back, and nothing
+ * comes from it on. Of several, the one that is whole first; of those the longest. A text that is
+ * empty or no UTF-8 is MGL_BAD_INPUT. The texts are not kept. */
+MGL_API mgl_status mgl_detokenizer_set_stops(mgl_detokenizer *stream, const char *const *stops,
+                                             size_t count, mgl_error *err);
+/* Whether the stream has ended so. */
+MGL_API bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream);
+
 /* ---- conversations -------------------------------------------------------------------------- */
 
 /* The chat templates of a model: they make of a conversation the text of a prompt. Rendering does
@@ -321,8 +330,26 @@ MGL_API mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *
  * several. *out is as mgl_tokenizer_encode fills it: release with mgl_ids_clear. */
 MGL_API mgl_status mgl_model_get_end_ids(const mgl_model *model, mgl_ids *out, mgl_error *err);
 
+enum { MGL_MAX_LOGPROBS = 20 };
+
+/* How likely a new token was: natural logarithms of what the model makes of it, before temperature
+ * and whatever else chooses. */
+typedef struct mgl_likelihood {
+    size_t size; /* sizeof(mgl_likelihood) of the library */
+    int32_t token;
+    float logprob;
+    const int32_t *top_ids; /* (top_count) the likeliest in its place, in order; of equal ones the
+                               lowest id first. Valid during the call */
+    const float *top_logprobs; /* (top_count) of those */
+    size_t top_count;
+} mgl_likelihood;
+
+/* Called before the token is given to the callback of the reply, with the index of its request. */
+typedef void mgl_likelihood_fn(void *user, size_t reply, const mgl_likelihood *likelihood);
+
 /* One reply. temperature 0 is greedy; otherwise temperature, then top-k (0: off), then top-p
- * (0 or 1: off); ties go to the lowest id; the same seed gives the same tokens on a device. */
+ * (0 or 1: off), then min-p (0: off); ties go to the lowest id; the same seed gives the same tokens
+ * on a device. */
 typedef struct mgl_request {
     size_t size;           /* sizeof(mgl_request) */
     const int32_t *prompt; /* (prompt_count), at least one token */
@@ -338,9 +365,27 @@ typedef struct mgl_request {
                              from its replies before, are not read again. Of a batch: from the reply
                              in the same place. On a CPU in f32 the tokens are those of a fresh
                              start; in 16 bits a sum may be taken in another order */
+    const mgl_tokenizer *tokenizer; /* of the texts below; may be NULL where there are none */
+    const char *const *stops;       /* (stop_count) texts that end the reply. They are looked for in
+                                       its text, special tokens left out, as
+                                       mgl_detokenizer_set_stops has it. The last token is the one
+                                       that completes such a text; whoever wants the text before it
+                                       decodes with the same stops */
+    size_t stop_count;
+    double min_p; /* behind top-p: tokens less likely than this times the likeliest are left out; 0:
+                     off */
+    int64_t logprobs; /* 1 to MGL_MAX_LOGPROBS: how likely each new token is, and so many of the
+                         likeliest in its place, come with the result; 0: nothing */
+    mgl_likelihood_fn *on_likelihood; /* of each new token, with logprobs; may be NULL */
+    void *likelihood_user;            /* for on_likelihood */
 } mgl_request;
 
-typedef enum mgl_stop { MGL_STOP_EOS, MGL_STOP_LENGTH, MGL_STOP_INTERRUPTED } mgl_stop;
+typedef enum mgl_stop {
+    MGL_STOP_EOS,
+    MGL_STOP_LENGTH,
+    MGL_STOP_INTERRUPTED,
+    MGL_STOP_TEXT /* one of the request's stops */
+} mgl_stop;
 
 /* Zero but for the size; release with mgl_result_clear, which leaves the size. A result may be used
  * again: what it holds is released then. Times in seconds. */
@@ -353,6 +398,13 @@ typedef struct mgl_result {
     double prefill_s; /* to the first token; of a batch: of any reply */
     double decode_s;  /* from the first token to the last; of a batch: of all replies */
     int64_t reused;   /* tokens of the prompt that were not read again (reuse_prefix) */
+    /* With the request's logprobs, else NULL and 0: natural logarithms of what the model makes of
+     * each token, before temperature and whatever else chooses. */
+    float *logprobs;     /* (output.count) of each token */
+    int32_t *top_ids;    /* (output.count, top_count) the likeliest in its place, in order; of
+                            equal ones the lowest id first */
+    float *top_logprobs; /* (output.count, top_count) of those */
+    size_t top_count;    /* as many as were asked for, at most the vocabulary's */
 } mgl_result;
 MGL_API void mgl_result_clear(mgl_result *result); /* NULL is fine */
 
@@ -374,7 +426,7 @@ typedef bool mgl_text_fn(void *user, const char *text, size_t length);
 
 /* mgl_model_generate, for whoever wants text: special tokens are left out, and so are ids that the
  * tokenizer does not know. The pieces are, one behind the other, what mgl_tokenizer_decode makes of
- * the output. `on_text` may be NULL. */
+ * the output, up to the request's stop texts. `on_text` may be NULL. */
 MGL_API mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer *tokenizer,
                                            const mgl_request *request, mgl_text_fn *on_text,
                                            void *user, mgl_result *out, mgl_error *err);
@@ -404,7 +456,8 @@ MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t 
                                    float *logprob, mgl_error *err);
 
 /* The logits (vocab) of the last position that was sampled from, after mgl_model_generate; of a
- * batch, of the last among the replies that ended last. */
+ * batch, of the last among the replies that ended last. Behind a reply that a text has ended
+ * (MGL_STOP_TEXT), they may be of a position that no token was given of. */
 MGL_API mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, mgl_error *err);
 
 /* ---- compiling ------------------------------------------------------------------------------ */

@@ -36,8 +36,10 @@ typedef struct mgl_call {
     void *const *buffers;     /* (buffer_count) */
     const void *const *tapes; /* (segments of the task) the tape that each is on */
     mgl_epoch_rows *epoch;
-    float *scratch;                   /* mgl_reference_scratch(program) floats */
-    bool abort;                       /* the host asks to stop: read by sample alone */
+    float *scratch;       /* mgl_reference_scratch(program) floats */
+    const int32_t *asked; /* (MGL_ASKED_WORDS) of the host: read by sample alone */
+    int32_t *likely; /* (sequences, capacity, 1 + 2 likely) of schedule/step.h: written by sample
+                        where it is asked to */
     const mgl_arithmetic *arithmetic; /* NULL: the plain loops */
 } mgl_call;
 

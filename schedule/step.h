@@ -54,6 +54,7 @@ enum {
     MGL_SEQUENCE_TOP_K,       /* 0: off */
     MGL_SEQUENCE_TOP_P,       /* f32 bits; 0 or 1: off */
     MGL_SEQUENCE_ENDS,        /* end tokens in use */
+    MGL_SEQUENCE_MIN_P,       /* f32 bits; 0: off */
     MGL_SEQUENCE_END = 16,    /* the first of up to MGL_MAX_ENDS end tokens */
     MGL_MAX_ENDS = 16,
     MGL_SEQUENCE_WORDS = 32
@@ -61,12 +62,40 @@ enum {
 enum {
     MGL_STATE_UNUSED,
     MGL_STATE_RUNNING,
-    MGL_STATE_EOS,         /* produced an end token */
-    MGL_STATE_LENGTH,      /* produced max_new tokens, or its prompt is scored */
-    MGL_STATE_ABORTED,     /* the host asked */
-    MGL_STATE_NOT_A_NUMBER /* the logits of its last row are no numbers to choose by */
+    MGL_STATE_EOS,          /* produced an end token */
+    MGL_STATE_LENGTH,       /* produced max_new tokens, or its prompt is scored */
+    MGL_STATE_ABORTED,      /* the host asked */
+    MGL_STATE_NOT_A_NUMBER, /* the logits of its last row are no numbers to choose by */
+    MGL_STATE_STOPPED       /* the host found a stop text in its reply */
 };
 enum { MGL_NO_TOKEN = -1 }; /* what such logits give */
+
+/* asked (MGL_ASKED_WORDS) i32: what the host asks of sample while the launch runs */
+enum {
+    MGL_ASKED_ABORT,      /* not 0: every sequence ends */
+    MGL_ASKED_STOPPED,    /* sequence s ends, of 0 to 31: bit s */
+    MGL_ASKED_STOPPED_32, /* of 32 to 63: bit s - 32 */
+    MGL_ASKED_LIKELY,     /* tell so many of the likeliest tokens of each that is chosen; 0: none */
+    MGL_ASKED_WORDS
+};
+
+/* What is told of a chosen token, where the host asks for the `likely` likeliest: (1 + 2 likely)
+ * i32, none of them 0. Log-probabilities are f32 bits, with the sign of 0 set. */
+enum {
+    MGL_MOST_LIKELY = 20,
+    MGL_LIKELY_OWN = 0, /* log-probability of the token itself */
+    MGL_LIKELY_IDS = 1  /* id + 1 of each, the likeliest first, of equal ones the lowest id; then as
+                           many log-probabilities. Without those that the vocabulary does not have */
+};
+
+/* The state that the host has sequence s end with; 0: none. */
+MGL_STEP_FN int mgl_step_asked(const int *asked, int s)
+{
+    if (asked[MGL_ASKED_ABORT])
+        return MGL_STATE_ABORTED;
+    unsigned mask = (unsigned)asked[MGL_ASKED_STOPPED + s / 32];
+    return mask >> s % 32 & 1 ? MGL_STATE_STOPPED : 0;
+}
 
 /* Takes the token of row `row` (which wanted a sample): appends it to the output (capacity words a
  * sequence) and ends the sequence when it is an end token or the last allowed one. MGL_NO_TOKEN
@@ -123,13 +152,14 @@ MGL_STEP_FN void mgl_step_row(int *row, int *sequence, int s, const int *prompt,
                                                    : MGL_WANT_NOTHING;
 }
 
-/* Ends a running sequence that is done, or all of them with `abort`; whether it still runs. */
-MGL_STEP_FN int mgl_step_runs(int *sequence, int abort)
+/* Ends a running sequence that is done, or that the host asks to end (mgl_step_asked); whether it
+ * still runs. */
+MGL_STEP_FN int mgl_step_runs(int *sequence, int asked)
 {
     if (sequence[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)
         return 0;
-    if (abort)
-        sequence[MGL_SEQUENCE_STATE] = MGL_STATE_ABORTED;
+    if (asked)
+        sequence[MGL_SEQUENCE_STATE] = asked;
     else if (sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE &&
              sequence[MGL_SEQUENCE_LENGTH] >= mgl_step_inputs(sequence))
         sequence[MGL_SEQUENCE_STATE] = MGL_STATE_LENGTH;
@@ -166,16 +196,16 @@ MGL_STEP_FN int mgl_step_demand(const int *sequences, int sequence_count)
 /* Makes the next row table from the sequences (after mgl_step_take of every sampled row): each
  * running sequence gets one row, those with prompt left share the other rows in order, up to what
  * the list of the epoch (control) has. Writes control for the epoch to come; its list was chosen
- * before, the list behind it is chosen now. `abort` ends every sequence. The kernel's sample does
- * the same, with a thread for each sequence and one list. */
+ * before, the list behind it is chosen now. `asked` ends sequences. The kernel's sample does the
+ * same, with a thread for each sequence and one list. */
 MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
                                const int *output, int sequence_count, int few, int many,
-                               int capacity, int epoch, int abort)
+                               int capacity, int epoch, const int *asked)
 {
     int running = 0, rows = 0, before = 0, list = control[MGL_CONTROL_NEXT];
     int max_rows = list ? many : few;
     for (int s = 0; s < sequence_count; s++)
-        running += mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, abort);
+        running += mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, mgl_step_asked(asked, s));
     for (int s = 0; s < sequence_count; s++) {
         int *q = sequences + s * MGL_SEQUENCE_WORDS;
         if (q[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)

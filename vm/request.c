@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/format.h"
-#include "schedule/step.h"
 
 mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err)
 {
@@ -93,6 +93,9 @@ static mgl_status check_sampling(const mgl_vm_sequence *sequence, const char *wh
     if (!(sequence->top_p >= 0.0f && sequence->top_p <= 1.0f))
         return mgl_fail(err, MGL_BAD_INPUT, where, "top-p is %g; it must be from 0 to 1",
                         (double)sequence->top_p);
+    if (!(sequence->min_p >= 0.0f && sequence->min_p <= 1.0f))
+        return mgl_fail(err, MGL_BAD_INPUT, where, "min-p is %g; it must be from 0 to 1",
+                        (double)sequence->min_p);
     if (sequence->top_k < 0)
         return mgl_fail(err, MGL_BAD_INPUT, where, "top-k is %d; it must be 0 or more",
                         sequence->top_k);
@@ -129,6 +132,7 @@ static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
     q[MGL_SEQUENCE_TEMPERATURE] = float_bits(temperature);
     q[MGL_SEQUENCE_TOP_K] = sequence->top_k;
     q[MGL_SEQUENCE_TOP_P] = float_bits(sequence->top_p);
+    q[MGL_SEQUENCE_MIN_P] = float_bits(sequence->min_p);
     q[MGL_SEQUENCE_ENDS] = sequence->end_count;
     for (int i = 0; i < sequence->end_count; i++)
         q[MGL_SEQUENCE_END + i] = sequence->ends[i];
@@ -142,6 +146,9 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
     if (request->count < 1 || request->count > limits->sequences)
         return mgl_fail(err, MGL_BAD_INPUT, "sequences", "is %d; this program runs %s%d",
                         request->count, mgl_up_to((size_t)limits->sequences), limits->sequences);
+    if (request->likely < 0 || request->likely > MGL_MOST_LIKELY)
+        return mgl_fail(err, MGL_BAD_INPUT, "likely", "is %d, and may be at most %d",
+                        request->likely, MGL_MOST_LIKELY);
     size_t rows = (size_t)mgl_limits_most(limits), count = (size_t)limits->sequences;
     size_t capacity = (size_t)limits->capacity;
     memset(control, 0, MGL_CONTROL_WORDS * sizeof *control);
@@ -163,9 +170,10 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
     }
     control[MGL_CONTROL_NEXT] =
         mgl_step_list(mgl_step_demand(sequences, limits->sequences), limits->rows, limits->many);
+    const int32_t asked[MGL_ASKED_WORDS] = {0};
     /* no sequence has produced a token: the output is not read */
     mgl_step_next(control, table, sequences, prompt, prompt, limits->sequences, limits->rows,
-                  limits->many, limits->capacity, 0, 0);
+                  limits->many, limits->capacity, 0, asked);
     MGL_ASSERT(control[MGL_CONTROL_ROWS] >= request->count &&
                control[MGL_CONTROL_ROWS] <= mgl_limits_most(limits));
     return MGL_OK;
@@ -188,4 +196,80 @@ void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences,
     if (done > *told)
         request->on_stage(request->stage_user, MGL_STAGE_PROMPT, done, total);
     *told = done > *told ? done : *told;
+}
+
+/* ---- tokens ----------------------------------------------------------------------------------
+ */
+
+bool mgl_vm_is_stopped(const mgl_vm_delivery *delivery, int sequence)
+{
+    uint32_t mask = (uint32_t)delivery->asked[MGL_ASKED_STOPPED + sequence / 32];
+    return mask >> sequence % 32 & 1;
+}
+
+static void stop(mgl_vm_delivery *delivery, int sequence)
+{
+    int32_t *word = &delivery->asked[MGL_ASKED_STOPPED + sequence / 32];
+    *word = (int32_t)((uint32_t)*word | UINT32_C(1) << sequence % 32);
+}
+
+mgl_vm_delivery mgl_vm_begin_delivery(const mgl_program *program, const mgl_vm_request *request)
+{
+    int vocab = program->geometry.vocab;
+    return (mgl_vm_delivery){.asked[MGL_ASKED_LIKELY] = request->likely,
+                             .likely = request->likely < vocab ? request->likely : vocab};
+}
+
+size_t mgl_vm_likely_words(const mgl_vm_request *request)
+{
+    return request->likely ? 1 + 2 * (size_t)request->likely : 0;
+}
+
+static float word_float(int32_t word)
+{
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return value == 0.0f ? 0.0f : value;
+}
+
+static void tell_likelihood(const mgl_vm_delivery *delivery, const mgl_vm_request *request,
+                            int sequence, int32_t token, const volatile int32_t *words)
+{
+    mgl_vm_likelihood told = {
+        .token = token, .logprob = word_float(words[MGL_LIKELY_OWN]), .count = delivery->likely};
+    for (int i = 0; i < told.count; i++) {
+        told.ids[i] = words[MGL_LIKELY_IDS + i] - 1;
+        told.logprobs[i] = word_float(words[MGL_LIKELY_IDS + request->likely + i]);
+    }
+    request->on_likelihood(request->user, sequence, &told);
+}
+
+void mgl_vm_give(mgl_vm_delivery *delivery, const mgl_vm_request *request, int sequence,
+                 int32_t token, const volatile int32_t *likely)
+{
+    delivery->given[sequence]++;
+    if (delivery->first_s == 0)
+        delivery->first_s = mgl_clock_s();
+    if (request->is_stop && request->is_stop(request->user, sequence, token))
+        stop(delivery, sequence);
+    if (likely && request->on_likelihood)
+        tell_likelihood(delivery, request, sequence, token, likely);
+    if (request->on_token && !delivery->asked[MGL_ASKED_ABORT] &&
+        !request->on_token(request->user, sequence, token))
+        delivery->asked[MGL_ASKED_ABORT] = 1;
+}
+
+void mgl_vm_cut_stopped(const mgl_vm_delivery *delivery, const mgl_vm_request *request,
+                        mgl_vm_report *report)
+{
+    for (int s = 0; s < request->count; s++) {
+        if (!mgl_vm_is_stopped(delivery, s))
+            continue;
+        const mgl_vm_sequence *sequence = &request->sequences[s];
+        int32_t given = delivery->given[s];
+        int32_t behind = sequence->start + sequence->prompt_count + given - 1; /* as of any reply */
+        report->state[s] = MGL_STATE_STOPPED;
+        report->produced[s] = given;
+        report->written[s] = report->written[s] < behind ? report->written[s] : behind;
+    }
 }

@@ -9,6 +9,7 @@
 #define MGL_VM_VM_H
 
 #include "schedule/program.h"
+#include "schedule/step.h"
 
 #include <stdatomic.h>
 
@@ -87,6 +88,7 @@ typedef struct mgl_vm_sequence {
     float temperature;
     int32_t top_k;
     float top_p;
+    float min_p; /* 0: off */
     uint64_t seed;
     const int32_t *ends; /* (end_count) end tokens, at most MGL_MAX_ENDS */
     int32_t end_count;
@@ -97,6 +99,22 @@ typedef struct mgl_vm_sequence {
 /* Called in order with each new token; false asks the launch to end. */
 typedef bool mgl_vm_token_fn(void *user, int sequence, int32_t token);
 
+/* Called with each new token before it is given out: whether a reply ends with it by a stop text.
+ * What the machine makes of that sequence behind it is given to nobody. */
+typedef bool mgl_vm_stop_fn(void *user, int sequence, int32_t token);
+
+/* How likely a new token was, and the likeliest in its place; of raw logits. */
+typedef struct mgl_vm_likelihood {
+    int32_t token;
+    float logprob; /* natural logarithm */
+    int count;     /* of the next */
+    int32_t ids[MGL_MOST_LIKELY];
+    float logprobs[MGL_MOST_LIKELY];
+} mgl_vm_likelihood;
+
+/* Called in order with each new token that is given out, also when on_token wants no more. */
+typedef void mgl_vm_likelihood_fn(void *user, int sequence, const mgl_vm_likelihood *likelihood);
+
 /* What is known of the cache: see vm/prefix.h. */
 typedef struct mgl_prefix {
     int32_t *ids;                     /* (sequences, capacity) of the program */
@@ -106,8 +124,11 @@ typedef struct mgl_prefix {
 typedef struct mgl_vm_request {
     const mgl_vm_sequence *sequences; /* (count), at most limits.sequences */
     int count;
-    mgl_vm_token_fn *on_token; /* may be NULL */
-    void *user;
+    mgl_vm_token_fn *on_token;           /* may be NULL */
+    mgl_vm_stop_fn *is_stop;             /* may be NULL */
+    mgl_vm_likelihood_fn *on_likelihood; /* may be NULL; with `likely`, */
+    int likely; /* at most MGL_MOST_LIKELY: the likeliest tokens that it is told; 0: not called */
+    void *user; /* for the three */
     const atomic_int *abort; /* set by anybody: end at the next sample, on the CPU at once; may be
                                 NULL */
     mgl_stage_fn *on_stage;  /* of MGL_STAGE_PROMPT, through mgl_vm_tell_prompt; may be NULL */
@@ -277,6 +298,29 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
 /* For a machine that can see the sequence buffer between epochs: tells the request's on_stage how
  * many tokens of the prompts have been read, where that is more than *told, which starts at 0. */
 void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences, uint64_t *told);
+
+/* Tokens on their way from a machine to whoever asked for them. All zero at first. */
+typedef struct mgl_vm_delivery {
+    int32_t given[MGL_MAX_SEQUENCES]; /* tokens of each sequence that were given out */
+    int32_t asked[MGL_ASKED_WORDS];   /* what sample is to be asked, as schedule/step.h has it */
+    int likely;                       /* tokens that sample tells as the likeliest */
+    double first_s;                   /* clock at the first token; 0: there was none yet */
+} mgl_vm_delivery;
+
+/* Of a launch. */
+mgl_vm_delivery mgl_vm_begin_delivery(const mgl_program *program, const mgl_vm_request *request);
+/* Gives out the next token of a sequence that no stop text has ended; `likely`: what sample told of
+ * it, where it was asked. */
+void mgl_vm_give(mgl_vm_delivery *delivery, const mgl_vm_request *request, int sequence,
+                 int32_t token, const volatile int32_t *likely);
+/* Words (per token of a sequence) that sample tells where it is asked; 0: it is not. */
+size_t mgl_vm_likely_words(const mgl_vm_request *request);
+/* Whether a stop text has ended the sequence. */
+bool mgl_vm_is_stopped(const mgl_vm_delivery *delivery, int sequence);
+/* Of sequences that a stop text has ended, takes from the report what came behind it: how soon the
+ * machine was told makes no difference. */
+void mgl_vm_cut_stopped(const mgl_vm_delivery *delivery, const mgl_vm_request *request,
+                        mgl_vm_report *report);
 
 /* ---- packing, shared by the machines (vm/pack.c)
  * --------------------------------------------------- */

@@ -31,17 +31,18 @@ static void put_values(mgl_text *out, const char *argument)
     mgl_text_clear(&values.words);
 }
 
-/* "(-p --prompt)"{-p,--prompt=}"[help]:TEXT: " */
-static void put_flag(mgl_text *out, const char *brief, const char *flag, const char *argument,
-                     const char *help)
+/* "(-p --prompt)"{-p,--prompt=}"[help]:TEXT: ", or "*--stop=[help]:TEXT: " of a list */
+static void put_flag(mgl_text *out, const mgl_cli_option *option)
 {
+    const char *brief = mgl_cli_short_of(option->flag), *flag = option->flag;
+    const char *argument = option->argument;
     const char *equals = argument && flag[1] == '-' ? "=" : "";
     mgl_text_put(out, " \\\n            ");
     if (brief)
         mgl_text_format(out, "'(%s %s)'{%s,%s%s}'[", brief, flag, brief, flag, equals);
     else
-        mgl_text_format(out, "'%s%s[", flag, equals);
-    put_text(out, help, "\\[]:");
+        mgl_text_format(out, "'%s%s%s[", option->kind == MGL_CLI_list ? "*" : "", flag, equals);
+    put_text(out, option->help, "\\[]:");
     mgl_text_put(out, "]");
     if (argument) {
         mgl_text_put(out, ":");
@@ -54,8 +55,7 @@ static void put_verb(mgl_text *out, const mgl_cli_verb *verb)
 {
     mgl_text_format(out, "    ('%s')\n        _arguments -S", verb->name);
     for (size_t i = 0; i < verb->option_count; i++) {
-        const mgl_cli_option *option = &verb->options[i];
-        put_flag(out, mgl_cli_short_of(option->flag), option->flag, option->argument, option->help);
+        put_flag(out, &verb->options[i]);
     }
     mgl_text_put(out, " \\\n            '(- *)'{" MGL_CLI_HELP_SHORT "," MGL_CLI_HELP_FLAG
                       "}'[its flags and an example]'");

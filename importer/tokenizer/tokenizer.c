@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "importer/checkpoint.h"
 #include "importer/mega.h"
+#include "importer/tokenizer/stops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -375,6 +376,7 @@ struct mgl_detokenizer {
     bool skip_special;
     mgl_decoding *decoding;
     mgl_text text; /* what the last call made certain */
+    mgl_stops stops;
 };
 
 /* One id. One within the vocabulary that has no token is nothing, as in Hugging Face's tokenizers.
@@ -417,14 +419,41 @@ void mgl_detokenizer_close(mgl_detokenizer *stream)
         return;
     mgl_decoding_close(stream->decoding);
     mgl_text_clear(&stream->text);
+    mgl_stops_clear(&stream->stops);
     mgl_free(stream);
 }
 
-static void hand_out(const mgl_detokenizer *stream, const char **text, size_t *length)
+mgl_status mgl_detokenizer_set_stops(mgl_detokenizer *stream, const char *const *stops,
+                                     size_t count, mgl_error *err)
 {
-    *text = stream->text.length ? stream->text.bytes : "";
+    if (!stream || (!stops && count))
+        return mgl_fail_null(err, __func__, stream ? "stops" : "stream");
+    mgl_stops_clear(&stream->stops);
+    return mgl_stops_open(&stream->stops, stops, count, err);
+}
+
+bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream)
+{
+    return stream && stream->stops.found;
+}
+
+/* Hands out what became certain; of a stream that ends at texts, what stands before the first. */
+static mgl_status hand_out(mgl_detokenizer *stream, bool last, const char **text, size_t *length,
+                           mgl_error *err)
+{
+    mgl_stops *stops = &stream->stops;
+    const mgl_text *out = stops->count ? &stops->text : &stream->text;
+    mgl_status status = MGL_OK;
+    if (stops->count)
+        status = mgl_stops_next(stops, stream->text.bytes ? stream->text.bytes : "",
+                                stream->text.length, last, err);
+    if (status)
+        return status;
+    size_t size = stops->count ? stops->out : out->length;
+    *text = size ? out->bytes : "";
     if (length)
-        *length = stream->text.length;
+        *length = size;
+    return MGL_OK;
 }
 
 mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char **text,
@@ -434,9 +463,7 @@ mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char 
         return mgl_fail_null(err, __func__, stream ? "text" : "stream");
     stream->text.length = 0;
     mgl_status status = decode_id(stream, id, err);
-    if (!status)
-        hand_out(stream, text, length);
-    return status;
+    return status ? status : hand_out(stream, false, text, length, err);
 }
 
 mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **text, size_t *length,
@@ -446,9 +473,7 @@ mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **text, si
         return mgl_fail_null(err, __func__, stream ? "text" : "stream");
     stream->text.length = 0;
     mgl_status status = mgl_decoding_finish(stream->decoding, &stream->text, err);
-    if (!status)
-        hand_out(stream, text, length);
-    return status;
+    return status ? status : hand_out(stream, true, text, length, err);
 }
 
 mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const int32_t *ids, size_t count,

@@ -2,8 +2,9 @@
  * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a
  * draw (instructions/sample/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of
  * exp(logit - max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order.
+ * Where the host asks for the likeliest tokens, their log-probabilities are made in the same way.
  * Then schedule/step.h moves the sequences on. A row whose best logit is no finite number has no
- * token, drawn or not. When the host asked to stop, nothing is taken.
+ * token, drawn or not. When the host asked to stop all, nothing is taken.
  */
 #include "instructions/reference.h"
 
@@ -69,10 +70,12 @@ static int choose(const struct sampling *s, int row, const int32_t *sequence)
                                                  (unsigned)sequence[MGL_SEQUENCE_PRODUCED]);
     return mgl_sampler_draw(s->logits + (int64_t)row * s->vocab, s->vocab, temperature,
                             sequence[MGL_SEQUENCE_TOP_K],
-                            mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TOP_P]), random);
+                            mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TOP_P]),
+                            mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_MIN_P]), random);
 }
 
-static float log_probability(const float *logits, int vocab, int token)
+/* The logarithm of the sum of all exponentials. */
+static double log_sum(const float *logits, int vocab)
 {
     float max = logits[0];
     double sum = 0.0;
@@ -80,24 +83,62 @@ static float log_probability(const float *logits, int vocab, int token)
         max = logits[i] > max ? logits[i] : max;
     for (int i = 0; i < vocab; i++)
         sum += (double)expf(logits[i] - max);
-    return (float)((double)logits[token] - ((double)max + log(sum)));
+    return (double)max + log(sum);
+}
+
+static float log_probability(const float *logits, int vocab, int token)
+{
+    return (float)((double)logits[token] - log_sum(logits, vocab));
+}
+
+/* The best token that ranks behind `last`; -1: the best of all. */
+static int next_likely(const float *logits, int vocab, int last)
+{
+    int best = -1;
+    for (int i = 0; i < vocab; i++) {
+        unsigned key = mgl_sampler_key(logits[i]);
+        bool behind = last < 0 || key < mgl_sampler_key(logits[last]) ||
+                      (key == mgl_sampler_key(logits[last]) && i > last);
+        if (behind && (best < 0 || key > mgl_sampler_key(logits[best])))
+            best = i;
+    }
+    return best;
+}
+
+/* Tells how likely the token is that row r was given, and the likeliest. */
+static void tell_likely(const mgl_call *call, const struct sampling *s, int r, int token)
+{
+    const int32_t *row = mgl_call_table(call, r);
+    const float *logits = s->logits + (int64_t)r * s->vocab;
+    const int count = call->asked[MGL_ASKED_LIKELY], index = row[MGL_TABLE_SEQUENCE];
+    const int produced = s->sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
+    int32_t *to = call->likely + ((int64_t)index * s->capacity + produced) * (1 + 2 * count);
+    double sum = log_sum(logits, s->vocab);
+    to[MGL_LIKELY_OWN] = mgl_sampler_word((float)((double)logits[token] - sum));
+    for (int i = 0, id = -1; i < count && i < s->vocab; i++) {
+        id = next_likely(logits, s->vocab, id);
+        to[MGL_LIKELY_IDS + i] = id + 1;
+        to[MGL_LIKELY_IDS + count + i] = mgl_sampler_word((float)((double)logits[id] - sum));
+    }
 }
 
 void mgl_reference_sample(const mgl_call *call)
 {
     struct sampling s = regions_of(call);
-    for (int r = 0; r < call->epoch->rows && !call->abort; r++) {
+    for (int r = 0; r < call->epoch->rows && !call->asked[MGL_ASKED_ABORT]; r++) {
         const int32_t *row = mgl_call_table(call, r);
         int index = row[MGL_TABLE_SEQUENCE], next = row[MGL_TABLE_POSITION] + 1;
         const int32_t *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
-        if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE)
-            mgl_step_take(call->epoch->table, s.sequences, s.output, s.capacity, r,
-                          choose(&s, r, sequence));
-        else if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE)
+        if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE) {
+            int token = choose(&s, r, sequence);
+            if (call->asked[MGL_ASKED_LIKELY] && token != MGL_NO_TOKEN)
+                tell_likely(call, &s, r, token);
+            mgl_step_take(call->epoch->table, s.sequences, s.output, s.capacity, r, token);
+        } else if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE)
             s.score[index * s.capacity + next] = log_probability(
                 s.logits + (int64_t)r * s.vocab, s.vocab, s.prompt[index * s.capacity + next]);
     }
     mgl_step_next(s.control, s.table, s.sequences, s.prompt, s.output, s.sequence_count,
                   mgl_limits_few(&call->program->limits), call->program->limits.many, s.capacity,
-                  call->epoch->epoch + 1, call->abort);
+                  call->epoch->epoch + 1, call->asked);
 }

@@ -19,8 +19,9 @@ struct sampling {
     int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
     int control[MGL_CONTROL_WORDS], table[MGL_ROWS * MGL_TABLE_WORDS];
     int chosen[MGL_ROWS];
-    u32 best[MGL_ROWS]; /* key of a row's best logit */
-    int abort, token;
+    u32 best[MGL_ROWS];         /* key of a row's best logit */
+    int asked[MGL_ASKED_WORDS]; /* by the host */
+    int token;
     u32 best_key[MGL_WARPS];
     double logs[MGL_WARPS];
     u64 target; /* of the thread that finds the token */
@@ -32,6 +33,12 @@ struct sampling {
             u64 weights[THREADS]; /* above the cut, of each thread's share of the ids */
             u32 equal[THREADS];   /* at the cut */
         };
+        struct {
+            u32 keys[MGL_MOST_LIKELY];
+            int ids[MGL_MOST_LIKELY];
+            u32 found;
+            int lowest[MGL_WARPS];
+        } likely;
     };
 };
 static_assert(sizeof(sampling) <= MGL_PARTIAL_BYTES, "sample needs more room than there is");
@@ -173,9 +180,10 @@ static __device__ int draw(const machine &m, sampling &s, const float *logits, c
                            u64 random)
 {
     mgl_sampler_input in = {logits, MGL_VOCAB, __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]),
-                            0.0f};
+                            0.0f, 0};
     int top_k = sequence[MGL_SEQUENCE_TOP_K];
     float top_p = __int_as_float(sequence[MGL_SEQUENCE_TOP_P]);
+    float min_p = __int_as_float(sequence[MGL_SEQUENCE_MIN_P]);
     mgl_sampler_cut cut = {0, 0};
     const u32 best = best_key(m, s, in);
     if (best <= MGL_KEY_LOWEST || best == MGL_KEY_NAN)
@@ -183,12 +191,10 @@ static __device__ int draw(const machine &m, sampling &s, const float *logits, c
     in.max = mgl_sampler_value(best);
     if (top_k > 0 && top_k < in.count)
         cut = select_cut(m, s, in, cut, 0, (u64)top_k);
-    u64 total = sum_of_cut(m, s, in, cut);
-    if (top_p > 0.0f && top_p < 1.0f) {
-        cut = select_cut(m, s, in, cut, 1, mgl_sampler_limit(total, top_p));
-        total = sum_of_cut(m, s, in, cut);
-    }
-    return walk(m, s, in, cut, mgl_sampler_scale(random, total));
+    if (top_p > 0.0f && top_p < 1.0f)
+        cut = select_cut(m, s, in, cut, 1, mgl_sampler_limit(sum_of_cut(m, s, in, cut), top_p));
+    in.least = mgl_sampler_least(min_p);
+    return walk(m, s, in, cut, mgl_sampler_scale(random, sum_of_cut(m, s, in, cut)));
 }
 
 /* The best of a row's parts, and its key; one warp. */
@@ -210,9 +216,8 @@ static __device__ int greedy(const machine &m, int r, u32 *key_of_best)
     return __reduce_min_sync(0xFFFFFFFFu, best == top ? id : 0x7FFFFFFF);
 }
 
-/* The log-probability of `token`, in every thread. */
-static __device__ float log_probability(const machine &m, sampling &s, const float *logits,
-                                        int token)
+/* The logarithm of the sum of all exponentials, in every thread. */
+static __device__ double log_sum(const machine &m, sampling &s, const float *logits)
 {
     float top = -INFINITY;
     double sum = 0.0;
@@ -235,7 +240,7 @@ static __device__ float log_probability(const machine &m, sampling &s, const flo
     for (int w = 0; w < MGL_WARPS; w++)
         sum += s.logs[w];
     consumer_barrier();
-    return (float)((double)logits[token] - ((double)top + log(sum)));
+    return (double)top + log(sum);
 }
 
 /* Tokens for rows that are sampled with a temperature, and scores: the block, row after row. */
@@ -250,9 +255,9 @@ static __device__ void draw_and_score(machine &m, sampling &s)
         const int *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE) {
             int target = ((const int *)row_of(prompt, index))[next];
-            float value = log_probability(m, s, row_of(logits, r), target);
+            double sum = log_sum(m, s, row_of(logits, r));
             if (thread_of(m) == 0)
-                row_of(score, index)[next] = value;
+                row_of(score, index)[next] = (float)((double)row_of(logits, r)[target] - sum);
         } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE &&
                    __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f) {
             u64 random = mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
@@ -283,6 +288,61 @@ static __device__ void choose_greedy(const machine &m, sampling &s)
     }
 }
 
+/* The lowest id above `last` whose logit has that key, in every thread. */
+static __device__ int next_tied(const machine &m, sampling &s, const float *logits, u32 key,
+                                int last)
+{
+    int lowest = 0x7FFFFFFF;
+    for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS)
+        if (i > last && mgl_sampler_key(logits[i]) == key)
+            lowest = min(lowest, i);
+    lowest = __reduce_min_sync(0xFFFFFFFFu, lowest);
+    if (m.lane == 0)
+        s.likely.lowest[m.warp] = lowest;
+    consumer_barrier();
+    for (int w = 0; w < MGL_WARPS; w++)
+        lowest = min(lowest, s.likely.lowest[w]);
+    consumer_barrier();
+    return lowest;
+}
+
+/* Has the `count` best of a row's logits in s.likely, in no order: those above the cut, and the
+ * first of the tied. */
+static __device__ void find_likely(const machine &m, sampling &s, const float *logits, int count)
+{
+    const mgl_sampler_input in = {logits, MGL_VOCAB, 1.0f, 0.0f, 0};
+    const mgl_sampler_cut cut = select_cut(m, s, in, {0, 0}, 0, (u64)count);
+    if (thread_of(m) == 0)
+        s.likely.found = 0;
+    consumer_barrier();
+    for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS) {
+        const u32 key = mgl_sampler_key(logits[i]);
+        if (key <= cut.key)
+            continue;
+        const u32 at = atomicAdd(&s.likely.found, 1u);
+        s.likely.keys[at] = key;
+        s.likely.ids[at] = i;
+    }
+    for (int at = count - (int)cut.ties, last = -1; at < count; at++) {
+        last = next_tied(m, s, logits, cut.key, last);
+        if (thread_of(m) == 0) {
+            s.likely.keys[at] = cut.key;
+            s.likely.ids[at] = last;
+        }
+    }
+    consumer_barrier();
+}
+
+/* How many of them rank before number `n`. */
+static __device__ int rank_of(const sampling &s, int n, int count)
+{
+    int rank = 0;
+    for (int i = 0; i < count; i++)
+        rank += s.likely.keys[i] > s.likely.keys[n] ||
+                (s.likely.keys[i] == s.likely.keys[n] && s.likely.ids[i] < s.likely.ids[n]);
+    return rank;
+}
+
 /* Sequences of the launch. */
 static __device__ __forceinline__ int sequence_count()
 {
@@ -295,16 +355,54 @@ static __device__ __forceinline__ int capacity()
     return (int)own().launch.capacity;
 }
 
+/* The token that row r was given; of one whose logits are no numbers, none. */
+static __device__ __forceinline__ int token_of(const sampling &s, int r)
+{
+    return mgl_sampler_is_finite(s.best[r]) ? max(0, min(s.chosen[r], MGL_VOCAB - 1))
+                                            : (int)MGL_NO_TOKEN;
+}
+
+/* Tells the host how likely the chosen tokens are, and the likeliest: behind the stream, before the
+ * step. The words may land in any order, and behind the token's: none of them is 0. */
+static __device__ __noinline__ void tell_likely(machine m)
+{
+    sampling &s = *(sampling *)own().partial;
+    const mgl_device_operand &rows = operand(m, MGL_OPERAND(sample, logits));
+    const int asked = s.asked[MGL_ASKED_LIKELY], count = min(asked, MGL_VOCAB);
+    for (int r = 0; r < rows_of(m); r++) {
+        const int *row = own().table + r * MGL_TABLE_WORDS;
+        const int index = row[MGL_TABLE_SEQUENCE], token = token_of(s, r);
+        if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE || token == MGL_NO_TOKEN)
+            continue;
+        const float *logits = row_of(rows, r);
+        const double sum = log_sum(m, s, logits);
+        find_likely(m, s, logits, count);
+        const int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
+        const long long at = (long long)index * capacity() + produced;
+        int *to = (int *)own().launch.stream + (long long)sequence_count() * capacity() +
+                  at * (1 + 2 * asked);
+        const int n = thread_of(m);
+        if (n < count) {
+            const int rank = rank_of(s, n, count), id = s.likely.ids[n];
+            store_system(to + MGL_LIKELY_IDS + rank, id + 1);
+            store_system(to + MGL_LIKELY_IDS + asked + rank,
+                         mgl_sampler_word((float)((double)logits[id] - sum)));
+        }
+        if (n == 0)
+            store_system(to + MGL_LIKELY_OWN,
+                         mgl_sampler_word((float)((double)logits[token] - sum)));
+        consumer_barrier();
+    }
+}
+
 /* Takes the chosen token of a row, if it wants one, and leaves word of it for the host. */
 static __device__ void take_token(const machine &m, sampling &s, int r)
 {
     const int *row = own().table + r * MGL_TABLE_WORDS;
     own().told[r].token = 0;
-    if (s.abort || row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
+    if (s.asked[MGL_ASKED_ABORT] || row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
         return;
-    int index = row[MGL_TABLE_SEQUENCE], token = max(0, min(s.chosen[r], MGL_VOCAB - 1));
-    if (!mgl_sampler_is_finite(s.best[r]))
-        token = MGL_NO_TOKEN;
+    int index = row[MGL_TABLE_SEQUENCE], token = token_of(s, r);
     int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
     mgl_step_take(own().table, s.sequences, (int *)operand(m, MGL_OPERAND(sample, output)).at,
                   capacity(), r, token);
@@ -368,7 +466,7 @@ static __device__ void step(const machine &m, sampling &s)
     __syncwarp();
     const int count = sequence_count(), at = min(m.lane, count - 1), from = at * capacity();
     int *q = s.sequences + at * MGL_SEQUENCE_WORDS;
-    const bool runs = m.lane < count && mgl_step_runs(q, s.abort);
+    const bool runs = m.lane < count && mgl_step_runs(q, mgl_step_asked(s.asked, at));
     const int more = runs ? mgl_step_more(q) : 0, before = sum_before(m, more);
     const int spare = most_rows() - __popc(__ballot_sync(0xFFFFFFFFu, runs));
     const int rows = runs ? 1 + mgl_step_share(more, before, spare) : 0;
@@ -396,14 +494,17 @@ static __device__ __noinline__ void sample_apart(machine m)
     for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
     consumer_barrier();
-    int abort = 0; /* the host's memory is far away: what it says is asked for, and meanwhile ... */
-    if (thread_of(m) == THREADS - 1)
-        abort = load_system((const int *)own().launch.host + MGL_HOST_ABORT);
+    const int word = THREADS - 1 - thread_of(m); /* of what the host says: one load of one warp */
+    int asked = 0; /* the host's memory is far away: what it says is asked for, and meanwhile ... */
+    if (word < MGL_ASKED_WORDS)
+        asked = load_system((const int *)own().launch.host + MGL_HOST_ASKED(word));
     choose_greedy(m, s);
     draw_and_score(m, s);
-    if (thread_of(m) == THREADS - 1)
-        s.abort = abort;
+    if (word < MGL_ASKED_WORDS)
+        s.asked[word] = asked;
     consumer_barrier();
+    if (s.asked[MGL_ASKED_LIKELY])
+        tell_likely(m);
     if (m.warp == 0)
         step(m, s);
     consumer_barrier();

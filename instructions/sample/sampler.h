@@ -1,7 +1,7 @@
 /*
  * Sampling, defined so that every machine takes the same token for the same logits: temperature,
- * then top-k, then top-p, then one draw. Ties go to the lowest id. The reference runs these
- * functions one after the other; the CUDA kernel spreads their loops over a block.
+ * then top-k, then top-p, then min-p, then one draw. Ties go to the lowest id. The reference runs
+ * these functions one after the other; the CUDA kernel spreads their loops over a block.
  *
  *   value    l = logit / temperature, one f32 division.
  *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is.
@@ -18,7 +18,9 @@
  *            those ranked strictly before it is less than p total, and the first always is (Hugging
  *            Face's TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
  *            max(1, floor(total floor(p 2^32) / 2^32)).
- *   draw     target = floor(random total / 2^64) with the kept `total` and 64 bits of Philox
+ *   min-p    of what is left, a token is kept if its weight is at least p times the largest one,
+ * 2^40 (Hugging Face's MinPLogitsWarper); the others weigh nothing from then on. draw     target =
+ * floor(random total / 2^64) with the kept `total` and 64 bits of Philox
  *            (instructions/sample/philox.h); walking the kept in id order, the token at which the
  *            running sum first exceeds the target.
  *
@@ -120,6 +122,14 @@ MGL_SAMPLER_FN unsigned long long mgl_sampler_limit(unsigned long long total, fl
     return limit ? limit : 1;
 }
 
+/* The least weight that min-p keeps: p 2^40, rounded up. 0 <= p <= 1. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_least(float p)
+{
+    float least = p * 1099511627776.0f;
+    unsigned long long whole = (unsigned long long)least;
+    return whole + ((float)whole < least);
+}
+
 typedef struct mgl_sampler_cut {
     unsigned key;
     unsigned ties;
@@ -155,21 +165,31 @@ MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_finish(unsigned key, unsigned long lo
     return cut;
 }
 
+/* A log-probability as it is told: no word is 0. */
+MGL_SAMPLER_FN int mgl_sampler_word(float logprob)
+{
+    return (int)(MGL_FLOAT_BITS(logprob) | 0x80000000u);
+}
+
 /* ---- the same, one item after the other
  * ------------------------------------------------------------ */
 
 typedef struct mgl_sampler_input {
     const float *logits; /* (count) */
     int count;
-    float temperature; /* above 0 */
-    float max;         /* the largest value, logit / temperature */
+    float temperature;        /* above 0 */
+    float max;                /* the largest value, logit / temperature */
+    unsigned long long least; /* what weighs less weighs nothing */
 } mgl_sampler_input;
 
 /* What item `key` adds to a sum: 1, or its weight. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_unit(const mgl_sampler_input *in, unsigned key,
                                                    int weighed)
 {
-    return weighed ? mgl_sampler_weight(mgl_sampler_value(key), in->max) : 1;
+    if (!weighed)
+        return 1;
+    unsigned long long weight = mgl_sampler_weight(mgl_sampler_value(key), in->max);
+    return weight < in->least ? 0 : weight;
 }
 
 /* The sum over a cut. Ties of the cut's key are added at once: they weigh the same. */
@@ -226,12 +246,12 @@ MGL_SAMPLER_FN int mgl_sampler_walk(const mgl_sampler_input *in, mgl_sampler_cut
     return 0;
 }
 
-/* The token that `random` draws from the logits (count). temperature > 0; top_k <= 0 and top_p
- * outside (0, 1) are off. 0 when no logit is above -inf, or one is NaN. */
+/* The token that `random` draws from the logits (count). temperature > 0; top_k <= 0, top_p
+ * outside (0, 1) and min_p 0 are off. 0 when no logit is above -inf, or one is NaN. */
 MGL_SAMPLER_FN int mgl_sampler_draw(const float *logits, int count, float temperature, int top_k,
-                                    float top_p, unsigned long long random)
+                                    float top_p, float min_p, unsigned long long random)
 {
-    mgl_sampler_input in = {logits, count, temperature, 0.0f};
+    mgl_sampler_input in = {logits, count, temperature, 0.0f, 0};
     mgl_sampler_cut cut = {0, 0};
     unsigned best = 0;
     for (int i = 0; i < count; i++) {
@@ -243,12 +263,10 @@ MGL_SAMPLER_FN int mgl_sampler_draw(const float *logits, int count, float temper
     in.max = mgl_sampler_value(best);
     if (top_k > 0 && top_k < count)
         cut = mgl_sampler_select(&in, cut, 0, (unsigned long long)top_k);
-    unsigned long long total = mgl_sampler_sum(&in, cut);
-    if (top_p > 0.0f && top_p < 1.0f) {
-        cut = mgl_sampler_select(&in, cut, 1, mgl_sampler_limit(total, top_p));
-        total = mgl_sampler_sum(&in, cut);
-    }
-    return mgl_sampler_walk(&in, cut, mgl_sampler_scale(random, total));
+    if (top_p > 0.0f && top_p < 1.0f)
+        cut = mgl_sampler_select(&in, cut, 1, mgl_sampler_limit(mgl_sampler_sum(&in, cut), top_p));
+    in.least = mgl_sampler_least(min_p);
+    return mgl_sampler_walk(&in, cut, mgl_sampler_scale(random, mgl_sampler_sum(&in, cut)));
 }
 
 #endif

@@ -79,6 +79,8 @@ class Launch:
         self.stop: Optional[str] = None  # None: it has not ended
         self.prefill_s = 0.0
         self.decode_s = 0.0
+        self.logprobs: Optional[list[float]] = None  # None: not asked for, or not at its end
+        self.top: Optional[list[list[tuple[int, float]]]] = None
         self.error: Optional[BaseException] = None
         self.left = False  # somebody has asked it to end
 
@@ -112,7 +114,16 @@ class Launch:
         self.stop = STOPS[result.stop]
         self.prefill_s = result.prefill_s
         self.decode_s = result.decode_s
+        self._take_logprobs(result)
         self._library.mgl_result_clear(ctypes.byref(result))
+
+    def _take_logprobs(self, result: Result) -> None:
+        if not result.top_count:
+            return
+        count, top = result.output.count, result.top_count
+        pairs = list(zip(result.top_ids[: count * top], result.top_logprobs[: count * top]))
+        self.logprobs = result.logprobs[:count]
+        self.top = [pairs[i * top : (i + 1) * top] for i in range(count)]
 
     def tokens(self) -> Iterator[int]:
         """Token by token, of a launch that was started. Raises what the call has raised."""

@@ -123,6 +123,12 @@ class Request(Sized):
         ("seed", c_uint64),
         ("ignore_eos", c_bool),
         ("sample", c_bool),
+        ("reuse_prefix", c_int64),
+        ("tokenizer", c_void_p),
+        ("stops", POINTER(c_char_p)),
+        ("stop_count", c_size_t),
+        ("min_p", c_double),
+        ("logprobs", c_int64),
     ]
 
 
@@ -136,11 +142,16 @@ class Result(Sized):
         ("launches", c_int32),
         ("prefill_s", c_double),
         ("decode_s", c_double),
+        ("reused", c_int64),
+        ("logprobs", POINTER(c_float)),
+        ("top_ids", POINTER(c_int32)),
+        ("top_logprobs", POINTER(c_float)),
+        ("top_count", c_size_t),
     ]
 
 
 TokenFn = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int32)
-STOPS = ("eos", "length", "interrupted")  # mgl_stop
+STOPS = ("eos", "length", "interrupted", "stop")  # mgl_stop
 
 # ---- functions -----------------------------------------------------------------------------------
 
@@ -158,6 +169,7 @@ _FALLIBLE: dict[str, list[Any]] = {
     "mgl_detokenizer_open": [c_void_p, c_bool, _OUT, _ERR],
     "mgl_detokenizer_next": [c_void_p, c_int32, _OUT, _SIZE, _ERR],
     "mgl_detokenizer_finish": [c_void_p, _OUT, _SIZE, _ERR],
+    "mgl_detokenizer_set_stops": [c_void_p, POINTER(c_char_p), c_size_t, _ERR],
     "mgl_cancel_new": [_OUT, _ERR],
     "mgl_model_open": [c_char_p, POINTER(OpenOptions), _OUT, _ERR],
     "mgl_model_get_facts": [c_void_p, POINTER(Facts), _ERR],

@@ -8,8 +8,8 @@ import os
 import secrets
 import threading
 import weakref
-from ctypes import byref, c_float, c_int32, c_size_t, c_void_p
-from typing import Any, Iterable, Iterator, List, Optional, Union
+from ctypes import byref, c_char_p, c_float, c_int32, c_size_t, c_void_p
+from typing import Any, Iterable, Iterator, List, Optional, Tuple, Union
 
 from megalith import _library
 from megalith._launch import Launch
@@ -26,6 +26,14 @@ def _make_ids(ids: Iterable[int]) -> Any:
         message = "a token id has more than 32 bits"
         raise MegalithError(Code.BAD_INPUT, message, "ids") from None
     return (c_int32 * len(numbers))(*numbers)
+
+
+def _make_texts(texts: List[str]) -> ctypes.Array[c_char_p]:
+    """An array for C."""
+    data = [text.encode("utf-8", "surrogatepass") for text in texts]
+    if any(b"\0" in text for text in data):
+        raise MegalithError(Code.USAGE, "a stop text can not hold a zero byte", "stop")
+    return (c_char_p * len(data))(*data)
 
 
 def _check_whole(name: str, value: int, least: int, bits: int) -> int:
@@ -71,8 +79,20 @@ class Reply(Iterator[str]):
 
     @property
     def stop(self) -> Optional[str]:
-        """Why it ended: "eos", "length" or "interrupted"; None while it goes on."""
+        """Why it ended: "eos", "length", "stop" (by a text) or "interrupted"; None while it goes
+        on."""
         return self._launch.stop
+
+    @property
+    def logprobs(self) -> Optional[List[float]]:
+        """With `logprobs`, the natural logarithm of the probability of each new token, before
+        temperature and whatever else chooses; known when the reply has ended."""
+        return self._launch.logprobs
+
+    @property
+    def top(self) -> Optional[List[List[Tuple[int, float]]]]:
+        """Likewise the likeliest tokens in the place of each, and their logarithms, in order."""
+        return self._launch.top
 
     @property
     def prefill_s(self) -> float:
@@ -227,10 +247,16 @@ class Model:
     def detokenize_stream(self, ids: Iterable[int], *, skip_special: bool = True) -> Iterator[str]:
         """Pieces of the text of ids, as soon as they are certain: whole characters, never "". Ids
         that the tokenizer does not know, of tables that were filled up, have no text."""
+        yield from self._decode_until(ids, _make_texts([]), skip_special)
+
+    def _decode_until(
+        self, ids: Iterable[int], stops: ctypes.Array[c_char_p], skip_special: bool = True
+    ) -> Iterator[str]:
         tokenizer, stream = self._need_tokenizer(), c_void_p()
         self._c.mgl_detokenizer_open(tokenizer, skip_special, byref(stream))
         text, length = c_void_p(), c_size_t()
         try:
+            self._c.mgl_detokenizer_set_stops(stream, stops, len(stops))
             for token in ids:
                 _check_whole("token", token, 0, 31)
                 if not self._c.mgl_tokenizer_knows(tokenizer, token):
@@ -271,20 +297,26 @@ class Model:
         temperature: Optional[float] = None,
         top_k: int = 0,
         top_p: float = 0.0,
+        min_p: float = 0.0,
         seed: Optional[int] = None,
+        stop: Union[str, Iterable[str]] = (),
+        logprobs: int = 0,
         ignore_eos: bool = False,
     ) -> Reply:
         """A reply to a text or to ids, in one launch, which begins with the first piece that is
-        asked for. Greedy, unless one of temperature, top_k, top_p and seed is given; then the
-        temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k
-        and top_p off."""
+        asked for. Greedy, unless one of temperature, top_k, top_p, min_p and seed is given; then the
+        temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k,
+        top_p and min_p off. The reply ends before the first text of `stop` in it, and `Reply.ids` with
+        the token that completes that. With `logprobs` N, 20 at most, `Reply.logprobs` tells how
+        likely each token was, and `Reply.top` the N likeliest."""
         ids = self._ids_of(prompt)
-        shaped = bool(top_k) or bool(top_p) or seed is not None
+        shaped = bool(top_k) or bool(top_p) or bool(min_p) or seed is not None
         if temperature is None:
             temperature = 1.0 if shaped else 0.0
         if seed is None:
             seed = secrets.randbits(53) if temperature > 0 else 0
         numbers = _make_ids(ids)
+        stops = _make_texts([stop] if isinstance(stop, str) else list(stop))
         request = Request(
             prompt=numbers,
             prompt_count=len(ids),
@@ -294,20 +326,25 @@ class Model:
             top_p=top_p,
             seed=_check_whole("seed", seed, 0, 64),
             ignore_eos=ignore_eos,
+            tokenizer=self._need_tokenizer() if stops else None,
+            stops=stops,
+            stop_count=len(stops),
+            min_p=min_p,
+            logprobs=_check_whole("logprobs", logprobs, 0, 31),
         )
-        keep = (self, numbers)
+        keep = (self, numbers, stops)
         handle, cancel = self._need_handle(), self._cancel or 0
         launch = Launch(self._c, handle, cancel, request, self._busy, keep)
-        return Reply(launch, self._make_pieces(launch), ids, seed)
+        return Reply(launch, self._make_pieces(launch, stops), ids, seed)
 
-    def _make_pieces(self, launch: Launch) -> Iterator[str]:
+    def _make_pieces(self, launch: Launch, stops: ctypes.Array[c_char_p]) -> Iterator[str]:
         self._need_handle()
         self._need_tokenizer()
         self._take_busy()
         launch.start()
         self._launch = weakref.ref(launch)
         try:
-            yield from self.detokenize_stream(launch.tokens())
+            yield from self._decode_until(launch.tokens(), stops)
         finally:
             launch.end()
 

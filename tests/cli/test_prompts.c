@@ -73,6 +73,30 @@ START_TEST(each_is_as_alone)
 }
 END_TEST
 
+/* The flag's text ends those that have none of their own; a text over two tokens, and a list. */
+START_TEST(stop_texts)
+{
+    static const char list[] = "[\"Once there was\", {\"text\": \"Once\", \"stop\": [\"old mi\", "
+                               "\"had\"]}, {\"text\": \"Once there was\", \"stop\": \"toad\"},"
+                               " {\"text\": \"Once\", \"stop\": []}]";
+    static const char *const texts[] = {" a curious toad named Yara who lived near the old m",
+                                        " there was a curious toad named Yara who lived near the ",
+                                        " a curious ", NULL};
+    command_result result = run_list(list, "--stop ill --max-tokens 20 --json");
+    mgl_json json = command_json(&result, "megalith.run/1");
+    for (int i = 0; i < 4; i++) {
+        const cJSON *output = output_at(&json, i);
+        ck_assert_str_eq(text_of(output, "stop"), texts[i] ? "stop" : "length");
+        if (texts[i])
+            ck_assert_str_eq(text_of(output, "text"), texts[i]);
+        else
+            ck_assert_int_eq(tokens_of(output), 20);
+    }
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(json_of_a_batch)
 {
     command_result result = run_list(three, "--json");
@@ -312,6 +336,9 @@ static const refusal refusals[] = {
     {"[{\"text\": \"a\", \"seed\": -1}]", "[0].seed: must be between 0 and"},
     {"[{\"text\": \"a\", \"seed\": 9007199254740992}]", "[0].seed: must be between 0 and"},
     {"[{\"text\": \"a\", \"ignore_eos\": 1}]", "[0].ignore_eos: must be true or false"},
+    {"[{\"text\": \"a\", \"stop\": 1}]", "[0].stop: must be a text or an array of texts"},
+    {"[{\"text\": \"a\", \"stop\": [\"b\", \"\"]}]", "[0].stop: must be a text or an array"},
+    {"[{\"text\": \"a\", \"stop\": \"b\\u0000c\"}]", "none empty or with a zero byte"},
 };
 
 START_TEST(refuses)
@@ -505,6 +532,7 @@ int main(void)
     TCase *tests = tcase_create("prompts");
     tcase_set_timeout(tests, 100);
     tcase_add_loop_test(tests, each_is_as_alone, 0, 3);
+    tcase_add_test(tests, stop_texts);
     tcase_add_test(tests, json_of_a_batch);
     tcase_add_test(tests, json_of_one_reply_has_outputs);
     tcase_add_test(tests, texts_under_their_headers);

@@ -132,6 +132,53 @@ static command_result run_with(const char *flags)
     return command_runf("run %s --device cpu %s", model_path("tales-5m"), flags);
 }
 
+/* Over the border of two tokens, and a beginning that is held back to the end. */
+START_TEST(streams_up_to_a_stop_text)
+{
+    static const char *const cases[][2] = {
+        {"-n 11 --stop nowhere --stop 'lived near the old mi'",
+         " a curious toad named Yara who \n"},
+        {"-n 10 --stop 'near the old x'", " a curious toad named Yara who lived near the old\n"}};
+    command_result result = command_runf("run %s --device cpu --prompt 'Once there was' %s",
+                                         model_path("tales-5m"), cases[_i][0]);
+    ck_assert_str_eq(result.out, cases[_i][1]);
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+}
+END_TEST
+
+/* A prompt as text and as ids, streamed and in JSON. */
+START_TEST(echoes_the_prompt)
+{
+    static const char *const cases[][2] = {
+        {"--prompt 'Once there was'", "Once there was a curious toad\n"},
+        {"--prompt-ids 909,452,449,268", "Once there was a curious toad\n"},
+        {"--prompt 'Once there was' --json", "\"text\":\"Once there was a curious toad\""}};
+    command_result result =
+        command_runf("run %s --device cpu --echo -n 3 %s", model_path("tales-5m"), cases[_i][0]);
+    ck_assert_msg(strstr(result.out, cases[_i][1]) != NULL, "%s", result.out);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(tells_log_probabilities)
+{
+    command_result result = command_runf("run %s --device cpu --prompt 'Once there was' -n 3 "
+                                         "--logprobs 2 --json",
+                                         model_path("tales-5m"));
+    mgl_json json = command_json(&result, "megalith.run/1");
+    const cJSON *told = json_at(&json, "logprobs"), *first = cJSON_GetArrayItem(told, 0);
+    const cJSON *top = mgl_json_member(first, "top");
+    ck_assert_int_eq(cJSON_GetArraySize(told), 3);
+    ck_assert_int_eq(mgl_json_member(first, "id")->valueint, 259);
+    ck_assert_double_lt(mgl_json_member(first, "logprob")->valuedouble, 0);
+    ck_assert_int_eq(cJSON_GetArraySize(top), 2);
+    ck_assert_int_eq(mgl_json_member(cJSON_GetArrayItem(top, 0), "id")->valueint, 259);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(prompts_from_file_and_ids)
 {
     char flags[1200];
@@ -341,6 +388,13 @@ static const refusal refusals[] = {
     {"--device cuda:x --prompt x", 1, "unknown device"},
     {"--device cpu --dtype int8 --prompt x", 1, "unknown dtype"},
     {"--device cpu --dtype i32 --prompt x", 1, "unknown dtype"},
+    {"--device cpu --prompt x --logprobs 21", 1, "21 is not within 0 to 20"},
+    {"--device cpu --prompt x --logprobs 2", 1, "--logprobs: needs --json"},
+    {"--device cpu --prompt x --stop ''", 1, "--stop: is empty"},
+    {"--device cpu --prompt x --stop '\xC3'", 2, "stops[0]: is not UTF-8"},
+    {"--prompt x --stop 1 --stop 2 --stop 3 --stop 4 --stop 5 --stop 6 --stop 7 --stop 8 --stop 9 "
+     "--stop 1 --stop 2 --stop 3 --stop 4 --stop 5 --stop 6 --stop 7 --stop 8",
+     1, "--stop: stands more than 16 times"},
 };
 
 START_TEST(refuses)
@@ -652,6 +706,9 @@ int main(void)
     tcase_add_test(tests, times_of_loading_fit_together);
     tcase_add_test(tests, a_file_is_no_model);
     tcase_add_test(tests, streams_the_same_text);
+    tcase_add_loop_test(tests, streams_up_to_a_stop_text, 0, 2);
+    tcase_add_loop_test(tests, echoes_the_prompt, 0, 3);
+    tcase_add_test(tests, tells_log_probabilities);
     tcase_add_test(tests, prompts_from_file_and_ids);
     tcase_add_test(tests, samples_by_seed);
     tcase_add_loop_test(tests, a_drawn_seed_gives_the_reply_again, 0, 4);

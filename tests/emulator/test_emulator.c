@@ -325,6 +325,20 @@ static void talk(void)
     check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 4}, 3);
 }
 
+static void stop_texts(void)
+{
+    check_device_stops(&small_model, &(device_options){.queues = 3, .rows = 4, .sequences = 3});
+    check_device_stops(&small_model, &(device_options){.queues = 2, .rows = 1});
+}
+
+/* Of a vocabulary of 1,213 and of one of 13 tokens. */
+static void likely_tokens(void)
+{
+    static const mgl_geometry few_words = {32, 1, 2, 1, 16, 40, 13, 1e-5f};
+    check_device_likely(&odd_model, &(device_options){.queues = 3, .rows = 4, .sequences = 3});
+    check_device_likely(&few_words, &(device_options){.queues = 2, .rows = 1});
+}
+
 static void batch_with_splits(void)
 {
     check_ragged(&small_model, &(device_options){.dtype = MGL_BF16, .splits = 2, .rows = 8}, 9);
@@ -732,6 +746,13 @@ static void talk_of_two_lists(void)
     check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 1, .many = 8}, 4);
 }
 
+static void ended_replies_of_two_lists(void)
+{
+    const device_options options = {.queues = 3, .rows = 1, .many = 8, .sequences = 3};
+    check_device_stops(&small_model, &options);
+    check_device_likely(&odd_model, &options);
+}
+
 static void delays_of_two_lists(void)
 {
     check_delays(&grouped_heads,
@@ -832,7 +853,11 @@ static void (*const replies[])(void) = {first_tokens,
                                         epochs_of_two_lists,
                                         two_lists_with_attention_apart,
                                         exchanged_programs_of_two_lists,
-                                        watchdog_of_two_lists};
+                                        watchdog_of_two_lists,
+
+                                        stop_texts,
+                                        likely_tokens,
+                                        ended_replies_of_two_lists};
 
 START_TEST(replies_are_as_on_a_gpu)
 {

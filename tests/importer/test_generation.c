@@ -62,11 +62,13 @@ END_TEST
 START_TEST(test_sampling)
 {
     mgl_generation g = read_both(NULL, "{}");
-    ck_assert(!g.do_sample && g.temperature == 1 && g.top_k == 50 && g.top_p == 1);
+    ck_assert(!g.do_sample && g.temperature == 1 && g.top_k == 50 && g.top_p == 1 && g.min_p == 0);
     mgl_generation_clear(&g);
-    g = read_both("{\"do_sample\": true, \"temperature\": 0.6, \"top_p\": 0.9, \"top_k\": 0}",
+    g = read_both("{\"do_sample\": true, \"temperature\": 0.6, \"top_p\": 0.9, \"top_k\": 0, "
+                  "\"min_p\": 0.05}",
                   "{}");
     ck_assert(g.do_sample && g.temperature == 0.6f && g.top_k == 0 && g.top_p == 0.9f);
+    ck_assert_float_eq(g.min_p, 0.05f);
     ck_assert_ptr_null(g.unsupported);
     mgl_generation_clear(&g);
     g = read_both("{\"temperature\": null, \"top_k\": null, \"do_sample\": null}", "{}");

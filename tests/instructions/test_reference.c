@@ -442,8 +442,10 @@ static void check_task(const struct bench *b, const mgl_task *t, const double *b
 
 static void execute(struct bench *b, int task, mgl_epoch_rows *rows)
 {
+    static const int32_t asked[MGL_ASKED_WORDS];
     mgl_machine *m = &b->machine;
     mgl_call call = {.program = b->program,
+                     .asked = asked,
                      .task = &b->program->tasks[task],
                      .buffers = m->buffers,
                      .tapes = &m->segment_tapes[b->program->tasks[task].segments.first],
@@ -595,7 +597,7 @@ START_TEST(sample_decides)
     unsigned counter[4] = {2, 0, 0, 0}, key[2] = {77, 0}, word[4];
     mgl_philox(counter, key, word);
     ck_assert_int_eq(output[CAPACITY + 2],
-                     mgl_sampler_draw(logits + 6 * 41, 41, 0.5f, 0, 0.0f,
+                     mgl_sampler_draw(logits + 6 * 41, 41, 0.5f, 0, 0.0f, 0.0f,
                                       (unsigned long long)word[1] << 32 | word[0]));
     ck_assert_int_eq(sequences[MGL_SEQUENCE_WORDS + MGL_SEQUENCE_STATE], MGL_STATE_LENGTH);
     ck_assert_int_eq(sequences[MGL_SEQUENCE_STATE], MGL_STATE_LENGTH);

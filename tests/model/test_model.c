@@ -456,6 +456,13 @@ static const refusal refusals[] = {
       .top_p = -0.1F},
      MGL_USAGE,
      "top_p"},
+    {{.size = sizeof(mgl_request),
+      .prompt = prompt,
+      .prompt_count = 8,
+      .max_tokens = 1,
+      .min_p = 1.5},
+     MGL_USAGE,
+     "min_p"},
 };
 
 START_TEST(refuses)

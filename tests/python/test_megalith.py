@@ -195,6 +195,37 @@ class Replies(OneModel):
         self.assertEqual(first, again)
         self.assertNotEqual(first, other)
 
+    def test_a_stop_text_ends_it(self) -> None:
+        whole = self.model.generate("Once there was", max_tokens=24).text()
+        for stop in ("ill", ["never", "ill"], iter(["near", "ill"])):
+            reply = self.model.generate("Once there was", max_tokens=24, stop=stop)
+            text = reply.text()
+            self.assertEqual(reply.stop, "stop")
+            self.assertEqual(text, whole[: len(text)])
+            self.assertIn(whole[len(text) :][:3], ("ill", "nea"))
+            self.assertIn(whole[len(text) :][:3], self.model.detokenize(reply.ids))
+        self.assert_refused(Code.BAD_INPUT, "is empty", self.read_until, "")
+        self.assert_refused(Code.BAD_INPUT, "is not UTF-8", self.read_until, "\ud800")
+        self.assert_refused(Code.USAGE, "zero byte", self.read_until, "a\0b")
+
+    def test_log_probabilities(self) -> None:
+        reply = self.model.generate("Once there was", max_tokens=5, logprobs=3)
+        self.assertIsNone(reply.logprobs)
+        reply.text()
+        scores = self.model.score(reply.prompt_ids + reply.ids)[-5:]
+        self.assertEqual([[len(of) for of in reply.top], len(reply.logprobs)], [[3] * 5, 5])
+        self.assertEqual([of[0][0] for of in reply.top], reply.ids)
+        for one, other in zip(scores, reply.logprobs):
+            self.assertAlmostEqual(one, other, places=4)
+        plain = self.model.generate("Once", max_tokens=1)
+        plain.text()
+        self.assertIsNone(plain.top)
+        refused = self.model.generate("Once", logprobs=21)
+        self.assert_refused(Code.USAGE, "logprobs", next, refused)
+
+    def read_until(self, stop: str) -> str:
+        return self.model.generate("Once", max_tokens=2, stop=stop).text()
+
     def test_a_seed_is_drawn_and_told(self) -> None:
         reply = self.model.generate("Once", max_tokens=12, top_k=50)
         again = self.model.generate("Once", max_tokens=12, top_k=50, seed=reply.seed)
@@ -219,6 +250,7 @@ class Replies(OneModel):
         self.assert_refused(Code.USAGE, "max_tokens: is 0", generate, "a", max_tokens=0)
         self.assert_refused(Code.USAGE, "seed: is -1", generate, "a", seed=-1)
         self.assert_refused(Code.USAGE, "top_p", next, generate("a", top_p=2))
+        self.assert_refused(Code.USAGE, "min_p", next, generate("a", min_p=2))
         self.assert_refused(Code.USAGE, "temperature", next, generate("a", temperature=-1))
         self.assert_refused(Code.BAD_INPUT, "1025 tokens are more", next, generate([1] * 1025))
         self.assert_refused(Code.BAD_INPUT, "has no tokens", next, generate([]))

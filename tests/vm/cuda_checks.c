@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "likely.h"
 #include "rounding.h"
 #include "schedule/step.h"
+#include "stops.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/machine.h"
 
@@ -131,9 +133,10 @@ void check_sampling(int settings, int most)
     static const struct {
         float temperature;
         int top_k;
-        float top_p;
-    } all[CHECK_SETTINGS] = {{1.0f, 0, 0.0f},  {0.7f, 5, 0.0f}, {1.3f, 0, 0.8f},
-                             {1.0f, 40, 0.9f}, {2.0f, 1, 0.5f}, {0.5f, 0, 0.01f}};
+        float top_p, min_p;
+    } all[CHECK_SETTINGS] = {{1.0f, 0, 0.0f, 0.0f}, {1.1f, 50, 0.95f, 0.3f}, {1.4f, 0, 0.0f, 0.02f},
+                             {0.7f, 5, 0.0f, 0.0f}, {1.3f, 0, 0.8f, 0.0f},   {1.0f, 40, 0.9f, 0.0f},
+                             {2.0f, 1, 0.5f, 0.0f}, {0.5f, 0, 0.01f, 0.0f}};
     device_options options = {.dtype = MGL_F32, .capacity = CHECK_CAPACITY};
     struct pair p = open_pair(random_graph(&odd_model, 128, false, MGL_F32, 5), &options);
     int32_t prompt[5];
@@ -144,7 +147,8 @@ void check_sampling(int settings, int most)
                                            .max_new = most,
                                            .temperature = all[i].temperature,
                                            .top_k = all[i].top_k,
-                                           .top_p = all[i].top_p});
+                                           .top_p = all[i].top_p,
+                                           .min_p = all[i].min_p});
     close_pair(&p);
 }
 
@@ -324,6 +328,38 @@ void check_talk(const mgl_geometry *geometry, const device_options *wanted, int 
     }
     mgl_vm_close(vm);
     mgl_vm_close(fresh);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+/* ---- stop texts ------------------------------------------------------------------------------
+ */
+
+void check_device_stops(const mgl_geometry *geometry, const device_options *wanted)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    options.dtype = MGL_F32;
+    mgl_graph *graph = random_graph(geometry, CHECK_CAPACITY, true, MGL_F32, 31);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options), *fresh = device_vm(program, graph, &options);
+    check_stops(vm, fresh, options.sequences < 3 ? 1 : 3);
+    mgl_vm_close(vm);
+    mgl_vm_close(fresh);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+void check_device_likely(const mgl_geometry *geometry, const device_options *wanted)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    options.dtype = MGL_F32;
+    mgl_graph *graph = random_graph(geometry, CHECK_CAPACITY, true, MGL_F32, 31);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    check_likely(vm, options.sequences < 3 ? 1 : 3);
+    mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);
 }

@@ -20,7 +20,7 @@ void check_logits(const mgl_geometry *geometry, const device_options *options, i
 
 /* The same seed gives the same tokens, another seed others, and both machines draw alike, in `most`
  * tokens of each of the first `settings` of CHECK_SETTINGS. */
-enum { CHECK_SETTINGS = 6 };
+enum { CHECK_SETTINGS = 8 };
 void check_sampling(int settings, int most);
 
 /* Sequences of different lengths in one launch, generated and scored: each as if it were alone.
@@ -41,6 +41,12 @@ void check_two_lists(const mgl_geometry *geometry, const device_options *options
  * that reuses what its cache holds, against fresh starts. The same tokens, and only what is new is
  * read. In f32. */
 void check_talk(const mgl_geometry *geometry, const device_options *options, int turns);
+
+/* Replies that a stop text ends, as tests/vm/stops.h has it. In f32. */
+void check_device_stops(const mgl_geometry *geometry, const device_options *options);
+
+/* How likely tokens are, as tests/vm/likely.h has it. In f32. */
+void check_device_likely(const mgl_geometry *geometry, const device_options *options);
 
 /* One compiled kernel, and programs of two capacities: sequences in one launch get the CPU
  * machine's tokens, in the report and one by one. In f32. */

@@ -136,6 +136,25 @@ START_TEST(a_talk_is_read_once)
 }
 END_TEST
 
+/* In company and alone. */
+START_TEST(stop_texts_end_replies)
+{
+    static const device_options options[] = {{.queues = 9, .rows = 4, .sequences = 3},
+                                             {.rows = 16, .sequences = 16},
+                                             {.queues = 6, .rows = 1}};
+    check_device_stops(&small_model, &options[_i]);
+}
+END_TEST
+
+START_TEST(likely_tokens_are_told)
+{
+    static const device_options options[] = {{.queues = 9, .rows = 4, .sequences = 3},
+                                             {.rows = 16, .sequences = 16},
+                                             {.queues = 6, .rows = 1}};
+    check_device_likely(&odd_model, &options[_i]);
+}
+END_TEST
+
 struct listener {
     int tokens, most;
     atomic_int abort;
@@ -313,6 +332,8 @@ int main(void)
     add_cases(tests, sampling_is_the_cpus, 1);
     add_cases(tests, ragged_sequences_are_as_alone, 4);
     add_cases(tests, a_talk_is_read_once, 2);
+    add_cases(tests, stop_texts_end_replies, 3);
+    add_cases(tests, likely_tokens_are_told, 3);
     add_cases(tests, delays_change_nothing, 5);
     add_cases(tests, capacities_share_a_kernel, 1);
     add_cases(tests, what_is_no_number_is_refused, 3);

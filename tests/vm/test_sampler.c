@@ -108,7 +108,7 @@ static int by_id(const void *a, const void *b)
 
 /* What the header says, with a sort in place of the radix selection. */
 static int draw_sorted(const float *logits, int count, float temperature, int top_k, float top_p,
-                       unsigned long long random)
+                       float min_p, unsigned long long random)
 {
     struct ranked items[MOST];
     unsigned long long total = 0, sum = 0;
@@ -129,6 +129,8 @@ static int draw_sorted(const float *logits, int count, float temperature, int to
         n = kept;
         total = sum;
     }
+    for (int i = n - 1; i > 0 && (double)items[i].weight < (double)min_p * 0x1p40; i--, n--)
+        total -= items[i].weight;
     qsort(items, (size_t)n, sizeof *items, by_id);
     unsigned long long target = (unsigned long long)(((wide)random * total) >> 64);
     for (int i = 0; i < n; i++) {
@@ -143,6 +145,7 @@ static int draw_sorted(const float *logits, int count, float temperature, int to
 START_TEST(draws_are_those_of_a_sort)
 {
     static const float temperatures[] = {1.0f, 0.25f, 3.0f}, tops[] = {0.0f, 0.5f, 0.25f, 0.875f};
+    static const float least[] = {0.0f, 0.05f, 0.5f, 1.0f, 1e-9f};
     unsigned words[4] = {0}, key[2] = {9, 9};
     for (unsigned round = 0; round < 3000; round++) {
         unsigned counter[4] = {round, 1, 2, 3};
@@ -160,10 +163,86 @@ START_TEST(draws_are_those_of_a_sort)
         }
         logits[words[2] % (unsigned)count] = 1.0f;
         float temperature = temperatures[round % 3], top_p = tops[words[2] % 4];
+        float min_p = least[words[1] % 5];
         unsigned long long random = (unsigned long long)words[3] << 32 | words[0];
-        ck_assert_int_eq(mgl_sampler_draw(logits, count, temperature, top_k, top_p, random),
-                         draw_sorted(logits, count, temperature, top_k, top_p, random));
+        ck_assert_int_eq(mgl_sampler_draw(logits, count, temperature, top_k, top_p, min_p, random),
+                         draw_sorted(logits, count, temperature, top_k, top_p, min_p, random));
     }
+}
+END_TEST
+
+/* Hugging Face's TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper and MinPLogitsWarper
+ * (transformers, generation/logits_process.py) one after the other, in f64 and with softmax: which
+ * tokens are left, and how likely. What is so near a bound that f32 could decide otherwise: -1. */
+static int warp(const float *logits, int count, float temperature, int top_k, float top_p,
+                float min_p, double *probabilities)
+{
+    struct ranked items[MOST];
+    double total = 0, sum = 0, kept = 0;
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        items[i] = (struct ranked){logits[i] / temperature, i, 0};
+        probabilities[i] = 0;
+    }
+    qsort(items, (size_t)count, sizeof *items, by_rank);
+    if (top_k > 0 && top_k < count)
+        count = top_k;
+    for (int i = 0; i < count; i++)
+        total += exp((double)items[i].value - (double)items[0].value);
+    for (; n < count; n++) {
+        double before = sum / total;
+        if (top_p < 1 && n && fabs(before - (double)top_p) < 1e-5)
+            return -1;
+        if (top_p < 1 && n && before >= (double)top_p)
+            break;
+        sum += exp((double)items[n].value - (double)items[0].value);
+    }
+    for (int i = 0; i < n; i++) {
+        double ratio = exp((double)items[i].value - (double)items[0].value);
+        if (fabs(ratio / (double)min_p - 1) < 1e-5)
+            return -1;
+        if (ratio >= (double)min_p)
+            kept += probabilities[items[i].id] = ratio;
+    }
+    for (int i = 0; i < MOST; i++)
+        probabilities[i] /= kept;
+    return 0;
+}
+
+/* On 200 random states: as the drawn number goes from 0 to 1, each token has its share of it, in
+ * the order of ids. */
+START_TEST(min_p_is_hugging_faces)
+{
+    enum { STATES = 200, STEPS = 64 };
+    int compared = 0;
+    for (unsigned state = 0; state < STATES; state++) {
+        double probabilities[MOST] = {0}, edge = 0;
+        float logits[MOST];
+        unsigned words[4], counter[4] = {state, 5, 5, 5}, key[2] = {1, 2};
+        mgl_philox(counter, key, words);
+        for (int i = 0; i < MOST; i++) {
+            unsigned at[4] = {state, (unsigned)i, 6, 6}, word[4];
+            mgl_philox(at, key, word);
+            logits[i] = (float)word[0] * 0x1p-29f - 4.0f;
+        }
+        float temperature = 0.3f + (float)(words[0] % 100) * 0.02f;
+        int top_k = words[1] % 3 ? 0 : 1 + (int)(words[1] % 50);
+        float top_p = words[2] % 3 ? 1.0f : 0.5f + (float)(words[2] % 40) * 0.01f;
+        float min_p = 0.001f + (float)(words[3] % 400) * 0.001f;
+        if (warp(logits, MOST, temperature, top_k, top_p, min_p, probabilities))
+            continue;
+        compared++;
+        for (int id = 0; id < MOST; id++) {
+            for (int step = 1; step < STEPS && probabilities[id] > 1e-4; step += 31) {
+                double u = edge + probabilities[id] * step / STEPS;
+                int drawn = mgl_sampler_draw(logits, MOST, temperature, top_k, top_p, min_p,
+                                             (unsigned long long)(u * 0x1p64));
+                ck_assert_msg(drawn == id, "state %u: %d, not %d", state, drawn, id);
+            }
+            edge += probabilities[id];
+        }
+    }
+    ck_assert_int_ge(compared, 190);
 }
 END_TEST
 
@@ -172,14 +251,14 @@ START_TEST(extremes)
     static const float nothing[] = {-INFINITY, -INFINITY, -INFINITY}, one[] = {-1e30f};
     static const float broken[] = {1.0f, NAN, 2.0f};
     static const float infinite[] = {1.0f, INFINITY, 2.0f, INFINITY};
-    ck_assert_int_eq(mgl_sampler_draw(nothing, 3, 1.0f, 2, 0.5f, ~0ull), 0);
-    ck_assert_int_eq(mgl_sampler_draw(broken, 3, 1.0f, 2, 0.5f, ~0ull), 0);
-    ck_assert_int_eq(mgl_sampler_draw(one, 1, 1e-30f, 5, 0.1f, ~0ull), 0);
-    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, 0), 1);
-    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, ~0ull), 3);
-    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 1, 0.0f, ~0ull), 1);
+    ck_assert_int_eq(mgl_sampler_draw(nothing, 3, 1.0f, 2, 0.5f, 0.0f, ~0ull), 0);
+    ck_assert_int_eq(mgl_sampler_draw(broken, 3, 1.0f, 2, 0.5f, 0.0f, ~0ull), 0);
+    ck_assert_int_eq(mgl_sampler_draw(one, 1, 1e-30f, 5, 0.1f, 0.0f, ~0ull), 0);
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, 0.0f, 0), 1);
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 0.0f, 0.0f, ~0ull), 3);
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 1, 0.0f, 0.0f, ~0ull), 1);
     /* the smallest p keeps the first */
-    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 1e-30f, ~0ull), 1);
+    ck_assert_int_eq(mgl_sampler_draw(infinite, 4, 1.0f, 0, 1e-30f, 0.0f, ~0ull), 1);
 }
 END_TEST
 
@@ -187,15 +266,15 @@ END_TEST
 
 /* Pearson's chi-square of 40,000 draws with a fixed seed against the softmax of what the settings
  * keep; kept - 1 degrees of freedom, limits at p = 0.999. */
-static void check_distribution(float temperature, int top_k, float top_p, const bool *kept,
-                               double limit)
+static void check_distribution(float temperature, int top_k, float top_p, float min_p,
+                               const bool *kept, double limit)
 {
     enum { VOCAB = 8, DRAWS = 40000 };
     static const float logits[VOCAB] = {0.5f, 2.0f, -1.0f, 2.5f, 0.0f, 1.0f, 2.0f, -0.5f};
     int found[VOCAB] = {0};
     double total = 0.0, chi = 0.0;
     for (unsigned i = 0; i < DRAWS; i++)
-        found[mgl_sampler_draw(logits, VOCAB, temperature, top_k, top_p,
+        found[mgl_sampler_draw(logits, VOCAB, temperature, top_k, top_p, min_p,
                                mgl_philox_token(12345, 678, i))]++;
     for (int i = 0; i < VOCAB; i++)
         total += kept[i] ? exp((double)(logits[i] / temperature)) : 0.0;
@@ -213,16 +292,21 @@ START_TEST(draws_follow_the_distribution)
 {
     static const bool all[] = {1, 1, 1, 1, 1, 1, 1, 1}, three[] = {0, 1, 0, 1, 0, 0, 1, 0};
     static const bool two[] = {0, 1, 0, 1, 0, 0, 0, 0}, four[] = {0, 1, 0, 1, 0, 1, 1, 0};
-    check_distribution(1.0f, 0, 0.0f, all, 24.32);
-    check_distribution(0.7f, 0, 1.0f, all, 24.32);
-    check_distribution(2.0f, 0, 0.0f, all, 24.32);
-    check_distribution(1.0f, 3, 0.0f, three, 13.82);
-    check_distribution(1.0f, 2, 0.0f, two, 10.83); /* of the tie, the lower id */
+    check_distribution(1.0f, 0, 0.0f, 0.0f, all, 24.32);
+    check_distribution(0.7f, 0, 1.0f, 0.0f, all, 24.32);
+    check_distribution(2.0f, 0, 0.0f, 0.0f, all, 24.32);
+    check_distribution(1.0f, 3, 0.0f, 0.0f, three, 13.82);
+    check_distribution(1.0f, 2, 0.0f, 0.0f, two, 10.83); /* of the tie, the lower id */
     /* shares 0.366, 0.222, 0.222, 0.082, 0.050, ...: 0.810 before the fourth, 0.892 before the
      * fifth */
-    check_distribution(1.0f, 0, 0.8f, three, 13.82);
-    check_distribution(1.0f, 0, 0.85f, four, 16.27);
-    check_distribution(1.0f, 3, 0.5f, two, 10.83);
+    check_distribution(1.0f, 0, 0.8f, 0.0f, three, 13.82);
+    check_distribution(1.0f, 0, 0.85f, 0.0f, four, 16.27);
+    check_distribution(1.0f, 3, 0.5f, 0.0f, two, 10.83);
+    /* exp(-0.5) = 0.61, exp(-1.5) = 0.22 and exp(-2) = 0.14 of the best */
+    check_distribution(1.0f, 0, 0.0f, 0.5f, three, 13.82);
+    check_distribution(1.0f, 0, 0.0f, 0.2f, four, 16.27);
+    check_distribution(1.0f, 2, 0.0f, 0.2f, two, 10.83);
+    check_distribution(1.0f, 0, 0.0f, 1e-12f, all, 24.32);
 }
 END_TEST
 
@@ -366,6 +450,7 @@ int main(void)
     tcase_add_test(tests, weights_are_exponentials);
     tcase_add_test(tests, scale_is_the_high_word);
     tcase_add_test(tests, draws_are_those_of_a_sort);
+    tcase_add_test(tests, min_p_is_hugging_faces);
     tcase_add_test(tests, extremes);
     tcase_add_test(tests, draws_follow_the_distribution);
     tcase_add_test(tests, a_seed_is_a_reply);

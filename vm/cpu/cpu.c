@@ -16,11 +16,10 @@ struct cpu_vm {
     mgl_vm vm; /* first: what the interface sees */
     mgl_machine machine;
     double pack_s;
-    float *logits;     /* (vocab) of the last sampled row of the last run */
-    bool sampled;      /* there are such */
-    int row;           /* that they are of; -1: none of an epoch that was the last */
-    int logits_buffer; /* of the list of that epoch */
-    int delivered[MGL_MAX_SEQUENCES];
+    float *logits;                  /* (vocab) of the last sampled row of the last run */
+    bool sampled;                   /* there are such */
+    int row;                        /* that they are of; -1: none of an epoch that was the last */
+    int logits_buffer;              /* of the list of that epoch */
     int written[MGL_MAX_SEQUENCES]; /* positions, by the epochs that ended and the runs before */
 };
 
@@ -28,8 +27,9 @@ struct cpu_vm {
 struct run {
     struct cpu_vm *cpu;
     const mgl_vm_request *request;
-    double begun, first; /* clock at the start and at the first token; 0: none yet */
-    bool stop;           /* the callback asked */
+    mgl_vm_delivery delivery;
+    double begun; /* clock at the start */
+    bool over;    /* stop texts have ended what still ran */
     int epochs;
     uint64_t told; /* tokens of prompts */
 };
@@ -68,31 +68,43 @@ static void note_rows(struct cpu_vm *cpu, const mgl_epoch_rows *epoch)
     }
 }
 
-/* After a sample: hands out the new tokens. */
+static void give_next(struct run *run, int s, int32_t token)
+{
+    const mgl_machine *m = &run->cpu->machine;
+    size_t at = (size_t)s * (size_t)m->program->limits.capacity + (size_t)run->delivery.given[s];
+    const int32_t *likely = m->likely ? m->likely + at * mgl_vm_likely_words(run->request) : NULL;
+    mgl_vm_give(&run->delivery, run->request, s, token, likely);
+}
+
+/* After a sample: gives out the new tokens. */
 static void deliver(struct run *run)
 {
-    struct cpu_vm *cpu = run->cpu;
-    const mgl_machine *m = &cpu->machine;
+    const mgl_machine *m = &run->cpu->machine;
     const int32_t *sequences = mgl_machine_words(m, m->io->sequence);
     const int32_t *output = mgl_machine_words(m, m->io->output);
     int capacity = m->program->limits.capacity;
+    run->over = run->request->is_stop != NULL;
     for (int s = 0; s < run->request->count; s++) {
-        int produced = sequences[s * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
-        for (; cpu->delivered[s] < produced; cpu->delivered[s]++) {
-            if (run->first == 0.0)
-                run->first = mgl_clock_s();
-            if (run->request->on_token && !run->stop &&
-                !run->request->on_token(run->request->user, s,
-                                        output[s * capacity + cpu->delivered[s]]))
-                run->stop = true;
-        }
+        const int32_t *q = sequences + s * MGL_SEQUENCE_WORDS;
+        while (run->delivery.given[s] < q[MGL_SEQUENCE_PRODUCED] &&
+               !mgl_vm_is_stopped(&run->delivery, s))
+            give_next(run, s, output[s * capacity + run->delivery.given[s]]);
+        if (q[MGL_SEQUENCE_STATE] == MGL_STATE_RUNNING && !mgl_vm_is_stopped(&run->delivery, s))
+            run->over = false;
     }
 }
 
 static bool is_aborted(const struct run *run)
 {
     const atomic_int *abort = run->request->abort;
-    return run->stop || run->cpu->machine.end == MGL_POOL_ABORTED || (abort && atomic_load(abort));
+    return run->delivery.asked[MGL_ASKED_ABORT] || run->cpu->machine.end == MGL_POOL_ABORTED ||
+           (abort && atomic_load(abort));
+}
+
+/* Whether no more tasks are to be run. */
+static bool is_ended(const struct run *run)
+{
+    return run->over || is_aborted(run);
 }
 
 /* After a sample: what was computed from weights that are there is handed out. */
@@ -118,7 +130,7 @@ static mgl_status run_queue(struct run *run, int q, int most_epochs, bool *progr
     mgl_machine *m = &run->cpu->machine;
     const mgl_cpu_queue *queue = &m->queues[q];
     mgl_status status = MGL_OK;
-    while (!status && !is_aborted(run) && !queue->left && !mgl_machine_blocked(m, q) &&
+    while (!status && !is_ended(run) && !queue->left && !mgl_machine_blocked(m, q) &&
            !mgl_machine_unwritten(m, q)) {
         if (queue->epoch > most_epochs)
             return mgl_fail(err, MGL_WATCHDOG, NULL,
@@ -126,7 +138,7 @@ static mgl_status run_queue(struct run *run, int q, int most_epochs, bool *progr
                             queue->epoch, most_epochs);
         mgl_op op = m->program->tasks[mgl_machine_task(m, q)].op;
         int logits = mgl_machine_io(m, q)->logits;
-        mgl_machine_execute(m, q, false);
+        mgl_machine_execute(m, q, run->delivery.asked);
         *progress = true;
         if (op == MGL_OP_SAMPLE)
             status = end_epoch(run, &queue->rows, logits, err);
@@ -148,11 +160,11 @@ static mgl_status run_queues(struct run *run, int most_epochs, mgl_error *err)
 {
     mgl_machine *m = &run->cpu->machine;
     mgl_status status = MGL_OK;
-    while (!status && !all_left(m) && !is_aborted(run)) {
+    while (!status && !all_left(m) && !is_ended(run)) {
         bool progress = false;
         for (int q = 0; q < m->program->queue_count && !status; q++)
             status = run_queue(run, q, most_epochs, &progress, err);
-        if (!status && !progress && !is_aborted(run))
+        if (!status && !progress && !is_ended(run))
             status = mgl_machine_stuck(m, err);
     }
     return status;
@@ -164,7 +176,7 @@ static void end_sequences(const struct run *run)
     const mgl_machine *m = &run->cpu->machine;
     int32_t *sequences = mgl_machine_words(m, m->io->sequence);
     for (int s = 0; s < run->request->count; s++)
-        mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, is_aborted(run));
+        mgl_step_runs(sequences + s * MGL_SEQUENCE_WORDS, is_aborted(run) ? MGL_STATE_ABORTED : 0);
 }
 
 static void fill_report(const struct run *run, mgl_vm_report *out)
@@ -186,17 +198,21 @@ static void fill_report(const struct run *run, mgl_vm_report *out)
         if (run->request->sequences[s].mode == MGL_VM_SCORE)
             out->score[s] = score + offset;
     }
-    out->prefill_s = (run->first > 0.0 ? run->first : end) - run->begun;
-    out->decode_s = run->first > 0.0 ? end - run->first : 0.0;
+    double first = run->delivery.first_s;
+    out->prefill_s = (first > 0.0 ? first : end) - run->begun;
+    out->decode_s = first > 0.0 ? end - first : 0.0;
+    mgl_vm_cut_stopped(&run->delivery, run->request, out);
 }
 
 static mgl_status run_cpu(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                           mgl_error *err)
 {
     struct cpu_vm *cpu = (struct cpu_vm *)vm;
-    struct run run = {.cpu = cpu, .request = request, .begun = mgl_clock_s()};
+    struct run run = {.cpu = cpu,
+                      .request = request,
+                      .delivery = mgl_vm_begin_delivery(vm->program, request),
+                      .begun = mgl_clock_s()};
     int most_epochs;
-    memset(cpu->delivered, 0, sizeof cpu->delivered);
     for (int s = 0; s < request->count && s < MGL_MAX_SEQUENCES; s++)
         cpu->written[s] = request->sequences[s].start;
     cpu->sampled = false;

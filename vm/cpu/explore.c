@@ -171,7 +171,7 @@ static bool step(struct explorer *x, int q, mgl_status *status, mgl_error *err)
         return true;
     if (*status)
         return false;
-    mgl_machine_execute(m, q, false);
+    mgl_machine_execute(m, q, (const int32_t[MGL_ASKED_WORDS]){0});
     mgl_words_end(x->words);
     if (!m->queues[q].left && !mgl_shadow_end(x->shadow, q, task))
         *status = mgl_fail_memory(err, 0);

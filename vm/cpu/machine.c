@@ -387,6 +387,7 @@ void mgl_machine_close(mgl_machine *m)
     for (int i = 0; m->memory && i < mgl_weights_parts(m->program); i++)
         mgl_free(m->memory[i]);
     mgl_free(m->segment_tapes);
+    mgl_free(m->likely);
     for (int i = 0; m->places && i < m->program->segment_count; i++)
         mgl_free(m->places[i]);
     mgl_free(m->memory);
@@ -442,6 +443,16 @@ mgl_status mgl_machine_exchange(mgl_machine *m, const mgl_program *program, cons
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+/* Room for what sample tells of the launch's tokens. */
+static mgl_status make_likely(mgl_machine *m, const mgl_vm_request *request, mgl_error *err)
+{
+    const mgl_limits *limits = &m->program->limits;
+    size_t words = mgl_vm_likely_words(request) * (size_t)limits->capacity;
+    mgl_free(m->likely);
+    m->likely = words ? mgl_alloc_zero((size_t)limits->sequences, words * sizeof *m->likely) : NULL;
+    return words && !m->likely ? mgl_fail_memory(err, words * sizeof *m->likely) : MGL_OK;
+}
+
 mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int *most_epochs,
                              mgl_error *err)
 {
@@ -449,6 +460,8 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
     mgl_status status = mgl_vm_prepare(
         m->first, request, mgl_machine_words(m, m->io->control), mgl_machine_words(m, m->io->table),
         mgl_machine_words(m, m->io->sequence), mgl_machine_words(m, m->io->prompt), err);
+    if (!status)
+        status = make_likely(m, request, err);
     if (status)
         return status;
     memset(m->buffers[m->io->output], 0, mgl_buffer_bytes(&p->buffers[m->io->output]));
@@ -501,6 +514,7 @@ static mgl_call call_of(const mgl_machine *m, int q)
         .buffers = m->buffers,
         .tapes = &m->segment_tapes[m->program->tasks[mgl_machine_task(m, q)].segments.first],
         .epoch = &m->queues[q].rows,
+        .likely = m->likely,
         .scratch = m->scratch};
 }
 
@@ -534,7 +548,7 @@ static void end_epoch(mgl_cpu_queue *queue)
     queue->rows.turn = queue->ended[queue->list];
 }
 
-void mgl_machine_execute(mgl_machine *m, int q, bool abort)
+void mgl_machine_execute(mgl_machine *m, int q, const int32_t *asked)
 {
     const mgl_program *p = m->program;
     mgl_cpu_queue *queue = &m->queues[q];
@@ -542,7 +556,7 @@ void mgl_machine_execute(mgl_machine *m, int q, bool abort)
     int index = mgl_machine_task(m, q);
     const mgl_task *task = &p->tasks[index];
     mgl_call call = call_of(m, q);
-    call.abort = abort;
+    call.asked = asked;
     if (m->plain || !mgl_fast_execute(m, &call))
         mgl_reference_op(task->op)(&call);
     if (task->op == MGL_OP_ENTER && !begin_epoch(m, queue))

@@ -37,9 +37,10 @@ typedef struct mgl_cpu_segment {
 } mgl_cpu_segment;
 
 typedef struct mgl_machine {
-    const mgl_program *first;    /* the program that it was opened with */
-    mgl_joined joined;           /* of a program with two lists; else empty */
-    const mgl_program *program;  /* that it runs: `first`, or both lists in one */
+    const mgl_program *first;   /* the program that it was opened with */
+    int32_t *likely;            /* what sample tells of the tokens of the launch at hand; or NULL */
+    mgl_joined joined;          /* of a program with two lists; else empty */
+    const mgl_program *program; /* that it runs: `first`, or both lists in one */
     mgl_vm_io io[MGL_CPU_LISTS]; /* of each list; they differ in logits and best alone */
     bool plain;                  /* reference ops over the packed bytes, on one thread */
     mgl_pool *pool;
@@ -120,7 +121,7 @@ const mgl_region *mgl_machine_unwritten(const mgl_machine *machine, int q);
 uint32_t mgl_machine_wanted(const mgl_machine *machine, int q, const mgl_wait *wait);
 
 /* Executes the next task of a queue, signals, and steps the queue on. */
-void mgl_machine_execute(mgl_machine *machine, int q, bool abort);
+void mgl_machine_execute(mgl_machine *machine, int q, const int32_t *asked);
 
 /* MGL_BAD_INPUT when the file behind mapped weights has lost bytes. To be asked before anything
  * that was computed from them is handed out. */

@@ -70,6 +70,33 @@ static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
                : mgl_cu_check(vm->cu, vm->cu->stream_synchronize(NULL), "starting the launch", err);
 }
 
+/* Room in the pinned memory for what sample tells beside the tokens. */
+static mgl_status make_room(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_error *err)
+{
+    void *pinned = NULL;
+    mgl_cu_address address = 0;
+    vm->pinned_bytes =
+        sizeof(mgl_cuda_pinned) + word_bytes(vm) * (1 + mgl_vm_likely_words(request));
+    if (vm->pinned_bytes <= vm->pinned_room)
+        return MGL_OK;
+    mgl_status status = mgl_cu_check(
+        vm->cu, vm->cu->pinned_alloc(&pinned, vm->pinned_bytes, MGL_CU_PINNED_PORTABLE_MAPPED),
+        "allocating pinned memory", err);
+    if (!status)
+        status = mgl_cu_check(vm->cu, vm->cu->pinned_address(&address, pinned, 0),
+                              "mapping pinned memory", err);
+    if (status) {
+        if (pinned)
+            vm->cu->pinned_free(pinned);
+        return status;
+    }
+    vm->cu->pinned_free(vm->pinned);
+    vm->pinned = pinned;
+    vm->pinned_address = address;
+    vm->pinned_room = vm->pinned_bytes;
+    return MGL_OK;
+}
+
 static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->whole;
@@ -101,35 +128,60 @@ static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
     return mgl_cu_check(vm->cu, result, "launching the kernel", err);
 }
 
+_Static_assert(MGL_HOST_ASKED((int)MGL_ASKED_WORDS) <= (int)MGL_HOST_WORDS,
+               "there is a word for all that the host asks");
+
 /* A reply in progress, as the host sees it. */
 struct progress {
     mgl_cuda_vm *vm;
     const mgl_vm_request *request;
-    int32_t seen[MGL_MAX_ROWS]; /* tokens handed out, a sequence */
-    bool stopped;               /* the caller wants no more */
-    double first_s;             /* when the first token was seen; 0: not yet */
+    mgl_vm_delivery delivery;
 };
+
+/* What sample told of the next token of a sequence; NULL: it is not asked. */
+static const volatile int32_t *likely_of(const struct progress *p, int s)
+{
+    const mgl_limits *limits = &p->vm->vm.program->limits;
+    size_t words = mgl_vm_likely_words(p->request), capacity = (size_t)limits->capacity;
+    size_t at = (size_t)s * capacity + (size_t)p->delivery.given[s];
+    return words ? p->vm->pinned->stream + (size_t)limits->sequences * capacity + at * words : NULL;
+}
+
+/* Whether all its words have landed, which come in any order. */
+static bool has_landed(const struct progress *p, const volatile int32_t *likely)
+{
+    bool landed = !likely || likely[MGL_LIKELY_OWN] != 0;
+    for (int i = 0; likely && i < p->delivery.likely; i++)
+        landed &=
+            likely[MGL_LIKELY_IDS + i] != 0 && likely[MGL_LIKELY_IDS + p->request->likely + i] != 0;
+    return landed;
+}
+
+/* Tells the kernel what is asked of it. */
+static void ask(const struct progress *p)
+{
+    for (int i = 0; i < MGL_ASKED_WORDS; i++)
+        p->vm->pinned->host[MGL_HOST_ASKED(i)] = p->delivery.asked[i];
+}
 
 /* Hands out what has appeared since the last time. */
 static void hand_out(struct progress *p)
 {
     int capacity = p->vm->vm.program->limits.capacity;
+    mgl_vm_delivery *d = &p->delivery;
     for (int s = 0; s < p->request->count; s++)
-        while (p->seen[s] < p->request->sequences[s].max_new && p->seen[s] < capacity) {
-            int32_t word = p->vm->pinned->stream[(size_t)s * (size_t)capacity + (size_t)p->seen[s]];
-            if (word == 0)
+        while (!mgl_vm_is_stopped(d, s) && d->given[s] < p->request->sequences[s].max_new &&
+               d->given[s] < capacity) {
+            int32_t word =
+                p->vm->pinned->stream[(size_t)s * (size_t)capacity + (size_t)d->given[s]];
+            const volatile int32_t *likely = likely_of(p, s);
+            if (word == 0 || !has_landed(p, likely))
                 break;
-            p->seen[s]++;
-            if (p->first_s == 0)
-                p->first_s = mgl_clock_s();
-            if (p->request->on_token && !p->stopped &&
-                !p->request->on_token(p->request->user, s, word - 1))
-                p->stopped = true;
+            mgl_vm_give(d, p->request, s, word - 1, likely);
         }
     if (p->request->abort && *p->request->abort)
-        p->stopped = true;
-    if (p->stopped)
-        p->vm->pinned->host[MGL_HOST_ABORT] = 1;
+        d->asked[MGL_ASKED_ABORT] = 1;
+    ask(p);
 }
 
 /* Until the kernel has ended. */
@@ -186,8 +238,13 @@ static mgl_status collect(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm
 static mgl_status run(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                       mgl_error *err)
 {
-    struct progress progress = {.vm = vm, .request = request};
-    mgl_status status = reset(vm, err);
+    struct progress progress = {
+        .vm = vm, .request = request, .delivery = mgl_vm_begin_delivery(vm->vm.program, request)};
+    mgl_status status = make_room(vm, request, err);
+    if (!status)
+        status = reset(vm, err);
+    if (!status)
+        ask(&progress);
     double start = mgl_clock_s();
     if (!status)
         status = launch(vm, err);
@@ -203,11 +260,16 @@ static mgl_status run(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_rep
             mgl_cu_check(vm->cu, vm->cu->event_elapsed(&milliseconds, vm->events[0], vm->events[1]),
                          "timing the kernel", err);
     out->device_s = (double)milliseconds * 1e-3;
-    out->prefill_s = (progress.first_s > 0 ? progress.first_s : end) - start;
+    double first = progress.delivery.first_s;
+    out->prefill_s = (first > 0 ? first : end) - start;
     out->decode_s = end - start - out->prefill_s;
     if (!status)
         status = mgl_cuda_read_reports(vm, err);
-    return status ? status : collect(vm, request, out, err);
+    if (!status)
+        status = collect(vm, request, out, err);
+    if (!status)
+        mgl_vm_cut_stopped(&progress.delivery, request, out);
+    return status;
 }
 
 mgl_status mgl_cuda_run(mgl_vm *base, const mgl_vm_request *request, mgl_vm_report *out,

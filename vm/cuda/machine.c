@@ -444,6 +444,7 @@ static mgl_status allocate_pinned(mgl_cuda_vm *vm, mgl_error *err)
         mgl_cu_check(cu, cu->pinned_alloc(&pinned, vm->pinned_bytes, MGL_CU_PINNED_PORTABLE_MAPPED),
                      "allocating pinned memory", err);
     vm->pinned = status ? NULL : pinned;
+    vm->pinned_room = vm->pinned_bytes;
     if (!status)
         status = mgl_cu_check(cu, cu->pinned_address(&vm->pinned_address, pinned, 0),
                               "mapping pinned memory", err);

@@ -13,7 +13,8 @@
 typedef struct mgl_cuda_pinned {
     volatile int32_t host[MGL_HOST_WORDS];
     volatile int32_t reports[MGL_MAX_QUEUES][MGL_REPORT_WORDS];
-    volatile int32_t stream[]; /* (sequences, capacity) token + 1; 0: not yet */
+    volatile int32_t stream[]; /* (sequences, capacity) token + 1; 0: not yet. Behind it what sample
+                                  tells of these tokens, where it is asked */
 } mgl_cuda_pinned;
 
 typedef struct mgl_cuda_vm {
@@ -43,7 +44,8 @@ typedef struct mgl_cuda_vm {
     mgl_cu_address records, queues, counters;
     size_t counter_bytes; /* the `stopped` word, on a line of its own behind them, included */
     mgl_cuda_pinned *pinned;
-    size_t pinned_bytes;
+    size_t pinned_bytes; /* of it, that a launch uses */
+    size_t pinned_room;
     mgl_cu_address pinned_address; /* the same memory, as the device sees it */
     mgl_vm_io io;
     int logits[2];        /* (list) its buffer of logits */

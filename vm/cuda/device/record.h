@@ -111,13 +111,17 @@ typedef struct mgl_device_kv {
 
 /* Words between host and kernel while it runs (pinned). */
 enum {
-    MGL_HOST_ABORT,   /* set by the host: sample ends the reply */
+    MGL_HOST_ABORT,   /* set by the host: the first of the words MGL_ASKED_... of schedule/step.h */
     MGL_HOST_SAMPLED, /* by sample: the row that it sampled last + 1; 0: none yet; with two lists
                          MGL_HOST_MANY more in the second */
     MGL_HOST_EXPIRED, /* the queue whose watchdog spoke first + 1; 0: none did */
+    MGL_HOST_STOPPED, /* set by the host: the rest of these words */
     MGL_HOST_WORDS = 8,
     MGL_HOST_MANY = 1 << 16
 };
+
+/* The word of the host that word MGL_ASKED_... of sample is. */
+#define MGL_HOST_ASKED(word) ((word) ? MGL_HOST_STOPPED - 1 + (word) : MGL_HOST_ABORT)
 
 /* What a queue was waiting for when it gave up, or that it had a task of an op or a variant that
  * the kernel does not have: one report a queue (pinned), so that the host can tell the wait that is
