@@ -87,7 +87,8 @@ void mgl_trace_task_name(const mgl_trace *trace, int task, char *name)
     const mgl_task *t = &trace->program->tasks[task];
     const mgl_op_info *info = mgl_op_get(t->op);
     const char *op = info->name, *part = name_part(trace->program, t);
-    if (info->family == MGL_FAMILY_PRODUCT && is_layered(t->op) && info->step != MGL_STEP_O)
+    if ((info->family == MGL_FAMILY_PRODUCT || info->family == MGL_FAMILY_PANEL) &&
+        is_layered(t->op) && info->step != MGL_STEP_O)
         part = mgl_step_name(info->step);
     int layer = trace->layer_of[task];
     if (layer < 0)

@@ -40,11 +40,12 @@ void mgl_reference_load(const mgl_call *call, const mgl_region *x, float *to)
         mgl_call_load(call, x, r, 0, width, to + r * width);
 }
 
-void mgl_reference_norm(const mgl_call *call, const mgl_region *x, const mgl_region *g, float *to)
+void mgl_reference_norm(const mgl_call *call, float *to)
 {
+    const mgl_region *x = mgl_call_operand(call, MGL_PRODUCT_INPUT);
+    const mgl_region *g = mgl_call_operand(call, MGL_PRODUCT_NORM);
     int64_t width = mgl_region_width(x, 1);
     mgl_reference_load(call, x, to);
     for (int r = 0; r < call->epoch->rows; r++)
-        mgl_rms_norm(to + r * width, to + r * width, mgl_call_at(call, g), width,
-                     call->program->geometry.eps);
+        mgl_call_norm(call, g, r, to + r * width, width);
 }

@@ -14,12 +14,14 @@ void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride
  * NULL: the task has none. */
 const float *mgl_call_bias(const mgl_call *call, int tensor);
 
-/* All rows of region x as f32 into `to` (rows(e), columns of x), and the same normed by g. */
+/* All rows of region x as f32 into `to` (rows(e), columns of x), and the same as the task's product
+ * takes them: normed by g, or scaled where the op scales. */
 void mgl_reference_load(const mgl_call *call, const mgl_region *x, float *to);
-void mgl_reference_norm(const mgl_call *call, const mgl_region *x, const mgl_region *g, float *to);
+void mgl_reference_norm(const mgl_call *call, float *to);
 
-/* y = b + (x W^T + bias) of linear_add, whose operands have the same numbers in merge_add: x (rows,
- * inputs) stands in the scratch, which has room for `inputs` floats behind it. */
-void mgl_reference_add(const mgl_call *call, int64_t inputs);
+/* y = b + (x W^T + bias), and the same to `copy`, if that is not NULL: x (rows, inputs) stands in
+ * the scratch, which has room for `inputs` floats behind it. */
+void mgl_reference_add(const mgl_call *call, int64_t inputs, const mgl_region *y,
+                       const mgl_region *copy);
 
 #endif

@@ -39,8 +39,9 @@
 
 enum {
     MGL_NO_OPERAND = -1,
-    MGL_PRODUCT_INPUT = 0, /* x, a of linear_add, or part of merge_add: what a product multiplies */
-    MGL_PRODUCT_NORM = 1   /* g, of a product that has a norm */
+    MGL_PRODUCT_INPUT = 0,  /* x, n, a of linear_add, or part of merge_add: what it multiplies */
+    MGL_PRODUCT_NORM = 1,   /* g, of a product that has a norm */
+    MGL_PRODUCT_SQUARES = 1 /* s, of a product whose input is weighed */
 };
 
 #endif

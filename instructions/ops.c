@@ -94,6 +94,23 @@ _Static_assert(MGL_OPERAND(norm_linear, g) == MGL_PRODUCT_NORM &&
                    MGL_OPERAND(head, g) == MGL_PRODUCT_NORM,
                "the weight of its norm is the second");
 
+_Static_assert(MGL_OPERAND(embed_weighed, embedding) == MGL_OPERAND(embed, embedding) &&
+                   MGL_OPERAND(linear_add_weighed, a) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(linear_add_weighed, b) == MGL_OPERAND(linear_add, b),
+               "ops that weigh have the inputs of those that do not, by number");
+_Static_assert(MGL_OPERAND(scaled_linear, n) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(scaled_linear, s) == MGL_PRODUCT_SQUARES &&
+                   MGL_OPERAND(scaled_linear, y) == MGL_OPERAND(norm_linear, y) &&
+                   MGL_OPERAND(scaled_swiglu, n) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(scaled_swiglu, s) == MGL_PRODUCT_SQUARES &&
+                   MGL_OPERAND(scaled_swiglu, y) == MGL_OPERAND(norm_swiglu, y) &&
+                   MGL_OPERAND(scaled_head, n) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(scaled_head, s) == MGL_PRODUCT_SQUARES &&
+                   MGL_OPERAND(scaled_head, logits) == MGL_OPERAND(head, logits) &&
+                   MGL_OPERAND(scaled_head, best_value) == MGL_OPERAND(head, best_value) &&
+                   MGL_OPERAND(scaled_head, best_id) == MGL_OPERAND(head, best_id),
+               "ops that scale have the outputs of those that norm, by number");
+
 bool mgl_op_is_known(mgl_op op)
 {
     return (unsigned)op < MGL_OP_COUNT;

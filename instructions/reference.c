@@ -147,6 +147,38 @@ void mgl_rms_norm(float *to, const float *x, const float *g, int64_t n, float ep
         to[i] = x[i] * scale * g[i];
 }
 
+float mgl_call_scale(const mgl_call *call, const mgl_region *s, int r)
+{
+    const mgl_geometry *m = &call->program->geometry;
+    const float *parts = mgl_call_row(call, s, r);
+    float sum = 0;
+    for (int64_t i = 0; i < mgl_region_width(s, 1); i++)
+        sum += parts[i];
+    return 1.0f / sqrtf(sum / (float)m->hidden + m->eps);
+}
+
+void mgl_call_norm(const mgl_call *call, const mgl_region *by, int r, float *row, int64_t width)
+{
+    if (!mgl_op_scales(call->task->op)) {
+        mgl_rms_norm(row, row, mgl_call_at(call, by), width, call->program->geometry.eps);
+        return;
+    }
+    const float scale = mgl_call_scale(call, by, r);
+    for (int64_t i = 0; i < width; i++)
+        row[i] *= scale;
+}
+
+void mgl_call_weigh(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
+                    const mgl_region *n, const mgl_region *s, float *scratch)
+{
+    const float *x = mgl_call_row(call, y, r), *weights = mgl_call_at(call, g);
+    const int64_t width = mgl_region_width(y, 1);
+    for (int64_t i = 0; i < width; i++)
+        scratch[i] = x[i] * weights[i];
+    mgl_call_store(call, n, r, 0, width, scratch);
+    *mgl_call_row(call, s, r) = mgl_dot(x, x, width);
+}
+
 float mgl_swiglu(float gate, float up)
 {
     return gate / (1.0f + expf(-gate)) * up;

@@ -129,6 +129,24 @@ float mgl_dot(const float *a, const float *b, int64_t n);
  * LlamaRMSNorm): x is multiplied by the reciprocal root, then by g. */
 void mgl_rms_norm(float *to, const float *x, const float *g, int64_t n, float eps);
 
+/* Whether the op reads a value that was weighed, and divides it by its root mean square itself. */
+static inline bool mgl_op_scales(mgl_op op)
+{
+    return op == MGL_OP_SCALED_LINEAR || op == MGL_OP_SCALED_SWIGLU || op == MGL_OP_SCALED_HEAD;
+}
+
+/* 1 / sqrt(sum of row r of s / hidden + eps): what scales row r of a weighed value. */
+float mgl_call_scale(const mgl_call *call, const mgl_region *s, int r);
+
+/* Norms row r (width) of what the task multiplies, in place; `by` is its second operand: the norm's
+ * weight, or where the op scales the parts of the sum of squares. */
+void mgl_call_norm(const mgl_call *call, const mgl_region *by, int r, float *row, int64_t width);
+
+/* Row r of y (f32), times the columns of g, to n; and the sum of its squares to s. Uses as many
+ * floats of `scratch` as y has columns. */
+void mgl_call_weigh(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
+                    const mgl_region *n, const mgl_region *s, float *scratch);
+
 /* silu(gate) * up, silu(z) = z / (1 + exp(-z)) in f32. */
 float mgl_swiglu(float gate, float up);
 

@@ -571,9 +571,14 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
 }
 
 /* The second list is for epochs that the first has too few rows for. */
-static mgl_status choose_many(const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
+static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
+                              const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
 {
     out->many = config->many;
+    out->weighed =
+        out->many > 0 &&
+        (config->weighed == MGL_WEIGHED_YES ||
+         (config->weighed == 0 && dtype != MGL_F32 && out->many > MGL_MAX_ROWS && !is_gpu(target)));
     if (out->many == 0 || out->many > out->rows)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "many",
@@ -611,5 +616,5 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
         out->rows = choose_rows(&graph->geometry, options, config->narrow, out);
     if (out->rows > MGL_MAX_ROWS) /* as many as there are sequences, which the second list takes */
         out->rows = MGL_MAX_ROWS;
-    return choose_many(config, out, err);
+    return choose_many(target, options->dtype, config, out, err);
 }

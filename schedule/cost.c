@@ -237,6 +237,7 @@ static void plan_job(const struct play *s, const mgl_task *task, struct job *job
         break;
     case MGL_FAMILY_GATHER:
     case MGL_FAMILY_PRODUCT:
+    case MGL_FAMILY_PANEL:
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     }
@@ -268,7 +269,7 @@ static void plan(struct play *s)
 {
     const mgl_program *p = s->program;
     for (int t = 0; t < p->task_count; t++)
-        if (p->tasks[t].op == MGL_OP_NORM_SWIGLU)
+        if (mgl_op_get(p->tasks[t].op)->step == MGL_STEP_GATE_UP)
             s->is_ffn[mgl_task_result(p, &p->tasks[t])->buffer] = true;
     for (int t = 0; t < p->task_count; t++) {
         plan_job(s, &p->tasks[t], &s->jobs[t]);

@@ -322,7 +322,14 @@ static int declare_rows(mgl_lowering *w, int layer, const char *name, mgl_dtype 
 
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level)
 {
-    return w->choices.flags && w->choices.narrow >= level ? w->program->exchange_dtype : MGL_F32;
+    const bool narrow =
+        w->weighed ? level < MGL_NARROW_RESIDUAL : w->choices.flags && w->choices.narrow >= level;
+    return narrow ? w->program->exchange_dtype : MGL_F32;
+}
+
+int mgl_lowering_norm(const mgl_lowering *w, int layer)
+{
+    return layer < w->program->geometry.layers ? w->layers[layer].attn_g : w->g;
 }
 
 static mgl_lowering_exchange declare_layer_exchange(mgl_lowering *w, int layer)
@@ -363,6 +370,17 @@ static void declare_activations(mgl_lowering *w)
             declare_rows(w, -1, "x", mgl_lowering_exchange_dtype(w, MGL_NARROW_RESIDUAL), hidden);
     else
         w->x = w->residual = w->layers[0].act.x;
+}
+
+/* What is weighed: one for all layers, as each of its readers is done before it is written anew. */
+static void declare_weighed(mgl_lowering *w)
+{
+    w->n = w->x_s = w->y_s = -1;
+    if (!w->weighed)
+        return;
+    w->n = declare_rows(w, -1, "n", w->program->exchange_dtype, w->program->geometry.hidden);
+    w->x_s = declare_rows(w, -1, "x_s", MGL_F32, mgl_lowering_tasks(w, MGL_STEP_DOWN));
+    w->y_s = declare_rows(w, -1, "y_s", MGL_F32, mgl_lowering_tasks(w, MGL_STEP_O));
 }
 
 static void declare_io(mgl_lowering *w)
@@ -435,6 +453,7 @@ void mgl_lowering_declare_many(mgl_lowering *w)
     for (int l = 0; l < w->program->geometry.layers; l++)
         declare_layer_counters(w, l);
     declare_activations(w);
+    declare_weighed(w);
     declare_results(w);
     w->head_done = mgl_program_add_counter(w->program, "many.head");
 }

@@ -113,6 +113,14 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The index of a queue's share among those of the step that are not empty. */
+static int64_t share_index(const mgl_lowering *w, mgl_step step, int queue)
+{
+    int first = w->choices.queues[step].first, count = w->choices.queues[step].count;
+    int64_t groups = mgl_step_groups(&w->program->geometry, step);
+    return groups < count ? groups * (queue - first) / count : queue - first;
+}
+
 /* ---- tasks ---------------------------------------------------------------------------------- */
 
 static void task(mgl_lowering *w, mgl_op op)
@@ -150,6 +158,27 @@ static void segment(mgl_lowering *w, int tensor, int tensor2, int64_t lo, int64_
     w->tape += mgl_segment_bytes(w->program, &s);
 }
 
+/* Columns [lo, hi) of the weight of the norm that comes next. */
+static void in_weight(mgl_lowering *w, int g, int64_t lo, int64_t hi)
+{
+    mgl_region region = {.buffer = g, .ranges = {fixed(lo, hi)}};
+    in(w, region);
+}
+
+/* What a task weighs, and its part of the squares `s`. */
+static void out_weighed(mgl_lowering *w, int s, int64_t part, int64_t lo, int64_t hi)
+{
+    out(w, columns(w, w->n, lo, hi));
+    out(w, columns(w, s, part, part + 1));
+}
+
+/* What a product norms: x and the norm's weight, or the weighed value and its squares. */
+static void in_normed(mgl_lowering *w, int x, int g, int s)
+{
+    in(w, whole(w, w->weighed ? w->n : x));
+    in(w, whole(w, w->weighed ? s : g));
+}
+
 static void emit_embed(mgl_lowering *w, int queue)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -160,9 +189,13 @@ static void emit_embed(mgl_lowering *w, int queue)
     hi = min64(hi * MGL_ROW_GROUP, m->hidden);
     mgl_region rows = whole(w, w->embedding);
     rows.ranges[1] = fixed(lo, hi);
-    task(w, MGL_OP_EMBED);
+    task(w, w->weighed ? MGL_OP_EMBED_WEIGHED : MGL_OP_EMBED);
     in(w, rows);
+    if (w->weighed)
+        in_weight(w, mgl_lowering_norm(w, 0), lo, hi);
     out(w, columns(w, w->residual, lo, hi));
+    if (w->weighed)
+        out_weighed(w, w->x_s, share_index(w, MGL_STEP_DOWN, queue), lo, hi);
     if (w->choices.flags)
         out(w, columns(w, w->layers[0].act.x, lo, hi));
     signal_to(w, w->embedded);
@@ -177,9 +210,8 @@ static void emit_qkv(mgl_lowering *w, int queue, int layer)
     int64_t lo, hi, base = 0, column = 0, from = -1, to = 0;
     if (!share(w, MGL_STEP_QKV, queue, &lo, &hi))
         return;
-    task(w, MGL_OP_NORM_LINEAR);
-    in(w, whole(w, l->act.x));
-    in(w, whole(w, l->attn_g));
+    task(w, w->weighed ? MGL_OP_SCALED_LINEAR : MGL_OP_NORM_LINEAR);
+    in_normed(w, l->act.x, l->attn_g, w->x_s);
     for (int i = 0; i < 3; i++) {
         int64_t rows = (int64_t)(i == 0 ? m->heads : m->kv_heads) * m->head_dim;
         int64_t groups = mgl_row_groups(rows);
@@ -302,12 +334,18 @@ static void emit_linear_add(mgl_lowering *w, int queue, int layer, mgl_step step
         return;
     int64_t first = lo * MGL_ROW_GROUP, end = min64(hi * MGL_ROW_GROUP, m->hidden);
     const bool merging = !down && w->choices.merges_in_o;
-    task(w, merging ? MGL_OP_MERGE_ADD : MGL_OP_LINEAR_ADD);
+    task(w, merging      ? MGL_OP_MERGE_ADD
+            : w->weighed ? MGL_OP_LINEAR_ADD_WEIGHED
+                         : MGL_OP_LINEAR_ADD);
     in(w, whole(w, down ? l->act.h : merging ? l->act.part : l->act.att));
     in(w, columns(w, w->residual, first, end));
+    if (w->weighed)
+        in_weight(w, down ? mgl_lowering_norm(w, layer + 1) : l->ffn_g, first, end);
     in_extra(w, down ? l->down_b : l->o_b);
     segment(w, down ? l->down : l->o, -1, lo, hi);
     out(w, columns(w, w->residual, first, end));
+    if (w->weighed)
+        out_weighed(w, down ? w->x_s : w->y_s, share_index(w, step, queue), first, end);
     if (w->choices.flags)
         out(w, columns(w, down ? behind(w, layer) : l->act.y, first, end));
     if (down)
@@ -326,9 +364,8 @@ static void emit_gate_up(mgl_lowering *w, int queue, int layer)
     int64_t lo, hi;
     if (!share(w, MGL_STEP_GATE_UP, queue, &lo, &hi))
         return;
-    task(w, MGL_OP_NORM_SWIGLU);
-    in(w, whole(w, l->act.y));
-    in(w, whole(w, l->ffn_g));
+    task(w, w->weighed ? MGL_OP_SCALED_SWIGLU : MGL_OP_NORM_SWIGLU);
+    in_normed(w, l->act.y, l->ffn_g, w->y_s);
     in_extra(w, l->gate_b);
     in_extra(w, l->up_b);
     segment(w, l->gate, l->up, lo, hi);
@@ -340,15 +377,12 @@ static void emit_gate_up(mgl_lowering *w, int queue, int layer)
 static void emit_head(mgl_lowering *w, int queue)
 {
     const mgl_geometry *m = &w->program->geometry;
-    int64_t lo, hi, groups = mgl_step_groups(m, MGL_STEP_HEAD);
+    int64_t lo, hi;
     if (!share(w, MGL_STEP_HEAD, queue, &lo, &hi))
         return;
-    int first = w->choices.queues[MGL_STEP_HEAD].first;
-    int count = w->choices.queues[MGL_STEP_HEAD].count;
-    int64_t index = groups < count ? lo : queue - first; /* shares before this one */
-    task(w, MGL_OP_HEAD);
-    in(w, whole(w, w->x));
-    in(w, whole(w, w->g));
+    int64_t index = share_index(w, MGL_STEP_HEAD, queue);
+    task(w, w->weighed ? MGL_OP_SCALED_HEAD : MGL_OP_HEAD);
+    in_normed(w, w->x, w->g, w->x_s);
     segment(w, w->head, -1, lo, hi);
     out(w, columns(w, w->logits, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, m->vocab)));
     out(w, columns(w, w->best_value, index, index + 1));
@@ -499,7 +533,8 @@ static void emit_queues(mgl_lowering *w)
         emit_queue(w, q, &others);
 }
 
-/* The second list: the same steps on the same queues, joined by counters, with attention whole. */
+/* The second list: the same steps on the same queues, joined by counters, with attention whole; and
+ * values weighed, if that is the choice. */
 static void lower_many(const mgl_lowering *first)
 {
     mgl_lowering w = *first;
@@ -513,6 +548,7 @@ static void lower_many(const mgl_lowering *first)
     w.choices.splits = 1;
     w.choices.merges_in_o = false;
     w.choices.rows = w.program->limits.rows;
+    w.weighed = w.choices.weighed;
     mgl_lowering_declare_many(&w);
     emit_queues(&w);
 }

@@ -38,11 +38,14 @@ typedef struct mgl_lowering {
     int head;                   /* program tensor of the head */
     int embedding, rope, g;     /* const buffers */
     int residual, x;            /* what is summed up, and what the head reads: one without flags */
+    int n, x_s, y_s; /* of weighed values: them, and the squares of a layer's input and of
+                        what gate and up read; else -1 */
     int control, table, sequence, prompt, output, score, logits, best_value, best_id;
     int embedded, head_done, sampled; /* counters; embedded: -1 with flags */
     int idle, done;                   /* counters of queues without a head; -1: none */
     int64_t tape;                     /* bytes so far on the tape of the newest queue */
     const char *prefix;               /* of what the list declares for itself */
+    bool weighed;                     /* queues exchange weighed values */
     bool second;                      /* it is the second list: without tapes of its own */
     mgl_status status;
     mgl_error *err;
@@ -63,6 +66,9 @@ mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level);
 
 /* Whether tasks of their own merge the splits of attention. */
 bool mgl_lowering_has_merges(const mgl_lowering *w);
+
+/* The weight of the norm that a layer begins with; behind the last layer, that of the head. */
+int mgl_lowering_norm(const mgl_lowering *w, int layer);
 
 /* Queues with a share: the tasks of a step. */
 int mgl_lowering_tasks(const mgl_lowering *w, mgl_step step);

@@ -20,6 +20,11 @@
  *
  * `merge` is no node kind: of all splits' partials it gives the attention that they are parts of.
  *
+ * A weighed value is no node: n = weighed(y, g) are columns of y, which is a node that some norm
+ * has as its input, times that norm's weight; s = squares(y) is a part of the sum of squares of y.
+ * Here both have numbers behind those of the nodes, so no operation of the model takes them.
+ * scaled(n, s) is the norm, where s has all parts of its input, in order.
+ *
  * Where a task leaves out a bias or a norm of q and k, the value stays the node that it was. If the
  * model has the bias or the norm there, no later operation of the model takes that node.
  *
@@ -73,6 +78,8 @@ struct holding {
     mgl_columns columns;      /* act and io of rank 2 */
     struct partial *partials; /* (splits, heads) act of rank 4 */
     struct owner *owners;     /* (kv_heads) kv */
+    int64_t *ends;            /* (columns of the buffer) of a part of squares: the column of the
+                                 node behind its last; NULL where none was stored */
 };
 
 struct meaning {
@@ -95,8 +102,13 @@ struct meaning {
 
 static const char *describe(const struct meaning *m, const struct value *v, char to[MGL_NAME_TEXT])
 {
+    const int nodes = m->graph->node_count;
     if (v->is_tensor) {
         snprintf(to, MGL_NAME_TEXT, "%.120s", m->graph->tensors[v->index].name);
+    } else if (v->index >= nodes) {
+        snprintf(to, MGL_NAME_TEXT, "%s node %d",
+                 v->index < 2 * nodes ? "the weighed input of" : "the squares of",
+                 v->index % nodes);
     } else {
         const mgl_node *node = &m->graph->nodes[v->index];
         int n =
@@ -383,6 +395,82 @@ static bool read_merged(struct meaning *m, int operand, struct value *out)
     return true;
 }
 
+/* ---- weighed values ---- */
+
+/* Numbers of what is no node. */
+static int weighed_by(const struct meaning *m, int norm)
+{
+    return m->graph->node_count + norm;
+}
+
+static int squares_of(const struct meaning *m, int node)
+{
+    return 2 * m->graph->node_count + node;
+}
+
+/* Columns of a node, times the weight g of the norm that has it as its input. */
+static bool weigh(struct meaning *m, const struct value *y, const struct value *g,
+                  struct value *out)
+{
+    const int in[3] = {y->index, -1, -1};
+    const int norm = y->index < m->graph->node_count && g->is_tensor
+                         ? find_node(m, MGL_NODE_NORM, in, g->index)
+                         : -1;
+    *out = *y;
+    out->index = weighed_by(m, norm);
+    return norm >= 0 || fail(m, 710, "the model has no norm of that value with that weight");
+}
+
+/* Whether s has the squares of all columns of the node, part after part. */
+static bool has_all_squares(struct meaning *m, const mgl_region *s, int node)
+{
+    const struct holding *holding = &m->holdings[s->buffer];
+    int64_t column = 0, lo;
+    int index;
+    for (int64_t i = s->ranges[1].lo; i < s->ranges[1].hi; i++) {
+        if (!holding->ends || !mgl_columns_get(&holding->columns, i, i + 1, &index, &lo) ||
+            index != squares_of(m, node) || lo != column)
+            return false;
+        column = holding->ends[i];
+    }
+    return column == m->graph->nodes[node].width;
+}
+
+/* The norm whose weighed input is n, and the squares of its input s. */
+static bool scale(struct meaning *m, const struct value *n, int s, struct value *out)
+{
+    const int norm = n->index - m->graph->node_count;
+    if (n->is_tensor || norm < 0 || norm >= m->graph->node_count)
+        return fail(m, 710, "its n is not a weighed value");
+    *out = *n;
+    out->index = norm;
+    if (n->lo != 0 || n->hi != m->graph->nodes[norm].width)
+        return fail(m, 704, "its input is not a whole value, column for column");
+    return has_all_squares(m, operand_region(m, s), m->graph->nodes[norm].in[0]) ||
+           fail(m, 710, "its s does not have the squares of what n was made of, part after part");
+}
+
+/* The task's part of the sum of squares of y. */
+static bool store_squares(struct meaning *m, int operand, const struct value *y)
+{
+    const mgl_region *s = operand_region(m, operand);
+    struct holding *holding = &m->holdings[s->buffer];
+    const int64_t part = s->ranges[1].lo;
+    if (y->is_tensor || y->index >= m->graph->node_count)
+        return fail(m, 710, "what it squares is no value of the model");
+    if (!holding->ends)
+        holding->ends =
+            mgl_check_alloc(m->check, (size_t)m->program->buffers[s->buffer].extents[1].count,
+                            sizeof *holding->ends);
+    if (!holding->ends ||
+        !mgl_columns_set(&holding->columns, part, part + 1, squares_of(m, y->index), y->lo)) {
+        m->check->no_memory = true;
+        return false;
+    }
+    holding->ends[part] = y->hi;
+    return true;
+}
+
 /* ---- formulas ---- */
 
 static bool is_letter(char c)
@@ -433,6 +521,29 @@ static bool evaluate_merge(struct meaning *m, struct value *out)
     return read_merged(m, operand, out);
 }
 
+static bool is_word(const char *name, size_t length, const char *word)
+{
+    return strlen(word) == length && !memcmp(name, word, length);
+}
+
+/* (y, g), behind `weighed`, and (n, s), behind `scaled`. */
+static bool evaluate_weighed(struct meaning *m, bool scales, struct value *out)
+{
+    size_t length;
+    struct value first, second;
+    m->at++;
+    const char *name = take_name(m, &length);
+    if (!read_name(m, name, length, &first))
+        return false;
+    name = take_name(m, &length);
+    const int operand = find_operand(m, name, length);
+    if (*m->at++ != ')' || operand < 0)
+        return fail(m, 703, "its formula does not weigh or scale an operand");
+    if (scales)
+        return scale(m, &first, operand, out);
+    return read_operand(m, operand, &second) && weigh(m, &first, &second, out);
+}
+
 /* name, or kind(expression, ...); as deep as the formulas of ops.def are. */
 static bool evaluate(struct meaning *m, struct value *out)
 {
@@ -443,8 +554,10 @@ static bool evaluate(struct meaning *m, struct value *out)
     mgl_node_kind kind;
     int inputs, count = 0;
     struct value args[4];
-    if (length == 5 && !memcmp(name, "merge", 5))
+    if (is_word(name, length, "merge"))
         return evaluate_merge(m, out);
+    if (is_word(name, length, "weighed") || is_word(name, length, "scaled"))
+        return evaluate_weighed(m, is_word(name, length, "scaled"), out);
     if (!find_kind(name, length, &kind, &inputs))
         return fail(m, 703, "its formula uses what is not an operation");
     m->at++;
@@ -496,6 +609,17 @@ static bool store(struct meaning *m, int operand, int64_t at, const struct value
     return !m->check->no_memory;
 }
 
+/* s = squares(y) */
+static bool run_squares(struct meaning *m, int output)
+{
+    struct value y;
+    size_t length;
+    m->at += strlen("squares(");
+    m->segment = NULL;
+    const char *name = take_name(m, &length);
+    return read_name(m, name, length, &y) && store_squares(m, output, &y);
+}
+
 /* One formula: evaluated segment by segment, into consecutive columns of its output. */
 static bool run_formula(struct meaning *m, const char *formula)
 {
@@ -508,6 +632,8 @@ static bool run_formula(struct meaning *m, const char *formula)
     const mgl_op_info *op = mgl_op_get(task->op);
     const mgl_range *columns = &operand_region(m, output)->ranges[1];
     const char *expression = m->at;
+    if (!strncmp(expression, "squares(", 8))
+        return run_squares(m, output);
     m->bias = op->in_count + op->out_count;
     int64_t at = columns->lo;
     for (int i = 0; i < (count ? count : 1); i++) {
@@ -708,6 +834,11 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_SAMPLE] = run_sample,
     [MGL_OP_CLEAR] = run_nothing,
     [MGL_OP_MERGE_ADD] = run_plain,
+    [MGL_OP_EMBED_WEIGHED] = run_plain,
+    [MGL_OP_LINEAR_ADD_WEIGHED] = run_plain,
+    [MGL_OP_SCALED_LINEAR] = run_plain,
+    [MGL_OP_SCALED_SWIGLU] = run_plain,
+    [MGL_OP_SCALED_HEAD] = run_head,
 };
 
 static void prepare(struct meaning *m)
@@ -741,6 +872,7 @@ static void clear(struct meaning *m)
         mgl_free(m->holdings[i].columns.items);
         mgl_free(m->holdings[i].partials);
         mgl_free(m->holdings[i].owners);
+        mgl_free(m->holdings[i].ends);
     }
     mgl_free(m->holdings);
     mgl_free(m->value);

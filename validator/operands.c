@@ -190,6 +190,20 @@ static void check_segments(mgl_check *check, int t)
     }
 }
 
+/* MG131: weighed values are the second list's, and only the CPU machine has code of them. */
+static void check_place(mgl_check *check, int t)
+{
+    const mgl_program *p = check->program;
+    const mgl_op op = p->tasks[t].op;
+    char name[MGL_NAME_TEXT];
+    if ((mgl_op_get(op)->family == MGL_FAMILY_PANEL || op == MGL_OP_EMBED_WEIGHED) &&
+        (!p->second || strcmp(p->target.arch, "cpu") != 0))
+        mgl_check_report(check, 131, t, 0, "%s: %s, but here it is the %s list of a program for %s",
+                         mgl_check_task(check, t, name),
+                         "ops of weighed values are for the second list, on a CPU",
+                         p->second ? "second" : "first", p->target.arch);
+}
+
 static void check_task(mgl_check *check, int t)
 {
     const mgl_task *task = &check->program->tasks[t];
@@ -208,6 +222,7 @@ static void check_task(mgl_check *check, int t)
         check_operand(check, t, &op->operands[mgl_task_operand_at(task, i)],
                       mgl_task_region(task, i));
     check_segments(check, t);
+    check_place(check, t);
 }
 
 /* ---- the shape of a queue ---- */
@@ -401,25 +416,36 @@ static void check_copy(const struct view *v, int y, int copy)
         check_columns(v, y, copy, "y and copy must have the same columns");
 }
 
-static void check_embed(const struct view *v)
+/* y of embed or embed_weighed, whose table is its first operand. */
+static void check_gathered(const struct view *v, int y)
 {
-    const int embedding = MGL_OPERAND(embed, embedding), y = MGL_OPERAND(embed, y);
+    const int embedding = MGL_OPERAND(embed, embedding);
     equal(v, "the embedding's number of rows", extent(v, embedding, 0), "vocab", v->model->vocab);
     equal(v, "the embedding's width", extent(v, embedding, 1), "hidden", v->model->hidden);
     equal(v, "the width of y", columns(v, y), "that of the embedding's slice",
           columns(v, embedding));
     demand(v, buffer_of(v, embedding)->source == MGL_SOURCE_TENSOR,
            "the embedding must come from a tensor");
-    check_copy(v, y, MGL_OPERAND(embed, copy));
+}
+
+static void check_embed(const struct view *v)
+{
+    check_gathered(v, MGL_OPERAND(embed, y));
+    check_copy(v, MGL_OPERAND(embed, y), MGL_OPERAND(embed, copy));
+}
+
+/* y of norm_linear, or of scaled_linear, and what is behind it. */
+static void check_linear(const struct view *v, int y, int bias)
+{
+    check_tensors(v, 0, v->model->hidden);
+    equal(v, "the width of y", columns(v, y), "the number of streamed rows", streamed_rows(v));
+    check_biases(v, bias);
 }
 
 static void check_norm_linear(const struct view *v)
 {
     check_normed(v, MGL_OPERAND(norm_linear, x), MGL_OPERAND(norm_linear, g));
-    check_tensors(v, 0, v->model->hidden);
-    equal(v, "the width of y", columns(v, MGL_OPERAND(norm_linear, y)),
-          "the number of streamed rows", streamed_rows(v));
-    check_biases(v, MGL_OPERAND(norm_linear, bias));
+    check_linear(v, MGL_OPERAND(norm_linear, y), MGL_OPERAND(norm_linear, bias));
 }
 
 static void check_rope(const struct view *v, int rope)
@@ -522,23 +548,73 @@ static void check_merge(const struct view *v)
           mgl_range_length(range(v, MGL_OPERAND(merge, part), 2)) * v->model->head_dim);
 }
 
-/* The sum of b and of the product of an input of that width. */
-static void check_add(const struct view *v, int64_t width)
+/* y and what is made of it: n of the same columns, by the same columns of g, and s of one task. */
+static void check_weighed(const struct view *v, int y, int g, int n, int s)
 {
-    const int y = MGL_OPERAND(linear_add, y);
+    equal(v, "the width of g", extent(v, g, 0), "hidden", v->model->hidden);
+    demand(v, buffer_of(v, g)->source == MGL_SOURCE_TENSOR, "g must come from a tensor");
+    equal(v, "the width of n's buffer", extent(v, n, 1), "hidden", v->model->hidden);
+    check_columns(v, y, n, "y and n must have the same columns");
+    demand(v, range(v, g, 0)->lo == range(v, y, 1)->lo && range(v, g, 0)->hi == range(v, y, 1)->hi,
+           "y and g must have the same columns");
+    demand(v,
+           region_of(v, s)->buffer != region_of(v, y)->buffer &&
+               region_of(v, s)->buffer != region_of(v, n)->buffer,
+           "s needs a buffer of its own");
+}
+
+static void check_embed_weighed(const struct view *v)
+{
+    const int y = MGL_OPERAND(embed_weighed, y);
+    check_gathered(v, y);
+    check_weighed(v, y, MGL_OPERAND(embed_weighed, g), MGL_OPERAND(embed_weighed, n),
+                  MGL_OPERAND(embed_weighed, s));
+}
+
+/* n (rows, hidden), and s of no more parts than it has columns. */
+static void check_scaled(const struct view *v)
+{
+    equal(v, "the width of n", extent(v, MGL_PRODUCT_INPUT, 1), "hidden", v->model->hidden);
+    demand(v, extent(v, MGL_PRODUCT_SQUARES, 1) <= v->model->hidden,
+           "s has more parts than n has columns");
+}
+
+/* y, the sum of b and of the product of an input of that width. */
+static void check_sum(const struct view *v, int64_t width, int y, int bias)
+{
     check_tensors(v, v->model->hidden, width);
     equal(v, "the width of y", columns(v, y), "the number of streamed rows", streamed_rows(v));
     check_columns(v, MGL_OPERAND(linear_add, b), y, "b and y must have the same columns");
-    check_copy(v, y, MGL_OPERAND(linear_add, copy));
-    check_biases(v, MGL_OPERAND(linear_add, bias));
+    check_biases(v, bias);
+}
+
+/* The same of linear_add, and its copy. */
+static void check_add(const struct view *v, int64_t width)
+{
+    check_sum(v, width, MGL_OPERAND(linear_add, y), MGL_OPERAND(linear_add, bias));
+    check_copy(v, MGL_OPERAND(linear_add, y), MGL_OPERAND(linear_add, copy));
+}
+
+/* What linear_add, or linear_add_weighed, multiplies: its width. */
+static int64_t added_width(const struct view *v)
+{
+    int64_t width = extent(v, MGL_PRODUCT_INPUT, 1);
+    demand(v, width == (int64_t)v->model->heads * v->model->head_dim || width == v->model->ffn,
+           "a must be as wide as the attention's output or ffn");
+    return width;
 }
 
 static void check_linear_add(const struct view *v)
 {
-    int64_t width = extent(v, MGL_OPERAND(linear_add, a), 1);
-    demand(v, width == (int64_t)v->model->heads * v->model->head_dim || width == v->model->ffn,
-           "a must be as wide as the attention's output or ffn");
-    check_add(v, width);
+    check_add(v, added_width(v));
+}
+
+static void check_linear_add_weighed(const struct view *v)
+{
+    const int y = MGL_OPERAND(linear_add_weighed, y);
+    check_sum(v, added_width(v), y, MGL_OPERAND(linear_add_weighed, bias));
+    check_weighed(v, y, MGL_OPERAND(linear_add_weighed, g), MGL_OPERAND(linear_add_weighed, n),
+                  MGL_OPERAND(linear_add_weighed, s));
 }
 
 /* Its operands have the numbers of linear_add's. */
@@ -548,19 +624,36 @@ static void check_merge_add(const struct view *v)
     check_add(v, (int64_t)v->model->heads * v->model->head_dim);
 }
 
+/* y of norm_swiglu, or of scaled_swiglu, and what is behind it. */
+static void check_swiglu(const struct view *v, int y, int bias)
+{
+    check_tensors(v, v->model->ffn, v->model->hidden);
+    equal(v, "the width of y", columns(v, y), "the number of streamed rows", streamed_rows(v));
+    check_biases(v, bias);
+}
+
 static void check_norm_swiglu(const struct view *v)
 {
     check_normed(v, MGL_OPERAND(norm_swiglu, x), MGL_OPERAND(norm_swiglu, g));
-    check_tensors(v, v->model->ffn, v->model->hidden);
-    equal(v, "the width of y", columns(v, MGL_OPERAND(norm_swiglu, y)),
-          "the number of streamed rows", streamed_rows(v));
-    check_biases(v, MGL_OPERAND(norm_swiglu, bias));
+    check_swiglu(v, MGL_OPERAND(norm_swiglu, y), MGL_OPERAND(norm_swiglu, bias));
 }
 
-static void check_head(const struct view *v)
+static void check_scaled_linear(const struct view *v)
+{
+    check_scaled(v);
+    check_linear(v, MGL_OPERAND(scaled_linear, y), MGL_OPERAND(scaled_linear, bias));
+}
+
+static void check_scaled_swiglu(const struct view *v)
+{
+    check_scaled(v);
+    check_swiglu(v, MGL_OPERAND(scaled_swiglu, y), MGL_OPERAND(scaled_swiglu, bias));
+}
+
+/* The outputs of head, which have the same numbers in scaled_head. */
+static void check_logits(const struct view *v)
 {
     const int logits = MGL_OPERAND(head, logits);
-    check_normed(v, MGL_OPERAND(head, x), MGL_OPERAND(head, g));
     check_tensors(v, v->model->vocab, v->model->hidden);
     equal(v, "the width of the logits", extent(v, logits, 1), "vocab", v->model->vocab);
     equal(v, "the first column of the logits", range(v, logits, 1)->lo, "the first streamed row",
@@ -569,6 +662,18 @@ static void check_head(const struct view *v)
           "that of the streamed rows", v->segments[0].row_hi);
     equal(v, "the part of best_id", range(v, MGL_OPERAND(head, best_id), 1)->lo,
           "that of best_value", range(v, MGL_OPERAND(head, best_value), 1)->lo);
+}
+
+static void check_head(const struct view *v)
+{
+    check_normed(v, MGL_OPERAND(head, x), MGL_OPERAND(head, g));
+    check_logits(v);
+}
+
+static void check_scaled_head(const struct view *v)
+{
+    check_scaled(v);
+    check_logits(v);
 }
 
 /* One io buffer of sample: its shape, and that it plays no other part. */

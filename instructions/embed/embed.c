@@ -1,9 +1,9 @@
 /* embed: gathers the embedding rows of the epoch's tokens. */
-#include "instructions/reference.h"
+#include "instructions/embed/embed.h"
 
-void mgl_reference_embed(const mgl_call *call)
+void mgl_reference_gather(const mgl_call *call, const mgl_region *y, const mgl_region *copy)
 {
-    const mgl_region *from = MGL_CALL(call, embed, embedding), *copy = MGL_CALL(call, embed, copy);
+    const mgl_region *from = MGL_CALL(call, embed, embedding);
     const mgl_buffer *embedding = mgl_call_buffer(call, from);
     int64_t row_bytes = embedding->extents[1].count * (int64_t)mgl_dtype_size(embedding->dtype);
     int64_t width = mgl_region_width(from, 1);
@@ -13,8 +13,13 @@ void mgl_reference_embed(const mgl_call *call)
         mgl_convert(call->scratch, MGL_F32,
                     rows + mgl_call_table(call, r)[MGL_TABLE_TOKEN] * row_bytes, embedding->dtype,
                     (size_t)width);
-        mgl_call_store(call, MGL_CALL(call, embed, y), r, 0, width, call->scratch);
+        mgl_call_store(call, y, r, 0, width, call->scratch);
         if (copy)
             mgl_call_store(call, copy, r, 0, width, call->scratch);
     }
+}
+
+void mgl_reference_embed(const mgl_call *call)
+{
+    mgl_reference_gather(call, MGL_CALL(call, embed, y), MGL_CALL(call, embed, copy));
 }

@@ -26,7 +26,7 @@ void mgl_reference_head(const mgl_call *call)
     bool skip[MGL_MAX_MANY_ROWS];
     for (int r = 0; r < call->epoch->rows; r++)
         skip[r] = !mgl_head_wants(call, r);
-    mgl_reference_norm(call, x, MGL_CALL(call, head, g), normed);
+    mgl_reference_norm(call, normed);
     mgl_reference_linear(call, normed, width, y, skip, normed + call->epoch->rows * width);
     for (int r = 0; r < call->epoch->rows; r++)
         if (!skip[r])

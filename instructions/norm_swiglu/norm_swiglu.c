@@ -10,7 +10,7 @@ void mgl_reference_norm_swiglu(const mgl_call *call)
     int64_t width = mgl_region_width(x, 1), columns = segment->col_hi - segment->col_lo;
     const float *bias = mgl_call_bias(call, 0), *bias2 = mgl_call_bias(call, 1);
     float *normed = call->scratch, *row = normed + call->epoch->rows * width;
-    mgl_reference_norm(call, x, MGL_CALL(call, norm_swiglu, g), normed);
+    mgl_reference_norm(call, normed);
     for (int64_t i = 0; i < mgl_segment_rows(segment); i++) {
         float gate[MGL_MAX_MANY_ROWS];
         mgl_unpack_row(call->program, segment, call->tapes[0], 0, i, row);

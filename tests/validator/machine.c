@@ -385,6 +385,11 @@ static void run_task(struct machine *m, struct queue *q)
     case MGL_OP_CLEAR:
         run_clear(m, q);
         break;
+    case MGL_OP_EMBED_WEIGHED: /* of the second list, which this machine does not run */
+    case MGL_OP_LINEAR_ADD_WEIGHED:
+    case MGL_OP_SCALED_LINEAR:
+    case MGL_OP_SCALED_SWIGLU:
+    case MGL_OP_SCALED_HEAD:
     case MGL_OP_COUNT:
         break;
     }

@@ -58,6 +58,7 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
         int from, *to;
     } knobs[] = {{o->rows, &config.rows},
                  {o->many, &config.many},
+                 {o->weighed, &config.weighed},
                  {o->splits, &config.splits},
                  {o->narrow, &config.narrow},
                  {o->merge, &config.merge},

@@ -1,7 +1,8 @@
 /*
- * Ten thousand damaged schedules with flag edges and clears, 3,750 with two lists, and 1,200 with
- * variants, biases and norms, each judged as damaged.h says. tests/emulator/test_damaged.c judges
- * more of these, and runs the accepted ones in the emulator too.
+ * Ten thousand damaged schedules with flag edges and clears, 8,750 with two lists, of which 5,000
+ * exchange weighed values, and 1,200 with variants, biases and norms, each judged as damaged.h
+ * says. tests/emulator/test_damaged.c judges more of these, and runs the accepted ones in the
+ * emulator too.
  *
  *   test_damage [base [round]]     one base; and one round of it, whose text is printed
  *   test_damage base -1 rounds     so many rounds of one base
@@ -33,24 +34,33 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
             5, 0                                                                                   \
     }
 /* Of both lists: prompts in epochs of six rows, or fewer, then of one or two. */
-#define LISTS(model, queues, few, edges)                                                           \
+#define LISTS(model, queues, few, edges, type, weighs)                                             \
     {                                                                                              \
         model, "cpu:" queues,                                                                      \
-            {.dtype = MGL_F32,                                                                     \
+            {.dtype = type,                                                                        \
              .rows = few,                                                                          \
+             .weighed = MGL_WEIGHED_##weighs,                                                      \
              .many = 6,                                                                            \
              .sequences = 2,                                                                       \
              .capacity = 10,                                                                       \
              .exchange = MGL_EXCHANGE_##edges},                                                    \
             5, 0                                                                                   \
     }
-static const damaged_recipe bases[] = {
-    BASE(&one_layer, "2", 1, MGL_F32),  BASE(&one_layer, "3", 1, MGL_BF16),
-    BASE(&one_layer, "4", 1, MGL_F32),  BASE(&one_layer, "2", 2, MGL_F32),
-    BASE(&one_layer, "3", 3, MGL_F32),  BASE(&two_heads, "3", 1, MGL_F32),
-    BASE(&two_heads, "4", 2, MGL_BF16), BASE(&tiny_model, "2", 1, MGL_F32),
-    LISTS(&one_layer, "2", 2, FLAGS),   LISTS(&one_layer, "3", 2, COUNTERS),
-    LISTS(&two_heads, "4", 2, FLAGS)};
+static const damaged_recipe bases[] = {BASE(&one_layer, "2", 1, MGL_F32),
+                                       BASE(&one_layer, "3", 1, MGL_BF16),
+                                       BASE(&one_layer, "4", 1, MGL_F32),
+                                       BASE(&one_layer, "2", 2, MGL_F32),
+                                       BASE(&one_layer, "3", 3, MGL_F32),
+                                       BASE(&two_heads, "3", 1, MGL_F32),
+                                       BASE(&two_heads, "4", 2, MGL_BF16),
+                                       BASE(&tiny_model, "2", 1, MGL_F32),
+                                       LISTS(&one_layer, "2", 2, FLAGS, MGL_F32, NO),
+                                       LISTS(&one_layer, "3", 2, COUNTERS, MGL_F32, NO),
+                                       LISTS(&two_heads, "4", 2, FLAGS, MGL_F32, NO),
+                                       LISTS(&one_layer, "2", 2, FLAGS, MGL_F32, YES),
+                                       LISTS(&one_layer, "3", 2, COUNTERS, MGL_BF16, YES),
+                                       LISTS(&two_heads, "4", 2, FLAGS, MGL_BF16, YES),
+                                       LISTS(&tiny_model, "3", 2, COUNTERS, MGL_F32, YES)};
 enum { BASES = sizeof bases / sizeof *bases };
 
 static int only_base = -1, only_round = -1, all_rounds = ROUNDS;

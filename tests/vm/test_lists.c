@@ -5,6 +5,7 @@
  */
 #include "fixture.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "schedule/step.h"
@@ -217,6 +218,83 @@ START_TEST(lists_come_and_go)
 }
 END_TEST
 
+/* Logits behind a prompt of an epoch of the second list; what it exchanges is the choice. */
+static void logits_of(const mgl_graph *graph, mgl_dtype dtype, int weighed, bool plain,
+                      float *logits)
+{
+    static struct batch b;
+    mgl_error err;
+    mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = dtype,
+                                                                     .queues = 3,
+                                                                     .rows = 4,
+                                                                     .many = 24,
+                                                                     .weighed = weighed,
+                                                                     .capacity = CAPACITY});
+    mgl_vm *vm = fixture_vm(program, graph, plain);
+    fill_batch(&b, 1);
+    b.sequences[0].prompt_count = 24;
+    b.sequences[0].max_new = 1;
+    for (int i = 0; i < 24; i++)
+        b.prompts[0][i] = token_of(2, i);
+    run(vm, &b.request);
+    ok(mgl_vm_get_logits(vm, logits, &err), err);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+}
+
+/* How far the logits lie apart, beside how far those of the wanted ones do. */
+static double distance(const float *a, const float *wanted, int count)
+{
+    double apart = 0, mean = 0, spread = 0;
+    for (int i = 0; i < count; i++)
+        mean += (double)wanted[i] / count;
+    for (int i = 0; i < count; i++) {
+        apart += pow((double)a[i] - (double)wanted[i], 2);
+        spread += pow((double)wanted[i] - mean, 2);
+    }
+    return sqrt(apart / spread);
+}
+
+/* Weighed values are the exact ones but for rounding: of f32, and of 8 bits with bf16. */
+START_TEST(weighed_values_are_the_exact_ones_rounded)
+{
+    static const mgl_dtype dtypes[] = {MGL_F32, MGL_F16, MGL_BF16};
+    static const double bounds[] = {1e-5, 4e-3, 3e-2};
+    const bool plain = _i % 2, family = _i / 2 % 2;
+    const mgl_dtype dtype = dtypes[_i / 4];
+    float exact[75], weighed[75];
+    mgl_graph *graph =
+        random_family(&small_model, family ? ALL_EXTRAS : 0, CAPACITY, true, dtype, 39);
+    logits_of(graph, dtype, MGL_WEIGHED_NO, plain, exact);
+    logits_of(graph, dtype, MGL_WEIGHED_YES, plain, weighed);
+    const double apart = distance(weighed, exact, 75);
+    ck_assert_double_lt(apart, bounds[_i / 4]);
+    ck_assert_double_gt(apart, 0);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Epochs of 17 rows and more exchange 16 bits where the program does, and f32 where it does not. */
+START_TEST(the_formats_choose)
+{
+    static const struct {
+        mgl_dtype dtype;
+        int many;
+        bool weighed;
+    } cases[] = {
+        {MGL_BF16, 17, true}, {MGL_F16, 64, true}, {MGL_BF16, 16, false}, {MGL_F32, 64, false}};
+    mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 40);
+    mgl_program *program = fixture_program(
+        graph, &(fixture_options){.dtype = cases[_i].dtype, .rows = 4, .many = cases[_i].many});
+    int weighed = 0;
+    for (int t = 0; t < program->many->task_count; t++)
+        weighed += program->many->tasks[t].op == MGL_OP_SCALED_LINEAR;
+    ck_assert_int_eq(weighed > 0, cases[_i].weighed);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* ---- explore -------------------------------------------------------------------------------- */
 
 static mgl_explore_report explore(const mgl_program *program, const mgl_graph *graph, int seeds)
@@ -234,9 +312,10 @@ static mgl_explore_report explore(const mgl_program *program, const mgl_graph *g
     return report;
 }
 
-static mgl_program *tiny_program(const mgl_graph *graph, int queues, int exchange)
+static mgl_program *tiny_program(const mgl_graph *graph, int queues, int exchange, int weighed)
 {
     return fixture_program(graph, &(fixture_options){.queues = queues,
+                                                     .weighed = weighed,
                                                      .rows = 2,
                                                      .many = 9,
                                                      .sequences = 3,
@@ -248,7 +327,7 @@ START_TEST(finds_nothing_in_lowered_programs)
 {
     static const int queues[] = {1, 2, 3, 7};
     mgl_graph *graph = random_graph(&small_model, 16, true, MGL_F32, 35);
-    mgl_program *program = tiny_program(graph, queues[_i % 4], 1 + _i / 4);
+    mgl_program *program = tiny_program(graph, queues[_i % 4], 1 + _i / 4 % 2, 1 + _i / 8);
     mgl_explore_report report = explore(program, graph, 200);
     ck_assert_msg(report.finding == MGL_FOUND_NOTHING, "%d queues, seed %llu: %s", queues[_i % 4],
                   (unsigned long long)report.seed, report.message);
@@ -275,7 +354,7 @@ START_TEST(every_lower_threshold_is_found)
 {
     int checked = 0;
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 36);
-    mgl_program *program = tiny_program(graph, 3, 1 + _i);
+    mgl_program *program = tiny_program(graph, 3, 1 + _i % 2, 1 + _i / 2);
     mgl_program *many = program->many;
     for (int q = 0; q < many->queue_count; q++)
         for (int t = 0; t < many->queues[q].tasks.count; t++) {
@@ -304,7 +383,7 @@ END_TEST
 START_TEST(finds_an_epoch_that_begins_early)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 37);
-    mgl_program *program = tiny_program(graph, 3, 1);
+    mgl_program *program = tiny_program(graph, 3, 1, MGL_WEIGHED_NO);
     mgl_program *list = _i ? program->many : program;
     list->tasks[list->queues[1].tasks.first].waits.count = 0;
     mgl_explore_report report = explore(program, graph, 300);
@@ -323,8 +402,10 @@ int main(void)
     tcase_add_test(tests, scores_are_those_of_one_list);
     tcase_add_test(tests, logits_are_of_the_last_epoch);
     tcase_add_test(tests, lists_come_and_go);
-    tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, 8);
-    tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 2);
+    tcase_add_loop_test(tests, weighed_values_are_the_exact_ones_rounded, 0, 12);
+    tcase_add_loop_test(tests, the_formats_choose, 0, 4);
+    tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, 16);
+    tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 4);
     tcase_add_loop_test(tests, finds_an_epoch_that_begins_early, 0, 2);
     return fixture_main("lists", tests);
 }

@@ -7,6 +7,7 @@
  * Against the reference the order of the sums is the same; products are fused with their additions.
  */
 #include "base/assert.h"
+#include "instructions/embed/embed.h"
 #include "instructions/head/head.h"
 #include "instructions/linear.h"
 #include "instructions/merge/merge.h"
@@ -162,17 +163,18 @@ static void pad_row(const mgl_call *call, float *row, int64_t width, int64_t str
     memset(row + count, 0, (size_t)(stride - count) * sizeof *row);
 }
 
-/* The task's input likewise, normed by g unless that is NULL, in scratch. */
-static const float *load_inputs(const mgl_call *call, const mgl_region *x, const mgl_region *g,
-                                int64_t *stride)
+/* The task's input likewise, in scratch; normed, or scaled, by its second operand, unless that is
+ * NULL. */
+static const float *load_inputs(const mgl_call *call, const mgl_region *g, int64_t *stride)
 {
+    const mgl_region *x = mgl_call_operand(call, MGL_PRODUCT_INPUT);
     int64_t width = mgl_region_width(x, 1);
     *stride = round_up(width, MGL_FORMAT_COLUMNS);
     for (int r = 0; r < call->epoch->rows; r++) {
         float *row = call->scratch + r * *stride;
         mgl_call_load(call, x, r, 0, width, row);
         if (g)
-            mgl_rms_norm(row, row, mgl_call_at(call, g), width, call->program->geometry.eps);
+            mgl_call_norm(call, g, r, row, width);
         pad_row(call, row, width, *stride);
     }
     return call->scratch;
@@ -212,17 +214,17 @@ static void store_rows(const mgl_call *call, const mgl_region *to, const float *
 static void fast_norm_linear(mgl_machine *m, const mgl_call *call)
 {
     int64_t stride, outputs = outputs_of(call);
-    const float *x =
-        load_inputs(call, MGL_CALL(call, norm_linear, x), MGL_CALL(call, norm_linear, g), &stride);
+    const float *x = load_inputs(call, MGL_CALL(call, norm_linear, g), &stride);
     float *y = results(call, stride);
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
     store_rows(call, MGL_CALL(call, norm_linear, y), y, outputs);
 }
 
-/* b and the product of x: linear_add's operands have the same numbers in merge_add. */
-static void add_product(mgl_machine *m, const mgl_call *call, const float *x, int64_t stride)
+/* y = b and the product of x, and the same to `copy`, if that is not NULL: b has the same number in
+ * linear_add, merge_add and linear_add_weighed. */
+static void add_product(mgl_machine *m, const mgl_call *call, const float *x, int64_t stride,
+                        const mgl_region *to, const mgl_region *copy)
 {
-    const mgl_region *copy = MGL_CALL(call, linear_add, copy);
     int64_t outputs = outputs_of(call);
     float *y = results(call, stride), *b = y + rows_of(call) * outputs; /* (outputs) */
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, NULL);
@@ -231,7 +233,7 @@ static void add_product(mgl_machine *m, const mgl_call *call, const float *x, in
         for (int64_t i = 0; i < outputs; i++)
             y[r * outputs + i] += b[i];
     }
-    store_rows(call, MGL_CALL(call, linear_add, y), y, outputs);
+    store_rows(call, to, y, outputs);
     if (copy)
         store_rows(call, copy, y, outputs);
 }
@@ -239,22 +241,34 @@ static void add_product(mgl_machine *m, const mgl_call *call, const float *x, in
 static void fast_linear_add(mgl_machine *m, const mgl_call *call)
 {
     int64_t stride;
-    const float *x = load_inputs(call, MGL_CALL(call, linear_add, a), NULL, &stride);
-    add_product(m, call, x, stride);
+    const float *x = load_inputs(call, NULL, &stride);
+    add_product(m, call, x, stride, MGL_CALL(call, linear_add, y),
+                MGL_CALL(call, linear_add, copy));
+}
+
+static void fast_linear_add_weighed(mgl_machine *m, const mgl_call *call)
+{
+    const mgl_region *y = MGL_CALL(call, linear_add_weighed, y);
+    int64_t stride;
+    const float *x = load_inputs(call, NULL, &stride);
+    add_product(m, call, x, stride, y, NULL);
+    for (int r = 0; r < call->epoch->rows; r++)
+        mgl_call_weigh(call, r, y, MGL_CALL(call, linear_add_weighed, g),
+                       MGL_CALL(call, linear_add_weighed, n), MGL_CALL(call, linear_add_weighed, s),
+                       call->scratch);
 }
 
 static void fast_merge_add(mgl_machine *m, const mgl_call *call)
 {
     int64_t stride;
     const float *x = merge_inputs(call, MGL_CALL(call, merge_add, part), &stride);
-    add_product(m, call, x, stride);
+    add_product(m, call, x, stride, MGL_CALL(call, merge_add, y), MGL_CALL(call, merge_add, copy));
 }
 
 static void fast_norm_swiglu(mgl_machine *m, const mgl_call *call)
 {
     int64_t stride, outputs = outputs_of(call);
-    const float *x =
-        load_inputs(call, MGL_CALL(call, norm_swiglu, x), MGL_CALL(call, norm_swiglu, g), &stride);
+    const float *x = load_inputs(call, MGL_CALL(call, norm_swiglu, g), &stride);
     float *y = results(call, stride), *up = y + rows_of(call) * outputs;
     multiply(m, call, x, stride, call->epoch->rows, y, outputs, up);
     store_rows(call, MGL_CALL(call, norm_swiglu, y), y, outputs);
@@ -266,7 +280,7 @@ static void fast_head(mgl_machine *m, const mgl_call *call)
     const mgl_region *y = MGL_CALL(call, head, logits);
     int rows = call->epoch->rows, end;
     int64_t stride, to_stride = mgl_buffer_stride(mgl_call_buffer(call, y), 0);
-    const float *x = load_inputs(call, MGL_CALL(call, head, x), MGL_CALL(call, head, g), &stride);
+    const float *x = load_inputs(call, MGL_CALL(call, head, g), &stride);
     for (int r = 0; r < rows; r = end + 1) {
         for (end = r; end < rows && mgl_head_wants(call, end);)
             end++;
@@ -276,6 +290,23 @@ static void fast_head(mgl_machine *m, const mgl_call *call)
         for (; r < end; r++)
             mgl_head_best(call, r);
     }
+}
+
+/* ---- products of weighed values: the same operands by number, scaled instead of normed ------- */
+
+static void fast_scaled_linear(mgl_machine *m, const mgl_call *call)
+{
+    fast_norm_linear(m, call);
+}
+
+static void fast_scaled_swiglu(mgl_machine *m, const mgl_call *call)
+{
+    fast_norm_swiglu(m, call);
+}
+
+static void fast_scaled_head(mgl_machine *m, const mgl_call *call)
+{
+    fast_head(m, call);
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -328,14 +359,15 @@ static void gather_row(const mgl_machine *m, const mgl_buffer *table, int64_t ro
     memset(to, 0, (size_t)table->extents[1].count * sizeof *to);
 }
 
-static void gather(const mgl_machine *m, const mgl_call *call)
+static void gather(const mgl_machine *m, const mgl_call *call, const mgl_region *y,
+                   const mgl_region *copy)
 {
-    const mgl_region *from = MGL_CALL(call, embed, embedding), *copy = MGL_CALL(call, embed, copy);
+    const mgl_region *from = MGL_CALL(call, embed, embedding);
     int64_t lo = from->ranges[1].lo, width = mgl_region_width(from, 1);
     for (int r = 0; r < call->epoch->rows; r++) {
         gather_row(m, mgl_call_buffer(call, from), mgl_call_table(call, r)[MGL_TABLE_TOKEN],
                    call->scratch);
-        mgl_call_store(call, MGL_CALL(call, embed, y), r, 0, width, call->scratch + lo);
+        mgl_call_store(call, y, r, 0, width, call->scratch + lo);
         if (copy)
             mgl_call_store(call, copy, r, 0, width, call->scratch + lo);
     }
@@ -347,16 +379,40 @@ static void embed_item(void *user, int worker, size_t item)
     const struct task *a = user;
     (void)worker;
     (void)item;
-    if (a->machine->buffers[MGL_CALL(a->call, embed, embedding)->buffer])
-        mgl_reference_embed(a->call);
+    const mgl_call *call = a->call;
+    if (a->machine->buffers[MGL_CALL(call, embed, embedding)->buffer])
+        mgl_reference_embed(call);
     else
-        gather(a->machine, a->call);
+        gather(a->machine, call, MGL_CALL(call, embed, y), MGL_CALL(call, embed, copy));
+}
+
+static void embed_weighed_item(void *user, int worker, size_t item)
+{
+    const struct task *a = user;
+    (void)worker;
+    (void)item;
+    const mgl_call *call = a->call;
+    const mgl_region *y = MGL_CALL(call, embed_weighed, y);
+    if (a->machine->buffers[MGL_CALL(call, embed_weighed, embedding)->buffer])
+        mgl_reference_gather(call, y, NULL);
+    else
+        gather(a->machine, call, y, NULL);
+    for (int r = 0; r < call->epoch->rows; r++)
+        mgl_call_weigh(call, r, y, MGL_CALL(call, embed_weighed, g),
+                       MGL_CALL(call, embed_weighed, n), MGL_CALL(call, embed_weighed, s),
+                       call->scratch);
 }
 
 static void fast_embed(mgl_machine *m, const mgl_call *call)
 {
     struct task a = {m, call};
     share(m, 1, embed_item, &a);
+}
+
+static void fast_embed_weighed(mgl_machine *m, const mgl_call *call)
+{
+    struct task a = {m, call};
+    share(m, 1, embed_weighed_item, &a);
 }
 
 /* ---- which op ------------------------------------------------------------------------------- */

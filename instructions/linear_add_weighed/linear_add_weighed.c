@@ -1,0 +1,14 @@
+/* linear_add_weighed: linear_add, and its columns weighed for the norm that comes next. */
+#include "instructions/linear.h"
+
+void mgl_reference_linear_add_weighed(const mgl_call *call)
+{
+    const mgl_region *a = MGL_CALL(call, linear_add_weighed, a);
+    const mgl_region *y = MGL_CALL(call, linear_add_weighed, y);
+    mgl_reference_load(call, a, call->scratch);
+    mgl_reference_add(call, mgl_region_width(a, 1), y, NULL);
+    for (int r = 0; r < call->epoch->rows; r++)
+        mgl_call_weigh(call, r, y, MGL_CALL(call, linear_add_weighed, g),
+                       MGL_CALL(call, linear_add_weighed, n), MGL_CALL(call, linear_add_weighed, s),
+                       call->scratch);
+}
