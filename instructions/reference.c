@@ -3,6 +3,8 @@
  */
 #include "instructions/reference.h"
 
+#include "schedule/pages.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -50,10 +52,20 @@ float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r)
            r * mgl_buffer_stride(mgl_call_buffer(call, region), 0);
 }
 
-/* Column `column` of row r of a (rows, columns) region. */
-static void *element_at(const mgl_call *call, const mgl_region *region, int r, int64_t column)
+/* Column `column` of row r of a (rows, columns) region, and in *run the columns from there on that
+ * follow it in memory, at most n. */
+static void *element_at(const mgl_call *call, const mgl_region *region, int r, int64_t column,
+                        int64_t n, int64_t *run)
 {
     const mgl_buffer *buffer = mgl_call_buffer(call, region);
+    *run = n;
+    if (buffer->paged) {
+        const int64_t at = region->ranges[1].lo + column;
+        const int64_t rest = MGL_PAGE_QUARTER_COLUMNS - at % MGL_PAGE_QUARTER_COLUMNS;
+        *run = n < rest ? n : rest;
+        return (char *)call->buffers[region->buffer] +
+               mgl_page_place((int)buffer->extents[0].count, r, at);
+    }
     int64_t offset = r * mgl_buffer_stride(buffer, 0) + column;
     return (char *)mgl_call_at(call, region) + offset * (int64_t)mgl_dtype_size(buffer->dtype);
 }
@@ -61,14 +73,21 @@ static void *element_at(const mgl_call *call, const mgl_region *region, int r, i
 void mgl_call_load(const mgl_call *call, const mgl_region *region, int r, int64_t column, int64_t n,
                    float *to)
 {
-    mgl_convert(to, MGL_F32, element_at(call, region, r, column),
-                mgl_call_buffer(call, region)->dtype, (size_t)n);
+    const mgl_dtype dtype = mgl_call_buffer(call, region)->dtype;
+    for (int64_t run, end = column + n; column < end; column += run, to += run) {
+        const void *from = element_at(call, region, r, column, end - column, &run);
+        mgl_convert(to, MGL_F32, from, dtype, (size_t)run);
+    }
 }
 
 void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64_t column,
                     int64_t n, const float *from)
 {
-    mgl_publish(element_at(call, region, r, column), mgl_call_buffer(call, region)->dtype, from, n);
+    const mgl_dtype dtype = mgl_call_buffer(call, region)->dtype;
+    for (int64_t run, end = column + n; column < end; column += run, from += run) {
+        void *to = element_at(call, region, r, column, end - column, &run);
+        mgl_publish(to, dtype, from, run);
+    }
 }
 
 /* Of a region of `rows` rows, in dimension `dim`. */

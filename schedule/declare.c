@@ -9,6 +9,7 @@
  * as far as the knob `narrow` says, and no counters.
  */
 #include "schedule/lower.h"
+#include "schedule/pages.h"
 
 #include <stdio.h>
 
@@ -317,7 +318,10 @@ static int declare_rows(mgl_lowering *w, int layer, const char *name, mgl_dtype 
                         int64_t columns)
 {
     const int64_t extents[] = {ROWS, columns};
-    return declare_exchange(w, layer, name, dtype, 2, extents);
+    const int index = declare_exchange(w, layer, name, dtype, 2, extents);
+    if (index >= 0 && w->weighed && mgl_dtype_size(dtype) == MGL_PAGE_VALUE_BYTES)
+        w->program->buffers[index].paged = columns % MGL_PAGE_COLUMNS == 0;
+    return index;
 }
 
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level)

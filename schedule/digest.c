@@ -109,12 +109,16 @@ static void put_tensors(struct sink *s, const mgl_program *p)
     }
 }
 
+enum { PAGED = 256 }; /* added to a dtype */
+
 static void put_declarations(struct sink *s, const mgl_program *p)
 {
     put_tensors(s, p);
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
-        const int64_t numbers[] = {b->space, b->dtype, b->source, b->tensor, b->sets, b->rank};
+        /* a program without pages has the digest that it always had */
+        const int64_t dtype = b->dtype + (b->paged ? PAGED : 0);
+        const int64_t numbers[] = {b->space, dtype, b->source, b->tensor, b->sets, b->rank};
         for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
             put(s, numbers[j]);
         for (int d = 0; d < b->rank; d++) {

@@ -375,6 +375,7 @@ static bool read_buffer(parser *p)
         !read_space(p, &buffer.space) || !read_dtype(p, &buffer.dtype) || !read_shape(p, &buffer) ||
         !read_buffer_source(p, &buffer) || !read_sets(p, &buffer.sets))
         return false;
+    buffer.paged = mgl_scan_take_word(p->scan, "paged");
     int index = mgl_program_add_buffer(program, &buffer);
     return note_name(p, &p->buffers, index < 0 ? NULL : program->buffers[index].name, index);
 }

@@ -276,7 +276,7 @@ bool mgl_program_same_buffer(const mgl_buffer *a, const mgl_buffer *b)
 {
     bool equal = !strcmp(a->name, b->name) && a->space == b->space && a->dtype == b->dtype &&
                  a->rank == b->rank && a->source == b->source && a->tensor == b->tensor &&
-                 a->sets == b->sets;
+                 a->sets == b->sets && a->paged == b->paged;
     for (int i = 0; equal && i < a->rank; i++)
         equal = a->extents[i].symbol == b->extents[i].symbol &&
                 a->extents[i].count == b->extents[i].count;

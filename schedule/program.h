@@ -114,6 +114,7 @@ typedef struct mgl_buffer {
     mgl_source source;
     int tensor; /* of MGL_SOURCE_TENSOR, else -1 */
     int sets;   /* copies of a flagged buffer: epoch e uses set e mod sets; 1 without flags */
+    bool paged; /* it lies in pages (schedule/pages.h) */
     int line;   /* of the text, 0 when lowered */
 } mgl_buffer;
 

@@ -23,7 +23,7 @@
  *              ["many" { buffer | counter } { queue { task } }]
  *                                                             the second list, where limits has it
  *   tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
- *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N]
+ *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N] ["paged"]
  *   extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the limits
  *   source   = "tensor" NAME | "rope"                         where a const buffer's bytes are from
  *   counter  = "counter" NAME
@@ -196,6 +196,8 @@ static void put_buffer(const mgl_program *program, const mgl_buffer *buffer, mgl
         mgl_text_put(out, " rope");
     if (buffer->sets != 1)
         put_field(out, "sets", buffer->sets);
+    if (buffer->paged)
+        mgl_text_put(out, " paged");
     mgl_text_put(out, "\n");
 }
 

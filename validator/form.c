@@ -8,6 +8,8 @@
  */
 #include "validator/check.h"
 
+#include "schedule/pages.h"
+
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -265,6 +267,21 @@ static void check_sets(mgl_check *check, const mgl_buffer *b)
                          b->name, MGL_GRANULE_BYTES);
 }
 
+/* MG132 */
+static void check_pages(mgl_check *check, const mgl_buffer *b)
+{
+    const mgl_program *p = check->program;
+    const bool fits = b->space == MGL_SPACE_ACT && b->rank == 2 && b->sets == 1 &&
+                      mgl_dtype_size(b->dtype) == MGL_PAGE_VALUE_BYTES &&
+                      b->extents[0].symbol == MGL_ROWS &&
+                      b->extents[1].count % MGL_PAGE_COLUMNS == 0;
+    if (b->paged && (!fits || !p->second || strcmp(p->target.arch, "cpu") != 0))
+        mgl_check_report(check, 132, -1, b->line,
+                         "buffer %.64s can not lie in pages: that is for act buffers of the second "
+                         "list on a CPU, [rows,N] of 16 bits without sets, N a multiple of %d",
+                         b->name, MGL_PAGE_COLUMNS);
+}
+
 static void check_buffer(mgl_check *check, const mgl_buffer *b)
 {
     const mgl_program *p = check->program;
@@ -283,6 +300,7 @@ static void check_buffer(mgl_check *check, const mgl_buffer *b)
     if (fault)
         mgl_check_report(check, 103, -1, b->line, "buffer %.64s: %s", b->name, fault);
     check_sets(check, b);
+    check_pages(check, b);
 }
 
 static void check_source(mgl_check *check, const mgl_buffer *b)

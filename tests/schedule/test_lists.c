@@ -4,6 +4,8 @@
  */
 #include "support.h"
 
+#include <string.h>
+
 #include "schedule/lists.h"
 #include "schedule/moves.h"
 
@@ -90,6 +92,30 @@ START_TEST(the_second_list_counts)
     mgl_text_clear(&second);
     mgl_program_free(a);
     mgl_program_free(b);
+}
+END_TEST
+
+/* A buffer in pages is another buffer, and the text says so. */
+START_TEST(pages_count)
+{
+    mgl_program *a, *b;
+    unsigned char one[MGL_SHA256_BYTES], other[MGL_SHA256_BYTES];
+    mgl_text first = canonical(&a), second = canonical(&b);
+    b->many->buffers[b->many->buffer_count - 1].paged = true;
+    ck_assert(!mgl_program_equal(a, b));
+    ck_assert_int_eq(mgl_program_digest(a, one, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_program_digest(b, other, NULL), MGL_OK);
+    ck_assert_mem_ne(one, other, sizeof one);
+    mgl_text text = printed(b);
+    mgl_program *again = parsed(text.bytes, text.length);
+    ck_assert_ptr_nonnull(strstr(text.bytes, "] paged\n"));
+    ck_assert(mgl_program_equal(b, again));
+    mgl_text_clear(&text);
+    mgl_text_clear(&first);
+    mgl_text_clear(&second);
+    mgl_program_free(a);
+    mgl_program_free(b);
+    mgl_program_free(again);
 }
 END_TEST
 
@@ -180,6 +206,7 @@ int main(void)
     tcase_add_test(cases, a_first_list_without_rows_goes_round);
     tcase_add_test(cases, the_second_list_sees_what_the_first_declares);
     tcase_add_test(cases, the_second_list_counts);
+    tcase_add_test(cases, pages_count);
     tcase_add_test(cases, joined_lists_have_all_tasks);
     tcase_add_test(cases, segments_lie_where_the_first_list_has_them);
     tcase_add_test(cases, a_segment_without_a_home_is_refused);

@@ -1,8 +1,10 @@
-/* The geometry of the tape: places and blocks are each other's inverse, and every page has some for
- * each warp. */
+/* The geometry of tapes and of pages of activations: places and blocks are each other's inverse,
+ * and every page has some for each warp. */
 #include <check.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+#include "schedule/pages.h"
 #include "schedule/tape.h"
 
 enum { MOST_BLOCKS = 150, MOST_WARPS = 16 };
@@ -65,6 +67,37 @@ START_TEST(every_weight_lies_once)
 }
 END_TEST
 
+/* Each value of a paged buffer has a place of its own, within the bytes of as many rows. */
+START_TEST(pages_have_a_place_for_each_value)
+{
+    static const int rows[] = {1, 6, 17, 64, 128};
+    const int count = rows[_i], columns = 3 * MGL_PAGE_COLUMNS;
+    bool *taken = mgl_alloc_zero((size_t)count * (size_t)columns, sizeof *taken);
+    for (int r = 0; r < count; r++)
+        for (int c = 0; c < columns; c++) {
+            const long long place = mgl_page_place(count, r, c) / MGL_PAGE_VALUE_BYTES;
+            ck_assert_int_ge(place, 0);
+            ck_assert_int_lt(place, count * columns);
+            ck_assert(!taken[place]);
+            taken[place] = true;
+        }
+    mgl_free(taken);
+}
+END_TEST
+
+/* Quarters of one number of eight neighbouring rows are in different banks of shared memory, of
+ * which there are 128 bytes. */
+START_TEST(pages_are_free_of_conflicts)
+{
+    for (int quarter = 0; quarter < 4; quarter++) {
+        unsigned banks = 0;
+        for (int r = 8 * _i; r < 8 * _i + 8; r++)
+            banks |= 1u << mgl_page_place(64, r, quarter * MGL_PAGE_QUARTER_COLUMNS) / 16 % 8;
+        ck_assert_uint_eq(banks, 0xFF);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tape");
@@ -74,6 +107,8 @@ int main(void)
     tcase_add_test(cases, every_warp_has_one_of_so_many_places);
     tcase_add_test(cases, a_block_has_sixty_four_bytes_of_each_row);
     tcase_add_test(cases, every_weight_lies_once);
+    tcase_add_loop_test(cases, pages_have_a_place_for_each_value, 0, 5);
+    tcase_add_loop_test(cases, pages_are_free_of_conflicts, 0, 8);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
