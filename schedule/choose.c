@@ -554,6 +554,11 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
                         "is %d: on a GPU the second list has at most %d rows", config->many,
                         MGL_MAX_ROWS);
     int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
+    if (config->weighed == MGL_WEIGHED_YES && strcmp(target->arch, "cpu") != 0)
+        return mgl_fail(
+            err, MGL_BAD_INPUT, "weighed",
+            "is %d: weighed values need a CPU target, as the kernel has no code of them",
+            config->weighed);
     if (config->many > most)
         most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
     if (options->sequences < 1 || options->sequences > most)
