@@ -9,9 +9,21 @@ static bool fill_with_ones(void *run, size_t bytes)
     return true;
 }
 
+/* Rows that the buffer has, which are those of its list. */
+static int rows_of(const mgl_buffer *buffer)
+{
+    int rows = 0;
+    for (int d = 0; d < buffer->rank; d++)
+        if (buffer->extents[d].symbol == MGL_ROWS)
+            rows = (int)buffer->extents[d].count;
+    return rows;
+}
+
 /* All rows, whichever of them earlier epochs wrote. */
 void mgl_reference_clear(const mgl_call *call)
 {
-    for (int i = 0; i < call->task->out.count; i++)
-        mgl_call_each_run(call, mgl_call_out(call, i), call->program->limits.rows, fill_with_ones);
+    for (int i = 0; i < call->task->out.count; i++) {
+        const mgl_region *region = mgl_call_out(call, i);
+        mgl_call_each_run(call, region, rows_of(mgl_call_buffer(call, region)), fill_with_ones);
+    }
 }

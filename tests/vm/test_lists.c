@@ -4,6 +4,7 @@
  * and loud on planted faults.
  */
 #include "fixture.h"
+#include "mirror.h"
 
 #include <math.h>
 #include <string.h>
@@ -336,6 +337,29 @@ START_TEST(finds_nothing_in_lowered_programs)
 }
 END_TEST
 
+/* Flags and clears in the second list: whatever rows an epoch has, words of all of them are reset.
+ * Three epochs of it, so that a set is used again. */
+START_TEST(flags_of_the_second_list_are_cleared)
+{
+    static struct batch b;
+    mgl_error err;
+    mgl_explore_report report;
+    mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 39);
+    mgl_program *program = fixture_program(
+        graph, &(fixture_options){.queues = 3, .rows = 2, .many = 7, .exchange = 2});
+    mirror_list(program, 2 + _i);
+    fill_batch(&b, 1);
+    b.sequences[0].prompt_count = 30;
+    mgl_explore_options options = {.request = &b.request, .seed = 1, .seeds = 20, .plain = true};
+    ok(mgl_vm_check(program, graph, &err), err);
+    ok(mgl_explore(program, graph, &options, &report, &err), err);
+    ck_assert_msg(report.finding == MGL_FOUND_NOTHING, "seed %llu: %s",
+                  (unsigned long long)report.seed, report.message);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* Whether all signals of the counter come from the queue that waits. */
 static bool is_own(const mgl_program *list, int queue, int counter)
 {
@@ -406,6 +430,7 @@ int main(void)
     tcase_add_loop_test(tests, the_formats_choose, 0, 4);
     tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, 16);
     tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 4);
+    tcase_add_loop_test(tests, flags_of_the_second_list_are_cleared, 0, 3);
     tcase_add_loop_test(tests, finds_an_epoch_that_begins_early, 0, 2);
     return fixture_main("lists", tests);
 }
