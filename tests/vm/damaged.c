@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "mirror.h"
 #include "schedule/lists.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
@@ -56,6 +57,14 @@ static void draw_exec(device_options *o, uint64_t random)
     o->stage_bytes = DRAW_OF(stages);
 }
 
+/* Splits that tasks merge or o does, all of them or some by the position. */
+static void draw_merge(device_options *o, uint64_t random)
+{
+    static const int shares[] = {0, 1, 3, 8};
+    o->merge = damage_draw(&random, 3) ? MGL_MERGE_IN_O : MGL_MERGE_TASKS;
+    o->share = DRAW_OF(shares);
+}
+
 /* One row, with more keys and values than registers have room for: they come through the ring. */
 static void draw_past(damaged_recipe *r, uint64_t random)
 {
@@ -97,6 +106,7 @@ damaged_recipe damaged_draw(uint64_t number)
         draw_past(&r, random);
     o->sequences = o->rows > 1 ? SEQUENCES : 1;
     o->capacity = r.prompt + MOST_NEW + damage_draw(&random, 3) * 8;
+    draw_merge(o, random);
     return r;
 }
 
@@ -437,6 +447,8 @@ static mgl_program *find_model(damaged_base *base)
         base->graph = random_family(r->model, r->options.extras, r->options.capacity, seed % 2,
                                     r->options.dtype, seed);
         mgl_program *program = program_for(base->graph, r->target, &r->options);
+        if (r->mirrored)
+            mirror_list(program, r->mirrored);
         mgl_vm *vm = open_cpu(base, program);
         bool clear = keep_tokens(base, vm);
         mgl_vm_close(vm);

@@ -22,6 +22,7 @@ typedef struct damaged_recipe {
     device_options options;
     int prompt;   /* tokens of the first sequence's */
     int variants; /* of 4 damages so many are of variants */
+    int mirrored; /* the second list is made anew, with so many sets: mirror.h; 0: it is not */
 } damaged_recipe;
 
 enum { DAMAGED_CODES = 800 /* above all of validator/codes.def */ };
