@@ -1,0 +1,172 @@
+/*
+ * MG705 and MG706: attention, its cache and its splits. Of all splits' partials `merge` gives the
+ * attention that they are parts of; it is no node kind.
+ *
+ * Attention and time: [:pos] of a cache head holds what its one owner (attend, attend_tail)
+ * appended in earlier epochs, the same node as today. attend_past may run before the owner, so a
+ * partial keeps what it was made from, and merge compares: all splits the same queries and the
+ * same cache, and exactly one the tail of that cache, whose node is then the attention.
+ */
+#include "validator/meaning.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool same_source(const mgl_partial *a, const mgl_partial *b)
+{
+    return a->q.index == b->q.index && a->q.lo == b->q.lo && a->k_cache == b->k_cache &&
+           a->v_cache == b->v_cache && a->kv_head == b->kv_head;
+}
+
+static void witness_partial(mgl_meaning *m, int64_t split, const mgl_partial *cell)
+{
+    char name[MGL_NAME_TEXT];
+    if (cell->set)
+        mgl_check_witness(m->check,
+                          "split %" PRId64 ": queries are columns %" PRId64 ":%" PRId64
+                          " of %s, caches %.48s and %.48s, kv head %" PRId64,
+                          split, cell->q.lo, cell->q.hi, mgl_meaning_describe(m, &cell->q, name),
+                          m->program->buffers[cell->k_cache].name,
+                          m->program->buffers[cell->v_cache].name, cell->kv_head);
+}
+
+/* The attention that all splits of one head make together. */
+static bool merge_head(mgl_meaning *m, const mgl_partial *cells, int64_t splits,
+                       mgl_node_value *out)
+{
+    const mgl_geometry *g = &m->program->geometry;
+    int tails = 0;
+    for (int64_t i = 0; i < splits; i++) {
+        const mgl_partial *cell = &cells[i * g->heads];
+        if (!cell->set || !same_source(cell, cells)) {
+            mgl_meaning_fail(m, 706, "the splits are not of the same queries and the same cache");
+            witness_partial(m, 0, cells);
+            witness_partial(m, i, cell);
+            return false;
+        }
+        if (cell->tail)
+            *out = cell->attention;
+        tails += cell->tail;
+    }
+    if (tails != 1)
+        return mgl_meaning_fail(m, 706, "not exactly one of the splits is an attend_tail");
+    return true;
+}
+
+bool mgl_splits_read(mgl_meaning *m, int operand, mgl_node_value *out)
+{
+    const mgl_region *part = mgl_meaning_region(m, operand);
+    const mgl_partial *cells = m->holdings[part->buffer].partials;
+    const int64_t splits = m->program->buffers[part->buffer].extents[0].count;
+    for (int64_t head = part->ranges[2].lo; head < part->ranges[2].hi; head++) {
+        mgl_node_value v = {.is_tensor = false};
+        if (!merge_head(m, &cells[head], splits, &v))
+            return false;
+        if (head == part->ranges[2].lo)
+            *out = v;
+        else if (v.index != out->index || v.lo != out->hi)
+            return mgl_meaning_fail(
+                m, 704, "the heads that it merges are not columns of one value, in order");
+        out->hi = v.hi;
+    }
+    return true;
+}
+
+/* ---- tasks ---- */
+
+/* The task appends the value of operand `from` to the head of operand `to`. */
+static bool own_cache(mgl_meaning *m, const char *from, const char *to)
+{
+    const mgl_region *region = mgl_meaning_region(m, mgl_meaning_operand(m, to, strlen(to)));
+    mgl_owner *owner = &m->holdings[region->buffer].owners[region->ranges[1].lo];
+    if (owner->task) {
+        char name[MGL_NAME_TEXT];
+        mgl_meaning_fail(m, 705, "another task appends to the same head of the same cache");
+        mgl_check_witness(m->check, "%s", mgl_check_task(m->check, owner->task - 1, name));
+        return false;
+    }
+    owner->task = m->task + 1;
+    return mgl_meaning_read(m, mgl_meaning_operand(m, from, strlen(from)), &owner->value);
+}
+
+bool mgl_splits_run_attend(mgl_meaning *m)
+{
+    return mgl_meaning_run(m) && own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now");
+}
+
+/* One partial for each head of the part's slice. */
+static bool store_partials(mgl_meaning *m, const mgl_node_value *q, bool tail,
+                           const mgl_node_value *attention)
+{
+    const mgl_region *part = mgl_meaning_region(m, mgl_meaning_operand(m, "part", 4));
+    const mgl_region *k = mgl_meaning_region(m, mgl_meaning_operand(m, "k_past", 6));
+    const mgl_region *v = mgl_meaning_region(m, mgl_meaning_operand(m, "v_past", 6));
+    const mgl_geometry *g = &m->program->geometry;
+    mgl_partial *row =
+        &m->holdings[part->buffer].partials[part->ranges[0].lo * g->heads + part->ranges[2].lo];
+    MGL_ASSERT(part->ranges[2].hi <= g->heads);
+    if (q->lo % g->head_dim)
+        return mgl_meaning_fail(m, 705, "q does not start at a head");
+    for (int64_t i = 0; i < mgl_range_length(&part->ranges[2]); i++) {
+        mgl_node_value one = *q;
+        one.lo += i * g->head_dim;
+        one.hi = one.lo + g->head_dim;
+        row[i] = (mgl_partial){.set = true,
+                               .tail = tail,
+                               .q = one,
+                               .k_cache = k->buffer,
+                               .v_cache = v->buffer,
+                               .kv_head = k->ranges[1].lo,
+                               .attention = one};
+        row[i].attention.index = attention ? attention->index : -1;
+    }
+    return true;
+}
+
+/* The queries that the task attends with: the first argument of its formula. */
+static bool read_query(mgl_meaning *m, mgl_node_value *q)
+{
+    int output;
+    size_t length;
+    if (!mgl_meaning_open(m, mgl_meaning_formula(m), &output))
+        return false;
+    mgl_meaning_take_name(m, &length);
+    m->at++;
+    return mgl_meaning_evaluate(m, q);
+}
+
+bool mgl_splits_run_attend_tail(mgl_meaning *m)
+{
+    int output;
+    mgl_node_value q, attention;
+    m->segment = NULL;
+    return mgl_meaning_open(m, mgl_meaning_formula(m), &output) &&
+           mgl_meaning_evaluate(m, &attention) && read_query(m, &q) &&
+           store_partials(m, &q, true, &attention) && own_cache(m, "k", "k_now") &&
+           own_cache(m, "v", "v_now");
+}
+
+bool mgl_splits_run_attend_past(mgl_meaning *m)
+{
+    mgl_node_value q;
+    m->segment = NULL;
+    return read_query(m, &q) && store_partials(m, &q, false, NULL);
+}
+
+bool mgl_splits_run_merge(mgl_meaning *m)
+{
+    const mgl_region *part = mgl_meaning_region(m, 0);
+    const mgl_geometry *g = &m->program->geometry;
+    const mgl_partial *cells = m->holdings[part->buffer].partials;
+    int64_t splits = m->program->buffers[part->buffer].extents[0].count;
+    int64_t at = mgl_meaning_region(m, 1)->ranges[1].lo;
+    for (int64_t head = part->ranges[2].lo; head < part->ranges[2].hi; head++) {
+        mgl_node_value v = {.is_tensor = false};
+        if (!merge_head(m, &cells[head], splits, &v) || !mgl_meaning_store(m, 1, at, &v))
+            return false;
+        at += g->head_dim;
+    }
+    return true;
+}
