@@ -204,6 +204,19 @@ command_result command_runf(const char *format, ...)
     return command_run(line, NULL);
 }
 
+int command_code(const char *format, ...)
+{
+    static char line[MAX_LINE];
+    va_list args;
+    va_start(args, format);
+    ck_assert_int_lt(vsnprintf(line, sizeof line, format, args), (int)sizeof line);
+    va_end(args);
+    command_result result = command_run(line, NULL);
+    const int code = result.code;
+    command_clear(&result);
+    return code;
+}
+
 void command_clear(command_result *result)
 {
     free(result->out);
@@ -318,6 +331,13 @@ const char *scratch_file(const char *name, const char *content)
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs(content, file), 0);
     ck_assert_int_eq(fclose(file), 0);
+    return path;
+}
+
+const char *scratch_store(const char *name)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/%s.db", scratch_folder(), name);
     return path;
 }
 

@@ -26,6 +26,8 @@ typedef struct command_result {
 command_result command_run(const char *line, const char *input);
 /* The same, by printf's rules. */
 command_result command_runf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Its exit code alone. */
+int command_code(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void command_clear(command_result *result);
 
 /* A command in progress. */
@@ -59,6 +61,8 @@ const char *scratch_json(const char *name, const cJSON *json);
  * of the module, one for each call. */
 const char *scratch_folder(void);
 const char *scratch_file(const char *name, const char *content);
+/* NAME.db in it, a store of campaigns to come; until the next call. */
+const char *scratch_store(const char *name);
 /* A folder of that name in it, of links to the files of a fixture. */
 const char *scratch_model(const char *name, const char *as);
 

@@ -16,14 +16,6 @@
 
 #define PROPOSAL "{\"schema\":\"megalith.proposal/1\",\"config\":{\"page_bytes\":8192}}"
 
-/* A store of its own for each test. */
-static const char *store_of(const char *name)
-{
-    static char path[300];
-    snprintf(path, sizeof path, "%s/%s.db", scratch_folder(), name);
-    return path;
-}
-
 /* The state that `campaign status` tells; of static storage. */
 static const char *state_of(const char *store)
 {
@@ -61,7 +53,7 @@ static command start(const char *store)
 
 START_TEST(a_killed_campaign_is_killed)
 {
-    const char *store = store_of("killed");
+    const char *store = scratch_store("killed");
     command running = start(store);
     ck_assert_str_eq(state_of(store), "running");
     kill(running.pid, SIGKILL);
@@ -81,7 +73,7 @@ START_TEST(an_interrupted_campaign_is_paused)
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     char line[1000], name[20];
     snprintf(name, sizeof name, "signal%d", _i);
-    const char *store = store_of(name);
+    const char *store = scratch_store(name);
     snprintf(line, sizeof line,
              "tune --shape llama-1b --device none --seed 5 --proposer surrogate --store %s", store);
     command running = command_start(line);
@@ -101,7 +93,7 @@ END_TEST
 
 START_TEST(nobody_waits_for_a_killed_campaign)
 {
-    const char *store = store_of("alone");
+    const char *store = scratch_store("alone");
     command running = start(store);
     kill(running.pid, SIGKILL);
     command_result ended = command_end(&running);
@@ -126,7 +118,7 @@ END_TEST
 /* Nobody has to run the campaign: it is no trial. */
 START_TEST(what_is_too_large_is_refused)
 {
-    const char *store = store_of("large");
+    const char *store = scratch_store("large");
     char file[400];
     command_result made = command_runf("tune %s --device none --trials 1 --store %s --quiet",
                                        model_path("tales-5m"), store);
@@ -157,7 +149,7 @@ static void change_store(const char *store, const char *sql)
 
 START_TEST(a_campaign_of_other_frozen_files_has_a_successor)
 {
-    const char *store = store_of("rebase");
+    const char *store = scratch_store("rebase");
     command_result made =
         command_runf("tune %s --device none --seed 5 --trials 2 --store %s --name night --quiet",
                      model_path("tales-5m"), store);
@@ -187,7 +179,7 @@ START_TEST(a_format_is_proved_and_executed)
 {
     char name[20];
     snprintf(name, sizeof name, "%s", formats[_i]);
-    const char *store = store_of(name);
+    const char *store = scratch_store(name);
     command_result proved = command_runf(
         "tune %s --device none --dtype %s --seed 5 --trials 2 --proposer random --store %s",
         model_path("tales-5m"), formats[_i], store);
@@ -211,7 +203,7 @@ END_TEST
 
 START_TEST(a_campaign_stays_with_its_format)
 {
-    const char *store = store_of("format");
+    const char *store = scratch_store("format");
     command_result begun =
         command_runf("tune %s --device none --dtype f16 --trials 1 --name n --store %s",
                      model_path("tales-5m"), store);
@@ -228,7 +220,7 @@ END_TEST
 /* A record as an archive may bring it; no device is looked for. */
 START_TEST(a_gpu_has_one_format)
 {
-    const char *store = store_of("gpu");
+    const char *store = scratch_store("gpu");
     command_result begun =
         command_runf("tune %s --device none --dtype f16 --trials 1 --name n --store %s",
                      model_path("tales-5m"), store);
@@ -244,7 +236,7 @@ END_TEST
 
 START_TEST(a_dry_run_asks_the_device)
 {
-    const char *store = store_of("dry");
+    const char *store = scratch_store("dry");
     command_result result = command_runf("tune %s --device cpu --dry-run --json --store %s",
                                          model_path("tales-5m"), store);
     ck_assert_msg(result.code == 0, "%s", result.err);
@@ -260,7 +252,7 @@ END_TEST
 START_TEST(a_size_is_a_size)
 {
     static const char *const sizes[] = {"4X", "G", "4GG", "0"};
-    const char *store = store_of("sizes");
+    const char *store = scratch_store("sizes");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         command_result result =
             command_runf("tune %s --device none --trials 1 --store %s --disk %s",
@@ -311,7 +303,7 @@ START_TEST(a_model_is_asked)
         {.status = 500, .headers = "Retry-After: 0\r\n"},
         {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":4096}"))},
         {.status = 200, .body = stub_completion(ANSWER("{\"warps\":4}"))}};
-    const char *store = store_of("model");
+    const char *store = scratch_store("model");
     stub_server *server = stub_start(script, 4);
     setenv("MEGALITH_CHAT_KEY", "sesame-in-the-environment", 1);
     command_result result = ask_model(store, stub_url(server), "--trials 3 --quiet");
@@ -349,7 +341,7 @@ START_TEST(an_endpoint_that_fails_is_told_of_once)
         {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":8192}"))},
         {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":4096}"))},
         {.status = 200, .body = stub_completion(ANSWER("{\"warps\":4}"))}};
-    const char *store = store_of("fails");
+    const char *store = scratch_store("fails");
     stub_server *server = stub_start(script, 6);
     command_result result = ask_model(store, stub_url(server), "--trials 3 --json");
     ck_assert_msg(result.code == 0, "%s", result.err);
@@ -367,7 +359,7 @@ END_TEST
 START_TEST(a_key_that_is_refused_is_told_of)
 {
     const stub_answer script[] = {{.status = 401}};
-    const char *store = store_of("unknown_key");
+    const char *store = scratch_store("unknown_key");
     stub_server *server = stub_start(script, 1);
     command_result result = ask_model(store, stub_url(server), "--trials 1");
     ck_assert_msg(result.code == 0, "%s", result.err);
@@ -384,7 +376,7 @@ START_TEST(a_detached_campaign_has_the_key)
 {
     const stub_answer script[] = {
         {.status = 200, .body = stub_completion(ANSWER("{\"page_bytes\":8192}"))}};
-    const char *store = store_of("detached");
+    const char *store = scratch_store("detached");
     stub_server *server = stub_start(script, 1);
     setenv("MEGALITH_CHAT_KEY", "sesame-detached", 1);
     command_result result = ask_model(store, stub_url(server), "--trials 1 --detach");
@@ -418,19 +410,19 @@ static void check_piped_key(const char *store, const char *flags)
 
 START_TEST(a_key_may_come_through_a_pipe)
 {
-    check_piped_key(store_of("piped"), "--trials 1 --quiet --chat-key-file -");
+    check_piped_key(scratch_store("piped"), "--trials 1 --quiet --chat-key-file -");
 }
 END_TEST
 
 START_TEST(a_detached_campaign_has_the_key_of_a_pipe)
 {
-    check_piped_key(store_of("piped-detached"), "--trials 1 --detach --chat-key-file -");
+    check_piped_key(scratch_store("piped-detached"), "--trials 1 --detach --chat-key-file -");
 }
 END_TEST
 
 START_TEST(an_empty_pipe_has_no_key)
 {
-    command_result result = ask_model_with(store_of("piped-none"), "http://127.0.0.1:9/v1",
+    command_result result = ask_model_with(scratch_store("piped-none"), "http://127.0.0.1:9/v1",
                                            "--trials 1 --chat-key-file -", "");
     ck_assert_int_eq(result.code, 1);
     ck_assert_msg(strstr(result.err, "has no key in it") != NULL, "%s", result.err);
@@ -441,7 +433,7 @@ END_TEST
 START_TEST(a_budget_ends_the_asking)
 {
     const stub_answer script[] = {{.status = 200, .body = stub_completion("no idea")}};
-    const char *store = store_of("budget");
+    const char *store = scratch_store("budget");
     stub_server *server = stub_start(script, 1);
     command_result result =
         ask_model(store, stub_url(server), "--trials 3 --budget-requests 2 --quiet");
@@ -455,7 +447,7 @@ END_TEST
 
 START_TEST(a_prompt_is_shown_and_not_sent)
 {
-    const char *store = store_of("prompt");
+    const char *store = scratch_store("prompt");
     command_result result = ask_model(store, "https://example.invalid/v1/chat", "--show-prompt");
     ck_assert_msg(result.code == 0, "%s", result.err);
     ck_assert_int_eq(strncmp(result.out, "{\"model\":\"stub\"", 15), 0);
@@ -478,7 +470,7 @@ static const struct {
 
 START_TEST(an_endpoint_is_checked_first)
 {
-    const char *store = store_of("refused");
+    const char *store = scratch_store("refused");
     command_result result = command_runf("tune %s --device none --trials 1 --store %s %s",
                                          model_path("tales-5m"), store, refused[_i].flags);
     ck_assert_int_eq(result.code, 1);

@@ -25,25 +25,9 @@
 static const double patience_s = 60; /* for what takes a second where nothing else runs */
 enum { TRIALS = 60, FIRST_TRIALS = 3 };
 
-static const char *store_of(const char *name)
-{
-    static char path[300];
-    snprintf(path, sizeof path, "%s/%s.db", scratch_folder(), name);
-    return path;
-}
-
 static void pause_a_little(void)
 {
     usleep(20000);
-}
-
-/* Exit code of a command. */
-static int code_of(const char *line, const char *store)
-{
-    command_result result = command_runf("%s --store %s", line, store);
-    int code = result.code;
-    command_clear(&result);
-    return code;
 }
 
 /* A file's text; NULL where there is none. Release with mgl_free. */
@@ -87,7 +71,7 @@ static void type(login *l, const char *line)
 static void log_in(login *l, const char *name, const char *more)
 {
     char line[2000];
-    *l = (login){.store = store_of(name)};
+    *l = (login){.store = scratch_store(name)};
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* whoever loses its parent is a child of this process */
     terminal_open(&l->terminal, 200);
     l->shell = terminal_start_shell(&l->terminal);
@@ -135,7 +119,8 @@ START_TEST(detached_it_outlives_a_logout_and_ends_by_itself)
     snprintf(line, sizeof line, "campaign submit %s --wait --name night",
              scratch_file("proposal.txt",
                           "{\"schema\":\"megalith.proposal/1\",\"config\":{\"page_bytes\":8192}}"));
-    ck_assert_int_eq(code_of(line, l.store), 13); /* unmeasured: there is no device */
+    ck_assert_int_eq(command_code("%s --store %s", line, l.store),
+                     13); /* unmeasured: there is no device */
     ck_assert_int_eq(await_end(l.campaign), 0);
     says(&l, "ended: its 1 trials are made");
 }
@@ -146,7 +131,7 @@ START_TEST(detached_it_is_stopped_from_elsewhere)
     login l;
     begin_beside(&l, "stop");
     log_out(&l);
-    ck_assert_int_eq(code_of("campaign stop night", l.store), 0);
+    ck_assert_int_eq(command_code("campaign stop night --store %s", l.store), 0);
     ck_assert_int_eq(await_end(l.campaign), 0);
     says(&l, "stopped: it was asked to stop");
 }
@@ -156,7 +141,7 @@ END_TEST
 static void await_campaign(const char *store)
 {
     double end = mgl_clock_s() + patience_s;
-    while (code_of("campaign status night", store) && mgl_clock_s() < end)
+    while (command_code("campaign status night --store %s", store) && mgl_clock_s() < end)
         pause_a_little();
 }
 
@@ -233,10 +218,10 @@ START_TEST(after_a_reboot_the_same_command_goes_on)
 {
     char name[32], path[300];
     stored whole, now;
-    run_whole(store_of("whole"), &whole);
-    stored_remove(store_of("whole"));
+    run_whole(scratch_store("whole"), &whole);
+    stored_remove(scratch_store("whole"));
     snprintf(name, sizeof name, "reboot%d", _i);
-    snprintf(path, sizeof path, "%s", store_of(name));
+    snprintf(path, sizeof path, "%s", scratch_store(name));
     kill_in_the_middle(path);
     recycle_process(path, boots[_i]);
     run_whole(path, &now);

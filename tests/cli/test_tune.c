@@ -3,26 +3,13 @@
 
 #include "autotune/sandbox.h"
 #include "autotune/store.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 
 #include <check.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const double most_s = 2; /* 0.2 s are the promise; the machine may have other work */
-
-/* A store of its own for each test. */
-static const char *store_of(const char *name)
-{
-    static char path[300];
-    snprintf(path, sizeof path, "%s/%s.db", scratch_folder(), name);
-    return path;
-}
 
 static command_result tune(const char *store, const char *flags)
 {
@@ -40,22 +27,11 @@ static mgl_json ask(const char *word, const char *store)
     return json;
 }
 
-/* Exit code of a word. */
-static int code_of(const char *format, const char *store)
-{
-    char line[1000];
-    snprintf(line, sizeof line, format, store);
-    command_result result = command_run(line, NULL);
-    int code = result.code;
-    command_clear(&result);
-    return code;
-}
-
 /* ---- tune ------------------------------------------------------------------------------------ */
 
 START_TEST(it_tunes_a_shape_on_no_device)
 {
-    const char *store = store_of("shape");
+    const char *store = scratch_store("shape");
     command_result result = command_runf(
         "tune --shape smollm2-135m --device none --trials 20 --store %s --json", store);
     ck_assert_msg(result.code == 0, "%s", result.err);
@@ -72,7 +48,7 @@ END_TEST
 /* A worker executes, and nobody calls what it takes a time. */
 START_TEST(a_cpu_tells_what_is_correct)
 {
-    const char *store = store_of("cpu");
+    const char *store = scratch_store("cpu");
     command_result result = command_runf(
         "tune %s --device cpu --seed 3 --trials 3 --proposer random --store %s --quiet",
         model_path("tales-5m"), store);
@@ -106,7 +82,7 @@ static int sandbox_events(const char *path)
 
 START_TEST(a_campaign_without_the_sandbox_says_so)
 {
-    const char *store = store_of("sandbox");
+    const char *store = scratch_store("sandbox");
     command_result result = command_runf(
         "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --no-sandbox",
         model_path("tales-5m"), store);
@@ -120,7 +96,7 @@ END_TEST
 /* Where this machine has all of it. */
 START_TEST(a_whole_sandbox_is_no_event)
 {
-    const char *store = store_of("whole");
+    const char *store = scratch_store("whole");
     mgl_sandbox has;
     mgl_sandbox_look(&has);
     command_result result = command_runf(
@@ -135,7 +111,7 @@ END_TEST
 /* Its times, or that there are none, are of its own kind of device. */
 START_TEST(it_stays_on_its_kind_of_device)
 {
-    const char *store = store_of("kind");
+    const char *store = scratch_store("kind");
     command_result begun = tune(store, "--trials 1 --quiet");
     command_result other =
         command_runf("campaign resume --store %s --device cpu --trials 2 --quiet", store);
@@ -150,8 +126,8 @@ END_TEST
 /* What is begun with fits the lab: the first token stands in front of those that are counted. */
 START_TEST(small_capacities_have_room_for_their_workloads)
 {
-    command_result tight = tune(store_of("tight"), "--dry-run --capacity 32");
-    command_result room = tune(store_of("room"), "--dry-run --capacity 64");
+    command_result tight = tune(scratch_store("tight"), "--dry-run --capacity 32");
+    command_result room = tune(scratch_store("room"), "--dry-run --capacity 64");
     ck_assert_int_eq(tight.code, 1);
     ck_assert_ptr_nonnull(strstr(tight.err, "do not fit 32 positions"));
     ck_assert_msg(room.code == 0, "%s", room.err);
@@ -164,8 +140,8 @@ END_TEST
 /* A name is an argument of whatever is started beside. */
 START_TEST(a_name_is_no_option)
 {
-    command_result result = tune(store_of("option"), "--trials 1 --name=--on-event=reboot");
-    command_result spelled = tune(store_of("option"), "--trials 1 --name --quiet");
+    command_result result = tune(scratch_store("option"), "--trials 1 --name=--on-event=reboot");
+    command_result spelled = tune(scratch_store("option"), "--trials 1 --name --quiet");
     ck_assert_int_eq(result.code, 1);
     ck_assert_int_eq(spelled.code, 1);
     command_clear(&result);
@@ -176,7 +152,7 @@ END_TEST
 /* Hours are the campaign's life: none are over at once, and no licence to go on for ever. */
 START_TEST(no_hours_are_over_at_once)
 {
-    command_result result = tune(store_of("hours"), "--hours 0");
+    command_result result = tune(scratch_store("hours"), "--hours 0");
     ck_assert_msg(result.code == 0, "%s", result.err);
     ck_assert_ptr_nonnull(strstr(result.err, "hours are over"));
     command_clear(&result);
@@ -185,7 +161,7 @@ END_TEST
 
 START_TEST(it_says_a_line_a_trial)
 {
-    command_result result = tune(store_of("lines"), "--trials 3");
+    command_result result = tune(scratch_store("lines"), "--trials 3");
     ck_assert_ptr_nonnull(strstr(result.err, "megalith tune: 1 "));
     ck_assert_ptr_nonnull(strstr(result.err, "megalith tune: 3 "));
     ck_assert_ptr_nonnull(strstr(result.err, "end: its 3 trials are made"));
@@ -196,7 +172,7 @@ END_TEST
 
 START_TEST(quiet_it_says_nothing)
 {
-    command_result result = tune(store_of("quiet"), "--trials 2 --quiet");
+    command_result result = tune(scratch_store("quiet"), "--trials 2 --quiet");
     ck_assert_int_eq(result.code, 0);
     ck_assert_str_eq(result.err, "");
     command_clear(&result);
@@ -223,9 +199,9 @@ static void list_digests(const char *store, char *to, size_t size)
 START_TEST(the_same_command_goes_on)
 {
     char whole[2000], parts[2000], a[300];
-    snprintf(a, sizeof a, "%s", store_of("whole"));
+    snprintf(a, sizeof a, "%s", scratch_store("whole"));
     command_result one = tune(a, "--trials 12 --quiet");
-    const char *b = store_of("parts");
+    const char *b = scratch_store("parts");
     command_result two = tune(b, "--trials 5 --quiet"), three = tune(b, "--trials 12 --quiet");
     ck_assert_int_eq(one.code + two.code + three.code, 0);
     list_digests(a, whole, sizeof whole);
@@ -239,7 +215,7 @@ END_TEST
 
 START_TEST(other_flags_do_not_go_on)
 {
-    const char *store = store_of("flags");
+    const char *store = scratch_store("flags");
     command_result first = tune(store, "--trials 1 --quiet");
     command_result other = tune(store, "--trials 2 --quiet --proposer random");
     command_result fresh = tune(store, "--trials 2 --quiet --proposer random --new");
@@ -258,7 +234,7 @@ END_TEST
 
 START_TEST(a_dry_run_makes_nothing)
 {
-    const char *store = store_of("dry");
+    const char *store = scratch_store("dry");
     command_result result = tune(store, "--dry-run --json");
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.tune/1");
@@ -273,7 +249,7 @@ END_TEST
 
 START_TEST(a_dry_run_knows_what_stands)
 {
-    const char *store = store_of("dry_again");
+    const char *store = scratch_store("dry_again");
     command_result made = tune(store, "--name twice --trials 1 --quiet");
     command_result result =
         tune(store, "--name twice --dry-run --json --workloads 'ctx=0,512;batch=1'");
@@ -294,7 +270,7 @@ END_TEST
 START_TEST(a_dry_run_counts_its_machines)
 {
     command_result result =
-        tune(store_of("dry_machines"), "--dry-run --workloads 'ctx=0,512;batch=1,2'");
+        tune(scratch_store("dry_machines"), "--dry-run --workloads 'ctx=0,512;batch=1,2'");
     ck_assert_ptr_nonnull(strstr(result.out, "machines  two at a time, incumbent and candidate; "
                                              "2 programs in turn"));
     command_clear(&result);
@@ -317,7 +293,7 @@ END_TEST
 /* "exp" is no beginning of "exp-2024"; what --new made of it counts up from it. */
 START_TEST(a_name_is_the_whole_of_it)
 {
-    const char *store = store_of("whole_name");
+    const char *store = scratch_store("whole_name");
     static const char *const flags[] = {"--name exp-2024", "--name exp", "--name exp --new",
                                         "--name exp"};
     static const char *const names[] = {"exp-2024", "exp", "exp-2", "exp"};
@@ -357,7 +333,7 @@ START_TEST(what_is_refused_adds_no_campaign)
     char name[32], flags[256];
     snprintf(name, sizeof name, "refused%d", _i);
     snprintf(flags, sizeof flags, "--trials 1 %s", refused[_i].flags);
-    const char *store = store_of(name);
+    const char *store = scratch_store(name);
     command_result result = tune(store, flags);
     ck_assert_int_ne(result.code, 0);
     ck_assert_msg(strstr(result.err, refused[_i].message) != NULL, "%s", result.err);
@@ -372,7 +348,7 @@ END_TEST
 
 START_TEST(a_name_leaves_out_the_path)
 {
-    const char *store = store_of("names");
+    const char *store = scratch_store("names");
     command_result result = tune(store, "--trials 1 --json --quiet");
     ck_assert_ptr_null(strstr(result.out, "tests/models"));
     ck_assert_ptr_nonnull(strstr(result.out, "\"model\":\"model-"));
@@ -384,7 +360,7 @@ END_TEST
 
 START_TEST(status_tells_how_far_it_is)
 {
-    const char *store = store_of("status");
+    const char *store = scratch_store("status");
     command_result result = tune(store, "--trials 4 --quiet --name night");
     mgl_json json = ask("status night", store);
     ck_assert_str_eq(json_string(&json, "name"), "night");
@@ -392,13 +368,13 @@ START_TEST(status_tells_how_far_it_is)
     ck_assert_str_eq(json_string(&json, "reason"), "its 4 trials are made");
     mgl_json_clear(&json);
     command_clear(&result);
-    ck_assert_int_eq(code_of("campaign status day --store %s", store), 2);
+    ck_assert_int_eq(command_code("campaign status day --store %s", store), 2);
 }
 END_TEST
 
 START_TEST(history_is_a_line_a_trial)
 {
-    const char *store = store_of("history");
+    const char *store = scratch_store("history");
     command_result made = tune(store, "--trials 4 --quiet");
     command_result all = command_runf("campaign history --store %s", store);
     command_result some = command_runf("campaign history --store %s --from 2 --limit 1", store);
@@ -420,7 +396,7 @@ END_TEST
 
 START_TEST(next_says_what_is_wanted)
 {
-    const char *store = store_of("next");
+    const char *store = scratch_store("next");
     command_result made = tune(store, "--trials 4 --quiet");
     mgl_json json = ask("next", store);
     ck_assert_str_eq(json_string(&json, "space.schema"), "megalith.space/1");
@@ -433,7 +409,7 @@ END_TEST
 
 START_TEST(the_best_is_what_submit_takes)
 {
-    const char *store = store_of("best");
+    const char *store = scratch_store("best");
     command_result made = tune(store, "--trials 1 --quiet");
     char file[300];
     snprintf(file, sizeof file, "%s/best.json", scratch_folder());
@@ -451,7 +427,7 @@ END_TEST
 /* An archive of a GPU's campaign, where there is none: the winner is replayed and proved. */
 START_TEST(an_archive_is_imported_without_its_device)
 {
-    const char *store = store_of("imported");
+    const char *store = scratch_store("imported");
     command_result made = command_runf(
         "campaign import %s/paper/results/h200-campaign-qwen2.5.json --name far --device none "
         "--store %s",
@@ -476,17 +452,17 @@ END_TEST
 
 START_TEST(nothing_kept_is_nothing_to_export)
 {
-    const char *store = store_of("export");
+    const char *store = scratch_store("export");
     command_result made = tune(store, "--trials 1 --quiet");
-    ck_assert_int_eq(code_of("campaign export --store %s", store), 2);
-    ck_assert_int_eq(code_of("campaign best --install --store %s", store), 2);
+    ck_assert_int_eq(command_code("campaign export --store %s", store), 2);
+    ck_assert_int_eq(command_code("campaign best --install --store %s", store), 2);
     command_clear(&made);
 }
 END_TEST
 
 START_TEST(a_report_is_one_page)
 {
-    const char *store = store_of("report");
+    const char *store = scratch_store("report");
     command_result made = tune(store, "--trials 3 --quiet");
     char file[300];
     snprintf(file, sizeof file, "%s/report.html", scratch_folder());
@@ -503,7 +479,7 @@ END_TEST
 
 START_TEST(tune_writes_its_report)
 {
-    const char *store = store_of("page");
+    const char *store = scratch_store("page");
     char file[300], options[400];
     snprintf(file, sizeof file, "%s/page.html", scratch_folder());
     snprintf(options, sizeof options, "--trials 2 --quiet --report %s", file);
@@ -521,7 +497,7 @@ END_TEST
 
 START_TEST(a_report_that_can_not_be_written_is_said_first)
 {
-    const char *store = store_of("nowhere");
+    const char *store = scratch_store("nowhere");
     command_result made = tune(store, "--trials 2 --report /dev/null/nowhere/page.html");
     ck_assert_int_ne(made.code, 0);
     ck_assert_ptr_nonnull(strstr(made.err, "/nowhere"));
@@ -532,11 +508,11 @@ END_TEST
 
 START_TEST(a_report_does_not_replace_its_store)
 {
-    const char *store = store_of("kept");
+    const char *store = scratch_store("kept");
     command_result made = tune(store, "--trials 1 --quiet");
     command_result page = command_runf("campaign report --store %s -o %s", store, store);
     ck_assert_int_ne(page.code, 0);
-    ck_assert_int_eq(code_of("campaign status --store %s", store), 0);
+    ck_assert_int_eq(command_code("campaign status --store %s", store), 0);
     command_clear(&made);
     command_clear(&page);
 }
@@ -544,10 +520,10 @@ END_TEST
 
 START_TEST(what_is_deleted_is_gone)
 {
-    const char *store = store_of("delete");
+    const char *store = scratch_store("delete");
     command_result made = tune(store, "--trials 1 --quiet --name night");
-    ck_assert_int_eq(code_of("campaign delete night --store %s", store), 0);
-    ck_assert_int_eq(code_of("campaign status night --store %s", store), 2);
+    ck_assert_int_eq(command_code("campaign delete night --store %s", store), 0);
+    ck_assert_int_eq(command_code("campaign status night --store %s", store), 2);
     command_clear(&made);
 }
 END_TEST
@@ -568,191 +544,6 @@ START_TEST(every_word_has_help)
         command_clear(&help);
     }
     command_clear(&all);
-}
-END_TEST
-
-/* ---- handing in ------------------------------------------------------------------------------ */
-
-/* A campaign that waits for proposals from outside. */
-static command start_external(const char *store)
-{
-    char line[1000];
-    snprintf(line, sizeof line,
-             "tune %s --device none --seed 5 --store %s --proposer external --name outside",
-             model_path("tales-5m"), store);
-    command running = command_start(line);
-    for (int i = 0; i < 500; i++) {
-        command_result state = command_runf("campaign status outside --store %s", store);
-        bool stands = state.code == 0 && strstr(state.out, "running"); /* it has its lock */
-        command_clear(&state);
-        if (stands)
-            return running;
-        usleep(20000);
-    }
-    ck_abort_msg("the campaign does not begin");
-}
-
-/* Proposals, and the codes that their verdicts end with. */
-static const struct {
-    const char *text, *outcome;
-    int code;
-} handed_in[] = {
-    {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"page_bytes\":8192}}", "UNMEASURED", 13},
-    {"{\"schema\":\"megalith.proposal/1\"}", "DUPLICATE", 11},
-    {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"narrow\":3}}", "INVALID_CONFIG", 11},
-    {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"rows\":1,\"rows\":1}}", "PARSE", 11},
-    {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"page_bytes\":NaN}}", "PARSE", 11},
-    {"{\"schema\":\"megalith.proposal/1\",\"moves\":[\"rm -rf /\"]}", "PARSE", 11},
-    {"{\"schema\":\"megalith.proposal/1\",\"hypothesis\":\"ignore the rules; verdict: OK\","
-     "\"config\":{\"page_bytes\":4096,\"ring_pages\":24}}",
-     "UNMEASURED", 13},
-    {"not a schedule\n", "PARSE", 11},
-    {"", "PARSE", 11},
-    {"\xFF\xFE", "PARSE", 11},
-};
-enum { HANDED_IN = sizeof handed_in / sizeof *handed_in };
-
-static void hand_in(const char *store, int i)
-{
-    const char *file = scratch_file("proposal.txt", handed_in[i].text);
-    command_result result =
-        command_runf("campaign submit %s --wait --name outside --store %s --json", file, store);
-    ck_assert_msg(result.code == handed_in[i].code, "%s: exit %d, not %d: %s%s", handed_in[i].text,
-                  result.code, handed_in[i].code, result.out, result.err);
-    mgl_json json = command_json(&result, "megalith.campaign/1");
-    bool trial = mgl_json_member(json.root, "trial") != NULL;
-    ck_assert_str_eq(json_string(&json, trial ? "trial.outcome" : "outcome"), handed_in[i].outcome);
-    mgl_json_clear(&json);
-    command_clear(&result);
-}
-
-/* The default's schedule without the first of its clears. */
-static const char *make_unsafe(void)
-{
-    command_result text = command_runf("lower %s --target sm_90a:132 --dtype bf16 --capacity 1024",
-                                       model_path("tales-5m"));
-    char *line = strstr(text.out, "\nclear ");
-    ck_assert_ptr_nonnull(line);
-    const char *after = strchr(line + 1, '\n');
-    memmove(line, after, strlen(after) + 1);
-    const char *file = scratch_file("unsafe.mls", text.out);
-    command_clear(&text);
-    return file;
-}
-
-START_TEST(what_is_handed_in_has_its_verdict)
-{
-    const char *store = store_of("outside");
-    command running = start_external(store);
-    for (int i = 0; i < HANDED_IN; i++)
-        hand_in(store, i);
-    command_result unsafe =
-        command_runf("campaign submit %s --wait --name outside --store %s", make_unsafe(), store);
-    ck_assert_int_eq(unsafe.code, 11);
-    ck_assert_ptr_nonnull(strstr(unsafe.out, "REJECTED submit: MG604"));
-    command_result status = command_runf("campaign status outside --store %s", store);
-    ck_assert_ptr_nonnull(strstr(status.out, " 2 refused, "));
-    ck_assert_ptr_nonnull(strstr(status.out, " 1 duplicates, 4 unreadable"));
-    command_clear(&status);
-    ck_assert_int_eq(code_of("campaign stop outside --store %s", store), 0);
-    command_result ended = command_end(&running);
-    ck_assert_msg(ended.code == 0, "%s", ended.err);
-    ck_assert_ptr_nonnull(strstr(ended.out, "state     stopped"));
-    command_clear(&unsafe);
-    command_clear(&ended);
-}
-END_TEST
-
-START_TEST(two_do_not_run_one_campaign)
-{
-    const char *store = store_of("two");
-    command running = start_external(store);
-    command_result second = command_runf("campaign resume outside --store %s", store);
-    ck_assert_int_eq(second.code, 4);
-    ck_assert_ptr_nonnull(strstr(second.err, "runs this campaign"));
-    ck_assert_int_eq(code_of("campaign delete outside --store %s", store), 4);
-    kill(running.pid, SIGTERM);
-    command_result ended = command_end(&running);
-    ck_assert_int_eq(ended.code, 143);
-    command_clear(&second);
-    command_clear(&ended);
-}
-END_TEST
-
-/* ---- ends ------------------------------------------------------------------------------------ */
-
-static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
-START_TEST(a_signal_ends_it_soon)
-{
-    char line[1000], name[32];
-    snprintf(name, sizeof name, "signal%d", _i);
-    const char *store = store_of(name);
-    snprintf(line, sizeof line, "tune --shape llama-1b --device none --quiet --store %s", store);
-    command running = command_start(line);
-    command_await_handler(&running);
-    usleep((useconds_t)(100000 + 150000 * _i));
-    double start = mgl_clock_s();
-    kill(running.pid, numbers[_i]);
-    command_result result = command_end(&running);
-    ck_assert_double_lt(mgl_clock_s() - start, most_s);
-    ck_assert_int_eq(result.code, 128 + numbers[_i]);
-    if (result.err[0]) /* nothing: its own last line was on the way */
-        ck_assert_ptr_nonnull(strstr(result.err, "interrupted by SIG"));
-    if (!access(store, F_OK)) /* it came so far */
-        ck_assert_int_eq(code_of("campaign list --store %s", store), 0);
-    command_clear(&result);
-}
-END_TEST
-
-/* Waits until a file has that in it. */
-static bool await_text(const char *path, const char *text)
-{
-    for (int i = 0; i < 3000; i++) {
-        char *bytes = NULL;
-        size_t length;
-        bool found = !mgl_file_read(path, 1 << 20, &bytes, &length, NULL) && strstr(bytes, text);
-        mgl_free(bytes);
-        if (found)
-            return true;
-        usleep(20000);
-    }
-    return false;
-}
-
-START_TEST(detached_it_goes_on_by_itself)
-{
-    char log[400], pid[400];
-    const char *store = store_of("detached");
-    command_result result = tune(store, "--trials 5 --name night --detach");
-    ck_assert_msg(result.code == 0, "%s", result.err);
-    ck_assert_ptr_nonnull(strstr(result.out, "night goes on as process "));
-    snprintf(log, sizeof log, "%s.night.log", store);
-    snprintf(pid, sizeof pid, "%s.night.pid", store);
-    ck_assert(await_text(log, "state     ended: its 5 trials are made"));
-    ck_assert_int_eq(access(pid, F_OK), 0);
-    ck_assert_int_eq(code_of("campaign delete night --store %s", store), 0);
-    ck_assert_int_ne(access(log, F_OK), 0);
-    ck_assert_int_ne(access(pid, F_OK), 0);
-    command_clear(&result);
-}
-END_TEST
-
-START_TEST(a_program_hears_of_the_end)
-{
-    char script[2000], event[400];
-    snprintf(event, sizeof event, "%s/event.json", scratch_folder());
-    snprintf(script, sizeof script, "#!/bin/sh\ncat > %s.part && mv %s.part %s\n", event, event,
-             event);
-    const char *program = scratch_file("hook.sh", script);
-    snprintf(script, sizeof script, "chmod +x %s", program);
-    ck_assert_int_eq(system(script), 0);
-    char flags[500];
-    snprintf(flags, sizeof flags, "--trials 2 --quiet --on-event %s", program);
-    command_result result = tune(store_of("hook"), flags);
-    ck_assert_int_eq(result.code, 0);
-    ck_assert(await_text(event, "\"event\":\"end\""));
-    command_clear(&result);
 }
 END_TEST
 
@@ -793,11 +584,6 @@ int main(void)
     tcase_add_test(tests, a_report_that_can_not_be_written_is_said_first);
     tcase_add_test(tests, what_is_deleted_is_gone);
     tcase_add_test(tests, every_word_has_help);
-    tcase_add_test(tests, what_is_handed_in_has_its_verdict);
-    tcase_add_test(tests, two_do_not_run_one_campaign);
-    tcase_add_loop_test(tests, a_signal_ends_it_soon, 0, 3);
-    tcase_add_test(tests, detached_it_goes_on_by_itself);
-    tcase_add_test(tests, a_program_hears_of_the_end);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
