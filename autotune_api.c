@@ -9,6 +9,7 @@
 #include "autotune/tune.h"
 #include "base/memory.h"
 #include "base/sized.h"
+#include "validator/validator.h"
 #include "vm/cuda/cuda.h"
 
 #include <math.h>
@@ -244,4 +245,52 @@ mgl_status mgl_autotune(const mgl_autotune_options *options, mgl_autotune_event_
         return status;
     mgl_autotune_report_clear(out);
     return search(&known, &to, out, err);
+}
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+const char *mgl_autotune_outcome(size_t index)
+{
+    return index < MGL_OUTCOME_COUNT ? mgl_outcome_name((mgl_outcome)index) : NULL;
+}
+
+/* The diagnostic of that code, exactly as it is written: "MG203". */
+static const mgl_code_info *find_diagnostic(const char *code)
+{
+    int number = 0;
+    if (strncmp(code, "MG", 2) != 0 || strlen(code) != 5)
+        return NULL;
+    for (int i = 2; i < 5; i++) {
+        if (code[i] < '0' || code[i] > '9')
+            return NULL;
+        number = number * 10 + (code[i] - '0');
+    }
+    return mgl_validator_explain(number);
+}
+
+mgl_status mgl_explain_code(const char *code, mgl_explanation *out, mgl_error *err)
+{
+    mgl_outcome outcome;
+    mgl_explanation made = {.size = sizeof made};
+    if (!code || !out)
+        return mgl_fail_null(err, __func__, code ? "out" : "code");
+    mgl_status status = mgl_sized_check(out, sizeof out->size, "mgl_explanation", err);
+    if (status)
+        return status;
+    const mgl_code_info *info = find_diagnostic(code);
+    if (info) {
+        made.exit_code = MGL_REJECTED;
+        made.remedy = info->remedy;
+        made.title = info->title;
+        made.meaning = info->meaning;
+        made.example = info->example;
+    } else if (mgl_outcome_parse(code, &outcome)) {
+        made.exit_code = mgl_outcome_exit(outcome);
+        made.remedy = mgl_outcome_hint(outcome);
+    } else {
+        return mgl_fail(err, MGL_BAD_INPUT, code,
+                        "there is no such code: MGnnn of a diagnostic, or an outcome of a trial");
+    }
+    mgl_sized_write(out, &made, sizeof made);
+    return MGL_OK;
 }

@@ -450,7 +450,15 @@ mgl_status mgl_plan_predict(mgl_plan *plan, const char *device, int32_t batch, d
                                       .us = cost.us,
                                       .floor_us = cost.floor_us,
                                       .tape_bytes = cost.tape_bytes,
-                                      .cache_bytes = cost.cache_bytes};
+                                      .cache_bytes = cost.cache_bytes,
+                                      .stream_us = cost.parts[MGL_COST_STREAM],
+                                      .products_us = cost.parts[MGL_COST_PRODUCTS],
+                                      .edge_us = cost.parts[MGL_COST_EDGE],
+                                      .task_us = cost.parts[MGL_COST_TASK],
+                                      .attend_us = cost.parts[MGL_COST_ATTEND],
+                                      .cache_us = cost.parts[MGL_COST_CACHE],
+                                      .token_us = cost.parts[MGL_COST_TOKEN],
+                                      .launch_us = cost.parts[MGL_COST_LAUNCH]};
     mgl_sized_write(out, &prediction, sizeof prediction);
     return MGL_OK;
 }

@@ -7,7 +7,6 @@
  * at once; while the last two were bad nothing else is tried, so that nothing can be kept.
  */
 #include "autotune/campaign_parts.h"
-#include "plan.h"
 
 #include "base/format.h"
 #include "base/memory.h"
@@ -71,30 +70,28 @@ static void take_out(const char *text, const planted *p, mgl_text *out)
 /* The text of the incumbent's first program with a planted error. */
 static mgl_status plant(const campaign *c, mgl_text *out, mgl_error *err)
 {
-    mgl_text text = {0};
-    mgl_schedule_print(c->incumbent.programs[0], &text);
-    if (!text.failed) {
-        planted parts = find_parts(text.bytes, c->incumbent.programs[0]->queue_count);
-        take_out(text.bytes, &parts, out);
-    }
-    bool failed = text.failed || out->failed;
-    mgl_text_clear(&text);
-    return failed ? mgl_fail_memory(err, out->capacity) : MGL_OK;
+    char *text;
+    mgl_status status = mgl_plan_text(c->incumbent.plans[0], &text, NULL, err);
+    if (status)
+        return status;
+    const planted parts = find_parts(text, c->incumbent.programs[0]->queue_count);
+    take_out(text, &parts, out);
+    mgl_text_free(text);
+    return out->failed ? mgl_fail_memory(err, out->capacity) : MGL_OK;
 }
 
 static mgl_status test_validator(const campaign *c, mgl_error *err)
 {
     mgl_text text = {0};
-    mgl_candidate candidate = {0};
+    mgl_plan *plan = NULL;
+    mgl_candidate candidate = {.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = plant(c, &text, err);
     if (!status)
-        status = mgl_plan_parse(text.bytes, text.length, "planted", &candidate.plans[0], err);
+        status = mgl_plan_parse(text.bytes, text.length, "planted", &plan, err);
     mgl_text_clear(&text);
     if (status)
         return status;
-    candidate.outcome = MGL_OUTCOME_UNMEASURED;
-    candidate.programs[0] = candidate.plans[0]->program;
-    candidate.program_count = 1;
+    mgl_candidate_take(&candidate, plan);
     status = mgl_gate_prove(c->subject, c->o->abort, &candidate, err);
     if (!status && candidate.outcome != MGL_OUTCOME_REJECTED)
         status = mgl_fail(err, MGL_GATE, "self-test",

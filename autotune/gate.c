@@ -150,8 +150,7 @@ static mgl_status lower_one(const mgl_subject *subject, const mgl_proposal *prop
     return status;
 }
 
-/* The candidate has one plan more, whose program the lab runs. */
-static void take_plan(mgl_candidate *c, mgl_plan *plan)
+void mgl_candidate_take(mgl_candidate *c, mgl_plan *plan)
 {
     if (!plan)
         return;
@@ -169,7 +168,7 @@ static mgl_status lower_all(const mgl_subject *subject, const mgl_proposal *prop
     for (int p = 0; p < count && !status; p++) {
         mgl_plan *plan = NULL;
         status = lower_one(subject, proposal, sequences[p], &plan, &why);
-        take_plan(c, plan);
+        mgl_candidate_take(c, plan);
     }
     return judge(c, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
 }
@@ -211,7 +210,7 @@ static mgl_status parse_text(const mgl_subject *subject, const mgl_proposal *pro
     mgl_plan *plan = NULL;
     mgl_status status =
         mgl_plan_parse(proposal->schedule, strlen(proposal->schedule), "schedule", &plan, &why);
-    take_plan(c, plan);
+    mgl_candidate_take(c, plan);
     if (status)
         return judge(c, status, MGL_OUTCOME_PARSE, &why, err);
     status = check_text(subject, c->plans[0], sequences[0], &why);

@@ -68,6 +68,8 @@ mgl_status mgl_gate_prove(const mgl_subject *subject, const atomic_int *abort,
 /* Both. */
 mgl_status mgl_gate_pass(const mgl_subject *subject, const mgl_proposal *proposal,
                          const atomic_int *abort, mgl_candidate *out, mgl_error *err);
+/* The candidate has one plan more, which it owns, and whose program the lab runs. NULL: none. */
+void mgl_candidate_take(mgl_candidate *candidate, mgl_plan *plan);
 void mgl_candidate_clear(mgl_candidate *candidate);
 
 /* A proposal as JSON, as agents hand it in; every key but the schema may be left out:

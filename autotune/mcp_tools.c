@@ -361,22 +361,19 @@ static mgl_status check_schedule(const mcp_call *call, mgl_json_out *out, mgl_er
 static mgl_status explain_code(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     const char *code = mcp_text_of(call, "code");
-    const mgl_code_info *info =
-        strlen(code) == 5 && !strncmp(code, "MG", 2) ? mgl_validator_explain(atoi(code + 2)) : NULL;
-    mgl_outcome outcome;
+    mgl_explanation found = {.size = sizeof found};
     mgl_json_out_string(out, "code", code);
-    if (info) {
-        mgl_json_out_string(out, "title", info->title);
-        mgl_json_out_string(out, "meaning", info->meaning);
-        mgl_json_out_string(out, "example", info->example);
-        mgl_json_out_string(out, "remedy", info->remedy);
-        return MGL_OK;
-    }
-    if (!mgl_outcome_parse(code, &outcome))
+    if (mgl_explain_code(code, &found, NULL))
         return mgl_fail(err, MGL_USAGE, "code",
                         "there is no such code: MGnnn of check_schedule, or an outcome of a trial");
-    mgl_json_out_string(out, "remedy", mgl_outcome_hint(outcome));
-    mgl_json_out_int(out, "exit", mgl_outcome_exit(outcome));
+    if (found.title) {
+        mgl_json_out_string(out, "title", found.title);
+        mgl_json_out_string(out, "meaning", found.meaning);
+        mgl_json_out_string(out, "example", found.example);
+    }
+    mgl_json_out_string(out, "remedy", found.remedy);
+    if (!found.title)
+        mgl_json_out_int(out, "exit", found.exit_code);
     return MGL_OK;
 }
 

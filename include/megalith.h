@@ -600,6 +600,16 @@ typedef struct mgl_plan_prediction {
     double floor_us;    /* of them: what reading the bytes below takes, were there nothing else */
     double tape_bytes;  /* read for a token: weights */
     double cache_bytes; /* likewise: keys and values */
+    /* What `us` goes into, along the chain of what had to wait for each other: their sum is `us`.
+     */
+    double stream_us;   /* waiting for the tape */
+    double products_us; /* products with weights that have landed */
+    double edge_us;     /* from a task's end to the start of one that waits for it */
+    double task_us;     /* starting tasks, reading their inputs, writing their outputs */
+    double attend_us;   /* attention and merge, but for the cache */
+    double cache_us;    /* attention, going through keys and values */
+    double token_us;    /* choosing tokens and opening the next epoch */
+    double launch_us;   /* a token's share of its launch */
 } mgl_plan_prediction;
 
 /* Prices a plan on a device that was measured, "NVIDIA H200"; NULL: the first of the plan's
@@ -735,6 +745,26 @@ MGL_API mgl_status mgl_autotune(const mgl_autotune_options *options,
  * True: this process was such a worker, and has done its work. A program that has not called it is
  * refused (MGL_USAGE) all devices but "none". */
 MGL_API bool mgl_autotune_is_worker(int argc, char **argv, int *code);
+
+/* Names of the outcomes that a trial can have: outcome 0 is "OK", which was kept; NULL behind the
+ * last. Static storage. */
+MGL_API const char *mgl_autotune_outcome(size_t index);
+
+/* What a code means. Texts are of static storage. */
+typedef struct mgl_explanation {
+    size_t size;         /* sizeof(mgl_explanation): set it before the call */
+    int32_t exit_code;   /* of the command line: of `check`, for a code of diagnostics; else that of
+                            `campaign submit`: 0 kept, 10 correct but not kept, 11 refused,
+                            12 incorrect, 13 unmeasured, 14 what must not change has changed */
+    const char *remedy;  /* what to do next, a sentence or some */
+    const char *title;   /* of a code of diagnostics; NULL: of an outcome, as the two below */
+    const char *meaning; /* sentences */
+    const char *example; /* lines of a schedule */
+} mgl_explanation;
+
+/* Explains "MG203", the code 203 of a mgl_plan_diagnostic, or an outcome by its name, "NO_GAIN".
+ * MGL_BAD_INPUT: there is no such code. */
+MGL_API mgl_status mgl_explain_code(const char *code, mgl_explanation *out, mgl_error *err);
 
 #ifdef __cplusplus
 }

@@ -348,6 +348,58 @@ START_TEST(null_is_refused)
 }
 END_TEST
 
+START_TEST(an_outcome_is_explained)
+{
+    mgl_explanation out = {.size = sizeof out};
+    ck_assert_int_eq(mgl_explain_code("NO_GAIN", &out, &err), MGL_OK);
+    ck_assert_int_eq(out.exit_code, 10);
+    ck_assert_ptr_nonnull(strstr(out.remedy, "not 1 % faster"));
+    ck_assert_ptr_null(out.title);
+    ck_assert_ptr_null(out.meaning);
+}
+END_TEST
+
+START_TEST(a_diagnostic_is_explained)
+{
+    mgl_explanation out = {.size = sizeof out};
+    ck_assert_int_eq(mgl_explain_code("MG203", &out, &err), MGL_OK);
+    ck_assert_int_eq(out.exit_code, MGL_REJECTED);
+    ck_assert_ptr_nonnull(out.title);
+    ck_assert_ptr_nonnull(out.meaning);
+    ck_assert_ptr_nonnull(out.example);
+    ck_assert_ptr_nonnull(out.remedy);
+}
+END_TEST
+
+START_TEST(every_outcome_is_explained)
+{
+    size_t count = 0;
+    mgl_explanation out = {.size = sizeof out};
+    ck_assert_str_eq(mgl_autotune_outcome(0), "OK");
+    for (const char *name; (name = mgl_autotune_outcome(count)) != NULL; count++) {
+        ck_assert_msg(!mgl_explain_code(name, &out, &err), "%s", name);
+        ck_assert_msg(out.exit_code == 0 || (out.exit_code >= 10 && out.exit_code <= 14), "%s",
+                      name);
+    }
+    ck_assert_uint_gt(count, 40);
+}
+END_TEST
+
+START_TEST(what_is_no_code_is_refused)
+{
+    static const char *const no_codes[] = {"",      "MG",    "MG2",     "MG2034", "MG 03",
+                                           "mg203", "MG000", "NOTHING", "no_gain"};
+    mgl_explanation out = {.size = sizeof out};
+    for (size_t i = 0; i < sizeof no_codes / sizeof *no_codes; i++)
+        ck_assert_msg(mgl_explain_code(no_codes[i], &out, &err) == MGL_BAD_INPUT, "'%s'",
+                      no_codes[i]);
+    ck_assert_int_eq(mgl_explain_code(NULL, &out, &err), MGL_USAGE);
+    ck_assert_int_eq(mgl_explain_code("OK", NULL, &err), MGL_USAGE);
+    out.size = 0;
+    ck_assert_int_eq(mgl_explain_code("OK", &out, &err), MGL_USAGE);
+}
+END_TEST
+
 START_TEST(a_report_without_memory_is_told)
 {
     mgl_autotune_options options = without_device();
@@ -401,6 +453,10 @@ int main(int argc, char **argv)
     tcase_add_test(tests, workers_of_this_program_execute);
     tcase_add_test(tests, options_that_make_no_sense_are_refused);
     tcase_add_test(tests, null_is_refused);
+    tcase_add_test(tests, an_outcome_is_explained);
+    tcase_add_test(tests, a_diagnostic_is_explained);
+    tcase_add_test(tests, every_outcome_is_explained);
+    tcase_add_test(tests, what_is_no_code_is_refused);
     tcase_add_test(tests, a_report_without_memory_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

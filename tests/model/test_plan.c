@@ -348,6 +348,32 @@ START_TEST(a_plan_is_priced)
 }
 END_TEST
 
+START_TEST(a_price_is_the_sum_of_its_parts)
+{
+    mgl_plan *wide = lower_wide();
+    mgl_plan_prediction out = {.size = sizeof out};
+    ck_assert_int_eq(mgl_plan_predict(wide, "NVIDIA H200", 1, 16, 32, &out, &err), MGL_OK);
+    const double sum = out.stream_us + out.products_us + out.edge_us + out.task_us + out.attend_us +
+                       out.cache_us + out.token_us + out.launch_us;
+    ck_assert_double_eq_tol(sum, out.us, 1e-6 * out.us);
+    ck_assert_double_gt(out.edge_us, 0);
+    ck_assert_double_gt(out.launch_us, 0);
+    mgl_plan_close(wide);
+}
+END_TEST
+
+/* A program of an older header has no parts in its struct: nothing is written behind its size. */
+START_TEST(an_older_price_has_no_parts)
+{
+    mgl_plan *wide = lower_wide();
+    mgl_plan_prediction out = {.size = offsetof(mgl_plan_prediction, stream_us), .stream_us = -1};
+    ck_assert_int_eq(mgl_plan_predict(wide, NULL, 1, 16, 32, &out, &err), MGL_OK);
+    ck_assert_double_gt(out.us, 0);
+    ck_assert_double_eq(out.stream_us, -1);
+    mgl_plan_close(wide);
+}
+END_TEST
+
 START_TEST(a_price_is_the_same_every_time)
 {
     mgl_plan *wide = lower_wide();
@@ -541,6 +567,8 @@ int main(void)
     tcase_add_test(tests, a_verdict_is_used_again);
     tcase_add_test(tests, a_check_is_of_one_model);
     tcase_add_test(tests, a_plan_is_priced);
+    tcase_add_test(tests, a_price_is_the_sum_of_its_parts);
+    tcase_add_test(tests, an_older_price_has_no_parts);
     tcase_add_test(tests, a_price_is_the_same_every_time);
     tcase_add_test(tests, what_can_not_be_priced_is_refused);
     tcase_add_test(tests, a_text_from_anywhere_is_asked_everything);
