@@ -9,13 +9,7 @@
 #include <string.h>
 
 /* Errors of JSON-RPC 2.0, section 5.1. */
-enum {
-    NO_JSON = -32700,
-    NO_REQUEST = -32600,
-    NO_METHOD = -32601,
-    WRONG_PARAMS = -32602,
-    INTERNAL = -32603
-};
+enum { NO_JSON = -32700, NO_REQUEST = -32600, NO_METHOD = -32601, WRONG_PARAMS = -32602 };
 
 /* The newest first: what a client is answered that asks for one that is not here. */
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};

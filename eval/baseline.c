@@ -15,8 +15,7 @@ enum {
     PROMPT_SILU_COLUMNS = 8, /* of a thread, of prompt.cuh */
     ARGMAX_PARTS = 128,      /* blocks that look through a sequence's logits */
     SPLIT_POSITIONS = 256,   /* of a split at least */
-    SPLIT_BLOCKS = 4,        /* a multiprocessor at most */
-    MOST_ALLOCATIONS = 32
+    SPLIT_BLOCKS = 4         /* a multiprocessor at most */
 };
 
 /* Addresses of one layer. */
