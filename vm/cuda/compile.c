@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "vm/cuda/cache.h"
@@ -187,6 +188,7 @@ static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_
     const char *texts[MGL_RECIPE_SOURCES], *names[MGL_RECIPE_SOURCES], *options[MGL_RECIPE_OPTIONS];
     void *program = NULL;
     int count = 0, major = 0, minor = 0;
+    MGL_ASSERT(o->source_count <= MGL_RECIPE_SOURCES);
     for (int i = 1; i < o->source_count && count < MGL_RECIPE_SOURCES; i++, count++) {
         texts[count] = (const char *)o->sources[i].text;
         names[count] = o->sources[i].name;

@@ -9,7 +9,7 @@
 
 #include "vm/cuda/cuda.h"
 
-enum { MGL_RECIPE_OPTIONS = 40, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 64 };
+enum { MGL_RECIPE_OPTIONS = 40, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 256 };
 
 /* A kernel to be. */
 typedef struct mgl_cuda_recipe {
