@@ -274,6 +274,148 @@ START_TEST(explore_begins_behind_a_start)
 }
 END_TEST
 
+/* ---- launches of all kinds, one after the other --------------------------------------------- */
+
+enum { LAUNCHES = 40, SLOTS = 3, PLACES = 28, WORDS = 3 };
+
+/* What stands in the way of a launch. */
+struct trouble {
+    int tokens; /* on_token says no behind so many */
+    int stop;   /* is_stop says yes where a reply's token divides by it; 0: never */
+};
+
+static uint32_t draw(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (*seed >> 8) % below;
+}
+
+static bool count_token(void *user, int sequence, int32_t token)
+{
+    struct trouble *t = user;
+    (void)sequence;
+    (void)token;
+    return --t->tokens > 0;
+}
+
+static bool divides(void *user, int sequence, int32_t token)
+{
+    const struct trouble *t = user;
+    return t->stop && token % t->stop == 0 && sequence != 1;
+}
+
+/* A prompt of few different words, which often begins as one before did, and goes on as its reply
+ * did. */
+static void draw_prompt(uint32_t *seed, int32_t *talk, int32_t *length)
+{
+    int32_t kept = (int32_t)draw(seed, (uint32_t)*length + 1);
+    *length = draw(seed, 3) ? *length : kept;
+    int32_t more = (int32_t)draw(seed, 5);
+    for (int32_t i = 0; i < more && *length < PLACES - 1; i++)
+        talk[(*length)++] = (int32_t)draw(seed, WORDS);
+    if (*length > PLACES - 2)
+        *length = (int32_t)draw(seed, PLACES - 4) + 2;
+    while (*length < 2)
+        talk[(*length)++] = (int32_t)draw(seed, WORDS);
+}
+
+static mgl_vm_sequence draw_sequence(uint32_t *seed, const int32_t *talk, int32_t length)
+{
+    static const float temperatures[] = {0.0f, 0.7f, 30.0f};
+    bool scores = draw(seed, 6) == 0;
+    return (mgl_vm_sequence){.mode = scores ? MGL_VM_SCORE : MGL_VM_GENERATE,
+                             .prompt = talk,
+                             .prompt_count = length,
+                             .max_new = 1 + (int32_t)draw(seed, (uint32_t)(PLACES - length)),
+                             .temperature = temperatures[draw(seed, 3)],
+                             .top_k = draw(seed, 2) ? 0 : 4,
+                             .min_p = draw(seed, 4) ? 0.0f : 0.2f,
+                             .seed = draw(seed, 9),
+                             .reuse = draw(seed, 4) > 0};
+}
+
+/* What came out of one sequence is how a fresh start begins, and all of it where nobody ended it.
+ */
+static void compare_afresh(const mgl_graph *graph, const mgl_program *program,
+                           const mgl_vm_sequence *asked_for, const mgl_vm_report *report, int s)
+{
+    mgl_vm_sequence sequence = *asked_for;
+    sequence.reuse = false;
+    mgl_vm *vm = fixture_vm(program, graph, true);
+    mgl_vm_report afresh = run(vm, &sequence, 1);
+    bool ended = report->state[s] != MGL_STATE_ABORTED && report->state[s] != MGL_STATE_STOPPED;
+    ck_assert_int_le(report->produced[s], afresh.produced[0]);
+    if (ended)
+        ck_assert_int_eq(report->produced[s], afresh.produced[0]);
+    if (report->produced[s])
+        ck_assert_mem_eq(report->output[s], afresh.output[0],
+                         (size_t)report->produced[s] * sizeof(int32_t));
+    for (int i = 0; ended && sequence.mode == MGL_VM_SCORE && i < sequence.prompt_count; i++)
+        ck_assert_float_eq_tol(report->score[s][i], afresh.score[0][i], 1e-4f);
+    mgl_vm_close(vm);
+}
+
+static const fixture_options mixed[] = {
+    {.queues = 2, .rows = 4, .sequences = SLOTS, .exchange = 2, .splits = 1},
+    {.queues = 3,
+     .rows = 3,
+     .sequences = SLOTS,
+     .exchange = 2,
+     .splits = 3,
+     .merge = 2,
+     .share = 2},
+    {.queues = 2, .rows = 3, .many = 9, .sequences = SLOTS, .exchange = 2, .splits = 2, .merge = 2},
+    {.queues = 2, .rows = 3, .many = 9, .sequences = SLOTS, .exchange = 1, .weighed = 2}};
+
+/* Aborted, stopped, scored, refused and batched launches, another program on the machine: whatever
+ * was before, the tokens are those of a fresh start. */
+START_TEST(whatever_was_before)
+{
+    uint32_t seed = 77u + (uint32_t)_i;
+    int32_t talks[SLOTS][PLACES], lengths[SLOTS] = {0};
+    int64_t skipped = 0;
+    mgl_error err;
+    mgl_graph *graph = random_graph(&tiny_model, PLACES, true, MGL_F32, 44);
+    mgl_program *program = fixture_program(graph, &mixed[_i]);
+    mgl_vm *vm = fixture_vm(program, graph, true);
+    for (int launch = 0; launch < LAUNCHES; launch++) {
+        mgl_vm_sequence sequences[SLOTS];
+        mgl_vm_report report;
+        int count = 1 + (int)draw(&seed, SLOTS);
+        bool broken = draw(&seed, 12) == 0;
+        atomic_int abort = draw(&seed, 12) == 0;
+        struct trouble trouble = {draw(&seed, 3) ? 1000 : 1 + (int)draw(&seed, 6),
+                                  draw(&seed, 3) ? 0 : 1 + (int)draw(&seed, 9)};
+        mgl_vm_request request = {.sequences = sequences,
+                                  .count = count,
+                                  .on_token = count_token,
+                                  .is_stop = divides,
+                                  .user = &trouble,
+                                  .abort = &abort};
+        for (int s = 0; s < count; s++) {
+            draw_prompt(&seed, talks[s], &lengths[s]);
+            sequences[s] = draw_sequence(&seed, talks[s], lengths[s]);
+        }
+        if (broken)
+            sequences[count - 1].top_p = 2;
+        mgl_status status = mgl_vm_run(vm, &request, &report, &err);
+        ck_assert_msg(status == (broken ? MGL_BAD_INPUT : MGL_OK), "%s", err.message);
+        for (int s = 0; s < count && !status; s++) {
+            skipped += report.reused[s];
+            compare_afresh(graph, program, &sequences[s], &report, s);
+            for (int i = 0; i < report.produced[s] && lengths[s] < PLACES - 1 && launch % 3; i++)
+                talks[s][lengths[s]++] = report.output[s][i];
+        }
+        if (draw(&seed, 20) == 0)
+            ok(mgl_vm_exchange(vm, program, graph, &err), err);
+    }
+    ck_assert_int_gt(skipped, 0);
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("prefix");
@@ -289,5 +431,6 @@ int main(void)
     tcase_add_test(tests, a_stopped_reply_is_known_as_far_as_it_came);
     tcase_add_test(tests, a_start_of_the_caller_s_is_kept);
     tcase_add_loop_test(tests, explore_begins_behind_a_start, 0, 2);
+    tcase_add_loop_test(tests, whatever_was_before, 0, (int)(sizeof mixed / sizeof *mixed));
     return fixture_main("prefix", tests);
 }
