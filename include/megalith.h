@@ -363,8 +363,10 @@ typedef struct mgl_request {
     bool sample;          /* use generation_config.json's values in place of the three above */
     int64_t reuse_prefix; /* 1: tokens that the prompt begins with, and that the model's cache holds
                              from its replies before, are not read again. Of a batch: from the reply
-                             in the same place. On a CPU in f32 the tokens are those of a fresh
-                             start; in 16 bits a sum may be taken in another order */
+                             in the same place. On a CPU in f32 the default schedule's tokens are
+                             those of a fresh start. In 16 bits, with splits of attention, or with
+                             weighed values a sum may be taken in another order, which changes a
+                             token where two are nearly equally likely */
     const mgl_tokenizer *tokenizer; /* of the texts below; may be NULL where there are none */
     const char *const *stops;       /* (stop_count) texts that end the reply. They are looked for in
                                        its text, special tokens left out, as
