@@ -53,6 +53,7 @@ static mgl_status make_program(compilation *c, mgl_error *err)
                                  .config = o->config,
                                  .capacity = o->capacity,
                                  .sequences = o->sequences,
+                                 .penalties = o->penalties != 0,
                                  .no_tuned = o->no_tuned,
                                  .unproved = true};
     mgl_device machine;
@@ -211,6 +212,9 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
     if (!status && o->schedule && (o->target || o->sequences))
         status = mgl_fail(err, MGL_USAGE, "schedule", "states its own %s; leave out %s",
                           o->target ? "target" : "sequences", o->target ? "target" : "sequences");
+    if (!status && o->schedule && o->penalties)
+        status = mgl_fail(err, MGL_USAGE, "schedule",
+                          "says by itself whether there are penalties; leave those out");
     if (!status)
         status = mgl_import(path, &c->checkpoint, err);
     if (!status && !c->checkpoint->files)

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 #include "base/sized.h"
+#include "instructions/sample/penalties.h"
 #include "schedule/step.h"
 
 #include <math.h>
@@ -41,6 +42,35 @@ static mgl_status check_ids(const mgl_model *model, const char *where, const int
     return MGL_OK;
 }
 
+/* What the request, or generation_config.json, has for the repeat penalty; 1: off. */
+static float repeat_of(const mgl_model *model, const mgl_request *request)
+{
+    if (request->repeat_penalty != 0)
+        return (float)request->repeat_penalty;
+    return request->sample ? model->checkpoint->generation.repeat : 1.0f;
+}
+
+static mgl_status check_penalties(const mgl_model *model, const mgl_request *request,
+                                  mgl_error *err)
+{
+    const float repeat = repeat_of(model, request), most = MGL_MOST_PENALTY;
+    if (!(repeat >= MGL_LEAST_REPEAT && repeat <= MGL_MOST_REPEAT))
+        return mgl_fail(err, MGL_USAGE, "repeat_penalty", "is not within %g to %g, where 1 is none",
+                        (double)MGL_LEAST_REPEAT, (double)MGL_MOST_REPEAT);
+    if (!(request->presence_penalty >= -(double)most && request->presence_penalty <= (double)most))
+        return mgl_fail(err, MGL_USAGE, "presence_penalty", "is not within -2 to 2");
+    if (!(request->frequency_penalty >= -(double)most &&
+          request->frequency_penalty <= (double)most))
+        return mgl_fail(err, MGL_USAGE, "frequency_penalty", "is not within -2 to 2");
+    const bool wanted = repeat < 1.0f || repeat > 1.0f || request->presence_penalty != 0 ||
+                        request->frequency_penalty != 0;
+    if (!wanted || mgl_program_has_penalties(model->program))
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, "penalties",
+                    "the model was opened without; set penalties of mgl_open_options, and of a "
+                    "compiled model of mgl_compile_options too");
+}
+
 static mgl_status check_request(const mgl_model *model, const mgl_request *request, mgl_error *err)
 {
     if (request->max_tokens < 1)
@@ -54,6 +84,9 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
         return mgl_fail(err, MGL_USAGE, "top_p", "is not within 0 to 1");
     if (!(request->min_p >= 0 && request->min_p <= 1))
         return mgl_fail(err, MGL_USAGE, "min_p", "is not within 0 to 1");
+    mgl_status status = check_penalties(model, request, err);
+    if (status)
+        return status;
     if (request->logprobs < 0 || request->logprobs > MGL_MAX_LOGPROBS)
         return mgl_fail(err, MGL_USAGE, "logprobs", "is not within 0 to %d", MGL_MAX_LOGPROBS);
     if (request->stop_count && !request->tokenizer)
@@ -141,6 +174,9 @@ static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *
                              .top_k = request->sample ? defaults->top_k : request->top_k,
                              .top_p = request->sample ? defaults->top_p : request->top_p,
                              .min_p = request->sample ? defaults->min_p : (float)request->min_p,
+                             .repeat_penalty = repeat_of(model, request),
+                             .presence_penalty = (float)request->presence_penalty,
+                             .frequency_penalty = (float)request->frequency_penalty,
                              .seed = request->seed,
                              .reuse = request->reuse_prefix != 0,
                              .ends = defaults->end_tokens,

@@ -171,10 +171,30 @@ static mgl_status check_sequences(const mgl_program *program, const char *path,
                     (int)options->sequences);
 }
 
+/* Whether requests can ask for penalties that the program has to know of. */
+static bool wants_penalties(const mgl_model *model, const mgl_open_options *options)
+{
+    const float repeat = model->checkpoint->generation.repeat;
+    return options->penalties == 1 || (options->penalties == 2 && (repeat < 1.0f || repeat > 1.0f));
+}
+
+/* A program that was made before counts tokens, or it does not. */
+static mgl_status check_penalties(const mgl_model *model, const mgl_program *program,
+                                  const char *path, const mgl_open_options *options, mgl_error *err)
+{
+    if (!wants_penalties(model, options) || mgl_program_has_penalties(program))
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, path,
+                    "was made without penalties, and some are wanted; lower or compile the model "
+                    "anew with --penalties");
+}
+
 static mgl_status read_program(mgl_model *model, const mgl_open_options *options, mgl_error *err)
 {
     mgl_status status = mgl_schedule_read(options->schedule, &model->made, err);
-    return status ? status : check_sequences(model->made, options->schedule, options, err);
+    if (!status)
+        status = check_sequences(model->made, options->schedule, options, err);
+    return status ? status : check_penalties(model, model->made, options->schedule, options, err);
 }
 
 /* Lowered from scratch, by default where nothing is said of tuned entries. */
@@ -187,6 +207,7 @@ static mgl_status lower_program(mgl_model *model, const mgl_device *machine,
                                  .capacity = options->capacity,
                                  .wanted = options->wanted,
                                  .sequences = options->sequences,
+                                 .penalties = wants_penalties(model, options),
                                  .device = machine->name,
                                  .no_tuned = no_tuned,
                                  .exact = exact,
@@ -264,6 +285,8 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
     if (!status)
         status = check_sequences(model->image->program, path, options, err);
     if (!status)
+        status = check_penalties(model, model->image->program, path, options, err);
+    if (!status)
         status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
         status = mgl_device_find_for(model->image, options->device, machine, err);
@@ -339,6 +362,8 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     if (options->sequences < 0 || options->sequences > MGL_MAX_BATCH)
         return mgl_fail(err, MGL_USAGE, "sequences", "is %d; one launch makes 1 to %d replies",
                         (int)options->sequences, MGL_MAX_BATCH);
+    if (options->penalties < 0 || options->penalties > 2)
+        return mgl_fail(err, MGL_USAGE, "penalties", "is not within 0 to 2");
     bool compiled;
     mgl_status status = mgl_check_abort(&model->cancel->set, err);
     if (!status)

@@ -63,7 +63,8 @@ mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target
                                 const mgl_lower_request *request, mgl_lower_options *out,
                                 mgl_error *err)
 {
-    *out = (mgl_lower_options){.sequences = request->sequences ? request->sequences : 1};
+    *out = (mgl_lower_options){.sequences = request->sequences ? request->sequences : 1,
+                               .penalties = request->penalties};
     mgl_status status = choose_dtype(graph, target, request->dtype, &out->dtype, err);
     return status ? status : choose_capacity(graph, request, &out->capacity, err);
 }
@@ -162,7 +163,8 @@ static int choose_positions(const search *s, const mgl_tuned *entry)
 /* Replays and proves it. */
 static mgl_status make(const search *s, const mgl_tuned *entry, int positions, mgl_error *err)
 {
-    mgl_status status = mgl_tuned_replay(entry, s->graph, s->target, positions, s->out, err);
+    mgl_status status =
+        mgl_tuned_replay(entry, s->graph, s->target, positions, s->options.penalties, s->out, err);
     if (!status)
         status = mgl_vm_check(*s->out, s->graph, err);
     if (!status && strcmp(s->target->arch, "cpu") != 0)

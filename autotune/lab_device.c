@@ -452,8 +452,9 @@ static mgl_status make_default(mgl_lab_state *lab, const mgl_candidate *incumben
     mgl_candidate made = *incumbent;
     made.program_count = 0;
     for (int p = 0; p < incumbent->program_count && !status; p++) {
-        mgl_lower_options options = {subject->dtype, subject->capacity,
-                                     sequences_of(subject, incumbent, p)};
+        mgl_lower_options options = {.dtype = subject->dtype,
+                                     .capacity = subject->capacity,
+                                     .sequences = sequences_of(subject, incumbent, p)};
         status = mgl_schedule_lower(subject->graph, &subject->target, &options, &subject->start,
                                     &made.programs[p], err);
         if (!status)

@@ -44,7 +44,9 @@ bool mgl_search_fits(const mgl_search *search, const mgl_schedule_config *config
     const mgl_workloads *all = &subject->workloads;
     for (int w = 0; w < all->count; w++) {
         mgl_choices choices;
-        mgl_lower_options options = {subject->dtype, subject->capacity, all->list[w].batch};
+        mgl_lower_options options = {.dtype = subject->dtype,
+                                     .capacity = subject->capacity,
+                                     .sequences = all->list[w].batch};
         if (w > 0 && all->list[w].batch == all->list[w - 1].batch)
             continue;
         if (mgl_schedule_choose(subject->graph, &subject->target, &options, config, &choices, NULL))

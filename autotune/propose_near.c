@@ -82,8 +82,9 @@ static const mgl_known *draw_parent(const mgl_search *search, uint64_t *state)
 static mgl_schedule_config resolve(const mgl_search *search, const mgl_schedule_config *config)
 {
     const mgl_subject *subject = search->subject;
-    mgl_lower_options options = {subject->dtype, subject->capacity,
-                                 subject->workloads.list[0].batch};
+    mgl_lower_options options = {.dtype = subject->dtype,
+                                 .capacity = subject->capacity,
+                                 .sequences = subject->workloads.list[0].batch};
     mgl_schedule_config out = *config;
     mgl_choices c;
     if (mgl_schedule_choose(subject->graph, &subject->target, &options, config, &c, NULL))

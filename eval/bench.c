@@ -235,7 +235,7 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     const mgl_bench_request *r = b->request;
     mgl_schedule_config config;
     int positions = r->capacity ? r->capacity : (int)mgl_bench_needed(r);
-    mgl_lower_options options = {r->dtype, positions, r->batch};
+    mgl_lower_options options = {.dtype = r->dtype, .capacity = positions, .sequences = r->batch};
     mgl_schedule_config_default(&config);
     if (r->knobs)
         config = *r->knobs;

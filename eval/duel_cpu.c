@@ -71,7 +71,9 @@ static mgl_status open_reference(const mgl_duel *d, struct reference *r, mgl_err
 {
     mgl_schedule_config config;
     mgl_target target = {.arch = "cpu", .queues = 1};
-    mgl_lower_options options = {MGL_F32, r->load->context + r->load->tokens + 1, r->load->batch};
+    mgl_lower_options options = {.dtype = MGL_F32,
+                                 .capacity = r->load->context + r->load->tokens + 1,
+                                 .sequences = r->load->batch};
     mgl_vm_options how = {.kind = MGL_VM_CPU, .plain = true, .abort = d->abort};
     mgl_schedule_config_default(&config);
     r->logits = mgl_alloc(r->vocab * sizeof *r->logits);

@@ -99,12 +99,12 @@ static const struct forbidden {
     {"add_cross_attention", OFF, "cross attention can not be represented"},
 };
 
-/*  key                       neutral: values that change which token is drawn, beyond the four */
+/*  key                       neutral: values that change which token is drawn, beyond those that
+ * are read */
 static const struct {
     const char *key;
     enum neutral neutral;
 } foreign_sampling[] = {
-    {"repetition_penalty", ONE},
     {"encoder_repetition_penalty", ONE},
     {"no_repeat_ngram_size", OFF},
     {"top_h", OFF},
@@ -616,7 +616,7 @@ static mgl_status check_end_tokens(const mgl_json *json, int32_t vocab, mgl_erro
 
 static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
 {
-    double temperature = 1, top_p = 1, min_p = 0;
+    double temperature = 1, top_p = 1, min_p = 0, repeat = 1;
     int64_t top_k = 50;
     mgl_status status =
         mgl_json_get_bool(json, json->root, "do_sample", false, &out->do_sample, err);
@@ -628,8 +628,14 @@ static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_e
         status = mgl_json_get_double(json, json->root, "top_p", false, &top_p, err);
     if (!status)
         status = mgl_json_get_double(json, json->root, "min_p", false, &min_p, err);
+    if (!status)
+        status = mgl_json_get_double(json, json->root, "repetition_penalty", false, &repeat, err);
     if (status)
         return status;
+    if (!(repeat > 0 && repeat <= 1e6))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file,
+                        "repetition_penalty is %g: it must be above 0 and at most 1,000,000",
+                        repeat);
     if (!(temperature >= 0 && temperature <= 1e6) || !(top_p >= 0 && top_p <= 1) ||
         !(min_p >= 0 && min_p <= 1))
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
@@ -640,6 +646,7 @@ static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_e
     out->top_k = (int32_t)top_k;
     out->top_p = (float)top_p;
     out->min_p = (float)min_p;
+    out->repeat = (float)repeat;
     return MGL_OK;
 }
 
@@ -664,7 +671,7 @@ mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *confi
 {
     bool given = false;
     mgl_status status = MGL_OK;
-    *out = (mgl_generation){.temperature = 1, .top_k = 50, .top_p = 1};
+    *out = (mgl_generation){.temperature = 1, .top_k = 50, .top_p = 1, .repeat = 1};
     if (generation && !cJSON_IsObject(generation->root))
         return mgl_fail(err, MGL_BAD_INPUT, generation->file, "must be a JSON object");
     if (generation) {

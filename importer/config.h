@@ -59,8 +59,9 @@ typedef struct mgl_generation {
     int32_t top_k;     /* 50; 0: off */
     float top_p;       /* 1: off */
     float min_p;       /* 0: off */
+    float repeat;      /* repetition_penalty; 1: off */
     char *unsupported; /* owned: a key that changes sampling in a way Megalith does not know, as in
-                          "repetition_penalty is 1.1"; NULL for none */
+                          "num_beams is 4"; NULL for none */
 } mgl_generation;
 
 /* `generation` may be NULL (no such file): end tokens then come from `config`, as they do when it

@@ -281,6 +281,9 @@ typedef struct mgl_open_options {
     int32_t no_tuned; /* not 0: lower by default, even where there is a tuned entry */
     int64_t strict_formats; /* not 0: MGL_REJECTED where weights, activations or the cache have a
                                format that can not hold each number of the checkpoint's */
+    int64_t penalties; /* 1: requests may have penalties, for which tokens are counted; 2: where
+                          generation_config.json has a repetition_penalty. A schedule or a compiled
+                          model that was made without is refused then */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */
@@ -349,7 +352,7 @@ typedef void mgl_likelihood_fn(void *user, size_t reply, const mgl_likelihood *l
 
 /* One reply. temperature 0 is greedy; otherwise temperature, then top-k (0: off), then top-p
  * (0 or 1: off), then min-p (0: off); ties go to the lowest id; the same seed gives the same tokens
- * on a device. */
+ * on a device. Penalties come before all of these, and change what is greedy too. */
 typedef struct mgl_request {
     size_t size;           /* sizeof(mgl_request) */
     const int32_t *prompt; /* (prompt_count), at least one token */
@@ -380,6 +383,14 @@ typedef struct mgl_request {
                          likeliest in its place, come with the result; 0: nothing */
     mgl_likelihood_fn *on_likelihood; /* of each new token, with logprobs; may be NULL */
     void *likelihood_user;            /* for on_likelihood */
+    /* Penalties on tokens that are there already; 0: off. The model has to be opened with them. */
+    double repeat_penalty;    /* 0.01 to 100, 1: off. Of a token in prompt or output, once: a logit
+                                 below 0 is multiplied by it, another divided (Hugging Face's
+                                 repetition_penalty, which `sample` takes where this is 0) */
+    double presence_penalty;  /* -2 to 2. Subtracted where the output has the token, */
+    double frequency_penalty; /* -2 to 2. and this as often as it has (OpenAI's) */
+    int64_t prompt_logprobs;  /* not 0: how likely the prompt's tokens are comes with the result;
+                                 the prompt is scored first, in a launch of its own */
 } mgl_request;
 
 typedef enum mgl_stop {
@@ -395,18 +406,22 @@ typedef struct mgl_result {
     size_t size;    /* sizeof(mgl_result): set it before the call */
     mgl_ids output; /* new tokens only, the end token included */
     mgl_stop stop;
-    int32_t launches; /* kernel launches of this reply, 1 by design; on the CPU: runs of the VM.
+    int32_t launches; /* kernel launches of this reply, 1 by design, and one more where a prompt is
+                         scored; on the CPU: runs of the VM.
                          The replies of a batch share it, and the two times */
     double prefill_s; /* to the first token; of a batch: of any reply */
     double decode_s;  /* from the first token to the last; of a batch: of all replies */
     int64_t reused;   /* tokens of the prompt that were not read again (reuse_prefix) */
     /* With the request's logprobs, else NULL and 0: natural logarithms of what the model makes of
      * each token, before temperature and whatever else chooses. */
-    float *logprobs;     /* (output.count) of each token */
-    int32_t *top_ids;    /* (output.count, top_count) the likeliest in its place, in order; of
-                            equal ones the lowest id first */
-    float *top_logprobs; /* (output.count, top_count) of those */
-    size_t top_count;    /* as many as were asked for, at most the vocabulary's */
+    float *logprobs;        /* (output.count) of each token */
+    int32_t *top_ids;       /* (output.count, top_count) the likeliest in its place, in order; of
+                               equal ones the lowest id first */
+    float *top_logprobs;    /* (output.count, top_count) of those */
+    size_t top_count;       /* as many as were asked for, at most the vocabulary's */
+    float *prompt_logprobs; /* (prompt_count) with the request's prompt_logprobs, else NULL; of
+                               the first token, which stands behind nothing, 0 */
+    size_t prompt_logprob_count; /* prompt_count, or 0 */
 } mgl_result;
 MGL_API void mgl_result_clear(mgl_result *result); /* NULL is fine */
 
@@ -479,6 +494,7 @@ typedef struct mgl_compile_options {
     void *stage_user;       /* for on_stage */
     int32_t no_tuned;       /* as in mgl_open_options */
     int64_t strict_formats; /* likewise */
+    int64_t penalties;      /* not 0: requests may have penalties */
 } mgl_compile_options;
 
 /* What was compiled. */

@@ -7,8 +7,9 @@
 const float *mgl_call_bias(const mgl_call *call, int tensor)
 {
     const mgl_op_info *op = mgl_op_get(call->task->op);
-    const mgl_region *bias = mgl_call_operand(call, op->in_count + op->out_count + tensor);
-    return bias ? mgl_call_at(call, bias) : NULL;
+    if (tensor >= mgl_task_biases(call->task))
+        return NULL;
+    return mgl_call_at(call, mgl_call_operand(call, op->in_count + op->out_count + tensor));
 }
 
 void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride,

@@ -108,7 +108,10 @@ _Static_assert(MGL_OPERAND(scaled_linear, n) == MGL_PRODUCT_INPUT &&
                    MGL_OPERAND(scaled_head, s) == MGL_PRODUCT_SQUARES &&
                    MGL_OPERAND(scaled_head, logits) == MGL_OPERAND(head, logits) &&
                    MGL_OPERAND(scaled_head, best_value) == MGL_OPERAND(head, best_value) &&
-                   MGL_OPERAND(scaled_head, best_id) == MGL_OPERAND(head, best_id),
+                   MGL_OPERAND(scaled_head, best_id) == MGL_OPERAND(head, best_id) &&
+                   MGL_OPERAND(scaled_head, penalized) == MGL_OPERAND(head, penalized) &&
+                   MGL_OPERAND(scaled_head, counts) == MGL_OPERAND(head, counts) &&
+                   MGL_OPERAND(scaled_head, sequence) == MGL_OPERAND(head, sequence),
                "ops that scale have the outputs of those that norm, by number");
 
 bool mgl_op_is_known(mgl_op op)

@@ -396,6 +396,9 @@ static void declare_io(mgl_lowering *w)
     w->prompt = DECLARE(w, "prompt", IO, MGL_I32, SEQUENCES, CAPACITY);
     w->output = DECLARE(w, "output", IO, MGL_I32, SEQUENCES, CAPACITY);
     w->score = DECLARE(w, "score", IO, MGL_F32, SEQUENCES, CAPACITY);
+    w->counts = -1;
+    if (w->penalties)
+        w->counts = DECLARE(w, "counts", IO, MGL_I32, SEQUENCES, w->program->geometry.vocab);
 }
 
 int mgl_lowering_tasks(const mgl_lowering *w, mgl_step step)
@@ -409,13 +412,17 @@ int mgl_lowering_tasks(const mgl_lowering *w, mgl_step step)
 static void declare_results(mgl_lowering *w)
 {
     int vocab = w->program->geometry.vocab, parts = mgl_lowering_tasks(w, MGL_STEP_HEAD);
-    char names[3][64];
+    char names[4][64];
     snprintf(names[0], sizeof names[0], "%slogits", w->prefix);
     snprintf(names[1], sizeof names[1], "%sbest_value", w->prefix);
     snprintf(names[2], sizeof names[2], "%sbest_id", w->prefix);
     w->logits = DECLARE(w, names[0], IO, MGL_F32, ROWS, vocab);
     w->best_value = DECLARE(w, names[1], IO, MGL_F32, ROWS, parts);
     w->best_id = DECLARE(w, names[2], IO, MGL_I32, ROWS, parts);
+    w->penalized = -1;
+    snprintf(names[3], sizeof names[3], "%spenalized", w->prefix);
+    if (w->penalties)
+        w->penalized = DECLARE(w, names[3], IO, MGL_F32, ROWS, vocab);
 }
 
 void mgl_lowering_declare(mgl_lowering *w)

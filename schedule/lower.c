@@ -73,7 +73,7 @@ static void in(mgl_lowering *w, mgl_region region)
     mgl_program_add_in(w->program, &region);
 }
 
-/* A bias, or the norm of q or k, if there is one. */
+/* A bias, the norm of q or k, or the penalized logits, if there are any. */
 static void in_extra(mgl_lowering *w, int buffer)
 {
     if (buffer >= 0)
@@ -374,6 +374,15 @@ static void emit_gate_up(mgl_lowering *w, int queue, int layer)
     signal_to(w, l->gate_up_done);
 }
 
+/* What penalties of vocabulary rows [lo, hi) need. */
+static void in_counts(mgl_lowering *w, int64_t lo, int64_t hi)
+{
+    mgl_region counts = whole(w, w->counts);
+    counts.ranges[1] = fixed(lo, hi);
+    in(w, counts);
+    in(w, whole(w, w->sequence));
+}
+
 static void emit_head(mgl_lowering *w, int queue)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -383,10 +392,15 @@ static void emit_head(mgl_lowering *w, int queue)
     int64_t index = share_index(w, MGL_STEP_HEAD, queue);
     task(w, w->weighed ? MGL_OP_SCALED_HEAD : MGL_OP_HEAD);
     in_normed(w, w->x, w->g, w->x_s);
+    const int64_t first = lo * MGL_ROW_GROUP, end = min64(hi * MGL_ROW_GROUP, m->vocab);
+    if (w->penalties)
+        in_counts(w, first, end);
     segment(w, w->head, -1, lo, hi);
-    out(w, columns(w, w->logits, lo * MGL_ROW_GROUP, min64(hi * MGL_ROW_GROUP, m->vocab)));
+    out(w, columns(w, w->logits, first, end));
     out(w, columns(w, w->best_value, index, index + 1));
     out(w, columns(w, w->best_id, index, index + 1));
+    if (w->penalties)
+        out(w, columns(w, w->penalized, first, end));
     wait_for(w, w->layers[m->layers - 1].down_done, mgl_lowering_tasks(w, MGL_STEP_DOWN));
     signal_to(w, w->head_done);
 }
@@ -442,8 +456,11 @@ static void emit_sample(mgl_lowering *w, const struct others *others)
     task(w, MGL_OP_SAMPLE);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         in(w, whole(w, inputs[i]));
+    in_extra(w, w->penalized);
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         out(w, whole(w, outputs[i]));
+    if (w->penalties)
+        out(w, whole(w, w->counts));
     wait_for(w, w->head_done, mgl_lowering_tasks(w, MGL_STEP_HEAD));
     wait_for(w, w->idle, others->idle);
     wait_for(w, w->done, others->done);
@@ -577,7 +594,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
 {
     *out_program = NULL;
     mgl_program *program;
-    mgl_lowering w = {.graph = graph, .err = err, .prefix = ""};
+    mgl_lowering w = {.graph = graph, .err = err, .prefix = "", .penalties = options->penalties};
     mgl_status status = mgl_schedule_choose(graph, target, options, config, &w.choices, err);
     if (!status)
         status = mgl_program_new(&program, err);

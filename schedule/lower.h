@@ -41,10 +41,12 @@ typedef struct mgl_lowering {
     int n, x_s, y_s; /* of weighed values: them, and the squares of a layer's input and of
                         what gate and up read; else -1 */
     int control, table, sequence, prompt, output, score, logits, best_value, best_id;
+    int counts, penalized;            /* with penalties; else -1 */
     int embedded, head_done, sampled; /* counters; embedded: -1 with flags */
     int idle, done;                   /* counters of queues without a head; -1: none */
     int64_t tape;                     /* bytes so far on the tape of the newest queue */
     const char *prefix;               /* of what the list declares for itself */
+    bool penalties;                   /* of the options */
     bool weighed;                     /* queues exchange weighed values */
     bool second;                      /* it is the second list: without tapes of its own */
     mgl_status status;

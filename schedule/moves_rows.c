@@ -31,7 +31,7 @@ static struct share share_of(const mgl_edit *e, int task)
     const mgl_range columns = mgl_task_columns(e->p, t);
     struct share share = {.count = t->segments.count, .lo = columns.lo, .hi = columns.hi};
     const int first = mgl_op_get(t->op)->in_count;
-    share.has_biases = mgl_op_get(t->op)->layout == MGL_LAYOUT_G8 && t->in.count > first;
+    share.has_biases = mgl_op_get(t->op)->layout == MGL_LAYOUT_G8 && mgl_task_biases(t) > 0;
     for (int i = 0; i < share.count; i++)
         share.segments[i] = e->p->segments[t->segments.first + i];
     for (int i = 0; share.has_biases && i < share.count && first + i < t->in.count; i++)

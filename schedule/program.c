@@ -239,6 +239,16 @@ int mgl_program_add_signal(mgl_program *program, int counter)
     return index;
 }
 
+bool mgl_program_has_penalties(const mgl_program *program)
+{
+    const mgl_op_info *sample = mgl_op_get(MGL_OP_SAMPLE);
+    bool has = program->many && mgl_program_has_penalties(program->many);
+    for (int i = 0; i < program->task_count && !has; i++)
+        has = program->tasks[i].op == MGL_OP_SAMPLE &&
+              program->tasks[i].out.count > sample->out_least;
+    return has;
+}
+
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format)
 {
     bool widens = program->weight_format == MGL_FORMAT_F32 && !strcmp(program->target.arch, "cpu");

@@ -308,6 +308,9 @@ static inline const mgl_program *mgl_program_whole(const mgl_program *program)
     return program->many ? program->many : program;
 }
 
+/* Whether tokens can have penalties: sample counts them, of either list. */
+bool mgl_program_has_penalties(const mgl_program *program);
+
 /* Whether a matrix of this format can stand on a tape of the program. In f32 a CPU takes any: its
  * products widen exactly what they read. */
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format);
@@ -377,6 +380,19 @@ bool mgl_op_parse(const char *name, size_t length, mgl_op *out);
 static inline bool mgl_op_is_attention(mgl_op op)
 {
     return mgl_op_get(op)->family == MGL_FAMILY_ATTENTION;
+}
+
+/* Whether the op makes logits: head, or scaled_head. */
+static inline bool mgl_op_heads(mgl_op op)
+{
+    return mgl_op_get(op)->step == MGL_STEP_HEAD;
+}
+
+/* Biases of a product: its extra inputs, but that a head's are none. */
+static inline int mgl_task_biases(const mgl_task *task)
+{
+    const bool none = task->segments.count == 0 || mgl_op_heads(task->op);
+    return none ? 0 : task->in.count - mgl_op_get(task->op)->in_count;
 }
 
 /* Whether the op adds a product to the residual: linear_add, or merge_add. */

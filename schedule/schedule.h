@@ -59,6 +59,7 @@ typedef struct mgl_lower_options {
     mgl_dtype dtype; /* of weights and KV cache */
     int capacity;    /* positions of a sequence */
     int sequences;   /* of a launch */
+    bool penalties;  /* tokens can have penalties: it counts them */
 } mgl_lower_options;
 
 /* The same graph, target, options and config give the same program, bit for bit. */

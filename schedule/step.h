@@ -55,7 +55,10 @@ enum {
     MGL_SEQUENCE_TOP_P,       /* f32 bits; 0 or 1: off */
     MGL_SEQUENCE_ENDS,        /* end tokens in use */
     MGL_SEQUENCE_MIN_P,       /* f32 bits; 0: off */
-    MGL_SEQUENCE_END = 16,    /* the first of up to MGL_MAX_ENDS end tokens */
+    MGL_SEQUENCE_REPEAT,      /* f32 bits of penalties (instructions/sample/penalties.h) */
+    MGL_SEQUENCE_PRESENCE,
+    MGL_SEQUENCE_FREQUENCY,
+    MGL_SEQUENCE_END = 16, /* the first of up to MGL_MAX_ENDS end tokens */
     MGL_MAX_ENDS = 16,
     MGL_SEQUENCE_WORDS = 32
 };

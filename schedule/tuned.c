@@ -479,11 +479,14 @@ static mgl_status apply_moves(const mgl_tuned *entry, mgl_program **program, mgl
 }
 
 mgl_status mgl_tuned_replay(const mgl_tuned *entry, const mgl_graph *graph,
-                            const mgl_target *target, int capacity, mgl_program **out,
-                            mgl_error *err)
+                            const mgl_target *target, int capacity, bool penalties,
+                            mgl_program **out, mgl_error *err)
 {
     mgl_program *program = NULL;
-    mgl_lower_options options = {entry->dtype, capacity, entry->sequences};
+    mgl_lower_options options = {.dtype = entry->dtype,
+                                 .capacity = capacity,
+                                 .sequences = entry->sequences,
+                                 .penalties = penalties};
     *out = NULL;
     mgl_status status = mgl_schedule_lower(graph, target, &options, &entry->config, &program, err);
     if (!status)

@@ -74,11 +74,12 @@ bool mgl_tuned_fits(const mgl_tuned *entry, const mgl_graph *graph, const mgl_ta
  */
 bool mgl_tuned_is_of(const mgl_tuned *entry, const mgl_graph *graph);
 
-/* Lowers with the entry's config and applies its moves; the program's header names the entry. Fails
- * where the config is refused or a move does not fit. The result was not validated. */
+/* Lowers with the entry's config, with penalties or without, and applies its moves; the program's
+ * header names the entry. Fails where the config is refused or a move does not fit. The result was
+ * not validated. */
 mgl_status mgl_tuned_replay(const mgl_tuned *entry, const mgl_graph *graph,
-                            const mgl_target *target, int capacity, mgl_program **out,
-                            mgl_error *err);
+                            const mgl_target *target, int capacity, bool penalties,
+                            mgl_program **out, mgl_error *err);
 
 /* The capacities that entries recur at: the smallest of 256, 512, 1,024, ... that has `capacity`
  * positions, but `most` at most, which `capacity` is. */

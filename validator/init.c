@@ -8,7 +8,8 @@
  * epoch may have more rows than the one before.
  *
  * Not asked for: flag words (their readers wait for them: flags.c), const buffers (the host),
- * control, table, sequence and prompt (the host, then sample of the epoch before). The cache:
+ * control, table, sequence, prompt and counts (the host, then sample of the epoch before). The
+ * cache:
  * [:pos] of a head is initialised when some task appends to this head in every epoch.
  */
 #include "validator/check.h"
@@ -34,15 +35,21 @@ static void report_uncovered(struct coverage *c, int task, int region)
     mgl_cover_witness(&c->cover, "not written");
 }
 
-/* Whether an operand must be written in the same epoch. */
-static bool needs_write(const mgl_check *check, int task, int operand)
+/* Whether sample reads what the heads of this epoch made. */
+static bool is_of_heads(int operand)
+{
+    return operand <= MGL_OPERAND(sample, best_id) || operand == MGL_OPERAND(sample, penalized);
+}
+
+/* Whether the input at a place must be written in the same epoch. */
+static bool needs_write(const mgl_check *check, int task, int place)
 {
     const mgl_program *p = check->program;
-    const mgl_region *region = &p->regions[mgl_task_region(&p->tasks[task], operand)];
+    const mgl_region *region = &p->regions[mgl_task_region(&p->tasks[task], place)];
     mgl_space space = p->buffers[region->buffer].space;
     return (space == MGL_SPACE_ACT && !region->flag) ||
            (space == MGL_SPACE_IO && task == check->sample &&
-            operand <= MGL_OPERAND(sample, best_id));
+            is_of_heads(mgl_task_operand_at(&p->tasks[task], place)));
 }
 
 static void check_task(struct coverage *c, int t)

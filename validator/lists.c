@@ -108,27 +108,34 @@ void mgl_check_rows(mgl_check *check)
         }
 }
 
+/* The buffer of a region that a task may leave out. */
+static const char *name_of(const mgl_program *program, const mgl_region *region)
+{
+    return region ? program->buffers[region->buffer].name : "none";
+}
+
 /* What sample hands to the next epoch. */
 static void check_roles(mgl_check *check)
 {
     static const int roles[] = {MGL_OPERAND(sample, sequence), MGL_OPERAND(sample, prompt),
                                 MGL_OPERAND(sample, control),  MGL_OPERAND(sample, table),
-                                MGL_OPERAND(sample, output),   MGL_OPERAND(sample, score)};
+                                MGL_OPERAND(sample, output),   MGL_OPERAND(sample, score),
+                                MGL_OPERAND(sample, counts)};
     const mgl_check *first = check->first;
     const mgl_task *a = &first->program->tasks[first->sample];
     const mgl_task *b = &check->program->tasks[check->sample];
     const mgl_op_info *op = mgl_op_get(MGL_OP_SAMPLE);
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        int wanted = mgl_task_operand(first->program, a, roles[i])->buffer;
-        int buffer = mgl_task_operand(check->program, b, roles[i])->buffer;
+        const mgl_region *wanted = mgl_task_operand(first->program, a, roles[i]);
+        const mgl_region *own = mgl_task_operand(check->program, b, roles[i]);
         char name[MGL_NAME_TEXT];
-        if (buffer != wanted)
+        if ((own ? own->buffer : -1) != (wanted ? wanted->buffer : -1))
             mgl_check_report(check, 130, check->sample, 0,
                              "%s: its %s is %.48s, and that of the first list %.48s; it is one "
                              "buffer for both",
                              mgl_check_task(check, check->sample, name),
-                             op->operands[roles[i]].name, check->program->buffers[buffer].name,
-                             check->program->buffers[wanted].name);
+                             op->operands[roles[i]].name, name_of(check->program, own),
+                             name_of(check->program, wanted));
     }
 }
 

@@ -19,7 +19,9 @@
  *     attention               heads of q, their kv head of k and v     gives the columns of q
  *
  * `merge` is no node kind: splits.c has it, with the cache and the tasks of attention. `weighed`,
- * `scaled` and `squares` are none either: weighed.c has them.
+ * `scaled` and `squares` are none either: weighed.c has them. `penalized(logits)` is none: columns
+ * of the logits, with a number behind those of weighed values. Sample chooses from them, where it
+ * has them; they must be of the logits that it has as well.
  *
  * Where a task leaves out a bias or a norm of q and k, the value stays the node that it was. If the
  * model has the bias or the norm there, no later operation of the model takes that node.
@@ -35,6 +37,12 @@
 
 /* ---- reports ---- */
 
+/* The number of the logits that a node has, penalized; of weighed.c are 2 node_count. */
+static int penalized_of(const mgl_meaning *m, int node)
+{
+    return 3 * m->graph->node_count + node;
+}
+
 const char *mgl_meaning_describe(const mgl_meaning *m, const mgl_node_value *v,
                                  char to[MGL_NAME_TEXT])
 {
@@ -43,8 +51,9 @@ const char *mgl_meaning_describe(const mgl_meaning *m, const mgl_node_value *v,
         snprintf(to, MGL_NAME_TEXT, "%.120s", m->graph->tensors[v->index].name);
     } else if (v->index >= nodes) {
         snprintf(to, MGL_NAME_TEXT, "%s node %d",
-                 mgl_weighed_is_squares(m->graph, v->index) ? "the squares of"
-                                                            : "the weighed input of",
+                 v->index >= penalized_of(m, 0)               ? "the penalized"
+                 : mgl_weighed_is_squares(m->graph, v->index) ? "the squares of"
+                                                              : "the weighed input of",
                  v->index % nodes);
     } else {
         const mgl_node *node = &m->graph->nodes[v->index];
@@ -340,6 +349,20 @@ static bool evaluate_weighed(mgl_meaning *m, bool scales, mgl_node_value *out)
     return mgl_meaning_read(m, operand, &second) && mgl_weighed_make(m, &first, &second, out);
 }
 
+/* (name), behind `penalized`. */
+static bool evaluate_penalized(mgl_meaning *m, mgl_node_value *out)
+{
+    size_t length;
+    m->at++;
+    const char *name = mgl_meaning_take_name(m, &length);
+    if (!read_name(m, name, length, out))
+        return false;
+    if (*m->at++ != ')' || out->is_tensor || out->index >= m->graph->node_count)
+        return mgl_meaning_fail(m, 703, "its formula penalizes what are no logits");
+    out->index = penalized_of(m, out->index);
+    return true;
+}
+
 /* name, or kind(expression, ...); as deep as the formulas of ops.def are. */
 bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out)
 {
@@ -354,6 +377,8 @@ bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out)
         return evaluate_merge(m, out);
     if (is_word(name, length, "weighed") || is_word(name, length, "scaled"))
         return evaluate_weighed(m, is_word(name, length, "scaled"), out);
+    if (is_word(name, length, "penalized"))
+        return evaluate_penalized(m, out);
     if (!find_kind(name, length, &kind, &inputs))
         return mgl_meaning_fail(m, 703, "its formula uses what is not an operation");
     m->at++;
@@ -475,31 +500,48 @@ static bool run_head(mgl_meaning *m)
 {
     if (!mgl_meaning_run(m))
         return false;
-    mgl_node_value logits;
-    if (!mgl_meaning_read(m, mgl_meaning_operand(m, "logits", 6), &logits))
+    mgl_node_value taken; /* what the best is of */
+    const int penalized = mgl_meaning_operand(m, "penalized", 9);
+    if (!mgl_meaning_read(
+            m, has_operand(m, penalized) ? penalized : mgl_meaning_operand(m, "logits", 6), &taken))
         return false;
-    struct mgl_best best = {logits.index, logits.lo, logits.hi};
+    struct mgl_best best = {taken.index, taken.lo, taken.hi};
     note_best(m, "best_value", MGL_OPERAND(sample, best_value), m->value, &best);
     note_best(m, "best_id", MGL_OPERAND(sample, best_id), m->id, &best);
     return true;
 }
 
+/* The node, or what is made of it, that sample chooses from: the logits, or these penalized. */
+static bool find_chosen(mgl_meaning *m, const mgl_node_value *logits, int *node)
+{
+    mgl_node_value penalized;
+    *node = logits->index;
+    if (!has_operand(m, MGL_OPERAND(sample, penalized)))
+        return true;
+    *node = penalized_of(m, logits->index);
+    if (!mgl_meaning_read(m, MGL_OPERAND(sample, penalized), &penalized))
+        return false;
+    return (penalized.index == *node && penalized.lo == logits->lo && penalized.hi == logits->hi) ||
+           mgl_meaning_fail(m, 707, "what it chooses from are not its logits, penalized");
+}
+
 static bool run_sample(mgl_meaning *m)
 {
-    int output;
+    int output, chosen;
     mgl_node_value result, logits;
     m->segment = NULL;
     if (!mgl_meaning_open(m, mgl_meaning_formula(m), &output) ||
         !mgl_meaning_evaluate(m, &result) ||
-        !mgl_meaning_read(m, mgl_meaning_operand(m, "logits", 6), &logits))
+        !mgl_meaning_read(m, mgl_meaning_operand(m, "logits", 6), &logits) ||
+        !find_chosen(m, &logits, &chosen))
         return false;
     if (result.index != m->graph->output)
         return mgl_meaning_fail(m, 707, "what it reads are not the logits of the model's output");
     int64_t at = 0;
     for (int64_t i = 0; i < m->parts; i++) {
         const struct mgl_best *value = &m->value[i], *id = &m->id[i];
-        if (value->lo != at || id->lo != at || value->hi != id->hi || value->node != logits.index ||
-            id->node != logits.index) {
+        if (value->lo != at || id->lo != at || value->hi != id->hi || value->node != chosen ||
+            id->node != chosen) {
             mgl_meaning_fail(m, 707,
                              "the parts of the running argmax are not the vocabulary in order");
             mgl_check_witness(m->check,

@@ -389,8 +389,8 @@ static void check_enter(const struct view *v)
 {
     const mgl_program *p = v->check->program;
     const mgl_task *sample = &p->tasks[v->check->sample];
-    int control = p->regions[mgl_task_region(sample, MGL_OPERAND(sample, control))].buffer;
-    int table = p->regions[mgl_task_region(sample, MGL_OPERAND(sample, table))].buffer;
+    int control = mgl_task_operand(p, sample, MGL_OPERAND(sample, control))->buffer;
+    int table = mgl_task_operand(p, sample, MGL_OPERAND(sample, table))->buffer;
     char name[MGL_NAME_TEXT];
     if (region_of(v, MGL_OPERAND(enter, control))->buffer != control ||
         region_of(v, MGL_OPERAND(enter, table))->buffer != table)
@@ -664,16 +664,49 @@ static void check_logits(const struct view *v)
           "that of best_value", range(v, MGL_OPERAND(head, best_value), 1)->lo);
 }
 
+/* The operand of the program's sample. */
+static const mgl_region *sample_region(const struct view *v, int operand)
+{
+    const mgl_program *p = v->check->program;
+    return mgl_task_operand(p, &p->tasks[v->check->sample], operand);
+}
+
+/* What the penalties of a head need, if sample counts tokens; the numbers are those of scaled_head
+ * too. */
+static void check_penalized(const struct view *v)
+{
+    const int penalized = MGL_OPERAND(head, penalized), counts = MGL_OPERAND(head, counts);
+    const int sequence = MGL_OPERAND(head, sequence);
+    const bool wanted = sample_region(v, MGL_OPERAND(sample, counts)) != NULL;
+    demand(v, has(v, penalized) == wanted && has(v, counts) == wanted && has(v, sequence) == wanted,
+           "it has penalized, counts and sequence where sample has counts, and else none of them");
+    if (!has(v, penalized) || !has(v, sequence) || !wanted)
+        return;
+    equal(v, "the width of the penalized logits", extent(v, penalized, 1), "vocab",
+          v->model->vocab);
+    check_columns(v, MGL_OPERAND(head, logits), penalized,
+                  "logits and penalized must have the same columns");
+    check_columns(v, MGL_OPERAND(head, logits), counts,
+                  "logits and counts must have the same columns");
+    demand(v,
+           region_of(v, counts)->buffer == sample_region(v, MGL_OPERAND(sample, counts))->buffer &&
+               region_of(v, sequence)->buffer ==
+                   sample_region(v, MGL_OPERAND(sample, sequence))->buffer,
+           "counts and sequence must be those that sample writes");
+}
+
 static void check_head(const struct view *v)
 {
     check_normed(v, MGL_OPERAND(head, x), MGL_OPERAND(head, g));
     check_logits(v);
+    check_penalized(v);
 }
 
 static void check_scaled_head(const struct view *v)
 {
     check_scaled(v);
     check_logits(v);
+    check_penalized(v);
 }
 
 /* One io buffer of sample: its shape, and that it plays no other part. */
@@ -690,7 +723,7 @@ static void check_role(const struct view *v, int operand, int64_t first, int64_t
                          " by %" PRId64,
                          name, buffer->name, op->operands[operand].name, first, second);
     for (int other = 0; other < operand; other++)
-        if (region_of(v, other)->buffer == region_of(v, operand)->buffer &&
+        if (has(v, other) && region_of(v, other)->buffer == region_of(v, operand)->buffer &&
             !(other == MGL_OPERAND(sample, sequence) &&
               operand == MGL_OPERAND(sample, sequence_next)))
             mgl_check_report(v->check, 112, v->task, 0, "%s: buffer %.64s is both %s and %s", name,
@@ -711,6 +744,12 @@ static void check_sample(const struct view *v)
     check_role(v, MGL_OPERAND(sample, sequence_next), sequences, MGL_CHECK_SEQUENCE_WORDS);
     check_role(v, MGL_OPERAND(sample, output), sequences, limits->capacity);
     check_role(v, MGL_OPERAND(sample, score), sequences, limits->capacity);
+    demand(v, has(v, MGL_OPERAND(sample, counts)) == has(v, MGL_OPERAND(sample, penalized)),
+           "it has counts and penalized, or neither");
+    if (has(v, MGL_OPERAND(sample, counts)))
+        check_role(v, MGL_OPERAND(sample, counts), sequences, v->model->vocab);
+    if (has(v, MGL_OPERAND(sample, penalized)))
+        check_role(v, MGL_OPERAND(sample, penalized), limits->rows, v->model->vocab);
     demand(v,
            region_of(v, MGL_OPERAND(sample, sequence))->buffer ==
                region_of(v, MGL_OPERAND(sample, sequence_next))->buffer,

@@ -43,6 +43,8 @@ int32_t mgl_prefix_skip(const mgl_prefix *prefix, const mgl_program *program, in
     while (n < most && ids[n] == sequence->prompt[n])
         n++;
     sequence->start = n;
+    sequence->before = sequence->prompt;
+    sequence->before_count = n;
     sequence->prompt += n;
     sequence->prompt_count -= n;
     return n;

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/format.h"
+#include "instructions/sample/penalties.h"
 
 mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err)
 {
@@ -34,8 +35,9 @@ mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error 
 {
     const mgl_task *sample = find_task(program, MGL_OP_SAMPLE);
     const mgl_op_info *info = mgl_op_get(MGL_OP_SAMPLE);
-    if (!sample || sample->in.count != info->in_count || sample->out.count != info->out_count)
+    if (!sample || sample->in.count < info->in_count || sample->out.count < info->out_least)
         return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program has no complete sample task");
+    const mgl_region *counts = mgl_task_operand(program, sample, MGL_OPERAND(sample, counts));
 #define BUFFER(name) mgl_task_operand(program, sample, MGL_OPERAND(sample, name))->buffer
     *out = (mgl_vm_io){.logits = BUFFER(logits),
                        .best_value = BUFFER(best_value),
@@ -45,7 +47,8 @@ mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error 
                        .control = BUFFER(control),
                        .table = BUFFER(table),
                        .output = BUFFER(output),
-                       .score = BUFFER(score)};
+                       .score = BUFFER(score),
+                       .counts = counts ? counts->buffer : -1};
 #undef BUFFER
     return MGL_OK;
 }
@@ -105,6 +108,42 @@ static mgl_status check_sampling(const mgl_vm_sequence *sequence, const char *wh
     return MGL_OK;
 }
 
+static mgl_status check_penalties(const mgl_program *program, const mgl_vm_sequence *sequence,
+                                  const char *where, mgl_error *err)
+{
+    const float repeat = sequence->repeat_penalty;
+    const float others[2] = {sequence->presence_penalty, sequence->frequency_penalty};
+    if (repeat != 0.0f && !(repeat >= MGL_LEAST_REPEAT && repeat <= MGL_MOST_REPEAT))
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "the repeat penalty is %g; it must be from %g to %g, and 1 is none",
+                        (double)repeat, (double)MGL_LEAST_REPEAT, (double)MGL_MOST_REPEAT);
+    for (int i = 0; i < 2; i++)
+        if (!(others[i] >= -MGL_MOST_PENALTY && others[i] <= MGL_MOST_PENALTY))
+            return mgl_fail(err, MGL_BAD_INPUT, where,
+                            "the %s penalty is %g; it must be from %g to %g",
+                            i ? "frequency" : "presence", (double)others[i],
+                            (double)-MGL_MOST_PENALTY, (double)MGL_MOST_PENALTY);
+    if (!mgl_vm_is_penalized(sequence))
+        return MGL_OK;
+    if (!mgl_program_has_penalties(program))
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "the program counts no tokens, so there can be no penalties; lower or "
+                        "compile the model anew with --penalties");
+    if (repeat != 0.0f && repeat != 1.0f && sequence->before_count < sequence->start)
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "a repeat penalty needs the %d tokens before the prompt, and %d are given",
+                        sequence->start, sequence->before_count);
+    return MGL_OK;
+}
+
+void mgl_vm_count_prompt(const mgl_vm_sequence *sequence, int32_t *counts)
+{
+    for (int32_t i = 0; i < sequence->before_count; i++)
+        counts[sequence->before[i]] = MGL_COUNT_PROMPT;
+    for (int32_t i = 0; i < sequence->prompt_count; i++)
+        counts[sequence->prompt[i]] = MGL_COUNT_PROMPT;
+}
+
 static int32_t float_bits(float value)
 {
     int32_t bits;
@@ -133,6 +172,10 @@ static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
     q[MGL_SEQUENCE_TOP_K] = sequence->top_k;
     q[MGL_SEQUENCE_TOP_P] = float_bits(sequence->top_p);
     q[MGL_SEQUENCE_MIN_P] = float_bits(sequence->min_p);
+    q[MGL_SEQUENCE_REPEAT] =
+        float_bits(sequence->repeat_penalty == 0.0f ? 1.0f : sequence->repeat_penalty);
+    q[MGL_SEQUENCE_PRESENCE] = float_bits(sequence->presence_penalty);
+    q[MGL_SEQUENCE_FREQUENCY] = float_bits(sequence->frequency_penalty);
     q[MGL_SEQUENCE_ENDS] = sequence->end_count;
     for (int i = 0; i < sequence->end_count; i++)
         q[MGL_SEQUENCE_END + i] = sequence->ends[i];
@@ -162,6 +205,8 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
         mgl_status status = check_prompt(program, sequence, where, err);
         if (!status)
             status = check_sampling(sequence, where, err);
+        if (!status)
+            status = check_penalties(program, sequence, where, err);
         if (status)
             return status;
         write_sequence(sequence, sequences + s * MGL_SEQUENCE_WORDS);

@@ -88,7 +88,12 @@ typedef struct mgl_vm_sequence {
     float temperature;
     int32_t top_k;
     float top_p;
-    float min_p; /* 0: off */
+    float min_p;                                               /* 0: off */
+    float repeat_penalty, presence_penalty, frequency_penalty; /* instructions/sample/penalties.h;
+                                                                  all 0: off */
+    const int32_t *before; /* (before_count) tokens in front of the prompt, at the positions before
+                              `start`: a repeat penalty needs all of them */
+    int32_t before_count;
     uint64_t seed;
     const int32_t *ends; /* (end_count) end tokens, at most MGL_MAX_ENDS */
     int32_t end_count;
@@ -286,6 +291,7 @@ mgl_status mgl_vm_fail_guard(const mgl_program *program, int buffer, int queue, 
  */
 typedef struct mgl_vm_io {
     int control, table, logits, best_value, best_id, sequence, prompt, output, score;
+    int counts; /* -1: the program has no penalties */
 } mgl_vm_io;
 mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error *err);
 
@@ -294,6 +300,17 @@ mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error 
 mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *request,
                           int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
                           mgl_error *err);
+
+/* Whether a sequence has penalties. */
+static inline bool mgl_vm_is_penalized(const mgl_vm_sequence *sequence)
+{
+    return (sequence->repeat_penalty != 0.0f && sequence->repeat_penalty != 1.0f) ||
+           sequence->presence_penalty != 0.0f || sequence->frequency_penalty != 0.0f;
+}
+
+/* Counts (vocab, all 0 before) at the start of a launch: the tokens in front of and in the prompt
+ * of a sequence. */
+void mgl_vm_count_prompt(const mgl_vm_sequence *sequence, int32_t *counts);
 
 /* For a machine that can see the sequence buffer between epochs: tells the request's on_stage how
  * many tokens of the prompts have been read, where that is more than *told, which starts at 0. */

@@ -4,6 +4,41 @@
  */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
+/* What a task writes for each logit; with penalties, and what these need. */
+struct head_results {
+    mgl_device_operand logits;
+#if MGL_PENALTIES
+    mgl_device_operand penalized, counts, sequence;
+#endif
+};
+
+static __device__ __forceinline__ head_results results_of(const machine &m)
+{
+#if MGL_PENALTIES
+    return {operand(m, MGL_OPERAND(head, logits)), operand(m, MGL_OPERAND(head, penalized)),
+            operand(m, MGL_OPERAND(head, counts)), operand(m, MGL_OPERAND(head, sequence))};
+#else
+    return {operand(m, MGL_OPERAND(head, logits))};
+#endif
+}
+
+/* The logit of a row and a column of the task as it is chosen by: with the penalties of the row's
+ * sequence, which it writes then. */
+static __device__ __forceinline__ float penalize(const head_results &to, int row, int column,
+                                                 float logit)
+{
+#if MGL_PENALTIES
+    const int s = own().table[row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];
+    const int *q = (const int *)row_of(to.sequence, s);
+    const mgl_penalties p = {__int_as_float(q[MGL_SEQUENCE_REPEAT]),
+                             __int_as_float(q[MGL_SEQUENCE_PRESENCE]),
+                             __int_as_float(q[MGL_SEQUENCE_FREQUENCY])};
+    logit = mgl_penalize(&p, logit, ((const int *)row_of(to.counts, s))[column]);
+    row_of(to.penalized, row)[column] = logit;
+#endif
+    return logit;
+}
+
 /* A row's best so far: of one lane's columns, then of all. */
 struct best {
     u32 key; /* 0: none yet */
@@ -42,24 +77,27 @@ static __device__ __forceinline__ void leave_best(const machine &m, int row, con
     ((int *)row_of(operand(m, MGL_OPERAND(head, best_id)), own().wanted[row]))[0] = b.id;
 }
 
-/* Writes a row's pair of logits, and has the better one in b. */
-static __device__ __forceinline__ void keep_pair(const mgl_device_operand &logits, const pair &p,
+/* Writes a row's pair of logits, and has the better one, penalized, in b. */
+static __device__ __forceinline__ void keep_pair(const head_results &results, const pair &p,
                                                  float first, float second, best &b)
 {
-    float *to = row_of(logits, own().wanted[p.row]) + p.column;
-    const int id = logits.first1 + p.column;
+    const int row = own().wanted[p.row];
+    float *to = row_of(results.logits, row) + p.column;
+    const int id = results.logits.first1 + p.column;
     to[0] = first;
+    first = penalize(results, row, p.column, first);
     take_better(b, mgl_sampler_key(first), first, id);
     if (!p.both)
         return;
     to[1] = second;
+    second = penalize(results, row, p.column + 1, second);
     take_better(b, mgl_sampler_key(second), second, id + 1);
 }
 
 /* Several rows: each lane keeps the best of its columns until the end. */
 static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
 {
-    const mgl_device_operand logits = operand(m, MGL_OPERAND(head, logits));
+    const head_results results = results_of(m);
     best kept[LOOKS];
 #pragma unroll
     for (int k = 0; k < LOOKS; k++)
@@ -68,7 +106,7 @@ static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
         m, count, operand(m, MGL_OPERAND(head, x)).count[1],
         [](int, const pair &) { return make_float2(0.0f, 0.0f); },
         [&](int look, const pair &p, float scale, float2 sums, float2) {
-            keep_pair(logits, p, sums.x * scale, sums.y * scale, kept[look]);
+            keep_pair(results, p, sums.x * scale, sums.y * scale, kept[look]);
         });
 #pragma unroll
     for (int k = 0; k < LOOKS; k++) {
@@ -82,14 +120,14 @@ static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
 /* One row, likewise. */
 static __device__ __forceinline__ void finish_head_row(machine &m)
 {
-    const mgl_device_operand logits = operand(m, MGL_OPERAND(head, logits));
+    const head_results results = results_of(m);
     best kept = nothing_yet();
     finish_row(
         m, operand(m, MGL_OPERAND(head, x)).count[1], [](int) { return 0.0f; },
         [](float scale, float value, float) { return value * scale; },
         [&](int column, float first, float second, bool mine, bool both) {
             if (mine)
-                keep_pair(logits, {0, column, true, both}, first, second, kept);
+                keep_pair(results, {0, column, true, both}, first, second, kept);
         });
     kept = best_of_lanes<32>(kept);
     if (m.lane == 0)

@@ -1,4 +1,5 @@
-/* What the reference and the fast path share of head: the largest logit of a row's slice. */
+/* What the reference and the fast path share of head: penalties, and the largest logit of a row's
+ * slice. */
 #ifndef MGL_INSTRUCTIONS_HEAD_HEAD_H
 #define MGL_INSTRUCTIONS_HEAD_HEAD_H
 
@@ -10,7 +11,8 @@ static inline bool mgl_head_wants(const mgl_call *call, int r)
     return mgl_call_table(call, r)[MGL_TABLE_WANT] != MGL_WANT_NOTHING;
 }
 
-/* Writes the best value and id of row r, whose logits are there. */
+/* Writes the best value and id of row r, whose logits are there; and its penalized logits, if the
+ * task has those. */
 void mgl_head_best(const mgl_call *call, int r);
 
 #endif

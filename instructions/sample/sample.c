@@ -4,7 +4,8 @@
  * exp(logit - max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order.
  * Where the host asks for the likeliest tokens, their log-probabilities are made in the same way.
  * Then schedule/step.h moves the sequences on. A row whose best logit is no finite number has no
- * token, drawn or not. When the host asked to stop all, nothing is taken.
+ * token, drawn or not. When the host asked to stop all, nothing is taken. With penalties what is
+ * drawn from, and what the best is of, are the penalized logits; and tokens are counted.
  */
 #include "instructions/reference.h"
 
@@ -16,10 +17,12 @@
 /* The regions of a sample task, as pointers. */
 struct sampling {
     const float *logits; /* (rows, vocab) */
+    const float *drawn;  /* (rows, vocab) what a token is drawn from: those, or the penalized */
     const float *values; /* (rows, parts) */
     const int32_t *ids;  /* (rows, parts) */
     const int32_t *prompt;
     int32_t *control, *table, *sequences, *output;
+    int32_t *counts; /* (sequences, vocab); NULL: there are no penalties */
     float *score;
     int vocab, parts, sequence_count, capacity;
 };
@@ -28,8 +31,12 @@ static struct sampling regions_of(const mgl_call *call)
 {
     const mgl_buffer *best = mgl_call_buffer(call, MGL_CALL(call, sample, best_value));
     const mgl_buffer *sequence = mgl_call_buffer(call, MGL_CALL(call, sample, sequence));
+    const mgl_region *counts = MGL_CALL(call, sample, counts);
     return (struct sampling){
         .logits = mgl_call_at(call, MGL_CALL(call, sample, logits)),
+        .drawn = mgl_call_at(call, counts ? MGL_CALL(call, sample, penalized)
+                                          : MGL_CALL(call, sample, logits)),
+        .counts = counts ? mgl_call_at(call, counts) : NULL,
         .values = mgl_call_at(call, MGL_CALL(call, sample, best_value)),
         .ids = mgl_call_at(call, MGL_CALL(call, sample, best_id)),
         .prompt = mgl_call_at(call, MGL_CALL(call, sample, prompt)),
@@ -68,7 +75,7 @@ static int choose(const struct sampling *s, int row, const int32_t *sequence)
     unsigned long long random = mgl_philox_token((unsigned)sequence[MGL_SEQUENCE_SEED_LO],
                                                  (unsigned)sequence[MGL_SEQUENCE_SEED_HI],
                                                  (unsigned)sequence[MGL_SEQUENCE_PRODUCED]);
-    return mgl_sampler_draw(s->logits + (int64_t)row * s->vocab, s->vocab, temperature,
+    return mgl_sampler_draw(s->drawn + (int64_t)row * s->vocab, s->vocab, temperature,
                             sequence[MGL_SEQUENCE_TOP_K],
                             mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TOP_P]),
                             mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_MIN_P]), random);
@@ -133,6 +140,8 @@ void mgl_reference_sample(const mgl_call *call)
             int token = choose(&s, r, sequence);
             if (call->asked[MGL_ASKED_LIKELY] && token != MGL_NO_TOKEN)
                 tell_likely(call, &s, r, token);
+            if (s.counts && token != MGL_NO_TOKEN)
+                s.counts[(int64_t)index * s.vocab + token]++;
             mgl_step_take(call->epoch->table, s.sequences, s.output, s.capacity, r, token);
         } else if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE)
             s.score[index * s.capacity + next] = log_probability(

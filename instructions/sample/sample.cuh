@@ -243,6 +243,16 @@ static __device__ double log_sum(const machine &m, sampling &s, const float *log
     return (double)top + log(sum);
 }
 
+/* What tokens are drawn from. */
+static __device__ __forceinline__ const mgl_device_operand &drawn_from(const machine &m)
+{
+#if MGL_PENALTIES
+    return operand(m, MGL_OPERAND(sample, penalized));
+#else
+    return operand(m, MGL_OPERAND(sample, logits));
+#endif
+}
+
 /* Tokens for rows that are sampled with a temperature, and scores: the block, row after row. */
 static __device__ void draw_and_score(machine &m, sampling &s)
 {
@@ -263,7 +273,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
             u64 random = mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
                                           (u32)sequence[MGL_SEQUENCE_SEED_HI],
                                           (u32)sequence[MGL_SEQUENCE_PRODUCED]);
-            int token = draw(m, s, row_of(logits, r), sequence, random);
+            int token = draw(m, s, row_of(drawn_from(m), r), sequence, random);
             if (thread_of(m) == 0)
                 s.chosen[r] = token;
         }
@@ -355,6 +365,15 @@ static __device__ __forceinline__ int capacity()
     return (int)own().launch.capacity;
 }
 
+/* Counts a token of a sequence. */
+static __device__ __forceinline__ void count_token(const machine &m, int index, int token)
+{
+#if MGL_PENALTIES
+    if (token != MGL_NO_TOKEN)
+        ((int *)row_of(operand(m, MGL_OPERAND(sample, counts)), index))[token]++;
+#endif
+}
+
 /* The token that row r was given; of one whose logits are no numbers, none. */
 static __device__ __forceinline__ int token_of(const sampling &s, int r)
 {
@@ -406,6 +425,7 @@ static __device__ void take_token(const machine &m, sampling &s, int r)
     int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
     mgl_step_take(own().table, s.sequences, (int *)operand(m, MGL_OPERAND(sample, output)).at,
                   capacity(), r, token);
+    count_token(m, index, token);
     own().told[r] = {index * capacity() + produced, token + 1}; /* 0: nothing, of MGL_NO_TOKEN */
 }
 

@@ -22,7 +22,8 @@ static void lower(const mgl_schedule_config *knobs, mgl_candidate *out)
 {
     *out = (mgl_candidate){.program_of = {0, 0, 1}, .program_count = 2};
     for (int p = 0; p < out->program_count; p++) {
-        mgl_lower_options how = {subject.dtype, subject.capacity, p + 1};
+        mgl_lower_options how = {
+            .dtype = subject.dtype, .capacity = subject.capacity, .sequences = p + 1};
         ok(mgl_schedule_lower(subject.graph, &subject.target, &how, knobs, &out->programs[p],
                               &err));
     }

@@ -208,7 +208,8 @@ START_TEST(compilers_are_few_and_go_with_the_lab)
     subject.dtype = MGL_BF16;
     ok(mgl_lab_device_open(&options, &lab, &err));
     for (int i = 0; i < 4; i++) {
-        mgl_lower_options how = {subject.dtype, subject.capacity, 1};
+        mgl_lower_options how = {
+            .dtype = subject.dtype, .capacity = subject.capacity, .sequences = 1};
         knobs.page_bytes = 4096 << i;
         ok(mgl_schedule_lower(subject.graph, &subject.target, &how, &knobs, &ahead.programs[0],
                               &err));

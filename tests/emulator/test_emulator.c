@@ -339,6 +339,17 @@ static void likely_tokens(void)
     check_device_likely(&few_words, &(device_options){.queues = 2, .rows = 1});
 }
 
+/* Alone, in a batch and of two lists. */
+static void penalties(void)
+{
+    static const mgl_geometry few_words = {32, 1, 2, 1, 16, 40, 13, 1e-5f};
+    check_device_penalties(&few_words, &(device_options){.queues = 2, .rows = 1}, 12);
+    check_device_penalties(&few_words, &(device_options){.queues = 3, .rows = 4, .sequences = 3},
+                           12);
+    check_device_penalties(&few_words,
+                           &(device_options){.queues = 2, .rows = 1, .many = 8, .sequences = 3}, 6);
+}
+
 static void batch_with_splits(void)
 {
     check_ragged(&small_model, &(device_options){.dtype = MGL_BF16, .splits = 2, .rows = 8}, 9);
@@ -857,6 +868,7 @@ static void (*const replies[])(void) = {first_tokens,
 
                                         stop_texts,
                                         likely_tokens,
+                                        penalties,
                                         ended_replies_of_two_lists};
 
 START_TEST(replies_are_as_on_a_gpu)
@@ -940,6 +952,7 @@ START_TEST(any_config_gives_the_same)
     device_options o = draw_options();
     o.extras = families[_i % 4];
     o.variants = _i % 2 ? (uint32_t)_i : 0;
+    o.penalties = _i % 3 == 2;
     printf(
         "config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
         "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share %d, "

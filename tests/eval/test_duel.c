@@ -35,7 +35,8 @@ static mgl_program *lower(shape of)
     mgl_program *program;
     mgl_target target;
     mgl_schedule_config config;
-    mgl_lower_options options = {of.dtype, CAPACITY, of.sequences};
+    mgl_lower_options options = {
+        .dtype = of.dtype, .capacity = CAPACITY, .sequences = of.sequences};
     mgl_schedule_config_default(&config);
     config.exchange = of.exchange;
     ok(mgl_target_parse(of.target, &target, &err), err);

@@ -34,7 +34,7 @@ static mgl_program *lower_for(const mgl_config *model, mgl_dtype dtype, kind whi
     mgl_program *program;
     mgl_schedule_config how;
     mgl_target target = duel->target;
-    mgl_lower_options options = {dtype, capacity, sequences};
+    mgl_lower_options options = {.dtype = dtype, .capacity = capacity, .sequences = sequences};
     mgl_schedule_config_default(&how);
     how.exchange = which == COUNTERS ? MGL_EXCHANGE_COUNTERS : MGL_EXCHANGE_FLAGS;
     if (which == OTHER_QUEUES) /* the head's rows on half of the queues: the same kernel as FLAGS */

@@ -48,7 +48,7 @@ static mgl_program *lower(const mgl_graph *graph, int queues, mgl_dtype dtype)
     mgl_program *program;
     mgl_schedule_config config;
     mgl_target target = {.arch = "cpu", .queues = queues};
-    mgl_lower_options options = {dtype, 32, 2};
+    mgl_lower_options options = {.dtype = dtype, .capacity = 32, .sequences = 2};
     mgl_schedule_config_default(&config);
     ok(mgl_schedule_lower(graph, &target, &options, &config, &program, &err), err);
     return program;
@@ -82,7 +82,7 @@ START_TEST(shapes_have_schedules_that_the_validator_accepts)
     mgl_schedule_config knobs;
     mgl_target target;
     mgl_graph *graph = open_shape(shapes[_i]);
-    mgl_lower_options options = {MGL_BF16, 1024, 1};
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 1024, .sequences = 1};
     mgl_schedule_config_default(&knobs);
     ok(mgl_target_parse("sm_90a:132", &target, &err), err);
     ok(mgl_schedule_lower(graph, &target, &options, &knobs, &program, &err), err);

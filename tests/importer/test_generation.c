@@ -17,6 +17,18 @@ static mgl_json parse(const char *text)
     return json;
 }
 
+static mgl_status read_status(const char *text, mgl_error *err)
+{
+    mgl_json config = parse("{}"), json = parse(text);
+    mgl_generation generation;
+    mgl_status status = mgl_generation_read(&json, &config, VOCAB, &generation, err);
+    if (!status)
+        mgl_generation_clear(&generation);
+    mgl_json_clear(&json);
+    mgl_json_clear(&config);
+    return status;
+}
+
 /* `text` NULL: there is no generation_config.json. */
 static mgl_generation read_both(const char *text, const char *config_text)
 {
@@ -69,6 +81,7 @@ START_TEST(test_sampling)
                   "{}");
     ck_assert(g.do_sample && g.temperature == 0.6f && g.top_k == 0 && g.top_p == 0.9f);
     ck_assert_float_eq(g.min_p, 0.05f);
+    ck_assert_float_eq(g.repeat, 1.0f);
     ck_assert_ptr_null(g.unsupported);
     mgl_generation_clear(&g);
     g = read_both("{\"temperature\": null, \"top_k\": null, \"do_sample\": null}", "{}");
@@ -79,14 +92,29 @@ END_TEST
 
 START_TEST(test_foreign_keys)
 {
-    mgl_generation g = read_both("{\"repetition_penalty\": 1.1, \"min_p\": 0.1}", "{}");
-    ck_assert_str_eq(g.unsupported, "repetition_penalty is 1.1");
+    mgl_generation g = read_both("{\"num_beams\": 4, \"min_p\": 0.1}", "{}");
+    ck_assert_str_eq(g.unsupported, "num_beams is 4");
     mgl_generation_clear(&g);
     g = read_both("{\"repetition_penalty\": 1.0, \"num_beams\": 1, \"min_p\": null,"
                   " \"suppress_tokens\": [], \"no_repeat_ngram_size\": 0, \"max_length\": 4096}",
                   "{}");
     ck_assert_ptr_null(g.unsupported);
     mgl_generation_clear(&g);
+}
+END_TEST
+
+START_TEST(test_repetition_penalty)
+{
+    mgl_error err;
+    mgl_generation g = read_both("{\"repetition_penalty\": 1.05}", "{}");
+    ck_assert_float_eq(g.repeat, 1.05f);
+    ck_assert_ptr_null(g.unsupported);
+    mgl_generation_clear(&g);
+    static const char *const bad[] = {"{\"repetition_penalty\": 0}",
+                                      "{\"repetition_penalty\": -1.1}",
+                                      "{\"repetition_penalty\": 1e9}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_int_eq(read_status(bad[i], &err), MGL_BAD_INPUT);
 }
 END_TEST
 
@@ -97,6 +125,7 @@ int main(void)
     tcase_add_loop_test(cases, test_end_tokens, 0, sizeof end_tokens / sizeof *end_tokens);
     tcase_add_test(cases, test_sampling);
     tcase_add_test(cases, test_foreign_keys);
+    tcase_add_test(cases, test_repetition_penalty);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -242,7 +242,8 @@ START_TEST(with_flags_rows_have_room_in_the_stage)
     mgl_graph *graph = graph_of(&billion);
     mgl_schedule_config config = preset();
     mgl_target target = target_of("sm_90a:132");
-    mgl_lower_options options = {MGL_BF16, 1024, rooms[_i].sequences};
+    mgl_lower_options options = {
+        .dtype = MGL_BF16, .capacity = 1024, .sequences = rooms[_i].sequences};
     mgl_program *p = NULL;
     mgl_error err = {0};
     config.exchange = rooms[_i].exchange;
@@ -277,7 +278,7 @@ START_TEST(flags_where_they_can_be)
     mgl_schedule_config_default(&config);
     config.queues[MGL_STEP_O].first = automatic[_i].first;
     mgl_target target = target_of(automatic[_i].target);
-    mgl_lower_options options = {automatic[_i].dtype, 32, 1};
+    mgl_lower_options options = {.dtype = automatic[_i].dtype, .capacity = 32, .sequences = 1};
     mgl_program *p = NULL;
     ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &p, NULL), MGL_OK);
     ck_assert_int_eq(has_flags(p), automatic[_i].flags);

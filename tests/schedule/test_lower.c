@@ -400,7 +400,8 @@ START_TEST(what_can_not_be_is_refused)
     mgl_graph *graph = graph_of(&even);
     mgl_schedule_config config = preset();
     mgl_target target = target_of("cpu:4");
-    mgl_lower_options options = {MGL_F32, refused[_i].capacity, refused[_i].sequences};
+    mgl_lower_options options = {
+        .dtype = MGL_F32, .capacity = refused[_i].capacity, .sequences = refused[_i].sequences};
     mgl_program *p = NULL;
     mgl_error err = {0};
     config.queues[MGL_STEP_O].first = refused[_i].first;

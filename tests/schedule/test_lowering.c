@@ -18,9 +18,12 @@ static const struct {
     const char *target;
     mgl_lower_options options;
 } cases[] = {
-    {&even, "cpu:1", {MGL_F32, 64, 1}},           {&even, "sm_90a:4", {MGL_BF16, 4096, 2}},
-    {&billion, "sm_90a:132", {MGL_BF16, 256, 1}}, {&billion, "sm_90a:132", {MGL_BF16, 4096, 8}},
-    {&billion, "sm_80:108", {MGL_F16, 4096, 1}},  {&billion, "cpu:1", {MGL_F32, 4096, 1}},
+    {&even, "cpu:1", {MGL_F32, 64, 1, false}},
+    {&even, "sm_90a:4", {MGL_BF16, 4096, 2, false}},
+    {&billion, "sm_90a:132", {MGL_BF16, 256, 1, false}},
+    {&billion, "sm_90a:132", {MGL_BF16, 4096, 8, false}},
+    {&billion, "sm_80:108", {MGL_F16, 4096, 1, false}},
+    {&billion, "cpu:1", {MGL_F32, 4096, 1, false}},
 };
 
 /* Adds the digest of a case. */

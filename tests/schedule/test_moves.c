@@ -439,7 +439,7 @@ START_TEST(splits_of_a_layer_are_taken_back)
     mgl_program *again;
     mgl_moves moves = moves_of("splits layer=1 from=0 to=12 count=4"), back;
     const mgl_target target = target_of(targets[_i]);
-    const mgl_lower_options options = {MGL_F32, 512, 1};
+    const mgl_lower_options options = {.dtype = MGL_F32, .capacity = 512, .sequences = 1};
     graph = graph_of(&three);
     mgl_schedule_config_default(&config);
     config.splits = 3;

@@ -275,7 +275,7 @@ typedef struct question {
 
 static question matching(void)
 {
-    return (question){target_of("sm_90a:4"), "Test GPU", {MGL_BF16, 256, 2}};
+    return (question){target_of("sm_90a:4"), "Test GPU", {MGL_BF16, 256, 2, false}};
 }
 
 static bool fits(const mgl_tuned *entry, const question *q)
@@ -389,7 +389,8 @@ START_TEST(a_replay_is_lowering_and_moves)
     mgl_schedule_config config = preset();
     mgl_program *plain = lowered(graph, 4, &config, 256);
     ck_assert_int_eq(mgl_moves_apply(plain, &entry.moves, &moved, NULL), MGL_OK);
-    ck_assert_int_eq(mgl_tuned_replay(&entry, graph, &entry.target, 256, &program, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_tuned_replay(&entry, graph, &entry.target, 256, false, &program, NULL),
+                     MGL_OK);
     ck_assert_int_eq(mgl_program_digest(moved, a, NULL), MGL_OK);
     ck_assert_int_eq(mgl_program_digest(program, b, NULL), MGL_OK);
     ck_assert(!memcmp(a, b, sizeof a));
@@ -410,7 +411,8 @@ START_TEST(the_header_round_trips)
     mgl_program *program = NULL;
     mgl_tuned entry = fitting_entry();
     mgl_graph *graph = graph_of(&even);
-    ck_assert_int_eq(mgl_tuned_replay(&entry, graph, &entry.target, 64, &program, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_tuned_replay(&entry, graph, &entry.target, 64, false, &program, NULL),
+                     MGL_OK);
     mgl_text first = printed(program);
     ck_assert_ptr_nonnull(strstr(first.bytes, "\ntuned even-4 "));
     mgl_program *again = parsed(first.bytes, first.length);
@@ -432,7 +434,7 @@ START_TEST(what_does_not_fit_is_refused)
         mgl_error err = {0};
         mgl_program *program = NULL;
         mgl_tuned entry = entry_with(MOVES, moves[i]);
-        ck_assert_int_eq(mgl_tuned_replay(&entry, graph, &entry.target, 64, &program, &err),
+        ck_assert_int_eq(mgl_tuned_replay(&entry, graph, &entry.target, 64, false, &program, &err),
                          MGL_BAD_INPUT);
         ck_assert_str_ne(err.message, "");
         ck_assert_ptr_null(program);
@@ -634,7 +636,8 @@ static void replay_shipped(const mgl_tuned *entry, const mgl_graph *graph, int c
 {
     mgl_error err = {0};
     mgl_program *program = NULL;
-    mgl_status status = mgl_tuned_replay(entry, graph, &entry->target, capacity, &program, &err);
+    mgl_status status =
+        mgl_tuned_replay(entry, graph, &entry->target, capacity, false, &program, &err);
     if (!status)
         status = mgl_vm_check(program, graph, &err);
     if (!status && strcmp(entry->target.arch, "cpu") != 0)

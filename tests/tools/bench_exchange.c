@@ -81,7 +81,7 @@ static mgl_status lower(struct bench *b, int queues, mgl_program **out, mgl_erro
 {
     mgl_target target;
     mgl_schedule_config config;
-    mgl_lower_options options = {MGL_BF16, b->capacity, 1};
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = b->capacity, .sequences = 1};
     mgl_schedule_config_default(&config);
     mgl_status status = b->knobs ? mgl_schedule_config_read(b->knobs, &config, err) : MGL_OK;
     if (!status)

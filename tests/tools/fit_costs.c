@@ -100,7 +100,7 @@ static mgl_program *lower(const mgl_config *config, const mgl_schedule_config *k
     mgl_graph *graph = NULL;
     mgl_program *program = NULL;
     mgl_target target;
-    mgl_lower_options options = {MGL_BF16, capacity, batch};
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = capacity, .sequences = batch};
     char name[32];
     snprintf(name, sizeof name, "%s:%d", arch, queues);
     if (mgl_target_parse(name, &target, &err) || mgl_synthetic_open(config, 1, &graph, &err) ||

@@ -51,7 +51,7 @@ static mgl_program *lower(const struct workload *w, const char *model, mgl_graph
     mgl_target target;
     mgl_schedule_config knobs;
     mgl_program *program = NULL;
-    mgl_lower_options options = {w->dtype, 0, w->sequences};
+    mgl_lower_options options = {.dtype = w->dtype, .capacity = 0, .sequences = w->sequences};
     mgl_schedule_config_default(&knobs);
     knobs.exchange = w->exchange;
     mgl_status status = w->shape ? mgl_synthetic_find_shape(w->shape, &config, &err)

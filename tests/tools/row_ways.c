@@ -29,7 +29,8 @@ mgl_status row_lower(const row *of, const mgl_target *target, mgl_graph **graph,
 {
     mgl_config model;
     mgl_schedule_config config;
-    mgl_lower_options options = {MGL_BF16, of->capacity, of->batch};
+    mgl_lower_options options = {
+        .dtype = MGL_BF16, .capacity = of->capacity, .sequences = of->batch};
     mgl_schedule_config_default(&config);
     *graph = NULL;
     mgl_status status = mgl_synthetic_find_shape(of->shape, &model, err);

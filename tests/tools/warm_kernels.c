@@ -51,7 +51,8 @@ static mgl_status lower(const struct options *o, const struct row *row, mgl_prog
     mgl_graph *graph = NULL;
     mgl_target target;
     mgl_schedule_config knobs;
-    mgl_lower_options options = {MGL_BF16, row->context + o->tokens + 1, row->batch};
+    mgl_lower_options options = {
+        .dtype = MGL_BF16, .capacity = row->context + o->tokens + 1, .sequences = row->batch};
     char name[32];
     snprintf(name, sizeof name, "sm_90a:%d", o->queues);
     mgl_schedule_config_default(&knobs);

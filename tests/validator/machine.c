@@ -34,7 +34,8 @@ struct machine {
     int *value, *total; /* (counters) */
     struct queue *queues;
     uint64_t token;
-    int epoch; /* samples done */
+    int epoch;              /* samples done */
+    const mgl_task *sample; /* of a program with penalties; else NULL */
 };
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -262,11 +263,28 @@ static void run_merge_add(struct machine *m, struct queue *q)
     free(columns);
 }
 
+/* The logits that were just stored, with counts and sequence, behind x and g. */
+static void penalize(struct machine *m, struct queue *q, int y)
+{
+    const mgl_region *counts = region(m, q->task, 2), *sequence = region(m, q->task, 3);
+    const int64_t n = region_words(m, counts);
+    const uint64_t *count =
+        q->input + region_words(m, region(m, q->task, 0)) + region_words(m, region(m, q->task, 1));
+    const uint64_t state = mix_all(6, count + n, region_words(m, sequence));
+    const int first = q->store_count - (int)n;
+    for (int64_t i = 0; i < n; i++)
+        store_column(m, q, y, i, mix(mix(q->stores[first + i].value, count[i]), state));
+}
+
 static void run_head(struct machine *m, struct queue *q, uint64_t input)
 {
-    const mgl_region *logits = region(m, q->task, 2);
-    run_linear(m, q, input, 2, 0, NULL);
-    for (int i = 3; i <= 4; i++) {
+    const mgl_task *t = &m->p->tasks[q->task];
+    const int first = t->in.count;
+    const mgl_region *logits = region(m, q->task, first);
+    run_linear(m, q, input, first, 0, NULL);
+    if (t->out.count > 3)
+        penalize(m, q, first + 3);
+    for (int i = first + 1; i <= first + 2; i++) {
         int64_t part = region(m, q->task, i)->ranges[1].lo;
         store(m, q, i, 2 * part, (uint64_t)logits->ranges[1].lo);
         store(m, q, i, 2 * part + 1, (uint64_t)logits->ranges[1].hi);
@@ -296,12 +314,22 @@ static void run_clear(struct machine *m, struct queue *q)
     }
 }
 
-/* Between two epochs: folds the cache, scrambles the rest. Flag words are the program's affair. */
+/* Whether a buffer is the program's memory of its tokens: sequence, and counts. */
+static bool is_memory(const struct machine *m, int buffer)
+{
+    const mgl_task *sample = m->sample;
+    return sample &&
+           (mgl_task_operand(m->p, sample, MGL_OPERAND(sample, sequence))->buffer == buffer ||
+            mgl_task_operand(m->p, sample, MGL_OPERAND(sample, counts))->buffer == buffer);
+}
+
+/* Between two epochs: folds the cache, scrambles the rest. Flag words and the memory of tokens are
+ * the program's affair. */
 static void cross_epoch(struct machine *m)
 {
     for (int i = 0; i < m->p->buffer_count; i++) {
         const mgl_buffer *b = &m->p->buffers[i];
-        for (int64_t w = 0; w < words_of(b) && b->sets == 1; w++)
+        for (int64_t w = 0; w < words_of(b) && b->sets == 1 && !is_memory(m, i); w++)
             if (b->space != MGL_SPACE_KV)
                 m->words[i][w] = next_random(m);
             else if (w % 2 == 0)
@@ -311,8 +339,28 @@ static void cross_epoch(struct machine *m)
     }
 }
 
-static void run_sample(struct machine *m, int task, const uint64_t *input)
+/* Remembers the token in each word of an output. */
+static void remember(struct machine *m, struct queue *q, int operand)
 {
+    const mgl_region *to = mgl_task_operand(m->p, m->sample, operand);
+    const uint64_t *words = m->words[to->buffer];
+    const int place = mgl_task_place(m->sample, operand);
+    for (int64_t i = 0; i < region_words(m, to); i++)
+        store_column(m, q, place, i, mix(words[i], mix(m->token, (uint64_t)i)));
+}
+
+/* What sample has of penalized logits, behind its other inputs. */
+static uint64_t hash_penalized(const struct machine *m, const uint64_t *input)
+{
+    for (int i = 0; i < mgl_op_get(MGL_OP_SAMPLE)->in_count; i++)
+        input += region_words(m, &m->p->regions[m->sample->in.first + i]);
+    return mix_all(8, input, m->p->geometry.vocab);
+}
+
+static void run_sample(struct machine *m, struct queue *at_hand)
+{
+    const int task = at_hand->task;
+    const uint64_t *input = at_hand->input;
     const mgl_region *best = region(m, task, 1);
     uint64_t at = 0;
     for (int64_t part = 0; part < best->ranges[1].hi; part++)
@@ -324,6 +372,11 @@ static void run_sample(struct machine *m, int task, const uint64_t *input)
                 at = words[1];
         }
     m->token = mix_all(9, input, m->p->geometry.vocab);
+    if (m->sample) {
+        m->token = mix(m->token, hash_penalized(m, input));
+        remember(m, at_hand, MGL_OPERAND(sample, sequence_next));
+        remember(m, at_hand, MGL_OPERAND(sample, counts));
+    }
     m->out->tokens[m->epoch++] = m->token;
     for (int q = 0; q < m->p->queue_count; q++) {
         const struct queue *queue = &m->queues[q];
@@ -380,7 +433,7 @@ static void run_task(struct machine *m, struct queue *q)
         run_head(m, q, mix_all(3, in, x + 1));
         break;
     case MGL_OP_SAMPLE:
-        run_sample(m, q->task, in);
+        run_sample(m, q);
         break;
     case MGL_OP_CLEAR:
         run_clear(m, q);
@@ -517,6 +570,9 @@ void machine_run(const mgl_program *p, uint32_t seed, struct outcome *out)
             m.words[i][w] = NOT_WRITTEN;
         most += 2 * words_of(b);
     }
+    for (int i = 0; i < p->task_count; i++)
+        if (p->tasks[i].op == MGL_OP_SAMPLE && mgl_program_has_penalties(p))
+            m.sample = &p->tasks[i];
     m.value = zeroed((size_t)p->counter_count, sizeof *m.value);
     m.total = zeroed((size_t)p->counter_count, sizeof *m.total);
     for (int i = 0; i < p->signal_count; i++)

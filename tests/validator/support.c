@@ -30,13 +30,14 @@ mgl_program *lowered(const mgl_graph *graph, int queues, int splits)
     return lowered_with(graph, queues, splits, 1, MGL_F32);
 }
 
-mgl_program *lowered_with(const mgl_graph *graph, int queues, int splits, int exchange,
-                          mgl_dtype dtype)
+static mgl_program *lower(const mgl_graph *graph, int queues, int splits, int exchange,
+                          mgl_dtype dtype, bool penalties)
 {
     mgl_target target;
     mgl_error err = {0};
     mgl_schedule_config config;
-    mgl_lower_options options = {.dtype = dtype, .capacity = 32, .sequences = 2};
+    mgl_lower_options options = {
+        .dtype = dtype, .capacity = 32, .sequences = 2, .penalties = penalties};
     mgl_program *program = NULL;
     char name[32];
     snprintf(name, sizeof name, "sm_90a:%d", queues);
@@ -50,6 +51,17 @@ mgl_program *lowered_with(const mgl_graph *graph, int queues, int splits, int ex
         status = mgl_schedule_lower(graph, &target, &options, &config, &program, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     return program;
+}
+
+mgl_program *lowered_with(const mgl_graph *graph, int queues, int splits, int exchange,
+                          mgl_dtype dtype)
+{
+    return lower(graph, queues, splits, exchange, dtype, false);
+}
+
+mgl_program *lowered_with_penalties(const mgl_graph *graph, int queues)
+{
+    return lower(graph, queues, 1, 1, MGL_F32, true);
 }
 
 mgl_program *flags_program(int splits)

@@ -26,6 +26,7 @@ mgl_program *lowered_with(const mgl_graph *graph, int queues, int splits, int ex
 
 /* programs/flags_<splits>.mls: three queues that exchange everything by flags, of the model below:
  * 2 layers, hidden 16, heads 4/2 of 8, ffn 24, vocab 40. */
+mgl_program *lowered_with_penalties(const mgl_graph *graph, int queues);
 mgl_program *flags_program(int splits);
 mgl_graph *flags_graph(void);
 

@@ -247,16 +247,21 @@ static void edit_header(void)
 
 /* ---- tests ---- */
 
-/* Variants 1 and 2 are lowered with so many splits, variants 3 and 4 exchange by flags. */
-enum { VARIANTS = 4 };
-static const char *const variants[VARIANTS + 1] = {"", "counters, 1 split", "counters, 2 splits",
-                                                   "flags, 1 split", "flags, 2 splits"};
+/* Variants 1 and 2 are lowered with so many splits, variants 3 and 4 exchange by flags; 5 has
+ * penalties. */
+enum { FLAGS = 3, PENALTIES = 5, VARIANTS = 5 };
+static const char *const variants[VARIANTS + 1] = {
+    "",         "counters, 1 split", "counters, 2 splits", "flags, 1 split", "flags, 2 splits",
+    "penalties"};
 
 static void start(int variant)
 {
-    mgl_graph *two = variant > 2 ? flags_graph() : tiny_graph(2);
+    const bool flags = variant >= FLAGS && variant < PENALTIES;
+    mgl_graph *two = flags ? flags_graph() : tiny_graph(2);
     graph = two;
-    original = variant > 2 ? flags_program(variant - 2) : lowered(two, 3, variant);
+    original = flags                  ? flags_program(variant - 2)
+               : variant == PENALTIES ? lowered_with_penalties(two, 3)
+                                      : lowered(two, 3, variant);
     tried = accepted = 0;
     machine_run(original, 1000, &reference);
     ck_assert(!reference.stuck && !reference.unordered);
@@ -453,8 +458,8 @@ int main(void)
     tcase_add_loop_test(cases, single_edits_are_rejected_or_harmless, 1, VARIANTS + 1);
     tcase_add_loop_test(cases, rewired_edges_are_rejected_or_harmless, 1, VARIANTS + 1);
     tcase_add_loop_test(cases, the_machine_sees_lost_waits, 1, VARIANTS + 1);
-    tcase_add_loop_test(cases, the_machine_sees_lost_clears, 3, VARIANTS + 1);
-    tcase_add_loop_test(cases, the_machine_sees_data_behind_flags, 3, VARIANTS + 1);
+    tcase_add_loop_test(cases, the_machine_sees_lost_clears, FLAGS, PENALTIES);
+    tcase_add_loop_test(cases, the_machine_sees_data_behind_flags, FLAGS, PENALTIES);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

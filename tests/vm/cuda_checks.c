@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "likely.h"
+#include "penalties.h"
 #include "rounding.h"
 #include "schedule/step.h"
 #include "stops.h"
@@ -344,6 +345,22 @@ void check_device_stops(const mgl_geometry *geometry, const device_options *want
     mgl_program *program = device_program(graph, &options);
     mgl_vm *vm = device_vm(program, graph, &options), *fresh = device_vm(program, graph, &options);
     check_stops(vm, fresh, options.sequences < 3 ? 1 : 3);
+    mgl_vm_close(vm);
+    mgl_vm_close(fresh);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+void check_device_penalties(const mgl_geometry *geometry, const device_options *wanted, int states)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    options.dtype = MGL_F32;
+    options.penalties = true;
+    mgl_graph *graph = random_graph(geometry, CHECK_CAPACITY, true, MGL_F32, 31);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options), *fresh = device_vm(program, graph, &options);
+    check_penalties(vm, fresh, options.sequences < 3 ? 1 : 3, states);
     mgl_vm_close(vm);
     mgl_vm_close(fresh);
     mgl_program_free(program);

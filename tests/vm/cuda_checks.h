@@ -45,6 +45,10 @@ void check_talk(const mgl_geometry *geometry, const device_options *options, int
 /* Replies that a stop text ends, as tests/vm/stops.h has it. In f32. */
 void check_device_stops(const mgl_geometry *geometry, const device_options *options);
 
+/* Penalties, as tests/vm/penalties.h has them, of so many states. In f32. */
+void check_device_penalties(const mgl_geometry *geometry, const device_options *options,
+                            int states);
+
 /* How likely tokens are, as tests/vm/likely.h has it. In f32. */
 void check_device_likely(const mgl_geometry *geometry, const device_options *options);
 

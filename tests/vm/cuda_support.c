@@ -51,8 +51,10 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
     mgl_error err;
     mgl_program *program;
     mgl_schedule_config config;
-    mgl_lower_options options = {o->dtype, o->capacity ? o->capacity : graph->max_positions,
-                                 o->sequences ? o->sequences : 1};
+    mgl_lower_options options = {.dtype = o->dtype,
+                                 .capacity = o->capacity ? o->capacity : graph->max_positions,
+                                 .sequences = o->sequences ? o->sequences : 1,
+                                 .penalties = o->penalties};
     mgl_schedule_config_default(&config);
     const struct {
         int from, *to;

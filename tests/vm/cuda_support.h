@@ -22,6 +22,7 @@ typedef struct device_options {
     int exchange; /* MGL_EXCHANGE_... */
     int narrow;   /* 0: as by default */
     int merge, share;
+    bool penalties;
     int page_bytes, ring_pages, warps, stage_bytes;
     int flight_bytes, pending_bytes, prefetch_bytes;
     int deadline_ms;

@@ -96,9 +96,11 @@ mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *opti
     mgl_program *program;
     mgl_schedule_config config;
     mgl_target target = {.arch = "cpu", .queues = options->queues ? options->queues : 1};
-    mgl_lower_options lower = {options->dtype,
-                               options->capacity ? options->capacity : graph->max_positions,
-                               options->sequences ? options->sequences : 1};
+    mgl_lower_options lower = {.dtype = options->dtype,
+                               .capacity =
+                                   options->capacity ? options->capacity : graph->max_positions,
+                               .sequences = options->sequences ? options->sequences : 1,
+                               .penalties = options->penalties};
     mgl_schedule_config_default(&config);
     if (options->rows)
         config.rows = options->rows;

@@ -47,6 +47,7 @@ typedef struct fixture_options {
     int weighed;   /* 0: chosen by lowering; MGL_WEIGHED_... */
     int merge;     /* likewise; MGL_MERGE_... */
     int share;     /* likewise; positions */
+    bool penalties;
 } fixture_options;
 
 /* A program for the graph, lowered for the CPU. */

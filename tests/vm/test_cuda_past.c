@@ -223,8 +223,9 @@ static mgl_program *program_apart(void)
         config.queues[i].count = i == MGL_STEP_QKV ? 3 : 2;
     config.queues[MGL_STEP_ATTEND].first = 2;
     ok(mgl_target_parse("sm_90a:4", &target, &err), err);
-    ok(mgl_schedule_lower(graph, &target, &(mgl_lower_options){MGL_BF16, 512, 1}, &config, &program,
-                          &err),
+    ok(mgl_schedule_lower(graph, &target,
+                          &(mgl_lower_options){.dtype = MGL_BF16, .capacity = 512, .sequences = 1},
+                          &config, &program, &err),
        err);
     ck_assert_int_gt(program->queues[2].tape_pad, 0);
     ck_assert_int_eq(program->queues[3].tape_bytes, 0);

@@ -146,6 +146,16 @@ START_TEST(stop_texts_end_replies)
 }
 END_TEST
 
+START_TEST(penalties_are_the_published_ones)
+{
+    static const device_options options[] = {{.queues = 9, .rows = 4, .sequences = 3},
+                                             {.rows = 16, .sequences = 16},
+                                             {.queues = 6, .rows = 1},
+                                             {.rows = 1, .many = 8, .sequences = 3}};
+    check_device_penalties(&odd_model, &options[_i], 200);
+}
+END_TEST
+
 START_TEST(likely_tokens_are_told)
 {
     static const device_options options[] = {{.queues = 9, .rows = 4, .sequences = 3},
@@ -334,6 +344,7 @@ int main(void)
     add_cases(tests, a_talk_is_read_once, 2);
     add_cases(tests, stop_texts_end_replies, 3);
     add_cases(tests, likely_tokens_are_told, 3);
+    add_cases(tests, penalties_are_the_published_ones, 4);
     add_cases(tests, delays_change_nothing, 5);
     add_cases(tests, capacities_share_a_kernel, 1);
     add_cases(tests, what_is_no_number_is_refused, 3);

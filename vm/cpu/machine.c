@@ -453,6 +453,15 @@ static mgl_status make_likely(mgl_machine *m, const mgl_vm_request *request, mgl
     return words && !m->likely ? mgl_fail_memory(err, words * sizeof *m->likely) : MGL_OK;
 }
 
+static void count_prompts(mgl_machine *m, const mgl_vm_request *request)
+{
+    int32_t *counts = mgl_machine_words(m, m->io->counts);
+    memset(counts, 0, mgl_buffer_bytes(&m->program->buffers[m->io->counts]));
+    for (int s = 0; s < request->count; s++)
+        mgl_vm_count_prompt(&request->sequences[s],
+                            counts + (size_t)s * (size_t)m->program->geometry.vocab);
+}
+
 mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int *most_epochs,
                              mgl_error *err)
 {
@@ -466,6 +475,8 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
         return status;
     memset(m->buffers[m->io->output], 0, mgl_buffer_bytes(&p->buffers[m->io->output]));
     memset(m->buffers[m->io->score], 0, mgl_buffer_bytes(&p->buffers[m->io->score]));
+    if (m->io->counts >= 0)
+        count_prompts(m, request);
     for (int i = 0; i < p->buffer_count; i++)
         if (p->buffers[i].sets > 1) /* no word is written */
             memset(m->buffers[i], 0xFF,

@@ -144,8 +144,8 @@ static bool make_planes(mgl_shadow *shadow)
 {
     const mgl_machine *m = shadow->machine;
     const mgl_program *p = m->program;
-    const int host[] = {m->io->control, m->io->table,  m->io->sequence,
-                        m->io->prompt,  m->io->output, m->io->score};
+    const int host[] = {m->io->control, m->io->table, m->io->sequence, m->io->prompt,
+                        m->io->output,  m->io->score, m->io->counts};
     for (int i = 0; i < p->buffer_count; i++) {
         struct plane *plane = &shadow->planes[i];
         const mgl_buffer *b = &p->buffers[i];

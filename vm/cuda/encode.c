@@ -102,16 +102,10 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
                : "q is not the heads of one kv head";
 }
 
-/* Biases in the record of a task: the extra inputs of a product. */
-static int count_biases(const mgl_task *task)
-{
-    return task->segments.count > 0 ? task->in.count - mgl_op_get(task->op)->in_count : 0;
-}
-
 /* Operands in the record of a task: a `clear` has none, and a bias is no operand there. */
 static int count_operands(const mgl_task *task)
 {
-    return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count - count_biases(task);
+    return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count - mgl_task_biases(task);
 }
 
 /* Bytes of a task's record, at most, without a `clear` behind it. */
@@ -120,7 +114,7 @@ static size_t record_bytes(const mgl_task *task)
     const int clears = task->op == MGL_OP_CLEAR ? task->out.count : 0;
     return sizeof(mgl_record) + (size_t)count_operands(task) * sizeof(mgl_device_operand) +
            (size_t)task->segments.count * sizeof(mgl_device_segment) +
-           (size_t)count_biases(task) * sizeof(mgl_device_bias) +
+           (size_t)mgl_task_biases(task) * sizeof(mgl_device_bias) +
            (size_t)task->waits.count * sizeof(mgl_device_wait) +
            (size_t)task->signals.count * sizeof(uint32_t) + 30 + /* padding */
            (size_t)clears * sizeof(mgl_device_clear);
@@ -151,12 +145,27 @@ static int count_clears(const mgl_program *program, int task)
            (behind >= 0 ? program->tasks[behind].out.count : 0);
 }
 
-/* The kernel norms q and k in all tasks or in none; and a task has all biases, or none. */
-static const char *check_extras(const mgl_program *program, const mgl_task *task, bool norms)
+/* Head and sample have all that penalties need, or nothing of it, as the kernel has them. */
+static const char *check_penalties(const mgl_task *task, bool penalties)
+{
+    const mgl_op_info *info = mgl_op_get(task->op);
+    const int in = task->in.count - info->in_count, out = task->out.count - info->out_least;
+    return in == (penalties ? info->extra_count : 0) &&
+                   out == (penalties ? info->out_count - info->out_least : 0)
+               ? NULL
+               : "some tasks have what penalties need, and others have not";
+}
+
+/* The kernel norms q and k in all tasks or in none, and has penalties in all or in none; and a task
+ * has all biases, or none. */
+static const char *check_extras(const mgl_program *program, const mgl_task *task, bool norms,
+                                bool penalties)
 {
     const mgl_op_info *info = mgl_op_get(task->op);
     const int extra = task->in.count - info->in_count;
     int tensors = 0;
+    if (mgl_op_heads(task->op) || task->op == MGL_OP_SAMPLE)
+        return check_penalties(task, penalties);
     for (int i = 0; i < task->segments.count; i++) {
         const mgl_segment *s = &program->segments[task->segments.first + i];
         const int pair[2] = {s->tensor, s->tensor2};
@@ -275,13 +284,13 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-/* One list; `norms`: the kernel norms q and k. */
-static mgl_status check_list(const mgl_program *program, bool norms, mgl_error *err)
+/* One list; `norms`: the kernel norms q and k; `penalties`: it has those. */
+static mgl_status check_list(const mgl_program *program, bool norms, bool penalties, mgl_error *err)
 {
     mgl_status status = mgl_cuda_check_limits(program, err);
     for (int i = 0; i < program->task_count && !status; i++) {
         const char *why = check_task(program, &program->tasks[i]);
-        why = why ? why : check_extras(program, &program->tasks[i], norms);
+        why = why ? why : check_extras(program, &program->tasks[i], norms, penalties);
         if (why)
             status = refuse(program, i, why, err);
     }
@@ -290,11 +299,11 @@ static mgl_status check_list(const mgl_program *program, bool norms, mgl_error *
 
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
 {
-    const bool norms = mgl_cuda_has_norms(program);
-    mgl_status status = check_list(program, norms, err);
+    const bool norms = mgl_cuda_has_norms(program), penalties = mgl_program_has_penalties(program);
+    mgl_status status = check_list(program, norms, penalties, err);
     if (status || !program->many)
         return status;
-    status = check_list(program->many, norms, err);
+    status = check_list(program->many, norms, penalties, err);
     return status ? status : mgl_cuda_check_order(program, err);
 }
 
@@ -463,7 +472,7 @@ static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
     int first = 0, column = 0;
     while (e->length % 16)
         append(e, 1);
-    for (int i = 0; i < task->segments.count && count_biases(task) > 0; i++) {
+    for (int i = 0; i < task->segments.count && mgl_task_biases(task) > 0; i++) {
         const mgl_segment *s = &program->segments[task->segments.first + i];
         for (int j = 0; j < (s->tensor2 < 0 ? 1 : 2); j++) {
             const mgl_region *bias = &program->regions[task->in.first + info->in_count + first++];
@@ -476,7 +485,7 @@ static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
         column += (int)mgl_segment_rows(s);
     }
     if (!e->failed)
-        ((mgl_record *)(e->records + record))->biases = (uint8_t)count_biases(task);
+        ((mgl_record *)(e->records + record))->biases = (uint8_t)mgl_task_biases(task);
 }
 
 static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
@@ -624,7 +633,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     if (mgl_op_is_attention(task->op))
         place_kv(e, queue, task, tape_at, r);
     const mgl_op_info *info = mgl_op_get(task->op);
-    const int extra = count_biases(task) > 0 ? 0 : info->extra_count;
+    const int extra = mgl_task_biases(task) > 0 ? 0 : info->extra_count;
     for (int i = 0; i < info->in_count + info->out_count + extra; i++) {
         const int place = mgl_task_place(task, i);
         if (place >= 0 && task->op != MGL_OP_CLEAR)

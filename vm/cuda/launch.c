@@ -38,8 +38,27 @@ static mgl_status fill(mgl_cuda_vm *vm, mgl_cu_address at, unsigned char value, 
                         err);
 }
 
+/* Counts of the prompts that penalties need. Those of the others are 0. */
+static mgl_status count_prompts(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_error *err)
+{
+    const size_t bytes = (size_t)vm->vm.program->geometry.vocab * sizeof *vm->counts;
+    mgl_cu_address at = vm->io.counts < 0 ? 0 : vm->buffers[vm->io.counts];
+    mgl_status status = MGL_OK;
+    if (vm->io.counts >= 0)
+        status = fill(vm, at, 0, bytes * (size_t)vm->vm.program->limits.sequences, err);
+    for (int s = 0; s < request->count && vm->io.counts >= 0 && !status; s++, at += bytes) {
+        if (!mgl_vm_is_penalized(&request->sequences[s]))
+            continue;
+        memset(vm->counts, 0, bytes);
+        mgl_vm_count_prompt(&request->sequences[s], vm->counts);
+        status = mgl_cu_check(vm->cu, vm->cu->copy_in(at, vm->counts, bytes),
+                              "copying to the device", err);
+    }
+    return status;
+}
+
 /* Everything that a launch changes, back to how it starts. */
-static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
+static mgl_status reset(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_error *err)
 {
     const mgl_limits *limits = &vm->vm.program->limits;
     struct {
@@ -63,6 +82,8 @@ static mgl_status reset(mgl_cuda_vm *vm, mgl_error *err)
         status = fill(vm, vm->buffers[vm->io.output], 0, word_bytes(vm), err);
     if (!status)
         status = fill(vm, vm->buffers[vm->io.score], 0, word_bytes(vm), err);
+    if (!status)
+        status = count_prompts(vm, request, err);
     memset((void *)(uintptr_t)vm->pinned, 0, vm->pinned_bytes);
     /* the memory operations above are done before the kernel starts on a stream of its own */
     return status
@@ -242,7 +263,7 @@ static mgl_status run(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm_rep
         .vm = vm, .request = request, .delivery = mgl_vm_begin_delivery(vm->vm.program, request)};
     mgl_status status = make_room(vm, request, err);
     if (!status)
-        status = reset(vm, err);
+        status = reset(vm, request, err);
     if (!status)
         ask(&progress);
     double start = mgl_clock_s();

@@ -66,6 +66,7 @@ static void close_machine(mgl_vm *base)
     mgl_free(vm->sequences);
     mgl_free(vm->prompt);
     mgl_free(vm->output);
+    mgl_free(vm->counts);
     mgl_free(vm->score);
     mgl_free(vm);
 }
@@ -430,6 +431,9 @@ static mgl_status allocate_host(mgl_cuda_vm *vm, mgl_error *err)
     vm->output = mgl_alloc_zero(words, sizeof *vm->output);
     vm->score = mgl_alloc_zero(words, sizeof *vm->score);
     vm->pinned_bytes = sizeof(mgl_cuda_pinned) + words * sizeof(int32_t);
+    if (vm->io.counts >= 0 &&
+        !(vm->counts = mgl_alloc((size_t)program->geometry.vocab * sizeof *vm->counts)))
+        return mgl_fail_memory(err, (size_t)program->geometry.vocab * sizeof *vm->counts);
     if (!vm->buffers || !vm->tapes || !vm->control || !vm->table || !vm->sequences || !vm->prompt ||
         !vm->output || !vm->score)
         return mgl_fail_memory(err, words * sizeof(int32_t));

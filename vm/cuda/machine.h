@@ -55,8 +55,9 @@ typedef struct mgl_cuda_vm {
     int32_t *control, *table, *sequences, *prompt; /* what a launch starts from */
     int32_t *output;                               /* (sequences, capacity) */
     float *score;                                  /* (sequences, capacity) */
-    int sampled;                                   /* row of logits, -1: none */
-    int sampled_list;                              /* in which list */
+    int32_t *counts;  /* (vocab) of a sequence at a time; NULL: the program has no penalties */
+    int sampled;      /* row of logits, -1: none */
+    int sampled_list; /* in which list */
     mgl_vm_facts facts;
 } mgl_cuda_vm;
 

@@ -51,8 +51,9 @@ static bool any_extra(const mgl_program *program, bool attention)
         return true;
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
-        if (mgl_op_is_attention(task->op) == attention &&
-            task->in.count > mgl_op_get(task->op)->in_count)
+        const int extra =
+            attention ? task->in.count - mgl_op_get(task->op)->in_count : mgl_task_biases(task);
+        if (mgl_op_is_attention(task->op) == attention && extra > 0)
             return true;
     }
     return false;

@@ -33,9 +33,9 @@
  * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT and MGL_VARIANTS_ATTENTION (which
  * variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING (1: attention has its keys
  * and values from the ring), MGL_BIAS (1: products may have biases), MGL_QK_NORM (1: attention
- * norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_SHARE (of the
- * program's limits), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see
- * delay.cuh).
+ * norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_PENALTIES (1:
+ * head and sample have what penalties need), MGL_SHARE (of the program's limits), MGL_TRACE (1:
+ * tasks leave events), MGL_DELAYS (1: random delays, see delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
  * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand
@@ -46,15 +46,19 @@
 #ifndef MGL_DEVICE_SHARED_CUH
 #define MGL_DEVICE_SHARED_CUH
 
-#define MGL_STEP_FN    static __device__
-#define MGL_SAMPLER_FN static __device__
-#define MGL_PHILOX_FN  static __device__
-#define MGL_WAYS_FN    static __device__
-#define MGL_TAPE_FN    static __device__ __forceinline__ constexpr
-#define MGL_FLOAT_BITS __float_as_uint
-#define MGL_BITS_FLOAT __uint_as_float
+#define MGL_STEP_FN      static __device__
+#define MGL_SAMPLER_FN   static __device__
+#define MGL_PHILOX_FN    static __device__
+#define MGL_PENALTIES_FN static __device__
+#define MGL_WAYS_FN      static __device__
+#define MGL_TAPE_FN      static __device__ __forceinline__ constexpr
+#define MGL_FLOAT_BITS   __float_as_uint
+#define MGL_BITS_FLOAT   __uint_as_float
 
 #include "instructions/operands.h"
+#if MGL_PENALTIES
+#include "instructions/sample/penalties.h"
+#endif
 #include "instructions/sample/philox.h"
 #include "instructions/sample/sampler.h"
 #include "schedule/step.h"
