@@ -189,8 +189,12 @@ typedef struct batch {
     size_t reply[MGL_MAX_BATCH];              /* (count) index of the request of each */
     mgl_detokenizer *streams[MGL_MAX_BATCH];  /* (count) that find stop texts; NULL: none wanted */
     const mgl_tokenizer *tokenizers[MGL_MAX_BATCH]; /* (count) of the streams */
-    mgl_result likely[MGL_MAX_BATCH]; /* (count) the fields of log-probabilities, owned */
-    int likely_count;                 /* most that are wanted of a token */
+    mgl_result likely[MGL_MAX_BATCH];    /* (count) the fields of log-probabilities, owned */
+    float *prompts[MGL_MAX_BATCH];       /* (requests) log-probabilities of their prompts, owned, or
+                                            NULL */
+    size_t prompt_counts[MGL_MAX_BATCH]; /* (requests) */
+    int scored;                          /* launches for those */
+    int likely_count;                    /* most that are wanted of a token */
     struct {
         mgl_likelihood_fn *call; /* may be NULL */
         void *user;
@@ -253,6 +257,8 @@ static void close_batch(batch *b)
         mgl_detokenizer_close(b->streams[s]);
         free_likely(&b->likely[s]);
     }
+    for (int i = 0; i < MGL_MAX_BATCH; i++)
+        mgl_free(b->prompts[i]);
 }
 
 /* Room for the log-probabilities of each sequence that are wanted. */
@@ -353,8 +359,13 @@ static mgl_status take_sequence(const mgl_vm_report *report, int sequence, mgl_r
     return MGL_OK;
 }
 
-/* Whether the caller's results have the fields of log-probabilities. */
+/* Whether the caller's results have the fields of log-probabilities, and those of prompts. */
 static bool has_likely(const mgl_result *out)
+{
+    return out->size >= offsetof(mgl_result, prompt_logprobs);
+}
+
+static bool has_prompt_likely(const mgl_result *out)
 {
     return out->size >= sizeof *out;
 }
@@ -369,18 +380,28 @@ static void take_likely(mgl_result *from, mgl_result *out)
     *from = (mgl_result){0};
 }
 
+static void take_prompt(batch *b, size_t request, mgl_result *out)
+{
+    out->prompt_logprobs = b->prompts[request];
+    out->prompt_logprob_count = b->prompt_counts[request];
+    b->prompts[request] = NULL;
+}
+
 /* Fills the results (count) of the requests. */
 static mgl_status take_report(batch *b, const mgl_vm_report *report, mgl_result *out, size_t count,
                               mgl_error *err)
 {
     mgl_result results[MGL_MAX_BATCH];
     mgl_status status = MGL_OK;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         results[i] = (mgl_result){.size = sizeof results[i],
                                   .stop = MGL_STOP_LENGTH,
-                                  .launches = report->launches,
+                                  .launches = report->launches + b->scored,
                                   .prefill_s = report->prefill_s,
                                   .decode_s = report->decode_s};
+        if (has_prompt_likely(out))
+            take_prompt(b, i, &results[i]);
+    }
     for (int s = 0; s < b->count && !status; s++) {
         status = take_sequence(report, s, &results[b->reply[s]], err);
         if (!status && has_likely(out))
@@ -402,6 +423,48 @@ static mgl_status end_at_once(mgl_result *out, size_t count)
     for (size_t i = 0; i < count; i++)
         mgl_sized_write(element_of(out, i), &ended, sizeof ended);
     return MGL_OK;
+}
+
+/* Room for the log-probabilities of a prompt, of which the first is 0. */
+static mgl_status open_prompt(batch *b, size_t index, size_t count, mgl_error *err)
+{
+    b->prompt_counts[index] = count;
+    b->prompts[index] = mgl_alloc_zero(count, sizeof *b->prompts[index]);
+    return b->prompts[index] ? MGL_OK : mgl_fail_memory(err, count * sizeof *b->prompts[index]);
+}
+
+/* Scores the prompts that are wanted, in a launch; *ended: the switch was set meanwhile. A prompt
+ * of one token has nothing to score. */
+static mgl_status score_prompts(mgl_model *model, const mgl_request *requests, size_t count,
+                                batch *b, bool *ended, mgl_error *err)
+{
+    mgl_vm_sequence sequences[MGL_MAX_BATCH];
+    size_t of[MGL_MAX_BATCH];
+    mgl_vm_request run = {.sequences = sequences, .abort = &model->cancel->set};
+    mgl_vm_report report = {0};
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        if (!requests[i].prompt_logprobs)
+            continue;
+        status = open_prompt(b, i, requests[i].prompt_count, err);
+        if (requests[i].prompt_count < 2)
+            continue;
+        of[run.count] = i;
+        sequences[run.count++] =
+            (mgl_vm_sequence){.mode = MGL_VM_SCORE,
+                              .prompt = requests[i].prompt,
+                              .prompt_count = (int32_t)requests[i].prompt_count,
+                              .max_new = 1};
+    }
+    if (status || run.count == 0)
+        return status;
+    status = mgl_vm_run(model->vm, &run, &report, err);
+    b->scored = 1;
+    for (int s = 0; s < run.count && !status; s++) {
+        *ended |= report.state[s] == MGL_STATE_ABORTED;
+        memcpy(b->prompts[of[s]], report.score[s], b->prompt_counts[of[s]] * sizeof(float));
+    }
+    return status;
 }
 
 static mgl_status run_batch(mgl_model *model, batch *b, mgl_result *out, size_t count,
@@ -455,8 +518,11 @@ mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *request
     if (!status) {
         for (size_t i = 0; i < count; i++)
             mgl_result_clear(element_of(out, i));
-        status = mgl_cancel_is_set(model->cancel) ? end_at_once(out, count)
-                                                  : run_batch(model, &b, out, count, err);
+        bool ended = mgl_cancel_is_set(model->cancel);
+        if (!ended)
+            status = score_prompts(model, known, count, &b, &ended, err);
+        if (!status)
+            status = ended ? end_at_once(out, count) : run_batch(model, &b, out, count, err);
     }
     close_batch(&b);
     return status;
@@ -493,6 +559,8 @@ void mgl_result_clear(mgl_result *result)
         mgl_ids_clear(&result->output);
     if (has_likely(result))
         free_likely(result);
+    if (has_prompt_likely(result))
+        mgl_free(result->prompt_logprobs);
     if (result->size)
         mgl_sized_write(result, &cleared, sizeof cleared);
 }

@@ -192,7 +192,7 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
                         "leave out either --sample or those flags");
     if (o->logprobs.given)
         return mgl_fail(err, MGL_USAGE, "--logprobs", "is of run --json; leave it out");
-    return MGL_OK;
+    return mgl_cli_reply_check(&reply, err);
 }
 
 static mgl_status begin_messages(mgl_cli_chat *chat, const struct options *o, mgl_error *err)
@@ -218,6 +218,9 @@ static mgl_status open_model(mgl_cli_chat *chat, const char *path, const struct 
                              .verify = o->verify.given,
                              .no_tuned = o->no_tuned.given,
                              .strict_formats = o->strict_formats.given,
+                             .penalties = mgl_cli_reply_penalizes(&chat->reply) ? 1
+                                          : o->sample.given                     ? 2
+                                                                                : 0,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     mgl_status status = mgl_model_open(path, &open, &chat->model, err);

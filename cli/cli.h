@@ -112,6 +112,11 @@ typedef struct mgl_cli_option {
 #define MGL_CLI_SCHEDULE_OPTION(X)                                                                 \
     X(file, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one")
 
+/* What a model that is lowered or compiled for others can be told. */
+#define MGL_CLI_PENALTIES_OPTION(X)                                                                \
+    X(flag, penalties, "--penalties", NULL, 0, 0,                                                  \
+      "count tokens, so that replies may have penalties")
+
 /* What a model that is run or compiled can be told. */
 #define MGL_CLI_STRICT_OPTION(X)                                                                   \
     X(flag, strict_formats, "--strict-formats", NULL, 0, 0,                                        \

@@ -20,6 +20,7 @@
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch, at most (1)")     \
     MGL_CLI_CONFIG_OPTION(X)                                                                       \
+    MGL_CLI_PENALTIES_OPTION(X)                                                                    \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
     MGL_CLI_STRICT_OPTION(X)                                                                       \
@@ -94,6 +95,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .sequences = (int32_t)o->sequences.value,
                                .no_tuned = o->no_tuned.given,
                                .strict_formats = o->strict_formats.given,
+                               .penalties = o->penalties.given,
                                .cancel = mgl_cli_cancel(),
                                .on_stage = mgl_cli_show_stage};
     mgl_compile_report report = {.size = sizeof report};

@@ -13,6 +13,7 @@
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_ROWS, "replies of a launch (1)")              \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
+    MGL_CLI_PENALTIES_OPTION(X)                                                                    \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
     X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
       "take a tuned schedule of this device, such as 'NVIDIA H200' (the live one's, or cpu)")      \
@@ -43,6 +44,7 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
                                  .rows = (int32_t)o->rows.value,
                                  .capacity = (int32_t)o->capacity.value,
                                  .sequences = (int32_t)o->sequences.value,
+                                 .penalties = o->penalties.given,
                                  .no_tuned = o->no_tuned.given};
     mgl_checkpoint *checkpoint = NULL;
     mgl_program *program = NULL;

@@ -253,6 +253,26 @@ bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options)
            options->min_p.given;
 }
 
+static bool is_on(const mgl_cli_real *penalty, double off)
+{
+    return penalty->given && (penalty->value < off || penalty->value > off);
+}
+
+bool mgl_cli_reply_penalizes(const mgl_cli_reply_options *options)
+{
+    return is_on(&options->repeat_penalty, 1) || is_on(&options->presence_penalty, 0) ||
+           is_on(&options->frequency_penalty, 0);
+}
+
+mgl_status mgl_cli_reply_check(const mgl_cli_reply_options *options, mgl_error *err)
+{
+    const mgl_cli_real *repeat = &options->repeat_penalty;
+    if (!repeat->given || repeat->value >= 0.01)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "--repeat-penalty",
+                    "is %g; it must be from 0.01 to 100, and 1 is none", repeat->value);
+}
+
 /* Flags that shape sampling ask for it; by themselves they leave the distribution as it is. */
 static float temperature_of(const mgl_cli_reply_options *options)
 {
@@ -279,6 +299,9 @@ mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, const mgl_token
                          .top_k = (int32_t)o->top_k.value,
                          .top_p = (float)o->top_p.value,
                          .min_p = o->min_p.value,
+                         .repeat_penalty = o->repeat_penalty.value,
+                         .presence_penalty = o->presence_penalty.value,
+                         .frequency_penalty = o->frequency_penalty.value,
                          .seed = prompt->seed,
                          .ignore_eos = o->ignore_eos.given,
                          .logprobs = o->logprobs.value,

@@ -21,6 +21,12 @@
     X(real, top_p, "--top-p", "X", 0, 1, "sample from the likeliest tokens that sum to X")         \
     X(real, min_p, "--min-p", "X", 0, 1,                                                           \
       "leave out tokens below X times the likeliest; 0 is none")                                   \
+    X(real, repeat_penalty, "--repeat-penalty", "X", 0, 100,                                       \
+      "tokens of prompt and reply: divide logits above 0 by X, multiply others; 1 is none")        \
+    X(real, presence_penalty, "--presence-penalty", "X", -2, 2,                                    \
+      "take X from the logits of tokens that the reply has")                                       \
+    X(real, frequency_penalty, "--frequency-penalty", "X", -2, 2,                                  \
+      "take X from them as often as the reply has the token")                                      \
     X(int, seed, "--seed", "N", 0, INT64_MAX, "sample; the same seed gives the same tokens")       \
     X(int, logprobs, "--logprobs", "N", 0, 20,                                                     \
       "with --json: log-probabilities of each new token and of the N likeliest; 0 is none")        \
@@ -55,6 +61,9 @@ typedef struct mgl_cli_prompts {
 
 /* Does it ask for a sample by its flags? */
 bool mgl_cli_reply_samples(const mgl_cli_reply_options *options);
+/* Does it ask for penalties? One that can not be used: MGL_USAGE. */
+bool mgl_cli_reply_penalizes(const mgl_cli_reply_options *options);
+mgl_status mgl_cli_reply_check(const mgl_cli_reply_options *options, mgl_error *err);
 /* Does it have temperature, top-k, top-p or min-p? */
 bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options);
 /* What the library is asked for. `sample`: by generation_config.json's values; `max_tokens`: where

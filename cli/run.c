@@ -38,7 +38,8 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     MGL_CLI_REPLY_OPTIONS(X)                                                                       \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
-    X(flag, echo, "--echo", NULL, 0, 0, "say the prompt in front of the reply")                    \
+    X(flag, echo, "--echo", NULL, 0, 0,                                                            \
+      "say the prompt in front of the reply; with --logprobs, how likely it is")                   \
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \
@@ -116,7 +117,8 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, "--sample",
                         "takes temperature, top-k, top-p and min-p from generation_config.json; "
                         "leave out either --sample or those flags");
-    return check_chat(o, err);
+    mgl_status status = mgl_cli_reply_check(&flags, err);
+    return status ? status : check_chat(o, err);
 }
 
 /* The list of --prompts; what the flags do not go with is refused there too. */
@@ -125,13 +127,20 @@ static mgl_status read_list(session *s, mgl_error *err)
     const struct options *o = s->options;
     mgl_cli_reply_options flags = reply_flags(o);
     mgl_status status = mgl_cli_prompts_read(o->prompts.value, &flags, &s->prompts, err);
-    for (size_t i = 0; i < s->prompts.count && !status; i++)
+    for (size_t i = 0; i < s->prompts.count && !status; i++) {
+        status = mgl_cli_reply_check(&s->prompts.items[i].reply, err);
+        if (status) {
+            snprintf(err->where, sizeof err->where, "%s: [%zu].repeat_penalty", o->prompts.value,
+                     i);
+            return err->code = MGL_BAD_INPUT;
+        }
         if (o->sample.given && mgl_cli_reply_shapes(&s->prompts.items[i].reply))
             status =
                 mgl_fail(err, MGL_BAD_INPUT, o->prompts.value,
                          "prompt %zu has temperature, top_k, top_p or min_p of its own, "
                          "which --sample takes from generation_config.json; leave out one of them",
                          i);
+    }
     return status;
 }
 
@@ -363,6 +372,15 @@ static mgl_status open_stream(const session *s, size_t reply, mgl_detokenizer **
     return status ? status : mgl_detokenizer_set_stops(*out, stops->values, stops->count, err);
 }
 
+/* The field `penalties` of mgl_open_options. */
+static int wanted_penalties(const session *s)
+{
+    for (size_t i = 0; i < s->prompts.count; i++)
+        if (mgl_cli_reply_penalizes(&s->prompts.items[i].reply))
+            return 1;
+    return s->options->sample.given ? 2 : 0;
+}
+
 /* Positions for the longest of the replies. */
 static mgl_status open_model(session *s, const char *path, const mgl_request *requests,
                              mgl_error *err)
@@ -385,6 +403,7 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .verify = o->verify.given,
                              .no_tuned = o->no_tuned.given,
                              .strict_formats = o->strict_formats.given,
+                             .penalties = wanted_penalties(s),
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     return mgl_model_open(path, &open, &s->model, err);
@@ -419,6 +438,8 @@ static mgl_status generate(session *s, const char *path, mgl_error *err)
     for (size_t i = 0; i < s->prompts.count; i++)
         requests[i] = mgl_cli_prompt_request(&s->prompts.items[i], s->tokenizer,
                                              s->options->sample.given, DEFAULT_MAX_TOKENS);
+    for (size_t i = 0; i < s->prompts.count; i++)
+        requests[i].prompt_logprobs = s->options->echo.given && requests[i].logprobs > 0;
     mgl_status status = open_model(s, path, requests, err);
     if (!status)
         say_note(s);
@@ -537,6 +558,23 @@ static void put_logprobs(mgl_json_out *out, const mgl_result *result)
     mgl_json_out_close_array(out);
 }
 
+/* How likely each token of the prompt was, with --echo; the first stands behind nothing. */
+static void put_prompt_logprobs(mgl_json_out *out, const mgl_cli_prompt *prompt,
+                                const mgl_result *result)
+{
+    if (!result->prompt_logprobs) {
+        mgl_json_out_null(out, "prompt_logprobs");
+        return;
+    }
+    mgl_json_out_array(out, "prompt_logprobs");
+    for (size_t i = 0; i < prompt->ids.count; i++) {
+        mgl_json_out_object(out, NULL);
+        put_logprob(out, prompt->ids.ids[i], i ? result->prompt_logprobs[i] : NAN);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
 /* The fields of one reply. */
 static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, mgl_error *err)
 {
@@ -556,6 +594,7 @@ static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, m
     else
         mgl_json_out_null(out, "text");
     mgl_json_out_string(out, "stop", stop_names[result->stop]);
+    put_prompt_logprobs(out, prompt, result);
     put_logprobs(out, result);
     if (prompt->sampled)
         mgl_json_out_int(out, "seed", (int64_t)prompt->seed);

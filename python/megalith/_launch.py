@@ -81,6 +81,8 @@ class Launch:
         self.decode_s = 0.0
         self.logprobs: Optional[list[float]] = None  # None: not asked for, or not at its end
         self.top: Optional[list[list[tuple[int, float]]]] = None
+        self.prompt_logprobs: Optional[list[Optional[float]]] = None
+        self.reused = 0  # tokens of the prompt that were not read again
         self.error: Optional[BaseException] = None
         self.left = False  # somebody has asked it to end
 
@@ -114,10 +116,14 @@ class Launch:
         self.stop = STOPS[result.stop]
         self.prefill_s = result.prefill_s
         self.decode_s = result.decode_s
+        self.reused = result.reused
         self._take_logprobs(result)
         self._library.mgl_result_clear(ctypes.byref(result))
 
     def _take_logprobs(self, result: Result) -> None:
+        if result.prompt_logprob_count:
+            scored = result.prompt_logprobs[1 : result.prompt_logprob_count]
+            self.prompt_logprobs = [None, *scored]
         if not result.top_count:
             return
         count, top = result.output.count, result.top_count

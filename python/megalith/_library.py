@@ -92,6 +92,7 @@ class OpenOptions(Sized):
         ("verify", c_bool),
         ("no_tuned", c_int32),
         ("strict_formats", c_int64),
+        ("penalties", c_int64),
     ]
 
 
@@ -129,6 +130,27 @@ class Request(Sized):
         ("stop_count", c_size_t),
         ("min_p", c_double),
         ("logprobs", c_int64),
+        ("on_likelihood", c_void_p),
+        ("likelihood_user", c_void_p),
+        ("repeat_penalty", c_double),
+        ("presence_penalty", c_double),
+        ("frequency_penalty", c_double),
+        ("prompt_logprobs", c_int64),
+    ]
+
+
+class Conversation(Sized):
+    """mgl_conversation"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("messages", c_char_p),
+        ("tools", c_char_p),
+        ("args", c_char_p),
+        ("messages_name", c_char_p),
+        ("tools_name", c_char_p),
+        ("no_generation_prompt", c_bool),
+        ("template_name", c_char_p),
     ]
 
 
@@ -147,6 +169,8 @@ class Result(Sized):
         ("top_ids", POINTER(c_int32)),
         ("top_logprobs", POINTER(c_float)),
         ("top_count", c_size_t),
+        ("prompt_logprobs", POINTER(c_float)),
+        ("prompt_logprob_count", c_size_t),
     ]
 
 
@@ -170,6 +194,8 @@ _FALLIBLE: dict[str, list[Any]] = {
     "mgl_detokenizer_next": [c_void_p, c_int32, _OUT, _SIZE, _ERR],
     "mgl_detokenizer_finish": [c_void_p, _OUT, _SIZE, _ERR],
     "mgl_detokenizer_set_stops": [c_void_p, POINTER(c_char_p), c_size_t, _ERR],
+    "mgl_chat_template_open": [c_char_p, c_char_p, _OUT, _ERR],
+    "mgl_chat_template_render": [c_void_p, POINTER(Conversation), _OUT, _SIZE, _ERR],
     "mgl_cancel_new": [_OUT, _ERR],
     "mgl_model_open": [c_char_p, POINTER(OpenOptions), _OUT, _ERR],
     "mgl_model_get_facts": [c_void_p, POINTER(Facts), _ERR],
@@ -191,6 +217,7 @@ _OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "mgl_tokenizer_knows": (c_bool, [c_void_p, c_int32]),
     "mgl_tokenizer_size": (c_size_t, [c_void_p]),
     "mgl_detokenizer_close": (None, [c_void_p]),
+    "mgl_chat_template_close": (None, [c_void_p]),
     "mgl_model_close": (None, [c_void_p]),
     "mgl_cancel_free": (None, [c_void_p]),
     "mgl_cancel_set": (None, [c_void_p]),

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import array
 import ctypes
+import json
 import os
 import secrets
 import threading
 import weakref
 from ctypes import byref, c_char_p, c_float, c_int32, c_size_t, c_void_p
-from typing import Any, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from megalith import _library
 from megalith._launch import Launch
-from megalith._library import Code, Facts, Ids, MegalithError, OpenOptions, Request
+from megalith._library import Code, Conversation, Facts, Ids, MegalithError, OpenOptions, Request
 
 Prompt = Union[str, Iterable[int]]
+Message = Mapping[str, Any]  # role, content, and what else the template knows
 
 
 def _make_ids(ids: Iterable[int]) -> Any:
@@ -34,6 +36,16 @@ def _make_texts(texts: List[str]) -> ctypes.Array[c_char_p]:
     if any(b"\0" in text for text in data):
         raise MegalithError(Code.USAGE, "a stop text can not hold a zero byte", "stop")
     return (c_char_p * len(data))(*data)
+
+
+def _make_json(name: str, value: object) -> Optional[bytes]:
+    """What C reads as JSON; None stays None."""
+    if value is None:
+        return None
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError) as error:
+        raise MegalithError(Code.USAGE, f"is no JSON: {error}", name) from None
 
 
 def _check_whole(name: str, value: int, least: int, bits: int) -> int:
@@ -95,6 +107,17 @@ class Reply(Iterator[str]):
         return self._launch.top
 
     @property
+    def prompt_logprobs(self) -> Optional[List[Optional[float]]]:
+        """With `prompt_logprobs`, the same of each token of the prompt; None of the first."""
+        return self._launch.prompt_logprobs
+
+    @property
+    def reused(self) -> int:
+        """Tokens of the prompt that the cache held from the reply before, and that were not read
+        again; known when the reply has ended."""
+        return self._launch.reused
+
+    @property
     def prefill_s(self) -> float:
         """Seconds to the first token; known when the reply has ended."""
         return self._launch.prefill_s
@@ -109,6 +132,8 @@ class Model:
     """A checkpoint in Hugging Face layout, a compiled model, or org/name in the local Hugging Face
     cache. `device` is "auto", "cpu", "cuda" or "cuda:1"; `dtype` "auto", "f32", "bf16" or "f16";
     `capacity` the positions of the KV cache, None for the smaller of 4,096 and the model's limit.
+    With `penalties` replies may have some: tokens are counted then. `template` is the path of a
+    chat template that takes the place of the model's.
 
     A model makes one reply at a time; models are independent of each other. Tokenizing and
     detokenizing may be done by any number of threads."""
@@ -121,6 +146,8 @@ class Model:
         dtype: str = "auto",
         capacity: Optional[int] = None,
         threads: Optional[int] = None,
+        penalties: bool = False,
+        template: Union[str, "os.PathLike[str]", None] = None,
     ) -> None:
         self._c = _library.load()
         self._busy = threading.Lock()
@@ -130,12 +157,17 @@ class Model:
             raise MegalithError(Code.USAGE, "a path can not hold a zero byte", "path")
         self._cancel = self._open_cancel()
         self._tokenizer = self._open_tokenizer(name)
+        self._name = name
+        self._template_file = None if template is None else os.fsencode(template)
+        self._template: Optional[int] = None
+        self._opening = threading.Lock()  # of the template
         options = OpenOptions(
             device=device.encode(),
             dtype=dtype.encode(),
             capacity=_check_whole("capacity", capacity or 0, 0, 31),
             threads=_check_whole("threads", threads or 0, 0, 31),
             cancel=self._cancel,
+            penalties=bool(penalties),
         )
         self._handle = c_void_p()
         self._c.mgl_model_open(name, byref(options), byref(self._handle))
@@ -180,6 +212,16 @@ class Model:
             assert self._tokenizer_error
             raise self._tokenizer_error
         return self._tokenizer
+
+    def _need_template(self) -> int:
+        """The chat template, which is opened when it is first needed."""
+        with self._opening:
+            if self._template is None:
+                handle = c_void_p()
+                self._c.mgl_chat_template_open(self._name, self._template_file, byref(handle))
+                self._on_drop(self._c.mgl_chat_template_close, handle.value)
+                self._template = handle.value
+            return self._template or 0
 
     def _need_handle(self) -> int:
         if not self._closer.alive or self._handle.value is None:
@@ -302,13 +344,26 @@ class Model:
         stop: Union[str, Iterable[str]] = (),
         logprobs: int = 0,
         ignore_eos: bool = False,
+        repeat_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        prompt_logprobs: bool = False,
+        reuse_prefix: bool = False,
     ) -> Reply:
         """A reply to a text or to ids, in one launch, which begins with the first piece that is
         asked for. Greedy, unless one of temperature, top_k, top_p, min_p and seed is given; then the
         temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k,
         top_p and min_p off. The reply ends before the first text of `stop` in it, and `Reply.ids` with
         the token that completes that. With `logprobs` N, 20 at most, `Reply.logprobs` tells how
-        likely each token was, and `Reply.top` the N likeliest."""
+        likely each token was, and `Reply.top` the N likeliest; with `prompt_logprobs`,
+        `Reply.prompt_logprobs` the same of the prompt, which is scored first. Penalties, for which
+        the model was opened, come before temperature and change what is greedy too:
+        `repeat_penalty` (0.01 to 100) as Hugging Face's repetition_penalty, of tokens in prompt and
+        reply; the two others (-2 to 2) as OpenAI's, of tokens in the reply. With `reuse_prefix`
+        what the prompt has in common with the prompt and the reply before is not read again."""
+        if not repeat_penalty > 0:
+            message = f"is {repeat_penalty}, and must be 0.01 to 100, where 1 is none"
+            raise MegalithError(Code.USAGE, message, "repeat_penalty")
         ids = self._ids_of(prompt)
         shaped = bool(top_k) or bool(top_p) or bool(min_p) or seed is not None
         if temperature is None:
@@ -331,6 +386,11 @@ class Model:
             stop_count=len(stops),
             min_p=min_p,
             logprobs=_check_whole("logprobs", logprobs, 0, 31),
+            repeat_penalty=repeat_penalty,
+            presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty,
+            prompt_logprobs=bool(prompt_logprobs),
+            reuse_prefix=bool(reuse_prefix),
         )
         keep = (self, numbers, stops)
         handle, cancel = self._need_handle(), self._cancel or 0
@@ -347,6 +407,53 @@ class Model:
             yield from self._decode_until(launch.tokens(), stops)
         finally:
             launch.end()
+
+    # ---- conversations ---------------------------------------------------------------------------
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        template_args: Optional[Mapping[str, Any]] = None,
+        template_name: Optional[str] = None,
+        generation_prompt: bool = True,
+    ) -> str:
+        """The text that the model's chat template makes of a conversation, with its special tokens:
+        `tokenize(text, special=False)` makes a prompt of it. `template_args` are further variables
+        of the template; `template_name` chooses among several; `generation_prompt` adds what begins
+        the assistant's reply."""
+        conversation = Conversation(
+            messages=_make_json("messages", list(messages)),
+            tools=_make_json("tools", None if tools is None else list(tools)),
+            args=_make_json("template_args", None if template_args is None else dict(template_args)),
+            no_generation_prompt=not generation_prompt,
+            template_name=None if template_name is None else template_name.encode(),
+        )
+        text, length = c_void_p(), c_size_t()
+        self._c.mgl_chat_template_render(
+            self._need_template(), byref(conversation), byref(text), byref(length)
+        )
+        return self._take_bytes(text, length).decode("utf-8", "replace")
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        template_args: Optional[Mapping[str, Any]] = None,
+        template_name: Optional[str] = None,
+        reuse_prefix: bool = True,
+        **options: Any,
+    ) -> Reply:
+        """The assistant's reply to a conversation: messages with role and content, which `render`
+        makes a prompt of. `options` are those of `generate`. Of the next turn, whose messages begin
+        with these and the reply, only what is new is read."""
+        text = self.render(
+            messages, tools=tools, template_args=template_args, template_name=template_name
+        )
+        prompt = self.tokenize(text, special=False)
+        return self.generate(prompt, reuse_prefix=reuse_prefix, **options)
 
     def score(self, text: Prompt) -> List[Optional[float]]:
         """The natural logarithm of the probability of each token of a text, or of ids, given those

@@ -443,5 +443,114 @@ class Models(Case):
                 self.assert_refused(Code.BAD_INPUT, "tokenizer.json", next, model.generate([1]))
 
 
+TEMPLATE = (
+    "{% for m in messages %}{{ m.content }}{% if tools %} {{ tools[0].name }}{% endif %}"
+    "{{ ' ' if m.role == 'user' else '' }}{% endfor %}"
+    "{% if add_generation_prompt %}There{% endif %}{{ tail | default('') }}"
+)
+
+
+class Conversations(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / "template.jinja"
+        self.file.write_text(TEMPLATE, encoding="utf-8")
+        self.model = open_model(template=self.file)
+        self.addCleanup(self.model.close)
+
+    def test_messages_become_text(self) -> None:
+        messages = [{"role": "user", "content": "Once \u00e9"}]
+        self.assertEqual(self.model.render(messages), "Once \u00e9 There")
+        self.assertEqual(self.model.render(messages, generation_prompt=False), "Once \u00e9 ")
+        self.assertEqual(self.model.render(messages, template_args={"tail": "!"})[-1], "!")
+        self.assertIn("find", self.model.render(messages, tools=[{"name": "find"}]))
+
+    def test_a_reply_streams(self) -> None:
+        reply = self.model.chat([{"role": "user", "content": "Once"}], max_tokens=12)
+        pieces = list(reply)
+        self.assertGreater(len(pieces), 1)
+        self.assertEqual(reply.prompt_ids, self.model.tokenize("Once There", special=False))
+        alone = self.model.generate(reply.prompt_ids, max_tokens=12)
+        self.assertEqual("".join(pieces), alone.text())
+
+    def test_a_conversation_reads_what_is_new(self) -> None:
+        messages = [{"role": "user", "content": "Once"}]
+        for turn in range(3):
+            reply = self.model.chat(messages, max_tokens=6)
+            text = reply.text()
+            with open_model() as fresh:
+                other = fresh.generate(reply.prompt_ids, max_tokens=6)
+                self.assertEqual(other.text(), text)
+            self.assertEqual(reply.reused > 0, turn > 0)
+            messages += [{"role": "assistant", "content": "There" + text}]
+            messages += [{"role": "user", "content": "and then"}]
+
+    def test_what_is_no_conversation(self) -> None:
+        self.assert_refused(Code.BAD_INPUT, "messages", self.model.chat, [])
+        self.assert_refused(Code.USAGE, "messages: is no JSON", self.model.chat, [{"a": {1, 2}}])
+        with open_model() as plain:
+            message = [{"role": "user", "content": "Once"}]
+            self.assert_refused(Code.BAD_INPUT, "template", plain.chat, message)
+
+    def test_a_template_that_is_wrong(self) -> None:
+        self.file.write_text("{% for %}", encoding="utf-8")
+        message = [{"role": "user", "content": "Once"}]
+        self.assert_refused(Code.BAD_INPUT, "template.jinja:1", self.model.chat, message)
+
+
+class Penalties(Case):
+    def test_they_change_what_is_greedy(self) -> None:
+        plain = dict(max_tokens=24, ignore_eos=True)
+        with open_model(penalties=True) as model:
+            greedy = model.generate("Once there was", **plain).text()
+            self.assertEqual(open_model().generate("Once there was", **plain).text(), greedy)
+            for penalty in (
+                {"repeat_penalty": 1.5},
+                {"presence_penalty": 2.0, "frequency_penalty": 2.0},
+            ):
+                text = model.generate("Once there was", **plain, **penalty).text()
+                self.assertNotEqual(text, greedy)
+
+    def test_those_that_can_not_be(self) -> None:
+        with open_model(penalties=True) as model:
+            for value in (0, -1, float("nan"), 1e9, float("inf")):
+                self.assert_refused(
+                    Code.USAGE,
+                    "repeat_penalty",
+                    lambda value=value: next(model.generate("Once", repeat_penalty=value)),
+                )
+            for name in ("presence_penalty", "frequency_penalty"):
+                for value in (2.5, -3.0, float("nan"), float("inf")):
+                    options = {name: value}
+                    self.assert_refused(
+                        Code.USAGE, name, lambda o=options: next(model.generate("Once", **o))
+                    )
+        with open_model() as model:
+            self.assert_refused(
+                Code.BAD_INPUT, "opened without", next, model.generate("Once", repeat_penalty=1.1)
+            )
+
+
+class PromptLogprobs(OneModel):
+    def test_they_are_those_of_score(self) -> None:
+        reply = self.model.generate("Once there was", max_tokens=3, prompt_logprobs=True)
+        reply.text()
+        self.assertEqual(reply.prompt_logprobs, self.model.score("Once there was"))
+        self.assertIsNone(reply.logprobs)
+        self.assert_free()
+
+    def test_a_prompt_of_one_token(self) -> None:
+        reply = self.model.generate([5], max_tokens=3, prompt_logprobs=True)
+        reply.text()
+        self.assertEqual(reply.prompt_logprobs, [None])
+
+    def test_none_by_default(self) -> None:
+        reply = self.model.generate([5, 6], max_tokens=3)
+        reply.text()
+        self.assertIsNone(reply.prompt_logprobs)
+
+
 if __name__ == "__main__":
     unittest.main()
