@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include <check.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +177,44 @@ START_TEST(tells_log_probabilities)
     ck_assert_int_eq(mgl_json_member(cJSON_GetArrayItem(top, 0), "id")->valueint, 259);
     mgl_json_clear(&json);
     command_clear(&result);
+}
+END_TEST
+
+/* With --echo of the prompt too; the first stands behind nothing. */
+START_TEST(tells_log_probabilities_of_the_prompt)
+{
+    command_result result = command_runf("run %s --device cpu --prompt 'Once there was' -n 3 "
+                                         "--logprobs 2 --echo --json",
+                                         model_path("tales-5m"));
+    mgl_json json = command_json(&result, "megalith.run/1");
+    const cJSON *told = json_at(&json, "prompt_logprobs"), *first = cJSON_GetArrayItem(told, 0);
+    const cJSON *second = cJSON_GetArrayItem(told, 1);
+    ck_assert_int_eq(cJSON_GetArraySize(told), 4);
+    ck_assert_int_eq(mgl_json_member(first, "id")->valueint, 909);
+    ck_assert(cJSON_IsNull(mgl_json_member(first, "logprob")));
+    ck_assert_double_lt(fabs(mgl_json_member(second, "logprob")->valuedouble + 1.0404), 1e-3);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* A flag, and a key in a list. */
+START_TEST(penalties_change_what_is_greedy)
+{
+    command_result greedy = run_with("--prompt 'Once there was' -n 24");
+    command_result flag = run_with("--prompt 'Once there was' -n 24 --repeat-penalty 1.5");
+    char flags[1200];
+    const char *list =
+        scratch_file("penalties.json", "[{\"text\": \"Once there was\", \"repeat_penalty\": 1.5}, "
+                                       "{\"text\": \"Once there was\"}]");
+    snprintf(flags, sizeof flags, "--prompts %s -n 24", list);
+    command_result both = run_with(flags);
+    ck_assert_str_ne(flag.out, greedy.out);
+    ck_assert_ptr_nonnull(strstr(both.out, flag.out));
+    ck_assert_ptr_nonnull(strstr(both.out, greedy.out));
+    command_clear(&greedy);
+    command_clear(&flag);
+    command_clear(&both);
 }
 END_TEST
 
@@ -390,6 +429,11 @@ static const refusal refusals[] = {
     {"--device cpu --dtype i32 --prompt x", 1, "unknown dtype"},
     {"--device cpu --prompt x --logprobs 21", 1, "21 is not within 0 to 20"},
     {"--device cpu --prompt x --logprobs 2", 1, "--logprobs: needs --json"},
+    {"--device cpu --prompt x --repeat-penalty 0", 1, "is 0; it must be from 0.01 to 100"},
+    {"--device cpu --prompt x --repeat-penalty -1", 1, "-1 is not within 0 to 100"},
+    {"--device cpu --prompt x --repeat-penalty nan", 1, "'nan' is not a number"},
+    {"--device cpu --prompt x --presence-penalty 2.5", 1, "2.5 is not within -2 to 2"},
+    {"--device cpu --prompt x --frequency-penalty 1e99", 1, "1e99 is not within -2 to 2"},
     {"--device cpu --prompt x --stop ''", 1, "--stop: is empty"},
     {"--device cpu --prompt x --stop '\xC3'", 2, "stops[0]: is not UTF-8"},
     {"--prompt x --stop 1 --stop 2 --stop 3 --stop 4 --stop 5 --stop 6 --stop 7 --stop 8 --stop 9 "
@@ -709,6 +753,8 @@ int main(void)
     tcase_add_loop_test(tests, streams_up_to_a_stop_text, 0, 2);
     tcase_add_loop_test(tests, echoes_the_prompt, 0, 3);
     tcase_add_test(tests, tells_log_probabilities);
+    tcase_add_test(tests, tells_log_probabilities_of_the_prompt);
+    tcase_add_test(tests, penalties_change_what_is_greedy);
     tcase_add_test(tests, prompts_from_file_and_ids);
     tcase_add_test(tests, samples_by_seed);
     tcase_add_loop_test(tests, a_drawn_seed_gives_the_reply_again, 0, 4);

@@ -174,7 +174,8 @@ static mgl_model *open_with_generation(const char *name, const char *generation)
     ck_assert_ptr_nonnull(file);
     fputs(generation, file);
     fclose(file);
-    mgl_open_options options = {.size = sizeof options, .device = "cpu", .capacity = 64};
+    mgl_open_options options = {
+        .size = sizeof options, .device = "cpu", .capacity = 64, .penalties = 2};
     ck_assert_msg(mgl_model_open(folder, &options, &model, &err) == MGL_OK, "%s: %s", err.where,
                   err.message);
     unlink(to);
@@ -206,6 +207,30 @@ START_TEST(samples_with_the_values_of_the_checkpoint)
     ck_assert_int_eq(same, _i != 0);
     mgl_result_clear(&greedy);
     mgl_result_clear(&sampled);
+    mgl_model_close(model);
+}
+END_TEST
+
+/* Its repetition_penalty, which the model is opened for: of a sample that is all but greedy. */
+START_TEST(samples_with_the_penalty_of_the_checkpoint)
+{
+    mgl_result greedy = {.size = sizeof greedy}, sampled = {.size = sizeof sampled};
+    mgl_result plain = {.size = sizeof plain};
+    mgl_request request = story;
+    request.ignore_eos = true;
+    mgl_model *model = open_with_generation(
+        "llama3-rope", "{\"temperature\":0.0001,\"top_k\":0,\"repetition_penalty\":0.1}");
+    ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &plain, &err), MGL_OK);
+    request.repeat_penalty = 0.1;
+    ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &greedy, &err), MGL_OK);
+    request.repeat_penalty = 0;
+    request.sample = true;
+    ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &sampled, &err), MGL_OK);
+    ck_assert_mem_eq(sampled.output.ids, greedy.output.ids, 20 * sizeof(int32_t));
+    ck_assert_mem_ne(sampled.output.ids, plain.output.ids, 20 * sizeof(int32_t));
+    mgl_result_clear(&greedy);
+    mgl_result_clear(&sampled);
+    mgl_result_clear(&plain);
     mgl_model_close(model);
 }
 END_TEST
@@ -698,6 +723,7 @@ int main(void)
     tcase_add_test(tests, a_switch_ends_opening);
     tcase_add_test(tests, a_switch_is_lost_at_no_moment);
     tcase_add_loop_test(tests, samples_with_the_values_of_the_checkpoint, 0, 4);
+    tcase_add_test(tests, samples_with_the_penalty_of_the_checkpoint);
     tcase_add_test(tests, refuses);
     tcase_add_test(tests, prompt_that_fills_the_cache);
     tcase_add_test(tests, logits_of_the_last_token);

@@ -522,6 +522,25 @@ START_TEST(a_queue_may_lose_its_head)
 }
 END_TEST
 
+/* With what a head writes its columns go of all that it needs for penalties. */
+START_TEST(a_head_moves_with_its_penalties)
+{
+    const mgl_target target = target_of(_i ? "sm_90a:6" : "cpu:6");
+    const mgl_lower_options options = {
+        .dtype = MGL_F32, .capacity = 64, .sequences = 2, .penalties = true};
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    graph = graph_of(&three);
+    ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &config, &program, NULL), MGL_OK);
+    mgl_program *p = moved("rows layer=all step=head from=3 to=4 count=2\n"
+                           "rows layer=all step=head from=3 to=2 count=1\nsample to=2");
+    ck_assert(mgl_program_has_penalties(p));
+    expect_accepted(p, "rows");
+    mgl_program_free(p);
+    finish();
+}
+END_TEST
+
 START_TEST(sample_may_stand_elsewhere)
 {
     start(_i);
@@ -754,6 +773,7 @@ int main(void)
     tcase_add_test(tests, distant_rows_are_a_second_task);
     tcase_add_test(tests, residual_rows_move_in_all_layers);
     tcase_add_loop_test(tests, a_queue_may_lose_its_head, 0, 4);
+    tcase_add_loop_test(tests, a_head_moves_with_its_penalties, 0, 2);
     tcase_add_loop_test(tests, sample_may_stand_elsewhere, 0, 6);
     tcase_add_loop_test(tests, misfits_say_why, 0, sizeof misfits / sizeof *misfits);
     tcase_add_test(tests, equal_states_draw_equal_moves);

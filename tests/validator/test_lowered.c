@@ -41,6 +41,15 @@ START_TEST(lowered_is_accepted)
 }
 END_TEST
 
+START_TEST(lowered_with_penalties_is_accepted)
+{
+    mgl_graph *graph = make_graph(&models[_i].geometry, models[_i].tied, MGL_F32);
+    for (int queues = 1; queues <= 16; queues++)
+        expect_accepted(lowered_with_penalties(graph, queues), graph, 1);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* Flags in f32, and in bf16 where the widths allow it; the last model's heads are too narrow. */
 START_TEST(lowered_with_flags_is_accepted)
 {
@@ -223,6 +232,7 @@ int main(void)
     TCase *cases = tcase_create("lowered");
     tcase_set_timeout(cases, 100);
     tcase_add_loop_test(cases, lowered_is_accepted, 0, MODELS);
+    tcase_add_loop_test(cases, lowered_with_penalties_is_accepted, 0, MODELS);
     tcase_add_loop_test(cases, lowered_with_flags_is_accepted, 0, MODELS - 1);
     tcase_add_loop_test(cases, roles_are_accepted, 0, MODELS - 1);
     tcase_add_test(cases, spread_steps_are_accepted);

@@ -146,14 +146,20 @@ static int count_clears(const mgl_program *program, int task)
 }
 
 /* Head and sample have all that penalties need, or nothing of it, as the kernel has them. */
-static const char *check_penalties(const mgl_task *task, bool penalties)
+static const char *check_penalties(const mgl_program *program, const mgl_task *task, bool penalties)
 {
     const mgl_op_info *info = mgl_op_get(task->op);
     const int in = task->in.count - info->in_count, out = task->out.count - info->out_least;
-    return in == (penalties ? info->extra_count : 0) &&
-                   out == (penalties ? info->out_count - info->out_least : 0)
+    if (in != (penalties ? info->extra_count : 0) ||
+        out != (penalties ? info->out_count - info->out_least : 0))
+        return "some tasks have what penalties need, and others have not";
+    if (!penalties || task->op == MGL_OP_SAMPLE)
+        return NULL;
+    const int64_t columns = width(mgl_task_result(program, task), 1);
+    return width(mgl_task_operand(program, task, MGL_OPERAND(head, penalized)), 1) == columns &&
+                   width(mgl_task_operand(program, task, MGL_OPERAND(head, counts)), 1) == columns
                ? NULL
-               : "some tasks have what penalties need, and others have not";
+               : "its penalized logits or its counts are not as many as its logits";
 }
 
 /* The kernel norms q and k in all tasks or in none, and has penalties in all or in none; and a task
@@ -165,7 +171,7 @@ static const char *check_extras(const mgl_program *program, const mgl_task *task
     const int extra = task->in.count - info->in_count;
     int tensors = 0;
     if (mgl_op_heads(task->op) || task->op == MGL_OP_SAMPLE)
-        return check_penalties(task, penalties);
+        return check_penalties(program, task, penalties);
     for (int i = 0; i < task->segments.count; i++) {
         const mgl_segment *s = &program->segments[task->segments.first + i];
         const int pair[2] = {s->tensor, s->tensor2};
