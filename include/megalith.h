@@ -174,7 +174,8 @@ MGL_API bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream);
  * not change them: any number of threads may use one at a time. */
 typedef struct mgl_chat_template mgl_chat_template;
 
-/* Opens the chat templates of the model at `path`, a folder or a compiled model: of a folder,
+/* Opens the chat templates of the model at `path`, a folder, a compiled model, or org/name in the
+ * local Hugging Face cache: of a folder,
  * chat_template.jinja and additional_chat_templates/NAME.jinja, else the key chat_template of
  * tokenizer_config.json; and the special tokens of tokenizer_config.json. With `file`, the path of
  * a template, that one takes the place of the model's, as `default`; or NULL. A model without a

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "importer/checkpoint.h"
 
 #include <string.h>
 
@@ -19,9 +20,9 @@ mgl_status mgl_chat_template_open(const char *path, const char *file, mgl_chat_t
     mgl_chat_template *chat = mgl_alloc_zero(1, sizeof *chat);
     if (!chat)
         return mgl_fail_memory(err, sizeof *chat);
-    chat->path = mgl_strdup(path);
-    mgl_status status =
-        chat->path ? mgl_chat_template_load(chat, file, err) : mgl_fail_memory(err, strlen(path));
+    mgl_status status = mgl_model_resolve_path(path, &chat->path, err);
+    if (!status)
+        status = mgl_chat_template_load(chat, file, err);
     if (status)
         mgl_chat_template_close(chat);
     else

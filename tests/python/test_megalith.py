@@ -487,6 +487,26 @@ class Conversations(Case):
             messages += [{"role": "assistant", "content": "There" + text}]
             messages += [{"role": "user", "content": "and then"}]
 
+    def test_a_model_of_the_cache(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            of_model = Path(folder) / "models--org--talker"
+            snapshot = of_model / "snapshots" / "abc123"
+            snapshot.mkdir(parents=True)
+            (of_model / "refs").mkdir()
+            (of_model / "refs" / "main").write_text("abc123", encoding="utf-8")
+            for file in TALES.iterdir():
+                (snapshot / file.name).symlink_to(file)
+            (snapshot / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+            program = (
+                "import megalith\n"
+                "with megalith.Model('org/talker', device='cpu') as model:\n"
+                "    messages = [{'role': 'user', 'content': 'Once'}]\n"
+                "    print(model.chat(messages, max_tokens=3).text())"
+            )
+            done = run_python(program, HF_HUB_CACHE=folder)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.strip())
+
     def test_what_is_no_conversation(self) -> None:
         self.assert_refused(Code.BAD_INPUT, "messages", self.model.chat, [])
         self.assert_refused(Code.USAGE, "messages: is no JSON", self.model.chat, [{"a": {1, 2}}])
