@@ -4,6 +4,7 @@
  * line on standard error says how long it took, and what seed was drawn.
  */
 #include "cli/cli.h"
+#include "cli/logprobs.h"
 #include "cli/progress.h"
 #include "cli/prompts.h"
 #include "cli/signals.h"
@@ -16,7 +17,6 @@
 #include "importer/checkpoint.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -526,55 +526,6 @@ static mgl_status print_replies(const session *s, mgl_error *err)
     return MGL_OK;
 }
 
-static void put_logprob(mgl_json_out *out, int32_t id, float logprob)
-{
-    mgl_json_out_int(out, "id", id);
-    if (isfinite(logprob))
-        mgl_json_out_real(out, "logprob", (double)logprob);
-    else
-        mgl_json_out_null(out, "logprob");
-}
-
-/* How likely each token was, and the likeliest in its place. */
-static void put_logprobs(mgl_json_out *out, const mgl_result *result)
-{
-    if (!result->logprobs) {
-        mgl_json_out_null(out, "logprobs");
-        return;
-    }
-    mgl_json_out_array(out, "logprobs");
-    for (size_t i = 0; i < result->output.count; i++) {
-        mgl_json_out_object(out, NULL);
-        put_logprob(out, result->output.ids[i], result->logprobs[i]);
-        mgl_json_out_array(out, "top");
-        for (size_t n = i * result->top_count; n < (i + 1) * result->top_count; n++) {
-            mgl_json_out_object(out, NULL);
-            put_logprob(out, result->top_ids[n], result->top_logprobs[n]);
-            mgl_json_out_close_object(out);
-        }
-        mgl_json_out_close_array(out);
-        mgl_json_out_close_object(out);
-    }
-    mgl_json_out_close_array(out);
-}
-
-/* How likely each token of the prompt was, with --echo; the first stands behind nothing. */
-static void put_prompt_logprobs(mgl_json_out *out, const mgl_cli_prompt *prompt,
-                                const mgl_result *result)
-{
-    if (!result->prompt_logprobs) {
-        mgl_json_out_null(out, "prompt_logprobs");
-        return;
-    }
-    mgl_json_out_array(out, "prompt_logprobs");
-    for (size_t i = 0; i < prompt->ids.count; i++) {
-        mgl_json_out_object(out, NULL);
-        put_logprob(out, prompt->ids.ids[i], i ? result->prompt_logprobs[i] : NAN);
-        mgl_json_out_close_object(out);
-    }
-    mgl_json_out_close_array(out);
-}
-
 /* The fields of one reply. */
 static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, mgl_error *err)
 {
@@ -594,8 +545,8 @@ static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, m
     else
         mgl_json_out_null(out, "text");
     mgl_json_out_string(out, "stop", stop_names[result->stop]);
-    put_prompt_logprobs(out, prompt, result);
-    put_logprobs(out, result);
+    mgl_cli_put_prompt_logprobs(out, &prompt->ids, result);
+    mgl_cli_put_logprobs(out, result);
     if (prompt->sampled)
         mgl_json_out_int(out, "seed", (int64_t)prompt->seed);
     else
