@@ -1,6 +1,11 @@
 /* attend: one kv head, all positions. Consumers: consume_attention. */
 #include "vm/cuda/device/attention/attention.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
+/* region: device */
 static __device__ __forceinline__ void prepare_attend(const machine &m)
 {
     attention &a = prepare_attention(m, MGL_OPERAND(attend, q), MGL_OPERAND(attend, rope),
@@ -9,3 +14,5 @@ static __device__ __forceinline__ void prepare_attend(const machine &m)
     a.y = view_of(m, operand(m, MGL_OPERAND(attend, y)));
     announce_kv(m);
 }
+
+/* region: end */

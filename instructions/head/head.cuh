@@ -4,6 +4,10 @@
  */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
 /* What a task writes for each logit; with penalties, and what these need. */
 struct head_results {
     mgl_device_operand logits;
@@ -12,6 +16,7 @@ struct head_results {
 #endif
 };
 
+/* region: device */
 static __device__ __forceinline__ head_results results_of(const machine &m)
 {
 #if MGL_PENALTIES
@@ -150,3 +155,5 @@ static __device__ __forceinline__ bool finish_head(machine &m)
     __syncwarp();
     return true;
 }
+
+/* region: end */

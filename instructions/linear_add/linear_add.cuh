@@ -5,6 +5,11 @@
 
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
+/* region: device */
 /* The residual of a column, and of a pair, with the bias. */
 static __device__ __forceinline__ float add_bias(const bias_list &biases, int column, float before)
 {
@@ -103,5 +108,7 @@ static __device__ __forceinline__ bool finish_linear_add(machine &m)
         finish_add_row(m, b, y, copy, copies, operand(m, place).count[1]);
     return true;
 }
+
+/* region: end */
 
 #endif

@@ -5,6 +5,10 @@
  * way before the first look. Warps share nothing, so none waits for another. */
 #include "vm/cuda/device/attention/partials.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
 enum {
     MERGE_LANES = MGL_MERGE_DIMS / 4,
     MERGE_GROUPS = 4,
@@ -21,6 +25,7 @@ struct part_place {
     int count;
 };
 
+/* region: device */
 /* The largest maximum of all groups' partials. */
 static __device__ __forceinline__ float largest_part(float top, const lane_parts &parts)
 {
@@ -177,3 +182,5 @@ static __device__ __noinline__ void consume_merge(machine m)
     if (!written) /* here, where a call costs no registers of worth */
         report_flags(m, MGL_OPERAND(merge, part));
 }
+
+/* region: end */

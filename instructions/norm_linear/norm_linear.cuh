@@ -2,6 +2,11 @@
  * Consumers: consume_product. */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
+/* region: device */
 /* Several rows: to flagged f32, or any output. */
 static __device__ __forceinline__ void finish_linear_rows(machine &m, int count, const view &y)
 {
@@ -53,3 +58,5 @@ static __device__ __forceinline__ bool finish_norm_linear(machine &m)
         finish_linear_row(m, y, policy);
     return true;
 }
+
+/* region: end */

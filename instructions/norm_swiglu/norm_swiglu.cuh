@@ -2,6 +2,11 @@
  * exp(-z)). Consumers: consume_product. */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
+/* region: device */
 static __device__ __forceinline__ float gated(float scale, float gate, float up, float2 biases)
 {
     gate = scaled(scale, gate, biases.x);
@@ -65,3 +70,5 @@ static __device__ __forceinline__ bool finish_norm_swiglu(machine &m)
         finish_swiglu_row(m, y, policy);
     return true;
 }
+
+/* region: end */

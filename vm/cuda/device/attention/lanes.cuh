@@ -14,6 +14,10 @@
 #include "vm/cuda/device/attention/output.cuh"
 #include "vm/cuda/device/trace.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
 static constexpr int power_of_two(int n)
 {
     int power = 1;
@@ -59,6 +63,7 @@ enum {
 };
 static_assert(pass_floats(PASS_HEADS) <= PARTIALS, "attention's room is too small");
 
+/* region: device */
 /* What a pass keeps in shared memory. */
 struct pass {
     float *raw;     /* q of the pass's heads as it came, then k and v */
@@ -429,5 +434,7 @@ static __device__ __forceinline__ void attend_lanes(const machine &m)
             consumer_barrier();
     }
 }
+
+/* region: end */
 
 #endif

@@ -15,6 +15,10 @@
 #include "vm/cuda/device/attention/waves.cuh"
 #include "vm/cuda/device/ring.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
 /* What a warp attends to. */
 struct ring_share {
     tile_lane l; /* what the lane has of a strip; its addresses are not used */
@@ -24,6 +28,7 @@ struct ring_share {
     int stored; /* so many of them in the cache: the row's own is the last where the task appends */
 };
 
+/* region: device */
 /* Number of the row's own position among those from `from` on; behind all where it is not attended
  * to. */
 static __device__ __forceinline__ int own_behind(const ring_share &w, int from)
@@ -220,5 +225,7 @@ static __device__ __noinline__ void attend_registers(machine m)
     if (!written)
         report_missing(m);
 }
+
+/* region: end */
 
 #endif

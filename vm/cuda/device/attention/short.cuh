@@ -18,6 +18,10 @@
 #include "vm/cuda/device/attention/waves.cuh"
 #include "vm/cuda/device/ops.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
 enum {
     PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
     SHORT_STRIPS = FOLD,          /* of a row, at the most: so many the block merges at once */
@@ -27,6 +31,7 @@ static_assert(!HAS_SHORT || (TILED && HALF_DIM % 32 == 0 &&
                              MGL_WARPS * SHORT_STRIPS * TILES * 64 <= PARTIALS),
               "variants.def says so");
 
+/* region: device */
 /* ---- the row's own vectors --------------------------------------------------------------------
  */
 
@@ -571,5 +576,7 @@ static __device__ __noinline__ u32 attend_short(machine m)
         consumer_barrier(); /* the others use the same shared memory */
     return all & ~rows;
 }
+
+/* region: end */
 
 #endif

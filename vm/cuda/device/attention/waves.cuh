@@ -22,6 +22,11 @@
 #include "vm/cuda/device/attention/merge.cuh"
 #include "vm/cuda/device/trace.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
+/* region: device */
 /* Number of the row's own position in the wave's last strip; none of its if it is not there. */
 template <bool PLAIN> static __device__ __forceinline__ int own_number(const tile_share &w)
 {
@@ -250,5 +255,7 @@ static __device__ __forceinline__ void attend_tiles(const machine &m, u32 rows)
     if (!written)
         report_missing(m);
 }
+
+/* region: end */
 
 #endif

@@ -28,6 +28,10 @@
 
 #include "vm/cuda/device/linear/products.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
 enum {
     BATCH_BLOCKS = 8, /* of a warp that are loaded at once, at most */
     ENOUGH_LANES = 16 /* whose words of one row are there when all rows are asked for */
@@ -66,6 +70,7 @@ template <int KB, bool LOW> struct batch_way {
         BATCH_WAY && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
 };
 
+/* region: device */
 /* ---- the input --------------------------------------------------------------------------------
  */
 
@@ -588,5 +593,7 @@ static __device__ __noinline__ machine consume_batch(machine m)
         try_batch<FFN_BLOCKS, false>(m, in);
     return m;
 }
+
+/* region: end */
 
 #endif

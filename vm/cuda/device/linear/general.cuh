@@ -6,6 +6,11 @@
 
 #include "vm/cuda/device/linear/products.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
+/* region: device */
 /* Blocks of a run that may be loaded at once: all of them must fit the ring, and leave it room. */
 static __device__ __forceinline__ constexpr int blocks_at_once()
 {
@@ -188,5 +193,7 @@ static __device__ __noinline__ machine consume_general(machine m)
     }
     return m;
 }
+
+/* region: end */
 
 #endif

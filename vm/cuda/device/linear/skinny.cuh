@@ -11,6 +11,10 @@
 
 #include "vm/cuda/device/linear/products.cuh"
 
+/* region: launch */
+/* need shared: 0 */
+
+/* region: macros */
 /* How a warp goes through the row groups of KB blocks. */
 template <int KB> struct skinny_way {
     enum {
@@ -39,6 +43,7 @@ template <int KB> struct skinny_way {
     static constexpr int GROUPS = fit(MOST_GROUPS) ? MOST_GROUPS : fit(2) ? 2 : 1;
 };
 
+/* region: device */
 /* ---- the input --------------------------------------------------------------------------------
  */
 
@@ -583,5 +588,7 @@ template <int KB> static __device__ __forceinline__ void consume_skinny(machine 
         begin_segment(m, st, segment(m, i));
     }
 }
+
+/* region: end */
 
 #endif
