@@ -440,7 +440,8 @@ mgl_status mgl_process_await(mgl_process *p, size_t wanted, mgl_answer *out, mgl
     if (end != MGL_WIRE_DONE)
         return give_up(p, fate_of(p, end), out, err);
     size_t length = (size_t)head.length - sizeof reply;
-    if (!take_status(&reply, out) || length != (out->error.code ? 0 : wanted))
+    if (!take_status(&reply, out) || (length != (out->error.code ? 0 : wanted) &&
+                                      (out->error.code || wanted != MGL_PROCESS_ANY)))
         return give_up(p, MGL_FATE_BROKE, out, err);
     return take_bytes(p, length, out, err);
 }

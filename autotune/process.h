@@ -60,6 +60,8 @@ typedef struct mgl_question {
     double limit_s;
 } mgl_question;
 
+#define MGL_PROCESS_ANY SIZE_MAX /* bytes of a reply: as many as there are */
+
 /* Asks and waits. A reply that is no failure must have `wanted` bytes behind its head. Fails only
  * with MGL_INTERRUPTED (the worker was killed) and MGL_NO_MEMORY: all else is in *out. */
 mgl_status mgl_process_ask(mgl_process *process, const mgl_question *question, size_t wanted,

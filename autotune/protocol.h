@@ -29,7 +29,8 @@
     X(SANDBOX, "sandbox") /* a path to read, or nothing      mgl_wire_sandbox */                   \
     X(CHECKPOINT, "checkpoint") /* mgl_wire_checkpoint, schedule text   nothing */                 \
     X(DECODE, "decode")         /* mgl_wire_decode, i32 prompts  see mgl_wire_decode */            \
-    X(BASELINE, "baseline")     /* mgl_wire_baseline             f64 seconds */
+    X(BASELINE, "baseline")     /* mgl_wire_baseline             f64 seconds */                    \
+    X(KERNEL, "kernel")         /* mgl_wire_kernel, text, schedule   see mgl_wire_kernel */
 
 typedef enum mgl_request_kind {
 #define MGL_X(id, name) MGL_REQUEST_##id,
@@ -137,6 +138,24 @@ typedef struct mgl_wire_baseline {
     mgl_wire_load load;
     int32_t count;
 } mgl_wire_baseline;
+
+enum { MGL_WIRE_VALUES = 16, MGL_WIRE_NAME = 40 };
+
+/* Compiles a program's kernel with another text of one source. Behind it that text (text_length),
+ * then the schedule text. The reply: mgl_wire_kernel_report, then the compiler's log, then PTX. */
+typedef struct mgl_wire_kernel {
+    char arch[16], file[128];
+    uint64_t text_length;
+    int64_t values[MGL_WIRE_VALUES]; /* (value_count) -D<name>=<value> */
+    char names[MGL_WIRE_VALUES][MGL_WIRE_NAME];
+    int64_t value_count;
+} mgl_wire_kernel;
+
+typedef struct mgl_wire_kernel_report {
+    int64_t compiled;
+    double compile_s;
+    uint64_t log_length, ptx_length;
+} mgl_wire_kernel_report;
 
 typedef struct mgl_wire_facts {
     int32_t exchanged;

@@ -7,6 +7,7 @@
  * and their kernels. When the lab goes away, so does the worker: the kernel ends it with the thread
  * that started it, and a socket that was closed ends it too.
  */
+#include "autotune/kernel/worker_kernel.h"
 #include "autotune/lab.h"
 #include "autotune/protocol.h"
 #include "autotune/sandbox.h"
@@ -339,6 +340,14 @@ static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
     return status;
 }
 
+/* A kernel with a text that somebody proposes: where no sandbox is entered, nothing is compiled. */
+static mgl_status compile_kernel(struct worker *w, struct request *r, mgl_error *err)
+{
+    if (w->role != MGL_COMPILER || !w->confined)
+        return mgl_fail(err, MGL_USAGE, "kernel", "the worker is no compiler in a sandbox");
+    return mgl_worker_kernel(r->bytes, r->length, &r->reply, err);
+}
+
 /* ---- a real checkpoint, and the baseline -------------------------------------------------------
  */
 
@@ -430,9 +439,10 @@ static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request
                                                           [MGL_REQUEST_CHECKPOINT] =
                                                               open_checkpoint,
                                                           [MGL_REQUEST_DECODE] = decode,
-                                                          [MGL_REQUEST_BASELINE] = time_baseline};
-    bool alone =
-        kind == MGL_REQUEST_HELLO || kind == MGL_REQUEST_COMPILE || kind == MGL_REQUEST_SANDBOX;
+                                                          [MGL_REQUEST_BASELINE] = time_baseline,
+                                                          [MGL_REQUEST_KERNEL] = compile_kernel};
+    bool alone = kind == MGL_REQUEST_HELLO || kind == MGL_REQUEST_COMPILE ||
+                 kind == MGL_REQUEST_SANDBOX || kind == MGL_REQUEST_KERNEL;
     if (!w->duel && !alone)
         return mgl_fail(err, MGL_USAGE, mgl_request_name(kind), "the worker has no device");
     if (w->role == MGL_REFEREE &&

@@ -86,8 +86,8 @@ mgl_status mgl_kernel_verify(const mgl_kernel_candidate *candidate,
                              mgl_error *err);
 void mgl_kernel_result_clear(mgl_kernel_result *result);
 
-/* Names a text by what it says: comments, blanks and line ends do not count. Fixed for ever, since
- * stores keep it. */
+/* Names a text by what it says: comments, blanks and line ends do not count, but for those of the
+ * launch region. Fixed for ever, since stores keep it. */
 mgl_status mgl_kernel_hash(const char *text, size_t length, char hash[MGL_SHA256_HEX],
                            mgl_error *err);
 

@@ -19,9 +19,8 @@
 #ifndef MGL_AUTOTUNE_KERNEL_UNIT_H
 #define MGL_AUTOTUNE_KERNEL_UNIT_H
 
-#include "base/error.h"
+#include "autotune/record.h"
 #include "base/text.h"
-#include "schedule/variants.h"
 
 #define MGL_KERNEL_REGIONS(X)                                                                      \
     X(LAUNCH, launch)                                                                              \

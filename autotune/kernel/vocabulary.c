@@ -55,16 +55,31 @@ static void note(mgl_vocabulary *v, const mgl_token *word, unsigned bits)
 typedef struct reading {
     mgl_vocabulary *to;
     bool scheduler, own;
+    bool apart; /* the type at hand describes a task's operands, which every unit may look at */
 } reading;
+
+/* Types of scheduling files whose members are nothing of the machine's. */
+static bool is_of_tasks(const mgl_token *type)
+{
+    static const char *const types[] = {
+        "view",       "input", "cache_view",         "attention",
+        "ring_place", "news",  "mgl_device_operand", "mgl_device_segment"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (mgl_token_is(type, types[i]))
+            return true;
+    return false;
+}
 
 static bool note_declared(void *user, const mgl_declared *d)
 {
-    const reading *r = user;
+    reading *r = user;
+    if (d->kind == MGL_DECLARED_TYPE && d->of_file)
+        r->apart = d->name && is_of_tasks(d->name);
     if (!d->name || d->kind == MGL_DECLARED_UNKNOWN || d->name->kind != MGL_TOKEN_WORD)
         return true;
     if (r->own && d->of_file)
         note(r->to, d->name, MGL_WORD_DECLARED);
-    if (r->scheduler)
+    if (r->scheduler && (d->of_file || !r->apart))
         note(r->to, d->name, d->of_file ? MGL_WORD_SCHEDULER : MGL_WORD_MEMBER);
     return true;
 }

@@ -33,6 +33,13 @@ static void define(mgl_cuda_recipe *o, const char *name, uint32_t value)
     add(o, "-DMGL_%s=%s", name, number);
 }
 
+void mgl_cuda_recipe_define(mgl_cuda_recipe *recipe, const char *name, int64_t value)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)value);
+    add(recipe, "-D%s=%s", name, number);
+}
+
 /* A recipe whose options are those of every kernel. */
 static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_source *sources,
                          int count)
@@ -45,13 +52,13 @@ static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_so
 }
 
 /* The kernel of a program: with the constants of device/shared.cuh. */
-static void recipe_of(const mgl_program *program, const char *arch, unsigned extras,
-                      mgl_cuda_recipe *o)
+void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned extras,
+                        mgl_cuda_recipe *o)
 {
     const mgl_geometry *m = &program->geometry;
     uint32_t eps;
     memcpy(&eps, &m->eps, sizeof eps);
-    start_recipe(o, arch, mgl_cuda_sources, mgl_cuda_source_count);
+    start_recipe(o, arch, mgl_cuda_kernel_sources(), mgl_cuda_source_count);
     o->kept = true;
     define(o, "ROWS", (uint32_t)mgl_limits_most(&program->limits));
     define(o, "LISTS", program->many != NULL);
@@ -145,7 +152,7 @@ void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned 
     mgl_cuda_recipe recipe;
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
-    recipe_of(program, arch, extras, &recipe);
+    mgl_cuda_recipe_of(program, arch, extras, &recipe);
     mgl_sha256_start(&hash);
     add_inputs(&hash, &recipe);
     mgl_sha256_end(&hash, bytes);
@@ -318,7 +325,7 @@ mgl_status mgl_cuda_compile_start(const mgl_program *program, const char *arch, 
                                   mgl_cuda_compilation **out, mgl_error *err)
 {
     mgl_cuda_recipe recipe;
-    recipe_of(program, arch, extras, &recipe);
+    mgl_cuda_recipe_of(program, arch, extras, &recipe);
     return mgl_cuda_recipe_start(&recipe, out, err);
 }
 
@@ -336,7 +343,7 @@ mgl_status mgl_cuda_compile(const mgl_program *program, const char *arch, unsign
                             const mgl_cuda_watch *watch, mgl_cuda_image *out, mgl_error *err)
 {
     mgl_cuda_recipe recipe;
-    recipe_of(program, arch, extras, &recipe);
+    mgl_cuda_recipe_of(program, arch, extras, &recipe);
     return make(&recipe, watch, out, err);
 }
 

@@ -9,7 +9,7 @@
 
 #include "vm/cuda/cuda.h"
 
-enum { MGL_RECIPE_OPTIONS = 40, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 256 };
+enum { MGL_RECIPE_OPTIONS = 64, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 256 };
 
 /* A kernel to be. */
 typedef struct mgl_cuda_recipe {
@@ -21,6 +21,15 @@ typedef struct mgl_cuda_recipe {
     int source_count;
     bool kept; /* in the cache of compiled kernels */
 } mgl_cuda_recipe;
+
+/* The kernel of a program, of the sources as they are overridden. */
+void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned extras,
+                        mgl_cuda_recipe *out);
+/* -D<name>=<value>, where there is room. */
+void mgl_cuda_recipe_define(mgl_cuda_recipe *recipe, const char *name, int64_t value);
+
+/* The sources of the kernel: those that are built in, or what was put in their place. */
+const mgl_cuda_source *mgl_cuda_kernel_sources(void);
 
 /* Starts the compilation of a recipe, as mgl_cuda_compile_start does that of a program. */
 mgl_status mgl_cuda_recipe_start(const mgl_cuda_recipe *recipe, mgl_cuda_compilation **out,

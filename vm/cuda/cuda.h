@@ -101,6 +101,32 @@ int mgl_cuda_compile_worker(const char *parent);
 void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned extras,
                          char key[MGL_SHA256_HEX]);
 
+/* From now on the kernels of programs are compiled with these texts (count) in the place of the
+ * sources of the same names; they stay the caller's, and have to stay. 0: as they were built in.
+ * The cache of compiled kernels tells them apart. Not thread safe. MGL_USAGE: the kernel has no
+ * such source. */
+mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err);
+
+/* What the compiler says of a program's kernel. Release with mgl_cuda_report_clear. */
+typedef struct mgl_cuda_report {
+    bool compiled;
+    char *log; /* owned: errors and warnings, then what ptxas says of each function */
+    char *ptx; /* (ptx_length) owned, 0-terminated; NULL: it did not compile */
+    size_t ptx_length;
+    double compile_s;
+} mgl_cuda_report;
+
+/* Compiles in this process, past the cache, with `values` (value_count) as -D<name>=<value>. That
+ * the compiler refuses it is no failure. */
+typedef struct mgl_cuda_value {
+    const char *name;
+    int64_t value;
+} mgl_cuda_value;
+mgl_status mgl_cuda_compile_report(const mgl_program *program, const char *arch,
+                                   const mgl_cuda_value *values, int value_count,
+                                   mgl_cuda_report *out, mgl_error *err);
+void mgl_cuda_report_clear(mgl_cuda_report *report);
+
 /* A constant of a compilation: MGL_<name>. */
 typedef struct mgl_cuda_constant {
     const char *name;

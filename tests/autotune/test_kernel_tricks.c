@@ -1,0 +1,140 @@
+/*
+ * The corpus of tricks, before any compiler: what has to be refused by the text alone is, with its
+ * code and for its reason; what only a compiler or a device can find is let through to them. With
+ * the argument `compile` the compiler's part is asked too; that takes seconds for each.
+ */
+#include "trick.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#define FOLDER MGL_SOURCE_DIR "/tests/autotune/tricks"
+
+static mgl_file_list files;
+static bool compiles;
+
+static void read_one(int index, trick *out)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", FOLDER, files.names[index]);
+    trick_read(path, out);
+}
+
+static bool is_of_text(const trick *t)
+{
+    return trick_expects(t, MGL_OUTCOME_STATIC_FORBIDDEN) ||
+           trick_expects(t, MGL_OUTCOME_REGION_VIOLATION) ||
+           trick_expects(t, MGL_OUTCOME_DUPLICATE);
+}
+
+static bool is_of_compiler(const trick *t)
+{
+    const char *name = mgl_outcome_name(t->verdicts[0]);
+    return !strncmp(name, "COMPILE_", 8) || !strncmp(name, "RESOURCE_", 9);
+}
+
+static void verify(const trick *t, bool no_compile, mgl_kernel_result *out)
+{
+    const mgl_kernel_candidate candidate = {
+        .unit = t->unit, .text = t->text.bytes, .length = t->text.length, .region = t->region};
+    const mgl_kernel_options options = {.no_compile = no_compile,
+                                        .program = MGL_BINARY_DIR "/megalith"};
+    mgl_error err = {0};
+    ck_assert_msg(!mgl_kernel_verify(&candidate, &options, out, &err), "%s: %s", err.where,
+                  err.message);
+}
+
+START_TEST(texts_get_their_verdict)
+{
+    trick t;
+    mgl_kernel_result result;
+    read_one(_i, &t);
+    verify(&t, true, &result);
+    if (is_of_text(&t))
+        ck_assert_msg(trick_expects(&t, result.outcome), "%s: %s %s", files.names[_i],
+                      mgl_outcome_name(result.outcome), result.diagnostic);
+    else
+        ck_assert_msg(result.outcome == MGL_OUTCOME_UNMEASURED || trick_expects(&t, result.outcome),
+                      "%s: %s", files.names[_i], result.diagnostic);
+    mgl_kernel_result_clear(&result);
+    mgl_text_clear(&t.text);
+}
+END_TEST
+
+START_TEST(texts_are_refused_for_their_reason)
+{
+    trick t;
+    mgl_kernel_result result;
+    read_one(_i, &t);
+    verify(&t, true, &result);
+    ck_assert_msg(strstr(result.diagnostic, t.because) != NULL, "%s: `%s` is not in `%s`",
+                  files.names[_i], t.because, result.diagnostic);
+    mgl_kernel_result_clear(&result);
+    mgl_text_clear(&t.text);
+}
+END_TEST
+
+START_TEST(the_compiler_gives_its_verdict)
+{
+    trick t;
+    mgl_kernel_result result;
+    read_one(_i, &t);
+    if (compiles && is_of_compiler(&t)) {
+        verify(&t, false, &result);
+        ck_assert_msg(trick_expects(&t, result.outcome), "%s: %s %s", files.names[_i],
+                      mgl_outcome_name(result.outcome), result.diagnostic);
+        mgl_kernel_result_clear(&result);
+    }
+    mgl_text_clear(&t.text);
+}
+END_TEST
+
+START_TEST(what_a_device_has_to_find_compiles)
+{
+    trick t;
+    mgl_kernel_result result;
+    read_one(_i, &t);
+    if (compiles && !is_of_compiler(&t) && !is_of_text(&t)) {
+        verify(&t, false, &result);
+        ck_assert_msg(result.outcome == MGL_OUTCOME_UNMEASURED && result.compiled, "%s: %s",
+                      files.names[_i], result.diagnostic);
+        mgl_kernel_result_clear(&result);
+    }
+    mgl_text_clear(&t.text);
+}
+END_TEST
+
+START_TEST(there_are_enough)
+{
+    ck_assert_int_ge((int)files.count, 60);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    mgl_error err = {0};
+    compiles = argc > 1 && !strcmp(argv[1], "compile");
+    if (mgl_folder_list(FOLDER, ".trick", &files, &err)) {
+        fprintf(stderr, "%s: %s\n", err.where, err.message);
+        return 1;
+    }
+    Suite *suite = suite_create("kernel_tricks");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 600);
+    tcase_add_test(all, there_are_enough);
+    tcase_add_loop_test(all, texts_get_their_verdict, 0, (int)files.count);
+    tcase_add_loop_test(all, texts_are_refused_for_their_reason, 0, (int)files.count);
+    tcase_add_loop_test(all, the_compiler_gives_its_verdict, 0, (int)files.count);
+    tcase_add_loop_test(all, what_a_device_has_to_find_compiles, 0, (int)files.count);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    mgl_file_list_clear(&files);
+    return failed > 0;
+}

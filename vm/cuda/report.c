@@ -1,0 +1,131 @@
+/*
+ * A kernel for somebody who wants to know what it is rather than to run it: with other texts in the
+ * place of some of its sources, and with what the compiler says of it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "vm/cuda/compile.h"
+#include "vm/cuda/driver.h"
+
+/* ---- other sources --------------------------------------------------------------------------- */
+
+static mgl_cuda_source overridden[MGL_RECIPE_SOURCES];
+static bool is_overridden;
+
+const mgl_cuda_source *mgl_cuda_kernel_sources(void)
+{
+    return is_overridden ? overridden : mgl_cuda_sources;
+}
+
+static mgl_cuda_source *find(const char *name)
+{
+    for (int i = 0; i < mgl_cuda_source_count; i++)
+        if (!strcmp(overridden[i].name, name))
+            return &overridden[i];
+    return NULL;
+}
+
+mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err)
+{
+    is_overridden = false;
+    if (mgl_cuda_source_count > MGL_RECIPE_SOURCES)
+        return mgl_fail(err, MGL_USAGE, NULL, "the kernel has more than %d sources",
+                        MGL_RECIPE_SOURCES);
+    memcpy(overridden, mgl_cuda_sources, (size_t)mgl_cuda_source_count * sizeof *overridden);
+    for (int i = 0; i < count; i++) {
+        mgl_cuda_source *at = find(sources[i].name);
+        if (!at)
+            return mgl_fail(err, MGL_USAGE, sources[i].name, "the kernel has no such source");
+        at->text = sources[i].text;
+    }
+    is_overridden = count > 0;
+    return MGL_OK;
+}
+
+/* ---- the compiler's report ------------------------------------------------------------------- */
+
+void mgl_cuda_report_clear(mgl_cuda_report *report)
+{
+    mgl_free(report->log);
+    mgl_free(report->ptx);
+    *report = (mgl_cuda_report){0};
+}
+
+typedef int size_fn(void *program, size_t *bytes);
+typedef int text_fn(void *program, char *text);
+
+/* A result of the compiler with a 0 behind it; *out NULL where it has none. */
+static mgl_status take(void *program, size_fn *size, text_fn *text, char **out, mgl_error *err)
+{
+    size_t bytes = 0;
+    *out = NULL;
+    if (size(program, &bytes) || bytes == 0)
+        return MGL_OK;
+    char *result = mgl_alloc_zero(bytes + 1, 1);
+    if (!result)
+        return mgl_fail_memory(err, bytes + 1);
+    if (text(program, result)) {
+        mgl_free(result);
+        return MGL_OK;
+    }
+    *out = result;
+    return MGL_OK;
+}
+
+static mgl_status take_results(const mgl_nvrtc *nvrtc, void *program, mgl_cuda_report *out,
+                               mgl_error *err)
+{
+    mgl_status status = take(program, nvrtc->log_size, nvrtc->log, &out->log, err);
+    if (!status && out->compiled)
+        status = take(program, nvrtc->ptx_size, nvrtc->ptx, &out->ptx, err);
+    if (!status && out->ptx)
+        out->ptx_length = strlen(out->ptx);
+    return status;
+}
+
+static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_cuda_report *out,
+                          mgl_error *err)
+{
+    const char *texts[MGL_RECIPE_SOURCES], *names[MGL_RECIPE_SOURCES];
+    const char *options[MGL_RECIPE_OPTIONS + 1];
+    void *program = NULL;
+    for (int i = 1; i < o->source_count; i++) {
+        texts[i - 1] = (const char *)o->sources[i].text;
+        names[i - 1] = o->sources[i].name;
+    }
+    for (int i = 0; i < o->option_count; i++)
+        options[i] = o->options[i];
+    options[o->option_count] = "--ptxas-options=-v";
+    int result = nvrtc->create(&program, (const char *)o->sources[0].text, o->sources[0].name,
+                               o->source_count - 1, texts, names);
+    if (result)
+        return mgl_fail(err, MGL_DEVICE, "nvrtc", "the compiler does not start (error %d)", result);
+    out->compiled = !nvrtc->compile(program, o->option_count + 1, options);
+    mgl_status status = take_results(nvrtc, program, out, err);
+    nvrtc->destroy(&program);
+    return status;
+}
+
+mgl_status mgl_cuda_compile_report(const mgl_program *program, const char *arch,
+                                   const mgl_cuda_value *values, int value_count,
+                                   mgl_cuda_report *out, mgl_error *err)
+{
+    const mgl_nvrtc *nvrtc;
+    mgl_cuda_recipe recipe;
+    const double start = mgl_clock_s();
+    *out = (mgl_cuda_report){0};
+    mgl_status status = mgl_nvrtc_open(&nvrtc, err);
+    if (status)
+        return status;
+    mgl_cuda_recipe_of(program, arch, 0, &recipe);
+    for (int i = 0; i < value_count; i++)
+        mgl_cuda_recipe_define(&recipe, values[i].name, values[i].value);
+    status = compile(nvrtc, &recipe, out, err);
+    out->compile_s = mgl_clock_s() - start;
+    if (status)
+        mgl_cuda_report_clear(out);
+    return status;
+}
