@@ -167,6 +167,7 @@ typedef struct mgl_cli_verb {
     X(trace)                                                                                       \
     X(tune)                                                                                        \
     X(campaign)                                                                                    \
+    X(kernel)                                                                                      \
     X(mcp)                                                                                         \
     X(doctor)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_##name##_verb;

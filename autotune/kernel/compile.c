@@ -1,6 +1,7 @@
 /* See compile.h: the worker's side of the lab is worker_kernel.c. */
 #include "autotune/kernel/compile.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,7 +94,9 @@ static void write_wire(const mgl_kernel_job *job, mgl_wire_kernel *wire)
     wire->value_count = job->value_count;
     for (int i = 0; i < job->value_count; i++) {
         wire->values[i] = job->values[i].value;
-        snprintf(wire->names[i], sizeof wire->names[i], "TUNE_%.30s", job->values[i].name);
+        snprintf(wire->names[i], sizeof wire->names[i], "TUNE_%.32s", job->values[i].name);
+        for (char *c = wire->names[i]; *c; c++)
+            *c = (char)toupper((unsigned char)*c);
     }
 }
 

@@ -24,7 +24,7 @@ typedef struct mgl_kernel_job {
 typedef struct mgl_kernel_compiled {
     bool done;                               /* else it did not compile: */
     mgl_outcome outcome;                     /* MGL_OUTCOME_COMPILE_..., or HANG of the compiler */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* "file:line: what" */
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* what; of another file "file:line: what" */
     int line;                                /* of the file; 0: none */
     double compile_s;
     mgl_kernel_resources resources;
@@ -37,8 +37,9 @@ mgl_status mgl_kernel_compile(const mgl_kernel_job *job, const mgl_kernel_option
                               mgl_kernel_compiled *out, mgl_error *err);
 void mgl_kernel_compiled_clear(mgl_kernel_compiled *compiled);
 
-/* The first error of a log (0-terminated). `file`: whose text was proposed; an error elsewhere in
- * the kernel's sources is said with its place, one in any other file without its words. */
+/* The first error of a log (0-terminated). `file`: whose text was proposed, an error in which has
+ * its *line; one elsewhere in the kernel's sources is said with its place and *line 0, one in any
+ * other file without its words. */
 mgl_outcome mgl_kernel_log_error(const char *log, const char *file, int *line,
                                  char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
 

@@ -5,12 +5,13 @@
 
 static void add_words(mgl_sha256 *hash, const mgl_tokens *words)
 {
+    bool directive = false;
     for (size_t i = 0; i < words->count; i++) {
         const mgl_token *t = &words->list[i];
-        if (t->starts && mgl_token_is(t, "#")) /* directives end with their line */
+        const bool begins = t->starts && mgl_token_is(t, "#");
+        if (begins || (t->starts && directive)) /* directives have lines of their own */
             mgl_sha256_add(hash, "\n", 1);
-        else if (t->starts && i > 0)
-            mgl_sha256_add(hash, " ", 1);
+        directive = t->starts ? begins : directive;
         mgl_sha256_add(hash, t->text, (size_t)t->length);
         mgl_sha256_add(hash, " ", 1);
     }

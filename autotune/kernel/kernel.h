@@ -21,7 +21,7 @@
 #include "autotune/record.h"
 #include "base/sha256.h"
 
-/* A tunable's value: TUNE_<name> in the text. */
+/* A tunable's value: of "tile" it is TUNE_TILE in the text. */
 typedef struct mgl_kernel_value {
     const char *name;
     int64_t value;

@@ -76,19 +76,24 @@ static mgl_status read_need(mgl_kernel_launch *launch, const entry *e, const cha
 static bool is_tunable_name(const char *name)
 {
     const size_t length = strlen(name);
-    if (length == 0 || length >= MGL_KERNEL_TUNABLE_NAME || !isupper((unsigned char)name[0]))
+    if (length == 0 || length >= MGL_KERNEL_TUNABLE_NAME || !islower((unsigned char)name[0]))
         return false;
     for (const char *c = name; *c; c++)
-        if (!isupper((unsigned char)*c) && !isdigit((unsigned char)*c) && *c != '_')
+        if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c) && *c != '_')
             return false;
-    return true;
+    for (int i = 0; i < MGL_DIMENSION_COUNT; i++)
+        if (!strcmp(mgl_dimension_name((mgl_dimension)i), name))
+            return false;
+    return strcmp(name, "min") != 0 && strcmp(name, "max") != 0;
 }
 
 static mgl_status read_tunable(mgl_kernel_launch *launch, const entry *e, const char *name,
                                const char *value, mgl_error *err)
 {
     if (!is_tunable_name(name))
-        return fail_line(e->line, "a tunable's name has capitals, digits and _", err);
+        return fail_line(e->line,
+                         "a tunable's name has small letters, digits and _, and is no dimension's",
+                         err);
     if (launch->tunable_count == MGL_KERNEL_VALUES)
         return fail_line(e->line, "there are more than 16 tunables", err);
     for (int i = 0; i < launch->tunable_count; i++)

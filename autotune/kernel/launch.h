@@ -3,7 +3,8 @@
  * tuned. Comments alone, a line each:
  *
  *     / * need NAME: EXPRESSION * /         over tunables and the dimensions of variants.def
- *     / * tunable NAME: VALUE VALUE ... * / the text has TUNE_NAME; the first value is the default
+ *     / * tunable NAME: VALUE VALUE ... * / of `tile` the text has TUNE_TILE; the first
+ *                                        value is the default
  *
  * (without the blanks in the marks). Other comments may stand there too.
  */
@@ -35,7 +36,7 @@ const char *mgl_kernel_need_what(mgl_kernel_need need);
 enum { MGL_KERNEL_TUNABLE_NAME = 32, MGL_KERNEL_TUNABLE_VALUES = 32 };
 
 typedef struct mgl_kernel_tunable {
-    char name[MGL_KERNEL_TUNABLE_NAME]; /* without TUNE_ */
+    char name[MGL_KERNEL_TUNABLE_NAME]; /* "tile" */
     int64_t values[MGL_KERNEL_TUNABLE_VALUES];
     int count;
 } mgl_kernel_tunable;

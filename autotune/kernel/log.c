@@ -108,7 +108,10 @@ static void tell(const entry *e, const char *file, int *line,
     const bool own = strlen(file) == e->file_length && !memcmp(file, e->file, e->file_length);
     const size_t most = 180;
     *line = own ? e->line : 0;
-    if (!is_source(e))
+    if (own)
+        mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "%.*s",
+                        (int)(e->what_length > most ? most : e->what_length), e->what);
+    else if (!is_source(e))
         mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
                         "an error outside of the kernel's sources");
     else

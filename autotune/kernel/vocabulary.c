@@ -55,10 +55,11 @@ static void note(mgl_vocabulary *v, const mgl_token *word, unsigned bits)
 typedef struct reading {
     mgl_vocabulary *to;
     bool scheduler, own;
-    bool apart; /* the type at hand describes a task's operands, which every unit may look at */
+    bool memory; /* the file lays out the machine's memory */
+    bool apart;  /* the type at hand is nothing that the machine keeps in memory of its own */
 } reading;
 
-/* Types of scheduling files whose members are nothing of the machine's. */
+/* Types whose members every unit may name: what a task's operands are. */
 static bool is_of_tasks(const mgl_token *type)
 {
     static const char *const types[] = {
@@ -74,7 +75,7 @@ static bool note_declared(void *user, const mgl_declared *d)
 {
     reading *r = user;
     if (d->kind == MGL_DECLARED_TYPE && d->of_file)
-        r->apart = d->name && is_of_tasks(d->name);
+        r->apart = !r->memory || (d->name && is_of_tasks(d->name));
     if (!d->name || d->kind == MGL_DECLARED_UNKNOWN || d->name->kind != MGL_TOKEN_WORD)
         return true;
     if (r->own && d->of_file)
@@ -131,7 +132,11 @@ static mgl_status read_source(mgl_vocabulary *v, const mgl_kernel_unit *unit, in
     const char *text = (const char *)mgl_cuda_sources[index].text;
     mgl_tokens tokens;
     mgl_scan_fault fault;
-    reading r = {.to = v, .scheduler = is_scheduler(name), .own = !strcmp(name, unit->file)};
+    reading r = {.to = v,
+                 .scheduler = is_scheduler(name),
+                 .own = !strcmp(name, unit->file),
+                 .memory = !strcmp(name, "vm/cuda/device/shared.cuh") ||
+                           !strcmp(name, "vm/cuda/device/record.h")};
     unsigned bits = r.own ? MGL_WORD_OWN | MGL_WORD_FAMILY
                     : is_of_family(name, mgl_op_get(unit->op)->family)
                         ? MGL_WORD_ELSEWHERE | MGL_WORD_FAMILY

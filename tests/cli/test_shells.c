@@ -229,7 +229,10 @@ static const char *const verbs[] = {"run",
                                     "campaign export",
                                     "campaign import",
                                     "campaign resume",
-                                    "campaign delete"};
+                                    "campaign delete",
+                                    "kernel list",
+                                    "kernel show",
+                                    "kernel verify"};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 typedef struct flags {

@@ -149,6 +149,13 @@ static const usage_case cases[] = {
     {"campaign submit", 1, "'campaign submit' needs F"},
     {"campaign delete", 1, "'campaign delete' needs NAME"},
     {"campaign list now", 1, "takes nothing but flags"},
+    {"kernel", 1, "a word is missing"},
+    {"kernel show", 1, "'kernel show' needs UNIT"},
+    {"kernel show gemm", 1, "is no micro-kernel; there are norm_linear"},
+    {"kernel show merge --region host", 1, "is no region"},
+    {"kernel verify merge", 1, "--text is needed"},
+    {"kernel verify merge --text f --tune A", 1, "is not NAME=N"},
+    {"kernel verify merge --text /nowhere.cuh", 2, "/nowhere.cuh"},
     {"campaign status --wait", 1, "unknown flag of 'campaign status'"},
     /* Input that is not there. */
     {"tune /nowhere --device none --dry-run", 2, "/nowhere"},

@@ -1,0 +1,21 @@
+/* What the words of `kernel` share: which unit is meant, and its text. */
+#ifndef MGL_CLI_KERNEL_H
+#define MGL_CLI_KERNEL_H
+
+#include "autotune/kernel/kernel.h"
+#include "cli/cli.h"
+
+#define MGL_CLI_KERNEL_WORDS(X)                                                                    \
+    X(list)                                                                                        \
+    X(show)                                                                                        \
+    X(verify)
+#define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_kernel_##name##_verb;
+MGL_CLI_KERNEL_WORDS(MGL_CLI_DECLARE)
+#undef MGL_CLI_DECLARE
+
+/* MGL_USAGE, with the units there are, where `name` is none. */
+mgl_status mgl_cli_kernel_find(const char *name, const mgl_kernel_unit **out, mgl_error *err);
+/* "launch", "macros", "device"; NULL: any. MGL_USAGE for others. */
+mgl_status mgl_cli_kernel_region(const char *name, mgl_kernel_region *out, mgl_error *err);
+
+#endif
