@@ -1,0 +1,343 @@
+/* See overlay.h. */
+#include "autotune/kernel/overlay.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/kernel/kernel.h"
+#include "autotune/kernel/launch.h"
+#include "autotune/kernel/scan.h"
+#include "base/data_folder.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_out.h"
+#include "base/memory.h"
+#include "base/output.h"
+#include "vm/cuda/cuda.h"
+
+enum { LARGEST = 1 << 20 };
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* "FOLDER/name". */
+static mgl_status place(const char *folder, const char *name, char path[PATH_MAX], mgl_error *err)
+{
+    mgl_text own = {0};
+    if (!folder && !mgl_data_folder("overlay", &own))
+        return mgl_fail(err, MGL_SYSTEM, "overlay",
+                        "nobody says where it is: set XDG_DATA_HOME or HOME");
+    const int n =
+        own.failed ? -1 : snprintf(path, PATH_MAX, "%s/%s", folder ? folder : own.bytes, name);
+    mgl_text_clear(&own);
+    return n > 0 && n < PATH_MAX ? MGL_OK
+                                 : mgl_fail(err, MGL_BAD_INPUT, "overlay", "its path is too long");
+}
+
+static mgl_status text_place(const char *folder, const char *hash, char path[PATH_MAX],
+                             mgl_error *err)
+{
+    char name[MGL_SHA256_HEX + 8];
+    snprintf(name, sizeof name, "%s.cuh", hash);
+    return place(folder, name, path, err);
+}
+
+static void hash_bytes(const char *text, char hex[MGL_SHA256_HEX])
+{
+    unsigned char bytes[MGL_SHA256_BYTES];
+    mgl_sha256_of(text, strlen(text), bytes);
+    mgl_sha256_hex(bytes, hex);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void clear_entry(mgl_overlay_entry *entry)
+{
+    mgl_free(entry->evidence);
+    mgl_free(entry->bytes);
+    *entry = (mgl_overlay_entry){0};
+}
+
+void mgl_overlay_clear(mgl_overlay *overlay)
+{
+    for (int i = 0; i < overlay->count; i++)
+        clear_entry(&overlay->entries[i]);
+    *overlay = (mgl_overlay){0};
+}
+
+static mgl_status read_hash(const mgl_json *json, const cJSON *of, const char *key,
+                            char out[MGL_SHA256_HEX], mgl_error *err)
+{
+    const char *text = NULL;
+    mgl_status status = mgl_json_get_string(json, of, key, true, &text, err);
+    if (status)
+        return status;
+    if (strlen(text) != MGL_SHA256_HEX - 1 || strspn(text, "0123456789abcdef") != strlen(text))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "%s: is no SHA-256", key);
+    memcpy(out, text, MGL_SHA256_HEX);
+    return MGL_OK;
+}
+
+static mgl_status read_text(const char *folder, mgl_overlay_entry *entry, mgl_error *err)
+{
+    char path[PATH_MAX], hash[MGL_SHA256_HEX];
+    size_t length;
+    mgl_status status = text_place(folder, entry->text, path, err);
+    if (!status)
+        status = mgl_file_read_regular(path, MGL_KERNEL_TEXT, &entry->bytes, &length, err);
+    if (status)
+        return status;
+    hash_bytes(entry->bytes, hash);
+    if (strlen(entry->bytes) != length || strcmp(hash, entry->text) != 0)
+        return mgl_fail(
+            err, MGL_BAD_INPUT, path,
+            "was changed since it was promoted; remove the overlay's folder, or promote "
+            "the micro-kernel again");
+    return MGL_OK;
+}
+
+/* Nothing that the scan would refuse comes to a compiler, whoever put it here. */
+static mgl_status scan_text(const mgl_overlay_entry *entry, mgl_error *err)
+{
+    mgl_kernel_launch launch;
+    mgl_scan_fault fault;
+    int64_t chosen[MGL_KERNEL_VALUES] = {0}, shared = 0;
+    const size_t length = strlen(entry->bytes);
+    mgl_status status = mgl_kernel_launch_read(entry->bytes, length, &launch, err);
+    if (!status)
+        status = mgl_kernel_launch_choose(&launch, NULL, 0, chosen, err);
+    if (status)
+        return status;
+    mgl_kernel_launch_needs(&launch, MGL_KERNEL_NEED_SHARED, chosen, NULL, &shared);
+    status = mgl_kernel_scan(entry->unit, entry->bytes, length, shared, &fault, err);
+    if (status || fault.line == 0)
+        return status;
+    return mgl_fail(err, MGL_BAD_INPUT, entry->text, "line %d of the overlay's %s: %s", fault.line,
+                    entry->unit->name, fault.what);
+}
+
+static bool copy_evidence(const cJSON *evidence, mgl_overlay_entry *entry)
+{
+    char *text = evidence ? cJSON_PrintUnformatted(evidence) : NULL;
+    entry->evidence = text ? mgl_strdup(text) : NULL;
+    cJSON_free(text);
+    return !evidence || entry->evidence;
+}
+
+static mgl_status read_entry(const char *folder, const mgl_json *json, const cJSON *of,
+                             mgl_overlay_entry *entry, mgl_error *err)
+{
+    const char *name = NULL;
+    const cJSON *evidence = NULL;
+    char hash[MGL_SHA256_HEX];
+    size_t length;
+    mgl_status status = mgl_json_get_string(json, of, "unit", true, &name, err);
+    if (!status)
+        status = read_hash(json, of, "base", entry->base, err);
+    if (!status)
+        status = read_hash(json, of, "text", entry->text, err);
+    if (!status)
+        status = mgl_json_get_object(json, of, "evidence", false, &evidence, err);
+    if (status)
+        return status;
+    entry->unit = mgl_kernel_unit_find(name);
+    if (!entry->unit)
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "'%.60s' is no micro-kernel", name);
+    if (!copy_evidence(evidence, entry))
+        return mgl_fail_memory(err, LARGEST);
+    hash_bytes(mgl_kernel_unit_text(entry->unit, &length), hash);
+    entry->stale = strcmp(hash, entry->base) != 0;
+    status = read_text(folder, entry, err);
+    return status || entry->stale ? status : scan_text(entry, err);
+}
+
+/* Two units may be one file: the one that was promoted last counts. */
+static void add_source(mgl_overlay *o, const mgl_overlay_entry *entry)
+{
+    int at = 0;
+    while (at < o->source_count && strcmp(o->sources[at].name, entry->unit->file) != 0)
+        at++;
+    o->sources[at] = (mgl_cuda_source){entry->unit->file, (const unsigned char *)entry->bytes};
+    o->source_count += at == o->source_count;
+}
+
+static mgl_status read_manifest(const char *folder, const mgl_json *json, mgl_overlay *out,
+                                mgl_error *err)
+{
+    const char *schema = NULL;
+    const cJSON *list = NULL, *item;
+    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
+    if (!status && strcmp(schema, "megalith.overlay/1") != 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "is no megalith.overlay/1");
+    if (!status)
+        status = mgl_json_get_array(json, json->root, "units", true, &list, err);
+    if (status)
+        return status;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (out->count == MGL_OVERLAY_UNITS)
+            return mgl_fail(err, MGL_BAD_INPUT, json->file, "has more than 32 units");
+        mgl_overlay_entry *entry = &out->entries[out->count++];
+        status = read_entry(folder, json, item, entry, err);
+        if (status)
+            return status;
+        if (!entry->stale)
+            add_source(out, entry);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_overlay_read(const char *folder, mgl_overlay *out, mgl_error *err)
+{
+    char path[PATH_MAX];
+    mgl_json json = {0};
+    bool stands = false;
+    *out = (mgl_overlay){0};
+    if (place(folder, "manifest.json", path, NULL))
+        return MGL_OK; /* nobody has a folder: nobody has promoted anything */
+    mgl_status status = mgl_file_stands(path, &stands, err);
+    if (status || !stands)
+        return status;
+    status = mgl_json_read_regular(path, LARGEST, &json, err);
+    if (!status)
+        status = read_manifest(folder, &json, out, err);
+    mgl_json_clear(&json);
+    if (status)
+        mgl_overlay_clear(out);
+    return status;
+}
+
+mgl_status mgl_overlay_use(const mgl_overlay *overlay, mgl_error *err)
+{
+    return mgl_cuda_override_sources(overlay ? overlay->sources : NULL,
+                                     overlay ? overlay->source_count : 0, err);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static mgl_status put_evidence(mgl_json_out *out, const char *evidence, mgl_error *err)
+{
+    mgl_json json = {0};
+    if (!evidence)
+        return MGL_OK;
+    mgl_status status =
+        mgl_json_parse_values(evidence, strlen(evidence), LARGEST, "evidence", &json, err);
+    if (!status)
+        mgl_json_out_value(out, "evidence", json.root);
+    mgl_json_clear(&json);
+    return status;
+}
+
+static mgl_status put_entry(mgl_json_out *out, const mgl_overlay_entry *entry, mgl_error *err)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "unit", entry->unit->name);
+    mgl_json_out_string(out, "base", entry->base);
+    mgl_json_out_string(out, "text", entry->text);
+    mgl_status status = put_evidence(out, entry->evidence, err);
+    mgl_json_out_close_object(out);
+    return status;
+}
+
+static mgl_status write_manifest(const char *folder, const mgl_overlay *overlay, mgl_error *err)
+{
+    char path[PATH_MAX];
+    mgl_json_out out = {0};
+    mgl_status status = place(folder, "manifest.json", path, err);
+    mgl_json_out_begin(&out, "megalith.overlay/1");
+    mgl_json_out_array(&out, "units");
+    for (int i = 0; i < overlay->count && !status; i++)
+        status = put_entry(&out, &overlay->entries[i], err);
+    mgl_json_out_close_array(&out);
+    mgl_json_out_close(&out);
+    if (!status && out.text.failed)
+        status = mgl_fail_memory(err, LARGEST);
+    if (!status)
+        status = mgl_output_write_file(path, out.text.bytes, out.text.length, err);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+static int find_unit(const mgl_overlay *overlay, const mgl_kernel_unit *unit)
+{
+    for (int i = 0; i < overlay->count; i++)
+        if (overlay->entries[i].unit == unit)
+            return i;
+    return -1;
+}
+
+/* The others stay in their order, and what is behind moves up. */
+static void take_out(mgl_overlay *overlay, int at)
+{
+    clear_entry(&overlay->entries[at]);
+    for (int i = at; i + 1 < overlay->count; i++)
+        overlay->entries[i] = overlay->entries[i + 1];
+    overlay->entries[--overlay->count] = (mgl_overlay_entry){0};
+}
+
+static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, const char *text,
+                            const char *evidence, mgl_error *err)
+{
+    size_t length;
+    const int at = find_unit(overlay, unit);
+    if (at >= 0)
+        take_out(overlay, at);
+    if (overlay->count == MGL_OVERLAY_UNITS)
+        return mgl_fail(err, MGL_BAD_INPUT, "overlay", "has 32 units already");
+    mgl_overlay_entry *entry = &overlay->entries[overlay->count++];
+    entry->unit = unit;
+    hash_bytes(mgl_kernel_unit_text(unit, &length), entry->base);
+    hash_bytes(text, entry->text);
+    entry->bytes = mgl_strdup(text);
+    entry->evidence = evidence ? mgl_strdup(evidence) : NULL;
+    if (!entry->bytes || (evidence && !entry->evidence))
+        return mgl_fail_memory(err, strlen(text));
+    return scan_text(entry, err);
+}
+
+/* The text first: a manifest never names one that does not stand. */
+static mgl_status write_text(const char *folder, const char *text, mgl_error *err)
+{
+    char path[PATH_MAX], hash[MGL_SHA256_HEX];
+    hash_bytes(text, hash);
+    mgl_status status = text_place(folder, hash, path, err);
+    if (!status) {
+        char parent[PATH_MAX];
+        mgl_file_split(path, parent);
+        status = mgl_folder_make(parent, 0777, err);
+    }
+    return status ? status : mgl_output_write_file(path, text, strlen(text), err);
+}
+
+mgl_status mgl_overlay_put(const char *folder, const mgl_kernel_unit *unit, const char *text,
+                           const char *evidence, mgl_error *err)
+{
+    mgl_overlay overlay;
+    mgl_status status = mgl_overlay_read(folder, &overlay, err);
+    if (status)
+        return status;
+    status = add_entry(&overlay, unit, text, evidence, err);
+    if (!status)
+        status = write_text(folder, text, err);
+    if (!status)
+        status = write_manifest(folder, &overlay, err);
+    mgl_overlay_clear(&overlay);
+    return status;
+}
+
+mgl_status mgl_overlay_remove(const char *folder, const mgl_kernel_unit *unit, mgl_error *err)
+{
+    mgl_overlay overlay;
+    mgl_status status = mgl_overlay_read(folder, &overlay, err);
+    if (status)
+        return status;
+    const int at = find_unit(&overlay, unit);
+    if (at < 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, unit->name, "is not in the overlay");
+    else
+        take_out(&overlay, at);
+    if (!status)
+        status = write_manifest(folder, &overlay, err);
+    mgl_overlay_clear(&overlay);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* megalith kernel: what is shown of micro-kernels, and the exit codes of their gates. */
+#include "command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+static char path[] = MGL_BINARY_DIR "/micro-XXXXXX";
+
+/* The text of merge, with `from` replaced by `to` where it stands. */
+static void write_text(const char *from, const char *to)
+{
+    command_result shown = command_run("kernel show merge --text", NULL);
+    char *at = strstr(shown.out, from);
+    ck_assert_ptr_nonnull(at);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "%.*s%s%s", (int)(at - shown.out), shown.out, to, at + strlen(from));
+    ck_assert_int_eq(fclose(file), 0);
+    command_clear(&shown);
+}
+
+static mgl_json verify(const char *flags, int code)
+{
+    command_result result =
+        command_runf("kernel verify merge --text %s --scan-only --json %s", path, flags);
+    ck_assert_msg(result.code == code, "exit %d: %s%s", result.code, result.out, result.err);
+    mgl_json json = command_json(&result, "megalith.kernel/1");
+    command_clear(&result);
+    return json;
+}
+
+static void check_outcome(mgl_json *json, const char *outcome)
+{
+    const char *is = NULL;
+    mgl_json_get_string(json, json->root, "outcome", true, &is, NULL);
+    ck_assert_str_eq(is, outcome);
+    mgl_json_clear(json);
+}
+
+START_TEST(units_are_listed)
+{
+    command_result result = command_run("kernel list --json", NULL);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "\"unit\":\"norm_linear.skinny\""));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_unit_is_shown)
+{
+    command_result result = command_run("kernel show attend.waves --json", NULL);
+    ck_assert_int_eq(result.code, 0);
+    mgl_json json = command_json(&result, "megalith.kernel/1");
+    ck_assert_ptr_nonnull(mgl_json_member(json.root, "budget"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_region_is_shown_alone)
+{
+    command_result result = command_run("kernel show merge --region launch", NULL);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_str_eq(result.out, "/* need shared: 0 */\n\n");
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(its_own_text_is_a_duplicate)
+{
+    write_text("static", "static");
+    mgl_json json = verify("", 11);
+    check_outcome(&json, "DUPLICATE");
+}
+END_TEST
+
+START_TEST(what_is_forbidden_is_refused)
+{
+    write_text("float mean[4];", "float mean[4];\n    const long long t = clock64();");
+    mgl_json json = verify("", 11);
+    check_outcome(&json, "STATIC_FORBIDDEN");
+}
+END_TEST
+
+START_TEST(a_byte_elsewhere_is_refused)
+{
+    write_text("float mean[4];", "float mean[5];");
+    mgl_json json = verify("--region macros", 11);
+    check_outcome(&json, "REGION_VIOLATION");
+}
+END_TEST
+
+START_TEST(what_passes_is_unmeasured)
+{
+    write_text("float mean[4];", "float mean[5];");
+    mgl_json json = verify("--region device", 13);
+    check_outcome(&json, "UNMEASURED");
+}
+END_TEST
+
+START_TEST(a_tunable_that_is_not_there_is_a_bad_configuration)
+{
+    write_text("float mean[4];", "float mean[5];");
+    mgl_json json = verify("--tune tile=4", 11);
+    check_outcome(&json, "INVALID_CONFIG");
+}
+END_TEST
+
+int main(void)
+{
+    const int file = mkstemp(path);
+    if (file < 0)
+        return 1;
+    close(file);
+    Suite *suite = suite_create("micro");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, units_are_listed);
+    tcase_add_test(all, a_unit_is_shown);
+    tcase_add_test(all, a_region_is_shown_alone);
+    tcase_add_test(all, its_own_text_is_a_duplicate);
+    tcase_add_test(all, what_is_forbidden_is_refused);
+    tcase_add_test(all, a_byte_elsewhere_is_refused);
+    tcase_add_test(all, what_passes_is_unmeasured);
+    tcase_add_test(all, a_tunable_that_is_not_there_is_a_bad_configuration);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    unlink(path);
+    return failed > 0;
+}
