@@ -391,6 +391,7 @@ const mgl_cli_verb mgl_cli_bench_verb = {
                "  megalith bench --shape llama-1b --capacity 16384 --context 0,1024,4000\n"
                "  megalith bench --shape llama-1b --prompt 512,2048 --samples 7\n"
                "  megalith bench --shape llama-1b --layers 1,2,4,8,16",
+    .overlaid = true,
     MGL_CLI_VERB_OPTIONS,
     .run = run,
 };

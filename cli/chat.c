@@ -344,6 +344,7 @@ const mgl_cli_verb mgl_cli_chat_verb = {
     .summary = "a conversation with an instruct model, by its chat template",
     .example = "  megalith chat org/name --system \"Be brief.\"\n"
                "  printf '%s\\n' \"Who are you?\" \"Why?\" | megalith chat org/name --json",
+    .overlaid = true,
     MGL_CLI_VERB_OPTIONS,
     .run = chat,
 };

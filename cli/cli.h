@@ -136,6 +136,7 @@ typedef struct mgl_cli_verb {
     const char *name, *operand; /* operand: "MODEL", "F.mls"; NULL when it takes none */
     bool operand_is_file;       /* that is read: - becomes MGL_STDIN */
     bool operand_optional;      /* a flag may stand in its place */
+    bool overlaid;              /* its kernels have the micro-kernels that the user promoted */
     const char *summary;        /* one line */
     const char *example;        /* whole command lines, one a line */
     const mgl_cli_option *options;

@@ -121,6 +121,7 @@ const mgl_cli_verb mgl_cli_compile_verb = {
     .summary = "makes of the model one file that runs in its place and loads at once",
     .example = "  megalith compile tests/models/tales-5m --target cpu:1 -o tales.mega\n"
                "  megalith run tales.mega --prompt \"Once there was\"",
+    .overlaid = true,
     MGL_CLI_VERB_OPTIONS,
     .run = compile,
 };

@@ -159,6 +159,7 @@ const mgl_cli_verb mgl_cli_eval_verb = {
     .example =
         "  megalith eval tests/models/tales-5m --texts tests/models/tales-5m/val_texts.json\n"
         "  megalith eval tests/models/tales-5m --texts long.json --capacity 512 --stride 256",
+    .overlaid = true,
     MGL_CLI_VERB_OPTIONS,
     .run = eval,
 };

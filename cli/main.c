@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+#include "autotune/kernel/overlay.h"
 #include "autotune/lab.h"
 #include "base/json_out.h"
 #include "base/memory.h"
@@ -116,10 +117,29 @@ static bool stands_among(const char *word, int argc, char **argv)
     return false;
 }
 
+/* What was promoted for another kernel than this one is left out, and that is said. */
+static mgl_status use_overlay(const mgl_cli_verb *verb, mgl_error *err)
+{
+    static mgl_overlay overlay; /* kernels are compiled with it until the end */
+    mgl_status status = mgl_overlay_read(NULL, &overlay, err);
+    for (int i = 0; i < overlay.count && !status; i++)
+        if (overlay.entries[i].stale)
+            mgl_cli_say(
+                verb->name,
+                "the promoted micro-kernel %s is left out: it was made of another text than "
+                "this program has",
+                overlay.entries[i].unit->name);
+    if (!status && overlay.source_count > 0)
+        status = mgl_overlay_use(&overlay, err);
+    return status;
+}
+
 static mgl_status do_verb(const mgl_cli_verb *verb, const char *operand, const void *options,
                           bool json, mgl_error *err)
 {
     mgl_status status = mgl_cli_signals_start(verb->name, json, err);
+    if (!status && verb->overlaid)
+        status = use_overlay(verb, err);
     if (status)
         return status;
     if (mgl_cli_knows(verb, "--quiet") && !mgl_cli_has_flag(verb, options, "--quiet"))

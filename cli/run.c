@@ -767,6 +767,7 @@ const mgl_cli_verb mgl_cli_run_verb = {
                "  echo '[\"Once\", {\"text\": \"Once\", \"seed\": 7}]' > two.json\n"
                "  megalith run tests/models/tales-5m --prompts two.json --max-tokens 20\n"
                "  megalith run org/name --chat --system \"Be brief.\" -p \"What is a fox?\"",
+    .overlaid = true,
     MGL_CLI_VERB_OPTIONS,
     .run = run,
 };

@@ -358,6 +358,7 @@ const mgl_cli_verb mgl_cli_score_verb = {
         "  megalith score tests/models/tales-5m --text \"Once there was a small fox\" --json\n"
         "  echo '[\"Once there was\", {\"ids\": [909, 40, 12]}]' > two.json\n"
         "  megalith score tests/models/tales-5m --texts two.json",
+    .overlaid = true,
     MGL_CLI_VERB_OPTIONS,
     .run = score,
 };

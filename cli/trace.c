@@ -285,6 +285,7 @@ const mgl_cli_verb mgl_cli_trace_verb = {
     .operand = "MODEL",
     .summary = "a timeline of one launch on a GPU, and where its time goes",
     .example = "  megalith trace tests/models/tales-5m -o trace.json --max-tokens 64",
+    .overlaid = true,
     MGL_CLI_VERB_OPTIONS,
     .run = trace,
 };
