@@ -133,6 +133,9 @@ static bool walk_type(walk *w, const reading *r, size_t at, size_t *next)
         name = behind(w->list, w->end, name + 1);
     if (!tell(w, r, MGL_DECLARED_TYPE, named && is_word(w, name) ? &w->list[name] : NULL))
         return false;
+    if (!named && w->of_file && is(w, r->key, "union") && is(w, end, ";") &&
+        !tell(w, r, MGL_DECLARED_VARIABLE, NULL)) /* its members are variables */
+        return false;
     walk inner = *w;
     inner.end = end > at ? end - 1 : end;
     bool go = true;
@@ -163,10 +166,67 @@ static bool returns_array(const walk *w, size_t paren, size_t at)
     return is(w, end, ")") && is(w, end + 1, "[") && behind(w->list, w->end, end + 1) == at;
 }
 
+/* Words of a declaration that are neither its type nor its name. */
+static bool is_specifier(const mgl_token *t)
+{
+    static const char *const words[] = {"static",
+                                        "inline",
+                                        "constexpr",
+                                        "const",
+                                        "volatile",
+                                        "__device__",
+                                        "__forceinline__",
+                                        "typename",
+                                        "struct",
+                                        "class",
+                                        "union",
+                                        "enum",
+                                        "auto",
+                                        "decltype",
+                                        "int",
+                                        "unsigned",
+                                        "signed",
+                                        "long",
+                                        "short",
+                                        "char",
+                                        "float",
+                                        "double",
+                                        "bool",
+                                        "void",
+                                        "extern",
+                                        "__noinline__"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mgl_token_is(t, words[i]))
+            return true;
+    return false;
+}
+
+/* Whether (...) has parameters rather than the name of a variable: `num (kept){5}` is one. */
+static bool are_parameters(const walk *w, size_t paren)
+{
+    const size_t first = paren + 1;
+    if (is(w, first, ")") || (is(w, first, "void") && is(w, first + 1, ")")))
+        return true;
+    return is_word(w, first) && !is(w, first + 1, ")") && !is(w, first + 1, "[") &&
+           !(is(w, first + 1, "::") && !is_word(w, first + 2));
+}
+
+/* Whether a function's name stands in front of its parameters, and is none of a type that is
+ * followed by a name in parentheses. */
+static bool is_named(const walk *w, const reading *r)
+{
+    const mgl_token *name = name_before(w, r->first, r->paren);
+    return name && !is_specifier(name) && are_parameters(w, r->paren) &&
+           (!w->of_file || name > &w->list[r->first]) &&
+           !(name > w->list && mgl_token_is(name - 1, "::"));
+}
+
 static bool tell_function(const walk *w, const reading *r, size_t at, size_t *next)
 {
     const bool array = returns_array(w, r->paren, at);
     *next = behind(w->list, w->end, at);
+    if (!array && !is_named(w, r))
+        return tell_unknown(w, r->paren, "no function that has a type, a name and parameters");
     if (!is(w, at - 1, ")") && !is(w, at - 1, "const") && !array)
         return tell_unknown(w, at - 1, "a body has to stand right behind the parameters");
     const mgl_declared declared = {.kind = MGL_DECLARED_FUNCTION,
@@ -227,13 +287,27 @@ static bool is_attribute(const walk *w, size_t at)
 
 static void note_word(const walk *w, reading *r, size_t at)
 {
-    r->alias = r->alias || is(w, at, "typedef");
+    const bool specifier = r->paren == SIZE_MAX && r->equals == SIZE_MAX; /* not of a lambda */
+    r->alias = r->alias || (specifier && is(w, at, "typedef"));
     r->is_static = r->is_static || is(w, at, "static");
-    r->is_constant = r->is_constant || is(w, at, "constexpr");
+    r->is_constant = r->is_constant || (specifier && is(w, at, "constexpr"));
     r->is_assert = r->is_assert || (at == r->first && is(w, at, "static_assert"));
     if (r->key == SIZE_MAX && r->paren == SIZE_MAX &&
         (is(w, at, "struct") || is(w, at, "class") || is(w, at, "union") || is(w, at, "enum")))
         r->key = at;
+}
+
+/* Whether the `{` at `at` is that of a type: in front of it stand a name and bases at most. */
+static bool is_type_body(const walk *w, const reading *r, size_t at)
+{
+    size_t i = r->key + 1;
+    if (is(w, i, "class") || is(w, i, "struct"))
+        i++;
+    while (is(w, i, "alignas") || is(w, i, "__align__"))
+        i = behind(w->list, w->end, i + 1);
+    i += i < at && is_word(w, i);
+    i += is(w, i, "final");
+    return i == at || (i < at && (is(w, i, ":") || is(w, i, "<")));
 }
 
 /* A bracket of a declaration: *next is where it goes on, and *done whether that is behind it. */
@@ -254,8 +328,9 @@ static bool walk_bracket(walk *w, reading *r, size_t at, size_t *next, bool *don
     *done = r->paren != SIZE_MAX || r->key != SIZE_MAX;
     if (r->paren != SIZE_MAX)
         return tell_function(w, r, at, next);
-    if (r->key != SIZE_MAX)
+    if (r->key != SIZE_MAX && is_type_body(w, r, at))
         return walk_type(w, r, at, next);
+    *done = false;
     r->equals = at; /* int x{5}; */
     return true;
 }

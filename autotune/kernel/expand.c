@@ -186,6 +186,8 @@ static bool include(expander *x, size_t at, size_t end)
 {
     if (end != at + 3 || x->in->list[at + 2].kind != MGL_TOKEN_STRING)
         return refuse(x, at + 1, "only an #include of \"...\" as the unit's family has it");
+    if (x->depth > 0 || x->open_count > (x->open_count > 0 && x->open[0].guard))
+        return refuse(x, at + 1, "an #include stands at file scope, under no condition");
     if (!(mgl_vocabulary_look(x->vocabulary, &x->in->list[at + 2]) & MGL_WORD_INCLUDE))
         return refuse(x, at + 2, "no file that units of this family include");
     return true;

@@ -114,7 +114,7 @@ static bool check_number(scan *s, const mgl_token *t)
 static bool check_binding(scan *s, size_t at)
 {
     size_t i = at + 1;
-    while (is(s, i, "&") || is(s, i, "const"))
+    while (is(s, i, "&") || is(s, i, "const") || is(s, i, "volatile"))
         i++;
     return !is(s, i, "[") || refuse(s, &s->tokens->list[at], "[...] takes a type apart");
 }
@@ -189,8 +189,8 @@ static mgl_status scan_expanded(scan *s, const mgl_tokens *words, mgl_error *err
     mgl_tokens expanded;
     mgl_status status = mgl_expand(words, s->vocabulary, &expanded, s->fault, err);
     if (!status && !s->fault->line) {
-        s->tokens = &expanded;
-        if (mgl_declared_each(&expanded, check_declared, s))
+        s->tokens = &expanded; /* its words again: a macro may have put them behind others */
+        if (check_words(s) && mgl_declared_each(&expanded, check_declared, s))
             mgl_scan_asm(&expanded, s->fault);
     }
     mgl_tokens_clear(&expanded);
