@@ -77,7 +77,7 @@ static bool check_word(scan *s, size_t at)
     if (bits & MGL_WORD_OWN)
         return true;
     const char *why = forbidden(t);
-    if (why && !(bits & MGL_WORD_FAMILY))
+    if (why)
         return refuse(s, t, why);
     if (is_reserved(t) && !is_allowed(t) && !(bits & MGL_WORD_FAMILY))
         return refuse(s, t, "is the compiler's, and not on the list of those that a unit may have");

@@ -203,12 +203,13 @@ static mgl_status lower(const passage *p, mgl_plan **out, mgl_error *err)
     return mgl_plan_lower(&options, out, err);
 }
 
-static void make_job(const passage *p, const char *schedule, size_t length, mgl_kernel_job *job)
+static void make_job(const passage *p, const char *text, size_t text_length, const char *schedule,
+                     size_t length, mgl_kernel_job *job)
 {
     *job = (mgl_kernel_job){.arch = p->arch,
                             .file = p->c->unit->file,
-                            .text = p->c->text,
-                            .text_length = p->c->length,
+                            .text = text,
+                            .text_length = text_length,
                             .schedule = schedule,
                             .schedule_length = length,
                             .value_count = p->launch.tunable_count};
@@ -239,18 +240,52 @@ static mgl_status look_at_ptx(passage *p)
     return outcome == MGL_OUTCOME_UNMEASURED ? MGL_OK : refuse(p, outcome, 0, what);
 }
 
-static mgl_status compile(passage *p, const mgl_plan *plan, const mgl_dimensions *d, mgl_error *err)
+/* What the unit's own text takes with this compiler, where that is more than the budget says, which
+ * was counted with one compiler: spills and tables that are there anyway are nobody's fault. */
+static mgl_status raise_budget(passage *p, const char *schedule, size_t schedule_length,
+                               mgl_error *err)
 {
     mgl_kernel_job job;
     mgl_kernel_compiled made;
-    char *schedule = NULL;
     size_t length;
-    mgl_status status = mgl_plan_text(plan, &schedule, &length, err);
+    mgl_context_budget *b = &p->context.budget;
+    const char *text = mgl_kernel_unit_text(p->c->unit, &length);
+    make_job(p, text, length, schedule, schedule_length, &job);
+    job.value_count = 0;
+    mgl_status status = mgl_kernel_compile(&job, p->options, &made, err);
     if (status)
         return status;
-    make_job(p, schedule, length, &job);
-    status = mgl_kernel_compile(&job, p->options, &made, err);
-    mgl_text_free(schedule);
+    const mgl_kernel_resources *r = &made.resources;
+    if (made.done && r->spill_stores + r->spill_loads > b->spill)
+        b->spill = r->spill_stores + r->spill_loads;
+    if (made.done && r->global + r->constant > b->global)
+        b->global = r->global + r->constant;
+    mgl_kernel_compiled_clear(&made);
+    return MGL_OK;
+}
+
+static mgl_status pass_resources(passage *p, const mgl_dimensions *d, const char *schedule,
+                                 size_t length, mgl_error *err)
+{
+    mgl_status status = check_resources(p, d);
+    if (status || (p->out->outcome != MGL_OUTCOME_RESOURCE_SPILL &&
+                   p->out->outcome != MGL_OUTCOME_RESOURCE_GLOBAL))
+        return status;
+    status = raise_budget(p, schedule, length, err);
+    if (status)
+        return status;
+    p->out->outcome = MGL_OUTCOME_UNMEASURED;
+    p->out->diagnostic[0] = 0;
+    return check_resources(p, d);
+}
+
+static mgl_status compile_program(passage *p, const char *schedule, size_t length,
+                                  const mgl_dimensions *d, mgl_error *err)
+{
+    mgl_kernel_job job;
+    mgl_kernel_compiled made;
+    make_job(p, p->c->text, p->c->length, schedule, length, &job);
+    mgl_status status = mgl_kernel_compile(&job, p->options, &made, err);
     if (status)
         return status;
     status = take_compiled(p, &made);
@@ -258,7 +293,18 @@ static mgl_status compile(passage *p, const mgl_plan *plan, const mgl_dimensions
     if (!status && !is_refused(p))
         status = look_at_ptx(p);
     if (!status && !is_refused(p))
-        status = check_resources(p, d);
+        status = pass_resources(p, d, schedule, length, err);
+    return status;
+}
+
+static mgl_status compile(passage *p, const mgl_plan *plan, const mgl_dimensions *d, mgl_error *err)
+{
+    char *schedule = NULL;
+    size_t length;
+    mgl_status status = mgl_plan_text(plan, &schedule, &length, err);
+    if (!status)
+        status = compile_program(p, schedule, length, d, err);
+    mgl_text_free(schedule);
     return status;
 }
 
