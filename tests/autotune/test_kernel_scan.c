@@ -29,11 +29,67 @@ START_TEST(units_pass)
 }
 END_TEST
 
+/* ---- what somebody may well write -------------------------------------------------------------
+ */
+
+static const char *const good[] = {
+    "enum { TILE_OF_MINE = 8, HALF_OF_MINE = TILE_OF_MINE / 2 };",
+    "static constexpr int tile_of_mine = 8;",
+    "struct quad_of_mine {\n    float x, y;\n    static constexpr int SIZE = 2;\n};",
+    "typedef part_words<2> two_of_mine;\nusing three_of_mine = part_words<3>;",
+    "template <int N, class T> static __device__ __forceinline__ T sum_of_mine(const T "
+    "(&x)[N])\n{\n"
+    "    T s = x[0];\n#pragma unroll\n    for (int i = 1; i < N; i++)\n        s += x[i];\n"
+    "    return s;\n}",
+    "#define EACH_OF_MINE(i, n) for (int i = 0; i < (n); i++)\n"
+    "static __device__ int count_mine(int n)\n{\n    int c = 0;\n    EACH_OF_MINE(j, n)\n"
+    "        c += j;\n    return c;\n}",
+    "#if __CUDA_ARCH__ >= 900\nenum { NEWER_OF_MINE = 1 };\n#else\nenum { NEWER_OF_MINE = 0 };\n"
+    "#endif",
+    "static __device__ __forceinline__ uint4 load_of_mine(const void *at)\n{\n    uint4 v;\n"
+    "    asm volatile(\"ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];\"\n"
+    "                 : \"=r\"(v.x), \"=r\"(v.y), \"=r\"(v.z), \"=r\"(v.w)\n"
+    "                 : \"l\"(at));\n    return v;\n}",
+    "static __device__ void copy_of_mine(u32 to, const u8 *from)\n{\n"
+    "    asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" ::\"r\"(to), \"l\"(from) : "
+    "\"memory\");\n    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
+    "    asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(1) : \"memory\");\n}",
+    "static __device__ u32 pick_of_mine(u32 a, u32 b)\n{\n    u32 c;\n"
+    "    asm(\"{\\n .reg .pred p, q;\\n setp.lt.u32 p, %1, %2;\\n @!p bra done;\\n\"\n"
+    "        \" add.u32 %1, %1, 1;\\ndone: selp.u32 %0, %1, %2, p;\\n}\"\n"
+    "        : \"=r\"(c)\n        : \"r\"(a), \"r\"(b));\n    return c;\n}",
+    "#define MMA_OF_MINE \"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 \"\n"
+    "static __device__ void add_of_mine(float *c, u32 a, u32 b)\n{\n    asm(MMA_OF_MINE \"{%0, %1, "
+    "%2, %3}, {%4, %4, %4, %4}, {%5, %5}, {%0, %1, %2, %3};\"\n        : \"+f\"(c[0]), "
+    "\"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n        : \"r\"(a), \"r\"(b));\n}",
+    "static __device__ float half_of_mine(float x)\n{\n    const auto half = [](float y) { return "
+    "y * "
+    "0.5f; };\n    return half(__fdividef(x, 2.0e-3f)) + 1'000.0f;\n}"};
+enum { GOOD = sizeof good / sizeof *good };
+
+START_TEST(what_only_computes_passes)
+{
+    mgl_text text = {0};
+    mgl_kernel_regions regions;
+    size_t length;
+    const char *own = mgl_kernel_unit_text(mgl_kernel_unit_find("merge"), &length);
+    ck_assert_int_eq(mgl_kernel_regions_find(own, length, &regions, NULL), MGL_OK);
+    const size_t at = regions.of[MGL_KERNEL_REGION_DEVICE].first;
+    mgl_text_append(&text, own, at);
+    mgl_text_format(&text, "%s\n", good[_i]);
+    mgl_text_append(&text, own + at, length - at);
+    const mgl_scan_fault fault = scan("merge", text.bytes);
+    ck_assert_msg(fault.line == 0, "%d: %s\n%s", fault.line, fault.what, good[_i]);
+    mgl_text_clear(&text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel_scan");
     TCase *rules = tcase_create("rules");
     tcase_add_loop_test(rules, units_pass, 0, mgl_kernel_unit_count());
+    tcase_add_loop_test(rules, what_only_computes_passes, 0, GOOD);
     suite_add_tcase(suite, rules);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan.h"
+
 static const char text[] = "/* opening */\n"
                            "/* region: launch */\n"
                            "/* need shared: 16 * tile */\n"
@@ -240,6 +242,35 @@ START_TEST(sizes_have_values_at_the_corners)
 }
 END_TEST
 
+/* The program that a unit is compiled in has tasks that it runs: of its variant, if it is of one,
+ * and of its op's family. */
+START_TEST(programs_run_their_units)
+{
+    mgl_kernel_context c;
+    mgl_plan *plan = NULL;
+    bool runs = false;
+    mgl_error err = {0};
+    const mgl_kernel_unit *unit = unit_of(_i);
+    ck_assert_int_eq(mgl_kernel_context_read(unit, &c, NULL), MGL_OK);
+    const mgl_context_harness *h = mgl_kernel_context_harness(&c, unit);
+    const mgl_plan_options options = {.size = sizeof options,
+                                      .shape = h->shape,
+                                      .target = "sm_90a:132",
+                                      .dtype = h->dtype,
+                                      .capacity = h->capacity,
+                                      .sequences = h->sequences};
+    ck_assert_msg(!mgl_plan_lower(&options, &plan, &err), "%s: %s", err.where, err.message);
+    for (int i = 0; i < plan->program->task_count; i++) {
+        const mgl_task *task = &plan->program->tasks[i];
+        runs = runs || (mgl_op_get(task->op)->family == mgl_op_get(unit->op)->family &&
+                        (!strchr(unit->name, '.') || task->variant == unit->variant));
+    }
+    ck_assert_msg(runs, "%s: %s has no such task", unit->name, h->shape);
+    mgl_plan_close(plan);
+    mgl_kernel_context_clear(&c);
+}
+END_TEST
+
 static const char *const bad_contexts[] = {
     "{}",
     "{\"schema\": \"megalith.kernel/2\"}",
@@ -279,6 +310,7 @@ int main(void)
     tcase_add_loop_test(all, bad_launches_are_refused, 0, BAD_LAUNCHES);
     tcase_add_loop_test(all, every_unit_has_a_context, 0, units);
     tcase_add_loop_test(all, sizes_have_values_at_the_corners, 0, units);
+    tcase_add_loop_test(all, programs_run_their_units, 0, units);
     tcase_add_loop_test(all, bad_contexts_are_refused, 0, BAD_CONTEXTS);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
