@@ -92,6 +92,9 @@ static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_
     const char *texts[MGL_RECIPE_SOURCES], *names[MGL_RECIPE_SOURCES];
     const char *options[MGL_RECIPE_OPTIONS + 1];
     void *program = NULL;
+    if (o->source_count > MGL_RECIPE_SOURCES)
+        return mgl_fail(err, MGL_USAGE, NULL, "the kernel has more than %d sources",
+                        MGL_RECIPE_SOURCES);
     for (int i = 1; i < o->source_count; i++) {
         texts[i - 1] = (const char *)o->sources[i].text;
         names[i - 1] = o->sources[i].name;
