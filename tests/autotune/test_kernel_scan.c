@@ -84,12 +84,64 @@ START_TEST(what_only_computes_passes)
 }
 END_TEST
 
+/* ---- damage -----------------------------------------------------------------------------------
+ */
+
+enum { DAMAGED = 200 };
+
+/* One of the bytes that matter to a lexer, or any. */
+static char draw_byte(unsigned *seed)
+{
+    static const char bytes[] = "(){}[]<>;:,.#\"'\\/*\n =+-%?aR_0";
+    const unsigned drawn = (unsigned)rand_r(seed);
+    return drawn % 4 ? bytes[drawn / 4 % (sizeof bytes - 1)] : (char)(drawn / 4 % 256);
+}
+
+/* Bytes of it changed, put in, left out, and pieces said twice. */
+static size_t damage(char *text, size_t length, size_t room, unsigned *seed)
+{
+    for (int n = rand_r(seed) % 6 + 1; n > 0; n--) {
+        const size_t at = (size_t)rand_r(seed) % length;
+        const size_t piece = (size_t)rand_r(seed) % 40 + 1;
+        const bool fits = at + piece < length && length + piece < room;
+        if (rand_r(seed) % 2 || !fits) {
+            text[at] = draw_byte(seed);
+        } else if (rand_r(seed) % 2) {
+            memmove(text + at + piece, text + at, length - at);
+            length += piece;
+        } else {
+            memmove(text + at, text + at + piece, length - at - piece);
+            length -= piece;
+        }
+    }
+    return length;
+}
+
+/* Whatever stands there is refused or passes, and ends. */
+START_TEST(damaged_texts_end)
+{
+    static char text[1 << 17];
+    unsigned seed = (unsigned)_i + 1;
+    mgl_scan_fault fault;
+    mgl_error err = {0};
+    size_t length;
+    const mgl_kernel_unit *unit = mgl_kernel_unit_get(_i % mgl_kernel_unit_count());
+    const char *own = mgl_kernel_unit_text(unit, &length);
+    ck_assert_uint_lt(length, sizeof text / 2);
+    memcpy(text, own, length);
+    length = damage(text, length, sizeof text, &seed);
+    ck_assert_int_eq(mgl_kernel_scan(unit, text, length, 0, &fault, &err), MGL_OK);
+    ck_assert_int_ge(fault.line, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel_scan");
     TCase *rules = tcase_create("rules");
     tcase_add_loop_test(rules, units_pass, 0, mgl_kernel_unit_count());
     tcase_add_loop_test(rules, what_only_computes_passes, 0, GOOD);
+    tcase_add_loop_test(rules, damaged_texts_end, 0, DAMAGED);
     suite_add_tcase(suite, rules);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

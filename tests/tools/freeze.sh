@@ -28,6 +28,8 @@ list() {
     printf '%s\n' eval/duel.{c,h} eval/duel_{cpu,cuda}.c autotune/compare.{c,h} autotune/gate.{c,h} \
         autotune/lab_{check,pair,real}.c autotune/campaign_{control,final,measure,trial}.c \
         autotune/real.{c,h} autotune/worker_real.c schedule_api.c plan.h
+    # who looks whether a micro-kernel may be compiled, and with what
+    printf '%s\n' autotune/kernel/*.{c,def,h} instructions/*/context.json
     # the statistics
     printf '%s\n' autotune/judge.{c,h} autotune/verdict.def eval/statistics.{c,h}
 }
