@@ -49,11 +49,14 @@ size_t mgl_tokens_behind(const mgl_tokens *tokens, size_t at)
     return behind(tokens->list, tokens->count, at);
 }
 
-/* Behind the list of a template's parameters, whose first `<` is at `at`. */
+/* Behind the list of a template's parameters, whose first `<` is at `at`; the end where it does not
+ * end before a `;` or a body: then a `<` in it was no bracket. */
 static size_t behind_angle(const walk *w, size_t at)
 {
     int depth = 0;
     while (at < w->end) {
+        if (is(w, at, ";") || is(w, at, "{") || is(w, at, "}"))
+            return w->end;
         if (is(w, at, "("))
             at = behind(w->list, w->end, at);
         else {
@@ -306,8 +309,10 @@ static bool is_type_body(const walk *w, const reading *r, size_t at)
     while (is(w, i, "alignas") || is(w, i, "__align__"))
         i = behind(w->list, w->end, i + 1);
     i += i < at && is_word(w, i);
+    if (i < at && is(w, i, "<"))
+        i = behind_angle(w, i);
     i += is(w, i, "final");
-    return i == at || (i < at && (is(w, i, ":") || is(w, i, "<")));
+    return i == at || (i < at && is(w, i, ":"));
 }
 
 /* A bracket of a declaration: *next is where it goes on, and *done whether that is behind it. */

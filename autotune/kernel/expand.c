@@ -32,6 +32,7 @@ typedef struct expander {
     int macro_count;
     condition open[MOST_DEPTH];
     int open_count;
+    size_t guard_at;    /* the #define of the include guard, if there is one */
     char brackets[256]; /* (depth) that are open */
     int depth;
     bool failed; /* memory ran out */
@@ -109,7 +110,7 @@ static macro *find_macro(const expander *x, const mgl_token *name)
 /* #define GUARD right behind #ifndef GUARD, of a name that the unit has. */
 static bool is_guard(const expander *x, size_t at, size_t end)
 {
-    return x->open_count == 1 && x->open[0].guard && end == at + 3 &&
+    return x->open_count == 1 && x->open[0].guard && at == x->guard_at && end == at + 3 &&
            (mgl_vocabulary_look(x->vocabulary, &x->in->list[at + 2]) & MGL_WORD_OWN);
 }
 
@@ -220,6 +221,8 @@ static bool open_condition(expander *x, size_t at, size_t end)
                        x->in->list[end + 2].length == x->in->list[at + 2].length &&
                        !memcmp(x->in->list[end + 2].text, x->in->list[at + 2].text,
                                (size_t)x->in->list[at + 2].length);
+    if (guard)
+        x->guard_at = end;
     x->open[x->open_count++] = (condition){x->in->list[at].line, guard ? 0 : x->depth, guard};
     return put_branch(x, &x->in->list[at]);
 }
