@@ -7,7 +7,8 @@
  */
 #include "autotune/chat.h"
 
-#include "autotune/http.h"
+#include "autotune/completion.h"
+#include "autotune/extract.h"
 #include "autotune/prompt.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -27,8 +28,6 @@ enum {
     READY = MGL_HTTP_MAX_FLIGHTS,
     MAX_ANSWER = 2000,    /* tokens */
     BYTES_OF_A_TOKEN = 4, /* where an endpoint does not count */
-    MOST_FAILURES = 7,    /* in a row: then the endpoint is asked no more in this run */
-    MAX_WAIT = 600,       /* seconds */
     MAX_KEY_FILE = 8192
 };
 
@@ -113,21 +112,6 @@ static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *e
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
-static void put_message(mgl_json_out *out, const char *role, const char *content)
-{
-    mgl_json_out_object(out, NULL);
-    mgl_json_out_string(out, "role", role);
-    mgl_json_out_string(out, "content", content);
-    mgl_json_out_close_object(out);
-}
-
-/* The more often the model repeated itself, the freer it may answer. */
-static double temperature(const chat *c)
-{
-    double wanted = 0.2 + 0.2 * c->duplicates;
-    return wanted > 1 ? 1 : wanted;
-}
-
 static mgl_status make_body(const chat *c, uint64_t seed, mgl_text *body, mgl_error *err)
 {
     mgl_text history = {0}, task = {0};
@@ -143,16 +127,10 @@ static mgl_status make_body(const chat *c, uint64_t seed, mgl_text *body, mgl_er
                          .number = c->requests + 1,
                          .border = seed};
     mgl_prompt_task(&prompt, &task);
-    mgl_text_put(&out.text, "{");
-    mgl_json_out_string(&out, "model", c->options.model);
-    mgl_json_out_array(&out, "messages");
-    put_message(&out, "system", mgl_prompt_system());
-    put_message(&out, "user", task.bytes ? task.bytes : "");
-    mgl_json_out_close_array(&out);
-    mgl_json_out_real(&out, "temperature", temperature(c));
-    mgl_json_out_int(&out, "max_tokens", MAX_ANSWER);
-    mgl_json_out_bool(&out, "stream", false);
-    mgl_json_out_close(&out);
+    mgl_completion_begin(&out, c->options.model);
+    mgl_completion_put_message(&out, "system", mgl_prompt_system());
+    mgl_completion_put_message(&out, "user", task.bytes ? task.bytes : "");
+    mgl_completion_end(&out, mgl_completion_temperature(c->duplicates), MAX_ANSWER);
     bool failed = history.failed || task.failed || out.text.failed;
     *body = out.text;
     mgl_text_clear(&history);
@@ -189,169 +167,7 @@ static mgl_status ask(chat *c, uint64_t seed, mgl_error *err)
     return status;
 }
 
-/* ---- an answer ------------------------------------------------------------------------------- */
-
-/* What an answer holds. */
-typedef struct answer {
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    mgl_json json;
-    const char *content; /* of json */
-    int64_t tokens_in, tokens_out;
-    bool estimated;
-} answer;
-
-static void fail_answer(answer *a, mgl_outcome outcome, const mgl_error *why)
-{
-    a->outcome = outcome;
-    mgl_format_ends(a->diagnostic, sizeof a->diagnostic, "%s", why->message);
-}
-
-/* choices[0].message.content, and usage where it is given. */
-static mgl_status read_content(answer *a, mgl_error *why)
-{
-    const cJSON *choices = NULL, *message = NULL, *usage = NULL;
-    mgl_status status = mgl_json_get_array(&a->json, a->json.root, "choices", true, &choices, why);
-    const cJSON *first = status ? NULL : choices->child;
-    if (!status && !cJSON_IsObject(first))
-        status = mgl_fail(why, MGL_BAD_INPUT, "answer", "has no choice");
-    if (!status)
-        status = mgl_json_get_object(&a->json, first, "message", true, &message, why);
-    if (!status)
-        status = mgl_json_get_string(&a->json, message, "content", true, &a->content, why);
-    if (status || mgl_json_get_object(&a->json, a->json.root, "usage", false, &usage, NULL) ||
-        !usage)
-        return status;
-    const int64_t most = INT64_C(1) << 40;
-    a->estimated =
-        mgl_json_get_int(&a->json, usage, "prompt_tokens", true, 0, most, &a->tokens_in, NULL) ||
-        mgl_json_get_int(&a->json, usage, "completion_tokens", true, 0, most, &a->tokens_out, NULL);
-    return MGL_OK;
-}
-
-static void read_body(answer *a, const mgl_http_response *response)
-{
-    mgl_error why = {0};
-    a->estimated = true;
-    mgl_status status = mgl_json_parse(response->body, response->length, MGL_HTTP_MAX_BYTES,
-                                       "answer", &a->json, &why);
-    if (!status && !cJSON_IsObject(a->json.root))
-        status = mgl_fail(&why, MGL_BAD_INPUT, "answer", "is no object");
-    if (!status)
-        status = read_content(a, &why);
-    if (status)
-        fail_answer(a, MGL_OUTCOME_PROPOSER_SCHEMA, &why);
-}
-
-static mgl_outcome outcome_of_status(int status)
-{
-    if (status == 401 || status == 403)
-        return MGL_OUTCOME_PROPOSER_AUTH;
-    return status == 429 ? MGL_OUTCOME_PROPOSER_RATE : MGL_OUTCOME_PROPOSER_HTTP;
-}
-
-static void read_response(answer *a, const mgl_http_response *response)
-{
-    mgl_error why = {0};
-    *a = (answer){.outcome = MGL_OUTCOME_OK, .estimated = true};
-    switch (response->end) {
-    case MGL_HTTP_TIMED_OUT:
-        mgl_fail(&why, MGL_SYSTEM, "", "no answer within its time");
-        fail_answer(a, MGL_OUTCOME_PROPOSER_TIMEOUT, &why);
-        return;
-    case MGL_HTTP_TOO_LONG:
-        mgl_fail(&why, MGL_SYSTEM, "", "the answer has more than %d bytes", MGL_HTTP_MAX_BYTES);
-        fail_answer(a, MGL_OUTCOME_PROPOSER_SCHEMA, &why);
-        return;
-    case MGL_HTTP_FAILED:
-        mgl_fail(&why, MGL_SYSTEM, "", "%.200s", response->reason);
-        fail_answer(a, MGL_OUTCOME_PROPOSER_HTTP, &why);
-        return;
-    case MGL_HTTP_DONE:
-        break;
-    }
-    if (response->status == 200) {
-        read_body(a, response);
-        return;
-    }
-    mgl_fail(&why, MGL_SYSTEM, "", "the endpoint answered with status %d%s", response->status,
-             response->status >= 300 && response->status < 400 ? ": redirects are not followed"
-                                                               : "");
-    fail_answer(a, outcome_of_status(response->status), &why);
-}
-
 /* ---- what an answer becomes ------------------------------------------------------------------ */
-
-static mgl_outcome end_of_fence(const char *at, const char *end, const char **stop)
-{
-    for (const char *line = at; line < end;) {
-        const char *next = memchr(line, '\n', (size_t)(end - line));
-        if (end - line >= 3 && !memcmp(line, "```", 3)) {
-            *stop = line;
-            return MGL_OUTCOME_OK;
-        }
-        line = next ? next + 1 : end;
-    }
-    return MGL_OUTCOME_EXTRACT_NONE; /* it was cut off */
-}
-
-/* Fences as they are found. */
-typedef struct fences {
-    const char *tagged, *longest;
-    size_t tagged_bytes, longest_bytes;
-    bool ambiguous;
-} fences;
-
-static void take_fence(fences *f, bool json, const char *from, size_t bytes)
-{
-    if (json && f->tagged)
-        f->ambiguous |= bytes != f->tagged_bytes || memcmp(from, f->tagged, bytes) != 0;
-    if (json && !f->tagged) {
-        f->tagged = from;
-        f->tagged_bytes = bytes;
-    }
-    if (!f->longest || bytes > f->longest_bytes) {
-        f->longest = from;
-        f->longest_bytes = bytes;
-    }
-}
-
-/* All fences: lines that begin with three backquotes, in pairs. */
-static void find_fences(const char *text, const char *end, fences *f)
-{
-    for (const char *line = text; line < end;) {
-        const char *next = memchr(line, '\n', (size_t)(end - line)), *stop;
-        next = next ? next + 1 : end;
-        if (end - line >= 3 && !memcmp(line, "```", 3)) {
-            if (end_of_fence(next, end, &stop))
-                return;
-            take_fence(f, !strncmp(line + 3, "json", 4), next, (size_t)(stop - next));
-            next = memchr(stop, '\n', (size_t)(end - stop));
-            next = next ? next + 1 : end;
-        }
-        line = next;
-    }
-}
-
-mgl_outcome mgl_chat_extract(const char *text, size_t length, const char **from, size_t *bytes)
-{
-    fences f = {0};
-    const char *end = text + length, *at = text;
-    find_fences(text, end, &f);
-    if (f.ambiguous)
-        return MGL_OUTCOME_EXTRACT_AMBIGUOUS;
-    *from = f.tagged ? f.tagged : f.longest;
-    *bytes = f.tagged ? f.tagged_bytes : f.longest_bytes;
-    if (*from)
-        return MGL_OUTCOME_OK;
-    while (at < end && strchr(" \t\r\n", *at) && *at)
-        at++;
-    if (at == end || *at != '{')
-        return MGL_OUTCOME_EXTRACT_NONE;
-    *from = at;
-    *bytes = (size_t)(end - at);
-    return MGL_OUTCOME_OK;
-}
 
 /* The moves of an answer are added to those of what it stands on. */
 static mgl_status stand_on_best(const chat *c, mgl_proposal *proposal, mgl_error *err)
@@ -370,13 +186,13 @@ static mgl_status stand_on_best(const chat *c, mgl_proposal *proposal, mgl_error
     return proposal->proposer ? status : mgl_fail_memory(err, 1);
 }
 
-static mgl_status read_proposal(chat *c, answer *a, mgl_error *err)
+static mgl_status read_proposal(chat *c, mgl_completion *a, mgl_error *err)
 {
     const char *from = NULL;
     size_t bytes = 0;
     mgl_error why = {0};
     mgl_proposal proposal;
-    a->outcome = mgl_chat_extract(a->content, strlen(a->content), &from, &bytes);
+    a->outcome = mgl_extract(a->content, strlen(a->content), "json", '{', &from, &bytes);
     if (a->outcome)
         return MGL_OK;
     mgl_status status = MGL_OK;
@@ -394,17 +210,11 @@ static mgl_status read_proposal(chat *c, answer *a, mgl_error *err)
     if (status == MGL_NO_MEMORY)
         return mgl_fail_memory(err, bytes);
     if (status)
-        fail_answer(a, MGL_OUTCOME_PROPOSER_SCHEMA, &why);
+        mgl_completion_fail(a, MGL_OUTCOME_PROPOSER_SCHEMA, &why);
     return MGL_OK;
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------- */
-
-static bool is_endpoint(mgl_outcome outcome)
-{
-    return outcome == MGL_OUTCOME_PROPOSER_HTTP || outcome == MGL_OUTCOME_PROPOSER_TIMEOUT ||
-           outcome == MGL_OUTCOME_PROPOSER_RATE;
-}
 
 static void tell(const chat *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void tell(const chat *c, const char *format, ...)
@@ -421,9 +231,10 @@ static void tell(const chat *c, const char *format, ...)
 
 /* One line a change. What a model makes of a request that was answered is no matter of the
  * endpoint's; an answer without any content is. */
-static void tell_change(chat *c, const answer *a)
+static void tell_change(chat *c, const mgl_completion *a)
 {
-    bool fails = is_endpoint(a->outcome) || a->outcome == MGL_OUTCOME_PROPOSER_AUTH ||
+    bool fails = mgl_completion_is_endpoint(a->outcome) ||
+                 a->outcome == MGL_OUTCOME_PROPOSER_AUTH ||
                  (a->outcome == MGL_OUTCOME_PROPOSER_SCHEMA && !a->content);
     mgl_outcome now = fails ? a->outcome : MGL_OUTCOME_OK;
     c->answered = fails ? 0 : c->answered + 1;
@@ -444,7 +255,7 @@ static void tell_change(chat *c, const answer *a)
         tell(c,
              "%s: %s; %d failures in a row: the endpoint is asked no more in this run, "
              "`megalith campaign resume` asks again",
-             mgl_outcome_name(now), a->diagnostic, MOST_FAILURES);
+             mgl_outcome_name(now), a->diagnostic, MGL_COMPLETION_MOST_FAILURES);
     else
         tell(c, "%s: %s; it is asked again", mgl_outcome_name(now), a->diagnostic);
 }
@@ -458,21 +269,19 @@ static void tell_spent(chat *c)
 }
 
 /* Waits as long as the endpoint says, else twice as long each time. */
-static void back_off(chat *c, const answer *a, double retry_after_s)
+static void back_off(chat *c, const mgl_completion *a, double retry_after_s)
 {
-    bool endpoint = is_endpoint(a->outcome);
+    bool endpoint = mgl_completion_is_endpoint(a->outcome);
     c->refused |= a->outcome == MGL_OUTCOME_PROPOSER_AUTH;
     c->failures = endpoint ? c->failures + 1 : 0;
-    c->refused |= c->failures >= MOST_FAILURES;
+    c->refused |= c->failures >= MGL_COMPLETION_MOST_FAILURES;
     if (!endpoint)
         return;
-    int doublings = c->failures < 9 ? c->failures - 1 : 9;
-    double wait = retry_after_s >= 0 ? retry_after_s : (double)(1 << doublings);
-    c->not_before = mgl_clock_s() + (wait > MAX_WAIT ? MAX_WAIT : wait);
+    c->not_before = mgl_clock_s() + mgl_completion_wait(c->failures, retry_after_s);
 }
 
 /* The model reads of its own answers that could not be used, as of trials. */
-static mgl_status remember_failure(chat *c, const answer *a, mgl_error *err)
+static mgl_status remember_failure(chat *c, const mgl_completion *a, mgl_error *err)
 {
     mgl_text line = {0};
     bool own = a->outcome == MGL_OUTCOME_PROPOSER_SCHEMA ||
@@ -487,7 +296,7 @@ static mgl_status remember_failure(chat *c, const answer *a, mgl_error *err)
     return status;
 }
 
-static mgl_status keep_message(chat *c, const asked *request, const answer *a,
+static mgl_status keep_message(chat *c, const asked *request, const mgl_completion *a,
                                const mgl_http_response *response, mgl_error *err)
 {
     mgl_store_message message = {.request = request->body,
@@ -503,7 +312,7 @@ static mgl_status keep_message(chat *c, const asked *request, const answer *a,
 }
 
 /* What the request was guessed to take becomes what it took. */
-static void count_tokens(chat *c, const asked *request, answer *a,
+static void count_tokens(chat *c, const asked *request, mgl_completion *a,
                          const mgl_http_response *response)
 {
     int64_t guessed = (int64_t)(strlen(request->body) / BYTES_OF_A_TOKEN);
@@ -518,10 +327,10 @@ static void count_tokens(chat *c, const asked *request, answer *a,
 static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_error *err)
 {
     asked *request = c->flights;
-    answer a;
+    mgl_completion a;
     while (request->request != response->request)
         request++;
-    read_response(&a, response);
+    mgl_completion_read(response, &a);
     count_tokens(c, request, &a, response);
     mgl_status status = a.outcome ? MGL_OK : read_proposal(c, &a, err);
     back_off(c, &a, response->retry_after_s);
@@ -530,7 +339,7 @@ static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_
         status = remember_failure(c, &a, err);
     if (!status)
         status = keep_message(c, request, &a, response, err);
-    mgl_json_clear(&a.json);
+    mgl_completion_clear(&a);
     mgl_free(request->body);
     *request = (asked){0};
     return status;

@@ -43,8 +43,4 @@ mgl_status mgl_chat_take_key(char **out, mgl_error *err);
 mgl_status mgl_chat_read_key(const char *path, char **out, mgl_error *err);
 void mgl_chat_forget_key(char *key); /* NULL is fine */
 
-/* The JSON in an answer: the one fence tagged json; else the longest fence; else the whole of it
- * where it is an object. EXTRACT_AMBIGUOUS: several tagged fences that differ. */
-mgl_outcome mgl_chat_extract(const char *text, size_t length, const char **from, size_t *bytes);
-
 #endif

@@ -257,35 +257,6 @@ START_TEST(the_request_is_a_golden)
 }
 END_TEST
 
-static const struct {
-    const char *text, *found; /* NULL: nothing */
-    mgl_outcome outcome;
-} extracts[] = {{"a\n```json\n{1}\n```\nb", "{1}\n", MGL_OUTCOME_OK},
-                {"```\n{1}\n```\n", "{1}\n", MGL_OUTCOME_OK},
-                {"```\n{1}\n```\n```\n{22}\n```\n", "{22}\n", MGL_OUTCOME_OK},
-                {"```c\nlonger text\n```\n```json\n{1}\n```\n", "{1}\n", MGL_OUTCOME_OK},
-                {"```json\n{1}\n```\n```json\n{1}\n```\n", "{1}\n", MGL_OUTCOME_OK},
-                {"```json\n{1}\n```\n```json\n{2}\n```\n", NULL, MGL_OUTCOME_EXTRACT_AMBIGUOUS},
-                {"  {1}", "{1}", MGL_OUTCOME_OK},
-                {"```json\n{1}", NULL, MGL_OUTCOME_EXTRACT_NONE},
-                {"words", NULL, MGL_OUTCOME_EXTRACT_NONE},
-                {"", NULL, MGL_OUTCOME_EXTRACT_NONE}};
-
-START_TEST(finds_the_fence)
-{
-    const char *from = NULL;
-    size_t bytes = 0;
-    mgl_outcome outcome =
-        mgl_chat_extract(extracts[_i].text, strlen(extracts[_i].text), &from, &bytes);
-    ck_assert_msg(outcome == extracts[_i].outcome, "%s: %s", extracts[_i].text,
-                  mgl_outcome_name(outcome));
-    if (extracts[_i].found) {
-        ck_assert_uint_eq(bytes, strlen(extracts[_i].found));
-        ck_assert(!memcmp(from, extracts[_i].found, bytes));
-    }
-}
-END_TEST
-
 START_TEST(the_key_leaves_the_environment)
 {
     char *key = NULL;
@@ -325,7 +296,6 @@ int main(void)
     tcase_add_checked_fixture(alone, setup, teardown);
     tcase_add_test(alone, data_can_not_leave_its_borders);
     tcase_add_test(alone, the_request_is_a_golden);
-    tcase_add_loop_test(alone, finds_the_fence, 0, (int)(sizeof extracts / sizeof *extracts));
     tcase_add_test(alone, the_key_leaves_the_environment);
     tcase_add_test(alone, a_key_file_is_its_owners_alone);
     suite_add_tcase(suite, alone);
