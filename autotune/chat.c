@@ -26,8 +26,7 @@
 enum {
     HISTORY = 12, /* trials that a request tells of */
     READY = MGL_HTTP_MAX_FLIGHTS,
-    MAX_ANSWER = 2000,    /* tokens */
-    BYTES_OF_A_TOKEN = 4, /* where an endpoint does not count */
+    MAX_ANSWER = 2000, /* tokens */
     MAX_KEY_FILE = 8192
 };
 
@@ -159,7 +158,7 @@ static mgl_status ask(chat *c, uint64_t seed, mgl_error *err)
         to->body = body.bytes;
         c->requests++;
         /* until the answer says how many there were */
-        c->tokens += (int64_t)(body.length / BYTES_OF_A_TOKEN);
+        c->tokens += (int64_t)(body.length / MGL_COMPLETION_BYTES_OF_A_TOKEN);
         return MGL_OK;
     }
     to->request = 0;
@@ -315,11 +314,11 @@ static mgl_status keep_message(chat *c, const asked *request, const mgl_completi
 static void count_tokens(chat *c, const asked *request, mgl_completion *a,
                          const mgl_http_response *response)
 {
-    int64_t guessed = (int64_t)(strlen(request->body) / BYTES_OF_A_TOKEN);
+    int64_t guessed = (int64_t)(strlen(request->body) / MGL_COMPLETION_BYTES_OF_A_TOKEN);
     bool answered = response->end == MGL_HTTP_DONE && response->status == 200;
     if (a->estimated && answered) {
         a->tokens_in = guessed;
-        a->tokens_out = (int64_t)(response->length / BYTES_OF_A_TOKEN);
+        a->tokens_out = (int64_t)(response->length / MGL_COMPLETION_BYTES_OF_A_TOKEN);
     }
     c->tokens += a->tokens_in + a->tokens_out - guessed;
 }

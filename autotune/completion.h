@@ -19,6 +19,8 @@ void mgl_completion_end(mgl_json_out *to, double temperature, int max_tokens);
 /* The more often the model repeated itself, the freer it may answer: min(1, 0.2 + 0.2 k). */
 double mgl_completion_temperature(int repeats);
 
+enum { MGL_COMPLETION_BYTES_OF_A_TOKEN = 4 /* where an endpoint does not count */ };
+
 /* ---- a response ------------------------------------------------------------------------------ */
 
 /* Release with mgl_completion_clear. */
