@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *find_text(const char *name)
+const char *mgl_prompt_find(const char *name)
 {
     for (int i = 0; i < mgl_prompt_source_count; i++)
         if (!strcmp(mgl_prompt_sources[i].name, name))
@@ -17,7 +17,7 @@ static const char *find_text(const char *name)
 
 const char *mgl_prompt_system(void)
 {
-    return find_text("autotune/prompts/system.md");
+    return mgl_prompt_find("autotune/prompts/system.md");
 }
 
 /* ---- the parts ------------------------------------------------------------------------------- */
@@ -135,25 +135,31 @@ static const struct {
              {"time", put_time},     {"history", put_history}, {"border", put_border}};
 
 /* What is between {{ and }}: a part, or nothing. */
-static void put_part(const mgl_prompt *p, const char *name, size_t length, mgl_text *out)
+static void put_part(const void *user, const char *name, size_t length, mgl_text *out)
 {
+    const mgl_prompt *p = user;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strlen(parts[i].name) == length && !memcmp(parts[i].name, name, length))
             parts[i].put(p, out);
 }
 
-void mgl_prompt_task(const mgl_prompt *prompt, mgl_text *out)
+void mgl_prompt_fill(const char *text, mgl_prompt_put_fn *put, const void *user, mgl_text *out)
 {
-    const char *at = find_text("autotune/prompts/task.md"), *open;
+    const char *at = text, *open;
     while ((open = strstr(at, "{{"))) {
         const char *close = strstr(open, "}}");
         if (!close)
             break;
         mgl_text_append(out, at, (size_t)(open - at));
-        put_part(prompt, open + 2, (size_t)(close - open - 2), out);
+        put(user, open + 2, (size_t)(close - open - 2), out);
         at = close + 2;
     }
     mgl_text_put(out, at);
+}
+
+void mgl_prompt_task(const mgl_prompt *prompt, mgl_text *out)
+{
+    mgl_prompt_fill(mgl_prompt_find("autotune/prompts/task.md"), put_part, prompt, out);
 }
 
 /* ---- history --------------------------------------------------------------------------------- */

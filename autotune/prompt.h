@@ -18,6 +18,12 @@ typedef struct mgl_prompt {
     uint64_t border;          /* that marks data: drawn, so that no data can forge it */
 } mgl_prompt;
 
+/* A text of the list, by its path; "": there is none. */
+const char *mgl_prompt_find(const char *name);
+/* A text, in which each {{name}} is what `put` appends for it. */
+typedef void mgl_prompt_put_fn(const void *user, const char *name, size_t length, mgl_text *out);
+void mgl_prompt_fill(const char *text, mgl_prompt_put_fn *put, const void *user, mgl_text *out);
+
 const char *mgl_prompt_system(void); /* static storage */
 void mgl_prompt_task(const mgl_prompt *prompt, mgl_text *out);
 
