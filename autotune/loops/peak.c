@@ -25,7 +25,7 @@ static void put_body(const mgl_transformation *t, mgl_kernel_region region, cons
     for (int i = 0; i < t->tunable_count && region == MGL_KERNEL_REGION_LAUNCH; i++) {
         mgl_text_format(out, "/* tunable %s:", t->tunables[i].name);
         for (int v = 0; v < t->tunables[i].count; v++)
-            mgl_text_format(out, "%s %" PRId64, v ? "," : "", t->tunables[i].values[v]);
+            mgl_text_format(out, " %" PRId64, t->tunables[i].values[v]);
         mgl_text_put(out, " */\n");
     }
     for (int i = 0; i < t->insert_count; i++)

@@ -1,0 +1,16 @@
+/* The gates of micro-kernels as the judge of a loop: what passes all of them is UNMEASURED. */
+#ifndef MGL_AUTOTUNE_LOOPS_GATES_H
+#define MGL_AUTOTUNE_LOOPS_GATES_H
+
+#include "autotune/kernel/kernel.h"
+#include "autotune/loops/judge.h"
+
+typedef struct mgl_gates {
+    const mgl_kernel_unit *unit;
+    mgl_kernel_options options;
+} mgl_gates;
+
+/* `gates` is lent. */
+mgl_loop_judge mgl_gates_judge(mgl_gates *gates);
+
+#endif
