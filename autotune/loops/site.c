@@ -266,3 +266,9 @@ const char *mgl_site_text(const mgl_site *s, size_t *length)
     *length = s->made.length;
     return mgl_feedback_code(s->loop, &ignored) ? s->made.bytes : NULL;
 }
+
+const char *mgl_site_before(const mgl_site *s, size_t *length)
+{
+    *length = s->text.length;
+    return s->text.bytes;
+}

@@ -47,6 +47,8 @@ mgl_status mgl_site_open(const mgl_site_options *options, mgl_site **out, mgl_er
 void mgl_site_close(mgl_site *site); /* NULL is fine */
 
 mgl_feedback *mgl_site_loop(mgl_site *site);
+/* The text that it began with. */
+const char *mgl_site_before(const mgl_site *site, size_t *length);
 /* The whole text with what was taken; NULL: nothing good was so far. */
 const char *mgl_site_text(const mgl_site *site, size_t *length);
 
