@@ -5,10 +5,22 @@
 #include "autotune/kernel/kernel.h"
 #include "cli/cli.h"
 
+/* Those that ask for texts and keep them (kernel_loop.h). */
+#define MGL_CLI_KERNEL_LOOP_WORDS(X)                                                               \
+    X(transform)                                                                                   \
+    X(prompt)                                                                                      \
+    X(next)                                                                                        \
+    X(submit)                                                                                      \
+    X(log)                                                                                         \
+    X(diff)                                                                                        \
+    X(checkout)                                                                                    \
+    X(branch)                                                                                      \
+    X(export)
 #define MGL_CLI_KERNEL_WORDS(X)                                                                    \
     X(list)                                                                                        \
     X(show)                                                                                        \
-    X(verify)
+    X(verify)                                                                                      \
+    MGL_CLI_KERNEL_LOOP_WORDS(X)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_kernel_##name##_verb;
 MGL_CLI_KERNEL_WORDS(MGL_CLI_DECLARE)
 #undef MGL_CLI_DECLARE

@@ -124,7 +124,7 @@ static void put_attempt(const mgl_feedback *f, const attempt *a, mgl_text *out)
                     named || !a->diagnostic[0] ? "" : ": ", a->diagnostic);
     mgl_text_format(out, "## Attempt %d of %d failed\n\n", a->call, f->options.calls);
     put_data(out, border, error, strlen(error));
-    mgl_text_format(out, "%s\n\n", mgl_outcome_hint(a->outcome));
+    mgl_text_format(out, "%s\n\n", mgl_loop_hint(a->outcome));
     if (a->code.length)
         put_data(out, border, a->code.bytes, a->code.length);
     else

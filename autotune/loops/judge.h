@@ -9,7 +9,7 @@
 #include "autotune/record.h"
 #include "base/sha256.h"
 
-/* A tunable's value: TUNE_<name> in the text. */
+/* A tunable's value: of `tile` the text has TUNE_TILE. */
 typedef struct mgl_tunable_value {
     const char *name;
     int64_t value;
@@ -45,6 +45,10 @@ typedef struct mgl_loop_judge {
 /* Whether a loop may stand on the text: it is correct, or passed all gates where nobody can
  * measure. */
 bool mgl_outcome_is_good(mgl_outcome outcome);
+
+/* One sentence for whoever writes texts of micro-kernels: mgl_outcome_hint, but where that speaks
+ * of schedules. */
+const char *mgl_loop_hint(mgl_outcome outcome);
 
 /* Names a text by its words: blanks and line ends between them do not count. */
 typedef struct mgl_digest {

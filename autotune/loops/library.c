@@ -148,6 +148,24 @@ bool mgl_transformation_suits(const mgl_transformation *t, const char *op, const
     return mgl_names_have(&t->ops, op) && mgl_names_have(&t->architectures, arch);
 }
 
+/* Whether a name is among those with blanks between them. */
+static bool stands_among(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strcspn(at, " ") == length && !memcmp(at, name, length))
+            return true;
+    return false;
+}
+
+bool mgl_transformation_is_ready(const mgl_transformation *t, const char *provides)
+{
+    for (int i = 0; i < t->requires.count; i++)
+        if (!stands_among(provides, t->requires.names[i]))
+            return false;
+    return true;
+}
+
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 static const char *missing(const mgl_transformation *t, const mgl_names *has)

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -96,7 +97,10 @@ static void put_tunables(const mgl_site *s, mgl_text *out)
 {
     const mgl_transformation *t = s->options.place.transformation;
     for (int i = 0; i < t->tunable_count; i++) {
-        mgl_text_format(out, "%sTUNE_%s (", i ? ", " : "", t->tunables[i].name);
+        mgl_text_put(out, i ? ", TUNE_" : "TUNE_");
+        for (const char *at = t->tunables[i].name; *at; at++)
+            mgl_text_format(out, "%c", toupper((unsigned char)*at));
+        mgl_text_put(out, " (");
         for (int v = 0; v < t->tunables[i].count; v++)
             mgl_text_format(out, "%s%" PRId64, v ? ", " : "", t->tunables[i].values[v]);
         mgl_text_put(out, ")");

@@ -1,11 +1,10 @@
 /* The formats of transformations and plans, strictly: a member that is not known is refused. */
 #include "autotune/loops/transformation.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_FILE = 1 << 20, MAX_NAME = 64 };
+enum { MAX_FILE = 1 << 20, MAX_NAME = 64, MAX_TUNABLE = 31 };
 
 /* Where something stands, for messages, and what is known of its file. */
 typedef struct reader {
@@ -83,10 +82,14 @@ static mgl_status get_names(const reader *r, const cJSON *object, const char *ke
 static mgl_status read_tunable(const reader *r, const cJSON *object, mgl_tunable *out)
 {
     static const char *const known[] = {"name", "values", NULL};
+    static const char small[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
     const cJSON *list = NULL;
     mgl_status status = check_members(r, object, known);
     if (!status)
         status = get_name(r, object, "name", &out->name);
+    if (!status && (out->name[strspn(out->name, small)] || strlen(out->name) > MAX_TUNABLE))
+        status = refuse(r, "a tunable's name has at most 31 small letters, digits and _, unlike",
+                        out->name);
     if (!status)
         status = mgl_json_get_array(r->json, object, "values", true, &list, r->err);
     for (const cJSON *at = status ? NULL : list->child; at && !status; at = at->next) {
@@ -196,19 +199,12 @@ static mgl_status read_lists(const reader *r, mgl_transformation *t)
 
 static mgl_status read_valid(const reader *r, mgl_transformation *t)
 {
-    char lower[MGL_MAX_TUNABLES][MAX_NAME + 1];
     const char *text = NULL, *names[MGL_MAX_TUNABLES];
     mgl_status status = mgl_json_get_string(r->json, r->json->root, "valid", false, &text, r->err);
     if (status || !text)
         return status;
-    for (int i = 0; i < t->tunable_count; i++) {
-        const char *name = t->tunables[i].name;
-        size_t n = 0;
-        for (; name[n]; n++)
-            lower[i][n] = (char)tolower((unsigned char)name[n]);
-        lower[i][n] = 0;
-        names[i] = lower[i];
-    }
+    for (int i = 0; i < t->tunable_count; i++)
+        names[i] = t->tunables[i].name;
     t->has_valid = true;
     return mgl_expression_parse(text, names, t->tunable_count, &t->valid, r->err);
 }

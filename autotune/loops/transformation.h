@@ -2,20 +2,20 @@
  * Natural transformations: how the text of a micro-kernel is changed, told in words, pass by pass.
  * A pass names the regions that it edits; each is one call of a model. What texts stand between two
  * passes may be broken; behind the last one the text is judged. A piece may be inserted without a
- * model. Numbers that a search is to choose are tunables, TUNE_<name> in the text, and never
- * constants.
+ * model. Numbers that a search is to choose are tunables, and never constants: the text has
+ * TUNE_SPLIT_K for split_k.
  *
  *     {"schema": "megalith.transformation/1", "name": "split_k", "summary": "...",
  *      "architectures": ["sm_80"], "ops": ["norm_linear"],
  *      "requires": ["parts"], "provides": ["split_k"],
- *      "tunables": [{"name": "SPLIT_K", "values": [1, 2, 4]}], "valid": "expression of them",
+ *      "tunables": [{"name": "split_k", "values": [1, 2, 4]}], "valid": "expression of them",
  *      "inserts": [{"region": "macros", "text": "..."}],
  *      "passes": [{"name": "split", "instruction": "...", "regions": ["device"],
  *                  "may_break": false, "retries": 3}]}
  *
  * `requires` and `provides` are names of what a text has: a step of a plan may stand where all that
  * it requires was provided before. `valid`, which may be left out, is an expression over the
- * tunables' names in lower case (schedule/expression.h): below 1, the values do not go together.
+ * tunables' names (schedule/expression.h): below 1, the values do not go together.
  * `retries` are calls of a region beyond the first.
  *
  *     {"schema": "megalith.plan/1", "name": "sm_90a", "architecture": "sm_90a", "summary": "...",
@@ -119,6 +119,8 @@ const mgl_peak_plan *mgl_library_find_plan(const mgl_library *library, const cha
 /* Whether it is one for this op and this architecture. */
 bool mgl_transformation_suits(const mgl_transformation *transformation, const char *op,
                               const char *arch);
+/* Whether a text that has these names, with blanks between them, has all that it requires. */
+bool mgl_transformation_is_ready(const mgl_transformation *transformation, const char *provides);
 /* The steps of a plan that are for this op, in order, with what each requires at its place.
  * MGL_BAD_INPUT: one is missing in the library, or requires what none before it provides. */
 mgl_status mgl_peak_plan_steps(const mgl_library *library, const mgl_peak_plan *plan,

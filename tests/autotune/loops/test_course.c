@@ -78,8 +78,9 @@ static mgl_status ask_echo(mgl_asker *self, const char *body, size_t length, mgl
 static void on_step(void *user, const mgl_step_report *step)
 {
     (void)user;
-    mgl_text_format(&ends, "%s %s %d\n", step->transformation->name, mgl_step_end_name(step->end),
-                    step->calls);
+    mgl_text_format(&ends, "%s %s %d%s%s\n", step->transformation->name,
+                    mgl_step_end_name(step->end), step->calls, step->verdict ? " " : "",
+                    step->verdict ? step->verdict->diagnostic : "");
 }
 
 /* The gates, but that a comment alone is a change. */

@@ -32,7 +32,7 @@ static void teardown(void)
 #define HEAD                                                                                       \
     "{\"schema\":\"megalith.transformation/1\",\"name\":\"a\",\"summary\":\"b\","                  \
     "\"architectures\":[\"sm_80\"],\"ops\":[\"merge\"],\"requires\":[],\"provides\":[\"c\"],"
-#define TUNABLES "\"tunables\":[{\"name\":\"N\",\"values\":[1,2]}],"
+#define TUNABLES "\"tunables\":[{\"name\":\"n\",\"values\":[1,2]}],"
 #define PASS(regions, may_break, retries)                                                          \
     "{\"name\":\"p\",\"instruction\":\"do\",\"regions\":[" regions "],\"may_break\":" may_break    \
     ",\"retries\":" retries "}"
@@ -71,11 +71,12 @@ static const char *const bad[] = {
     HEAD TUNABLES PASSES(PASS("\"device\"", "0", "1")),
     HEAD TUNABLES "\"more\":1," PASSES(GOOD_PASS),
     HEAD TUNABLES "\"valid\":\"m\"," PASSES(GOOD_PASS),
-    HEAD "\"tunables\":[{\"name\":\"N\",\"values\":[]}]," PASSES(GOOD_PASS),
-    HEAD "\"tunables\":[{\"name\":\"N\",\"values\":[2,1]}]," PASSES(GOOD_PASS),
-    HEAD "\"tunables\":[{\"name\":\"N\",\"values\":[1.5]}]," PASSES(GOOD_PASS),
+    HEAD "\"tunables\":[{\"name\":\"n\",\"values\":[]}]," PASSES(GOOD_PASS),
+    HEAD "\"tunables\":[{\"name\":\"n\",\"values\":[2,1]}]," PASSES(GOOD_PASS),
+    HEAD "\"tunables\":[{\"name\":\"n\",\"values\":[1.5]}]," PASSES(GOOD_PASS),
     HEAD "\"tunables\":[{\"name\":\"1\",\"values\":[1]}]," PASSES(GOOD_PASS),
-    HEAD "\"tunables\":[{\"name\":\"N\",\"values\":[1]},{\"name\":\"N\",\"values\":[1]}]," PASSES(
+    HEAD "\"tunables\":[{\"name\":\"N\",\"values\":[1]}]," PASSES(GOOD_PASS),
+    HEAD "\"tunables\":[{\"name\":\"n\",\"values\":[1]},{\"name\":\"n\",\"values\":[1]}]," PASSES(
         GOOD_PASS),
     HEAD TUNABLES "\"inserts\":[{\"region\":\"x\",\"text\":\"y\"}],\"passes\":[" GOOD_PASS "]}",
     "{\"schema\":\"megalith.transformation/1\",\"name\":\"a\",\"summary\":\"b\",\"architectures\":["
@@ -334,7 +335,7 @@ START_TEST(tunables_and_pieces_are_inserted)
                                                strlen(unit_text), &made, NULL),
                      MGL_OK);
     ck_assert_ptr_nonnull(
-        strstr(made.bytes, "/* region: launch */\n/* tunable PAD: 0 4 8 16 */\nl\n"));
+        strstr(made.bytes, "/* region: launch */\n/* tunable pad: 0 4 8 16 */\nl\n"));
     ck_assert_ptr_nonnull(strstr(made.bytes, "/* region: macros */\n#define PADDED(columns)"));
     mgl_text_clear(&made);
 }

@@ -1,0 +1,47 @@
+/* megalith kernel branch UNIT: lists branches, or makes one. */
+#include "cli/kernel_loop.h"
+
+#include <string.h>
+
+#define BRANCH_OPTIONS(X)                                                                          \
+    X(text, name, "--name", "NAME", 0, 0, "makes this branch, and works on it")                    \
+    X(text, at, "--at", "NAME", 0, 0, "where it begins (where the branch stands)")                 \
+    MGL_CLI_BENCH_OPTIONS(X)
+MGL_CLI_OPTIONS(BRANCH_OPTIONS)
+
+static mgl_status list(const mgl_checkpoints *c, mgl_error *err)
+{
+    mgl_file_list names = {0};
+    mgl_status status = mgl_checkpoints_branches(c, &names, err);
+    for (size_t i = 0; i < names.count; i++)
+        mgl_cli_printf("%s %s\n", strcmp(names.names[i], mgl_checkpoints_branch(c)) ? " " : "*",
+                       names.names[i]);
+    mgl_file_list_clear(&names);
+    return status;
+}
+
+static mgl_status branch(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_cli_bench_how how = MGL_CLI_BENCH(o);
+    mgl_cli_bench b = {0};
+    if (o->at.given && !o->name.given)
+        return mgl_fail(err, MGL_USAGE, "--at", "is where a new branch begins: --name says which");
+    mgl_status status = mgl_cli_bench_open(operand, &how, &b, err);
+    if (!status && o->name.given)
+        status = mgl_checkpoints_make_branch(mgl_workbench_checkpoints(b.bench), o->name.value,
+                                             o->at.value, err);
+    if (!status)
+        status = list(mgl_workbench_checkpoints(b.bench), err);
+    mgl_cli_bench_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_branch_verb = {
+    .name = "kernel branch",
+    .operand = "UNIT",
+    .summary = "the branches of a micro-kernel's checkpoints, or a new one",
+    .example = "  megalith kernel branch merge --name wide",
+    MGL_CLI_VERB_OPTIONS,
+    .run = branch,
+};

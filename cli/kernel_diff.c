@@ -1,0 +1,51 @@
+/* megalith kernel diff UNIT: what differs between two checkpoints, or between one and the unit's
+ * own text. */
+#include "cli/kernel_loop.h"
+
+#define DIFF_OPTIONS(X)                                                                            \
+    X(text, from, "--from", "NAME", 0, 0, "a branch or checkpoint (the unit's own text)")          \
+    X(text, to, "--to", "NAME", 0, 0, "likewise (the branch that is worked on)")                   \
+    MGL_CLI_BENCH_OPTIONS(X)
+MGL_CLI_OPTIONS(DIFF_OPTIONS)
+
+static mgl_status compare(const struct options *o, const mgl_cli_bench *b, mgl_text *out,
+                          mgl_error *err)
+{
+    const mgl_checkpoints *c = mgl_workbench_checkpoints(b->bench);
+    mgl_checkpoint_record from = {0}, to = {0};
+    size_t length;
+    const char *own = mgl_kernel_unit_text(b->unit, &length);
+    mgl_status status = mgl_checkpoints_get(c, o->to.value, &to, err);
+    if (!status && o->from.given)
+        status = mgl_checkpoints_get(c, o->from.value, &from, err);
+    if (!status)
+        status = mgl_text_diff(o->from.given ? from.text : own, to.text, out, err);
+    mgl_checkpoint_clear(&from);
+    mgl_checkpoint_clear(&to);
+    return status;
+}
+
+static mgl_status diff(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_cli_bench_how how = MGL_CLI_BENCH(o);
+    mgl_cli_bench b = {0};
+    mgl_text out = {0};
+    mgl_status status = mgl_cli_bench_open(operand, &how, &b, err);
+    if (!status)
+        status = compare(o, &b, &out, err);
+    if (!status)
+        mgl_cli_print(out.bytes ? out.bytes : "", out.length);
+    mgl_text_clear(&out);
+    mgl_cli_bench_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_diff_verb = {
+    .name = "kernel diff",
+    .operand = "UNIT",
+    .summary = "what differs between two checkpoints of a micro-kernel, line by line",
+    .example = "  megalith kernel diff merge",
+    MGL_CLI_VERB_OPTIONS,
+    .run = diff,
+};

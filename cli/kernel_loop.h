@@ -1,0 +1,71 @@
+/* What the words of `kernel` share that ask for texts and keep them: the workbench of a unit, and
+ * who is asked. */
+#ifndef MGL_CLI_KERNEL_LOOP_H
+#define MGL_CLI_KERNEL_LOOP_H
+
+#include "autotune/loops/workbench.h"
+#include "cli/kernel.h"
+
+#define MGL_CLI_FOLDER_OPTION(X)                                                                   \
+    X(text, folder, "--folder", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
+
+#define MGL_CLI_BENCH_OPTIONS(X)                                                                   \
+    MGL_CLI_FOLDER_OPTION(X)                                                                       \
+    X(text, transformations, "--transformations", "DIR", 0, 0,                                     \
+      "of your own (transformations in XDG_DATA_HOME)")                                            \
+    X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")                          \
+    X(flag, scan_only, "--scan-only", NULL, 0, 0, "the gates end before the compiler")
+
+#define MGL_CLI_ASK_OPTIONS(X)                                                                     \
+    X(text, proposer, "--proposer", "scripted:F|chat|external", 0, 0,                              \
+      "who answers; external: whoever reads the prompt, by `kernel submit` (external)")            \
+    X(text, chat_url, "--chat-url", "URL", 0, 0,                                                   \
+      "of chat: any endpoint of OpenAI's form, https://HOST/v1/chat/completions")                  \
+    X(text, chat_model, "--chat-model", "NAME", 0, 0, "that it asks there")                        \
+    X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
+      "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")
+
+/* A workbench that is open. Zero-initialise; release with mgl_cli_bench_close. */
+typedef struct mgl_cli_bench {
+    const mgl_kernel_unit *unit;
+    mgl_library library;
+    mgl_workbench *bench;
+} mgl_cli_bench;
+
+typedef struct mgl_cli_bench_how {
+    const char *folder, *transformations, *arch, *model;
+    bool scan_only;
+} mgl_cli_bench_how;
+/* Of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
+#define MGL_CLI_BENCH(o)                                                                           \
+    {                                                                                              \
+        .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
+        .arch = (o)->arch.value, .scan_only = (o)->scan_only.given                                 \
+    }
+mgl_status mgl_cli_bench_open(const char *unit, const mgl_cli_bench_how *how, mgl_cli_bench *out,
+                              mgl_error *err);
+void mgl_cli_bench_close(mgl_cli_bench *bench);
+/* The transformations of the folder, or of the default one; release with mgl_library_clear. */
+mgl_status mgl_cli_library_open(const char *folder, mgl_library *out, mgl_error *err);
+/* The folder of all workbenches, or the default one. */
+mgl_status mgl_cli_kernels_folder(const char *given, mgl_text *out, mgl_error *err);
+
+typedef struct mgl_cli_ask {
+    const char *proposer, *url, *model, *key_file;
+} mgl_cli_ask;
+#define MGL_CLI_ASK(o)                                                                             \
+    {                                                                                              \
+        .proposer = (o)->proposer.value, .url = (o)->chat_url.value,                               \
+        .model = (o)->chat_model.value, .key_file = (o)->chat_key.value                            \
+    }
+/* *out NULL: external. */
+mgl_status mgl_cli_asker_open(const mgl_cli_ask *how, mgl_asker **out, mgl_error *err);
+
+/* What became of an answer or of a run, as lines or as JSON; sets what the verb ends with. */
+void mgl_cli_tell_end(const mgl_cli_bench *bench, const mgl_work_end *end, bool json);
+/* The members of what is open, without the prompt. */
+void mgl_cli_put_state(const mgl_cli_bench *bench, mgl_json_out *out);
+/* The members of a checkpoint, without its text. */
+void mgl_cli_put_checkpoint(const mgl_checkpoint_record *r, mgl_json_out *out);
+
+#endif

@@ -1,0 +1,198 @@
+/* megalith kernel transform, prompt, next, submit, log, diff, checkout, branch and export. */
+#include "command.h"
+
+#include "autotune/kernel/unit.h"
+#include "base/file.h"
+#include "base/json_out.h"
+#include "base/memory.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char folder[600];
+
+/* One of its own for each test. */
+static void setup(void)
+{
+    static int number;
+    snprintf(folder, sizeof folder, "%s/kernels-%d", scratch_folder(), number++);
+}
+
+static mgl_json run_json(const char *line, int code)
+{
+    command_result result = command_runf("kernel %s --folder %s --scan-only --json", line, folder);
+    ck_assert_msg(result.code == code, "%s: exit %d: %s%s", line, result.code, result.out,
+                  result.err);
+    mgl_json json = command_json(&result, "megalith.kernel/1");
+    command_clear(&result);
+    return json;
+}
+
+static void run(const char *line, int code, const char *wanted)
+{
+    command_result result = command_runf("kernel %s --folder %s --scan-only", line, folder);
+    ck_assert_msg(result.code == code, "%s: exit %d: %s%s", line, result.code, result.out,
+                  result.err);
+    ck_assert_msg(!wanted || strstr(result.out, wanted) || strstr(result.err, wanted), "%s: %s%s",
+                  line, result.out, result.err);
+    command_clear(&result);
+}
+
+#define MORE "static __device__ __forceinline__ float more_%d(float x)\n{\n    return x + x;\n}\n"
+
+/* A fence with the device region of merge and a function more. */
+static void put_answer(mgl_text *out, int number)
+{
+    size_t length;
+    mgl_kernel_regions regions;
+    const char *text = mgl_kernel_unit_text(mgl_kernel_unit_find("merge"), &length);
+    ck_assert_int_eq(mgl_kernel_regions_find(text, length, &regions, NULL), MGL_OK);
+    mgl_text_put(out, "So:\n```cuda\n");
+    mgl_text_append(out, text + regions.of[MGL_KERNEL_REGION_DEVICE].first,
+                    regions.of[MGL_KERNEL_REGION_DEVICE].end -
+                        regions.of[MGL_KERNEL_REGION_DEVICE].first);
+    mgl_text_format(out, MORE "```\n", number);
+}
+
+static const char *answer_file(int number)
+{
+    mgl_text answer = {0};
+    put_answer(&answer, number);
+    const char *path = scratch_file("answer.md", answer.bytes);
+    mgl_text_clear(&answer);
+    return path;
+}
+
+static void submit(const char *path, int code, const char *outcome)
+{
+    char line[600];
+    snprintf(line, sizeof line, "submit %s --unit merge", path);
+    mgl_json json = run_json(line, code);
+    ck_assert_str_eq(json_string(&json, "outcome"), outcome);
+    mgl_json_clear(&json);
+}
+
+START_TEST(transformations_are_listed_and_shown)
+{
+    mgl_json json = run_json("transform list", 0);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "transformations")), 20);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "plans")), 3);
+    mgl_json_clear(&json);
+    run("transform show --name block_tiling", 0, "pass 6, store: device macros");
+    run("transform show --plan sm_80", 0, "refactor vector_loads");
+    run("transform show --name nothing", 1, "there is none of that name");
+    run("transform show", 1, "--name or --plan is needed");
+    run("transform other", 1, "is none of list, show, check and apply");
+}
+END_TEST
+
+START_TEST(transformations_are_checked)
+{
+    char line[600];
+    snprintf(line, sizeof line, "transform check --file %s",
+             MGL_SOURCE_DIR "/autotune/loops/transformations/offset.json");
+    run(line, 0, "offset: 1 passes, 2 calls");
+    snprintf(line, sizeof line, "transform check --file %s", scratch_file("bad.json", "{}"));
+    run(line, 2, "schema");
+}
+END_TEST
+
+START_TEST(a_task_is_asked_and_answered)
+{
+    run("next merge", 0, "\"open\":false");
+    run("submit /dev/null --unit merge", 1, "no work is open");
+    run("prompt merge --task 'Add a function.'", 0, "Add a function.");
+    mgl_json json = run_json("next merge", 0);
+    ck_assert(cJSON_IsTrue(json_at(&json, "open")));
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "prompt"), "/* region: device */"));
+    mgl_json_clear(&json);
+    run("prompt merge --task 'Another.'", 1, "a work is open");
+    submit(scratch_file("words.md", "no fence"), 11, "EXTRACT_NONE");
+    run("prompt merge", 0, "Attempt 1 of 15 failed");
+    submit(answer_file(1), 13, "UNMEASURED");
+    run("next merge", 0, "\"open\":false");
+    run("log merge", 0, "Add a function.");
+    run("diff merge", 0, "+static __device__ __forceinline__ float more_1(float x)");
+    run("export merge", 0, "more_1");
+}
+END_TEST
+
+START_TEST(branches_part)
+{
+    run("log merge", 2, "no checkpoint yet");
+    run("prompt merge --task 'One.'", 0, NULL);
+    submit(answer_file(1), 13, "UNMEASURED");
+    run("branch merge --name wide", 0, "* wide");
+    run("prompt merge --task 'Two.'", 0, NULL);
+    submit(answer_file(2), 13, "UNMEASURED");
+    run("log merge --at main", 0, "One.");
+    run("diff merge --from main --to wide", 0, "more_2");
+    run("checkout merge --branch main", 0, "main ");
+    run("export merge", 0, "more_1");
+    run("checkout merge --at wide", 0, "main ");
+    run("export merge", 0, "more_2");
+    run("checkout merge --at 0123456789", 2, "there is no branch and no checkpoint");
+    run("checkout merge", 1, "--branch or --at is needed");
+}
+END_TEST
+
+START_TEST(a_script_applies_a_transformation)
+{
+    mgl_json_out script = {0};
+    mgl_text answer = {0};
+    char line[700];
+    put_answer(&answer, 1);
+    mgl_text_put(&script.text, "[");
+    mgl_json_out_string(&script, NULL, answer.bytes);
+    mgl_json_out_string(&script, NULL, answer.bytes);
+    mgl_text_put(&script.text, "]");
+    const char *path = scratch_file("script.json", script.text.bytes);
+    snprintf(line, sizeof line,
+             "transform apply --name shuffle_reduction --unit merge --proposer scripted:%s", path);
+    run(line, 11, "left out"); /* it requires what nothing has provided */
+    snprintf(line, sizeof line, "prompt merge --task 'One.' --proposer scripted:%s", path);
+    run(line, 13, "checkpoint");
+    run("transform apply --name refactor --unit merge", 1, "scripted:FILE or chat is needed");
+    run("prompt merge --task x --proposer other", 1, "is none of scripted:FILE");
+    run("prompt merge --task x --proposer chat", 1, "--chat-url and --chat-model");
+    run("prompt nothing --task x", 1, "is no micro-kernel");
+    mgl_text_clear(&script.text);
+    mgl_text_clear(&answer);
+}
+END_TEST
+
+START_TEST(the_body_is_one_of_a_request)
+{
+    run("prompt merge --task 'One.' --region macros", 0, "You edit the region `macros`");
+    command_result result =
+        command_runf("kernel prompt merge --body --folder %s --scan-only", folder);
+    mgl_json json;
+    ck_assert_int_eq(mgl_json_parse(result.out, strlen(result.out), 1 << 20, "body", &json, NULL),
+                     MGL_OK);
+    ck_assert_int_eq(cJSON_GetArraySize(mgl_json_member(json.root, "messages")), 2);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kernel loop");
+    TCase *tests = tcase_create("kernel loop");
+    tcase_add_checked_fixture(tests, setup, NULL);
+    tcase_set_timeout(tests, 100);
+    tcase_add_test(tests, transformations_are_listed_and_shown);
+    tcase_add_test(tests, transformations_are_checked);
+    tcase_add_test(tests, a_task_is_asked_and_answered);
+    tcase_add_test(tests, branches_part);
+    tcase_add_test(tests, a_script_applies_a_transformation);
+    tcase_add_test(tests, the_body_is_one_of_a_request);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
