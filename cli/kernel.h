@@ -15,7 +15,10 @@
     X(diff)                                                                                        \
     X(checkout)                                                                                    \
     X(branch)                                                                                      \
-    X(export)
+    X(export)                                                                                      \
+    X(plan)                                                                                        \
+    X(record)                                                                                      \
+    X(report)
 #define MGL_CLI_KERNEL_WORDS(X)                                                                    \
     X(list)                                                                                        \
     X(show)                                                                                        \

@@ -3,6 +3,7 @@
 #ifndef MGL_CLI_KERNEL_LOOP_H
 #define MGL_CLI_KERNEL_LOOP_H
 
+#include "autotune/loops/ledger.h"
 #include "autotune/loops/workbench.h"
 #include "cli/kernel.h"
 
@@ -49,6 +50,11 @@ void mgl_cli_bench_close(mgl_cli_bench *bench);
 mgl_status mgl_cli_library_open(const char *folder, mgl_library *out, mgl_error *err);
 /* The folder of all workbenches, or the default one. */
 mgl_status mgl_cli_kernels_folder(const char *given, mgl_text *out, mgl_error *err);
+
+/* The ledger of a path, or of the folder (or the default one); its path goes to `path`, whose
+ * folder is made, or NULL. Release both. */
+mgl_status mgl_cli_ledger_open(const char *given, const char *folder, mgl_ledger *out,
+                               mgl_text *path, mgl_error *err);
 
 typedef struct mgl_cli_ask {
     const char *proposer, *url, *model, *key_file;

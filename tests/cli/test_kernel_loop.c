@@ -177,6 +177,34 @@ START_TEST(the_body_is_one_of_a_request)
 }
 END_TEST
 
+START_TEST(a_ledger_says_what_comes_next)
+{
+    char line[1400];
+    const char *path = scratch_file(
+        "shares.json", "{\"schema\":\"megalith.shares/1\",\"ops\":[{\"op\":\"merge\",\"us\":10,"
+                       "\"floor_us\":2},{\"op\":\"head\",\"us\":30,\"floor_us\":26}]}");
+    snprintf(line, sizeof line, "kernel plan %s --folder %s", path, folder);
+    command_result result = command_run(line, NULL);
+    ck_assert_msg(strstr(result.out, "next merge") != NULL, "%s%s", result.out, result.err);
+    command_clear(&result);
+    for (int i = 0; i < 5; i++) {
+        result = command_runf(
+            "kernel record merge --idea split_k --outcome NO_GAIN --gain 0.2 --folder %s", folder);
+        ck_assert_int_eq(result.code, 0);
+        command_clear(&result);
+    }
+    result = command_run(line, NULL);
+    ck_assert_msg(strstr(result.out, "next head") != NULL, "%s", result.out);
+    command_clear(&result);
+    result = command_runf("kernel report --folder %s", folder);
+    ck_assert_msg(strstr(result.out, "| merge | 5 | 5 | 0 | +0.20 %") != NULL, "%s", result.out);
+    command_clear(&result);
+    result = command_runf("kernel record merge --idea x --outcome NOTHING --folder %s", folder);
+    ck_assert_int_eq(result.code, 1);
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel loop");
@@ -189,6 +217,7 @@ int main(void)
     tcase_add_test(tests, branches_part);
     tcase_add_test(tests, a_script_applies_a_transformation);
     tcase_add_test(tests, the_body_is_one_of_a_request);
+    tcase_add_test(tests, a_ledger_says_what_comes_next);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
