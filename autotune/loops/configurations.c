@@ -34,9 +34,13 @@ static int by_speed(const void *a, const void *b)
 
 static bool is_valid(const search *s, const mgl_point *p)
 {
-    int64_t value = 1;
-    return !s->options->valid ||
-           (mgl_expression_value(s->options->valid, p->values, &value) && value >= 1);
+    for (int i = 0; i < s->options->valid_count; i++) {
+        const mgl_validity *v = &s->options->valid[i];
+        int64_t value;
+        if (!mgl_expression_value(v->expression, p->values + v->first, &value) || value < 1)
+            return false;
+    }
+    return true;
 }
 
 static mgl_status judge(search *s, const mgl_point *p, mgl_error *err)
@@ -101,19 +105,50 @@ static mgl_status climb(search *s, mgl_error *err)
     return status;
 }
 
-static mgl_status find(search *s, mgl_error *err)
+/* What was carried on, each with points of the tunables that came since. */
+static mgl_status judge_carried(search *s, int wanted, mgl_point *points, mgl_error *err)
 {
     const mgl_configurations_options *o = s->options;
-    uint64_t size = mgl_space_size(o->tunables, o->tunable_count);
-    mgl_point *points = mgl_alloc_zero((size_t)s->most, sizeof *points);
-    mgl_status status = points ? MGL_OK : mgl_fail_memory(err, sizeof *points);
-    s->out->all = size <= (uint64_t)s->most;
-    int wanted = s->out->all ? s->most : (s->most + 1) / 2;
+    const int axes = o->start_axes;
+    mgl_status status = MGL_OK;
+    if (!o->start_count)
+        return MGL_OK;
+    int each = wanted / o->start_count > 0 ? wanted / o->start_count : 1;
     int count =
-        status ? 0 : mgl_sample_points(o->tunables, o->tunable_count, wanted, o->seed, points);
+        mgl_sample_points(o->tunables + axes, o->tunable_count - axes, each, o->seed, points);
+    for (int i = 0; i < o->start_count && !status; i++)
+        for (int j = 0; j < count && s->seen_count < wanted && !status; j++) {
+            mgl_point p = o->start[i].point;
+            memcpy(p.values + axes, points[j].values,
+                   (size_t)(o->tunable_count - axes) * sizeof *p.values);
+            status = judge(s, &p, err);
+        }
+    return status;
+}
+
+static mgl_status judge_sampled(search *s, mgl_error *err)
+{
+    const mgl_configurations_options *o = s->options;
+    int wanted = s->out->all ? s->most : (s->most + 1) / 2;
+    mgl_point *points = mgl_alloc_zero((size_t)s->most, sizeof *points);
+    if (!points)
+        return mgl_fail_memory(err, sizeof *points);
+    mgl_status status = s->out->all ? MGL_OK : judge_carried(s, wanted, points, err);
+    int left = wanted - s->seen_count;
+    int count = left > 0 && !status
+                    ? mgl_sample_points(o->tunables, o->tunable_count, left, o->seed, points)
+                    : 0;
     for (int i = 0; i < count && !status; i++)
         status = judge(s, &points[i], err);
     mgl_free(points);
+    return status;
+}
+
+static mgl_status find(search *s, mgl_error *err)
+{
+    const mgl_configurations_options *o = s->options;
+    s->out->all = mgl_space_size(o->tunables, o->tunable_count) <= (uint64_t)s->most;
+    mgl_status status = judge_sampled(s, err);
     if (!status && !s->out->all)
         status = climb(s, err);
     qsort(s->out->list, (size_t)s->out->count, sizeof *s->out->list, by_speed);

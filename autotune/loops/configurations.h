@@ -2,7 +2,8 @@
  * Values for a text's tunables: which go together, which of them are judged, and which are best.
  * A space of at most MGL_CONFIGURATIONS_ALL points is judged as a whole; of a larger one, its
  * corners and drawn points take half of the judgements, and the neighbours of the best so far the
- * other half. Points that `valid` refuses are pruned, and are no failure.
+ * other half; points that were carried on from a step before come before drawn ones. Points that
+ * `valid` refuses are pruned, and are no failure.
  */
 #ifndef MGL_AUTOTUNE_LOOPS_CONFIGURATIONS_H
 #define MGL_AUTOTUNE_LOOPS_CONFIGURATIONS_H
@@ -29,12 +30,23 @@ typedef struct mgl_configurations {
     bool all; /* of the space was looked at */
 } mgl_configurations;
 
+/* An expression over the tunables from number `first` on, as they stand in its own list. */
+typedef struct mgl_validity {
+    const mgl_expression *expression;
+    int first;
+} mgl_validity;
+
 typedef struct mgl_configurations_options {
     const char *text; /* (length) */
     size_t length;
     const mgl_tunable *tunables; /* (tunable_count) */
     int tunable_count;
-    const mgl_expression *valid; /* NULL: all go together */
+    const mgl_validity *valid; /* (valid_count) each has to be 1 at least */
+    int valid_count;
+    /* Points that were best so far, of the first `start_axes` tunables: they are judged first, with
+     * values of the others. */
+    const mgl_configuration *start; /* (start_count) */
+    int start_count, start_axes;
     mgl_loop_judge judge;
     int most;  /* judgements; 0: MGL_CONFIGURATIONS_ALL */
     int carry; /* 0: MGL_CONFIGURATIONS_CARRY */

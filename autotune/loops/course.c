@@ -13,6 +13,9 @@ typedef struct course {
     mgl_names provides;
     mgl_tunable tunables[MGL_MAX_TUNABLES]; /* (tunable_count) of all steps so far */
     int tunable_count;
+    mgl_validity valid[MGL_MAX_NAMES]; /* (valid_count) of them */
+    int valid_count;
+    mgl_configurations carried; /* by the step before */
 } course;
 
 const char *mgl_step_end_name(mgl_step_end end)
@@ -35,23 +38,28 @@ static const char *find_missing(const course *c, const mgl_transformation *t)
 static int add_tunables(course *c, const mgl_transformation *t)
 {
     int count = c->tunable_count;
+    if (t->has_valid && count + t->tunable_count <= MGL_MAX_TUNABLES)
+        c->valid[c->valid_count++] = (mgl_validity){&t->valid, count};
     for (int i = 0; i < t->tunable_count && count < MGL_MAX_TUNABLES; i++)
         c->tunables[count++] = t->tunables[i];
     return count;
 }
 
-static mgl_status search(course *c, const mgl_peak *peak, const mgl_transformation *t, int count,
-                         mgl_configurations *out, mgl_error *err)
+static mgl_status search(course *c, const mgl_peak *peak, int count, mgl_configurations *out,
+                         mgl_error *err)
 {
     mgl_configurations_options options = {.tunables = c->tunables,
                                           .tunable_count = count,
+                                          .valid = c->valid,
+                                          .valid_count = c->valid_count,
+                                          .start = c->carried.list,
+                                          .start_count = c->carried.count,
+                                          .start_axes = c->tunable_count,
                                           .judge = c->options->work->judge,
                                           .most = c->options->judgements,
                                           .carry = c->options->carry,
                                           .seed = c->options->work->seed};
     options.text = mgl_peak_text(peak, &options.length);
-    /* its names are those of its own tunables alone */
-    options.valid = t->has_valid && c->tunable_count == 0 ? &t->valid : NULL;
     return mgl_configurations_find(&options, out, err);
 }
 
@@ -109,8 +117,8 @@ static mgl_status end_step(course *c, const mgl_peak *peak, mgl_step_report *rep
     const mgl_transformation *t = report->transformation;
     mgl_configurations found = {0};
     mgl_checkpoint_record record = {0};
-    int count = add_tunables(c, t);
-    mgl_status status = search(c, peak, t, count, &found, err);
+    const int rules = c->valid_count, count = add_tunables(c, t);
+    mgl_status status = search(c, peak, count, &found, err);
     report->end = found.count ? MGL_STEP_DONE : MGL_STEP_FAILED;
     report->judged = found.judged;
     report->carried = found.count;
@@ -122,10 +130,16 @@ static mgl_status end_step(course *c, const mgl_peak *peak, mgl_step_report *rep
             status = keep(c, t, &found.list[0], &record, err);
         report->checkpoint = record.id;
         report->verdict = &found.list[0].verdict;
-    }
+    } else
+        c->valid_count = rules;
     if (!status && c->options->on_step)
         c->options->on_step(c->options->user, report);
-    mgl_configurations_clear(&found);
+    if (report->end == MGL_STEP_DONE) {
+        mgl_configurations_clear(&c->carried);
+        c->carried = found;
+    } else {
+        mgl_configurations_clear(&found);
+    }
     return status;
 }
 
@@ -180,5 +194,6 @@ mgl_status mgl_course_run(const mgl_course_options *options, mgl_asker *asker,
             status = run_step(&c, options->steps[i], err);
     }
     mgl_text_clear(&c.text);
+    mgl_configurations_clear(&c.carried);
     return status;
 }

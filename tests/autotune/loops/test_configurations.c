@@ -96,8 +96,13 @@ START_TEST(what_does_not_go_together_is_pruned)
     static const char *const names[] = {"a", "b"};
     mgl_expression valid;
     ck_assert_int_eq(mgl_expression_parse("8 - a * b", names, 2, &valid, NULL), MGL_OK);
-    const mgl_configurations_options options = {
-        .text = "", .tunables = small, .tunable_count = 2, .valid = &valid, .judge = {judge, NULL}};
+    const mgl_validity rules[] = {{&valid, 0}};
+    const mgl_configurations_options options = {.text = "",
+                                                .tunables = small,
+                                                .tunable_count = 2,
+                                                .valid = rules,
+                                                .valid_count = 1,
+                                                .judge = {judge, NULL}};
     mgl_configurations out;
     ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
     ck_assert_int_eq(out.judged, 3);
@@ -140,6 +145,50 @@ START_TEST(as_many_as_wanted_are_carried)
 }
 END_TEST
 
+/* What was best of the first two comes with values of the others before anything is drawn. */
+START_TEST(what_was_carried_comes_first)
+{
+    const mgl_configuration start[] = {{.point = {{9, 9}}}, {.point = {{9, 8}}}};
+    const mgl_configurations_options options = {.text = "",
+                                                .tunables = large,
+                                                .tunable_count = 4,
+                                                .judge = {judge, &timed},
+                                                .most = 40,
+                                                .start = start,
+                                                .start_count = 2,
+                                                .start_axes = 2};
+    mgl_configurations out;
+    int carried = 0;
+    ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
+    for (int i = 0; i < out.count; i++)
+        carried += out.list[i].order < 20 && out.list[i].point.values[0] == 9 &&
+                   out.list[i].point.values[1] >= 8;
+    ck_assert_int_eq(carried, 20);
+    mgl_configurations_clear(&out);
+}
+END_TEST
+
+START_TEST(a_rule_is_of_its_own_tunables)
+{
+    static const char *const names[] = {"b"};
+    mgl_expression valid;
+    ck_assert_int_eq(mgl_expression_parse("1 - b", names, 1, &valid, NULL), MGL_OK);
+    const mgl_validity rules[] = {{&valid, 1}};
+    const mgl_configurations_options options = {.text = "",
+                                                .tunables = small,
+                                                .tunable_count = 2,
+                                                .valid = rules,
+                                                .valid_count = 1,
+                                                .judge = {judge, NULL}};
+    mgl_configurations out;
+    ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
+    ck_assert_int_eq(out.count, 3);
+    for (int i = 0; i < out.count; i++)
+        ck_assert_int_eq(out.list[i].point.values[1], 0);
+    mgl_configurations_clear(&out);
+}
+END_TEST
+
 START_TEST(a_text_without_tunables_has_one_configuration)
 {
     mgl_point point;
@@ -159,6 +208,8 @@ int main(void)
     tcase_add_test(tests, what_does_not_go_together_is_pruned);
     tcase_add_test(tests, a_large_space_is_searched);
     tcase_add_test(tests, as_many_as_wanted_are_carried);
+    tcase_add_test(tests, what_was_carried_comes_first);
+    tcase_add_test(tests, a_rule_is_of_its_own_tunables);
     tcase_add_test(tests, a_text_without_tunables_has_one_configuration);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
