@@ -42,7 +42,7 @@ mgl_status mgl_profile_read_csv(const char *text, size_t length, const char *ker
                                 mgl_profile *profile, int *found, mgl_error *err);
 
 mgl_class mgl_profile_class(const mgl_profile *profile);
-/* "DRAM bound (DRAM throughput, % of peak 81.2): Memory is busy: ..." */
+/* "DRAM bound (DRAM throughput, % of peak: 81.2): Memory is busy: ..." */
 void mgl_profile_hint(const mgl_profile *profile, mgl_text *out);
 /* What got worse by more than 5 %, the worst first and three at most; nothing where nothing did. */
 void mgl_profile_delta_hint(const mgl_profile *before, const mgl_profile *after, mgl_text *out);

@@ -6,8 +6,10 @@
 #include "schedule/program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { MAX_WORK = 8 << 20 };
@@ -24,6 +26,7 @@ struct mgl_workbench {
     mgl_text instruction;
     mgl_kernel_region region;
     int logged; /* calls of the transcript */
+    int lock;   /* descriptor of the folder's; -1: none */
     mgl_error log_error;
 };
 
@@ -306,6 +309,24 @@ static void set_up(mgl_workbench *b)
                          .user = b};
 }
 
+/* One process at a time: the lock ends with the process that has it, however that ends. */
+static mgl_status take_lock(mgl_workbench *b, mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_status status = make_path(b, "lock", &path, err);
+    if (!status) {
+        b->lock = mgl_file_denied() ? -1 : open(path.bytes, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (b->lock < 0)
+            status = mgl_fail_path(err, path.bytes, "the workbench can not be locked");
+        else if (flock(b->lock, LOCK_EX | LOCK_NB))
+            status = mgl_fail(err, MGL_USAGE, b->options.unit->name,
+                              "another process works on this micro-kernel: wait for its end, or "
+                              "take another --folder");
+    }
+    mgl_text_clear(&path);
+    return status;
+}
+
 mgl_status mgl_workbench_open(const mgl_workbench_options *options, mgl_workbench **out,
                               mgl_error *err)
 {
@@ -313,11 +334,14 @@ mgl_status mgl_workbench_open(const mgl_workbench_options *options, mgl_workbenc
     if (!b)
         return mgl_fail_memory(err, sizeof *b);
     b->options = *options;
+    b->lock = -1;
     snprintf(b->arch, sizeof b->arch, "%s", options->arch ? options->arch : "sm_90a");
     mgl_text_format(&b->folder, "%s/%s", options->folder, options->unit->name);
     mgl_status status = b->folder.failed ? mgl_fail_memory(err, strlen(options->folder)) : MGL_OK;
     if (!status)
         status = mgl_checkpoints_open(b->folder.bytes, &b->checkpoints, err);
+    if (!status)
+        status = take_lock(b, err);
     if (!status)
         status = count_calls(b, err);
     if (!status)
@@ -339,6 +363,8 @@ void mgl_workbench_close(mgl_workbench *b)
         return;
     close_work(b);
     mgl_checkpoints_close(b->checkpoints);
+    if (b->lock >= 0)
+        close(b->lock);
     mgl_text_clear(&b->folder);
     mgl_text_clear(&b->context);
     mgl_free(b);

@@ -5,6 +5,7 @@
  *
  *     FOLDER/UNIT/...           the checkpoints (checkpoint.h)
  *     FOLDER/UNIT/work.json     the work that is open
+ *     FOLDER/UNIT/lock          of the process that has the workbench open
  *     FOLDER/UNIT/calls/N.json  what was asked and answered, from 000001 on
  *
  * A work is a transformation, or a task of its own words for one region. It begins from where the
@@ -29,6 +30,7 @@ typedef struct mgl_workbench_options {
 } mgl_workbench_options;
 
 typedef struct mgl_workbench mgl_workbench;
+/* MGL_USAGE: another process has it open. */
 mgl_status mgl_workbench_open(const mgl_workbench_options *options, mgl_workbench **out,
                               mgl_error *err);
 void mgl_workbench_close(mgl_workbench *bench); /* NULL is fine */

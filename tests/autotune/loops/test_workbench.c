@@ -23,6 +23,7 @@ static void open_bench(void)
                                            .no_compile = true};
     mgl_error err = {0};
     mgl_workbench_close(bench);
+    bench = NULL;
     ck_assert_msg(mgl_workbench_open(&options, &bench, &err) == MGL_OK, "%s: %s", err.where,
                   err.message);
 }
@@ -233,6 +234,18 @@ START_TEST(a_script_runs_it_and_the_transcript_has_it_all)
 }
 END_TEST
 
+START_TEST(one_process_at_a_time)
+{
+    const mgl_workbench_options options = {
+        .folder = folder, .unit = mgl_kernel_unit_find("merge"), .library = &library};
+    mgl_workbench *other;
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_workbench_open(&options, &other, &err), MGL_USAGE);
+    ck_assert_ptr_nonnull(strstr(err.message, "another process"));
+    ck_assert_ptr_null(other);
+}
+END_TEST
+
 START_TEST(a_damaged_work_is_told)
 {
     mgl_text path = {0};
@@ -262,6 +275,7 @@ int main(void)
     tcase_add_test(tests, one_work_at_a_time);
     tcase_add_test(tests, a_transformation_of_another_op_is_refused);
     tcase_add_test(tests, a_script_runs_it_and_the_transcript_has_it_all);
+    tcase_add_test(tests, one_process_at_a_time);
     tcase_add_test(tests, a_damaged_work_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
