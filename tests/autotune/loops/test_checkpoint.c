@@ -220,6 +220,25 @@ START_TEST(a_failing_disk_loses_nothing)
 }
 END_TEST
 
+START_TEST(memory_may_run_out)
+{
+    mgl_status status = MGL_NO_MEMORY;
+    add("a");
+    for (uint64_t n = 1; status; n++) {
+        mgl_checkpoint_record r = record_of("b"), got;
+        mgl_alloc_fail_at(n, true);
+        status = mgl_checkpoints_add(points, &r, NULL);
+        if (!status)
+            status = mgl_checkpoints_get(points, NULL, &got, NULL);
+        if (!status)
+            mgl_checkpoint_clear(&got);
+        mgl_alloc_fail_at(0, false);
+        ck_assert(!status || status == MGL_NO_MEMORY);
+    }
+    check_text(NULL, "b");
+}
+END_TEST
+
 /* Writes until it is killed. */
 static void write_for_ever(void)
 {
@@ -309,6 +328,7 @@ int main(void)
     ADD(what_is_not_good_is_no_checkpoint);
     ADD(damage_is_told);
     ADD(a_failing_disk_loses_nothing);
+    ADD(memory_may_run_out);
     ADD(a_kill_in_mid_write_loses_nothing);
     ALL(differences_are_told_by_lines, diffs);
     suite_add_tcase(suite, tests);

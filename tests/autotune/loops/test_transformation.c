@@ -482,6 +482,47 @@ START_TEST(the_request_of_a_pass_is_a_golden)
 }
 END_TEST
 
+/* Every so many-th allocation fails, and all behind it. */
+START_TEST(memory_may_run_out)
+{
+    mgl_status status = MGL_NO_MEMORY;
+    for (uint64_t n = 1; status; n += 61) {
+        mgl_library l;
+        mgl_alloc_fail_at(n, true);
+        status = mgl_library_open(NULL, &l, NULL);
+        mgl_alloc_fail_at(0, false);
+        ck_assert(!status || status == MGL_NO_MEMORY);
+        if (!status)
+            mgl_library_clear(&l);
+    }
+}
+END_TEST
+
+START_TEST(memory_may_run_out_in_a_run)
+{
+    const mgl_transformation *t = mgl_library_find(&library, "block_tiling");
+    mgl_text words = {0};
+    mgl_status status = MGL_NO_MEMORY;
+    put_words(&words, 20);
+    for (uint64_t n = 1; status; n += 3) {
+        mgl_asker *asker = script_of(words.bytes);
+        mgl_waiter waiter = mgl_waiter_real(NULL);
+        mgl_work work = work_with("w");
+        mgl_peak *peak = NULL;
+        mgl_outcome stopped;
+        mgl_alloc_fail_at(n, true);
+        status = mgl_peak_open(&work, t, unit_text, strlen(unit_text), &peak, NULL);
+        if (!status)
+            status = mgl_peak_run(peak, asker, &waiter, &stopped, NULL);
+        mgl_alloc_fail_at(0, false);
+        ck_assert(!status || status == MGL_NO_MEMORY);
+        mgl_peak_close(peak);
+        mgl_asker_close(asker);
+    }
+    mgl_text_clear(&words);
+}
+END_TEST
+
 #define ADD(test)       tcase_add_test(tests, test)
 #define ALL(test, rows) tcase_add_loop_test(tests, test, 0, (int)(sizeof(rows) / sizeof *(rows)))
 
@@ -509,6 +550,8 @@ int main(void)
     ADD(a_script_that_ends_leaves_it_where_it_is);
     ADD(it_goes_on_from_a_file);
     ADD(the_request_of_a_pass_is_a_golden);
+    ADD(memory_may_run_out);
+    ADD(memory_may_run_out_in_a_run);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
