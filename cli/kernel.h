@@ -16,6 +16,7 @@
     X(checkout)                                                                                    \
     X(branch)                                                                                      \
     X(export)                                                                                      \
+    X(rounds)                                                                                      \
     X(plan)                                                                                        \
     X(record)                                                                                      \
     X(report)

@@ -205,6 +205,27 @@ START_TEST(a_ledger_says_what_comes_next)
 }
 END_TEST
 
+START_TEST(rounds_are_told)
+{
+    mgl_json_out script = {0};
+    char line[1400];
+    mgl_text_put(&script.text, "[");
+    for (int i = 0; i < 5; i++) {
+        mgl_text answer = {0};
+        put_answer(&answer, i);
+        mgl_json_out_string(&script, NULL, answer.bytes);
+        mgl_text_clear(&answer);
+    }
+    mgl_text_put(&script.text, "]");
+    snprintf(line, sizeof line, "rounds merge --ncu %s --kernel norm_linear --proposer scripted:%s",
+             MGL_SOURCE_DIR "/tests/autotune/loops/ncu/long.csv",
+             scratch_file("rounds.json", script.text.bytes));
+    run(line, 13, "five rounds without an acceptance");
+    run("rounds merge", 1, "scripted:FILE or chat is needed");
+    mgl_text_clear(&script.text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel loop");
@@ -218,6 +239,7 @@ int main(void)
     tcase_add_test(tests, a_script_applies_a_transformation);
     tcase_add_test(tests, the_body_is_one_of_a_request);
     tcase_add_test(tests, a_ledger_says_what_comes_next);
+    tcase_add_test(tests, rounds_are_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
