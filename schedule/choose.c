@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "schedule/pages.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
 
@@ -533,6 +534,28 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
     return exec;
 }
 
+/* Can a GPU have weighed values? Its products take them in pages of bf16 (ops.def says why not of
+ * f16), which bulk copies bring. */
+static mgl_status check_panels(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
+                               mgl_error *err)
+{
+    const int64_t attended = (int64_t)m->heads * m->head_dim;
+    if (mgl_arch_number(target->arch) < mgl_variant_get(MGL_VARIANT_PANELS)->arch)
+        return mgl_fail(err, MGL_BAD_INPUT, "weighed",
+                        "weighed values need a GPU of sm_%d or newer, and the target is %s",
+                        mgl_variant_get(MGL_VARIANT_PANELS)->arch, target->arch);
+    if (dtype != MGL_BF16)
+        return mgl_fail(err, MGL_BAD_INPUT, "weighed",
+                        "on a GPU weighed values are bf16, and here they would be %s",
+                        mgl_dtype_name(dtype));
+    if (m->hidden % MGL_PAGE_COLUMNS || attended % MGL_PAGE_COLUMNS || m->ffn % MGL_PAGE_COLUMNS)
+        return mgl_fail(err, MGL_BAD_INPUT, "weighed",
+                        "on a GPU weighed values need hidden, heads x head_dim and ffn to be "
+                        "multiples of %d, and they are %d, %lld and %d",
+                        MGL_PAGE_COLUMNS, m->hidden, (long long)attended, m->ffn);
+    return MGL_OK;
+}
+
 static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *config,
                                mgl_error *err)
@@ -554,11 +577,11 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
                         "is %d: on a GPU the second list has at most %d rows", config->many,
                         MGL_MAX_ROWS);
     int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
-    if (config->weighed == MGL_WEIGHED_YES && strcmp(target->arch, "cpu") != 0)
-        return mgl_fail(
-            err, MGL_BAD_INPUT, "weighed",
-            "is %d: weighed values need a CPU target, as the kernel has no code of them",
-            config->weighed);
+    if (config->weighed == MGL_WEIGHED_YES && config->many > 0 && is_gpu(target)) {
+        mgl_status status = check_panels(&graph->geometry, target, options->dtype, err);
+        if (status)
+            return status;
+    }
     if (config->many > most)
         most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
     if (options->sequences < 1 || options->sequences > most)
@@ -580,10 +603,9 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
                               const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
 {
     out->many = config->many;
-    out->weighed =
-        out->many > 0 &&
-        (config->weighed == MGL_WEIGHED_YES ||
-         (config->weighed == 0 && dtype != MGL_F32 && out->many > MGL_MAX_ROWS && !is_gpu(target)));
+    out->weighed = out->many > 0 && (config->weighed == MGL_WEIGHED_YES ||
+                                     (config->weighed == 0 && dtype == MGL_BF16 &&
+                                      out->many > MGL_MAX_ROWS && !is_gpu(target)));
     if (out->many == 0 || out->many > out->rows)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "many",

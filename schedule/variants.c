@@ -245,6 +245,7 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
 static bool is_parted(const mgl_program *program, const mgl_task *task, const mgl_region *x)
 {
     return weights_of(program, task)->numbers != MGL_F32 &&
+           mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT &&
            (task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32);
 }
 
@@ -253,7 +254,7 @@ void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
 {
     const mgl_geometry *m = &program->geometry;
     int64_t *d = dimensions->of;
-    if (mgl_op_get(task->op)->family != MGL_FAMILY_PRODUCT)
+    if (mgl_op_get(task->op)->layout == MGL_LAYOUT_NONE)
         return;
     const mgl_weight_format_info *weights = weights_of(program, task);
     const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
@@ -310,7 +311,7 @@ static const char *name_of(mgl_variant_takes takes, bool parted)
 static int exchanged(const mgl_task *task, int out[4])
 {
     int count = 0;
-    if (mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT) {
+    if (mgl_op_get(task->op)->layout != MGL_LAYOUT_NONE) {
         out[count++] = MGL_PRODUCT_INPUT;
     } else if (mgl_op_is_attention(task->op)) {
         const mgl_attention_operands *o = mgl_op_attention(task->op);

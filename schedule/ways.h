@@ -70,4 +70,47 @@ MGL_WAYS_FN int mgl_kv_chunk(int value, int position, int chunk)
     return chunk ^ (value ? (position >> 1 & 3) << 1 : (position & 1) << 2);
 }
 
+/* Panels: products of the second list whose weights and activations are both whole operands of
+ * tensor cores (vm/cuda/device/linear/panels.cuh). Warps go in pairs, one for each half of the
+ * activation rows; a pair has row groups of a panel, or a share of their k blocks. */
+enum {
+    MGL_PANEL_OWN_GROUPS = 4, /* row groups that a pair multiplies at once: two tiles of 16 rows */
+    MGL_PANEL_ROW_STEP = 16,  /* activation rows: a tile of 8 for each warp of a pair */
+    MGL_PANEL_PIECE = 8, /* k blocks of a row group that are copied at once, at least, if a page
+                            has room for them */
+    MGL_PANEL_MOST_TRAYS = 16, /* places for activations in shared memory */
+    MGL_PANEL_ROW_BYTES = 64   /* of a row, in a k block of activations */
+};
+
+/* Row groups of a panel; activation rows that there is room for; k blocks of a tray; and of a
+ * ring's pages those that the second list has weights in. The others' memory, with the stage, is
+ * trays. */
+#define MGL_PANEL_GROUPS(warps) ((warps) / 2 * MGL_PANEL_OWN_GROUPS)
+#define MGL_PANEL_ROWS(rows)                                                                       \
+    (((rows) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_STEP)
+#define MGL_PANEL_TRAY_BLOCKS(rows) ((rows) <= 64 ? 4 : 2)
+#define MGL_PANEL_PAGES(ring_pages) ((ring_pages) - (ring_pages) / 2)
+
+/* Pages that row groups take whose pieces have so many blocks. */
+MGL_WAYS_FN int mgl_panel_pages(int groups, int piece, int page_blocks)
+{
+    const int per = page_blocks / piece;
+    return (groups + per - 1) / per;
+}
+
+/* k blocks of a row group that lie together on a page, of a panel of so many row groups: a tray's,
+ * doubled as long as all row groups have room on one page; or pieces are short, and `pages`, of
+ * which one stays free, have room. A warp holds a page of its own while it waits for others. */
+MGL_WAYS_FN int mgl_panel_piece(int groups, int page_blocks, int tray_blocks, int pages)
+{
+    int piece = tray_blocks;
+    while (2 * piece <= page_blocks) {
+        const int wanted = mgl_panel_pages(groups, 2 * piece, page_blocks);
+        if (wanted > 1 && (2 * piece > MGL_PANEL_PIECE || wanted >= pages))
+            break;
+        piece *= 2;
+    }
+    return piece;
+}
+
 #endif

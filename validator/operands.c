@@ -10,6 +10,7 @@
 #include "validator/check.h"
 
 #include "base/memory.h"
+#include "schedule/variants.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -190,18 +191,54 @@ static void check_segments(mgl_check *check, int t)
     }
 }
 
-/* MG131: weighed values are the second list's, and only the CPU machine has code of them. */
+/* MG131: what products of weighed values multiply, bulk copies bring on a GPU: bf16 in pages. */
+static void check_copied(mgl_check *check, int t)
+{
+    const mgl_program *p = check->program;
+    const mgl_task *task = &p->tasks[t];
+    int operands[2], count = 0;
+    char name[MGL_NAME_TEXT];
+    if (mgl_op_get(task->op)->family == MGL_FAMILY_PANEL)
+        operands[count++] = MGL_PRODUCT_INPUT;
+    if (task->op == MGL_OP_SCALED_SWIGLU)
+        operands[count++] = MGL_OPERAND(scaled_swiglu, y);
+    if (task->op == MGL_OP_LINEAR_ADD_WEIGHED)
+        operands[count++] = MGL_OPERAND(linear_add_weighed, n);
+    if (task->op == MGL_OP_EMBED_WEIGHED)
+        operands[count++] = MGL_OPERAND(embed_weighed, n);
+    for (int i = 0; i < count; i++) {
+        const mgl_buffer *b = &p->buffers[mgl_task_operand(p, task, operands[i])->buffer];
+        if (!b->paged || b->dtype != MGL_BF16)
+            mgl_check_report(
+                check, 131, t, 0, "%s: on a GPU %s is bf16 and lies in pages, and buffer %.64s %s",
+                mgl_check_task(check, t, name), mgl_op_get(task->op)->operands[operands[i]].name,
+                b->name, b->paged ? "is not bf16" : "does not lie in pages");
+    }
+}
+
+/* MG131: weighed values are the second list's; on a GPU by the variant that has code of them. */
 static void check_place(mgl_check *check, int t)
 {
     const mgl_program *p = check->program;
     const mgl_op op = p->tasks[t].op;
+    const bool product = mgl_op_get(op)->family == MGL_FAMILY_PANEL;
+    const bool cpu = !strcmp(p->target.arch, "cpu");
+    const mgl_variant_info *panels = mgl_variant_get(MGL_VARIANT_PANELS);
     char name[MGL_NAME_TEXT];
-    if ((mgl_op_get(op)->family == MGL_FAMILY_PANEL || op == MGL_OP_EMBED_WEIGHED) &&
-        (!p->second || strcmp(p->target.arch, "cpu") != 0))
-        mgl_check_report(check, 131, t, 0, "%s: %s, but here it is the %s list of a program for %s",
-                         mgl_check_task(check, t, name),
-                         "ops of weighed values are for the second list, on a CPU",
+    if (!product && op != MGL_OP_EMBED_WEIGHED)
+        return;
+    if (!p->second || (!cpu && mgl_arch_number(p->target.arch) < panels->arch))
+        mgl_check_report(check, 131, t, 0,
+                         "%s: ops of weighed values are for the second list, on a CPU or a GPU of "
+                         "sm_%d or newer, but here it is the %s list of a program for %s",
+                         mgl_check_task(check, t, name), panels->arch,
                          p->second ? "second" : "first", p->target.arch);
+    else if (product && !cpu && p->tasks[t].variant != MGL_VARIANT_PANELS)
+        mgl_check_report(check, 131, t, 0,
+                         "%s: on a GPU products of weighed values have one variant, %s.%s",
+                         mgl_check_task(check, t, name), mgl_op_get(op)->name, panels->name);
+    else if (!cpu)
+        check_copied(check, t);
 }
 
 static void check_task(mgl_check *check, int t)

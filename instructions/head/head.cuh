@@ -2,6 +2,9 @@
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
  * largest key (instructions/sample/sampler.h), lowest id. Consumers: consume_product.
  */
+#ifndef MGL_INSTRUCTIONS_HEAD_CUH
+#define MGL_INSTRUCTIONS_HEAD_CUH
+
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* region: launch */
@@ -157,3 +160,5 @@ static __device__ __forceinline__ bool finish_head(machine &m)
 }
 
 /* region: end */
+
+#endif

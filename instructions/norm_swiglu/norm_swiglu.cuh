@@ -1,5 +1,8 @@
 /* norm_swiglu: y = silu(n W^T + bias) (n W2^T + bias2), n = RMSNorm(x); silu(z) = z / (1 +
  * exp(-z)). Consumers: consume_product. */
+#ifndef MGL_INSTRUCTIONS_NORM_SWIGLU_CUH
+#define MGL_INSTRUCTIONS_NORM_SWIGLU_CUH
+
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* region: launch */
@@ -72,3 +75,5 @@ static __device__ __forceinline__ bool finish_norm_swiglu(machine &m)
 }
 
 /* region: end */
+
+#endif

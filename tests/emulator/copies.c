@@ -139,7 +139,7 @@ static void start(struct copy copy)
 void emu_copy_bulk(void *to, const void *from, int bytes, uint64_t *barrier)
 {
     start((struct copy){.to = to,
-                        .from = from,
+                        .from = emu_view(from),
                         .bytes = (size_t)bytes,
                         .barrier = barrier,
                         .block = emu.current->warp->block});

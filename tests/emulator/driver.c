@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "emulator.h"
+#include "engine.h"
 #include "vm/cuda/device/record.h"
 #include "vm/cuda/driver.h"
 
@@ -284,6 +285,7 @@ static int memory_alloc(mgl_cu_address *address, size_t bytes)
     mprotect(at, PAGE, PROT_READ);
     mprotect(at + PAGE + rounded, PAGE, PROT_NONE);
     *address = (uintptr_t)(at + PAGE + (rounded - bytes) / 256 * 256);
+    emu_memory_add((void *)(uintptr_t)*address, bytes);
     return 0;
 }
 
@@ -293,6 +295,7 @@ static int memory_free(mgl_cu_address address)
     char *at = (char *)(uintptr_t)(address / PAGE * PAGE) - PAGE;
     if (launch.running)
         join();
+    emu_memory_remove((const void *)(uintptr_t)address);
     memcpy(&whole, at, sizeof whole);
     munmap(at, whole);
     return 0;

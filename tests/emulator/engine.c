@@ -505,11 +505,13 @@ bool emu_launch(const emu_kernel *kernel, const void *launch, unsigned blocks, u
                 size_t shared_bytes)
 {
     start(kernel, launch, (int)blocks, (int)threads, shared_bytes);
+    emu_views_begin();
     if (threads != kernel->threads)
         emu_problem("a block has %u threads, not %u", kernel->threads, threads);
     schedule();
     if (!emu.failed)
         check_end();
+    emu_views_end();
     end();
     return !emu.failed;
 }

@@ -3,12 +3,13 @@
  * once, and one thread of the system runs them in an order that a seed decides.
  *
  * Modelled: the rendezvous of a warp, bar.sync, mbarriers with phases and expected bytes, copies to
- * shared memory that land late and in any order, warps that are preempted at any emulated access,
+ * shared memory that land late and in any order, and see of device memory what was stored before
+ * their block's last proxy fence (views.c), warps that are preempted at any emulated access,
  * memory that holds NaNs until it is written, the ends of shared memory and of allocations, a clock
  * that only counts steps. A thread that waits sleeps until what it looked at has changed.
  *
- * Not modelled: weak memory order (every store is seen at once, by all), the proxy fences between
- * ordinary accesses and bulk copies, preemption between two ordinary accesses, caches, and time: a
+ * Not modelled: weak memory order (every store is seen at once, by all but bulk copies), the proxy
+ * fences of shared memory, preemption between two ordinary accesses, caches, and time: a
  * kernel that is right here may still be slow, or lack a fence.
  *
  * Where nothing moves any more, it says where every role stands, and lets time leap, so that the
@@ -29,6 +30,13 @@ void emu_expect_deadlock(bool expected);
  * the ring no more: that would be arrival `number` (from 1) on one of these barriers. 0: none does.
  */
 void emu_forget_arrival(int number);
+
+/* There is device memory, and is no more. */
+void emu_memory_add(void *at, size_t bytes);
+void emu_memory_remove(const void *at);
+
+/* Whether fences of bulk copies do nothing, from here on. */
+void emu_forget_fences(bool forgotten);
 
 /* Runs a kernel to its end; false if it did what it must not, with the reasons on stderr. */
 bool emu_launch(const emu_kernel *kernel, const void *launch, unsigned blocks, unsigned threads,

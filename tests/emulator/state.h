@@ -107,6 +107,12 @@ int emu_copies(void);
 void emu_copies_land(void);
 void emu_copies_clear(void);
 
+/* Device memory as bulk copies see it (views.c): the launch's beginning and end, and where a copy
+ * of the thread that runs reads what is at `from`. */
+void emu_views_begin(void);
+void emu_views_end(void);
+const void *emu_view(const void *from);
+
 /* What is known of a barrier, in words. */
 void emu_barrier_describe(const volatile void *barrier, char *to, size_t length);
 

@@ -752,6 +752,80 @@ static void logits_of_two_lists(void)
     check_logits(&small_model, &f32, 2, 16, 1);
 }
 
+/* Products of the second list as panels: fewer row groups than pairs of warps have and more, pieces
+ * that end before a page, pages that row groups share, and pairs that share k blocks. */
+static const device_options panel_options = {.dtype = MGL_BF16,
+                                             .exchange = MGL_EXCHANGE_FLAGS,
+                                             .weighed = MGL_WEIGHED_YES,
+                                             .queues = 3,
+                                             .rows = 1,
+                                             .many = 16,
+                                             .page_bytes = 8192,
+                                             .ring_pages = 9};
+
+static void logits_of_panels(void)
+{
+    check_logits(&even_model, &panel_options, 1, 19, 5);
+}
+
+/* Whether a reply's logits are those of the first call. */
+static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logits, bool first)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    float now[300];
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = count, .max_new = 1};
+    const mgl_vm_request request = {.sequences = &sequence, .count = 1};
+    if (mgl_vm_run(vm, &request, &report, &err) || mgl_vm_get_logits(vm, now, &err))
+        return false;
+    if (first)
+        memcpy(logits, now, sizeof now);
+    return !memcmp(logits, now, sizeof now);
+}
+
+/* Without the fence before it, a copy of activations brings what was there before. */
+static void fences_of_panels(void)
+{
+    device_options options = panel_options;
+    int32_t prompt[14];
+    float logits[300];
+    options.capacity = CHECK_CAPACITY;
+    mgl_graph *graph = random_graph(&even_model, 128, true, MGL_BF16, 5);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    fill_prompt(prompt, 14, even_model.vocab, 3);
+    ck_assert(has_logits(vm, prompt, 14, logits, true));
+    fill_prompt(prompt, 14, even_model.vocab, 4);
+    ck_assert(!has_logits(vm, prompt, 14, logits, false)); /* what copies then find in memory */
+    fill_prompt(prompt, 14, even_model.vocab, 3);
+    emu_forget_fences(true);
+    ck_assert(!has_logits(vm, prompt, 14, logits, false));
+    emu_forget_fences(false);
+    ck_assert(has_logits(vm, prompt, 14, logits, false));
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+/* Lists in turn: sequences that prompts and tokens share epochs with, and alone. */
+static void batch_of_panels(void)
+{
+    device_options options = panel_options;
+    options.queues = 7;
+    options.rows = 4;
+    options.many = 11;
+    options.warps = 4;
+    options.splits = 1;
+    check_ragged(&even_model, &options, 7);
+}
+
+static void delays_of_panels(void)
+{
+    device_options options = panel_options;
+    options.many = 9;
+    check_delays(&even_model, &options, 2, 3);
+}
+
 static void talk_of_two_lists(void)
 {
     check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 1, .many = 8}, 4);
@@ -818,6 +892,10 @@ static void watchdog_of_two_lists(void)
 }
 
 static void (*const replies[])(void) = {first_tokens,
+                                        logits_of_panels,
+                                        fences_of_panels,
+                                        batch_of_panels,
+                                        delays_of_panels,
                                         first_tokens_with_counters,
                                         batch,
                                         batch_with_splits,

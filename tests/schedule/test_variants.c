@@ -365,6 +365,44 @@ START_TEST(odd_shapes_have_the_variants_that_the_kernel_chose)
 }
 END_TEST
 
+/* Products of weighed values on a GPU: all by panels, where ring and stage have room for them. */
+START_TEST(weighed_values_are_multiplied_by_panels)
+{
+    static const struct {
+        int page_bytes, ring_pages, stage_bytes, warps;
+        bool fit;
+    } cases[] = {{16384, 0, 0, 8, true},   {16384, 5, 2048, 8, true}, {16384, 4, 65536, 8, false},
+                 {8192, 9, 1024, 8, true}, {8192, 8, 1024, 8, false}, {16384, 5, 0, 7, false}};
+    mgl_config model;
+    mgl_schedule_config config;
+    mgl_program *p;
+    mgl_error err;
+    const mgl_target target = target_of("sm_90a:12");
+    const mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 64, .sequences = 1};
+    ck_assert_int_eq(mgl_synthetic_find_shape("llama-1b", &model, NULL), MGL_OK);
+    mgl_graph *graph = open_graph(&model);
+    mgl_schedule_config_default(&config);
+    config.rows = 1;
+    config.many = 16;
+    config.weighed = MGL_WEIGHED_YES;
+    config.page_bytes = cases[_i].page_bytes;
+    config.ring_pages = cases[_i].ring_pages;
+    config.stage_bytes = cases[_i].stage_bytes;
+    config.warps = cases[_i].warps;
+    const mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    for (int t = 0; t < p->many->task_count; t++) {
+        const mgl_task *task = &p->many->tasks[t];
+        if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
+            continue;
+        ck_assert_int_eq(task->variant == MGL_VARIANT_PANELS, cases[_i].fit);
+        named[task->variant]++;
+    }
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* No test above is empty: each variant was somebody's. (The suite does not fork.) */
 START_TEST(every_variant_was_named)
 {
@@ -718,6 +756,7 @@ int main(void)
                         sizeof models / sizeof *models);
     tcase_add_loop_test(cases, odd_shapes_have_the_variants_that_the_kernel_chose, 0,
                         sizeof odd / sizeof *odd);
+    tcase_add_loop_test(cases, weighed_values_are_multiplied_by_panels, 0, 6);
     tcase_add_test(cases, every_variant_was_named);
     tcase_add_test(cases, skinny_needs_a_stage_and_a_ring);
     tcase_add_test(cases, an_mma_has_four_rows);

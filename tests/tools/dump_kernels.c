@@ -29,27 +29,41 @@ static const struct kernel {
     unsigned family; /* bits of mgl_extras */
     int merge;       /* the knob */
     bool penalties;
+    int many;    /* rows of the second list; 0: there is none, else the first one's are one, */
+    int weighed; /* and what it exchanges: MGL_WEIGHED_... */
 } kernels[] = {
-    {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false},
-    {"llama-1b-1024-penalties", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, true},
-    {"llama-1b-8192", "llama-1b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, 0, false},
-    {"smollm2-1024", "smollm2-135m", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false},
-    {"llama-1b-batch-4", "llama-1b", 4, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false},
-    {"smollm2-batch-8", "smollm2-135m", 8, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false},
-    {"smollm2-batch-16", "smollm2-135m", 16, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false},
-    {"smollm2-f32-delays", "smollm2-135m", 2, 512, MGL_F32, "sm_90a", MGL_CUDA_DELAYS, 0, 0, false},
+    {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"llama-1b-1024-penalties", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, true, 0, 0},
+    {"llama-1b-8192", "llama-1b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"smollm2-1024", "smollm2-135m", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"llama-1b-batch-4", "llama-1b", 4, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"smollm2-batch-8", "smollm2-135m", 8, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"smollm2-batch-16", "smollm2-135m", 16, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"smollm2-f32-delays", "smollm2-135m", 2, 512, MGL_F32, "sm_90a", MGL_CUDA_DELAYS, 0, 0, false,
+     0, 0},
     {"smollm2-80-trace", "smollm2-135m", 1, 1024, MGL_BF16, "compute_80", MGL_CUDA_TRACE, 0, 0,
-     false},
-    {"llama-3b-normed", "llama-3b", 1, 8192, MGL_BF16, "sm_90a", 0, MGL_EXTRA_QK_NORM, 0, false},
+     false, 0, 0},
+    {"llama-3b-normed", "llama-3b", 1, 8192, MGL_BF16, "sm_90a", 0, MGL_EXTRA_QK_NORM, 0, false, 0,
+     0},
     {"llama-3b-normed-batch-8", "llama-3b", 8, 1024, MGL_BF16, "sm_90a", 0, MGL_EXTRA_QK_NORM, 0,
-     false},
-    {"llama-1b-biased", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, MGL_EXTRA_QKV_BIAS, 0, false},
-    {"llama-1b-4096-merging", "llama-1b", 1, 4096, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O, false},
+     false, 0, 0},
+    {"llama-1b-biased", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, MGL_EXTRA_QKV_BIAS, 0, false, 0,
+     0},
+    {"llama-1b-4096-merging", "llama-1b", 1, 4096, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O, false,
+     0, 0},
     {"llama-1b-16384-merging", "llama-1b", 1, 16384, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O,
-     false},
-    {"llama-3b-8192-merging", "llama-3b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O, false},
-    {"llama-8b-8192", "llama-8b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, 0, false},
-    {"llama-8b-8192-merging", "llama-8b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O, false},
+     false, 0, 0},
+    {"llama-3b-8192-merging", "llama-3b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O, false,
+     0, 0},
+    {"llama-8b-8192", "llama-8b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"llama-8b-8192-merging", "llama-8b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O, false,
+     0, 0},
+    {"smollm2-lists", "smollm2-135m", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 16,
+     MGL_WEIGHED_NO},
+    {"llama-1b-panels-16", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 16,
+     MGL_WEIGHED_YES},
+    {"llama-1b-panels-16-trace", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", MGL_CUDA_TRACE, 0, 0,
+     false, 16, MGL_WEIGHED_YES},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 64 };
 
@@ -116,6 +130,9 @@ static mgl_status lower(const struct kernel *k, mgl_program **out, mgl_error *er
                                        .penalties = k->penalties};
     mgl_schedule_config_default(&knobs);
     knobs.merge = k->merge;
+    knobs.many = k->many;
+    knobs.weighed = k->weighed;
+    knobs.rows = k->many > 0 ? 1 : 0;
     mgl_status status = mgl_synthetic_find_shape(k->shape, &config, err);
     if (!status)
         status = mgl_target_parse("sm_90a:132", &target, err);

@@ -86,6 +86,19 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
     return rows == width(out, 1) ? NULL : "the segments' rows are not the output's columns";
 }
 
+/* Of a product of weighed values, whose segments are in order: its row groups stand one behind the
+ * other, since the loader copies them by one number. */
+static const char *check_panel(const mgl_program *program, const mgl_task *task)
+{
+    const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
+    if (!program->buffers[in->buffer].paged || program->weight_format != MGL_FORMAT_BF16)
+        return "its input does not lie in pages, or is not bf16";
+    for (int i = 0; i + 1 < task->segments.count; i++)
+        if (mgl_segment_rows(&program->segments[task->segments.first + i]) % MGL_ROW_GROUP)
+            return "a segment before the last has rows that are no whole row groups";
+    return NULL;
+}
+
 static const char *check_attention(const mgl_program *program, const mgl_task *task)
 {
     const mgl_geometry *m = &program->geometry;
@@ -269,8 +282,10 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     for (int i = 0; task->op == MGL_OP_CLEAR && i < task->out.count; i++)
         if (!find_clear(program, &program->regions[task->out.first + i], &clear, &first))
             return "it resets a region that is not one run of bytes a row, or is too large";
-    if (info->layout != MGL_LAYOUT_NONE)
-        return check_linear(program, task);
+    if (info->layout != MGL_LAYOUT_NONE) {
+        const char *why = check_linear(program, task);
+        return why || info->family != MGL_FAMILY_PANEL ? why : check_panel(program, task);
+    }
     if (mgl_op_is_attention(task->op))
         return check_attention(program, task);
     return NULL;
@@ -378,6 +393,9 @@ static void add_operand(struct encoder *e, const mgl_region *region)
     o->first0 = region->ranges[0].kind == MGL_RANGE_FIXED ? (int)region->ranges[0].lo : 0;
     o->first1 =
         b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED ? (int)region->ranges[1].lo : 0;
+    o->paged = b->paged;
+    if (b->paged) /* where a column is depends on its number in the buffer */
+        o->at = e->addresses->buffers[region->buffer];
 }
 
 /* The last task of the queue that has a tape, or its first. */
@@ -618,6 +636,32 @@ static void add_kv(struct encoder *e, const mgl_queue *queue, mgl_device_queue *
     }
 }
 
+/* The queue's products of weighed values, behind its records. Of the second list, the segments are
+ * those of the first, in the same order (mgl_cuda_check_order). */
+static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_queue *out)
+{
+    out->kv_at = (uint32_t)e->length;
+    for (int i = queue->tasks.first; i < queue->tasks.first + queue->tasks.count; i++) {
+        const mgl_task *task = &e->program->tasks[i];
+        if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
+            continue;
+        const mgl_segment *first = &e->program->segments[task->segments.first];
+        const int in = mgl_task_operand(e->program, task, MGL_PRODUCT_INPUT)->buffer;
+        mgl_device_panel panel = {.tape = out->tape + (uint64_t)first->offset,
+                                  .input = e->addresses->buffers[in]};
+        for (int s = 0; s < task->segments.count; s++) {
+            const mgl_device_segment part =
+                device_segment(e, queue, task, task->segments.first + s);
+            panel.groups += (uint32_t)part.groups;
+            panel.kblocks = (uint32_t)part.kblocks;
+        }
+        mgl_device_panel *to = append(e, sizeof *to);
+        if (to)
+            *to = panel;
+        out->kv_count++;
+    }
+}
+
 /* One task behind the others, at byte `tape_at` of the tape; its record's length. */
 static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, int64_t tape_at)
 {
@@ -718,6 +762,8 @@ static void add_queue(struct encoder *e, int index, const mgl_run *tasks, mgl_de
     last->next_bytes = out->first_bytes;
     if (e->addresses->kv_ring)
         add_kv(e, &queue, out);
+    else if (e->list->second)
+        add_panels(e, &queue, out);
 }
 
 /* The signals that each counter has in an epoch of a list; NULL: memory ran out. */

@@ -5,7 +5,9 @@
 #include "schedule/program.h"
 #include "vm/cuda/device/record.h"
 
-enum { MGL_CUDA_MOST_MANY = MGL_MAX_ROWS }; /* rows of the second list: what products know */
+/* Rows of the second list: what attention, sample, and products that are no panels know. Panels
+ * know as many as their needs have room for (schedule/variants.def). */
+enum { MGL_CUDA_MOST_MANY = MGL_MAX_ROWS };
 
 /* Task lists of a program. */
 static inline int mgl_cuda_lists(const mgl_program *program)

@@ -40,9 +40,10 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
         return mgl_fail(err, MGL_BAD_INPUT, "many",
                         "the second list has %d rows; the CUDA machine takes one of up to %d",
                         limits->many, MGL_CUDA_MOST_MANY);
-    if (limits->rows < 1 || limits->rows > MGL_MAX_ROWS || limits->sequences < 1 ||
-        limits->sequences > mgl_limits_most(limits) || limits->capacity < 1 ||
-        limits->capacity > MGL_MAX_CAPACITY || program->queue_count > MGL_MAX_QUEUES)
+    if (limits->rows < 1 || limits->rows > (program->second ? MGL_CUDA_MOST_MANY : MGL_MAX_ROWS) ||
+        limits->sequences < 1 || limits->sequences > mgl_limits_most(limits) ||
+        limits->capacity < 1 || limits->capacity > MGL_MAX_CAPACITY ||
+        program->queue_count > MGL_MAX_QUEUES)
         return mgl_fail(err, MGL_BAD_INPUT, "limits",
                         "the CUDA machine takes 1 to %d rows, no more sequences than rows, 1 to %d "
                         "positions, and at most %d queues",

@@ -70,6 +70,9 @@ void emu_copy_16(void *to, const void *from);
 void emu_copy_wait(void);                /* until the thread's copies of 16 bytes have landed */
 void emu_copy_arrive(uint64_t *barrier); /* arrives when they have */
 
+/* Bulk copies of the thread's block see from now on what all have stored to device memory. */
+void emu_fence_async(void);
+
 uint64_t emu_clock_ns(void);
 
 /* Other warps run, for so long. */

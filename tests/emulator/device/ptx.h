@@ -5,7 +5,7 @@
  *
  * Memory instructions check alignment, and say what they saw or changed to the engine. Caching and
  * prefetching instructions only look whether the memory is there; fences order nothing, as nothing
- * is out of order.
+ * is out of order, but for that of bulk copies, which see what was stored before it (views.c).
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_PTX_H
 #define MGL_TESTS_EMULATOR_DEVICE_PTX_H
@@ -179,7 +179,10 @@ static inline void ptx_fence_mbarrier_init_release_cluster() {}
 
 static inline void ptx_fence_proxy_async_shared__cta() {}
 
-static inline void ptx_fence_proxy_async_global() {}
+static inline void ptx_fence_proxy_async_global()
+{
+    emu_fence_async();
+}
 
 static inline void ptx_bar_sync(int barrier, int threads)
 {

@@ -12,6 +12,7 @@
 #include "instructions/attend_tail/attend_tail.cuh"
 #include "instructions/clear/clear.cuh"
 #include "instructions/embed/embed.cuh"
+#include "instructions/embed_weighed/embed_weighed.cuh"
 #include "instructions/enter/enter.cuh"
 #include "instructions/head/head.cuh"
 #include "instructions/linear_add/linear_add.cuh"
@@ -20,6 +21,7 @@
 #include "instructions/norm_linear/norm_linear.cuh"
 #include "instructions/norm_swiglu/norm_swiglu.cuh"
 #include "instructions/sample/sample.cuh"
+#include "vm/cuda/device/linear/panel_ops.cuh"
 
 /* The controller: makes known what the consumers need to know of the task. One lane. */
 static __device__ __forceinline__ void prepare_op(const machine &m)

@@ -80,6 +80,10 @@ static __device__ __forceinline__ void store_four_floats(void *at, const float *
 /* Where (row, column) of a region is. */
 static __device__ __forceinline__ u8 *element_of(const view &v, int r, int column)
 {
+#if MGL_PANELS
+    if (v.paged)
+        return v.at + mgl_page_place(MGL_ROWS, r, v.first + column);
+#endif
     return v.at + r * v.stride + column * (v.dtype == DTYPE_F32 ? 4 : 2);
 }
 

@@ -21,7 +21,10 @@
  *   activation   shared memory for the input of a product, normalised and rounded (`stage` of a
  *     buffer     schedule's text)
  *   slot         where the consumers leave partial sums of row groups for the epilogue
- *   strip        positions that a warp attends to at once: one tile of 16 or two
+ *   panel        of a program whose second list has them: row groups that are multiplied together
+ * by all activation rows of an epoch (linear/panels.cuh) tray         where some k blocks of those
+ * activations are (roles/panel_loader.cuh) strip        positions that a warp attends to at once:
+ * one tile of 16 or two
  *
  * Roles of a block's warps, a file each in roles/:
  *
@@ -47,6 +50,7 @@
 #include "vm/cuda/device/roles/epilogue.cuh"
 #include "vm/cuda/device/roles/landing.cuh"
 #include "vm/cuda/device/roles/loader.cuh"
+#include "vm/cuda/device/roles/panel_loader.cuh"
 
 /* One thread, before a barrier of the block. */
 static __device__ void init_barriers()
@@ -64,6 +68,16 @@ static __device__ void init_barriers()
     barrier_init(&own().go, 1);
     barrier_init(&own().body, MGL_WARPS);
     barrier_init(&own().squares_full, MGL_WARPS);
+#if MGL_PANELS
+    for (int i = 0; i < PANEL_PAGES; i++) {
+        barrier_init(&own().page_full[i], 1);
+        barrier_init(&own().page_empty[i], MGL_WARPS);
+    }
+    for (int i = 0; i < TRAYS; i++) {
+        barrier_init(&own().tray_full[i], 1);
+        barrier_init(&own().tray_empty[i], MGL_WARPS);
+    }
+#endif
     barrier_init_fence();
 }
 
@@ -87,13 +101,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 #if MGL_LISTS
         own().others = 0;
 #endif
+#if MGL_PANELS
+        own().listed = own().announced = 0;
+        for (int w = 0; w < MGL_WARPS; w++)
+            own().page_at[w] = own().tray_at[w] = 0;
+#endif
         for (int w = 0; w < MGL_WARPS; w++)
             own().begun[w] = 0;
         delay_init();
     }
     __syncthreads();
     if (m.warp == LOADER)
+#if MGL_PANELS
+        run_panel_loader(m, &queue);
+#else
         run_loader(m, queue);
+#endif
     else if (m.warp == LANDING)
         run_landing(m);
     else if (m.warp == CONTROLLER)

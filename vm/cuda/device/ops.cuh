@@ -61,6 +61,10 @@ template <int FAMILY> static __device__ __forceinline__ bool is_of(int op)
 /* Whether the kernel has the op, and this variant of it. */
 static __device__ __forceinline__ bool has_variant(int op, int variant)
 {
+#if MGL_PANELS
+    if (variant == VARIANT_GENERAL && is_of<FAMILY_PANEL>(op))
+        return false;
+#endif
     if (variant == VARIANT_GENERAL)
         return (HAS_GENERAL_PRODUCT || !is_of<FAMILY_PRODUCT>(op)) &&
                (HAS_GENERAL_ATTENTION || !is_of<FAMILY_ATTENTION>(op));

@@ -236,18 +236,32 @@ static __device__ u64 copy_policy()
     return policy;
 }
 
-/* Starts the copy of a page, or of a part of one; by one thread. */
-static __device__ __forceinline__ void copy_bytes(void *to, const u8 *from, u32 bytes, u64 *full,
-                                                  u64 policy)
+/* The barrier's phase is complete when so many bytes more have come, and all have arrived, of whom
+ * this thread is one. */
+static __device__ __forceinline__ void expect_bytes(u64 *full, u32 bytes)
 {
     asm volatile(
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
         "r"(bytes)
         : "memory");
+}
+
+/* Starts the copy of some of the bytes that are expected. */
+static __device__ __forceinline__ void copy_piece(void *to, const u8 *from, u32 bytes, u64 *full,
+                                                  u64 policy)
+{
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
                  " [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
                  "l"(from), "r"(bytes), "r"(shared_address(full)), "l"(policy)
                  : "memory");
+}
+
+/* Starts the copy of a page, or of a part of one; by one thread. */
+static __device__ __forceinline__ void copy_bytes(void *to, const u8 *from, u32 bytes, u64 *full,
+                                                  u64 policy)
+{
+    expect_bytes(full, bytes);
+    copy_piece(to, from, bytes, full, policy);
 }
 
 static __device__ __forceinline__ void copy_page(int, void *to, const u8 *from, u64 *full,
@@ -278,6 +292,12 @@ static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int byte
 static __device__ __forceinline__ void fence_bulk_reads()
 {
     asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
+/* Bulk copies behind it write over what stores before it wrote to shared memory. */
+static __device__ __forceinline__ void fence_bulk_writes()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 #else

@@ -38,7 +38,8 @@ typedef struct mgl_device_operand {
     unsigned char dtype;          /* mgl_dtype */
     unsigned char flag;           /* a flag region */
     unsigned char sets;           /* epoch e uses set e mod sets */
-    unsigned char unused;
+    unsigned char paged; /* it lies in pages (schedule/pages.h): `at` is the buffer's start,
+                            and the range begins at column first1 */
 } mgl_device_operand;
 
 /* What a `clear` resets of one region: one run of bytes for each row, and all that for each index
@@ -98,7 +99,8 @@ typedef struct mgl_device_queue {
     unsigned first_bytes;
     unsigned tasks;
     unsigned kv_count; /* its attentions: mgl_device_kv, */
-    unsigned kv_at;    /* at this byte offset among the records */
+    unsigned kv_at;    /* at this byte offset among the records; or, of a second list whose products
+                          are panels, those: mgl_device_panel */
 } mgl_device_queue;
 
 /* An attention of a queue, as the loader knows it (MGL_KV_RING). */
@@ -108,6 +110,14 @@ typedef struct mgl_device_kv {
     unsigned split, splits;          /* its share of the earlier positions */
     unsigned unused;
 } mgl_device_kv;
+
+/* A product by panels, as the loader knows it (MGL_PANELS). */
+typedef struct mgl_device_panel {
+    unsigned long long tape;  /* address of its first block, */
+    unsigned long long input; /* and of its activations, which lie in pages */
+    unsigned groups, kblocks; /* row groups, of so many blocks each, one behind the other */
+    unsigned unused[2];
+} mgl_device_panel;
 
 /* Words between host and kernel while it runs (pinned). */
 enum {

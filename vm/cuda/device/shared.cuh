@@ -30,12 +30,12 @@
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and MGL_CACHE (dtypes),
  * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
- * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT and MGL_VARIANTS_ATTENTION (which
- * variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING (1: attention has its keys
- * and values from the ring), MGL_BIAS (1: products may have biases), MGL_QK_NORM (1: attention
- * norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_PENALTIES (1:
- * head and sample have what penalties need), MGL_SHARE (of the program's limits), MGL_TRACE (1:
- * tasks leave events), MGL_DELAYS (1: random delays, see delay.cuh).
+ * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT, MGL_VARIANTS_ATTENTION and
+ * MGL_VARIANTS_PANEL (which variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING
+ * (1: attention has its keys and values from the ring), MGL_BIAS (1: products may have biases),
+ * MGL_QK_NORM (1: attention norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's
+ * splits), MGL_PENALTIES (1: head and sample have what penalties need), MGL_SHARE (of the program's
+ * limits), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
  * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand
@@ -52,8 +52,12 @@
 #define MGL_PENALTIES_FN static __device__
 #define MGL_WAYS_FN      static __device__
 #define MGL_TAPE_FN      static __device__ __forceinline__ constexpr
+#define MGL_PAGE_FN      static __device__ __forceinline__
 #define MGL_FLOAT_BITS   __float_as_uint
 #define MGL_BITS_FLOAT   __uint_as_float
+
+/* Whether the second list's products are panels. */
+#define MGL_PANELS (MGL_VARIANTS_PANEL != 0)
 
 #include "instructions/operands.h"
 #if MGL_PENALTIES
@@ -61,6 +65,7 @@
 #endif
 #include "instructions/sample/philox.h"
 #include "instructions/sample/sampler.h"
+#include "schedule/pages.h"
 #include "schedule/step.h"
 #include "schedule/ways.h"
 #include "vm/cuda/device/ptx.cuh"
@@ -82,9 +87,10 @@ enum {
     POLLS = 256, /* of memory between looks at the clock */
     /* rows that there is machine code for */
     LISTS = MGL_LISTS ? 2 : 1,
-    MOST_ROWS = MGL_ROWS <= 1   ? 1
-                : MGL_ROWS <= 8 ? 8
-                                : 16,
+    PRODUCT_ROWS = MGL_PANELS ? MGL_FEW : MGL_ROWS, /* of products that the epilogue ends */
+    MOST_ROWS = PRODUCT_ROWS <= 1   ? 1
+                : PRODUCT_ROWS <= 8 ? 8
+                                    : 16,
     SLOTS = MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
     SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
     /* the record of the task before (its clears) or the furthest ahead, of the task at hand, of the
@@ -94,6 +100,32 @@ enum {
 static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
               "a slot must have room for a row group");
 
+#if MGL_PANELS
+
+/* How the second list's products share the block's memory: see roles/panel_loader.cuh. */
+enum {
+    PANEL_ROWS = MGL_PANEL_ROWS(MGL_ROWS),         /* of activations */
+    PANEL_TILES = PANEL_ROWS / MGL_PANEL_ROW_STEP, /* of 8 of them, that a warp has */
+    PANEL_PARTS = MGL_WARPS / 2,                   /* pairs of warps */
+    PANEL_GROUPS = MGL_PANEL_GROUPS(MGL_WARPS),
+    PANEL_PAGES = MGL_PANEL_PAGES(MGL_RING),
+    PANEL_FLIGHT = MGL_FLIGHT < PANEL_PAGES ? MGL_FLIGHT : PANEL_PAGES,
+    TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS),
+    TRAY_BYTES = TRAY_BLOCKS * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
+    /* what a task keeps of its activation rows, before the trays: scales, and per pair a word or
+     * two */
+    PANEL_NOTES = PANEL_ROWS * 4 * (1 + 2 * PANEL_PARTS),
+    TRAY_ROOM = MGL_ACTIVATION_BYTES - PANEL_NOTES + (MGL_RING - PANEL_PAGES) * MGL_PAGE,
+    TRAYS = TRAY_ROOM / TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? TRAY_ROOM / TRAY_BYTES
+                                                          : MGL_PANEL_MOST_TRAYS
+};
+static_assert(MGL_WARPS % 2 == 0 && MGL_ACTIVATION_BYTES >= PANEL_NOTES && TRAYS >= 2 &&
+                  PAGE_BLOCKS >= TRAY_BLOCKS &&
+                  (PANEL_PAGES - 1) * (PAGE_BLOCKS / TRAY_BLOCKS) >= PANEL_GROUPS,
+              "panels need more room than there is");
+
+#endif
+
 /* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste.
  */
 struct view {
@@ -101,6 +133,10 @@ struct view {
     long long stride; /* bytes from row to row */
     int dtype;
     bool flag;
+#if MGL_PANELS
+    bool paged; /* it lies in pages: `at` is the buffer's start, */
+    int first;  /* and it begins at this column */
+#endif
 };
 
 /* The input of a task with a tape; the consumers take a copy in one go. */
@@ -170,6 +206,12 @@ struct shared {
     u64 go;                /* the task before it has ended */
     u64 body;              /* every consumer warp is done with a task that has no slots */
     u64 squares_full;      /* every consumer warp has left its `sums` of an early input */
+#if MGL_PANELS
+    u64 page_full[PANEL_PAGES]; /* of the second list's weights, as `full` and `empty` */
+    u64 page_empty[PANEL_PAGES];
+    u64 tray_full[TRAYS]; /* the tray's activations have landed */
+    u64 tray_empty[TRAYS];
+#endif
 
     /* words between the roles */
     volatile u32 pending;   /* an edge is waited for: fewer bytes in flight */
@@ -188,8 +230,8 @@ struct shared {
     instruction_slot instruction[2];     /* the task at hand and the next */
     alignas(16) float partial[PARTIALS]; /* (SLOTS, SLOT); attention and sample have other uses */
     uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
-    float sums[MGL_ROWS * MGL_WARPS]; /* (row, warp) sums of squares */
-    u32 early;                        /* early inputs so far; the epilogue's */
+    float sums[PRODUCT_ROWS * MGL_WARPS]; /* (row, warp) sums of squares */
+    u32 early;                            /* early inputs so far; the epilogue's */
     int control[MGL_CONTROL_WORDS];
     int table[MGL_ROWS * MGL_TABLE_WORDS];
 
@@ -211,6 +253,13 @@ struct shared {
 #if MGL_LISTS
     u32 first[LISTS], first_bytes[LISTS]; /* (list) its first record: where, and how long */
     volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
+#endif
+#if MGL_PANELS
+    volatile u32 listed;      /* epochs whose list is known, */
+    volatile u32 list[4];     /* (epoch % 4) which is this */
+    volatile u32 announced;   /* panel tasks whose counters are there */
+    volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
+    volatile u32 tray_at[16]; /* (warp) and trays */
 #endif
 
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */
@@ -247,6 +296,18 @@ static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
 {
     return block_memory + MGL_SHARED + MGL_ACTIVATION_BYTES;
 }
+
+#if MGL_PANELS
+static __device__ __forceinline__ u8 *tray_memory() /* (TRAYS, TRAY_BYTES) */
+{
+    return activation_buffer() + PANEL_NOTES;
+}
+
+static __device__ __forceinline__ u8 *page_memory() /* (PANEL_PAGES, MGL_PAGE) */
+{
+    return ring_memory() + (MGL_RING - PANEL_PAGES) * MGL_PAGE;
+}
+#endif
 
 /* Threads of one block, in their own words. Passed by value where a function is not inlined, so
  * that it stays in registers. */

@@ -45,6 +45,10 @@ static __device__ __forceinline__ u8 *address_of(const machine &m, const mgl_dev
 static __device__ __forceinline__ view view_of(const machine &m, const mgl_device_operand &o)
 {
     view v = {address_of(m, o), o.stride0 * (o.dtype == 0 ? 4 : 2), o.dtype, o.flag != 0};
+#if MGL_PANELS
+    v.paged = o.paged != 0;
+    v.first = o.first1;
+#endif
     return v;
 }
 

@@ -68,6 +68,28 @@ static __device__ __forceinline__ void fetch_next(const machine m, const mgl_dev
     fetch(m, own().record[to], task_of(m)->next, task_of(m)->next_bytes);
 }
 
+/* Tells the loader what list an epoch is of, all lists before being known. */
+static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
+{
+#if MGL_PANELS
+    __syncwarp();
+    if (is_first_lane()) {
+        own().list[epoch % 4] = list;
+        store_shared_release(&own().listed, epoch + 1);
+    }
+#endif
+}
+
+/* Tells the loader that the counters of a task are there, whose input it copies. */
+static __device__ __forceinline__ void announce_panel(const machine &m)
+{
+#if MGL_PANELS
+    __syncwarp();
+    if (is_of<FAMILY_PANEL>(task_of(m)->op) && is_first_lane())
+        store_shared_release(&own().announced, own().announced + 1);
+#endif
+}
+
 /* Fetches the first record of the launch: of the list that its first epoch has. */
 static __device__ __forceinline__ void fetch_first(machine &m, const mgl_device_queue &queue)
 {
@@ -90,6 +112,9 @@ static __device__ __forceinline__ void fetch_first(machine &m, const mgl_device_
     if (m.list != 0)
         fetch(m, own().record[0], many.first, many.first_bytes);
     fetch_wait();
+#if MGL_PANELS
+    publish_list(0, m.list);
+#endif
 #endif
 }
 
@@ -198,7 +223,10 @@ static __device__ __forceinline__ void add_rows(progress &p, const machine &m)
 static __device__ __forceinline__ void next_epoch(machine &m, const mgl_device_queue &queue)
 {
     m.epoch++;
-    m.base += queue.pages;
+#if MGL_PANELS
+    if (m.list == 0) /* the other list's pages are not of this ring */
+#endif
+        m.base += queue.pages;
 #if MGL_LISTS
     const u32 list = own().control[MGL_CONTROL_NEXT] != 0;
     if (list != m.list) {
@@ -287,9 +315,14 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     wait_counters(m);
     if (!is_alive())
         return false;
+    announce_panel(m);
     if (is_alone(task_of(m)->op)) {
         const u32 go = trace_clock();
         do_op(m);
+#if MGL_PANELS
+        if (task_of(m)->op == OP_ENTER && own().control[MGL_CONTROL_GO])
+            publish_list(m.epoch + m.others + 1, own().control[MGL_CONTROL_NEXT] != 0);
+#endif
         trace_end_alone(go);
         return true;
     }

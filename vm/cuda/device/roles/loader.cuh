@@ -209,6 +209,8 @@ static __device__ __forceinline__ void load_pages(const machine &m, stream &t, u
 
 #endif
 
+#if !MGL_PANELS /* which have roles/panel_loader.cuh */
+
 /* The loader warp, one thread of it where there are bulk copies. At the end it waits for the copies
  * in flight, which must not land in shared memory that is somebody else's by then. */
 static __device__ void run_loader(machine &m, const mgl_device_queue &queue)
@@ -234,5 +236,7 @@ static __device__ void run_loader(machine &m, const mgl_device_queue &queue)
         while (!barrier_passed(&own().full[page % MGL_RING], parity_of(page)))
             ;
 }
+
+#endif
 
 #endif

@@ -1,0 +1,56 @@
+/* embed_weighed, by the controller: a slice of each row's embedding, weighed. A lane has a row, of
+ * which slices have whole row groups. */
+#ifndef MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
+#define MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
+
+#include "vm/cuda/device/flags.cuh"
+#include "vm/cuda/device/ops.cuh"
+
+#if MGL_PANELS
+
+/* MGL_PAGE_QUARTER_COLUMNS columns, from `column` on, of a row; the sum of squares so far. */
+static __device__ __forceinline__ float weigh_quarter(const u8 *table, long long at, const float *g,
+                                                      const view &y, const view &n, int row,
+                                                      int column, float squares)
+{
+    float value[MGL_PAGE_QUARTER_COLUMNS];
+    u32 words[MGL_PAGE_QUARTER_COLUMNS / 2];
+    float *to = (float *)element_of(y, row, column);
+#pragma unroll
+    for (int i = 0; i < MGL_PAGE_QUARTER_COLUMNS; i++)
+        value[i] = embedding_format::load(table, at + column + i);
+#pragma unroll
+    for (int i = 0; i < MGL_PAGE_QUARTER_COLUMNS; i++) {
+        to[i] = value[i];
+        squares = fmaf(value[i], value[i], squares);
+    }
+#pragma unroll
+    for (int i = 0; i < MGL_PAGE_QUARTER_COLUMNS / 2; i++)
+        words[i] = pack_pair(n.dtype, value[2 * i] * g[column + 2 * i],
+                             value[2 * i + 1] * g[column + 2 * i + 1]);
+    *(uint4 *)element_of(n, row, column) = make_uint4(words[0], words[1], words[2], words[3]);
+    delay();
+    return squares;
+}
+
+static __device__ __forceinline__ void do_embed_weighed(machine &m)
+{
+    const mgl_device_operand &embedding = operand(m, MGL_OPERAND(embed_weighed, embedding));
+    const float *g = (const float *)operand(m, MGL_OPERAND(embed_weighed, g)).at;
+    const view y = view_of(m, operand(m, MGL_OPERAND(embed_weighed, y)));
+    const view n = view_of(m, operand(m, MGL_OPERAND(embed_weighed, n)));
+    const mgl_device_operand &s = operand(m, MGL_OPERAND(embed_weighed, s));
+    const int width = operand(m, MGL_OPERAND(embed_weighed, y)).count[1];
+    for (int r = m.lane; r < rows_of(m); r += 32) {
+        const long long at = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_TOKEN] * embedding.stride0;
+        float squares = 0.0f;
+        for (int c = 0; c < width; c += MGL_PAGE_QUARTER_COLUMNS)
+            squares = weigh_quarter((const u8 *)embedding.at, at, g, y, n, r, c, squares);
+        *row_of(s, r) = squares;
+        delay();
+    }
+}
+
+#endif
+
+#endif

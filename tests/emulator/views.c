@@ -1,0 +1,93 @@
+/*
+ * What bulk copies see of device memory. They are another proxy than stores: what a store wrote,
+ * by whomever, a block's bulk copies see behind a fence of that block (fence.proxy.async) alone.
+ * So each block has a view of all memory, as it was at its last fence, or before that when the
+ * launch began, and copies read from there. A fence that is missing, or comes before the stores are
+ * known to be there, shows old bytes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "state.h"
+
+enum { MOST_ALLOCATIONS = 4096, MOST_BLOCKS = 1024 };
+
+static struct allocation {
+    unsigned char *at;
+    size_t bytes, offset; /* offset: in a view */
+} allocations[MOST_ALLOCATIONS];
+static int allocation_count;
+
+static unsigned char *first;              /* the view of a launch's beginning */
+static unsigned char *views[MOST_BLOCKS]; /* (block) NULL: it has had no fence */
+static size_t view_bytes;
+static bool fences_forgotten;
+
+void emu_memory_add(void *at, size_t bytes)
+{
+    if (allocation_count == MOST_ALLOCATIONS)
+        emu_give_up("there are too many allocations for the emulator");
+    allocations[allocation_count++] = (struct allocation){at, bytes, 0};
+}
+
+void emu_memory_remove(const void *at)
+{
+    for (int i = 0; i < allocation_count; i++)
+        if (allocations[i].at == at)
+            allocations[i--] = allocations[--allocation_count];
+}
+
+void emu_forget_fences(bool forgotten)
+{
+    fences_forgotten = forgotten;
+}
+
+static void take_view(unsigned char **view)
+{
+    if (!*view)
+        *view = malloc(view_bytes + 1);
+    if (!*view)
+        emu_give_up("there is not enough memory for the emulator");
+    for (int i = 0; i < allocation_count; i++)
+        memcpy(*view + allocations[i].offset, allocations[i].at, allocations[i].bytes);
+}
+
+void emu_views_begin(void)
+{
+    view_bytes = 0;
+    for (int i = 0; i < allocation_count; i++) {
+        allocations[i].offset = view_bytes;
+        view_bytes += allocations[i].bytes;
+    }
+    take_view(&first);
+}
+
+void emu_views_end(void)
+{
+    free(first);
+    first = NULL;
+    for (int b = 0; b < MOST_BLOCKS; b++) {
+        free(views[b]);
+        views[b] = NULL;
+    }
+}
+
+void emu_fence_async(void)
+{
+    const int block = emu.current->warp->block->number;
+    if (block < MOST_BLOCKS && !fences_forgotten)
+        take_view(&views[block]);
+    emu_pause();
+}
+
+const void *emu_view(const void *from)
+{
+    const unsigned char *at = from;
+    const int block = emu.current->warp->block->number;
+    const unsigned char *view = block < MOST_BLOCKS && views[block] ? views[block] : first;
+    for (int i = 0; i < allocation_count && view; i++)
+        if (at >= allocations[i].at && at < allocations[i].at + allocations[i].bytes)
+            return view + allocations[i].offset + (at - allocations[i].at);
+    return from;
+}

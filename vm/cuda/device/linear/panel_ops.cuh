@@ -1,0 +1,57 @@
+/*
+ * A product of the second list, by its op: what it notes of its rows before, what it makes of a
+ * tile's sums, and what it leaves behind all of them.
+ */
+#ifndef MGL_DEVICE_LINEAR_PANEL_OPS_CUH
+#define MGL_DEVICE_LINEAR_PANEL_OPS_CUH
+
+#include "instructions/linear_add_weighed/linear_add_weighed.cuh"
+#include "instructions/scaled_head/scaled_head.cuh"
+#include "instructions/scaled_linear/scaled_linear.cuh"
+#include "instructions/scaled_swiglu/scaled_swiglu.cuh"
+
+#if MGL_PANELS
+
+/* All of a task. Out of line: its registers are not those of the loop. */
+static __device__ __noinline__ machine do_panels(machine m)
+{
+    const int rows = rows_of(m), op = task_of(m)->op;
+    if (op == OP_LINEAR_ADD_WEIGHED)
+        clear_notes(m, {0.0f, 0});
+    else
+        note_scales(m, operand(m, MGL_PRODUCT_SQUARES), rows);
+    if (op == OP_SCALED_HEAD)
+        clear_notes(m, note_of_best(nothing_yet()));
+    consumer_barrier();
+    run_panels(m, rows, [&](const panel_lane &p) {
+        if (op == OP_LINEAR_ADD_WEIGHED)
+            leave_linear_add_weighed(m, p);
+        else if (op == OP_SCALED_LINEAR)
+            leave_scaled_linear(m, p);
+        else if (op == OP_SCALED_SWIGLU)
+            leave_scaled_swiglu(m, p);
+        else
+            leave_scaled_head(m, p);
+    });
+    if (op == OP_LINEAR_ADD_WEIGHED)
+        leave_squares(m, rows);
+    if (op == OP_SCALED_HEAD)
+        leave_bests(m, rows);
+    return m;
+}
+
+/* The consumers' part, which is all. */
+static __device__ __forceinline__ void consume_panel(machine &m)
+{
+    wait_go(m);
+    m = do_panels(m);
+}
+
+#else
+
+/* Of a kernel without panels: no task is of that family. */
+static __device__ __forceinline__ void consume_panel(machine &) {}
+
+#endif
+
+#endif

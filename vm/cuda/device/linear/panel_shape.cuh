@@ -1,0 +1,36 @@
+/*
+ * What loader and consumers know alike of a panel: how its row groups lie on pages, and how they
+ * are shared among the pairs of warps.
+ */
+#ifndef MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
+#define MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
+
+#include "vm/cuda/device/ring.cuh"
+
+#if MGL_PANELS
+
+struct panel_shape {
+    int groups;  /* row groups of the panel */
+    int piece;   /* k blocks of one of them that lie together on a page; the last may be fewer */
+    int per;     /* row groups of a page, */
+    int pages;   /* and pages of the same k blocks */
+    int columns; /* pairs side by side: each has MGL_PANEL_OWN_GROUPS row groups, */
+    int shares;  /* and so many pairs share their k blocks, one in so many each */
+};
+
+/* The panel of a task with so many row groups left. */
+static __device__ __forceinline__ panel_shape panel_shape_of(int left)
+{
+    panel_shape s;
+    s.groups = min(left, (int)PANEL_GROUPS);
+    s.piece = mgl_panel_piece(s.groups, PAGE_BLOCKS, TRAY_BLOCKS, PANEL_PAGES);
+    s.per = PAGE_BLOCKS / s.piece;
+    s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS);
+    s.columns = (s.groups + MGL_PANEL_OWN_GROUPS - 1) / MGL_PANEL_OWN_GROUPS;
+    s.shares = PANEL_PARTS / s.columns;
+    return s;
+}
+
+#endif
+
+#endif

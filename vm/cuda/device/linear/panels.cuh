@@ -1,0 +1,412 @@
+/*
+ * Panels: products of the second list. Weights and activations are both whole operands of tensor
+ * cores: 16 weight rows, which are two row groups, by 8 activation rows.
+ *
+ * A task goes through its row groups panel by panel, and through a panel in the order of the tape's
+ * k blocks, which is that of the trays. Warps go in pairs. A pair has four row groups of the panel,
+ * two tiles of 16 rows; its first warp has the activation rows of even tiles of 8, its second one
+ * those of odd tiles. Where a panel has fewer row groups than the pairs have, some pairs share
+ * their k blocks, in turn.
+ *
+ * In lane l an MMA's operands are words of the 16 bytes that stand at row l / 4 and quarter l % 4
+ * of a block, of the weights and of the activations alike: words 0 and 1 make one MMA, words 2 and
+ * 3 another. Which k that is does not matter, since both sides have the same.
+ *
+ * Sums stay in registers until the panel's end. Then pass by pass some tiles stand in shared memory
+ * (own().partial), where the pairs that share k blocks add them up, first pair first, and the op
+ * makes outputs of them: a lane has four, of two columns and two rows. So all sums are made in one
+ * order, and a row's does not depend on the other rows.
+ *
+ * What a task keeps of its rows (panel_notes): what scales them, and of each column of pairs the
+ * squares of what it weighed, or the best of its logits.
+ */
+#ifndef MGL_DEVICE_LINEAR_PANELS_CUH
+#define MGL_DEVICE_LINEAR_PANELS_CUH
+
+#include "vm/cuda/device/linear/finish.cuh"
+#include "vm/cuda/device/linear/panel_shape.cuh"
+
+#if MGL_PANELS
+
+/* ---- notes of a task --------------------------------------------------------------------------
+ */
+
+/* Of one row and one column of pairs. */
+struct panel_note {
+    float value; /* the sum of squares, or the best logit, */
+    int id;      /* and its token */
+};
+
+static __device__ __forceinline__ float *panel_scales() /* (PANEL_ROWS) */
+{
+    return (float *)activation_buffer();
+}
+
+static __device__ __forceinline__ panel_note *panel_notes() /* (PANEL_PARTS, PANEL_ROWS) */
+{
+    return (panel_note *)(activation_buffer() + PANEL_ROWS * sizeof(float));
+}
+
+static __device__ __forceinline__ void clear_notes(const machine &m, panel_note nothing)
+{
+    for (int i = thread_of(m); i < PANEL_PARTS * PANEL_ROWS; i += (int)THREADS)
+        panel_notes()[i] = nothing;
+}
+
+/* What scales each row: 1 / sqrt(sum(s) / hidden + eps). A warp's rows, some at a time, so that
+ * their loads are on their way together. */
+static __device__ __forceinline__ void note_scales(const machine &m, const mgl_device_operand &s,
+                                                   int rows)
+{
+    enum { AT_ONCE = 4 };
+    const int parts = s.count[1];
+    for (int first = m.warp * AT_ONCE; first < rows; first += MGL_WARPS * AT_ONCE) {
+        float sums[AT_ONCE] = {};
+        for (int i = m.lane; i < parts; i += 32)
+#pragma unroll
+            for (int r = 0; r < AT_ONCE; r++)
+                sums[r] += row_of(s, min(first + r, rows - 1))[i];
+#pragma unroll
+        for (int r = 0; r < AT_ONCE; r++) {
+            const float sum = warp_sum(sums[r]);
+            if (m.lane == 0 && first + r < rows)
+                panel_scales()[first + r] =
+                    rsqrtf(sum * (1.0f / MGL_HIDDEN) + __uint_as_float(MGL_EPS_BITS));
+        }
+    }
+}
+
+/* ---- pages and trays --------------------------------------------------------------------------
+ */
+
+/* Where a warp stands in the second list's pages and trays, counted over all epochs. */
+struct panel_place {
+    u32 page;  /* the first of the k blocks at hand */
+    u32 known; /* pages below have landed, */
+    u32 freed; /* and are not needed by this warp */
+    u32 tray;
+};
+
+static __device__ __forceinline__ void wait_pages(machine &m, panel_place &p, u32 end)
+{
+    for (; (int)(end - p.known) > 0; p.known++) {
+        const u32 since = trace_clock();
+        while (
+            !barrier_passed(&own().page_full[p.known % PANEL_PAGES], p.known / PANEL_PAGES & 1) &&
+            !own().lost)
+            ; /* the loader has a clock in its waits */
+        trace_starved(m, since);
+        __syncwarp();
+    }
+}
+
+/* Lets go of the pages below, waiting for those that have not landed. */
+static __device__ __forceinline__ void free_pages(machine &m, panel_place &p, u32 end)
+{
+    for (; (int)(end - p.freed) > 0; p.freed++) {
+        wait_pages(m, p, p.freed + 1);
+        __syncwarp();
+        if (is_first_lane())
+            barrier_arrive(&own().page_empty[p.freed % PANEL_PAGES]);
+    }
+}
+
+static __device__ __forceinline__ const u8 *wait_tray(const panel_place &p)
+{
+    const u32 at = p.tray % TRAYS;
+    while (!barrier_passed(&own().tray_full[at], p.tray / TRAYS & 1) && !own().lost)
+        ; /* the loader has a clock in its waits */
+    __syncwarp();
+    return tray_memory() + at * TRAY_BYTES;
+}
+
+static __device__ __forceinline__ void free_tray(panel_place &p)
+{
+    __syncwarp();
+    if (is_first_lane())
+        barrier_arrive(&own().tray_empty[p.tray % TRAYS]);
+    p.tray++;
+}
+
+/* ---- products ---------------------------------------------------------------------------------
+ */
+
+/* This warp's part of a panel. */
+struct panel_part {
+    bool works;  /* it has one */
+    int column;  /* of pairs, */
+    int share;   /* and of those that share its k blocks */
+    int half;    /* of the activation rows: tiles of that parity */
+    int first;   /* row group, of the panel */
+    bool second; /* it has a second tile */
+};
+
+static __device__ __forceinline__ panel_part panel_part_of(const machine &m, const panel_shape &s)
+{
+    panel_part p;
+    const int pair = m.warp / 2;
+    p.column = pair % s.columns;
+    p.share = pair / s.columns;
+    p.half = m.warp % 2;
+    p.works = p.share < s.shares;
+    p.first = p.column * MGL_PANEL_OWN_GROUPS;
+    p.second = s.groups - p.first > 2;
+    return p;
+}
+
+typedef float panel_sums[2][PANEL_TILES][4]; /* (tile of weight rows, tile of rows, a lane's) */
+
+/* Adds one k block: w[i] is this lane's 16 bytes of row group i, x those of the first tile of rows;
+ * the next ones stand two tiles behind one another. */
+static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], u32 at, const u8 *x,
+                                                      bool second, panel_sums &sums)
+{
+    enum { STEP = MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES, AT_ONCE = 4 };
+    uint4 a[4] = {};
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (i < 2 || second)
+            a[i] = *(const uint4 *)(w[i] + at);
+#pragma unroll
+    for (int from = 0; from < PANEL_TILES; from += AT_ONCE) {
+        uint4 b[AT_ONCE];
+#pragma unroll
+        for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
+            b[n] = *(const uint4 *)(x + (from + n) * STEP);
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            if (t == 1 && !second)
+                break;
+            const uint4 &lower = a[2 * t], &upper = a[2 * t + 1];
+#pragma unroll
+            for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
+                multiply_add<MGL_WEIGHT>(sums[t][from + n], lower.x, upper.x, lower.y, upper.y,
+                                         b[n].x, b[n].y);
+#pragma unroll
+            for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
+                multiply_add<MGL_WEIGHT>(sums[t][from + n], lower.z, upper.z, lower.w, upper.w,
+                                         b[n].z, b[n].w);
+        }
+    }
+}
+
+/* Where this lane's 16 bytes of its row groups stand, at the first of the k blocks at hand; of a
+ * row group that the panel does not have, another one's, whose sums nobody takes. */
+static __device__ __forceinline__ void find_weights(const machine &m, const panel_place &p,
+                                                    const panel_shape &s, const panel_part &part,
+                                                    const u8 *(&w)[4])
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int group = min(part.first + i, s.groups - 1), page = group / s.per;
+        w[i] = page_memory() + (p.page + (u32)page) % PANEL_PAGES * MGL_PAGE +
+               (group - page * s.per) * s.piece * MGL_BLOCK_BYTES + m.lane * 16;
+    }
+}
+
+/* All k blocks of a panel. */
+static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p,
+                                                      const panel_shape &s, const panel_part &part,
+                                                      int kblocks, panel_sums &sums)
+{
+    const u32 own_pages = (u32)(part.first / s.per);
+    const u32 own_end = (u32)(min(part.first + 3, s.groups - 1) / s.per) + 1;
+    /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
+    const u32 place = (u32)((m.lane >> 2) + part.half * 8) * MGL_PANEL_ROW_BYTES +
+                      (u32)((m.lane & 3) ^ (m.lane >> 3)) * 16;
+    int mine = part.share; /* the next k block that this warp multiplies */
+    for (int chunk = 0; chunk < kblocks; chunk += s.piece) {
+        const int end = min(chunk + s.piece, kblocks);
+        const u8 *w[4];
+        if (part.works) {
+            free_pages(m, p, p.page + own_pages);
+            wait_pages(m, p, p.page + own_end);
+            find_weights(m, p, s, part, w);
+        }
+        for (int at = chunk; at < end; at += TRAY_BLOCKS) {
+            const u8 *x = wait_tray(p) + place;
+            for (; part.works && mine < min(at + (int)TRAY_BLOCKS, end); mine += s.shares)
+                multiply_block(w, (u32)(mine - chunk) * MGL_BLOCK_BYTES,
+                               x + (mine - at) * (PANEL_ROWS * MGL_PANEL_ROW_BYTES), part.second,
+                               sums);
+            free_tray(p);
+        }
+        free_pages(m, p, p.page + (part.works ? own_end : (u32)s.pages));
+        p.page += (u32)s.pages;
+    }
+    free_pages(m, p, p.page);
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------
+ */
+
+/* A lane's four sums of a tile, as the op gets them: of row groups `group` and the next, column
+ * l / 4 of each, and of activation rows `row` and the next. */
+struct panel_lane {
+    float sums[2][2]; /* (row group, row) */
+    int group;        /* of the task */
+    int row;
+    int tile;   /* the first row of the tile */
+    int column; /* of pairs */
+    int rows;   /* of the epoch */
+};
+
+/* The column of the task's output that a lane has of its row group h. */
+static __device__ __forceinline__ int column_of(const machine &m, const panel_lane &p, int h)
+{
+    return (p.group + h) * MGL_ROW_GROUP + (m.lane >> 2);
+}
+
+/* The sum over the lanes that have other columns of the same rows. */
+static __device__ __forceinline__ float sum_of_columns(float value)
+{
+#pragma unroll
+    for (int offset = 4; offset < 32; offset *= 2)
+        value += __shfl_xor_sync(0xFFFFFFFFu, value, offset);
+    return value;
+}
+
+/* One value of a region that is not flagged. */
+static __device__ __forceinline__ void store_element(const view &v, int r, int column, float value)
+{
+    u8 *at = element_of(v, r, column);
+    if (v.dtype == DTYPE_F32)
+        *(float *)at = value;
+    else
+        *(u16 *)at = (u16)pack_pair(v.dtype, value, 0.0f);
+    delay();
+}
+
+/* Values of two neighbouring rows, of one row group's columns, to a region of 16 bits: turned, so
+ * that a lane has two neighbouring columns of row l / 4 of the tile. The whole warp. */
+static __device__ __forceinline__ void store_turned(const machine &m, const view &v,
+                                                    const panel_lane &p, int first, float value,
+                                                    float below)
+{
+    __syncwarp();
+    const u32 word = transposed(pack_pair(v.dtype, value, below));
+    const int row = p.tile + (m.lane >> 2);
+    if (row < p.rows)
+        *(u32 *)element_of(v, row, first + (m.lane & 3) * 2) = word;
+    delay();
+}
+
+enum {
+    /* floats of a tile of a warp, and tiles of a warp that have room in own().partial */
+    TILE_SUMS = 4 * 32,
+    PANEL_FIT = PARTIALS / (MGL_WARPS * TILE_SUMS),
+    PASS_TILES = PANEL_FIT < PANEL_TILES ? PANEL_FIT : PANEL_TILES,
+    HALF_PASSES = (PANEL_TILES + PASS_TILES - 1) / PASS_TILES /* of a tile of weight rows */
+};
+static_assert(PANEL_FIT >= 1, "a pass has a tile at least");
+
+/* The tiles of a pass, where the pairs that share them find them. */
+static __device__ __forceinline__ float *pass_memory(int warp)
+{
+    return own().partial + warp * (PASS_TILES * TILE_SUMS);
+}
+
+static __device__ __forceinline__ void leave_pass(const machine &m, int pass,
+                                                  const panel_sums &sums)
+{
+    float *to = pass_memory(m.warp) + m.lane;
+#pragma unroll
+    for (int n = 0; n < PASS_TILES; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float value = 0.0f;
+#pragma unroll
+            for (int k = 0; k < 2 * HALF_PASSES; k++) {
+                const int tile = k % HALF_PASSES * PASS_TILES + n;
+                if (k == pass && tile < PANEL_TILES)
+                    value = sums[k / HALF_PASSES][tile < PANEL_TILES ? tile : 0][i];
+            }
+            to[(n * 4 + i) * 32] = value;
+        }
+}
+
+/* Adds up what the pairs that share k blocks have of tile n of a pass. */
+static __device__ __forceinline__ panel_lane take_tile(const machine &m, const panel_shape &s,
+                                                       const panel_part &part, int n)
+{
+    panel_lane p = {};
+    for (int k = 0; k < s.shares; k++) {
+        const int warp = (k * s.columns + part.column) * 2 + part.half;
+        const float *from = pass_memory(warp) + n * TILE_SUMS + m.lane;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            p.sums[i / 2][i % 2] += from[i * 32];
+    }
+    return p;
+}
+
+/* The panel's sums, pass by pass: leave(lane) makes outputs of a tile. `group`: the panel's first.
+ */
+template <class LEAVE>
+static __device__ __forceinline__ void leave_panel(const machine &m, const panel_shape &s,
+                                                   const panel_part &part, int group, int rows,
+                                                   const panel_sums &sums, const LEAVE &leave)
+{
+    const int passes = (min(s.groups, (int)MGL_PANEL_OWN_GROUPS) + 1) / 2 * HALF_PASSES;
+    for (int pass = 0; pass < passes; pass++) {
+        const int t = pass / HALF_PASSES, first = pass % HALF_PASSES * PASS_TILES;
+        if (part.works)
+            leave_pass(m, pass, sums);
+        if (s.shares > 1)
+            consumer_barrier();
+        else
+            __syncwarp();
+        for (int n = part.share; part.works && (t == 0 || part.second) && n < PASS_TILES;
+             n += s.shares) {
+            const int tile = ((first + n) * 2 + part.half) * 8;
+            if (first + n >= PANEL_TILES || tile >= rows)
+                break;
+            panel_lane p = take_tile(m, s, part, n);
+            p.group = group + part.first + 2 * t;
+            p.tile = tile;
+            p.row = tile + (m.lane & 3) * 2;
+            p.column = part.column;
+            p.rows = rows;
+            leave(p);
+        }
+        if (s.shares > 1)
+            consumer_barrier();
+        else
+            __syncwarp();
+    }
+}
+
+/* ---- a task -----------------------------------------------------------------------------------
+ */
+
+/* All panels of a task; its notes are ready. Behind it all warps' outputs and notes are there. */
+template <class LEAVE>
+static __device__ __forceinline__ void run_panels(machine &m, int rows, const LEAVE &leave)
+{
+    const mgl_device_segment seg = segment(m, 0);
+    panel_place p = {own().page_at[m.warp], own().page_at[m.warp], own().page_at[m.warp],
+                     own().tray_at[m.warp]};
+    wait_tray(p);
+    if (thread_of(m) == 0)
+        own().pending = 0;
+    trace_input(m);
+    for (int group = 0; group < seg.groups; group += PANEL_GROUPS) {
+        const panel_shape s = panel_shape_of(seg.groups - group);
+        const panel_part part = panel_part_of(m, s);
+        panel_sums sums = {};
+        multiply_panel(m, p, s, part, seg.kblocks, sums);
+        leave_panel(m, s, part, group, rows, sums, leave);
+        if (group + PANEL_GROUPS < seg.groups)
+            consumer_barrier(); /* the next panel's notes may be another warp's */
+    }
+    __syncwarp();
+    if (is_first_lane()) {
+        own().page_at[m.warp] = p.page;
+        own().tray_at[m.warp] = p.tray;
+    }
+    consumer_barrier();
+}
+
+#endif
+
+#endif
