@@ -244,6 +244,7 @@ static mgl_status parse_instruction(mgl_ptx_parser *p)
 static mgl_status add_label(mgl_ptx_parser *p, mgl_ptx_slice name)
 {
     mgl_ptx *ptx = p->ptx;
+    const char *end = p->lexer.next; /* behind the colon */
     mgl_ptx_lex(&p->lexer);
     if (p->lexer.kind == MGL_PTX_WORD_DIRECTIVE &&
         (mgl_ptx_at(p, ".callprototype") || mgl_ptx_at(p, ".branchtargets") ||
@@ -251,8 +252,8 @@ static mgl_status add_label(mgl_ptx_parser *p, mgl_ptx_slice name)
         return mgl_ptx_skip(p, ";");
     if (!MGL_PTX_GROW(p, labels, label_list))
         return mgl_fail_memory(p->err, sizeof *ptx->labels);
-    ptx->labels[ptx->label_list.count++] = (mgl_ptx_label){
-        name, p->scope, (uint32_t)ptx->instruction_list.count, name.at + name.length + 1};
+    ptx->labels[ptx->label_list.count++] =
+        (mgl_ptx_label){name, p->scope, (uint32_t)ptx->instruction_list.count, end};
     return MGL_OK;
 }
 

@@ -1,0 +1,27 @@
+/*
+ * What a candidate's compiled PTX must not have: state across launches, clocks, what tells where a
+ * kernel runs, ends and traps, atomics and stores outside what the incumbent has, calls. The rows
+ * of `rules` in scan.c are the list. What the incumbent does as often is allowed, since the kernel
+ * around a micro-kernel is compiled with it.
+ *
+ * This is one guard of several: it sees instructions, not where their addresses lead.
+ */
+#ifndef MGL_AUTOTUNE_PTX_SCAN_H
+#define MGL_AUTOTUNE_PTX_SCAN_H
+
+#include "autotune/ptx/ptx.h"
+#include "autotune/verdict.h"
+
+typedef struct mgl_ptx_finding {
+    mgl_outcome outcome; /* OK, or STATIC_FORBIDDEN */
+    int line;            /* of the candidate */
+    char what[96];       /* "%globaltimer", "st.global.u32" */
+    char why[96];        /* "a clock" */
+} mgl_ptx_finding;
+
+/* `incumbent` may be NULL: then nothing that a rule names is allowed, and stores are not compared.
+ */
+mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, mgl_ptx_finding *out,
+                        mgl_error *err);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Any bytes as PTX: refused with a place, or condensed, scanned against itself without a finding,
+ * and rewritten by each rule. Seeds: tests/autotune/ptx.
+ */
+#include "autotune/ptx/condense.h"
+#include "autotune/ptx/rewrite.h"
+#include "autotune/ptx/scan.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    mgl_ptx ptx;
+    mgl_error err = {0};
+    if (mgl_ptx_parse((const char *)data, size, "fuzz.ptx", &ptx, &err)) {
+        require(err.message[0] && err.where[0]);
+        return 0;
+    }
+    mgl_ptx_condensed condensed;
+    mgl_text text = {0};
+    require(!mgl_ptx_condense(&ptx, &condensed, &err));
+    mgl_ptx_condensed_write(&condensed, &text);
+    mgl_ptx_finding found;
+    require(!mgl_ptx_scan(&ptx, &ptx, &found, &err) && found.outcome == MGL_OUTCOME_OK);
+    for (size_t i = 0; i < mgl_ptx_rule_count; i++) {
+        size_t count;
+        mgl_text out = {0};
+        require(!mgl_ptx_rewrite(&ptx, mgl_ptx_rules[i].name, &out, &count, &err));
+        mgl_text_clear(&out);
+    }
+    mgl_text_clear(&text);
+    mgl_ptx_condensed_clear(&condensed);
+    mgl_ptx_clear(&ptx);
+    return 0;
+}
