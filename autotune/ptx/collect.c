@@ -163,7 +163,7 @@ static bool add_async(collector *c, const mgl_ptx_instruction *i)
 
 int64_t mgl_ptx_count_stages(const mgl_ptx_flow *flow)
 {
-    /* wait_group N leaves N groups open (section 9.7.9.25.3.3), and one buffer is read. Where the
+    /* wait_group N leaves N groups open, and one buffer is read. Where the
      * loop opens the next group only behind the wait, that fills one buffer more. */
     int64_t stages = 0;
     const mgl_ptx *ptx = flow->ptx;
