@@ -172,6 +172,8 @@ static int run_word(const mgl_cli_verb *verb, int argc, char **argv)
 {
     mgl_error err = {0};
     const mgl_cli_verb *word = argc > 0 ? mgl_cli_find_word(verb, argv[0]) : NULL;
+    if (word && word->words)
+        return run_word(word, argc - 1, argv + 1);
     if (word)
         return run_verb(word, argc - 1, argv + 1);
     if (argc > 0 && asks_for_help(argv[0]))

@@ -351,6 +351,8 @@ mgl_status mgl_ptx_parse(const char *text, size_t length, const char *file, mgl_
                         MGL_PTX_MAX_BYTES >> 20);
     mgl_status status = copy_text(text, length, out, err);
     mgl_ptx_parser p = {.ptx = out, .function = MGL_PTX_NONE, .scope = MGL_PTX_NONE, .err = err};
+    if (!status && !MGL_PTX_GROW(&p, operands, operand_list)) /* never NULL, though it be empty */
+        status = mgl_fail_memory(err, sizeof *out->operands);
     if (!status)
         mgl_ptx_lex_start(&p.lexer, out->text, length, file);
     while (!status && p.lexer.kind != MGL_PTX_WORD_END)
