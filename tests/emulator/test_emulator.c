@@ -2,9 +2,10 @@
  * The CUDA machine in the emulator: the kernel's own sources against the CPU machine, with the
  * checks and tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
  *
- *     test_emulator GROUP [--seed N] [--case N] [--count N]
+ *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3]
  *
  * A group is `shapes`, `replies` or `configs`, of which there is no end: --count says how many.
+ * --part takes the first of three shares of the group's cases, of equal length.
  * Another seed is another order of everything that has none: of warps, of the copies that land.
  * What fails can be repeated with the seed and the number of the case.
  */
@@ -1052,43 +1053,58 @@ END_TEST
 
 static int complain(const char *name)
 {
-    fprintf(stderr, "usage: %s shapes|replies|configs [--seed N] [--case N] [--count N]\n", name);
+    fprintf(stderr,
+            "usage: %s shapes|replies|configs [--seed N] [--case N] [--count N] [--part I/N]\n",
+            name);
     return 2;
 }
 
-/* Adds the group's cases, or only one of them; false: there is no such group. */
-static bool add_group(TCase *tests, const char *group, int only, int count)
+/* A share of a group's cases. */
+typedef struct share {
+    int part, parts; /* part 1 to parts */
+} share;
+
+/* Adds the group's cases: `count` of them from `first` on, or as many as there are, or a share of
+ * those; false: there is no such group. */
+static bool add_group(TCase *tests, const char *group, int first, int count, share of)
 {
-    const int shape_count = (int)(sizeof shapes / sizeof *shapes);
-    const int reply_count = (int)(sizeof replies / sizeof *replies);
-    const int first = only >= 0 ? only : 0, end = only + 1;
-    if (!strcmp(group, "shapes"))
-        tcase_add_loop_test(tests, logits_are_the_cpus, first, end > 0 ? end : shape_count);
-    else if (!strcmp(group, "replies"))
-        tcase_add_loop_test(tests, replies_are_as_on_a_gpu, first, end > 0 ? end : reply_count);
-    else if (!strcmp(group, "configs"))
-        tcase_add_loop_test(tests, any_config_gives_the_same, first, first + count);
-    else
-        return false;
-    return true;
+    const struct {
+        const char *name;
+        const TTest *test;
+        int count;
+    } groups[] = {{"shapes", logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes)},
+                  {"replies", replies_are_as_on_a_gpu, (int)(sizeof replies / sizeof *replies)},
+                  {"configs", any_config_gives_the_same, FEW_CONFIGS}};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        const int cases = count > 0 ? count : groups[i].count;
+        if (!strcmp(group, groups[i].name)) {
+            tcase_add_loop_test(tests, groups[i].test, first + cases * (of.part - 1) / of.parts,
+                                first + cases * of.part / of.parts);
+            return true;
+        }
+    }
+    return false;
 }
 
 int main(int argc, char **argv)
 {
-    int only = -1, count = -1;
+    int first = 0, count = 0;
+    share of = {1, 1};
     if (argc % 2)
         return complain(argv[0]);
     for (int i = 2; i + 1 < argc; i += 2)
         if (!strcmp(argv[i], "--seed"))
             first_seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--case"))
-            only = atoi(argv[i + 1]);
+            first = atoi(argv[i + 1]), count = count > 0 ? count : 1;
         else if (!strcmp(argv[i], "--count"))
             count = atoi(argv[i + 1]);
-        else
+        else if (strcmp(argv[i], "--part") != 0 ||
+                 sscanf(argv[i + 1], "%d/%d", &of.part, &of.parts) != 2 || of.part < 1 ||
+                 of.part > of.parts)
             return complain(argv[0]);
     TCase *tests = tcase_create(argv[1]);
-    if (!add_group(tests, argv[1], only, count > 0 ? count : only >= 0 ? 1 : FEW_CONFIGS))
+    if (!add_group(tests, argv[1], first, count, of))
         return complain(argv[0]);
     if (!emu_install("emulator"))
         return SKIP;
