@@ -64,6 +64,18 @@ static bool begins_word(uint32_t before)
     return mgl_character_is_space(before) || (before < 0x80 && strchr("-({[<", (int)before));
 }
 
+/* The first character upper, and the rest lower as a text of its own. */
+static mgl_string *capitalize_word(mgl_render *r, const char *word, size_t length)
+{
+    uint32_t c;
+    const size_t first = mgl_utf8_next(word, &c);
+    mgl_string *head = mgl_string_share(r, word, first);
+    mgl_string *rest = mgl_string_share(r, word + first, length - first);
+    head = head ? mgl_string_case(r, head, MGL_CASE_UPPER) : NULL;
+    rest = rest ? mgl_string_case(r, rest, MGL_CASE_LOWER) : NULL;
+    return head && rest ? mgl_string_join(r, head, rest) : NULL;
+}
+
 /* Jinja's own: words begin behind blanks, hyphens and opening brackets. */
 bool mgl_filter_title(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {
@@ -78,8 +90,7 @@ bool mgl_filter_title(mgl_render *r, mgl_value input, const mgl_bound *bound, mg
             mgl_utf8_next(text->bytes + at, &next);
         if (at < text->length && begins_word(c) == begins_word(next))
             continue;
-        mgl_string *piece = mgl_string_share(r, text->bytes + start, at - start);
-        piece = piece ? mgl_string_case(r, piece, MGL_CASE_CAPITAL) : NULL;
+        mgl_string *piece = capitalize_word(r, text->bytes + start, at - start);
         joined = piece ? mgl_string_join(r, joined, piece) : NULL;
         if (!joined)
             return false;
@@ -350,8 +361,9 @@ bool mgl_filter_round(mgl_render *r, mgl_value input, const mgl_bound *bound, mg
     if (!up && !down && input.kind != MGL_VALUE_REAL)
         return round_whole(r, input, digits, out);
     double unit = pow(10, (double)digits);
-    *out = mgl_real(up     ? ceil(number * unit) / unit
-                    : down ? floor(number * unit) / unit
+    /* Python's ceil and floor are integers, which have no -0. */
+    *out = mgl_real(up     ? (ceil(number * unit) + 0.0) / unit
+                    : down ? (floor(number * unit) + 0.0) / unit
                            : round_at(number, digits));
     return true;
 }

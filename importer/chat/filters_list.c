@@ -137,16 +137,17 @@ static bool sort_by(mgl_render *r, const mgl_list *list, const mgl_list *keys, b
     return true;
 }
 
-/* "a,b" sorts by a, then by b: the key is a list. */
+/* The key is a list, of one part where "a,b" does not name several: parts that are equal are not
+ * ordered, of whatever type they are. */
 static bool get_sort_key(mgl_render *r, mgl_value path, bool exact, mgl_value item, mgl_value *out)
 {
     mgl_string comma = {",", 1, 1, NULL};
-    if (path.kind != MGL_VALUE_STRING || !memchr(path.string->bytes, ',', path.string->length)) {
-        *out = item;
-        return get_key(r, path, exact, out);
-    }
-    mgl_list *paths = mgl_string_split(r, path.string, &comma, -1, false);
-    mgl_list *keys = paths ? mgl_list_new(r, paths->count) : NULL;
+    const bool named = path.kind == MGL_VALUE_STRING;
+    mgl_list *paths =
+        named ? mgl_string_split(r, path.string, &comma, -1, false) : mgl_list_new(r, 1);
+    if (!paths || (!named && !mgl_list_add(r, paths, path)))
+        return false;
+    mgl_list *keys = mgl_list_new(r, paths->count);
     for (size_t i = 0; keys && i < paths->count; i++) {
         mgl_value key = item;
         if (!get_key(r, paths->items[i], exact, &key) || !mgl_list_add(r, keys, key))
