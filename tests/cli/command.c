@@ -40,12 +40,21 @@ const char *model_path(const char *name)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
+/* The program: in MGL_TEST_TOOLS, where that is set, else in the build. */
+static char *program_path(void)
+{
+    static char path[1024];
+    const char *tools = getenv("MGL_TEST_TOOLS");
+    snprintf(path, sizeof path, "%s/megalith", tools ? tools : MGL_BINARY_DIR);
+    return path;
+}
+
 /* Splits in place. */
 static void split(char *line, char **argv)
 {
     int count = 1;
     char *to = line;
-    argv[0] = (char *)(uintptr_t)MGL_BINARY_DIR "/megalith";
+    argv[0] = program_path();
     while (*line) {
         while (*line == ' ')
             line++;

@@ -12,7 +12,8 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_families "$build"/tests/vm/test_cuda_run \
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_duel_gpu \
     "$build"/tests/autotune/test_lab_gpu \
-    "$build"/tests/model/test_shapes \
+    "$build"/tests/model/test_shapes "$build"/tests/model/test_processors \
+    "$build"/tests/cli/test_cli_talk \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
     "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
     "$build"/tests/tools/warm_kernels "$build"/tests/tools/bench_ways \
@@ -29,7 +30,7 @@ for model in tales-5m llama3-rope llama-linear-rope qwen2 qwen3 mistral; do
     mkdir -p "$folder/models/$model"
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
-cp "$source/tests/model/shapes.json" "$folder/"
+cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 for script in record evidence curves slices sanitize exchange; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
