@@ -27,7 +27,7 @@
     X(file, messages, "--messages", "F.json", 0, 0,                                                \
       "the conversation so far, as /save and others write it")                                     \
     MGL_CLI_TEMPLATE_OPTIONS(X)                                                                    \
-    MGL_CLI_REPLY_OPTIONS(X)                                                                       \
+    MGL_CLI_TALK_OPTIONS(X)                                                                        \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
@@ -182,7 +182,7 @@ static mgl_status talk(mgl_cli_chat *chat, mgl_error *err)
 static mgl_status check_options(const struct options *o, mgl_error *err)
 {
     const char *other, *reader = mgl_cli_reader(&mgl_cli_chat_verb, NULL, o, &other);
-    mgl_cli_reply_options reply = {MGL_CLI_REPLY_OPTIONS(MGL_CLI_COPY)};
+    mgl_cli_reply_options reply = {MGL_CLI_TALK_OPTIONS(MGL_CLI_COPY)};
     if (reader)
         return mgl_fail(err, MGL_USAGE, reader,
                         "standard input is what the chat reads its messages from; name a file");
@@ -190,8 +190,6 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, "--sample",
                         "takes temperature, top-k, top-p and min-p from generation_config.json; "
                         "leave out either --sample or those flags");
-    if (o->logprobs.given)
-        return mgl_fail(err, MGL_USAGE, "--logprobs", "is of run --json; leave it out");
     return mgl_cli_reply_check(&reply, err);
 }
 
@@ -322,7 +320,7 @@ static mgl_status work(mgl_cli_chat *chat, const char *name, const struct option
 static mgl_status chat(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_cli_chat c = {.reply = {MGL_CLI_REPLY_OPTIONS(MGL_CLI_COPY)},
+    mgl_cli_chat c = {.reply = {MGL_CLI_TALK_OPTIONS(MGL_CLI_COPY)},
                       .sample = o->sample.given,
                       .json = o->json.given,
                       .lines = {.wake = {-1, -1}}};
@@ -345,6 +343,8 @@ const mgl_cli_verb mgl_cli_chat_verb = {
     .example = "  megalith chat org/name --system \"Be brief.\"\n"
                "  printf '%s\\n' \"Who are you?\" \"Why?\" | megalith chat org/name --json",
     .overlaid = true,
+    .lines = mgl_cli_chat_lines,
+    .line_count = MGL_CLI_CHAT_LINE_COUNT,
     MGL_CLI_VERB_OPTIONS,
     .run = chat,
 };

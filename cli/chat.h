@@ -37,15 +37,35 @@ mgl_status mgl_cli_chat_reply(mgl_cli_chat *chat, const char *text, size_t lengt
  * none. */
 bool mgl_cli_chat_end_reply(void);
 
-/* X(name, argument, help); where there is no help, another name for the one above. */
+/* X(name, argument, help): lines that begin with a slash. */
 #define MGL_CLI_CHAT_COMMANDS(X)                                                                   \
     X(help, "", "what can be said here")                                                           \
     X(clear, "", "a new conversation")                                                             \
     X(system, "TEXT", "its system message")                                                        \
     X(save, "FILE", "its messages, as JSON")                                                       \
-    X(exit, "", "leaves; so does Ctrl-D")                                                          \
-    X(quit, "", NULL)                                                                              \
-    X(bye, "", NULL)
+    X(exit, "", "leaves; /quit and /bye too")
+
+/* X(name, as): other names of those. */
+#define MGL_CLI_CHAT_NAMES(X)                                                                      \
+    X(quit, exit)                                                                                  \
+    X(bye, exit)
+
+/* X(name, help): what else can be typed. */
+#define MGL_CLI_CHAT_KEYS(X)                                                                       \
+    X("\\ at the end", "the line goes on")                                                         \
+    X("\"\"\"", "around several lines")                                                            \
+    X("Ctrl-C", "ends a reply")                                                                    \
+    X("Ctrl-D", "leaves")
+
+#define MGL_CLI_CHAT_COUNT_COMMAND(name, argument, help) +1
+#define MGL_CLI_CHAT_COUNT_KEY(name, help)               +1
+enum {
+    MGL_CLI_CHAT_LINE_COUNT =
+        MGL_CLI_CHAT_COMMANDS(MGL_CLI_CHAT_COUNT_COMMAND) MGL_CLI_CHAT_KEYS(MGL_CLI_CHAT_COUNT_KEY)
+};
+#undef MGL_CLI_CHAT_COUNT_COMMAND
+#undef MGL_CLI_CHAT_COUNT_KEY
+extern const mgl_cli_typed mgl_cli_chat_lines[MGL_CLI_CHAT_LINE_COUNT];
 
 /* Does what a line asks for that begins with a slash. *leave: it was the last. Fails as
  * mgl_cli_chat_reply does. */

@@ -63,6 +63,15 @@ static mgl_status do_system(mgl_cli_chat *chat, const char *text, bool *leave, m
     return mgl_cli_messages_set_system(&chat->messages, text, err);
 }
 
+const mgl_cli_typed mgl_cli_chat_lines[MGL_CLI_CHAT_LINE_COUNT] = {
+#define MGL_X(name, argument, help) {"/" #name, argument, help},
+    MGL_CLI_CHAT_COMMANDS(MGL_X)
+#undef MGL_X
+#define MGL_X(name, help) {name, "", help},
+        MGL_CLI_CHAT_KEYS(MGL_X)
+#undef MGL_X
+};
+
 /* Lines of less than 40 columns. */
 static mgl_status do_help(mgl_cli_chat *chat, const char *rest, bool *leave, mgl_error *err)
 {
@@ -70,15 +79,12 @@ static mgl_status do_help(mgl_cli_chat *chat, const char *rest, bool *leave, mgl
     (void)rest;
     (void)leave;
     (void)err;
-#define MGL_X(name, argument, help)                                                                \
-    if (help)                                                                                      \
-        fprintf(stderr, "/%-6s %-5s %s\n", #name, argument, (const char *)help);
-    MGL_CLI_CHAT_COMMANDS(MGL_X)
-#undef MGL_X
-    fputs("A line that ends with \\ goes on.\n"
-          "\"\"\" begins and ends several lines.\n"
-          "Ctrl-C ends a reply.\n",
-          stderr);
+    for (size_t i = 0; i < MGL_CLI_CHAT_LINE_COUNT; i++) {
+        const mgl_cli_typed *line = &mgl_cli_chat_lines[i];
+        char left[32];
+        snprintf(left, sizeof left, "%s %s", line->name, line->argument);
+        fprintf(stderr, "%-13s %s\n", left, line->help);
+    }
     return MGL_OK;
 }
 
@@ -90,8 +96,6 @@ static mgl_status do_exit(mgl_cli_chat *chat, const char *rest, bool *leave, mgl
     *leave = true;
     return MGL_OK;
 }
-#define do_quit do_exit
-#define do_bye  do_exit
 
 typedef mgl_status command_fn(mgl_cli_chat *chat, const char *rest, bool *leave, mgl_error *err);
 
@@ -103,6 +107,9 @@ static command_fn *find(const char *name, size_t length)
     } commands[] = {
 #define MGL_X(name, argument, help) {#name, do_##name},
         MGL_CLI_CHAT_COMMANDS(MGL_X)
+#undef MGL_X
+#define MGL_X(name, as) {#name, do_##as},
+            MGL_CLI_CHAT_NAMES(MGL_X)
 #undef MGL_X
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

@@ -132,6 +132,11 @@ typedef struct mgl_cli_option {
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
+/* What can be typed where a verb reads lines from a person: "/save", "FILE", what it does. */
+typedef struct mgl_cli_typed {
+    const char *name, *argument, *help; /* argument: "" where there is none */
+} mgl_cli_typed;
+
 typedef struct mgl_cli_verb {
     const char *name, *operand; /* operand: "MODEL", "F.mls"; NULL when it takes none */
     bool operand_is_file;       /* that is read: - becomes MGL_STDIN */
@@ -149,6 +154,8 @@ typedef struct mgl_cli_verb {
      * nothing then. */
     const struct mgl_cli_verb *const *words; /* (word_count); NULL: none */
     size_t word_count;
+    const mgl_cli_typed *lines; /* (line_count) what its help says of lines; NULL: it reads none */
+    size_t line_count;
 } mgl_cli_verb;
 
 #define MGL_CLI_VERBS(X)                                                                           \

@@ -79,6 +79,15 @@ static void print_flag(const char *brief, const char *flag, const char *argument
     mgl_cli_printf("%s\n", help);
 }
 
+/* What a verb that reads lines takes. */
+static void print_lines(const mgl_cli_verb *verb)
+{
+    mgl_cli_put("\nAt its prompt:\n");
+    for (size_t i = 0; i < verb->line_count; i++)
+        print_flag(NULL, verb->lines[i].name,
+                   *verb->lines[i].argument ? verb->lines[i].argument : NULL, verb->lines[i].help);
+}
+
 /* What may stand behind a verb of several words. */
 static void print_words(const mgl_cli_verb *verb)
 {
@@ -114,6 +123,8 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
         print_flag(mgl_cli_short_of(option->flag), option->flag, option->argument, option->help);
     }
     print_flag(MGL_CLI_HELP_SHORT, MGL_CLI_HELP_FLAG, NULL, "this text");
+    if (verb->lines)
+        print_lines(verb);
     mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");

@@ -13,7 +13,8 @@
 #include "base/json.h"
 #include "cli/conversation.h"
 
-#define MGL_CLI_REPLY_OPTIONS(X)                                                                   \
+/* Those that a conversation has too. */
+#define MGL_CLI_TALK_OPTIONS(X)                                                                    \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20,                                            \
       "new tokens at most (128; of chat, as many as the cache holds)")                             \
     X(real, temperature, "--temperature", "X", 0, 1000, "sample at this temperature; 0 is greedy") \
@@ -28,10 +29,13 @@
     X(real, frequency_penalty, "--frequency-penalty", "X", -2, 2,                                  \
       "take X from them as often as the reply has the token")                                      \
     X(int, seed, "--seed", "N", 0, INT64_MAX, "sample; the same seed gives the same tokens")       \
-    X(int, logprobs, "--logprobs", "N", 0, 20,                                                     \
-      "with --json: log-probabilities of each new token and of the N likeliest; 0 is none")        \
     X(list, stop, "--stop", "TEXT", 0, 0, "end before this text; may stand up to 16 times")        \
     X(flag, ignore_eos, "--ignore-eos", NULL, 0, 0, "go on behind the end token")
+
+#define MGL_CLI_REPLY_OPTIONS(X)                                                                   \
+    MGL_CLI_TALK_OPTIONS(X)                                                                        \
+    X(int, logprobs, "--logprobs", "N", 0, 20,                                                     \
+      "with --json: log-probabilities of each new token and of the N likeliest; 0 is none")
 
 /* The values of one reply. */
 typedef struct mgl_cli_reply_options {

@@ -106,6 +106,13 @@ static void put_verb(mgl_text *out, const mgl_cli_verb *verb)
         put_tag(out, mgl_cli_short_of(option->flag), option->flag, option->argument);
         put_line(out, option->help);
     }
+    if (verb->lines)
+        mgl_text_put(out, ".PP\nAt its prompt:\n");
+    for (size_t i = 0; i < verb->line_count; i++) {
+        const mgl_cli_typed *line = &verb->lines[i];
+        put_tag(out, NULL, line->name, *line->argument ? line->argument : NULL);
+        put_line(out, line->help);
+    }
     put_example(out, verb->example);
 }
 

@@ -360,7 +360,7 @@ START_TEST(help_fits_40_columns)
     pid_t pid = open_chat(&t, _i, "--quiet");
     forget(&t);
     type(t.master, "/help\n");
-    await(&t, "Ctrl-C ends a reply.\r\n");
+    await(&t, "Ctrl-D        leaves\r\n");
     for (const char *at = strstr(t.bytes, "/help "); at && *at;) {
         size_t length = strcspn(at, "\r\n");
         ck_assert_msg(length < 40, "%.*s", (int)length, at);
@@ -371,6 +371,18 @@ START_TEST(help_fits_40_columns)
     type(t.master, "/exit\n");
     ck_assert_int_eq(terminal_end(&t, pid), 0);
     terminal_close(&t);
+}
+END_TEST
+
+/* Before anybody is in a chat, too. */
+START_TEST(help_of_the_verb_has_them)
+{
+    command_result result = command_run("chat --help", NULL);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "\n  /save FILE "));
+    ck_assert_ptr_nonnull(strstr(result.out, "\n  Ctrl-C "));
+    ck_assert_ptr_null(strstr(result.out, "--logprobs"));
+    command_clear(&result);
 }
 END_TEST
 
@@ -523,6 +535,7 @@ int main(void)
     tcase_add_loop_test(pipes, signals_end_the_chat, 0, 4);
     tcase_add_loop_test(terminals, a_person_is_greeted_and_leaves, 0, 2);
     tcase_add_loop_test(terminals, help_fits_40_columns, 0, 2);
+    tcase_add_test(pipes, help_of_the_verb_has_them);
     tcase_add_loop_test(terminals, ctrl_c_ends_the_reply, 0, 2);
     tcase_add_loop_test(terminals, ctrl_c_twice_at_the_prompt_leaves, 0, 2);
     tcase_add_test(terminals, ctrl_c_drops_a_line);

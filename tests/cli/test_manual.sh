@@ -44,5 +44,7 @@ done <<<"$verbs"
 has 'org/name@revision'
 has '128 + signal'
 has 'HF_HUB_CACHE'
+has '/save FILE'
+has 'ends a reply'
 echo "$checkers checkers, $(wc -l <<<"$verbs") verbs"
 [ "$failures" -eq 0 ] || exit 1
