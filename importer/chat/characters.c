@@ -190,7 +190,7 @@ mgl_string *mgl_string_case(mgl_render *r, const mgl_string *string, mgl_case wa
         bool capital = start && (wanted == MGL_CASE_CAPITAL || wanted == MGL_CASE_TITLE);
         bool good = wanted == MGL_CASE_UPPER || capital ? put_cased(r, &sink, c, capital)
                                                         : put_lower(r, &sink, string, at, c);
-        if (!good || !mgl_render_spend(r, 4))
+        if (!good || !mgl_render_spend(r, (wanted == MGL_CASE_TITLE ? 3 : 1) * MGL_CHARACTER_COST))
             return NULL;
         start = wanted == MGL_CASE_TITLE && !is_cased(c);
         at += size;

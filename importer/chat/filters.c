@@ -199,7 +199,8 @@ bool mgl_filter_wordcount(mgl_render *r, mgl_value input, const mgl_bound *bound
     int64_t words = 0;
     bool within = false;
     (void)bound;
-    if (!mgl_filter_text(r, input, &text) || !mgl_render_spend(r, text->length))
+    if (!mgl_filter_text(r, input, &text) ||
+        !mgl_render_spend(r, text->length * MGL_CHARACTER_COST))
         return false;
     for (size_t at = 0; at < text->length;) {
         uint32_t c;

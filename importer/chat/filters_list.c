@@ -54,6 +54,8 @@ static bool get_path(mgl_render *r, mgl_value path, const mgl_value *instead, mg
     if (path.kind != MGL_VALUE_STRING)
         return mgl_item(r, *item, path, item);
     const char *at = path.string->bytes, *end = at + path.string->length;
+    if (!mgl_render_spend(r, path.string->length * MGL_CHARACTER_COST))
+        return false;
     for (const char *dot; at <= end; at = dot + 1) {
         dot = at < end ? memchr(at, '.', (size_t)(end - at)) : NULL;
         dot = dot ? dot : end;

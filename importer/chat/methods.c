@@ -66,7 +66,7 @@ static bool is_decimal(uint32_t c)
     METHOD(str_##name)                                                                             \
     {                                                                                              \
         (void)bound;                                                                               \
-        return mgl_render_spend(r, object.string->length) &&                                       \
+        return mgl_render_spend(r, object.string->length * MGL_CHARACTER_COST) &&                  \
                say(mgl_string_all(object.string, test), out);                                      \
     }
 CHARACTER_TESTS(MGL_X)
@@ -75,14 +75,14 @@ CHARACTER_TESTS(MGL_X)
 METHOD(str_isupper)
 {
     (void)bound;
-    return mgl_render_spend(r, object.string->length) &&
+    return mgl_render_spend(r, object.string->length * 2 * MGL_CHARACTER_COST) &&
            say(mgl_string_has_case(object.string, true), out);
 }
 
 METHOD(str_islower)
 {
     (void)bound;
-    return mgl_render_spend(r, object.string->length) &&
+    return mgl_render_spend(r, object.string->length * 2 * MGL_CHARACTER_COST) &&
            say(mgl_string_has_case(object.string, false), out);
 }
 
@@ -221,7 +221,8 @@ METHOD(str_endswith)
 METHOD(str_removeprefix)
 {
     mgl_string *part, *text = object.string;
-    if (!mgl_want_string(r, "the prefix", bound->values[0], &part))
+    if (!mgl_want_string(r, "the prefix", bound->values[0], &part) ||
+        !mgl_render_spend(r, part->length))
         return false;
     size_t cut = begins(text, part, false) ? part->length : 0;
     return mgl_string_value(r, text->bytes + cut, text->length - cut, out);
@@ -230,7 +231,8 @@ METHOD(str_removeprefix)
 METHOD(str_removesuffix)
 {
     mgl_string *part, *text = object.string;
-    if (!mgl_want_string(r, "the suffix", bound->values[0], &part))
+    if (!mgl_want_string(r, "the suffix", bound->values[0], &part) ||
+        !mgl_render_spend(r, part->length))
         return false;
     size_t cut = begins(text, part, true) ? part->length : 0;
     return mgl_string_value(r, text->bytes, text->length - cut, out);

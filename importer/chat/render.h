@@ -11,6 +11,7 @@
 
 /* What a template may use, so that a hostile one ends soon. An honest one needs a thousandth. */
 enum {
+    MGL_CHARACTER_COST = 8, /* bytes of text that cost as much as asking what a character is */
     MGL_JINJA_STEPS = 8 * 1000 * 1000, /* parts that are evaluated, and 64 bytes of text each */
     MGL_JINJA_DEPTH = 800,             /* parts within parts, through macros too */
     MGL_JINJA_MEMORY = 256 << 20,      /* bytes of all values, beside the messages' own */

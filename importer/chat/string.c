@@ -275,17 +275,17 @@ static bool is_in(const char *at, size_t size, const mgl_string *set)
 mgl_string *mgl_string_strip(mgl_render *r, const mgl_string *string, const mgl_string *set,
                              bool left, bool right)
 {
-    size_t from = 0, to = string->length, last, cost = set ? set->length + 4 : 4;
-    while (left && from < to &&
+    size_t from = 0, to = string->length, last, cost = set ? set->length * 2 + 4 : 4;
+    while (left && from < to && mgl_render_spend(r, cost) &&
            is_in(string->bytes + from, mgl_utf8_size(string->bytes[from]), set))
         from += mgl_utf8_size(string->bytes[from]);
-    while (right && to > from) {
+    while (right && to > from && mgl_render_spend(r, cost)) {
         last = mgl_utf8_last(string->bytes, to);
         if (!is_in(string->bytes + last, to - last, set))
             break;
         to = last;
     }
-    if (!mgl_render_spend(r, (string->length - (to - from)) * cost))
+    if (r->status)
         return NULL;
     return mgl_string_share(r, string->bytes + from, to - from);
 }
@@ -309,14 +309,22 @@ static bool split_by(mgl_render *r, const mgl_string *string, const mgl_string *
     return !r->status && add_part(r, list, at, end);
 }
 
-static const char *find_last(const char *start, const char *end, const mgl_string *part)
+/* NULL: it stands nowhere, or the render has failed. */
+static const char *find_last(mgl_render *r, const char *start, const char *end,
+                             const mgl_string *part)
 {
-    if (end - start < (ptrdiff_t)part->length)
+    const size_t length = part->length;
+    if (end - start < (ptrdiff_t)length)
         return NULL;
-    const char *place = end - part->length;
-    while (place > start && memcmp(place, part->bytes, part->length) != 0)
-        place--;
-    return memcmp(place, part->bytes, part->length) ? NULL : place;
+    for (const char *place = end - length;; place--) {
+        const bool begins = !length || *place == *part->bytes;
+        if (!mgl_render_spend(r, begins ? length + 1 : 1))
+            return NULL;
+        if (begins && !memcmp(place, part->bytes, length))
+            return place;
+        if (place == start)
+            return NULL;
+    }
 }
 
 /* The parts come last first. */
@@ -324,13 +332,14 @@ static bool split_by_right(mgl_render *r, const mgl_string *string, const mgl_st
                            uint64_t most, mgl_list *list)
 {
     const char *start = string->bytes, *end = start + string->length, *found;
-    while (most-- && (found = find_last(start, end, by)) != NULL) {
+    while (most-- && (found = find_last(r, start, end, by)) != NULL) {
         if (!mgl_render_spend(r, (size_t)(end - found)) ||
             !add_part(r, list, found + by->length, end))
             return false;
         end = found;
     }
-    return mgl_render_spend(r, (size_t)(end - start)) && add_part(r, list, start, end);
+    return !r->status && mgl_render_spend(r, (size_t)(end - start)) &&
+           add_part(r, list, start, end);
 }
 
 static bool is_space_at(const char *at)

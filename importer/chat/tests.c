@@ -124,7 +124,7 @@ static bool test_test(mgl_render *r, mgl_value value, const mgl_bound *bound, mg
 static bool has_case(mgl_render *r, mgl_value value, bool upper, mgl_value *out)
 {
     mgl_string *text = mgl_value_string(r, value);
-    if (!text || !mgl_render_spend(r, text->length))
+    if (!text || !mgl_render_spend(r, text->length * 2 * MGL_CHARACTER_COST))
         return false;
     return say(mgl_string_has_case(text, upper), out);
 }

@@ -223,7 +223,7 @@ bool mgl_value_equal(mgl_render *r, mgl_value a, mgl_value b, bool *out)
     if (a.kind != MGL_VALUE_STRING)
         return equal_objects(r, a, b, out);
     *out = mgl_string_same(a.string, b.string);
-    return mgl_render_spend(r, *out ? a.string->length : 1);
+    return mgl_render_spend(r, a.string->length == b.string->length ? a.string->length : 1);
 }
 
 static bool less_lists(mgl_render *r, const mgl_list *a, const mgl_list *b, bool *out)
@@ -375,6 +375,8 @@ mgl_entry *mgl_dict_find_bytes(mgl_render *r, const mgl_dict *dict, const char *
         const mgl_value *other = &dict->entries[i].key;
         if (other->kind != MGL_VALUE_STRING || other->string->length != length)
             continue;
+        if (!mgl_render_spend(r, length))
+            return NULL;
         if (!length || !memcmp(other->string->bytes, key, length)) {
             spend_search(r, i);
             return &dict->entries[i];
