@@ -220,6 +220,11 @@ int main(int argc, char **argv)
         return run_word(verb, argc - 2, argv + 2);
     if (verb)
         return run_verb(verb, argc - 2, argv + 2);
-    mgl_fail(&err, MGL_USAGE, argv[1], "unknown verb; 'megalith --help' lists them");
+    if (argv[1][0] == '-')
+        mgl_fail(&err, MGL_USAGE, argv[1],
+                 "is a flag, and a verb stands first: megalith run MODEL ...; 'megalith --help' "
+                 "lists the verbs");
+    else
+        mgl_fail(&err, MGL_USAGE, argv[1], "unknown verb; 'megalith --help' lists them");
     return report(NULL, MGL_USAGE, stands_among("--json", argc, argv), &err);
 }

@@ -22,6 +22,7 @@ static const usage_case cases[] = {
     {"", 1, "a verb is missing"},
     {"walk", 1, "unknown verb"},
     {"help walk", 1, "walk: unknown verb"},
+    {"-m m -p x", 1, "-m: is a flag, and a verb stands first: megalith run MODEL"},
     {"help run now", 1, "one verb at a time"},
     {"lower m --quiet", 1, "unknown flag"},
     /* Flags of later versions are unknown, not silently accepted. */
