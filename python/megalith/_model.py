@@ -32,6 +32,9 @@ def _make_ids(ids: Iterable[int]) -> Any:
 
 def _make_texts(texts: List[str]) -> ctypes.Array[c_char_p]:
     """An array for C."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"a stop text is a str, not {type(text).__name__}")
     data = [text.encode("utf-8", "surrogatepass") for text in texts]
     if any(b"\0" in text for text in data):
         raise MegalithError(Code.USAGE, "a stop text can not hold a zero byte", "stop")

@@ -207,6 +207,8 @@ class Replies(OneModel):
         self.assert_refused(Code.BAD_INPUT, "is empty", self.read_until, "")
         self.assert_refused(Code.BAD_INPUT, "is not UTF-8", self.read_until, "\ud800")
         self.assert_refused(Code.USAGE, "zero byte", self.read_until, "a\0b")
+        with self.assertRaisesRegex(TypeError, "a stop text is a str, not int"):
+            self.model.generate("Once", stop=[1])
 
     def test_log_probabilities(self) -> None:
         reply = self.model.generate("Once there was", max_tokens=5, logprobs=3)
