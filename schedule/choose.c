@@ -474,18 +474,26 @@ static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps,
     return batch < rows * row ? batch : rows * row;
 }
 
+/* Rows that the first list is laid out for: the sequences, where it has as many rows. Else the
+ * second list has them, and the first one as many as go the batch way. */
+static int rows_for(const mgl_lower_options *options)
+{
+    return options->sequences <= MGL_MAX_ROWS ? options->sequences : MGL_BATCH_ROWS;
+}
+
 /* With flags as many rows as have room in the stage. */
 static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options, int narrow,
                        const mgl_choices *choices)
 {
+    const int least = rows_for(options);
     int rows = MGL_MAX_ROWS;
     for (int i = 0; i < STAGED_INPUTS && choices->flags; i++) {
         struct staged in = staged_input(m, options->dtype, narrow, i);
-        while (rows > options->sequences && staged_bytes(&in, options->dtype, choices->exec.warps,
-                                                         rows) > choices->exec.stage_bytes)
+        while (rows > least && staged_bytes(&in, options->dtype, choices->exec.warps, rows) >
+                                   choices->exec.stage_bytes)
             rows--;
     }
-    return rows > options->sequences ? rows : options->sequences;
+    return rows;
 }
 
 /* Room for `rows` rows of the widest input of a product, or of the widest of which they fit in
@@ -505,18 +513,17 @@ static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_
 
 /* The stream's shape: what the config leaves open is fitted to the target's shared memory. */
 static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
-                            const mgl_schedule_config *config, int sequences, int splits,
-                            bool flags)
+                            const mgl_schedule_config *config, int rows, int splits, bool flags)
 {
     mgl_exec exec = {config->page_bytes,    config->ring_pages,   config->warps,
                      config->stage_bytes,   config->flight_bytes, config->pending_bytes,
                      config->prefetch_bytes};
-    int64_t shared = target->shared_bytes;
+    int64_t shared = target->shared_bytes, reserved = mgl_shared_reserved(config->many);
     if (exec.stage_bytes == 0 && flags) {
-        int64_t most = shared == 0 ? WIDE_STAGE_BYTES
-                                   : shared - MGL_SHARED_RESERVED -
-                                         LEAST_RING_PAGES * (int64_t)exec.page_bytes;
-        exec.stage_bytes = row_stage(m, dtype, config, sequences,
+        int64_t most = shared == 0
+                           ? WIDE_STAGE_BYTES
+                           : shared - reserved - LEAST_RING_PAGES * (int64_t)exec.page_bytes;
+        exec.stage_bytes = row_stage(m, dtype, config, rows,
                                      most < MGL_MAX_STAGE_BYTES ? most : MGL_MAX_STAGE_BYTES);
     }
     if (exec.stage_bytes == 0)
@@ -524,7 +531,7 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
             shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : NARROW_STAGE_BYTES;
     if (exec.ring_pages == 0) {
         int most = flags ? MGL_MAX_PAGES : COUNTER_RING_PAGES;
-        int64_t fit = (shared - MGL_SHARED_RESERVED - exec.stage_bytes) / exec.page_bytes;
+        int64_t fit = (shared - reserved - exec.stage_bytes) / exec.page_bytes;
         exec.ring_pages = shared == 0 || fit > most ? most : (int)fit;
         if (exec.ring_pages < 2)
             exec.ring_pages = 2;
@@ -534,25 +541,39 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
     return exec;
 }
 
-/* Can a GPU have weighed values? Its products take them in pages of bf16 (ops.def says why not of
- * f16), which bulk copies bring. */
-static mgl_status check_panels(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
-                               mgl_error *err)
+/* Whether the second list exchanges weighed values: where it is told to, and in epochs of more rows
+ * than the first list may have, which a GPU takes no other way, and which on a CPU are read in
+ * fewer bytes. */
+static bool is_weighed(const mgl_schedule_config *config, mgl_dtype dtype, bool gpu)
+{
+    if (config->many == 0 || config->weighed != 0)
+        return config->many > 0 && config->weighed == MGL_WEIGHED_YES;
+    return config->many > MGL_MAX_ROWS && (gpu || dtype == MGL_BF16);
+}
+
+/* Can a GPU have the weighed values that the config asks for, or that so many rows take? Its
+ * products take them in pages of bf16 (ops.def says why not of f16), which bulk copies bring. */
+static mgl_status check_weighed(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
+                                const mgl_schedule_config *config, mgl_error *err)
 {
     const int64_t attended = (int64_t)m->heads * m->head_dim;
+    const bool asked = config->weighed == MGL_WEIGHED_YES;
+    const char *where = asked ? "weighed" : "many";
+    const char *lead = asked ? "" : "more than 16 rows on a GPU exchange weighed values; ";
+    _Static_assert(MGL_MAX_ROWS == 16, "the lead says how many rows");
     if (mgl_arch_number(target->arch) < mgl_variant_get(MGL_VARIANT_PANELS)->arch)
-        return mgl_fail(err, MGL_BAD_INPUT, "weighed",
-                        "weighed values need a GPU of sm_%d or newer, and the target is %s",
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "%sweighed values need a GPU of sm_%d or newer, and the target is %s", lead,
                         mgl_variant_get(MGL_VARIANT_PANELS)->arch, target->arch);
     if (dtype != MGL_BF16)
-        return mgl_fail(err, MGL_BAD_INPUT, "weighed",
-                        "on a GPU weighed values are bf16, and here they would be %s",
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "%son a GPU weighed values are bf16, and here they would be %s", lead,
                         mgl_dtype_name(dtype));
     if (m->hidden % MGL_PAGE_COLUMNS || attended % MGL_PAGE_COLUMNS || m->ffn % MGL_PAGE_COLUMNS)
-        return mgl_fail(err, MGL_BAD_INPUT, "weighed",
-                        "on a GPU weighed values need hidden, heads x head_dim and ffn to be "
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "%son a GPU weighed values need hidden, heads x head_dim and ffn to be "
                         "multiples of %d, and they are %d, %lld and %d",
-                        MGL_PAGE_COLUMNS, m->hidden, (long long)attended, m->ffn);
+                        lead, MGL_PAGE_COLUMNS, m->hidden, (long long)attended, m->ffn);
     return MGL_OK;
 }
 
@@ -572,16 +593,17 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
-    if (config->many > MGL_MAX_ROWS && strcmp(target->arch, "cpu") != 0)
+    if (config->many > MGL_MAX_ROWS && config->weighed == MGL_WEIGHED_NO && is_gpu(target))
         return mgl_fail(err, MGL_BAD_INPUT, "many",
-                        "is %d: on a GPU the second list has at most %d rows", config->many,
-                        MGL_MAX_ROWS);
-    int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
-    if (config->weighed == MGL_WEIGHED_YES && config->many > 0 && is_gpu(target)) {
-        mgl_status status = check_panels(&graph->geometry, target, options->dtype, err);
+                        "is %d: more than %d rows on a GPU exchange weighed values, and `weighed` "
+                        "is %d",
+                        config->many, MGL_MAX_ROWS, MGL_WEIGHED_NO);
+    if (is_gpu(target) && is_weighed(config, options->dtype, true)) {
+        mgl_status status = check_weighed(&graph->geometry, target, options->dtype, config, err);
         if (status)
             return status;
     }
+    int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
     if (config->many > most)
         most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
     if (options->sequences < 1 || options->sequences > most)
@@ -603,9 +625,7 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
                               const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
 {
     out->many = config->many;
-    out->weighed = out->many > 0 && (config->weighed == MGL_WEIGHED_YES ||
-                                     (config->weighed == 0 && dtype == MGL_BF16 &&
-                                      out->many > MGL_MAX_ROWS && !is_gpu(target)));
+    out->weighed = is_weighed(config, dtype, is_gpu(target));
     if (out->many == 0 || out->many > out->rows)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "many",
@@ -630,7 +650,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                     out->queues[MGL_STEP_ATTEND].count);
     out->merges_in_o = out->splits > 1 && config->merge == MGL_MERGE_IN_O;
     out->share = choose_share(&graph->geometry, config, out);
-    out->exec = choose_exec(&graph->geometry, target, options->dtype, config, options->sequences,
+    out->exec = choose_exec(&graph->geometry, target, options->dtype, config, rows_for(options),
                             out->splits, out->flags);
     if (may_stand_apart(&graph->geometry, options, config)) {
         give_roles(&graph->geometry, target, options, config, out);
@@ -641,7 +661,5 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->rows = config->rows;
     if (out->rows == 0)
         out->rows = choose_rows(&graph->geometry, options, config->narrow, out);
-    if (out->rows > MGL_MAX_ROWS) /* as many as there are sequences, which the second list takes */
-        out->rows = MGL_MAX_ROWS;
     return choose_many(target, options->dtype, config, out, err);
 }

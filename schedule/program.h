@@ -34,6 +34,7 @@ enum {
     MGL_MAX_SPLITS = 64,
     MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
     MGL_SHARED_RESERVED = 24576, /* bytes of shared memory that the CUDA VM keeps for itself */
+    MGL_SHARED_MANY = 4096, /* and so many more for a row table of more than MGL_MAX_ROWS rows */
 };
 
 /*  enum   name   what it holds */
@@ -215,6 +216,13 @@ typedef struct mgl_limits {
 static inline int mgl_limits_most(const mgl_limits *limits)
 {
     return limits->many > limits->rows ? limits->many : limits->rows;
+}
+
+/* Bytes of shared memory that the CUDA VM keeps for itself, where the longest epoch has so many
+ * rows. */
+static inline int mgl_shared_reserved(int rows)
+{
+    return MGL_SHARED_RESERVED + (rows > MGL_MAX_ROWS ? MGL_SHARED_MANY : 0);
 }
 
 /* Rows of an epoch of the first list, at most. */

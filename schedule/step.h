@@ -200,7 +200,7 @@ MGL_STEP_FN int mgl_step_demand(const int *sequences, int sequence_count)
  * running sequence gets one row, those with prompt left share the other rows in order, up to what
  * the list of the epoch (control) has. Writes control for the epoch to come; its list was chosen
  * before, the list behind it is chosen now. `asked` ends sequences. The kernel's sample does the
- * same, with a thread for each sequence and one list. */
+ * same, with a lane for each sequence. */
 MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
                                const int *output, int sequence_count, int few, int many,
                                int capacity, int epoch, const int *asked)

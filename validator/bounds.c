@@ -27,15 +27,15 @@ static void check_shared(mgl_check *check)
 {
     const mgl_program *p = check->program;
     const mgl_exec *exec = &p->exec;
-    int64_t bytes =
-        (int64_t)exec->page_bytes * exec->ring_pages + exec->stage_bytes + MGL_SHARED_RESERVED;
+    const int reserved = mgl_shared_reserved(mgl_limits_most(&p->limits));
+    int64_t bytes = (int64_t)exec->page_bytes * exec->ring_pages + exec->stage_bytes + reserved;
     if (p->target.shared_bytes < 0 ||
         (p->target.shared_bytes > 0 && bytes > p->target.shared_bytes))
         mgl_check_report(check, 406, -1, 0,
                          "%d pages of %d bytes, a stage of %d and %d reserved are %" PRId64
                          " bytes; a block of the target has %" PRId64,
-                         exec->ring_pages, exec->page_bytes, exec->stage_bytes, MGL_SHARED_RESERVED,
-                         bytes, p->target.shared_bytes);
+                         exec->ring_pages, exec->page_bytes, exec->stage_bytes, reserved, bytes,
+                         p->target.shared_bytes);
 }
 
 /* Whether bytes of the tape are at least one block, and whole ones. */

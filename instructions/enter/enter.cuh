@@ -3,28 +3,85 @@
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
+#if MGL_LISTS
+
+/* The row table: up to MGL_ROWS rows, of which all loads are on their way together. */
+static __device__ __forceinline__ void take_table(const machine &m, const int *table)
+{
+    enum { WORDS = MGL_ROWS * MGL_TABLE_WORDS, LOADS = (WORDS + 31) / 32 };
+    int words[LOADS];
+#pragma unroll
+    for (int i = 0; i < LOADS; i++)
+        words[i] = m.lane + 32 * i < WORDS ? table[m.lane + 32 * i] : 0;
+#pragma unroll
+    for (int i = 0; i < LOADS; i++)
+        if (m.lane + 32 * i < WORDS)
+            own().table[m.lane + 32 * i] = words[i];
+}
+
+/* Which bits of the mask are below this lane's. */
+static __device__ __forceinline__ int count_below(const machine &m, u32 mask)
+{
+    return __popc(mask & ((1u << m.lane) - 1));
+}
+
+/* Lists the rows that want logits, a lane each, and the tiles that have such rows. */
+static __device__ __forceinline__ void list_wanted(const machine &m)
+{
+    int rows = 0, tiles = 0;
+    for (int first = 0; first < rows_of(m); first += 32) {
+        const int row = first + m.lane;
+        const bool wants = row < rows_of(m) && wants_logits(row);
+        const u32 mask = __ballot_sync(0xFFFFFFFFu, wants);
+        if (wants)
+            own().wanted[rows + count_below(m, mask)] = row;
+        rows += __popc(mask);
+#if MGL_PANELS
+        const bool has = m.lane < 32 / PANEL_TILE && (mask >> m.lane * PANEL_TILE & 0xFF) != 0;
+        const u32 with = __ballot_sync(0xFFFFFFFFu, has);
+        if (has)
+            own().tiles[tiles + count_below(m, with)] = first / PANEL_TILE + m.lane;
+        tiles += __popc(with);
+#endif
+    }
+    __syncwarp();
+    if (is_first_lane()) {
+        own().wanted_count = rows;
+#if MGL_PANELS
+        own().tile_count = tiles;
+#endif
+    }
+}
+
+#endif
+
 /* Copies control and row table, and lists the rows that want logits. */
 static __device__ __forceinline__ void take_rows(const machine &m)
 {
     const int *control = (const int *)operand(m, MGL_OPERAND(enter, control)).at,
               *table = (const int *)operand(m, MGL_OPERAND(enter, table)).at;
-    for (int i = m.lane; i < MGL_ROWS * MGL_TABLE_WORDS; i += 32)
-        own().table[i] = table[i];
 #if MGL_LISTS
+    take_table(m, table);
     const int most = control[MGL_CONTROL_LIST] ? MGL_ROWS : MGL_FEW;
 #else
+    for (int i = m.lane; i < MGL_ROWS * MGL_TABLE_WORDS; i += 32)
+        own().table[i] = table[i];
     const int most = MGL_ROWS;
 #endif
     for (int i = m.lane; i < MGL_CONTROL_WORDS; i += 32)
         own().control[i] = i == MGL_CONTROL_ROWS ? max(0, min(control[i], most)) : control[i];
     __syncwarp();
+#if MGL_LISTS
+    list_wanted(m);
+#else
     if (is_first_lane()) {
         int count = 0;
         for (int r = 0; r < rows_of(m); r++)
-            if (own().table[r * MGL_TABLE_WORDS + MGL_TABLE_WANT] != MGL_WANT_NOTHING)
+            if (wants_logits(r))
                 own().wanted[count++] = r;
         own().wanted_count = count;
     }
+#endif
     __syncwarp();
 }
 

@@ -7,17 +7,26 @@
  * so their order does not matter. A score is logit - (max + log(sum of exp(logit - max))), sum and
  * log in f64. Then one warp moves the sequences on (schedule/step.h), on a copy in shared memory:
  * those without a token whose best logit, which the parts tell of a drawn row too, is no finite
- * number.
+ * number. With one list a lane has a row and a sequence, and fills the rows of the sequence. With
+ * two lists a lane has every 32nd, and all threads fill rows: there are more of them, and a prompt
+ * may have most. The next table then stands in the place of this epoch's.
  */
 #include "vm/cuda/device/flags.cuh"
 
 /* Sequences that there is machine code for; a program has no more of them than rows. */
-enum { MOST_SEQUENCES = MGL_MANY_SEQUENCES ? MGL_ROWS : 1 };
+enum {
+    MOST_SEQUENCES = !MGL_MANY_SEQUENCES ? 1
+                     : MGL_ROWS < 64     ? MGL_ROWS
+                                         : 64 /* what the host has bits for (schedule/step.h) */
+};
 
 /* The room for partial sums, as sample uses it. */
 struct sampling {
     int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
-    int control[MGL_CONTROL_WORDS], table[MGL_ROWS * MGL_TABLE_WORDS];
+    int control[MGL_CONTROL_WORDS];
+#if !MGL_LISTS
+    int table[MGL_ROWS * MGL_TABLE_WORDS];
+#endif
     int chosen[MGL_ROWS];
     u32 best[MGL_ROWS];         /* key of a row's best logit */
     int asked[MGL_ASKED_WORDS]; /* by the host */
@@ -434,7 +443,7 @@ static __device__ int sum_before(const machine &m, int value)
 {
     int sum = 0;
 #pragma unroll
-    for (int lane = 0; lane < MOST_SEQUENCES; lane++) {
+    for (int lane = 0; lane < (MOST_SEQUENCES < 32 ? (int)MOST_SEQUENCES : 32); lane++) {
         int other = __shfl_sync(0xFFFFFFFFu, value, lane);
         sum += lane < m.lane ? other : 0;
     }
@@ -451,30 +460,94 @@ static __device__ __forceinline__ int most_rows()
 #endif
 }
 
-/* The number of the epoch, of either list. */
-static __device__ __forceinline__ int number_of_epoch(const machine &m)
-{
 #if MGL_LISTS
-    return own().control[MGL_CONTROL_EPOCH];
-#else
-    return (int)m.epoch;
-#endif
+
+/* Has those that are done end; how many sequences run. */
+static __device__ int end_sequences(const machine &m, sampling &s)
+{
+    int running = 0;
+    for (int from = 0; from < sequence_count(); from += 32) {
+        const int at = from + m.lane;
+        const bool runs =
+            at < sequence_count() &&
+            mgl_step_runs(s.sequences + at * MGL_SEQUENCE_WORDS, mgl_step_asked(s.asked, at));
+        running += __popc(__ballot_sync(0xFFFFFFFFu, runs));
+    }
+    return running;
 }
 
-#if MGL_LISTS
-
-/* The words of the next control that tell of lists; `demand`: what mgl_step_demand has for the
- * lane's sequence. */
-static __device__ __forceinline__ void choose_list(sampling &s, int demand)
+/* Gives sequence `at` its rows of the next table: their sequence and position. */
+static __device__ void place_rows(int *sequence, int at, int first, int rows)
 {
-    const int rows = __reduce_add_sync(0xFFFFFFFFu, demand);
+    const int position = sequence[MGL_SEQUENCE_LENGTH];
+    int *row = own().table + first * MGL_TABLE_WORDS;
+    for (int n = 0; n < rows; n++, row += MGL_TABLE_WORDS) {
+        row[MGL_TABLE_SEQUENCE] = at;
+        row[MGL_TABLE_POSITION] = position + n;
+    }
+    sequence[MGL_SEQUENCE_LENGTH] = position + rows;
+}
+
+/* Takes the chosen tokens, deals the rows of the next epoch and chooses the list behind it, as
+ * mgl_step_next does; one warp, a lane for every 32nd row (of which no two that are sampled belong
+ * to one sequence) and then for every 32nd sequence. */
+static __device__ void step(const machine &m, sampling &s)
+{
+    int first = 0, before = 0, demand = 0; /* of the sequences before those at hand */
+    for (int r = m.lane; r < rows_of(m); r += 32)
+        take_token(m, s, r);
+    __syncwarp();
+    const int spare = most_rows() - end_sequences(m, s);
+    for (int from = 0; from < sequence_count(); from += 32) {
+        const int at = min(from + m.lane, sequence_count() - 1);
+        int *q = s.sequences + at * MGL_SEQUENCE_WORDS;
+        const bool runs =
+            from + m.lane < sequence_count() && q[MGL_SEQUENCE_STATE] == MGL_STATE_RUNNING;
+        const int more = runs ? mgl_step_more(q) : 0;
+        const int share = mgl_step_share(more, before + sum_before(m, more), spare);
+        const int rows = runs ? 1 + share : 0;
+        const int place = first + sum_before(m, rows);
+        if (rows > 0)
+            place_rows(q, at, place, rows);
+        first += (int)__reduce_add_sync(0xFFFFFFFFu, (u32)rows);
+        before += (int)__reduce_add_sync(0xFFFFFFFFu, (u32)more);
+        demand += (int)__reduce_add_sync(0xFFFFFFFFu, runs ? 1 + (u32)mgl_step_more(q) : 0);
+    }
     if (!is_first_lane())
         return;
+    mgl_step_enter(s.control, first, own().control[MGL_CONTROL_EPOCH] + 1);
     s.control[MGL_CONTROL_LIST] = own().control[MGL_CONTROL_NEXT];
-    s.control[MGL_CONTROL_NEXT] = mgl_step_list(rows, MGL_FEW, MGL_ROWS);
+    s.control[MGL_CONTROL_NEXT] = mgl_step_list(demand, MGL_FEW, MGL_ROWS);
 }
 
-#endif
+/* Fills a row of the next table that has its sequence and position. The sequence has gone on
+ * beyond it: the row's is a copy, where it was. */
+static __device__ void fill_row(const machine &m, const sampling &s, int *row)
+{
+    const int at = row[MGL_TABLE_SEQUENCE];
+    const int *prompt = (const int *)operand(m, MGL_OPERAND(sample, prompt)).at,
+              *output = (const int *)operand(m, MGL_OPERAND(sample, output)).at;
+    int q[MGL_SEQUENCE_WORDS];
+#pragma unroll
+    for (int i = 0; i < MGL_SEQUENCE_WORDS; i++)
+        q[i] = s.sequences[at * MGL_SEQUENCE_WORDS + i];
+    q[MGL_SEQUENCE_LENGTH] = row[MGL_TABLE_POSITION];
+    mgl_step_row(row, q, at, prompt + at * capacity(), output + at * capacity());
+}
+
+/* Fills the rows of the next table, a thread each, and hands them on. */
+static __device__ void leave_table(const machine &m, const sampling &s)
+{
+    int *to = (int *)operand(m, MGL_OPERAND(sample, table)).at;
+    for (int r = thread_of(m); r < s.control[MGL_CONTROL_ROWS]; r += THREADS) {
+        int *row = own().table + r * MGL_TABLE_WORDS;
+        fill_row(m, s, row);
+        for (int i = 0; i < MGL_TABLE_WORDS; i++)
+            to[r * MGL_TABLE_WORDS + i] = row[i];
+    }
+}
+
+#else
 
 /* Takes the chosen tokens and makes the next epoch's table as mgl_step_next does; one warp, a lane
  * for each row (of which no two that are sampled belong to one sequence) and then for each
@@ -496,11 +569,10 @@ static __device__ void step(const machine &m, sampling &s)
                      (const int *)operand(m, MGL_OPERAND(sample, prompt)).at + from,
                      (const int *)operand(m, MGL_OPERAND(sample, output)).at + from);
     if (m.lane == count - 1)
-        mgl_step_enter(s.control, first + rows, number_of_epoch(m) + 1);
-#if MGL_LISTS
-    choose_list(s, runs ? 1 + mgl_step_more(q) : 0);
-#endif
+        mgl_step_enter(s.control, first + rows, (int)m.epoch + 1);
 }
+
+#endif
 
 /* Out of line: its registers are not those of the loop. */
 static __device__ __noinline__ void sample_apart(machine m)
@@ -509,8 +581,10 @@ static __device__ __noinline__ void sample_apart(machine m)
     const int *from = (const int *)operand(m, MGL_OPERAND(sample, sequence)).at;
     for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
         s.sequences[i] = from[i];
+#if !MGL_LISTS
     for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
         s.table[i] = own().table[i];
+#endif
     for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
     consumer_barrier();
@@ -530,8 +604,12 @@ static __device__ __noinline__ void sample_apart(machine m)
     consumer_barrier();
     for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
         ((int *)operand(m, MGL_OPERAND(sample, control)).at)[i] = s.control[i];
+#if MGL_LISTS
+    leave_table(m, s);
+#else
     for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
         ((int *)operand(m, MGL_OPERAND(sample, table)).at)[i] = s.table[i];
+#endif
     for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
         ((int *)operand(m, MGL_OPERAND(sample, sequence_next)).at)[i] = s.sequences[i];
 }

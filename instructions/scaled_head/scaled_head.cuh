@@ -1,5 +1,6 @@
 /* scaled_head: logits of a slice of the vocabulary for the rows that want them, each row of n
- * scaled, and the best of each row. */
+ * scaled, and the best of each row. What is multiplied are the tiles that have such rows
+ * (roles/panel_loader.cuh). */
 #ifndef MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 #define MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 
@@ -19,11 +20,6 @@ static __device__ __forceinline__ panel_note note_of_best(const best &b)
     return {b.value, b.id};
 }
 
-static __device__ __forceinline__ bool wants_logits(int row)
-{
-    return own().table[row * MGL_TABLE_WORDS + MGL_TABLE_WANT] != MGL_WANT_NOTHING;
-}
-
 /* The best over the lanes that have other columns of the same row. */
 static __device__ __forceinline__ best best_of_columns(best b)
 {
@@ -39,11 +35,12 @@ static __device__ __forceinline__ best best_of_columns(best b)
 static __device__ __forceinline__ void leave_scaled_head(const machine &m, const panel_lane &p)
 {
     const head_results results = results_of(m); /* the operands have the same numbers */
-    const int width = segment(m, 0).rows;
+    const int width = segment(m, 0).rows, rows = rows_of(m);
+    const int first = own().tiles[p.tile / PANEL_TILE] * PANEL_TILE + (p.row - p.tile);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const int row = min(p.row + r, p.rows - 1);
-        const bool mine = p.row + r < p.rows && wants_logits(row);
+        const int row = min(first + r, rows - 1);
+        const bool mine = first + r < rows && wants_logits(row);
         best kept = nothing_yet();
 #pragma unroll
         for (int h = 0; h < 2; h++) {

@@ -30,6 +30,7 @@ static const mgl_geometry grouped_heads = {128, 1, 6, 2, 64, 128, 75, 1e-5f};
 static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
 static const mgl_geometry paged_heads = {256, 2, 4, 2, 96, 256, 120, 1e-5f};
 static const mgl_geometry wide_groups = {256, 1, 8, 2, 128, 256, 120, 1e-5f};
+static const mgl_geometry few_columns = {128, 1, 4, 2, 32, 192, 75, 1e-5f};
 static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
 
 /* ---- shapes -----------------------------------------------------------------------------------
@@ -769,6 +770,42 @@ static void logits_of_panels(void)
     check_logits(&even_model, &panel_options, 1, 19, 5);
 }
 
+/* Epochs of more rows than the first list may have: prompts of one epoch, and of one and a part. */
+static void logits_of_many_rows(void)
+{
+    static const int many[] = {17, 40, 64, 128};
+    device_options options = panel_options;
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        options.many = many[i];
+        check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
+    }
+}
+
+/* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
+ * that have rows for prompts besides, and in epochs that have not. */
+static void company_of_20(void)
+{
+    device_options options = panel_options;
+    options.many = 40;
+    check_company(&few_columns, &options, 20);
+}
+
+static void company_of_64(void)
+{
+    device_options options = panel_options;
+    options.many = 64;
+    check_company(&few_columns, &options, 64);
+}
+
+static void company_of_40_in_128_rows(void)
+{
+    device_options options = panel_options;
+    options.many = 128;
+    options.queues = 5;
+    options.warps = 4;
+    check_company(&few_columns, &options, 40);
+}
+
 /* Whether a reply's logits are those of the first call. */
 static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logits, bool first)
 {
@@ -825,6 +862,13 @@ static void delays_of_panels(void)
     device_options options = panel_options;
     options.many = 9;
     check_delays(&even_model, &options, 2, 3);
+}
+
+static void delays_of_many_rows(void)
+{
+    device_options options = panel_options;
+    options.many = 40;
+    check_delays(&few_columns, &options, 3, 3);
 }
 
 static void talk_of_two_lists(void)
@@ -889,11 +933,19 @@ static void watchdog_of_two_lists(void)
     enum { SECONDS = 60 };
     emu_expect_deadlock(true);
     check_deadlock_of_many("many.l0.qkv", SECONDS);
+    device_options options = panel_options;
+    options.many = 40;
+    check_deadlock_of_panels(&few_columns, &options, "many.l0.qkv", SECONDS);
     emu_expect_deadlock(false);
 }
 
 static void (*const replies[])(void) = {first_tokens,
                                         logits_of_panels,
+                                        logits_of_many_rows,
+                                        company_of_20,
+                                        company_of_64,
+                                        company_of_40_in_128_rows,
+                                        delays_of_many_rows,
                                         fences_of_panels,
                                         batch_of_panels,
                                         delays_of_panels,

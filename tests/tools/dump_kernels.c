@@ -22,7 +22,7 @@
 
 static const struct kernel {
     const char *name, *shape;
-    int rows, capacity;
+    int rows, capacity; /* rows: sequences, and what they need */
     mgl_dtype dtype;
     const char *arch;
     unsigned extras; /* MGL_CUDA_... */
@@ -64,6 +64,8 @@ static const struct kernel {
      MGL_WEIGHED_YES},
     {"llama-1b-panels-16-trace", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", MGL_CUDA_TRACE, 0, 0,
      false, 16, MGL_WEIGHED_YES},
+    {"llama-1b-panels-64", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 64, 0},
+    {"llama-1b-panels-128", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 128, 0},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 64 };
 

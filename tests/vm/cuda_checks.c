@@ -295,6 +295,157 @@ void check_two_lists(const mgl_geometry *geometry, const device_options *wanted,
     mgl_graph_free(graph);
 }
 
+/* ---- company ----------------------------------------------------------------------------------
+ */
+
+enum {
+    COMPANY = 64,
+    COMPANY_PROMPT = 5,
+    COMPANY_NEW = 3,
+    GUARDS = 2,    /* the first ones outlast the others, so that the second list has all of these */
+    GUARD_NEW = 9, /* COMPANY_PROMPT + COMPANY_NEW epochs, and one more */
+    COMPANY_SCORED = 3
+};
+
+struct company {
+    int32_t prompts[COMPANY][COMPANY_PROMPT];
+    mgl_vm_sequence sequences[COMPANY];
+};
+
+static void fill_company(struct company *c, int vocab, int count)
+{
+    for (int s = 0; s < count; s++) {
+        const int length = 1 + (s * 7 + 3) % COMPANY_PROMPT;
+        fill_prompt(c->prompts[s], length, vocab, s + 1);
+        c->sequences[s] =
+            (mgl_vm_sequence){.prompt = c->prompts[s],
+                              .prompt_count = s == COMPANY_SCORED ? COMPANY_PROMPT : length,
+                              .max_new = s < GUARDS ? GUARD_NEW : 1 + s % COMPANY_NEW,
+                              .mode = s == COMPANY_SCORED ? MGL_VM_SCORE : 0,
+                              .temperature = s >= GUARDS && s % 3 == 2 ? 0.9f : 0.0f,
+                              .seed = (uint64_t)s};
+    }
+    fill_prompt(c->prompts[COMPANY_SCORED], COMPANY_PROMPT, vocab, COMPANY_SCORED + 1);
+}
+
+/* What a sequence got. */
+struct reply_of_one {
+    int32_t tokens[GUARD_NEW];
+    int produced, state;
+    float scores[COMPANY_PROMPT];
+};
+
+/* All in one launch, the last one first if `turned`. */
+static void run_company(mgl_vm *vm, const struct company *c, int count, bool turned,
+                        struct reply_of_one *out)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    mgl_vm_sequence sequences[COMPANY];
+    for (int s = 0; s < count; s++)
+        sequences[turned ? count - 1 - s : s] = c->sequences[s];
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = sequences, .count = count}, &report, &err),
+       err);
+    for (int s = 0; s < count; s++) {
+        const int at = turned ? count - 1 - s : s;
+        out[s].produced = report.produced[at];
+        out[s].state = report.state[at];
+        ck_assert_int_le(out[s].produced, GUARD_NEW);
+        memcpy(out[s].tokens, report.output[at], (size_t)out[s].produced * sizeof(int32_t));
+        if (s == COMPANY_SCORED)
+            memcpy(out[s].scores, report.score[at], sizeof out[s].scores);
+    }
+}
+
+/* How far the best logit of the CPU machine is above that of `token`, after so many ids. */
+static double best_above(mgl_vm *cpu, const int32_t *ids, int count, int token)
+{
+    mgl_error err;
+    int32_t best;
+    const int vocab = cpu->program->geometry.vocab;
+    float *logits = mgl_alloc((size_t)vocab * sizeof *logits);
+    device_greedy(cpu, ids, count, &best, 1);
+    ok(mgl_vm_get_logits(cpu, logits, &err), err);
+    const double above = (double)logits[best] - (double)logits[token];
+    mgl_free(logits);
+    return above;
+}
+
+/* Whether a greedy reply is the CPU machine's; where it is not, the first other token is as good.
+ */
+static bool is_as_alone(mgl_vm *cpu, const mgl_vm_sequence *sequence,
+                        const struct reply_of_one *reply)
+{
+    int32_t ids[COMPANY_PROMPT + GUARD_NEW], wanted[GUARD_NEW];
+    const int length = sequence->prompt_count;
+    device_greedy(cpu, sequence->prompt, length, wanted, sequence->max_new);
+    memcpy(ids, sequence->prompt, (size_t)length * sizeof *ids);
+    memcpy(ids + length, wanted, (size_t)sequence->max_new * sizeof *ids);
+    for (int i = 0; i < reply->produced; i++) {
+        if (reply->tokens[i] == wanted[i])
+            continue;
+        ck_assert_double_lt(best_above(cpu, ids, length + i, reply->tokens[i]), 0.1);
+        return false;
+    }
+    return true;
+}
+
+/* Every fifth one ends with the last token that it had, where that comes first. */
+static void set_ends(struct company *c, int count, const struct reply_of_one *replies)
+{
+    for (int s = GUARDS; s < count; s++)
+        if (s % 5 == 1 && s != COMPANY_SCORED) {
+            c->sequences[s].ends = &replies[s].tokens[replies[s].produced - 1];
+            c->sequences[s].end_count = 1;
+        }
+}
+
+/* Tokens of a reply up to its end token. */
+static int tokens_to_end(const mgl_vm_sequence *sequence, const struct reply_of_one *reply)
+{
+    int count = 0;
+    while (sequence->end_count > 0 && reply->tokens[count] != *sequence->ends)
+        count++;
+    return sequence->end_count > 0 ? count + 1 : reply->produced;
+}
+
+void check_company(const mgl_geometry *geometry, const device_options *wanted, int count)
+{
+    static struct company c;
+    static struct reply_of_one first[COMPANY], second[COMPANY];
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    options.sequences = count;
+    mgl_graph *graph = random_family(geometry, options.extras, 128, true, MGL_BF16, 21);
+    struct pair p = open_pair(graph, &options);
+    int apart = 0;
+    ck_assert_int_eq(p.program->limits.rows, 1);
+    fill_company(&c, geometry->vocab, count);
+    run_company(p.gpu, &c, count, false, first);
+    set_ends(&c, count, first);
+    run_company(p.gpu, &c, count, true, second);
+    for (int s = 0; s < count; s++) {
+        if (s == COMPANY_SCORED)
+            continue;
+        ck_assert_int_eq(first[s].state, MGL_STATE_LENGTH);
+        ck_assert_int_eq(first[s].produced, c.sequences[s].max_new);
+        if (!(c.sequences[s].temperature > 0.0f))
+            apart += !is_as_alone(p.cpu, &c.sequences[s], &first[s]);
+        if (s < GUARDS)
+            continue;
+        ck_assert_int_eq(second[s].state,
+                         c.sequences[s].end_count > 0 ? MGL_STATE_EOS : MGL_STATE_LENGTH);
+        ck_assert_int_eq(second[s].produced, tokens_to_end(&c.sequences[s], &first[s]));
+        ck_assert_mem_eq(first[s].tokens, second[s].tokens,
+                         (size_t)second[s].produced * sizeof(int32_t));
+    }
+    ck_assert_mem_eq(first[COMPANY_SCORED].scores, second[COMPANY_SCORED].scores,
+                     sizeof first[COMPANY_SCORED].scores);
+    printf("%d of %d replies have another token than the CPU's that is as good\n", apart, count);
+    check_scores(p.program, graph, &c.sequences[COMPANY_SCORED], first[COMPANY_SCORED].scores);
+    close_pair(&p);
+}
+
 /* ---- a talk ----------------------------------------------------------------------------------
  */
 
@@ -785,10 +936,11 @@ static void check_stopped(mgl_vm *vm, const int32_t *prompt, const char *words, 
     printf("%s: %s\n", err.where, err.message);
 }
 
-static void check_signal(const device_options *wanted, const char *counter, double most_s)
+static void check_signal(const mgl_geometry *geometry, const device_options *wanted,
+                         const char *counter, double most_s)
 {
     const device_options options = *wanted;
-    mgl_graph *graph = random_graph(&small_model, 128, true, MGL_F32, 4);
+    mgl_graph *graph = random_graph(geometry, 128, true, options.dtype, 4);
     mgl_program *good = device_program(graph, &options), *bad = device_program(graph, &options);
     int32_t prompt[3], tokens[REPLY], again[REPLY];
     fill_prompt(prompt, 3, graph->geometry.vocab, 1);
@@ -809,16 +961,26 @@ static void check_signal(const device_options *wanted, const char *counter, doub
 
 void check_deadlock(const char *counter, double most_s)
 {
-    check_signal(&(device_options){.dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6},
+    check_signal(&small_model,
+                 &(device_options){.dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6},
                  counter, most_s);
 }
 
 void check_deadlock_of_many(const char *counter, double most_s)
 {
     check_signal(
+        &small_model,
         &(device_options){
             .dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6, .rows = 2, .many = 8},
         counter, most_s);
+}
+
+void check_deadlock_of_panels(const mgl_geometry *geometry, const device_options *wanted,
+                              const char *counter, double most_s)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    check_signal(geometry, &options, counter, most_s);
 }
 
 static void check_missing(const device_options *options, double most_s)

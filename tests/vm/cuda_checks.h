@@ -27,6 +27,13 @@ void check_sampling(int settings, int most);
  * With f32 or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
 void check_ragged(const mgl_geometry *geometry, const device_options *options, int most);
 
+/* `count` sequences, up to 64, in one launch of a program in bf16 whose second list has more rows
+ * than the first one's only one: replies of different lengths and ends, greedy and drawn, and one
+ * that is scored. In another order, and beside others that end elsewhere, each has the same tokens;
+ * and greedy ones are those of the CPU machine, up to a token that it has another one for within
+ * 0.1. */
+void check_company(const mgl_geometry *geometry, const device_options *options, int count);
+
 /* Two programs for the same model: a reply of `most` tokens and the logits behind it are the same
  * bits. */
 void check_same_answer(const mgl_graph *graph, const mgl_program *a, const mgl_program *b,
@@ -78,8 +85,10 @@ void check_exchange(const mgl_graph *graph, const device_options *a, const devic
  * `most_s` seconds, says who waited for what, and the process goes on. */
 void check_deadlock(const char *counter, double most_s);
 
-/* The same of the second list's. */
+/* The same of the second list's, in f32 and, as panels, in bf16. */
 void check_deadlock_of_many(const char *counter, double most_s);
+void check_deadlock_of_panels(const mgl_geometry *geometry, const device_options *options,
+                              const char *counter, double most_s);
 
 /* A program with flags, and words that nobody writes: the same. */
 void check_missing_words(double most_s);

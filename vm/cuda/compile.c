@@ -80,7 +80,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "PREFETCH", mgl_cuda_pages(program, program->exec.prefetch_bytes));
     define(o, "WARPS", (uint32_t)program->exec.warps);
     define(o, "ACTIVATION_BYTES", (uint32_t)program->exec.stage_bytes);
-    define(o, "SHARED", MGL_SHARED_RESERVED);
+    define(o, "SHARED", (uint32_t)mgl_shared_reserved(mgl_limits_most(&program->limits)));
     define(o, "VARIANTS_PRODUCT", mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, arch));
     define(o, "VARIANTS_ATTENTION", mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, arch));
     define(o, "VARIANTS_PANEL", mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch));
@@ -97,8 +97,8 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
 size_t mgl_cuda_shared_bytes(const mgl_program *program)
 {
     const mgl_exec *exec = &program->exec;
-    return (size_t)MGL_SHARED_RESERVED + (size_t)exec->stage_bytes +
-           (size_t)exec->ring_pages * (size_t)exec->page_bytes;
+    return (size_t)mgl_shared_reserved(mgl_limits_most(&program->limits)) +
+           (size_t)exec->stage_bytes + (size_t)exec->ring_pages * (size_t)exec->page_bytes;
 }
 
 bool mgl_cuda_cache_path(char *path, size_t length)

@@ -87,9 +87,11 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
 }
 
 /* Of a product of weighed values, whose segments are in order: its row groups stand one behind the
- * other, since the loader copies them by one number. */
+ * other, since the loader copies them by one number. The kernel has no other code for it. */
 static const char *check_panel(const mgl_program *program, const mgl_task *task)
 {
+    if (task->variant != MGL_VARIANT_PANELS)
+        return "a product of weighed values is not by panels";
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     if (!program->buffers[in->buffer].paged || program->weight_format != MGL_FORMAT_BF16)
         return "its input does not lie in pages, or is not bf16";
@@ -648,7 +650,8 @@ static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_que
         const mgl_segment *first = &e->program->segments[task->segments.first];
         const int in = mgl_task_operand(e->program, task, MGL_PRODUCT_INPUT)->buffer;
         mgl_device_panel panel = {.tape = out->tape + (uint64_t)first->offset,
-                                  .input = e->addresses->buffers[in]};
+                                  .input = e->addresses->buffers[in],
+                                  .heads = mgl_op_heads(task->op)};
         for (int s = 0; s < task->segments.count; s++) {
             const mgl_device_segment part =
                 device_segment(e, queue, task, task->segments.first + s);

@@ -5,8 +5,8 @@
 #include "schedule/program.h"
 #include "vm/cuda/device/record.h"
 
-/* Rows of the second list: what attention, sample, and products that are no panels know. Panels
- * know as many as their needs have room for (schedule/variants.def). */
+/* Rows of a second list whose products are no panels. Panels have as many as their needs have room
+ * for (schedule/variants.def). */
 enum { MGL_CUDA_MOST_MANY = MGL_MAX_ROWS };
 
 /* Task lists of a program. */

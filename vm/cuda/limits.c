@@ -24,6 +24,15 @@ static mgl_status check_geometry(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
+/* Whether the products of a list are all panels. */
+static bool has_panels(const mgl_program *list)
+{
+    for (int i = 0; i < list->task_count; i++)
+        if (mgl_op_get(list->tasks[i].op)->family == MGL_FAMILY_PRODUCT)
+            return false;
+    return true;
+}
+
 static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 {
     const mgl_exec *exec = &program->exec;
@@ -36,18 +45,20 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
                         MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
     const mgl_limits *limits = &program->limits;
-    if (limits->many > MGL_CUDA_MOST_MANY)
+    if (program->second && limits->rows > MGL_CUDA_MOST_MANY && !has_panels(program))
         return mgl_fail(err, MGL_BAD_INPUT, "many",
-                        "the second list has %d rows; the CUDA machine takes one of up to %d",
-                        limits->many, MGL_CUDA_MOST_MANY);
-    if (limits->rows < 1 || limits->rows > (program->second ? MGL_CUDA_MOST_MANY : MGL_MAX_ROWS) ||
+                        "the second list has %d rows; without panels as its products the CUDA "
+                        "machine takes up to %d",
+                        limits->rows, MGL_CUDA_MOST_MANY);
+    const int most = program->second ? MGL_MAX_MANY_ROWS : MGL_MAX_ROWS;
+    if (limits->rows < 1 || limits->rows > most || limits->many > MGL_MAX_MANY_ROWS ||
         limits->sequences < 1 || limits->sequences > mgl_limits_most(limits) ||
-        limits->capacity < 1 || limits->capacity > MGL_MAX_CAPACITY ||
-        program->queue_count > MGL_MAX_QUEUES)
+        limits->sequences > MGL_MAX_SEQUENCES || limits->capacity < 1 ||
+        limits->capacity > MGL_MAX_CAPACITY || program->queue_count > MGL_MAX_QUEUES)
         return mgl_fail(err, MGL_BAD_INPUT, "limits",
-                        "the CUDA machine takes 1 to %d rows, no more sequences than rows, 1 to %d "
-                        "positions, and at most %d queues",
-                        MGL_MAX_ROWS, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
+                        "the CUDA machine takes 1 to %d rows, no more sequences than rows and at "
+                        "most %d, 1 to %d positions, and at most %d queues",
+                        most, MGL_MAX_SEQUENCES, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
     for (int i = 0; i < program->segment_count; i++)
         if (mgl_segment_format(program, &program->segments[i]) != program->weight_format)
             return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,

@@ -116,7 +116,8 @@ typedef struct mgl_device_panel {
     unsigned long long tape;  /* address of its first block, */
     unsigned long long input; /* and of its activations, which lie in pages */
     unsigned groups, kblocks; /* row groups, of so many blocks each, one behind the other */
-    unsigned unused[2];
+    unsigned heads;           /* 1: it makes logits, of the rows that want them */
+    unsigned unused;
 } mgl_device_panel;
 
 /* Words between host and kernel while it runs (pinned). */

@@ -104,6 +104,7 @@ static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
 
 /* How the second list's products share the block's memory: see roles/panel_loader.cuh. */
 enum {
+    PANEL_TILE = 8,                                /* activation rows of an MMA */
     PANEL_ROWS = MGL_PANEL_ROWS(MGL_ROWS),         /* of activations */
     PANEL_TILES = PANEL_ROWS / MGL_PANEL_ROW_STEP, /* of 8 of them, that a warp has */
     PANEL_PARTS = MGL_WARPS / 2,                   /* pairs of warps */
@@ -256,7 +257,8 @@ struct shared {
 #endif
 #if MGL_PANELS
     volatile u32 listed;      /* epochs whose list is known, */
-    volatile u32 list[4];     /* (epoch % 4) which is this */
+    volatile u32 list[4];     /* (epoch % 4) which is this, */
+    volatile u32 heads[4];    /* and, of an epoch before them all, whether rows want logits */
     volatile u32 announced;   /* panel tasks whose counters are there */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_at[16]; /* (warp) and trays */
@@ -265,6 +267,10 @@ struct shared {
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */
     int wanted[MGL_ROWS]; /* rows that want logits, in order */
     int wanted_count;
+#if MGL_PANELS
+    int tiles[PANEL_ROWS / PANEL_TILE]; /* of rows, of which some want logits, in order */
+    int tile_count;
+#endif
 #if MGL_TRACE
     volatile u32 input, products, starved, ahead; /* of consumer warp 0 in the task at hand */
     volatile u32 ended;                           /* when the task before did */

@@ -63,4 +63,10 @@ static __device__ __forceinline__ int rows_of(const machine &m)
     return own().control[MGL_CONTROL_ROWS];
 }
 
+/* Whether a row of the epoch wants logits. */
+static __device__ __forceinline__ bool wants_logits(int row)
+{
+    return own().table[row * MGL_TABLE_WORDS + MGL_TABLE_WANT] != MGL_WANT_NOTHING;
+}
+
 #endif

@@ -16,6 +16,8 @@
 static __device__ __noinline__ machine do_panels(machine m)
 {
     const int rows = rows_of(m), op = task_of(m)->op;
+    if (op == OP_SCALED_HEAD && own().tile_count == 0)
+        return m; /* no row wants logits: nothing comes */
     if (op == OP_LINEAR_ADD_WEIGHED)
         clear_notes(m, {0.0f, 0});
     else
@@ -23,16 +25,17 @@ static __device__ __noinline__ machine do_panels(machine m)
     if (op == OP_SCALED_HEAD)
         clear_notes(m, note_of_best(nothing_yet()));
     consumer_barrier();
-    run_panels(m, rows, [&](const panel_lane &p) {
-        if (op == OP_LINEAR_ADD_WEIGHED)
-            leave_linear_add_weighed(m, p);
-        else if (op == OP_SCALED_LINEAR)
-            leave_scaled_linear(m, p);
-        else if (op == OP_SCALED_SWIGLU)
-            leave_scaled_swiglu(m, p);
-        else
-            leave_scaled_head(m, p);
-    });
+    run_panels(m, op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows,
+               [&](const panel_lane &p) {
+                   if (op == OP_LINEAR_ADD_WEIGHED)
+                       leave_linear_add_weighed(m, p);
+                   else if (op == OP_SCALED_LINEAR)
+                       leave_scaled_linear(m, p);
+                   else if (op == OP_SCALED_SWIGLU)
+                       leave_scaled_swiglu(m, p);
+                   else
+                       leave_scaled_head(m, p);
+               });
     if (op == OP_LINEAR_ADD_WEIGHED)
         leave_squares(m, rows);
     if (op == OP_SCALED_HEAD)

@@ -157,9 +157,10 @@ static __device__ __forceinline__ panel_part panel_part_of(const machine &m, con
 typedef float panel_sums[2][PANEL_TILES][4]; /* (tile of weight rows, tile of rows, a lane's) */
 
 /* Adds one k block: w[i] is this lane's 16 bytes of row group i, x those of the first tile of rows;
- * the next ones stand two tiles behind one another. */
+ * the next ones stand two tiles behind one another. Of the warp's tiles the first `tiles` have
+ * rows; others are multiplied with these where AT_ONCE are. */
 static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], u32 at, const u8 *x,
-                                                      bool second, panel_sums &sums)
+                                                      bool second, int tiles, panel_sums &sums)
 {
     enum { STEP = MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES, AT_ONCE = 4 };
     uint4 a[4] = {};
@@ -169,6 +170,8 @@ static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], u
             a[i] = *(const uint4 *)(w[i] + at);
 #pragma unroll
     for (int from = 0; from < PANEL_TILES; from += AT_ONCE) {
+        if (from > 0 && from >= tiles)
+            break;
         uint4 b[AT_ONCE];
 #pragma unroll
         for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
@@ -207,8 +210,9 @@ static __device__ __forceinline__ void find_weights(const machine &m, const pane
 /* All k blocks of a panel. */
 static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p,
                                                       const panel_shape &s, const panel_part &part,
-                                                      int kblocks, panel_sums &sums)
+                                                      int kblocks, int rows, panel_sums &sums)
 {
+    const int tiles = (rows + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP;
     const u32 own_pages = (u32)(part.first / s.per);
     const u32 own_end = (u32)(min(part.first + 3, s.groups - 1) / s.per) + 1;
     /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
@@ -228,7 +232,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p
             for (; part.works && mine < min(at + (int)TRAY_BLOCKS, end); mine += s.shares)
                 multiply_block(w, (u32)(mine - chunk) * MGL_BLOCK_BYTES,
                                x + (mine - at) * (PANEL_ROWS * MGL_PANEL_ROW_BYTES), part.second,
-                               sums);
+                               tiles, sums);
             free_tray(p);
         }
         free_pages(m, p, p.page + (part.works ? own_end : (u32)s.pages));
@@ -379,7 +383,8 @@ static __device__ __forceinline__ void leave_panel(const machine &m, const panel
 /* ---- a task -----------------------------------------------------------------------------------
  */
 
-/* All panels of a task; its notes are ready. Behind it all warps' outputs and notes are there. */
+/* All panels of a task, of which `rows` rows stand in the trays; its notes are ready. Behind it all
+ * warps' outputs and notes are there. */
 template <class LEAVE>
 static __device__ __forceinline__ void run_panels(machine &m, int rows, const LEAVE &leave)
 {
@@ -394,7 +399,7 @@ static __device__ __forceinline__ void run_panels(machine &m, int rows, const LE
         const panel_shape s = panel_shape_of(seg.groups - group);
         const panel_part part = panel_part_of(m, s);
         panel_sums sums = {};
-        multiply_panel(m, p, s, part, seg.kblocks, sums);
+        multiply_panel(m, p, s, part, seg.kblocks, rows, sums);
         leave_panel(m, s, part, group, rows, sums, leave);
         if (group + PANEL_GROUPS < seg.groups)
             consumer_barrier(); /* the next panel's notes may be another warp's */

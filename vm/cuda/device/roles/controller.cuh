@@ -68,13 +68,15 @@ static __device__ __forceinline__ void fetch_next(const machine m, const mgl_dev
     fetch(m, own().record[to], task_of(m)->next, task_of(m)->next_bytes);
 }
 
-/* Tells the loader what list an epoch is of, all lists before being known. */
+/* Tells the loader what list an epoch is of, all lists before being known; and of the epoch before
+ * it, which has been entered, whether rows want logits. */
 static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
 {
 #if MGL_PANELS
     __syncwarp();
     if (is_first_lane()) {
         own().list[epoch % 4] = list;
+        own().heads[(epoch - 1) % 4] = own().wanted_count > 0;
         store_shared_release(&own().listed, epoch + 1);
     }
 #endif
@@ -168,19 +170,30 @@ static __device__ __forceinline__ void signal(const machine &m)
  * host's memory. */
 static __device__ __forceinline__ void tell(const machine &m)
 {
-    if (task_of(m)->op != OP_SAMPLE || !is_first_lane())
+    if (task_of(m)->op != OP_SAMPLE)
+        return;
+#if MGL_LISTS
+    u32 last = 0; /* row that has a token, + 1 */
+    for (int r = m.lane; r < rows_of(m); r += 32) {
+        if (own().told[r].token == 0)
+            continue;
+        store_system((int *)own().launch.stream + own().told[r].at, own().told[r].token);
+        last = (u32)r + 1;
+    }
+    last = __reduce_max_sync(0xFFFFFFFFu, last);
+    if (last > 0 && is_first_lane())
+        store_system((int *)own().launch.host + MGL_HOST_SAMPLED,
+                     (int)last + (int)m.list * MGL_HOST_MANY);
+#else
+    if (!is_first_lane())
         return;
     for (int r = 0; r < rows_of(m); r++) {
         if (own().told[r].token == 0)
             continue;
         store_system((int *)own().launch.stream + own().told[r].at, own().told[r].token);
-#if MGL_LISTS
-        store_system((int *)own().launch.host + MGL_HOST_SAMPLED,
-                     r + 1 + (int)m.list * MGL_HOST_MANY);
-#else
         store_system((int *)own().launch.host + MGL_HOST_SAMPLED, r + 1);
-#endif
     }
+#endif
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------

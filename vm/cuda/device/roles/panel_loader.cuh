@@ -18,6 +18,11 @@
  * what was stored visible to bulk copies, which are another proxy. Of a k block no more rows are
  * copied than the epoch has.
  *
+ * The head has logits of the rows that want them. Of its activations the tiles of PANEL_TILE rows
+ * are copied that have such a row, one tile behind the other; and where no row wants logits,
+ * neither its weights nor its activations are. Which rows these are is known when the epoch has
+ * begun: the stream of weights waits for that at the head, if it is so far ahead.
+ *
  * All is one thread, which waits for nothing: what can not go on is looked at again in turn.
  */
 #ifndef MGL_DEVICE_ROLES_PANEL_LOADER_CUH
@@ -59,9 +64,12 @@ struct panel_stream {
     turn<PANEL_PAGES> next, landed;
     turn<TRAYS> tray;
     u32 tasks;   /* panel tasks before that of the inputs, over all epochs */
-    bool fenced; /* the task's input may be copied, */
-    u32 bytes;   /* so many of a k block */
+    bool fenced; /* the task's input may be copied: */
+    u32 bytes;   /* a k block has so many of all rows of the epoch, */
+    u32 wanted;  /* and so many of them are */
 };
+
+enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
 
 static __device__ __forceinline__ bool is_listed(u32 epoch)
 {
@@ -96,16 +104,33 @@ static __device__ __forceinline__ void next_task(const panel_stream &p, panel_wa
         w.behind = p.panels[w.task + 1];
 }
 
-/* Whether there is a task at hand: at an epoch's end the next one's first, if it is known to be of
- * this list. */
-static __device__ __forceinline__ bool has_task(const panel_stream &p, panel_walk &w)
+/* Whether the walk stands at a head that makes no logits, if that is known, which `known` says. */
+static __device__ __forceinline__ bool is_idle(const panel_walk &w, bool &known)
 {
-    if (w.task < p.count)
-        return true;
-    if (!is_listed(w.epoch + 1) || !is_of_panels(w.epoch + 1))
+    known = true;
+    if (!w.now.heads)
         return false;
-    begin_walk(p, w, w.epoch + 1);
-    return p.count > 0;
+    known = is_listed(w.epoch + 1);
+    return known && own().heads[w.epoch % 4] == 0;
+}
+
+/* Whether there is a task at hand that copies: at an epoch's end the next one's first, if it is
+ * known to be of this list. `passed`: the tasks before it that copy nothing. */
+static __device__ __forceinline__ bool has_task(const panel_stream &p, panel_walk &w, u32 &passed)
+{
+    for (bool known;;) {
+        if (w.task >= p.count) {
+            if (!is_listed(w.epoch + 1) || !is_of_panels(w.epoch + 1))
+                return false;
+            begin_walk(p, w, w.epoch + 1);
+            if (p.count == 0)
+                return false;
+        }
+        if (!is_idle(w, known))
+            return known;
+        next_task(p, w);
+        passed++;
+    }
 }
 
 /* ---- weights ----------------------------------------------------------------------------------
@@ -151,7 +176,8 @@ static __device__ __forceinline__ bool ask_weights(const stream &t, panel_stream
     while (p.landed.number != p.next.number &&
            barrier_tested(&own().page_full[p.landed.at], p.landed.parity))
         advance(p.landed);
-    if (!has_task(p, p.weights))
+    u32 passed = 0;
+    if (!has_task(p, p.weights, passed))
         return false;
     const u32 most =
         load_shared_acquire(&own().pending) ? min(t.pending, (u32)PANEL_FLIGHT) : (u32)PANEL_FLIGHT;
@@ -168,6 +194,14 @@ static __device__ __forceinline__ bool ask_weights(const stream &t, panel_stream
 /* ---- activations ------------------------------------------------------------------------------
  */
 
+/* What of a k block of so many bytes is of the head's tiles. The last one may be short. */
+static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
+{
+    const u32 last = (u32)own().tiles[own().tile_count - 1];
+    return (u32)(own().tile_count - 1) * TILE_BYTES +
+           min((u32)TILE_BYTES, bytes - last * TILE_BYTES);
+}
+
 /* Whether the task's input may be copied: it has been announced. */
 static __device__ __forceinline__ bool has_input(panel_stream &p)
 {
@@ -178,8 +212,25 @@ static __device__ __forceinline__ bool has_input(panel_stream &p)
     fence_bulk_reads();
     fence_bulk_writes();
     p.bytes = (u32)own().control[MGL_CONTROL_ROWS] * MGL_PANEL_ROW_BYTES;
+    p.wanted = p.inputs.now.heads ? bytes_of_tiles(p.bytes) : p.bytes;
     p.fenced = true;
     return true;
+}
+
+/* A k block of the rows that the task multiplies: all, or the head's tiles. Tiles that follow one
+ * another are one copy. */
+static __device__ __forceinline__ void copy_block(const panel_stream &p, u8 *to, const u8 *from,
+                                                  u64 *full, u64 policy)
+{
+    if (!p.inputs.now.heads)
+        return copy_piece(to, from, p.bytes, full, policy);
+    for (int i = 0, n = 1; i < own().tile_count; i += n, n = 1) {
+        const u32 tile = (u32)own().tiles[i];
+        while (i + n < own().tile_count && own().tiles[i + n] == (int)tile + n)
+            n++;
+        copy_piece(to + i * TILE_BYTES, from + tile * TILE_BYTES,
+                   min((u32)n * TILE_BYTES, p.bytes - tile * TILE_BYTES), full, policy);
+    }
 }
 
 static __device__ __forceinline__ void copy_inputs(const panel_stream &p, u64 policy)
@@ -188,12 +239,12 @@ static __device__ __forceinline__ void copy_inputs(const panel_stream &p, u64 po
     const int blocks = min((int)TRAY_BLOCKS, (int)w.now.kblocks - w.block);
     u8 *to = tray_memory() + p.tray.at * TRAY_BYTES;
     u64 *full = &own().tray_full[p.tray.at];
-    expect_bytes(full, (u32)blocks * p.bytes);
+    expect_bytes(full, (u32)blocks * p.wanted);
     for (int i = 0; i < blocks; i++) {
         const int block = mgl_tape_block_at((int)w.now.kblocks, MGL_WARPS, w.block + i);
-        copy_piece(to + i * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
+        copy_block(p, to + i * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
                    (const u8 *)w.now.input + (size_t)(u32)block * (MGL_ROWS * MGL_PANEL_ROW_BYTES),
-                   p.bytes, full, policy);
+                   full, policy);
     }
 }
 
@@ -217,7 +268,7 @@ static __device__ __forceinline__ void pass_tray(panel_stream &p)
 /* Asks for one tray, if it may; whether it did. */
 static __device__ __forceinline__ bool ask_inputs(panel_stream &p, u64 policy)
 {
-    if (!has_task(p, p.inputs) || !has_input(p) ||
+    if (!has_task(p, p.inputs, p.tasks) || !has_input(p) ||
         !barrier_tested(&own().tray_empty[p.tray.at], p.tray.parity ^ 1))
         return false;
     copy_inputs(p, policy);
