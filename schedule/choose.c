@@ -474,21 +474,24 @@ static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps,
     return batch < rows * row ? batch : rows * row;
 }
 
-/* Rows that the first list is laid out for: the sequences, where it has as many rows. Else the
- * second list has them, and the first one as many as go the batch way. */
-static int rows_for(const mgl_lower_options *options)
+/* Rows that the first list is laid out for: those that it is told to have, where a second list has
+ * the others; else the sequences, and where these are more than it may have, as many as go the
+ * batch way. */
+static int rows_for(const mgl_lower_options *options, const mgl_schedule_config *config)
 {
+    if (config->many > 0 && config->rows > 0 && config->rows < options->sequences)
+        return config->rows;
     return options->sequences <= MGL_MAX_ROWS ? options->sequences : MGL_BATCH_ROWS;
 }
 
 /* With flags as many rows as have room in the stage. */
-static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options, int narrow,
-                       const mgl_choices *choices)
+static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options,
+                       const mgl_schedule_config *config, const mgl_choices *choices)
 {
-    const int least = rows_for(options);
+    const int least = rows_for(options, config);
     int rows = MGL_MAX_ROWS;
     for (int i = 0; i < STAGED_INPUTS && choices->flags; i++) {
-        struct staged in = staged_input(m, options->dtype, narrow, i);
+        struct staged in = staged_input(m, options->dtype, config->narrow, i);
         while (rows > least && staged_bytes(&in, options->dtype, choices->exec.warps, rows) >
                                    choices->exec.stage_bytes)
             rows--;
@@ -650,8 +653,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                     out->queues[MGL_STEP_ATTEND].count);
     out->merges_in_o = out->splits > 1 && config->merge == MGL_MERGE_IN_O;
     out->share = choose_share(&graph->geometry, config, out);
-    out->exec = choose_exec(&graph->geometry, target, options->dtype, config, rows_for(options),
-                            out->splits, out->flags);
+    out->exec = choose_exec(&graph->geometry, target, options->dtype, config,
+                            rows_for(options, config), out->splits, out->flags);
     if (may_stand_apart(&graph->geometry, options, config)) {
         give_roles(&graph->geometry, target, options, config, out);
         place_attention(&graph->geometry, target, out);
@@ -660,6 +663,6 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     }
     out->rows = config->rows;
     if (out->rows == 0)
-        out->rows = choose_rows(&graph->geometry, options, config->narrow, out);
+        out->rows = choose_rows(&graph->geometry, options, config, out);
     return choose_many(target, options->dtype, config, out, err);
 }

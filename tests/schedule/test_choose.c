@@ -319,6 +319,74 @@ START_TEST(flags_that_can_not_be_are_refused)
 }
 END_TEST
 
+/* On a GPU a second list of more rows than the first may have exchanges weighed values, or is
+ * refused: target, dtype, the knob, the ffn's values; what the message says, or NULL. */
+static const struct {
+    const char *target;
+    mgl_dtype dtype;
+    int many, weighed, ffn;
+    const char *says;
+} lists[] = {
+    {"sm_90a:4", MGL_BF16, 128, 0, 128, NULL},
+    {"sm_90a:4", MGL_BF16, 17, MGL_WEIGHED_YES, 128, NULL},
+    {"sm_90a:4", MGL_BF16, 17, MGL_WEIGHED_NO, 128, "is 17: more than 16 rows on a GPU"},
+    {"sm_80:4", MGL_BF16, 40, 0, 128, "values; weighed values need a GPU of sm_90 or newer"},
+    {"sm_90a:4", MGL_F16, 40, 0, 128, "values; on a GPU weighed values are bf16"},
+    {"sm_90a:4", MGL_F32, 40, 0, 128, "values; on a GPU weighed values are bf16"},
+    {"sm_90a:4", MGL_BF16, 40, 0, 96, "values; on a GPU weighed values need hidden, heads x"},
+};
+
+START_TEST(many_rows_of_a_gpu_are_weighed)
+{
+    shape s = {{64, 1, 4, 2, 16, lists[_i].ffn, 41, 1e-5F}, true};
+    mgl_graph *graph = graph_of(&s);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of(lists[_i].target);
+    mgl_lower_options options = {.dtype = lists[_i].dtype, .capacity = 32, .sequences = 17};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.many = lists[_i].many;
+    config.weighed = lists[_i].weighed;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    if (lists[_i].says) {
+        ck_assert_int_eq(status, MGL_BAD_INPUT);
+        ck_assert_str_eq(err.where, "many");
+        ck_assert_msg(strstr(err.message, lists[_i].says) != NULL, "%s", err.message);
+    } else {
+        ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+        ck_assert_int_eq(p->many->limits.rows, lists[_i].many);
+        for (int i = 0; i < p->many->task_count; i++)
+            ck_assert_int_ne(mgl_op_get(p->many->tasks[i].op)->family, MGL_FAMILY_PRODUCT);
+    }
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+/* Of more sequences than the first list has rows, its stage has room for what goes the batch way,
+ * and the block keeps more of its memory for the row table. */
+START_TEST(many_sequences_leave_room_for_the_ring)
+{
+    mgl_graph *graph = graph_of(&billion);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("sm_90a:132");
+    mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 1024, .sequences = 64};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.rows = 0;
+    config.many = 64;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    ck_assert_int_eq(p->limits.rows, 8);
+    ck_assert_int_eq(p->exec.stage_bytes, 14 * 4096);
+    ck_assert_int_eq(p->exec.ring_pages,
+                     (target.shared_bytes - mgl_shared_reserved(64) - 14 * 4096) / 16384);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 START_TEST(what_the_settings_choose)
 {
     mgl_graph *graph = graph_of(&even);
@@ -380,6 +448,9 @@ int main(void)
                         (int)(sizeof automatic / sizeof *automatic));
     tcase_add_loop_test(cases, flags_that_can_not_be_are_refused, 0,
                         (int)(sizeof no_flags / sizeof *no_flags));
+    tcase_add_loop_test(cases, many_rows_of_a_gpu_are_weighed, 0,
+                        (int)(sizeof lists / sizeof *lists));
+    tcase_add_test(cases, many_sequences_leave_room_for_the_ring);
     tcase_add_test(cases, what_the_settings_choose);
     tcase_add_loop_test(cases, the_default_ring_fits_every_target, 0, 7);
     suite_add_tcase(suite, cases);

@@ -246,7 +246,7 @@ static mgl_program *program_of_lists(int queues, int many)
     return program;
 }
 
-START_TEST(a_second_list_has_16_rows_at_most)
+START_TEST(a_second_list_without_panels_has_16_rows_at_most)
 {
     mgl_error err;
     mgl_program *program = program_of_lists(2, 16);
@@ -254,6 +254,79 @@ START_TEST(a_second_list_has_16_rows_at_most)
     mgl_program_free(program);
     program = program_of_lists(2, 17);
     refused(program, "the second list has 17 rows");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* For a GPU, in bf16, with a ring and a stage that are large enough. */
+static mgl_program *program_of_panels(int many, int sequences)
+{
+    static const mgl_geometry widths = {128, 1, 4, 2, 32, 192, 75, 1e-5f};
+    mgl_error err;
+    mgl_target target;
+    mgl_program *program;
+    mgl_schedule_config config;
+    mgl_graph *graph = random_graph(&widths, 64, true, MGL_BF16, 5);
+    const mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 64, .sequences = sequences};
+    mgl_schedule_config_default(&config);
+    config.rows = 1;
+    config.many = many;
+    ok(mgl_target_parse("sm_90a:3", &target, &err), err);
+    ok(mgl_schedule_lower(graph, &target, &options, &config, &program, &err), err);
+    mgl_graph_free(graph);
+    return program;
+}
+
+START_TEST(panels_have_128_rows_and_launches_64_sequences)
+{
+    mgl_error err;
+    mgl_program *program = program_of_panels(128, 64);
+    ok(mgl_cuda_check_program(program, &err), err);
+    for (mgl_program *list = program; list; list = list->many)
+        list->limits.sequences = 65;
+    refused(program, "at most 64");
+    for (mgl_program *list = program; list; list = list->many)
+        list->limits.sequences = 64;
+    program->limits.many = program->many->limits.rows = 129;
+    refused(program, "1 to ");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* There is no other code for products of weighed values; the reason is that of the variant. */
+START_TEST(weighed_products_are_panels)
+{
+    mgl_program *program = program_of_panels(128, 1), *many = program->many;
+    int task = 0;
+    while (many->tasks[task].op != MGL_OP_SCALED_LINEAR)
+        task++;
+    many->tasks[task].variant = MGL_VARIANT_GENERAL;
+    refused(program, "is not by panels");
+    program->exec.stage_bytes = many->exec.stage_bytes = 1024;
+    refused(program, "bytes of the stage");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* The loader knows the heads among the products, which it may pass by. */
+START_TEST(panels_that_make_logits_are_told_apart)
+{
+    mgl_error err;
+    mgl_cuda_tables tables;
+    uint64_t tapes[3] = {0};
+    mgl_program *program = program_of_panels(40, 20);
+    uint64_t *buffers = mgl_alloc_zero((size_t)program->many->buffer_count, sizeof *buffers);
+    ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
+    for (int q = 0; q < program->queue_count; q++) {
+        const mgl_device_queue *entry = &tables.queues[2 * q + 1];
+        const mgl_device_panel *panels =
+            (const mgl_device_panel *)(const void *)(tables.records + entry->kv_at);
+        ck_assert_int_gt(entry->kv_count, 1);
+        for (unsigned i = 0; i < entry->kv_count; i++)
+            ck_assert_int_eq(panels[i].heads, i + 1 == entry->kv_count);
+    }
+    mgl_cuda_tables_clear(&tables);
+    mgl_free(buffers);
     mgl_program_free(program);
 }
 END_TEST
@@ -590,7 +663,10 @@ int main(void)
     tcase_add_test(tests, other_numbers_than_the_weights_are_refused);
     tcase_add_test(tests, the_last_split_appends);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
-    tcase_add_test(tests, a_second_list_has_16_rows_at_most);
+    tcase_add_test(tests, a_second_list_without_panels_has_16_rows_at_most);
+    tcase_add_test(tests, panels_have_128_rows_and_launches_64_sequences);
+    tcase_add_test(tests, weighed_products_are_panels);
+    tcase_add_test(tests, panels_that_make_logits_are_told_apart);
     tcase_add_test(tests, both_lists_take_a_tape_in_one_order);
     tcase_add_test(tests, both_lists_take_all_of_a_tape);
     tcase_add_test(tests, each_list_of_a_queue_has_four_records);

@@ -87,11 +87,9 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
 }
 
 /* Of a product of weighed values, whose segments are in order: its row groups stand one behind the
- * other, since the loader copies them by one number. The kernel has no other code for it. */
+ * other, since the loader copies them by one number. */
 static const char *check_panel(const mgl_program *program, const mgl_task *task)
 {
-    if (task->variant != MGL_VARIANT_PANELS)
-        return "a product of weighed values is not by panels";
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     if (!program->buffers[in->buffer].paged || program->weight_format != MGL_FORMAT_BF16)
         return "its input does not lie in pages, or is not bf16";
@@ -293,7 +291,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     return NULL;
 }
 
-/* Of a program whose operands fit their ops. */
+/* Of a program whose operands fit their ops. Products of weighed values have no code but panels. */
 static mgl_status check_variants(const mgl_program *program, mgl_error *err)
 {
     mgl_dimensions dimensions;
@@ -301,8 +299,12 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
     mgl_dimensions_of_program(program, &dimensions);
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
-        if (!mgl_variant_takes_task(program, task, task->variant, &dimensions, &fault))
+        const bool panel = mgl_op_get(task->op)->family == MGL_FAMILY_PANEL;
+        const mgl_variant variant = panel ? MGL_VARIANT_PANELS : task->variant;
+        if (!mgl_variant_takes_task(program, task, variant, &dimensions, &fault))
             return refuse(program, i, fault.text, err);
+        if (task->variant != variant)
+            return refuse(program, i, "a product of weighed values is not by panels", err);
     }
     return MGL_OK;
 }
