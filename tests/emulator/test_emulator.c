@@ -4,7 +4,8 @@
  *
  *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3]
  *
- * A group is `shapes`, `replies` or `configs`, of which there is no end: --count says how many.
+ * A group is `shapes`, `replies`, `many` or `configs`, of which there is no end: --count says how
+ * many.
  * --part takes the first of three shares of the group's cases, of equal length.
  * Another seed is another order of everything that has none: of warps, of the copies that land.
  * What fails can be repeated with the seed and the number of the case.
@@ -871,6 +872,16 @@ static void delays_of_many_rows(void)
     check_delays(&few_columns, &options, 3, 3);
 }
 
+static void watchdog_of_many_rows(void)
+{
+    enum { SECONDS = 60 };
+    device_options options = panel_options;
+    options.many = 40;
+    emu_expect_deadlock(true);
+    check_deadlock_of_panels(&few_columns, &options, "many.l0.qkv", SECONDS);
+    emu_expect_deadlock(false);
+}
+
 static void talk_of_two_lists(void)
 {
     check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 1, .many = 8}, 4);
@@ -933,19 +944,11 @@ static void watchdog_of_two_lists(void)
     enum { SECONDS = 60 };
     emu_expect_deadlock(true);
     check_deadlock_of_many("many.l0.qkv", SECONDS);
-    device_options options = panel_options;
-    options.many = 40;
-    check_deadlock_of_panels(&few_columns, &options, "many.l0.qkv", SECONDS);
     emu_expect_deadlock(false);
 }
 
 static void (*const replies[])(void) = {first_tokens,
                                         logits_of_panels,
-                                        logits_of_many_rows,
-                                        company_of_20,
-                                        company_of_64,
-                                        company_of_40_in_128_rows,
-                                        delays_of_many_rows,
                                         fences_of_panels,
                                         batch_of_panels,
                                         delays_of_panels,
@@ -1006,6 +1009,18 @@ START_TEST(replies_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
     replies[_i]();
+}
+END_TEST
+
+/* Second lists of more rows than the first list may have. */
+static void (*const many_rows[])(void) = {logits_of_many_rows, company_of_20,
+                                          company_of_64,       company_of_40_in_128_rows,
+                                          delays_of_many_rows, watchdog_of_many_rows};
+
+START_TEST(many_rows_are_as_on_a_gpu)
+{
+    emu_seed(first_seed + (uint64_t)_i);
+    many_rows[_i]();
 }
 END_TEST
 
@@ -1105,9 +1120,10 @@ END_TEST
 
 static int complain(const char *name)
 {
-    fprintf(stderr,
-            "usage: %s shapes|replies|configs [--seed N] [--case N] [--count N] [--part I/N]\n",
-            name);
+    fprintf(
+        stderr,
+        "usage: %s shapes|replies|many|configs [--seed N] [--case N] [--count N] [--part I/N]\n",
+        name);
     return 2;
 }
 
@@ -1126,6 +1142,7 @@ static bool add_group(TCase *tests, const char *group, int first, int count, sha
         int count;
     } groups[] = {{"shapes", logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes)},
                   {"replies", replies_are_as_on_a_gpu, (int)(sizeof replies / sizeof *replies)},
+                  {"many", many_rows_are_as_on_a_gpu, (int)(sizeof many_rows / sizeof *many_rows)},
                   {"configs", any_config_gives_the_same, FEW_CONFIGS}};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         const int cases = count > 0 ? count : groups[i].count;
