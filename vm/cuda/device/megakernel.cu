@@ -21,10 +21,10 @@
  *   activation   shared memory for the input of a product, normalised and rounded (`stage` of a
  *     buffer     schedule's text)
  *   slot         where the consumers leave partial sums of row groups for the epilogue
- *   panel        of a program whose second list has them: row groups that are multiplied together
- * by all activation rows of an epoch (linear/panels.cuh) tray         where some k blocks of those
- * activations are (roles/panel_loader.cuh) strip        positions that a warp attends to at once:
- * one tile of 16 or two
+ *   panel        row groups that are multiplied together by all activation rows of an epoch, in a
+ *                program whose second list has such products (linear/panels.cuh)
+ *   tray         where some k blocks of those activations are (roles/panel_loader.cuh)
+ *   strip        positions that a warp attends to at once: one tile of 16 or two
  *
  * Roles of a block's warps, a file each in roles/:
  *
