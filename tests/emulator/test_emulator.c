@@ -4,11 +4,10 @@
  *
  *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3]
  *
- * A group is `shapes`, `replies`, `many` or `configs`, of which there is no end: --count says how
- * many.
- * --part takes the first of three shares of the group's cases, of equal length.
- * Another seed is another order of everything that has none: of warps, of the copies that land.
- * What fails can be repeated with the seed and the number of the case.
+ * A group is `shapes`, `replies`, `many` (rows of a second list) or `configs`, of which there is no
+ * end: --count says how many. --part takes the first of three shares of the group's cases, of equal
+ * length. Another seed is another order of everything that has none: of warps, of the copies that
+ * land. What fails can be repeated with the seed and the number of the case.
  */
 #include <stdio.h>
 #include <stdlib.h>
