@@ -36,6 +36,7 @@ mgl_status mgl_duel_open(const mgl_duel_options *options, mgl_duel **out, mgl_er
     if (!d)
         return mgl_fail_memory(err, sizeof *d);
     d->config = options->config;
+    d->plain = options->plain;
     d->abort = options->abort;
     mgl_status status = find_device(d, options->device, err);
     if (!status)
@@ -70,25 +71,29 @@ void mgl_duel_close(mgl_duel *d)
 /* ---- sides ---------------------------------------------------------------------------------- */
 
 /* What the graph and the filler give from now on. */
-static void choose_weights(mgl_duel *d, uint64_t seed, int context)
+static void choose_weights(mgl_duel *d, const mgl_duel_side *s)
 {
-    mgl_synthetic_set_seed(d->graph, seed);
-    d->filler = (mgl_filler){&d->device, d->graph, context};
+    mgl_synthetic_set_seed(d->graph, s->seed);
+    mgl_synthetic_set_kind(d->graph, s->values);
+    d->filler = (mgl_filler){&d->device, d->graph, s->context};
 }
 
-/* Opens the machine of a side's program. */
-static mgl_status open_machine(mgl_duel *d, mgl_duel_side *s, uint64_t seed, int context,
-                               mgl_error *err)
+/* Opens the machine of a side's program, with what the last load of the duel had. */
+static mgl_status open_machine(mgl_duel *d, mgl_duel_side *s, mgl_error *err)
 {
     bool gpu = d->kind == MGL_VM_CUDA;
     mgl_vm_options options = {.kind = d->kind,
                               .device = d->ordinal,
+                              .plain = d->plain,
                               .fill = gpu ? mgl_filler_run : NULL,
                               .fill_user = &d->filler,
                               .abort = d->abort};
-    s->seed = seed;
-    s->context = context <= s->program->limits.capacity ? context : 0;
-    choose_weights(d, s->seed, s->context);
+    s->seed = d->seed;
+    s->values = d->values;
+    s->context = d->context <= s->program->limits.capacity ? d->context : 0;
+    choose_weights(d, s);
+    if (gpu)
+        mgl_duel_cuda_key(d, s->program, s->kernel);
     mgl_status status = mgl_vm_open(s->program, d->graph, &options, &s->vm, err);
     return status || gpu ? status : mgl_duel_cpu_fill(d, s->vm, s->context, err);
 }
@@ -97,9 +102,12 @@ static mgl_status open_machine(mgl_duel *d, mgl_duel_side *s, uint64_t seed, int
 static mgl_status exchange(mgl_duel *d, mgl_duel_side *s, mgl_program *program, mgl_error *err)
 {
     bool gpu = d->kind == MGL_VM_CUDA;
-    if (!s->vm || (gpu && !mgl_duel_cuda_shares(d, s->program, program)))
+    char key[MGL_SHA256_HEX] = "";
+    if (gpu)
+        mgl_duel_cuda_key(d, program, key);
+    if (!s->vm || (gpu && strcmp(key, s->kernel) != 0))
         return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program needs a machine of its own");
-    choose_weights(d, s->seed, s->context);
+    choose_weights(d, s);
     mgl_status status = mgl_vm_exchange(s->vm, program, d->graph, err);
     return status || gpu ? status : mgl_duel_cpu_fill(d, s->vm, s->context, err);
 }
@@ -122,7 +130,7 @@ static mgl_status put(mgl_duel *d, mgl_duel_side *s, mgl_program *program, bool 
         return status;
     }
     s->program = program;
-    status = open_machine(d, s, d->seed, d->context, err);
+    status = open_machine(d, s, err);
     if (status)
         close_side(s);
     return status;
@@ -204,15 +212,17 @@ static mgl_status check_side(const mgl_duel_side *s, mgl_side side, const mgl_du
 static mgl_status make_weights(mgl_duel *d, mgl_duel_side *s, const mgl_duel_load *load,
                                mgl_error *err)
 {
-    bool same_seed = s->seed == load->seed;
+    bool same_seed = s->seed == load->seed && s->values == load->kind;
     mgl_status status = MGL_OK;
     d->seed = load->seed;
+    d->values = load->kind;
     d->context = load->context;
     if (same_seed && s->context == load->context)
         return MGL_OK;
     s->seed = load->seed;
+    s->values = load->kind;
     s->context = load->context;
-    choose_weights(d, s->seed, s->context);
+    choose_weights(d, s);
     if (d->kind == MGL_VM_CUDA) {
         status = mgl_vm_refill(s->vm, err);
     } else if (same_seed) {
@@ -220,7 +230,7 @@ static mgl_status make_weights(mgl_duel *d, mgl_duel_side *s, const mgl_duel_loa
     } else {
         mgl_vm_close(s->vm);
         s->vm = NULL;
-        status = open_machine(d, s, s->seed, s->context, err);
+        status = open_machine(d, s, err);
     }
     if (status)
         close_side(s); /* nobody knows what its memory holds */
@@ -312,6 +322,45 @@ mgl_status mgl_duel_get_logits(mgl_duel *d, mgl_side side, float *logits, mgl_er
     return status;
 }
 
+bool mgl_duel_keeps(const mgl_buffer *buffer)
+{
+    return buffer->space != MGL_SPACE_CONST;
+}
+
+size_t mgl_duel_memory_bytes(const mgl_program *program)
+{
+    const mgl_program *whole = mgl_program_whole(program);
+    size_t bytes = 0;
+    for (int i = 0; i < whole->buffer_count; i++)
+        if (mgl_duel_keeps(&whole->buffers[i]))
+            bytes += mgl_vm_buffer_bytes(&whole->buffers[i]);
+    return bytes;
+}
+
+size_t mgl_duel_side_bytes(const mgl_duel *d, mgl_side side)
+{
+    return d->sides[side].ready ? mgl_duel_memory_bytes(d->sides[side].program) : 0;
+}
+
+mgl_status mgl_duel_get_memory(mgl_duel *d, mgl_side side, void *memory,
+                               unsigned char constants[MGL_SHA256_BYTES], mgl_error *err)
+{
+    const mgl_duel_side *s = &d->sides[side];
+    mgl_status status = MGL_OK;
+    char *to = memory;
+    memset(constants, 0, MGL_SHA256_BYTES);
+    if (!s->ready || s->batch == 0)
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "this side has not run since a program was put there");
+    const mgl_program *whole = mgl_program_whole(s->program);
+    for (int i = 0; i < whole->buffer_count && !status; i++)
+        if (mgl_duel_keeps(&whole->buffers[i])) {
+            status = mgl_vm_get_buffer(s->vm, i, to, err);
+            to += mgl_vm_buffer_bytes(&whole->buffers[i]);
+        }
+    return status || d->kind != MGL_VM_CUDA ? status : mgl_vm_hash_constants(s->vm, constants, err);
+}
+
 mgl_status mgl_duel_refer(mgl_duel *d, const mgl_duel_load *load, const int32_t *made,
                           const mgl_duel_reference *out, mgl_error *err)
 {
@@ -327,6 +376,7 @@ mgl_status mgl_duel_refer(mgl_duel *d, const mgl_duel_load *load, const int32_t 
     if (status)
         return status;
     mgl_synthetic_set_seed(d->graph, load->seed);
+    mgl_synthetic_set_kind(d->graph, load->kind);
     return d->kind == MGL_VM_CUDA ? mgl_duel_cuda_refer(d, load, made, out, err)
                                   : mgl_duel_cpu_refer(d, load, made, out, err);
 }

@@ -21,6 +21,7 @@ typedef enum mgl_side { MGL_INCUMBENT, MGL_CANDIDATE, MGL_SIDES } mgl_side;
 typedef struct mgl_duel_options {
     mgl_config config;       /* of the model */
     const char *device;      /* "cuda", "cuda:1", or "cpu" (correctness alone: no time is a time) */
+    bool plain;              /* CPU: plain C on one thread, the definition of what ops compute */
     const atomic_int *abort; /* may be NULL */
 } mgl_duel_options;
 
@@ -55,6 +56,7 @@ void mgl_duel_drop(mgl_duel *duel, mgl_side side);
 typedef struct mgl_duel_load {
     int batch, context, tokens; /* sequences; positions before; new tokens of each */
     uint64_t seed;              /* of weights, cache and first tokens */
+    mgl_synthetic_kind kind;    /* of the values of weights and cache */
     bool poison; /* fill activations, outputs and the rest of the cache with signalling NaN (even
                     launches) or 0xA5 (odd ones of a side) first, and look for writes outside every
                     buffer behind: MGL_GATE with the place */
@@ -69,6 +71,15 @@ mgl_status mgl_duel_run(mgl_duel *duel, mgl_side side, const mgl_duel_load *load
 /* Logits (batch, vocab) of the last step of the last run of that side, which must have succeeded.
  */
 mgl_status mgl_duel_get_logits(mgl_duel *duel, mgl_side side, float *logits, mgl_error *err);
+
+/* What the last run of that side left: the buffers of its program that are activations, cache, or
+ * logits and other io, each as mgl_vm_get_buffer has it, one behind the other; and the hash of what
+ * tasks only read, for a GPU. `memory` (mgl_duel_memory_bytes). */
+size_t mgl_duel_memory_bytes(const mgl_program *program);
+size_t mgl_duel_side_bytes(const mgl_duel *duel, mgl_side side); /* of the program there; or 0 */
+bool mgl_duel_keeps(const mgl_buffer *buffer); /* whether a buffer is among them */
+mgl_status mgl_duel_get_memory(mgl_duel *duel, mgl_side side, void *memory,
+                               unsigned char constants[MGL_SHA256_BYTES], mgl_error *err);
 
 /* The f32 reference of the device (on a CPU: the CPU machine in f32 and plain C, on one thread: for
  * small shapes) fed with `made` (batch, tokens). For every sequence and step: the largest logit to

@@ -73,12 +73,9 @@ mgl_status mgl_duel_cuda_refer(mgl_duel *d, const mgl_duel_load *load, const int
     return status;
 }
 
-bool mgl_duel_cuda_shares(const mgl_duel *d, const mgl_program *a, const mgl_program *b)
+void mgl_duel_cuda_key(const mgl_duel *d, const mgl_program *program, char key[MGL_SHA256_HEX])
 {
-    char keys[2][MGL_SHA256_HEX];
-    mgl_cuda_kernel_key(a, d->device.target.arch, 0, keys[0]);
-    mgl_cuda_kernel_key(b, d->device.target.arch, 0, keys[1]);
-    return !strcmp(keys[0], keys[1]);
+    mgl_cuda_kernel_key(program, d->device.target.arch, 0, key);
 }
 
 /* ---- the stream ----------------------------------------------------------------------------- */
@@ -159,6 +156,7 @@ static mgl_status time_baseline(mgl_duel *d, const mgl_duel_load *load, int coun
     mgl_status status = made && times ? MGL_OK : mgl_fail_memory(err, words * sizeof *made);
     mgl_duel_make_first(d, load, first);
     mgl_synthetic_set_seed(d->graph, load->seed);
+    mgl_synthetic_set_kind(d->graph, load->kind);
     if (!status)
         status = mgl_bench_make_rope(&d->device, d->graph, of.capacity, &of.rope, err);
     if (!status)

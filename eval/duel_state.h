@@ -11,10 +11,12 @@ typedef struct mgl_duel_side {
     mgl_program *program; /* owned; of the machine */
     mgl_vm *vm;           /* NULL: none */
     bool ready;           /* false: nobody may run it; it waits for a program to be exchanged */
-    uint64_t seed;        /* weights and cache are made of it, */
-    int context;          /* so many positions of each sequence in the cache */
-    unsigned poisoned;    /* launches that were poisoned */
-    int batch;            /* sequences of the last run; 0: none */
+    char kernel[MGL_SHA256_HEX]; /* CUDA: the key of the machine's kernel */
+    uint64_t seed;               /* weights and cache are made of it, */
+    mgl_synthetic_kind values;   /* of this kind, */
+    int context;                 /* so many positions of each sequence in the cache */
+    unsigned poisoned;           /* launches that were poisoned */
+    int batch;                   /* sequences of the last run; 0: none */
 } mgl_duel_side;
 
 struct mgl_duel {
@@ -22,10 +24,12 @@ struct mgl_duel {
     mgl_vm_kind kind;
     int ordinal; /* of the GPU */
     mgl_target target;
+    bool plain;              /* of the options */
     const atomic_int *abort; /* may be NULL */
     mgl_graph *graph;        /* synthetic; mgl_synthetic_set_seed goes before each use */
     mgl_duel_side sides[MGL_SIDES];
     uint64_t seed; /* of the last load: what a machine starts with */
+    mgl_synthetic_kind values;
     int context;
     mgl_bench_device device; /* CUDA */
     mgl_filler filler;       /* CUDA: of the machines' options */
@@ -47,8 +51,8 @@ mgl_status mgl_duel_cuda_open(mgl_duel *duel, mgl_error *err);
 void mgl_duel_cuda_close(mgl_duel *duel);
 mgl_status mgl_duel_cuda_refer(mgl_duel *duel, const mgl_duel_load *load, const int32_t *made,
                                const mgl_duel_reference *out, mgl_error *err);
-/* Whether a kernel does for both programs. */
-bool mgl_duel_cuda_shares(const mgl_duel *duel, const mgl_program *a, const mgl_program *b);
+/* The key of a program's kernel, as it would be compiled now. */
+void mgl_duel_cuda_key(const mgl_duel *duel, const mgl_program *program, char key[MGL_SHA256_HEX]);
 mgl_status mgl_duel_cuda_describe(mgl_duel *duel, mgl_duel_device *out, mgl_error *err);
 
 #endif

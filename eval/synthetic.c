@@ -150,9 +150,30 @@ mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_erro
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
+/* What a graph reads its weights from. */
+typedef struct source {
+    uint64_t seed;
+    mgl_synthetic_kind kind;
+} source;
+
+static const source *source_of(const mgl_graph *graph)
+{
+    return graph->reader;
+}
+
+const char *mgl_synthetic_kind_name(mgl_synthetic_kind kind)
+{
+    static const char *const kinds[] = {
+#define MGL_X(id, name, what) name,
+        MGL_SYNTHETIC_KINDS(MGL_X)
+#undef MGL_X
+    };
+    return kinds[kind];
+}
+
 static uint64_t make_key(const mgl_graph *graph, uint64_t tensor)
 {
-    uint64_t seed = *(const uint64_t *)graph->reader;
+    uint64_t seed = source_of(graph)->seed;
     return mgl_synthetic_mix(mgl_synthetic_mix(seed + 0x9E3779B97F4A7C15) + tensor);
 }
 
@@ -168,6 +189,37 @@ static float choose_scale(double spread)
     /* four uniform numbers of 0 to 127 */
     double drawn = sqrt(4.0 * (128.0 * 128.0 - 1.0) / 12.0);
     return ldexpf(1.0f, (int)lround(log2(spread / drawn)));
+}
+
+/* As many times as large are large values, and small ones are small. */
+static const float far = 64;
+
+/* What a rule becomes where the graph's values are of another kind. */
+static void take_kind(const mgl_graph *graph, mgl_synthetic_rule *rule)
+{
+    mgl_synthetic_kind kind = source_of(graph)->kind;
+    if (kind == MGL_SYNTHETIC_MIXED) {
+        static const mgl_synthetic_kind kinds[] = {MGL_SYNTHETIC_LARGE, MGL_SYNTHETIC_DENSE,
+                                                   MGL_SYNTHETIC_SMALL};
+        kind = kinds[rule->key % 3];
+    }
+    if (kind == MGL_SYNTHETIC_LARGE)
+        rule->scale *= far;
+    else if (kind == MGL_SYNTHETIC_SMALL)
+        rule->scale /= far;
+    else if (kind == MGL_SYNTHETIC_ZERO)
+        rule->scale = 0;
+    else if (kind == MGL_SYNTHETIC_EQUAL) { /* nothing is left of a draw */
+        rule->offset = 64;
+        rule->shift = 16;
+    }
+}
+
+/* What scores of attention are made of: larger ones leave one position alone, and what that is
+ * depends on roundings. */
+static bool makes_scores(const char *name)
+{
+    return strstr(name, "q_proj.") || strstr(name, "k_proj.");
 }
 
 /* The weight or the bias of a product that adds to the residual stream. */
@@ -195,6 +247,9 @@ mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
         spread /= sqrt(2.0 * (double)graph->geometry.layers);
     rule.offset = -MGL_SYNTHETIC_MEAN;
     rule.scale = choose_scale(spread);
+    const mgl_synthetic_kind kind = source_of(graph)->kind;
+    if (!makes_scores(t->name) || kind == MGL_SYNTHETIC_ZERO || kind == MGL_SYNTHETIC_EQUAL)
+        take_kind(graph, &rule);
     return rule;
 }
 
@@ -205,9 +260,13 @@ mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, b
 {
     uint64_t tensor = (uint64_t)CACHE_TENSORS + 2 * (uint64_t)layer + value;
     double spread = value && positions > 4 ? sqrt((double)positions) / 2 : 1;
-    return (mgl_synthetic_rule){.key = make_key(graph, tensor),
-                                .offset = -MGL_SYNTHETIC_MEAN,
-                                .scale = choose_scale(spread)};
+    mgl_synthetic_rule rule = {.key = make_key(graph, tensor),
+                               .offset = -MGL_SYNTHETIC_MEAN,
+                               .scale = choose_scale(spread)};
+    const mgl_synthetic_kind kind = source_of(graph)->kind;
+    if (value || kind == MGL_SYNTHETIC_ZERO || kind == MGL_SYNTHETIC_EQUAL)
+        take_kind(graph, &rule);
+    return rule;
 }
 
 static mgl_status read_synthetic(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
@@ -229,11 +288,11 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
     *out = NULL;
     size_t half = (size_t)config->geometry.head_dim / 2;
     float *frequencies = mgl_alloc_zero(half, sizeof *frequencies);
-    uint64_t *reader = mgl_alloc(sizeof *reader);
+    source *reader = mgl_alloc_zero(1, sizeof *reader);
     mgl_status status =
         frequencies && reader ? MGL_OK : mgl_fail_memory(err, half * sizeof *frequencies);
     if (!status) {
-        *reader = seed;
+        reader->seed = seed;
         mgl_rope_frequencies(&config->rope, config->geometry.head_dim, frequencies);
         status = mgl_graph_build(&config->geometry, config->extras, config->max_positions,
                                  config->tied, MGL_BF16, frequencies, out, err);
@@ -251,7 +310,12 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
 
 void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed)
 {
-    *(uint64_t *)graph->reader = seed;
+    ((source *)graph->reader)->seed = seed;
+}
+
+void mgl_synthetic_set_kind(mgl_graph *graph, mgl_synthetic_kind kind)
+{
+    ((source *)graph->reader)->kind = kind;
 }
 
 double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions)

@@ -49,6 +49,22 @@ mgl_status mgl_synthetic_widen(mgl_config *config, int hidden, mgl_error *err);
 /* That of a MODEL, or of a config.json: weights need not be there. */
 mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err);
 
+/* What values such a graph's weights, and a cache, have: X(id, name, what). */
+#define MGL_SYNTHETIC_KINDS(X)                                                                     \
+    X(DENSE, "dense", "random; activations stay of order 1")                                       \
+    X(LARGE, "large", "64 times as large, but for norms and what attention's weights come of")     \
+    X(SMALL, "small", "1/64 of that in the same places")                                           \
+    X(MIXED, "mixed", "each tensor large, dense or small, by its key")                             \
+    X(ZERO, "zero", "all zero but the norms")                                                      \
+    X(EQUAL, "equal", "all elements of a tensor are one number")
+typedef enum mgl_synthetic_kind {
+#define MGL_X(id, name, what) MGL_SYNTHETIC_##id,
+    MGL_SYNTHETIC_KINDS(MGL_X)
+#undef MGL_X
+        MGL_SYNTHETIC_KIND_COUNT
+} mgl_synthetic_kind;
+const char *mgl_synthetic_kind_name(mgl_synthetic_kind kind);
+
 /* A graph with bf16 weights made of `seed`, scaled so that activations stay of order 1. Released by
  * mgl_graph_free. */
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
@@ -56,6 +72,8 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
 
 /* From now on such a graph's weights are made of `seed`. */
 void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed);
+/* And are of this kind, which is DENSE at first. */
+void mgl_synthetic_set_kind(mgl_graph *graph, mgl_synthetic_kind kind);
 
 /* The rule of a tensor of such a graph. */
 mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor);

@@ -6,6 +6,8 @@
  */
 #include "vm/prefix.h"
 
+#include "base/memory.h"
+
 #include <stdio.h>
 
 mgl_status mgl_vm_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error *err)
@@ -40,6 +42,56 @@ mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err)
     mgl_status status = mgl_vm_check_usable(vm, err);
     mgl_prefix_forget(&vm->prefix);
     return status ? status : vm->refill(vm, err);
+}
+
+size_t mgl_vm_buffer_bytes(const mgl_buffer *buffer)
+{
+    return mgl_buffer_bytes(buffer) * (size_t)buffer->sets;
+}
+
+mgl_status mgl_vm_get_buffer(mgl_vm *vm, int buffer, void *to, mgl_error *err)
+{
+    mgl_status status = mgl_vm_check_usable(vm, err);
+    return status ? status : vm->get_buffer(vm, buffer, to, err);
+}
+
+enum { HASHED_AT_ONCE = 1 << 20 };
+
+static mgl_status hash_part(mgl_vm *vm, int queue, int buffer, size_t bytes, void *piece,
+                            mgl_sha256 *hash, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t at = 0; at < bytes && !status; at += HASHED_AT_ONCE) {
+        const size_t count = bytes - at < HASHED_AT_ONCE ? bytes - at : HASHED_AT_ONCE;
+        status = vm->get_constant(vm, queue, buffer, at, count, piece, err);
+        if (!status)
+            mgl_sha256_add(hash, piece, count);
+    }
+    return status;
+}
+
+mgl_status mgl_vm_hash_constants(mgl_vm *vm, unsigned char hash[MGL_SHA256_BYTES], mgl_error *err)
+{
+    mgl_sha256 state;
+    mgl_status status = mgl_vm_check_usable(vm, err);
+    if (status)
+        return status;
+    if (!vm->get_constant)
+        return mgl_fail(err, MGL_USAGE, NULL, "only the CUDA machine has weights of its own");
+    void *piece = mgl_alloc(HASHED_AT_ONCE);
+    if (!piece)
+        return mgl_fail_memory(err, HASHED_AT_ONCE);
+    const mgl_program *whole = mgl_program_whole(vm->program);
+    mgl_sha256_start(&state);
+    for (int q = 0; q < vm->program->queue_count && !status; q++)
+        status =
+            hash_part(vm, q, -1, (size_t)vm->program->queues[q].tape_bytes, piece, &state, err);
+    for (int i = 0; i < whole->buffer_count && !status; i++)
+        if (whole->buffers[i].space == MGL_SPACE_CONST)
+            status = hash_part(vm, -1, i, mgl_buffer_bytes(&whole->buffers[i]), piece, &state, err);
+    mgl_sha256_end(&state, hash);
+    mgl_free(piece);
+    return status;
 }
 
 /* A cache is (sequences, kv_heads, capacity, head_dim): of each head the positions from `context`.

@@ -231,6 +231,14 @@ mgl_status mgl_vm_check_guards(mgl_vm *vm, mgl_error *err);
 /* CUDA: clears the cache and has the `fill` of the options make weights and cache anew. */
 mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err);
 
+/* Bytes of a buffer of a program, its sets included. */
+size_t mgl_vm_buffer_bytes(const mgl_buffer *buffer);
+/* Copies a buffer of the whole program (schedule/program.h), its sets included, as the last run
+ * left it. The order of a cache's elements is the machine's own. */
+mgl_status mgl_vm_get_buffer(mgl_vm *vm, int buffer, void *to, mgl_error *err);
+/* Names all that tasks only read, tapes and const buffers, by what it holds now. */
+mgl_status mgl_vm_hash_constants(mgl_vm *vm, unsigned char hash[MGL_SHA256_BYTES], mgl_error *err);
+
 /* ---- for the machines
  * ----------------------------------------------------------------------------- */
 
@@ -246,6 +254,10 @@ struct mgl_vm {
     mgl_status (*poison)(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
     mgl_status (*check_guards)(mgl_vm *vm, mgl_error *err);
     mgl_status (*refill)(mgl_vm *vm, mgl_error *err); /* may be NULL */
+    mgl_status (*get_buffer)(mgl_vm *vm, int buffer, void *to, mgl_error *err);
+    /* May be NULL. `bytes` of queue's tape, or of a buffer where `queue` is -1, from `first` on. */
+    mgl_status (*get_constant)(mgl_vm *vm, int queue, int buffer, size_t first, size_t bytes,
+                               void *to, mgl_error *err);
     /* Of a program that was accepted and goes with the old one; sets `program` where it succeeds.
      */
     mgl_status (*exchange)(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,

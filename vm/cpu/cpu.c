@@ -249,12 +249,6 @@ static mgl_status get_row_logits_cpu(mgl_vm *vm, int row, float *logits, mgl_err
     return MGL_OK;
 }
 
-/* Bytes of a buffer that tasks write, its sets included. */
-static size_t set_bytes(const mgl_buffer *b)
-{
-    return mgl_buffer_bytes(b) * (size_t)b->sets;
-}
-
 static mgl_status poison_cpu(mgl_vm *vm, uint32_t word, int context, mgl_error *err)
 {
     (void)err;
@@ -268,7 +262,7 @@ static mgl_status poison_cpu(mgl_vm *vm, uint32_t word, int context, mgl_error *
                 memcpy(buffer + s.first + n * s.pitch + byte, &word,
                        s.width - byte < sizeof word ? s.width - byte : sizeof word);
         if (b->space != MGL_SPACE_CONST)
-            memset(buffer + set_bytes(b), MGL_GUARD_BYTE, MGL_GUARD_BYTES);
+            memset(buffer + mgl_vm_buffer_bytes(b), MGL_GUARD_BYTE, MGL_GUARD_BYTES);
     }
     return MGL_OK;
 }
@@ -281,10 +275,21 @@ static mgl_status check_guards_cpu(mgl_vm *vm, mgl_error *err)
         const unsigned char *buffer = cpu->machine.buffers[i];
         if (b->space == MGL_SPACE_CONST)
             continue;
-        long at = mgl_vm_find_damage(buffer + set_bytes(b), MGL_GUARD_BYTES, MGL_GUARD_BYTE);
+        long at =
+            mgl_vm_find_damage(buffer + mgl_vm_buffer_bytes(b), MGL_GUARD_BYTES, MGL_GUARD_BYTE);
         if (at >= 0)
             return mgl_vm_fail_guard(cpu->machine.program, i, -1, at, err);
     }
+    return MGL_OK;
+}
+
+static mgl_status get_buffer_cpu(mgl_vm *vm, int buffer, void *to, mgl_error *err)
+{
+    const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
+    const mgl_buffer *b = &cpu->machine.program->buffers[buffer];
+    if (!cpu->machine.buffers[buffer])
+        return mgl_fail(err, MGL_USAGE, b->name, "stands on the tapes alone");
+    memcpy(to, cpu->machine.buffers[buffer], mgl_vm_buffer_bytes(b));
     return MGL_OK;
 }
 
@@ -348,6 +353,7 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
                        .get_row_logits = get_row_logits_cpu,
                        .poison = poison_cpu,
                        .check_guards = check_guards_cpu,
+                       .get_buffer = get_buffer_cpu,
                        .exchange = exchange_cpu};
     mgl_status status = cpu->logits ? MGL_OK : mgl_fail_memory(err, vocab * sizeof *cpu->logits);
     if (!status)

@@ -570,6 +570,8 @@ mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
                       .poison = mgl_cuda_poison,
                       .check_guards = mgl_cuda_check_guards,
                       .refill = mgl_cuda_refill,
+                      .get_buffer = mgl_cuda_get_buffer,
+                      .get_constant = mgl_cuda_get_constant,
                       .exchange = mgl_cuda_exchange};
     vm->fill = options->fill;
     vm->fill_user = options->fill_user;

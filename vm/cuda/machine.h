@@ -70,6 +70,9 @@ mgl_status mgl_cuda_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error
 mgl_status mgl_cuda_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
 mgl_status mgl_cuda_check_guards(mgl_vm *vm, mgl_error *err);
 mgl_status mgl_cuda_refill(mgl_vm *vm, mgl_error *err);
+mgl_status mgl_cuda_get_buffer(mgl_vm *vm, int buffer, void *to, mgl_error *err);
+mgl_status mgl_cuda_get_constant(mgl_vm *vm, int queue, int buffer, size_t first, size_t bytes,
+                                 void *to, mgl_error *err);
 
 mgl_status mgl_cuda_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                              mgl_error *err);

@@ -123,3 +123,29 @@ mgl_status mgl_cuda_refill(mgl_vm *base, mgl_error *err)
     mgl_cuda_leave(vm);
     return status;
 }
+
+static mgl_status copy_out(mgl_cuda_vm *vm, mgl_cu_address from, size_t bytes, void *to,
+                           mgl_error *err)
+{
+    mgl_status status = mgl_cuda_enter(vm, err);
+    if (status)
+        return status;
+    status = mgl_cu_check(vm->cu, vm->cu->copy_out(to, from, bytes), "reading device memory", err);
+    mgl_cuda_leave(vm);
+    return status;
+}
+
+mgl_status mgl_cuda_get_buffer(mgl_vm *base, int buffer, void *to, mgl_error *err)
+{
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    return copy_out(vm, vm->buffers[buffer], mgl_vm_buffer_bytes(&vm->whole->buffers[buffer]), to,
+                    err);
+}
+
+mgl_status mgl_cuda_get_constant(mgl_vm *base, int queue, int buffer, size_t first, size_t bytes,
+                                 void *to, mgl_error *err)
+{
+    mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
+    const mgl_cu_address at = queue >= 0 ? vm->tapes[queue] : vm->buffers[buffer];
+    return copy_out(vm, at + first, bytes, to, err);
+}
