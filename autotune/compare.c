@@ -238,6 +238,12 @@ mgl_outcome mgl_compare_logits(const mgl_compare_place *at, const float *logits,
     return MGL_OUTCOME_MISMATCH;
 }
 
+void mgl_compare_pattern(const float *values, const float *wanted, int count, char *to, size_t size)
+{
+    struct damage of = look_at(values, wanted, count, norm_of(wanted, count));
+    describe(&of, count, to, size);
+}
+
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
 double mgl_compare_room(double norm, int vocab)

@@ -23,6 +23,10 @@ mgl_outcome mgl_compare_logits(const mgl_compare_place *at, const float *logits,
                                const float *wanted, int vocab, double *error,
                                char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
 
+/* In which pattern values (count) that are wrong differ from the reference's. */
+void mgl_compare_pattern(const float *values, const float *wanted, int count, char *to,
+                         size_t size);
+
 /* What the reference says of the tokens of a launch, each (batch, tokens). */
 typedef struct mgl_compare_reference {
     const float *largest; /* logit of each step */

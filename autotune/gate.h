@@ -48,6 +48,10 @@ typedef struct mgl_candidate {
     double predicted_us[MGL_MAX_WORKLOADS]; /* (workloads); 0: none */
     double predicted;                       /* the objective; 0: none */
     double check_s;                         /* the validator */
+    /* (source_count) texts in the place of sources of the kernel; of a micro-kernel's trial. Not
+     * owned, 0-terminated. */
+    const struct mgl_cuda_source *sources;
+    int source_count;
 } mgl_candidate;
 
 /* The first gates: parses or lowers, applies the moves, and names the programs by their digest, by

@@ -10,6 +10,7 @@
 
 #include "autotune/gate.h"
 #include "autotune/real.h"
+#include "eval/duel.h"
 
 /* What the device is, as results name it. */
 typedef struct mgl_lab_device {
@@ -28,6 +29,19 @@ typedef struct mgl_lab_check {
     bool same_kernel;
     double compile_s, seconds;
 } mgl_lab_check;
+
+/* What a launch of one token of each sequence is made of, and what it left (eval/duel.h). */
+typedef struct mgl_lab_look {
+    int workload;
+    mgl_synthetic_kind kind;
+    uint64_t seed;
+} mgl_lab_look;
+typedef struct mgl_lab_memory {
+    unsigned char constants[MGL_SHA256_BYTES];
+    int32_t tokens[MGL_MAX_ROWS]; /* (batch) */
+    unsigned char *memory;        /* (length) owned: mgl_free */
+    size_t length;
+} mgl_lab_memory;
 
 /* Kernels that a lab compiles at the same time, at most. */
 enum { MGL_MOST_COMPILERS = 12 };
@@ -56,6 +70,14 @@ struct mgl_lab {
     mgl_status (*check)(mgl_lab *self, const mgl_candidate *candidate,
                         const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
                         mgl_error *err);
+    /* A candidate of which nothing is known yet, for `look` alone. NULL: the lab executes nothing.
+     */
+    mgl_status (*take)(mgl_lab *self, const mgl_candidate *candidate, mgl_error *err);
+    /* One launch of a side on poisoned memory, and what it left. *outcome as for `pair`, of the
+     * candidate. NULL: the lab executes nothing. */
+    mgl_status (*look)(mgl_lab *self, mgl_side side, const mgl_lab_look *at, mgl_lab_memory *out,
+                       mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
+                       mgl_error *err);
     /* `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
      * candidate that was checked last; with `control` the incumbent stands on both sides. *outcome
      * is MGL_OUTCOME_OK, or what ended it, with `diagnostic`. */

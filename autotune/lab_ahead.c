@@ -9,6 +9,7 @@
 #include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const double compile_limit_s = MGL_LAB_COMPILE_S;
@@ -98,24 +99,30 @@ static bool is_known(const mgl_lab_state *lab, const char *key)
     return false;
 }
 
-static void start_compiling(mgl_lab_state *lab, int i, const mgl_program *program, const char *key)
+static void start_compiling(mgl_lab_state *lab, int i, const mgl_candidate *candidate, int program,
+                            const char *key)
 {
-    char arch[sizeof program->target.arch];
-    mgl_text text = {0};
+    mgl_wire_set fixed;
+    mgl_lab_set set;
+    mgl_text bytes = {0};
     if (!lab->compilers[i].process &&
         mgl_lab_start_worker(lab, MGL_COMPILER, &lab->compilers[i].process, NULL))
         return;
-    memcpy(arch, lab->options.subject->target.arch, sizeof arch);
-    mgl_schedule_print(program, &text);
-    mgl_question question = {.kind = MGL_REQUEST_COMPILE,
-                             .fixed = arch,
-                             .bytes = text.bytes,
-                             .fixed_length = sizeof arch,
-                             .length = text.length,
-                             .limit_s = compile_limit_s};
-    if (!text.failed && !mgl_process_post(lab->compilers[i].process, &question, NULL))
-        memcpy(lab->compilers[i].key, key, MGL_SHA256_HEX);
-    mgl_text_clear(&text);
+    if (mgl_lab_set_make(lab->options.subject, candidate, 0, &set, NULL))
+        return;
+    if (!mgl_lab_set_write(&set, program, &fixed, &bytes, NULL)) {
+        snprintf(fixed.arch, sizeof fixed.arch, "%s", lab->options.subject->target.arch);
+        const mgl_question question = {.kind = MGL_REQUEST_COMPILE,
+                                       .fixed = &fixed,
+                                       .bytes = bytes.bytes,
+                                       .fixed_length = sizeof fixed,
+                                       .length = bytes.length,
+                                       .limit_s = compile_limit_s};
+        if (!mgl_process_post(lab->compilers[i].process, &question, NULL))
+            memcpy(lab->compilers[i].key, key, MGL_SHA256_HEX);
+    }
+    mgl_text_clear(&bytes);
+    mgl_lab_set_clear(&set);
 }
 
 bool mgl_lab_is_ready(mgl_lab *self, const mgl_candidate *candidate)
@@ -126,7 +133,7 @@ bool mgl_lab_is_ready(mgl_lab *self, const mgl_candidate *candidate)
     find_idle(lab); /* takes the replies that are there */
     for (int p = 0; p < candidate->program_count && strcmp(arch, "cpu") != 0; p++) {
         char key[MGL_SHA256_HEX];
-        mgl_cuda_kernel_key(candidate->programs[p], arch, 0, key);
+        mgl_lab_kernel_key(candidate, p, arch, key);
         ready &= is_compiled(lab, key);
     }
     return ready;
@@ -138,9 +145,9 @@ void mgl_lab_prepare(mgl_lab *self, const mgl_candidate *candidate)
     const char *arch = lab->options.subject->target.arch;
     for (int p = 0; p < candidate->program_count && strcmp(arch, "cpu") != 0; p++) {
         char key[MGL_SHA256_HEX];
-        mgl_cuda_kernel_key(candidate->programs[p], arch, 0, key);
+        mgl_lab_kernel_key(candidate, p, arch, key);
         int i = is_known(lab, key) ? -1 : find_idle(lab);
         if (i >= 0)
-            start_compiling(lab, i, candidate->programs[p], key);
+            start_compiling(lab, i, candidate, p, key);
     }
 }

@@ -8,7 +8,8 @@
  * did wrong while a candidate ran is the candidate's verdict, provided that a new worker does
  * better.
  *
- * The other files: lab_check.c (correctness), lab_pair.c (times), lab_real.c (a real
+ * The other files: lab_check.c (correctness), lab_look.c (what a launch
+ * leaves in memory), lab_pair.c (times), lab_real.c (a real
  * checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a candidate),
  * process.c (one worker), worker.c (the worker itself).
  */
@@ -291,19 +292,25 @@ mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *s
                          mgl_wire_facts *facts, mgl_lab_verdict *verdict, mgl_error *err)
 {
     mgl_answer answer;
-    int32_t number = (int32_t)side;
+    mgl_wire_set fixed;
+    mgl_text bytes = {0};
     mgl_lab_resident *resident = &lab->resident[side];
-    mgl_question question = {.kind = MGL_REQUEST_SET,
-                             .fixed = &number,
-                             .bytes = set->texts[program],
-                             .fixed_length = sizeof number,
-                             .length = set->lengths[program],
-                             .limit_s = MGL_LAB_LONG * lab->limit_s + MGL_LAB_COMPILE_S};
     if (lab->executor && resident->serial == set->serial && resident->program == program)
         return MGL_OK;
     mgl_status status = mgl_lab_await_kernel(lab, set->keys[program], err);
     if (!status)
+        status = mgl_lab_set_write(set, program, &fixed, &bytes, err);
+    if (!status) {
+        fixed.side = (int32_t)side;
+        const mgl_question question = {.kind = MGL_REQUEST_SET,
+                                       .fixed = &fixed,
+                                       .bytes = bytes.bytes,
+                                       .fixed_length = sizeof fixed,
+                                       .length = bytes.length,
+                                       .limit_s = MGL_LAB_LONG * lab->limit_s + MGL_LAB_COMPILE_S};
         status = mgl_lab_ask(lab, &question, sizeof *facts, &answer, err);
+    }
+    mgl_text_clear(&bytes);
     if (status)
         return status;
     *resident = (mgl_lab_resident){0};
@@ -582,6 +589,8 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
                          .get_device = get_device,
                          .start = start,
                          .check = check_candidate,
+                         .take = mgl_lab_take,
+                         .look = mgl_lab_look_at,
                          .pair = measure_pairs,
                          .floor = mgl_lab_measure_floor,
                          .decode = decode,

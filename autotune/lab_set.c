@@ -5,12 +5,15 @@
 #include "base/memory.h"
 #include "vm/cuda/cuda.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void mgl_lab_set_clear(mgl_lab_set *set)
 {
     for (int p = 0; p < set->program_count; p++)
         mgl_free(set->texts[p]);
+    for (int i = 0; i < set->source_count; i++)
+        mgl_free(set->sources[i]);
     *set = (mgl_lab_set){0};
 }
 
@@ -38,9 +41,61 @@ static double streamed_bytes(const mgl_program *program, mgl_workload workload)
                        (double)mgl_dtype_size(program->kv_dtype);
 }
 
-static mgl_status add_program(mgl_lab_set *set, const mgl_program *program, const char *arch,
-                              mgl_error *err)
+/* The texts count by what they say, and nothing else that a lab has does: a lab's own kernels,
+ * which are compiled without, have the compiler's key. */
+void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char *arch,
+                        char key[MGL_SHA256_HEX])
 {
+    mgl_sha256 hash;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    mgl_cuda_kernel_key(candidate->programs[program], arch, 0, key);
+    if (candidate->source_count == 0)
+        return;
+    mgl_sha256_start(&hash);
+    mgl_sha256_add(&hash, key, MGL_SHA256_HEX);
+    for (int i = 0; i < candidate->source_count; i++) {
+        const char *text = (const char *)candidate->sources[i].text;
+        mgl_sha256_add(&hash, candidate->sources[i].name, strlen(candidate->sources[i].name) + 1);
+        mgl_sha256_add(&hash, text, strlen(text) + 1);
+    }
+    mgl_sha256_end(&hash, bytes);
+    mgl_sha256_hex(bytes, key);
+}
+
+static mgl_status add_sources(mgl_lab_set *set, const mgl_candidate *candidate, mgl_error *err)
+{
+    if (candidate->source_count > MGL_WIRE_SOURCES)
+        return mgl_fail(err, MGL_USAGE, "sources", "%d other texts; there may be %d",
+                        candidate->source_count, (int)MGL_WIRE_SOURCES);
+    for (int i = 0; i < candidate->source_count; i++) {
+        const mgl_cuda_source *source = &candidate->sources[i];
+        set->sources[i] = mgl_strdup((const char *)source->text);
+        if (!set->sources[i])
+            return mgl_fail_memory(err, strlen((const char *)source->text));
+        set->source_count++;
+        snprintf(set->files[i], sizeof set->files[i], "%s", source->name);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_lab_set_write(const mgl_lab_set *set, int program, mgl_wire_set *fixed,
+                             mgl_text *bytes, mgl_error *err)
+{
+    memset(fixed, 0, sizeof *fixed);
+    fixed->source_count = set->source_count;
+    for (int i = 0; i < set->source_count; i++) {
+        memcpy(fixed->files[i], set->files[i], sizeof fixed->files[i]);
+        fixed->lengths[i] = strlen(set->sources[i]);
+        mgl_text_append(bytes, set->sources[i], strlen(set->sources[i]));
+    }
+    mgl_text_append(bytes, set->texts[program], set->lengths[program]);
+    return bytes->failed ? mgl_fail_memory(err, set->lengths[program]) : MGL_OK;
+}
+
+static mgl_status add_program(mgl_lab_set *set, const mgl_candidate *candidate, int program_number,
+                              const char *arch, mgl_error *err)
+{
+    const mgl_program *program = candidate->programs[program_number];
     mgl_text text = {0};
     mgl_schedule_print(program, &text);
     if (text.failed) {
@@ -50,7 +105,7 @@ static mgl_status add_program(mgl_lab_set *set, const mgl_program *program, cons
     int p = set->program_count++;
     set->texts[p] = text.bytes;
     set->lengths[p] = text.length;
-    mgl_cuda_kernel_key(program, arch, 0, set->keys[p]);
+    mgl_lab_kernel_key(candidate, program_number, arch, set->keys[p]);
     uint64_t bytes = machine_bytes(program);
     set->machine_bytes = bytes > set->machine_bytes ? bytes : set->machine_bytes;
     return MGL_OK;
@@ -59,10 +114,10 @@ static mgl_status add_program(mgl_lab_set *set, const mgl_program *program, cons
 mgl_status mgl_lab_set_make(const mgl_subject *subject, const mgl_candidate *candidate, int serial,
                             mgl_lab_set *out, mgl_error *err)
 {
-    mgl_status status = MGL_OK;
     *out = (mgl_lab_set){.serial = serial};
+    mgl_status status = add_sources(out, candidate, err);
     for (int p = 0; p < candidate->program_count && !status; p++)
-        status = add_program(out, candidate->programs[p], subject->target.arch, err);
+        status = add_program(out, candidate, p, subject->target.arch, err);
     for (int w = 0; w < subject->workloads.count && !status; w++) {
         int p = out->program_of[w] = candidate->program_of[w];
         out->streamed[w] = streamed_bytes(candidate->programs[p], subject->workloads.list[w]);

@@ -20,6 +20,10 @@ typedef struct mgl_lab_set {
     int program_of[MGL_MAX_WORKLOADS];            /* (workloads) */
     double streamed[MGL_MAX_WORKLOADS];           /* (workloads) bytes that a token reads */
     uint64_t machine_bytes;                       /* of the largest machine */
+    /* (source_count) texts in the place of sources of the kernel */
+    int source_count;
+    char files[MGL_WIRE_SOURCES][sizeof((mgl_wire_set *)0)->files[0]];
+    char *sources[MGL_WIRE_SOURCES]; /* owned */
 } mgl_lab_set;
 
 /* Which program of which set is on a side of the executor's duel. */
@@ -110,6 +114,13 @@ mgl_status mgl_lab_arm(mgl_lab_state *lab, mgl_fault fault, mgl_error *err);
 mgl_status mgl_lab_set_make(const mgl_subject *subject, const mgl_candidate *candidate, int serial,
                             mgl_lab_set *out, mgl_error *err);
 void mgl_lab_set_clear(mgl_lab_set *set);
+/* What a worker is sent of one of its programs: fills `fixed`, and the bytes behind it.
+ * MGL_NO_MEMORY where there are none. */
+mgl_status mgl_lab_set_write(const mgl_lab_set *set, int program, mgl_wire_set *fixed,
+                             mgl_text *bytes, mgl_error *err);
+/* Names the kernel of a program that is compiled with the candidate's sources. */
+void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char *arch,
+                        char key[MGL_SHA256_HEX]);
 /* MGL_DEVICE, in bytes, where two machines of the set and the reference do not fit the device. */
 mgl_status mgl_lab_set_fits(const mgl_lab_set *set, const mgl_subject *subject,
                             const mgl_wire_device *device, mgl_error *err);
@@ -125,6 +136,13 @@ mgl_status mgl_lab_measure_pairs(mgl_lab *self, int workload, int count, uint64_
 mgl_status mgl_lab_measure_floor(mgl_lab *self, int workload, bool again, double *us,
                                  mgl_error *err);
 mgl_status mgl_lab_promote(mgl_lab *self, mgl_error *err);
+
+/* ---- lab_look.c: likewise -------------------------------------------------------------------- */
+
+mgl_status mgl_lab_take(mgl_lab *self, const mgl_candidate *candidate, mgl_error *err);
+mgl_status mgl_lab_look_at(mgl_lab *self, mgl_side side, const mgl_lab_look *at,
+                           mgl_lab_memory *out, mgl_outcome *outcome,
+                           char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
 
 /* ---- lab_real.c: likewise -------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #define MGL_REQUESTS(X)                                                                            \
     X(HELLO, "hello")     /* mgl_wire_hello                  mgl_wire_device, but of a compiler */ \
     X(FAULT, "fault")     /* i32 mgl_fault                   nothing */                            \
-    X(SET, "set")         /* i32 side, schedule text         mgl_wire_facts */                     \
+    X(SET, "set")         /* mgl_wire_set, texts, schedule   mgl_wire_facts */                     \
     X(RUN, "run")         /* mgl_wire_load                   f64 seconds, i32 (batch, tokens) */   \
     X(LOGITS, "logits")   /* i32 side, i32 batch             f32 (batch, vocab) */                 \
     X(REFER, "refer")     /* mgl_wire_refer, i32 made           see mgl_wire_refer */              \
@@ -25,12 +25,13 @@
     X(DEVICE, "device")   /* nothing                         mgl_wire_device */                    \
     X(PROMOTE, "promote") /* nothing                         nothing */                            \
     X(DROP, "drop")       /* i32 side                        nothing */                            \
-    X(COMPILE, "compile") /* char arch[16], schedule text    nothing */                            \
+    X(COMPILE, "compile") /* mgl_wire_set, texts, schedule   nothing */                            \
     X(SANDBOX, "sandbox") /* a path to read, or nothing      mgl_wire_sandbox */                   \
     X(CHECKPOINT, "checkpoint") /* mgl_wire_checkpoint, schedule text   nothing */                 \
     X(DECODE, "decode")         /* mgl_wire_decode, i32 prompts  see mgl_wire_decode */            \
     X(BASELINE, "baseline")     /* mgl_wire_baseline             f64 seconds */                    \
-    X(KERNEL, "kernel")         /* mgl_wire_kernel, text, schedule   see mgl_wire_kernel */
+    X(KERNEL, "kernel")         /* mgl_wire_kernel, text, schedule   see mgl_wire_kernel */        \
+    X(MEMORY, "memory")         /* i32 side                      hash, see mgl_duel_get_memory */
 
 typedef enum mgl_request_kind {
 #define MGL_X(id, name) MGL_REQUEST_##id,
@@ -75,6 +76,7 @@ enum {
     MGL_WIRE_LARGEST = 512 << 20,    /* bytes of a message */
     MGL_WIRE_STREAM_LOOKS = 1 << 10, /* of a STREAM, at most */
     MGL_WIRE_POSITIONS = 1 << 10,    /* of a sequence of a DECODE, at most */
+    MGL_WIRE_SOURCES = 32,           /* of a SET, at most */
 };
 
 /* ---- structs: of fixed fields, their padding zero -------------------------------------------- */
@@ -103,8 +105,19 @@ typedef struct mgl_wire_hello {
 /* Names the program that this is: both ends have to be the same. */
 void mgl_wire_build(char out[128]);
 
+/* A program, whose kernel is compiled with other texts of some of its sources: they stand behind
+ * this struct, one behind the other, and behind them the schedule text. */
+typedef struct mgl_wire_set {
+    int32_t side;  /* of a SET */
+    char arch[16]; /* of a COMPILE */
+    int32_t source_count;
+    char files[MGL_WIRE_SOURCES][96]; /* (source_count) */
+    uint64_t lengths[MGL_WIRE_SOURCES];
+} mgl_wire_set;
+
 typedef struct mgl_wire_load {
     int32_t side, batch, context, tokens, poison;
+    int32_t kind; /* mgl_synthetic_kind */
     uint64_t seed;
 } mgl_wire_load;
 

@@ -160,18 +160,56 @@ static bool is_side(int32_t side)
     return side >= 0 && side < MGL_SIDES;
 }
 
-static mgl_status set_program(struct worker *w, struct request *r, mgl_error *err)
+/* A program as a request has it, and the texts that its kernel is compiled with. */
+struct sourced {
+    mgl_wire_set wire;
+    char *texts[MGL_WIRE_SOURCES]; /* owned */
+    mgl_cuda_source sources[MGL_WIRE_SOURCES];
+    const char *schedule; /* (length) */
+    size_t length;
+};
+
+static void clear_sourced(struct sourced *s)
 {
-    int32_t side;
+    mgl_cuda_override_sources(NULL, 0, NULL);
+    for (int i = 0; i < MGL_WIRE_SOURCES; i++)
+        mgl_free(s->texts[i]);
+}
+
+/* Kernels are compiled with the texts until clear_sourced. */
+static mgl_status take_sourced(const struct request *r, mgl_request_kind kind, struct sourced *out,
+                               mgl_error *err)
+{
+    *out = (struct sourced){0};
+    mgl_wire_set *wire = &out->wire;
+    if (!take(r, wire, sizeof *wire) || wire->source_count < 0 ||
+        wire->source_count > MGL_WIRE_SOURCES || !memchr(wire->arch, 0, sizeof wire->arch))
+        return fail_form(kind, err);
+    size_t at = sizeof *wire;
+    for (int i = 0; i < wire->source_count; i++) {
+        const size_t length = (size_t)wire->lengths[i];
+        if (length > r->length - at || !memchr(wire->files[i], 0, sizeof wire->files[i]))
+            return fail_form(kind, err);
+        out->texts[i] = mgl_strndup(r->bytes + at, length);
+        if (!out->texts[i])
+            return mgl_fail_memory(err, length);
+        out->sources[i] = (mgl_cuda_source){wire->files[i], (const unsigned char *)out->texts[i]};
+        at += length;
+    }
+    out->schedule = r->bytes + at;
+    out->length = r->length - at;
+    return mgl_cuda_override_sources(out->sources, wire->source_count, err);
+}
+
+static mgl_status put_program(struct worker *w, struct request *r, const struct sourced *s,
+                              mgl_error *err)
+{
     mgl_program *program = NULL;
     mgl_duel_facts facts = {0};
     mgl_wire_facts wire;
-    if (!take(r, &side, sizeof side) || !is_side(side))
-        return fail_form(MGL_REQUEST_SET, err);
-    mgl_status status = mgl_schedule_parse(r->bytes + sizeof side, r->length - sizeof side,
-                                           "program", &program, err);
+    mgl_status status = mgl_schedule_parse(s->schedule, s->length, "program", &program, err);
     if (!status) /* taken over, whatever comes of it */
-        status = mgl_duel_set(w->duel, (mgl_side)side, program, &facts, err);
+        status = mgl_duel_set(w->duel, (mgl_side)s->wire.side, program, &facts, err);
     if (status)
         return status;
     memset(&wire, 0, sizeof wire);
@@ -183,10 +221,23 @@ static mgl_status set_program(struct worker *w, struct request *r, mgl_error *er
     return MGL_OK;
 }
 
+static mgl_status set_program(struct worker *w, struct request *r, mgl_error *err)
+{
+    struct sourced s;
+    mgl_status status = take_sourced(r, MGL_REQUEST_SET, &s, err);
+    if (!status && !is_side(s.wire.side))
+        status = fail_form(MGL_REQUEST_SET, err);
+    if (!status)
+        status = put_program(w, r, &s, err);
+    clear_sourced(&s);
+    return status;
+}
+
 static bool is_load(const mgl_wire_load *load)
 {
     return is_side(load->side) && load->batch >= 1 && load->batch <= MGL_MAX_ROWS &&
-           load->tokens >= 1 && load->tokens <= MGL_WORKLOAD_TOKENS && load->context >= 0;
+           load->tokens >= 1 && load->tokens <= MGL_WORKLOAD_TOKENS && load->context >= 0 &&
+           load->kind >= 0 && load->kind < MGL_SYNTHETIC_KIND_COUNT;
 }
 
 static mgl_duel_load load_of(const mgl_wire_load *load)
@@ -195,6 +246,7 @@ static mgl_duel_load load_of(const mgl_wire_load *load)
                            .context = load->context,
                            .tokens = load->tokens,
                            .seed = load->seed,
+                           .kind = (mgl_synthetic_kind)load->kind,
                            .poison = load->poison};
 }
 
@@ -233,6 +285,34 @@ static mgl_status put_logits(struct worker *w, struct request *r, mgl_error *err
     if (!status)
         put(r, logits, count * sizeof *logits);
     mgl_free(logits);
+    return status;
+}
+
+static mgl_status put_memory_of(struct worker *w, struct request *r, mgl_side side, size_t bytes,
+                                char *to, mgl_error *err)
+{
+    unsigned char constants[MGL_SHA256_BYTES];
+    mgl_status status = mgl_duel_get_memory(w->duel, side, to, constants, err);
+    if (status)
+        return status;
+    put(r, constants, sizeof constants);
+    put(r, to, bytes);
+    return MGL_OK;
+}
+
+static mgl_status put_memory(struct worker *w, struct request *r, mgl_error *err)
+{
+    int32_t side;
+    if (!take(r, &side, sizeof side) || !is_side(side))
+        return fail_form(MGL_REQUEST_MEMORY, err);
+    const size_t bytes = mgl_duel_side_bytes(w->duel, (mgl_side)side);
+    if (bytes == 0 || bytes > MGL_WIRE_LARGEST / 2)
+        return mgl_fail(err, MGL_USAGE, "memory", "%zu bytes are none that can be told", bytes);
+    char *to = mgl_alloc(bytes);
+    if (!to)
+        return mgl_fail_memory(err, bytes);
+    mgl_status status = put_memory_of(w, r, (mgl_side)side, bytes, to, err);
+    mgl_free(to);
     return status;
 }
 
@@ -326,17 +406,17 @@ static mgl_status drop(struct worker *w, struct request *r, mgl_error *err)
 static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
 {
     (void)w;
-    char arch[17] = "";
+    struct sourced s;
     mgl_program *program = NULL;
     mgl_cuda_image image = {0};
-    if (!take(r, arch, sizeof arch - 1))
-        return fail_form(MGL_REQUEST_COMPILE, err);
-    mgl_status status = mgl_schedule_parse(r->bytes + sizeof arch - 1, r->length - sizeof arch + 1,
-                                           "program", &program, err);
+    mgl_status status = take_sourced(r, MGL_REQUEST_COMPILE, &s, err);
     if (!status)
-        status = mgl_cuda_compile(program, arch, 0, NULL, &image, err);
+        status = mgl_schedule_parse(s.schedule, s.length, "program", &program, err);
+    if (!status)
+        status = mgl_cuda_compile(program, s.wire.arch, 0, NULL, &image, err);
     mgl_cuda_image_clear(&image);
     mgl_program_free(program);
+    clear_sourced(&s);
     return status;
 }
 
@@ -440,13 +520,14 @@ static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request
                                                               open_checkpoint,
                                                           [MGL_REQUEST_DECODE] = decode,
                                                           [MGL_REQUEST_BASELINE] = time_baseline,
-                                                          [MGL_REQUEST_KERNEL] = compile_kernel};
+                                                          [MGL_REQUEST_KERNEL] = compile_kernel,
+                                                          [MGL_REQUEST_MEMORY] = put_memory};
     bool alone = kind == MGL_REQUEST_HELLO || kind == MGL_REQUEST_COMPILE ||
                  kind == MGL_REQUEST_SANDBOX || kind == MGL_REQUEST_KERNEL;
     if (!w->duel && !alone)
         return mgl_fail(err, MGL_USAGE, mgl_request_name(kind), "the worker has no device");
-    if (w->role == MGL_REFEREE &&
-        (kind == MGL_REQUEST_SET || kind == MGL_REQUEST_RUN || kind == MGL_REQUEST_CHECKPOINT))
+    if (w->role == MGL_REFEREE && (kind == MGL_REQUEST_SET || kind == MGL_REQUEST_RUN ||
+                                   kind == MGL_REQUEST_CHECKPOINT || kind == MGL_REQUEST_MEMORY))
         return mgl_fail(err, MGL_USAGE, mgl_request_name(kind), "the referee runs no program");
     return answers[kind](w, r, err);
 }

@@ -54,6 +54,7 @@ static void hash_bytes(const char *text, char hex[MGL_SHA256_HEX])
 static void clear_entry(mgl_overlay_entry *entry)
 {
     mgl_free(entry->evidence);
+    mgl_free(entry->before);
     mgl_free(entry->bytes);
     *entry = (mgl_overlay_entry){0};
 }
@@ -116,19 +117,20 @@ static mgl_status scan_text(const mgl_overlay_entry *entry, mgl_error *err)
                     entry->unit->name, fault.what);
 }
 
-static bool copy_evidence(const cJSON *evidence, mgl_overlay_entry *entry)
+/* A value as text, to *out; NULL for none. */
+static bool copy_value(const cJSON *value, char **out)
 {
-    char *text = evidence ? cJSON_PrintUnformatted(evidence) : NULL;
-    entry->evidence = text ? mgl_strdup(text) : NULL;
+    char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+    *out = text ? mgl_strdup(text) : NULL;
     cJSON_free(text);
-    return !evidence || entry->evidence;
+    return !value || *out;
 }
 
 static mgl_status read_entry(const char *folder, const mgl_json *json, const cJSON *of,
                              mgl_overlay_entry *entry, mgl_error *err)
 {
     const char *name = NULL;
-    const cJSON *evidence = NULL;
+    const cJSON *evidence = NULL, *before = NULL;
     char hash[MGL_SHA256_HEX];
     size_t length;
     mgl_status status = mgl_json_get_string(json, of, "unit", true, &name, err);
@@ -138,12 +140,14 @@ static mgl_status read_entry(const char *folder, const mgl_json *json, const cJS
         status = read_hash(json, of, "text", entry->text, err);
     if (!status)
         status = mgl_json_get_object(json, of, "evidence", false, &evidence, err);
+    if (!status)
+        status = mgl_json_get_object(json, of, "before", false, &before, err);
     if (status)
         return status;
     entry->unit = mgl_kernel_unit_find(name);
     if (!entry->unit)
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "'%.60s' is no micro-kernel", name);
-    if (!copy_evidence(evidence, entry))
+    if (!copy_value(evidence, &entry->evidence) || !copy_value(before, &entry->before))
         return mgl_fail_memory(err, LARGEST);
     hash_bytes(mgl_kernel_unit_text(entry->unit, &length), hash);
     entry->stale = strcmp(hash, entry->base) != 0;
@@ -215,15 +219,15 @@ mgl_status mgl_overlay_use(const mgl_overlay *overlay, mgl_error *err)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static mgl_status put_evidence(mgl_json_out *out, const char *evidence, mgl_error *err)
+/* `value` is JSON, or NULL. */
+static mgl_status put_value(mgl_json_out *out, const char *key, const char *value, mgl_error *err)
 {
     mgl_json json = {0};
-    if (!evidence)
+    if (!value)
         return MGL_OK;
-    mgl_status status =
-        mgl_json_parse_values(evidence, strlen(evidence), LARGEST, "evidence", &json, err);
+    mgl_status status = mgl_json_parse_values(value, strlen(value), LARGEST, key, &json, err);
     if (!status)
-        mgl_json_out_value(out, "evidence", json.root);
+        mgl_json_out_value(out, key, json.root);
     mgl_json_clear(&json);
     return status;
 }
@@ -234,7 +238,9 @@ static mgl_status put_entry(mgl_json_out *out, const mgl_overlay_entry *entry, m
     mgl_json_out_string(out, "unit", entry->unit->name);
     mgl_json_out_string(out, "base", entry->base);
     mgl_json_out_string(out, "text", entry->text);
-    mgl_status status = put_evidence(out, entry->evidence, err);
+    mgl_status status = put_value(out, "evidence", entry->evidence, err);
+    if (!status)
+        status = put_value(out, "before", entry->before, err);
     mgl_json_out_close_object(out);
     return status;
 }
@@ -275,17 +281,41 @@ static void take_out(mgl_overlay *overlay, int at)
     overlay->entries[--overlay->count] = (mgl_overlay_entry){0};
 }
 
+/* What an entry is once another text has taken its place. */
+static mgl_status describe_before(const mgl_overlay_entry *entry, char **out, mgl_error *err)
+{
+    mgl_json_out json = {0};
+    mgl_json_out_begin(&json, "megalith.overlay/1");
+    mgl_json_out_string(&json, "base", entry->base);
+    mgl_json_out_string(&json, "text", entry->text);
+    mgl_status status = put_value(&json, "evidence", entry->evidence, err);
+    if (!status)
+        status = put_value(&json, "before", entry->before, err);
+    mgl_json_out_close(&json);
+    if (!status && json.text.failed)
+        status = mgl_fail_memory(err, LARGEST);
+    *out = status ? NULL : json.text.bytes;
+    if (status)
+        mgl_text_clear(&json.text);
+    return status;
+}
+
 static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, const char *text,
                             const char *evidence, mgl_error *err)
 {
     size_t length;
+    char *before = NULL;
     const int at = find_unit(overlay, unit);
+    if (at < 0 && overlay->count == MGL_OVERLAY_UNITS)
+        return mgl_fail(err, MGL_BAD_INPUT, "overlay", "has 32 units already");
+    mgl_status status = at < 0 ? MGL_OK : describe_before(&overlay->entries[at], &before, err);
+    if (status)
+        return status;
     if (at >= 0)
         take_out(overlay, at);
-    if (overlay->count == MGL_OVERLAY_UNITS)
-        return mgl_fail(err, MGL_BAD_INPUT, "overlay", "has 32 units already");
     mgl_overlay_entry *entry = &overlay->entries[overlay->count++];
     entry->unit = unit;
+    entry->before = before;
     hash_bytes(mgl_kernel_unit_text(unit, &length), entry->base);
     hash_bytes(text, entry->text);
     entry->bytes = mgl_strdup(text);
@@ -336,6 +366,59 @@ mgl_status mgl_overlay_remove(const char *folder, const mgl_kernel_unit *unit, m
         status = mgl_fail(err, MGL_BAD_INPUT, unit->name, "is not in the overlay");
     else
         take_out(&overlay, at);
+    if (!status)
+        status = write_manifest(folder, &overlay, err);
+    mgl_overlay_clear(&overlay);
+    return status;
+}
+
+/* The entry becomes what it says that stood there before. */
+static mgl_status restore(const char *folder, mgl_overlay_entry *entry, mgl_error *err)
+{
+    mgl_json json = {0};
+    const cJSON *evidence = NULL, *before = NULL;
+    mgl_overlay_entry old = {.unit = entry->unit};
+    mgl_status status =
+        mgl_json_parse(entry->before, strlen(entry->before), LARGEST, "before", &json, err);
+    if (!status)
+        status = read_hash(&json, json.root, "base", old.base, err);
+    if (!status)
+        status = read_hash(&json, json.root, "text", old.text, err);
+    if (!status)
+        status = mgl_json_get_object(&json, json.root, "evidence", false, &evidence, err);
+    if (!status)
+        status = mgl_json_get_object(&json, json.root, "before", false, &before, err);
+    if (!status && (!copy_value(evidence, &old.evidence) || !copy_value(before, &old.before)))
+        status = mgl_fail_memory(err, LARGEST);
+    if (!status)
+        status = read_text(folder, &old, err);
+    mgl_json_clear(&json);
+    if (status) {
+        clear_entry(&old);
+        return status;
+    }
+    clear_entry(entry);
+    *entry = old;
+    return MGL_OK;
+}
+
+mgl_status mgl_overlay_roll_back(const char *folder, const mgl_kernel_unit *unit, bool *restored,
+                                 mgl_error *err)
+{
+    mgl_overlay overlay;
+    *restored = false;
+    mgl_status status = mgl_overlay_read(folder, &overlay, err);
+    if (status)
+        return status;
+    const int at = find_unit(&overlay, unit);
+    if (at < 0) {
+        status = mgl_fail(err, MGL_BAD_INPUT, unit->name, "is not in the overlay");
+    } else if (overlay.entries[at].before) {
+        status = restore(folder, &overlay.entries[at], err);
+        *restored = !status;
+    } else {
+        take_out(&overlay, at);
+    }
     if (!status)
         status = write_manifest(folder, &overlay, err);
     mgl_overlay_clear(&overlay);

@@ -25,8 +25,9 @@ typedef struct mgl_overlay_entry {
     const mgl_kernel_unit *unit;
     char base[MGL_SHA256_HEX], text[MGL_SHA256_HEX]; /* of bytes */
     char *evidence;                                  /* owned: JSON, or NULL */
-    char *bytes;                                     /* owned: the text, 0-terminated */
-    bool stale;                                      /* its base is not what is built in */
+    char *before; /* owned: JSON of what stood there before: text, evidence, before; or NULL */
+    char *bytes;  /* owned: the text, 0-terminated */
+    bool stale;   /* its base is not what is built in */
 } mgl_overlay_entry;
 
 /* Release with mgl_overlay_clear, when no kernel is compiled with it any more. */
@@ -49,6 +50,10 @@ mgl_status mgl_overlay_use(const mgl_overlay *overlay, mgl_error *err);
  * a JSON value, or NULL. What stood there for the unit is replaced, whole or not at all. */
 mgl_status mgl_overlay_put(const char *folder, const mgl_kernel_unit *unit, const char *text,
                            const char *evidence, mgl_error *err);
+/* Puts back what stood there for the unit before it was put there last: the text that it replaced,
+ * *restored true, or nothing. MGL_BAD_INPUT: it is not there. */
+mgl_status mgl_overlay_roll_back(const char *folder, const mgl_kernel_unit *unit, bool *restored,
+                                 mgl_error *err);
 /* Takes a unit out of it. MGL_BAD_INPUT: it is not there. */
 mgl_status mgl_overlay_remove(const char *folder, const mgl_kernel_unit *unit, mgl_error *err);
 

@@ -11,6 +11,12 @@ static const mgl_kernel_unit units[] = {
 };
 enum { UNITS = sizeof units / sizeof *units };
 
+bool mgl_kernel_unit_is_own(const mgl_kernel_unit *unit)
+{
+    static const char ops[] = "instructions/";
+    return !strncmp(unit->file, ops, sizeof ops - 1);
+}
+
 int mgl_kernel_unit_count(void)
 {
     return UNITS;

@@ -45,6 +45,9 @@ typedef struct mgl_kernel_unit {
     const char *file;    /* as the kernel includes it */
 } mgl_kernel_unit;
 
+/* Whether its text is the op's own file, which all variants of the op share. */
+bool mgl_kernel_unit_is_own(const mgl_kernel_unit *unit);
+
 int mgl_kernel_unit_count(void);
 const mgl_kernel_unit *mgl_kernel_unit_get(int index);
 /* NULL: there is no such unit. */

@@ -301,6 +301,12 @@ static int memory_free(mgl_cu_address address)
     return 0;
 }
 
+static int device_uuid(unsigned char *uuid, int device)
+{
+    memset(uuid, device + 1, 16);
+    return 0;
+}
+
 static int memory_info(size_t *free_bytes, size_t *total)
 {
     *free_bytes = *total = (size_t)8 << 30;
@@ -467,6 +473,7 @@ static void fill_device(mgl_cu *table)
     table->device_name = device_name;
     table->device_attribute = device_attribute;
     table->device_memory = device_memory;
+    table->device_uuid = device_uuid;
     table->context_retain = context_retain;
     table->context_release = context_release;
     table->context_push = nothing;

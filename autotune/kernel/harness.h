@@ -1,0 +1,44 @@
+/*
+ * Harness programs: small models whose complete programs run a unit's code, by which a micro-kernel
+ * is examined. Each is accepted by the validator with its meaning; between them they have the
+ * corners of an op's scalars, odd sizes, one row and many, splits, and each variant.
+ */
+#ifndef MGL_AUTOTUNE_KERNEL_HARNESS_H
+#define MGL_AUTOTUNE_KERNEL_HARNESS_H
+
+#include "autotune/gate.h"
+#include "autotune/kernel/unit.h"
+
+/* One of them: models are made of numbers, as those of eval/synthetic.h. */
+typedef struct mgl_harness {
+    const char *name;
+    mgl_geometry geometry;
+    int sequences, capacity;
+    const char *config;    /* of a ScheduleConfig, its knobs; "": the default one */
+    const char *workloads; /* mgl_workloads_parse */
+    bool general;          /* all tasks by the variant that takes every shape */
+} mgl_harness;
+
+int mgl_harness_count(void);
+const mgl_harness *mgl_harness_get(int index);
+
+/* What a lab needs of one: its subject, and the program as a candidate. Release with
+ * mgl_harness_clear. */
+typedef struct mgl_harness_set {
+    const mgl_harness *of;
+    mgl_subject subject;
+    mgl_candidate program; /* one program, whose kernel is as it was built */
+} mgl_harness_set;
+mgl_status mgl_harness_open(const mgl_harness *harness, const mgl_target *target,
+                            mgl_harness_set *out, mgl_error *err);
+/* A model of a shape of eval/synthetic.h, of so many layers (0: all), with a program for each
+ * number of sequences among the workloads. */
+mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workloads *workloads,
+                                  int capacity, const mgl_target *target, mgl_harness_set *out,
+                                  mgl_error *err);
+void mgl_harness_clear(mgl_harness_set *set);
+
+/* Whether a program of the set has tasks that run the unit's code. */
+bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit);
+
+#endif

@@ -1,0 +1,296 @@
+/* The gates on a device, one behind the other: see trial.h. */
+#include "autotune/kernel/trial.h"
+
+#include "autotune/kernel/launch.h"
+#include "autotune/kernel/overlay.h"
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/memory.h"
+#include "pipeline.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { MOST_HARNESSES = 3, DUEL_LAYERS = 2, DUEL_CONTEXT = 512 };
+
+/* A text on its way. */
+struct passage {
+    const mgl_kernel_unit *unit;
+    const mgl_trial_options *o;
+    mgl_target target;
+    unsigned char nonce[MGL_SHA256_BYTES];
+    mgl_cuda_source sources[MGL_OVERLAY_UNITS]; /* (source_count) of the candidate */
+    int source_count;
+    char digest[MGL_SHA256_HEX]; /* of its own text */
+    mgl_kernel_trial *out;
+};
+
+static bool is_over(const struct passage *p)
+{
+    return p->out->outcome != MGL_OUTCOME_OK;
+}
+
+mgl_status mgl_trial_open_lab(const mgl_trial_options *o, const mgl_subject *subject, mgl_lab **out,
+                              mgl_error *err)
+{
+    if (o->open_lab)
+        return o->open_lab(o->lab_user, subject, out, err);
+    const mgl_lab_options options = {.subject = subject,
+                                     .device = o->device,
+                                     .program = o->program ? o->program : "/proc/self/exe",
+                                     .kernels = o->kernels,
+                                     .abort = o->abort,
+                                     .limit_s = o->limit_s,
+                                     .no_sandbox = o->no_sandbox};
+    return mgl_lab_device_open(&options, out, err);
+}
+
+static void define(const char *name, int64_t value, mgl_text *out)
+{
+    mgl_text_put(out, "#define TUNE_");
+    for (const char *c = name; *c; c++)
+        mgl_text_format(out, "%c", toupper((unsigned char)*c));
+    mgl_text_format(out, " %lld\n", (long long)value);
+}
+
+mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *err)
+{
+    mgl_kernel_launch launch;
+    int64_t chosen[MGL_KERNEL_VALUES];
+    mgl_text text = {0};
+    mgl_status status = mgl_kernel_launch_read(c->text, c->length, &launch, err);
+    if (!status)
+        status = mgl_kernel_launch_choose(&launch, c->values, c->value_count, chosen, err);
+    if (status)
+        return status;
+    for (int i = 0; i < launch.tunable_count; i++)
+        define(launch.tunables[i].name, chosen[i], &text);
+    mgl_text_append(&text, c->text, c->length);
+    *out = text.bytes;
+    if (!text.failed)
+        return MGL_OK;
+    mgl_text_clear(&text);
+    *out = NULL;
+    return mgl_fail_memory(err, c->length);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+/* The incumbent's texts, with the candidate's in its place. */
+static mgl_status take_sources(struct passage *p, const char *text, mgl_error *err)
+{
+    const mgl_cuda_source own = {p->unit->file, (const unsigned char *)text};
+    bool placed = false;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    mgl_sha256_of(text, strlen(text), bytes);
+    mgl_sha256_hex(bytes, p->digest);
+    if (p->o->source_count >= MGL_OVERLAY_UNITS)
+        return mgl_fail(err, MGL_USAGE, "overlay", "has %d texts; there may be %d",
+                        p->o->source_count, (int)MGL_OVERLAY_UNITS - 1);
+    for (int i = 0; i < p->o->source_count; i++) {
+        const bool same = !strcmp(p->o->sources[i].name, own.name);
+        p->sources[p->source_count++] = same ? own : p->o->sources[i];
+        placed |= same;
+    }
+    if (!placed)
+        p->sources[p->source_count++] = own;
+    return MGL_OK;
+}
+
+static mgl_status draw_nonce(struct passage *p, mgl_error *err)
+{
+    unsigned char bits[MGL_SHA256_BYTES];
+    if (getrandom(bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+        return mgl_fail_errno(err, "nonce", "the system gives no random number");
+    mgl_sha256_of(bits, sizeof bits, p->nonce);
+    mgl_sha256_hex(p->nonce, p->out->nonce);
+    return MGL_OK;
+}
+
+static mgl_status find_target(struct passage *p, mgl_error *err)
+{
+    mgl_device device = {0};
+    if (p->o->open_lab) { /* a lab that is played has a target that is one */
+        p->target = (mgl_target){.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
+        return MGL_OK;
+    }
+    mgl_status status = mgl_device_find(p->o->device, &device, err);
+    if (!status && device.kind != MGL_VM_CUDA)
+        status = mgl_fail(err, MGL_USAGE, p->o->device, "a micro-kernel runs on a GPU");
+    p->target = device.target;
+    return status;
+}
+
+static mgl_candidate candidate_of(const struct passage *p, const mgl_harness_set *set)
+{
+    mgl_candidate candidate = set->program;
+    candidate.sources = p->sources;
+    candidate.source_count = p->source_count;
+    memcpy(candidate.digest, p->digest, sizeof candidate.digest);
+    return candidate;
+}
+
+/* ---- the exam -------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct passage *p, const mgl_harness *h, int taken)
+{
+    const int most = p->o->most_harnesses > 0 ? p->o->most_harnesses : MOST_HARNESSES;
+    if (p->o->only)
+        return !strcmp(p->o->only, h->name);
+    return taken < most || p->o->depth == MGL_TRIAL_PROMOTE;
+}
+
+/* A harness program that does not fit this device is left out. */
+static mgl_status examine(struct passage *p, const mgl_harness *h, int *taken, mgl_error *err)
+{
+    mgl_harness_set set;
+    mgl_error why = {0};
+    mgl_status status = mgl_harness_open(h, &p->target, &set, &why);
+    if (status == MGL_NO_MEMORY && err)
+        *err = why;
+    if (status)
+        return status == MGL_NO_MEMORY ? status : MGL_OK;
+    if (mgl_harness_runs(&set, p->unit)) {
+        const mgl_candidate candidate = candidate_of(p, &set);
+        status = mgl_trial_examine(p->o, p->unit, &set, &candidate, p->nonce, p->out, err);
+        ++*taken;
+    }
+    mgl_harness_clear(&set);
+    return status;
+}
+
+static mgl_status pass_exam(struct passage *p, mgl_error *err)
+{
+    int taken = 0;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < mgl_harness_count() && !status && !is_over(p); i++)
+        if (is_wanted(p, mgl_harness_get(i), taken))
+            status = examine(p, mgl_harness_get(i), &taken, err);
+    if (status || is_over(p))
+        return status;
+    if (taken == 0)
+        return mgl_fail(err, MGL_DEVICE, p->unit->name,
+                        "no harness program of this device runs the micro-kernel");
+    if (p->o->depth == MGL_TRIAL_EXAM) {
+        p->out->outcome = MGL_OUTCOME_UNMEASURED;
+        mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
+                        "correct in %d cases; nothing was timed", p->out->cases);
+    }
+    return MGL_OK;
+}
+
+/* ---- duels ----------------------------------------------------------------------------------- */
+
+static mgl_status run_duel(struct passage *p, const char *shape, int layers,
+                           const mgl_workloads *workloads, int capacity, mgl_kernel_duel *out,
+                           mgl_error *err)
+{
+    mgl_harness_set set;
+    mgl_status status =
+        mgl_harness_open_shape(shape, layers, workloads, capacity, &p->target, &set, err);
+    if (status)
+        return status;
+    const mgl_candidate candidate = candidate_of(p, &set);
+    mgl_candidate incumbent = set.program;
+    incumbent.sources = p->o->sources;
+    incumbent.source_count = p->o->source_count;
+    status =
+        mgl_trial_duel(p->o, &set, &incumbent, &candidate, p->nonce, out, p->out->diagnostic, err);
+    if (layers > 0)
+        mgl_format_into(out->shape, sizeof out->shape, "%s, %d layers", shape, layers);
+    else
+        mgl_format_into(out->shape, sizeof out->shape, "%s", shape);
+    mgl_harness_clear(&set);
+    return status;
+}
+
+/* Alone, as far as a kernel of the whole machine can be: in the program of the op's context, whose
+ * layers are two. */
+static mgl_status pass_duel(struct passage *p, mgl_error *err)
+{
+    mgl_kernel_context context;
+    mgl_workloads workloads = {.count = 2};
+    mgl_status status = mgl_kernel_context_read(p->unit, &context, err);
+    if (status)
+        return status;
+    const mgl_context_harness h = *mgl_kernel_context_harness(&context, p->unit);
+    mgl_kernel_context_clear(&context);
+    workloads.list[0] = (mgl_workload){.batch = h.sequences, .context = 0};
+    workloads.list[1] = (mgl_workload){
+        .batch = h.sequences,
+        .context = h.capacity > 4 * DUEL_CONTEXT ? h.capacity - DUEL_CONTEXT : h.capacity / 2};
+    status = run_duel(p, p->o->shape ? p->o->shape : h.shape, DUEL_LAYERS, &workloads, h.capacity,
+                      &p->out->duel, err);
+    p->out->outcome = p->out->duel.outcome;
+    return status;
+}
+
+static int capacity_of(const mgl_workloads *workloads)
+{
+    int most = 0;
+    for (int i = 0; i < workloads->count; i++)
+        if (workloads->list[i].context > most)
+            most = workloads->list[i].context;
+    return (most + MGL_WORKLOAD_TOKENS + 1 + 1023) / 1024 * 1024;
+}
+
+/* What wins alone and loses in a model has won nothing. */
+static mgl_outcome outcome_in_model(const mgl_kernel_duel *models)
+{
+    switch (models->outcome) {
+    case MGL_OUTCOME_REGRESSION:
+        return MGL_OUTCOME_MODEL_REGRESSION;
+    case MGL_OUTCOME_MISMATCH:
+    case MGL_OUTCOME_SEMANTIC:
+        return MGL_OUTCOME_MODEL_MISMATCH;
+    default:
+        return models->outcome;
+    }
+}
+
+static mgl_status pass_models(struct passage *p, mgl_error *err)
+{
+    static const mgl_workloads standard = {.list = {{1, 0}, {1, 2048}}, .count = 2};
+    const mgl_workloads *workloads = p->o->models ? p->o->models : &standard;
+    mgl_kernel_context context;
+    mgl_status status = mgl_kernel_context_read(p->unit, &context, err);
+    if (status)
+        return status;
+    const char *shape = p->o->shape ? p->o->shape : context.harnesses[0].shape;
+    status = run_duel(p, shape, 0, workloads, capacity_of(workloads), &p->out->models, err);
+    mgl_kernel_context_clear(&context);
+    p->out->outcome = outcome_in_model(&p->out->models);
+    return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
+                          const mgl_trial_options *options, mgl_kernel_trial *out, mgl_error *err)
+{
+    struct passage *p = mgl_alloc_zero(1, sizeof *p);
+    const double start = mgl_clock_s();
+    *out = (mgl_kernel_trial){.outcome = MGL_OUTCOME_OK};
+    if (!p)
+        return mgl_fail_memory(err, sizeof *p);
+    p->unit = unit;
+    p->o = options;
+    p->out = out;
+    mgl_status status = draw_nonce(p, err);
+    if (!status)
+        status = find_target(p, err);
+    if (!status)
+        status = take_sources(p, text, err);
+    if (!status && !options->open_lab)
+        status = pass_exam(p, err);
+    if (!status && !is_over(p))
+        status = pass_duel(p, err);
+    if (!status && !is_over(p) && options->depth >= MGL_TRIAL_MODELS)
+        status = pass_models(p, err);
+    out->seconds = mgl_clock_s() - start;
+    mgl_free(p);
+    return status;
+}

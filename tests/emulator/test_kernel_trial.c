@@ -1,0 +1,123 @@
+/*
+ * The gates of micro-kernels that need a device, on the emulator's: the kernel's own sources are
+ * compiled with what somebody proposes and run in workers, which are this program. The texts are
+ * those of tests/autotune/tricks whose trick shows at run time alone.
+ *
+ *     test_kernel_trial [TRICK... | own UNIT HARNESS]
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autotune/kernel/trial.h"
+#include "base/memory.h"
+#include "tests/autotune/trick.h"
+#include "tests/emulator/emulator.h"
+#include "vm/cuda/cuda.h"
+
+#define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
+
+#define FOLDER MGL_SOURCE_DIR "/tests/autotune/tricks"
+
+enum { SKIP = 77 };
+
+static mgl_error err;
+static const mgl_trial_options options = {.device = "cuda",
+                                          .kernels = MGL_BINARY_DIR "/tests/emulator/kernels",
+                                          .no_sandbox = true, /* the C++ compiler is a program */
+                                          .limit_s = 15,
+                                          .depth = MGL_TRIAL_EXAM,
+                                          .only = "one row, splits"};
+
+/* One of each verdict. */
+static const char *const tricks[] = {"run_scaled", "run_writes_half",   "run_mutates",
+                                     "run_bias",   "run_out_of_bounds", "run_endless"};
+
+static void try_trick(const char *name)
+{
+    char path[512];
+    trick t;
+    mgl_kernel_trial trial;
+    snprintf(path, sizeof path, "%s/%s.trick", FOLDER, name);
+    trick_read(path, &t);
+    ok(mgl_kernel_try(t.unit, t.text.bytes, &options, &trial, &err));
+    printf("%s: %s in %.1f s: %s\n", name, mgl_outcome_name(trial.outcome), trial.seconds,
+           trial.diagnostic);
+    ck_assert_msg(trick_expects(&t, trial.outcome), "%s: %s: %s", name,
+                  mgl_outcome_name(trial.outcome), trial.diagnostic);
+    mgl_text_clear(&t.text);
+}
+
+START_TEST(tricks_get_their_verdict)
+{
+    try_trick(tricks[_i]);
+}
+END_TEST
+
+static void try_own(const char *name, const char *harness)
+{
+    size_t length;
+    mgl_kernel_trial trial;
+    mgl_trial_options own = options;
+    own.only = harness;
+    own.most_cases = 2;
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
+    ok(mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
+    printf("%s: %s in %.1f s, %d cases, error %.2e (incumbent %.2e), bias %.2e: %s\n", name,
+           mgl_outcome_name(trial.outcome), trial.seconds, trial.cases, trial.exam.error,
+           trial.exam.incumbent_error, trial.exam.bias, trial.diagnostic);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_int_gt(trial.cases, 0);
+}
+
+START_TEST(what_is_built_in_is_right)
+{
+    try_own("merge", "one row, splits");
+    try_own("norm_linear.general", "odd sizes");
+}
+END_TEST
+
+static char **given;
+
+START_TEST(what_is_named)
+{
+    if (strcmp(given[0], "own") == 0)
+        try_own(given[1], given[2]);
+    else
+        try_trick(given[_i]);
+}
+END_TEST
+
+static void add_tests(TCase *all, int argc)
+{
+    if (argc > 0) {
+        tcase_add_loop_test(all, what_is_named, 0, strcmp(given[0], "own") == 0 ? 1 : argc);
+        return;
+    }
+    tcase_add_test(all, what_is_built_in_is_right);
+    tcase_add_loop_test(all, tricks_get_their_verdict, 0, (int)(sizeof tricks / sizeof *tricks));
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IONBF, 0);
+    if (!emu_install("kernel_trial"))
+        return SKIP;
+    if (argc == 3 && !strcmp(argv[1], MGL_WORKER_FLAG))
+        return mgl_worker_main(argv[2]);
+    if (argc == 3 && !strcmp(argv[1], MGL_CUDA_WORKER_FLAG))
+        return mgl_cuda_compile_worker(argv[2]);
+    given = argv + 1;
+    Suite *suite = suite_create("kernel_trial");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 600);
+    add_tests(all, argc - 1);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
