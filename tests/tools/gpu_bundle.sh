@@ -11,7 +11,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_families "$build"/tests/vm/test_cuda_run \
     "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_duel_gpu \
-    "$build"/tests/autotune/test_lab_gpu \
+    "$build"/tests/autotune/test_lab_gpu "$build"/tests/autotune/test_kernel_gpu \
     "$build"/tests/model/test_shapes "$build"/tests/model/test_processors \
     "$build"/tests/cli/test_cli_talk \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
@@ -31,6 +31,8 @@ for model in tales-5m llama3-rope llama-linear-rope qwen2 qwen3 mistral; do
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
+mkdir -p "$folder/tricks"
+cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
 for script in record evidence curves slices sanitize exchange; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
@@ -39,7 +41,7 @@ cat >"$folder/run-all.sh" <<'RUN'
 # Runs the GPU tests beside each other, the longest in parts; the exit code is the number of those that failed.
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
-export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no
+export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no MGL_TEST_TRICKS="$here/tricks"
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 start() { # start NAME [PART]
