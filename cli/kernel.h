@@ -24,6 +24,9 @@
     X(list)                                                                                        \
     X(show)                                                                                        \
     X(verify)                                                                                      \
+    X(bench)                                                                                       \
+    X(promote)                                                                                     \
+    X(rollback)                                                                                    \
     X(ptx)                                                                                         \
     MGL_CLI_KERNEL_LOOP_WORDS(X)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_kernel_##name##_verb;

@@ -37,6 +37,9 @@ mgl_status mgl_cli_bench_open(const char *unit, const mgl_cli_bench_how *how, mg
         status = mgl_cli_kernels_folder(how->folder, &folder, err);
     if (!status)
         status = mgl_cli_library_open(how->transformations, &out->library, err);
+    const mgl_cli_kernel_given given = {.device = how->device, .no_sandbox = how->no_sandbox};
+    if (!status)
+        status = mgl_cli_kernel_device_open(&given, "none", MGL_TRIAL_DUEL, &out->device, err);
     if (!status) {
         const mgl_workbench_options options = {.folder = folder.bytes,
                                                .unit = out->unit,
@@ -44,6 +47,8 @@ mgl_status mgl_cli_bench_open(const char *unit, const mgl_cli_bench_how *how, mg
                                                .arch = how->arch,
                                                .model = how->model,
                                                .no_compile = how->scan_only,
+                                               .device =
+                                                   out->device.given ? &out->device.options : NULL,
                                                .abort = mgl_cancel_flag(mgl_cli_cancel())};
         status = mgl_workbench_open(&options, &out->bench, err);
     }
@@ -55,6 +60,7 @@ void mgl_cli_bench_close(mgl_cli_bench *b)
 {
     mgl_workbench_close(b->bench);
     mgl_library_clear(&b->library);
+    mgl_cli_kernel_device_clear(&b->device);
 }
 
 /* ---- who is asked ---------------------------------------------------------------------------- */

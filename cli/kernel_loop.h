@@ -5,7 +5,7 @@
 
 #include "autotune/loops/ledger.h"
 #include "autotune/loops/workbench.h"
-#include "cli/kernel.h"
+#include "cli/kernel_text.h"
 
 #define MGL_CLI_FOLDER_OPTION(X)                                                                   \
     X(text, folder, "--folder", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
@@ -15,7 +15,11 @@
     X(text, transformations, "--transformations", "DIR", 0, 0,                                     \
       "of your own (transformations in XDG_DATA_HOME)")                                            \
     X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")                          \
-    X(flag, scan_only, "--scan-only", NULL, 0, 0, "the gates end before the compiler")
+    X(flag, scan_only, "--scan-only", NULL, 0, 0, "the gates end before the compiler")             \
+    X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
+      "that judges what passes the compiler (none)")                                               \
+    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
+      "texts run there in a process that may do what you may")
 
 #define MGL_CLI_ASK_OPTIONS(X)                                                                     \
     X(text, proposer, "--proposer", "scripted:F|chat|external", 0, 0,                              \
@@ -30,18 +34,20 @@
 typedef struct mgl_cli_bench {
     const mgl_kernel_unit *unit;
     mgl_library library;
+    mgl_cli_kernel_device device;
     mgl_workbench *bench;
 } mgl_cli_bench;
 
 typedef struct mgl_cli_bench_how {
-    const char *folder, *transformations, *arch, *model;
-    bool scan_only;
+    const char *folder, *transformations, *arch, *model, *device;
+    bool scan_only, no_sandbox;
 } mgl_cli_bench_how;
 /* Of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
 #define MGL_CLI_BENCH(o)                                                                           \
     {                                                                                              \
         .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
-        .arch = (o)->arch.value, .scan_only = (o)->scan_only.given                                 \
+        .arch = (o)->arch.value, .scan_only = (o)->scan_only.given, .device = (o)->device.value,   \
+        .no_sandbox = (o)->no_sandbox.given                                                        \
     }
 mgl_status mgl_cli_bench_open(const char *unit, const mgl_cli_bench_how *how, mgl_cli_bench *out,
                               mgl_error *err);

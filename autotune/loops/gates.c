@@ -1,12 +1,46 @@
 #include "autotune/loops/gates.h"
 
+#include "base/memory.h"
+
 #include <string.h>
+
+static void take_facts(const mgl_kernel_duel *duel, mgl_facts *out)
+{
+    if (!duel->timed)
+        return;
+    out->gain = duel->gain;
+    out->gain_lo = duel->gain_lo;
+    out->gain_hi = duel->gain_hi;
+    out->time_us = duel->results[0].candidate_us;
+    if (duel->results[0].stream_us > 0)
+        out->floor_us = duel->results[0].stream_us;
+}
+
+static mgl_status try_on_device(mgl_gates *g, const mgl_kernel_candidate *c, mgl_loop_verdict *out,
+                                mgl_error *err)
+{
+    char *text = NULL;
+    mgl_kernel_trial trial;
+    mgl_trial_options options = *g->device;
+    options.decision = g->decisions + 1;
+    mgl_status status = mgl_trial_text(c, &text, err);
+    if (!status)
+        status = mgl_kernel_try(c->unit, text, &options, &trial, err);
+    mgl_free(text);
+    if (status)
+        return status;
+    g->decisions += trial.duel.timed;
+    out->outcome = trial.outcome;
+    memcpy(out->diagnostic, trial.diagnostic, sizeof out->diagnostic);
+    take_facts(trial.models.timed ? &trial.models : &trial.duel, &out->facts);
+    return MGL_OK;
+}
 
 static mgl_status judge(void *user, const char *text, size_t length,
                         const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
                         mgl_error *err)
 {
-    const mgl_gates *g = user;
+    mgl_gates *g = user;
     mgl_kernel_value given[MGL_KERNEL_VALUES];
     mgl_kernel_result result;
     if (count > MGL_KERNEL_VALUES)
@@ -32,7 +66,9 @@ static mgl_status judge(void *user, const char *text, size_t length,
         out->facts.shared_bytes = (double)result.resources.shared;
     }
     mgl_kernel_result_clear(&result);
-    return MGL_OK;
+    if (!g->device || out->outcome != MGL_OUTCOME_UNMEASURED || g->options.no_compile)
+        return MGL_OK;
+    return try_on_device(g, &candidate, out, err);
 }
 
 mgl_loop_judge mgl_gates_judge(mgl_gates *gates)

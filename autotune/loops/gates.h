@@ -1,13 +1,17 @@
-/* The gates of micro-kernels as the judge of a loop: what passes all of them is UNMEASURED. */
+/* The gates of micro-kernels as the judge of a loop: what passes those before a device is
+ * UNMEASURED, unless there is one. */
 #ifndef MGL_AUTOTUNE_LOOPS_GATES_H
 #define MGL_AUTOTUNE_LOOPS_GATES_H
 
 #include "autotune/kernel/kernel.h"
+#include "autotune/kernel/trial.h"
 #include "autotune/loops/judge.h"
 
 typedef struct mgl_gates {
     const mgl_kernel_unit *unit;
     mgl_kernel_options options;
+    const mgl_trial_options *device; /* lent; NULL: none */
+    int64_t decisions;               /* so far, of those that the device made */
 } mgl_gates;
 
 /* `gates` is lent. */

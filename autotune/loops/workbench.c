@@ -297,7 +297,8 @@ static void set_up(mgl_workbench *b)
     const mgl_workbench_options *o = &b->options;
     b->gates =
         (mgl_gates){.unit = o->unit,
-                    .options = {.arch = b->arch, .no_compile = o->no_compile, .abort = o->abort}};
+                    .options = {.arch = b->arch, .no_compile = o->no_compile, .abort = o->abort},
+                    .device = o->device};
     b->work = (mgl_work){.unit = o->unit->name,
                          .op = mgl_op_get(o->unit->op)->name,
                          .arch = b->arch,
