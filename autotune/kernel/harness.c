@@ -170,6 +170,12 @@ mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workl
     return status;
 }
 
+void mgl_harness_make_general(mgl_harness_set *set)
+{
+    for (int p = 0; p < set->program.program_count; p++)
+        make_general(set->program.programs[p]);
+}
+
 bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit)
 {
     for (int p = 0; p < set->program.program_count; p++) {

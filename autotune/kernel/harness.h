@@ -38,6 +38,8 @@ mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workl
                                   mgl_error *err);
 void mgl_harness_clear(mgl_harness_set *set);
 
+/* Has all tasks done by the variant that takes every shape. */
+void mgl_harness_make_general(mgl_harness_set *set);
 /* Whether a program of the set has tasks that run the unit's code. */
 bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit);
 

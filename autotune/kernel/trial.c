@@ -184,15 +184,34 @@ static mgl_status pass_exam(struct passage *p, mgl_error *err)
 
 /* ---- duels ----------------------------------------------------------------------------------- */
 
+/* In programs that run the unit: alone a variant that takes every shape may be put there. */
+static mgl_status open_model(struct passage *p, const char *shape, int layers,
+                             const mgl_workloads *workloads, int capacity, mgl_harness_set *set,
+                             mgl_error *err)
+{
+    mgl_status status =
+        mgl_harness_open_shape(shape, layers, workloads, capacity, &p->target, set, err);
+    if (!status && layers > 0 && !mgl_harness_runs(set, p->unit))
+        mgl_harness_make_general(set);
+    return status;
+}
+
 static mgl_status run_duel(struct passage *p, const char *shape, int layers,
                            const mgl_workloads *workloads, int capacity, mgl_kernel_duel *out,
                            mgl_error *err)
 {
     mgl_harness_set set;
-    mgl_status status =
-        mgl_harness_open_shape(shape, layers, workloads, capacity, &p->target, &set, err);
+    mgl_status status = open_model(p, shape, layers, workloads, capacity, &set, err);
+    *out = (mgl_kernel_duel){.outcome = MGL_OUTCOME_UNMEASURED};
     if (status)
         return status;
+    if (!mgl_harness_runs(&set, p->unit)) {
+        mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
+                        "no task of %s runs %s on these workloads: name a model that does", shape,
+                        p->unit->name);
+        mgl_harness_clear(&set);
+        return MGL_OK;
+    }
     const mgl_candidate candidate = candidate_of(p, &set);
     mgl_candidate incumbent = set.program;
     incumbent.sources = p->o->sources;

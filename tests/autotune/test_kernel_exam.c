@@ -214,7 +214,8 @@ static void examine_unit(mgl_synthetic_kind kind)
     begin();
     ck_assert_msg(judge(kind) == MGL_OUTCOME_OK, "%s in \"%s\": %s", unit->name, set.of->name, why);
     ck_assert_int_ge(buffer, 0);
-    for (int d = 0; d < DAMAGES; d++)
+    const int last = kind == MGL_SYNTHETIC_DENSE ? DAMAGES : UNWRITTEN;
+    for (int d = 0; d < last; d++)
         expect(buffer, (damage)d, kind, wanted[d]);
 }
 
