@@ -121,6 +121,37 @@ START_TEST(a_second_text_replaces_the_first)
 }
 END_TEST
 
+/* Three texts one behind the other, and back: with the evidence of each, to what was built in. */
+START_TEST(what_was_there_before_comes_back)
+{
+    mgl_overlay o;
+    bool restored;
+    const mgl_kernel_unit *merge = mgl_kernel_unit_find("merge");
+    static const char *const names[] = {"first", "second", "third"};
+    for (int i = 0; i < 3; i++) {
+        char comment[80];
+        snprintf(comment, sizeof comment, "const int %s = 1;\n    (void)%s;\n    ", names[i],
+                 names[i]);
+        ck_assert_int_eq(put("merge", comment, NULL), MGL_OK);
+    }
+    for (int i = 1; i >= 0; i--) {
+        ck_assert_int_eq(mgl_overlay_roll_back(overlay_path, merge, &restored, NULL), MGL_OK);
+        ck_assert(restored);
+        ck_assert_int_eq(mgl_overlay_read(overlay_path, &o, NULL), MGL_OK);
+        ck_assert_int_eq(o.source_count, 1);
+        ck_assert_ptr_nonnull(strstr(o.entries[0].bytes, names[i]));
+        ck_assert_ptr_nonnull(strstr(o.entries[0].evidence, "0.05"));
+        mgl_overlay_clear(&o);
+    }
+    ck_assert_int_eq(mgl_overlay_roll_back(overlay_path, merge, &restored, NULL), MGL_OK);
+    ck_assert(!restored);
+    ck_assert_int_eq(mgl_overlay_read(overlay_path, &o, NULL), MGL_OK);
+    ck_assert_int_eq(o.count, 0);
+    ck_assert_int_eq(mgl_overlay_roll_back(overlay_path, merge, &restored, NULL), MGL_BAD_INPUT);
+    mgl_overlay_clear(&o);
+}
+END_TEST
+
 START_TEST(a_unit_is_taken_out)
 {
     mgl_overlay o;
@@ -234,6 +265,7 @@ int main(void)
     tcase_add_test(all, a_kernel_has_the_text_in_its_key);
     tcase_add_test(all, evidence_is_kept);
     tcase_add_test(all, a_second_text_replaces_the_first);
+    tcase_add_test(all, what_was_there_before_comes_back);
     tcase_add_test(all, a_unit_is_taken_out);
     tcase_add_test(all, a_changed_text_is_refused);
     tcase_add_test(all, what_the_scan_refuses_is_not_put_there);

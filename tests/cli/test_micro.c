@@ -104,6 +104,31 @@ START_TEST(what_passes_is_unmeasured)
 }
 END_TEST
 
+static void fails(const char *line, int code, const char *says)
+{
+    command_result result = command_runf("kernel %s", line);
+    ck_assert_msg(result.code == code && strstr(result.err, says), "exit %d: %s", result.code,
+                  result.err);
+    command_clear(&result);
+}
+
+/* What no device has judged is not kept, and what was not kept can not be taken back. */
+START_TEST(promotion_needs_a_device)
+{
+    char line[600];
+    write_text("float mean[4];", "float mean[5];");
+    snprintf(line, sizeof line, "promote merge --text %s --device none", path);
+    fails(line, 1, "no device has judged");
+    snprintf(line, sizeof line, "verify merge --text %s --device cpu", path);
+    fails(line, 1, "runs no micro-kernel");
+    snprintf(line, sizeof line, "verify merge --text %s --device cuda:77", path);
+    fails(line, 4, "");
+    fails("bench merge --device none", 1, "nothing is timed without a device");
+    fails("promote merge", 1, "--text is needed");
+    fails("rollback merge", 2, "is not in the overlay");
+}
+END_TEST
+
 START_TEST(a_tunable_that_is_not_there_is_a_bad_configuration)
 {
     write_text("float mean[4];", "float mean[5];");
@@ -127,6 +152,7 @@ int main(void)
     tcase_add_test(all, what_is_forbidden_is_refused);
     tcase_add_test(all, a_byte_elsewhere_is_refused);
     tcase_add_test(all, what_passes_is_unmeasured);
+    tcase_add_test(all, promotion_needs_a_device);
     tcase_add_test(all, a_tunable_that_is_not_there_is_a_bad_configuration);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

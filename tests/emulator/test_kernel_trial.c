@@ -31,8 +31,8 @@ static const mgl_trial_options options = {.device = "cuda",
                                           .only = "one row, splits"};
 
 /* One of each verdict. */
-static const char *const tricks[] = {"run_scaled", "run_writes_half",   "run_mutates",
-                                     "run_bias",   "run_out_of_bounds", "run_endless"};
+static const char *const tricks[] = {"run_scaled", "run_mutates", "run_out_of_bounds",
+                                     "run_endless"};
 
 static void try_trick(const char *name)
 {
@@ -61,7 +61,7 @@ static void try_own(const char *name, const char *harness)
     mgl_kernel_trial trial;
     mgl_trial_options own = options;
     own.only = harness;
-    own.most_cases = 2;
+    own.most_cases = 1;
     const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
     ok(mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
     printf("%s: %s in %.1f s, %d cases, error %.2e (incumbent %.2e), bias %.2e: %s\n", name,
@@ -74,7 +74,6 @@ static void try_own(const char *name, const char *harness)
 START_TEST(what_is_built_in_is_right)
 {
     try_own("merge", "one row, splits");
-    try_own("norm_linear.general", "odd sizes");
 }
 END_TEST
 
