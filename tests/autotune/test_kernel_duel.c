@@ -24,7 +24,7 @@ static mgl_outcome judge(const lab_script *script, int count, mgl_trial_depth de
     size_t length;
     mgl_error err = {0};
     static const mgl_workloads models = {.list = {{1, 0}, {1, 64}}, .count = 2};
-    const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("norm_linear");
     const mgl_trial_options options = {.depth = depth,
                                        .shape = "smollm2-135m",
                                        .models = &models,
@@ -120,6 +120,27 @@ START_TEST(the_model_has_the_last_word)
 }
 END_TEST
 
+/* A model none of whose tasks run the unit says nothing of it. */
+START_TEST(a_model_that_does_not_run_it_decides_nothing)
+{
+    size_t length;
+    static const lab_script gain = {.gain = 0.05};
+    static const mgl_workloads models = {.list = {{1, 0}}, .count = 1};
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("attend.general");
+    const mgl_trial_options options = {
+        .depth = MGL_TRIAL_MODELS, .models = &models, .open_lab = open_lab, .lab_user = &lab};
+    scripted_lab_init(&lab);
+    lab.script = &gain;
+    lab.script_count = 1;
+    ck_assert_int_eq(
+        mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, NULL), MGL_OK);
+    ck_assert_int_eq(trial.duel.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_msg(strstr(trial.diagnostic, "no task of llama-1b runs") != NULL, "%s",
+                  trial.diagnostic);
+}
+END_TEST
+
 START_TEST(a_lab_without_a_clock_leaves_it_unmeasured)
 {
     static const lab_script right = {0};
@@ -176,6 +197,7 @@ int main(void)
     tcase_add_test(all, too_much_is_measured_again);
     tcase_add_test(all, what_is_wrong_is_not_timed);
     tcase_add_test(all, the_model_has_the_last_word);
+    tcase_add_test(all, a_model_that_does_not_run_it_decides_nothing);
     tcase_add_test(all, a_lab_without_a_clock_leaves_it_unmeasured);
     tcase_add_test(all, a_text_has_its_tunables_in_front);
     suite_add_tcase(suite, all);
