@@ -505,7 +505,8 @@ bool emu_launch(const emu_kernel *kernel, const void *launch, unsigned blocks, u
                 size_t shared_bytes)
 {
     start(kernel, launch, (int)blocks, (int)threads, shared_bytes);
-    emu_views_begin();
+    if (kernel->copies)
+        emu_views_begin();
     if (threads != kernel->threads)
         emu_problem("a block has %u threads, not %u", kernel->threads, threads);
     schedule();

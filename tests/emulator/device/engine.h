@@ -90,6 +90,7 @@ typedef struct emu_kernel {
     void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* its task */
     void (*describe_warp)(int warp, char *to, size_t length);                     /* its role */
     unsigned threads;                                                             /* of a block */
+    bool copies;                 /* has bulk copies, which see memory as it was (views.c) */
     size_t own_bytes, own_limit; /* of shared memory: used and reserved for struct shared */
     size_t ring_at, ring_end;    /* of the ring's barriers that say that a page is free */
 } emu_kernel;
