@@ -153,6 +153,16 @@ const mgl_attention_operands *mgl_op_attention(mgl_op op)
                                                 MGL_NO_OPERAND,
                                                 MGL_OPERAND(attend_past, q_g),
                                                 MGL_NO_OPERAND};
+    static const mgl_attention_operands rows = APPENDS(attend_rows, MGL_NO_OPERAND);
 #undef APPENDS
-    return op == MGL_OP_ATTEND ? &whole : op == MGL_OP_ATTEND_TAIL ? &tail : &past;
+    switch (op) {
+    case MGL_OP_ATTEND:
+        return &whole;
+    case MGL_OP_ATTEND_TAIL:
+        return &tail;
+    case MGL_OP_ATTEND_ROWS:
+        return &rows;
+    default:
+        return &past;
+    }
 }

@@ -25,7 +25,7 @@ size_t mgl_reference_scratch(const mgl_program *program)
     widest = widest > heads ? widest : heads;
     /* a normed row for each row and a weight row; or a head's q, k and sums, and its scores */
     size_t linear = ((size_t)mgl_limits_most(&program->limits) + 1) * widest;
-    size_t attention = mgl_attention_scratch(program);
+    size_t attention = mgl_attention_scratch(program) + mgl_attention_now_floats(program);
     return linear > attention ? linear : attention;
 }
 
@@ -42,7 +42,8 @@ void *mgl_call_at(const mgl_call *call, const mgl_region *region)
     const mgl_buffer *buffer = mgl_call_buffer(call, region);
     int64_t offset = set_of(call, buffer) * mgl_buffer_stride(buffer, -1);
     for (int i = 0; i < buffer->rank; i++)
-        offset += region->ranges[i].lo * mgl_buffer_stride(buffer, i);
+        if (region->ranges[i].kind == MGL_RANGE_FIXED)
+            offset += region->ranges[i].lo * mgl_buffer_stride(buffer, i);
     return (char *)call->buffers[region->buffer] + offset * (int64_t)mgl_dtype_size(buffer->dtype);
 }
 
@@ -93,7 +94,8 @@ void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64
 /* Of a region of `rows` rows, in dimension `dim`. */
 static int64_t count_of(const mgl_region *region, int dim, int rows)
 {
-    return region->ranges[dim].kind == MGL_RANGE_ROWS ? rows : mgl_region_width(region, dim);
+    const mgl_range *range = &region->ranges[dim];
+    return range->kind == MGL_RANGE_FIXED ? range->hi - range->lo : rows;
 }
 
 bool mgl_call_each_run(const mgl_call *call, const mgl_region *region, int rows, mgl_run_fn *each)

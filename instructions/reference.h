@@ -41,6 +41,8 @@ typedef struct mgl_call {
     int32_t *likely; /* (sequences, capacity, 1 + 2 likely) of schedule/step.h: written by sample
                         where it is asked to */
     const mgl_arithmetic *arithmetic; /* NULL: the plain loops */
+    const float *now; /* (rows, 2, head_dim) of attend_rows: this epoch's keys and values as the
+                         cache keeps them, else NULL */
 } mgl_call;
 
 typedef void mgl_op_fn(const mgl_call *call);
@@ -169,9 +171,14 @@ static inline const int32_t *mgl_call_table(const mgl_call *call, int r)
 /* ---- attention (instructions/attend/attention.c) -----------------------------------------------
  */
 
-/* The three attention ops are three steps: what the task appends to the cache; then a head of a row
- * after the other, each of which needs nothing of the others and mgl_attention_scratch floats. */
+/* The attention ops are three steps: what the task appends to the cache; of attend_rows, what the
+ * call has as `now`; then a head of a row after the other, each of which needs nothing of the
+ * others and mgl_attention_scratch floats. */
 void mgl_attention_append(const mgl_call *call);
+/* Fills `to`, mgl_attention_now_floats(program) of them, and returns it; NULL where the op takes
+ * this epoch's keys and values from the cache. */
+const float *mgl_attention_now(const mgl_call *call, float *to);
+size_t mgl_attention_now_floats(const mgl_program *program);
 int mgl_attention_items(const mgl_call *call); /* rows x heads of the task */
 void mgl_attention_item(const mgl_call *call, int item);
 size_t mgl_attention_scratch(const mgl_program *program);

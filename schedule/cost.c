@@ -147,12 +147,14 @@ static double positions_of(const struct play *s, const mgl_task *task)
     return split == splits - 1 || split + 1 < used ? s->load->context / used : 0;
 }
 
-/* Bytes of the cache that an attention task reads. */
+/* Bytes of the cache that an attention task reads: of all rows, or of its share of them. */
 static double cache_bytes(const struct play *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
+    const mgl_range *rows = &mgl_task_operand(p, task, mgl_op_attention(task->op)->q)->ranges[0];
+    const double shares = rows->kind == MGL_RANGE_SHARE ? (double)rows->hi : 1;
     double position = 2.0 * p->geometry.head_dim * (double)mgl_dtype_size(p->kv_dtype);
-    return positions_of(s, task) * s->load->batch * position;
+    return positions_of(s, task) * s->load->batch * position / shares;
 }
 
 /* Whether an attention's keys and values come on the tape: by the ring, of more positions than
@@ -232,6 +234,7 @@ static void plan_job(const struct play *s, const mgl_task *task, struct job *job
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     case MGL_FAMILY_ATTENTION:
+    case MGL_FAMILY_ATTEND_ROWS:
         plan_attention(s, task, job);
         job->fixed[MGL_COST_TASK] = c->task;
         break;

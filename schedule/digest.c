@@ -138,7 +138,7 @@ static void put_regions(struct sink *s, const mgl_program *p, mgl_run run)
         for (int d = 0; d < p->buffers[region->buffer].rank; d++) {
             const mgl_range *range = &region->ranges[d];
             put(s, range->kind);
-            if (range->kind == MGL_RANGE_FIXED) {
+            if (mgl_range_has_numbers(range)) {
                 put(s, range->lo);
                 put(s, range->hi);
             }

@@ -8,7 +8,8 @@
  * Every step's weight rows are cut into row groups, and the groups are dealt to the queues that
  * choose.c gives it: queue i of n has groups [G i / n, G (i + 1) / n), equal to within one. A queue
  * without a share of a step has no task for it. At the epoch edge `enter` waits for the sample of
- * the epoch before (threshold 0). Inside an epoch there are two kinds of edges:
+ * the epoch before (threshold 0). Beside weighed values the second list's attention has a task for
+ * each share of the rows. Inside an epoch there are two kinds of edges:
  *
  * Counters. Each step joins on the one before: one counter a (layer, step), waited for at its full
  * count. Why the joins order everything: x, qkv, att and h exist once and are written anew in each
@@ -268,6 +269,57 @@ static void emit_attend_task(mgl_lowering *w, int layer, int head, int split)
     signal_to(w, l->attend_done);
 }
 
+/* Whether attention shares rows: beside weighed values, if a machine has code of it. */
+static bool shares_rows(const mgl_lowering *w)
+{
+    const mgl_task task = {.op = MGL_OP_ATTEND_ROWS};
+    mgl_dimensions dimensions;
+    if (!w->second || !w->weighed)
+        return false;
+    mgl_dimensions_of_program(w->program, &dimensions);
+    return !strcmp(w->program->target.arch, "cpu") ||
+           mgl_variant_takes_task(w->program, &task, MGL_VARIANT_FLASH, &dimensions, NULL);
+}
+
+/* Tasks of a kv head: one a split, or one a share of the rows, as many as there are queues for. */
+static int tasks_of_head(const mgl_lowering *w)
+{
+    if (!w->shares_rows)
+        return w->choices.splits;
+    const int queues = w->choices.queues[MGL_STEP_ATTEND].count;
+    const int heads = w->program->geometry.kv_heads, rows = w->program->limits.rows;
+    return queues < heads ? 1 : queues / heads < rows ? queues / heads : rows;
+}
+
+/* Share `index` of the rows of kv head `head`. The first one appends. */
+static void emit_attend_rows(mgl_lowering *w, int layer, int head, int index)
+{
+    const mgl_geometry *m = &w->program->geometry;
+    const mgl_lowering_layer *l = &w->layers[layer];
+    const int64_t d = m->head_dim, wide = m->heads / m->kv_heads * d, q = head * wide;
+    const int64_t k = m->heads * d + head * d, v = k + m->kv_heads * d;
+    const mgl_range rows = {MGL_RANGE_SHARE, index, tasks_of_head(w)};
+    mgl_region queries = columns(w, l->act.qkv, q, q + wide);
+    mgl_region results = columns(w, l->act.att, q, q + wide);
+    queries.ranges[0] = results.ranges[0] = rows;
+    task(w, MGL_OP_ATTEND_ROWS);
+    in(w, queries);
+    in(w, columns(w, l->act.qkv, k, k + d));
+    in(w, columns(w, l->act.qkv, v, v + d));
+    in(w, whole(w, w->rope));
+    in(w, cache(w, l->k_cache, head, MGL_RANGE_PAST));
+    in(w, cache(w, l->v_cache, head, MGL_RANGE_PAST));
+    in_extra(w, l->q_g);
+    in_extra(w, l->k_g);
+    out(w, results);
+    if (index == 0) {
+        out(w, cache(w, l->k_cache, head, MGL_RANGE_NOW));
+        out(w, cache(w, l->v_cache, head, MGL_RANGE_NOW));
+    }
+    wait_for(w, l->qkv_done, mgl_lowering_tasks(w, MGL_STEP_QKV));
+    signal_to(w, l->attend_done);
+}
+
 /* Tasks of attention: task i of T goes to the i n / T-th of n queues. */
 static bool has_task(const mgl_lowering *w, int queue, int64_t index, int64_t count)
 {
@@ -278,10 +330,15 @@ static bool has_task(const mgl_lowering *w, int queue, int64_t index, int64_t co
 
 static void emit_attend(mgl_lowering *w, int queue, int layer)
 {
-    int heads = w->program->geometry.kv_heads, splits = w->choices.splits;
-    for (int i = 0; i < heads * splits; i++)
-        if (has_task(w, queue, i, (int64_t)heads * splits))
-            emit_attend_task(w, layer, i / splits, i % splits);
+    int heads = w->program->geometry.kv_heads, tasks = tasks_of_head(w);
+    for (int i = 0; i < heads * tasks; i++) {
+        if (!has_task(w, queue, i, (int64_t)heads * tasks))
+            continue;
+        if (w->shares_rows)
+            emit_attend_rows(w, layer, i / tasks, i % tasks);
+        else
+            emit_attend_task(w, layer, i / tasks, i % tasks);
+    }
 }
 
 /* Heads that one task merges. */
@@ -353,7 +410,7 @@ static void emit_linear_add(mgl_lowering *w, int queue, int layer, mgl_step step
     else if (mgl_lowering_has_merges(w))
         wait_for(w, l->merge_done, merges(w));
     else
-        wait_for(w, l->attend_done, (int64_t)m->kv_heads * w->choices.splits);
+        wait_for(w, l->attend_done, (int64_t)m->kv_heads * tasks_of_head(w));
     signal_to(w, down ? l->down_done : l->o_done);
 }
 
@@ -414,8 +471,7 @@ struct others {
 /* Whether a queue has any task but enter (queue 0 has sample). */
 static bool is_idle(const mgl_lowering *w, int queue)
 {
-    int kv_heads = w->program->geometry.kv_heads, splits = w->choices.splits;
-    int64_t lo, hi, attends = (int64_t)kv_heads * splits;
+    int64_t lo, hi, attends = (int64_t)w->program->geometry.kv_heads * tasks_of_head(w);
     if (queue == 0)
         return false;
     for (int i = 0; i < MGL_STEP_COUNT; i++)
@@ -566,6 +622,11 @@ static void lower_many(const mgl_lowering *first)
     w.choices.merges_in_o = false;
     w.choices.rows = w.program->limits.rows;
     w.weighed = w.choices.weighed;
+    w.shares_rows = shares_rows(&w);
+    if (w.shares_rows) {
+        w.choices.queues[MGL_STEP_ATTEND].first = 0;
+        w.choices.queues[MGL_STEP_ATTEND].count = w.program->target.queues;
+    }
     mgl_lowering_declare_many(&w);
     emit_queues(&w);
 }

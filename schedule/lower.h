@@ -48,6 +48,7 @@ typedef struct mgl_lowering {
     const char *prefix;               /* of what the list declares for itself */
     bool penalties;                   /* of the options */
     bool weighed;                     /* queues exchange weighed values */
+    bool shares_rows;                 /* a task of attention has a share of the rows */
     bool second;                      /* it is the second list: without tapes of its own */
     mgl_status status;
     mgl_error *err;

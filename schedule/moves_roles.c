@@ -132,6 +132,7 @@ static mgl_role role_of(const mgl_program *p, const mgl_task *task)
     case MGL_FAMILY_CLEAR:
         return (mgl_role){-1, MGL_EDIT_CLEAR};
     case MGL_FAMILY_PANEL: /* of the second list */
+    case MGL_FAMILY_ATTEND_ROWS:
     case MGL_FAMILY_COUNT:
         break;
     }

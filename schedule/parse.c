@@ -419,13 +419,29 @@ static bool read_queue(parser *p)
                           read_size_field(p, "pad", &queue->tape_pad);
 }
 
+/* Behind `:rows`: nothing, or the share i/n. */
+static bool read_row_share(parser *p, mgl_range *out)
+{
+    mgl_scan_skip_blanks(p->scan);
+    const char *from = p->scan->at;
+    if (*from < '0' || *from > '9')
+        return true;
+    out->kind = MGL_RANGE_SHARE;
+    if (!mgl_scan_number(p->scan, "the number of a share", MGL_MAX_MANY_ROWS, &out->lo) ||
+        !mgl_scan_expect(p->scan, '/') ||
+        !mgl_scan_number(p->scan, "how many shares there are", MGL_MAX_MANY_ROWS, &out->hi))
+        return false;
+    return out->lo < out->hi ||
+           mgl_scan_fail(p->scan, from, p->scan->at, "shares are numbered from 0");
+}
+
 static bool read_range(parser *p, mgl_range *out)
 {
     *out = (mgl_range){0};
     if (mgl_scan_take(p->scan, ':')) {
         out->kind = MGL_RANGE_ROWS;
         if (mgl_scan_take_word(p->scan, "rows"))
-            return true;
+            return read_row_share(p, out);
         out->kind = MGL_RANGE_PAST;
         return mgl_scan_take_word(p->scan, "pos") ||
                mgl_scan_fail_expected(p->scan, "`rows` or `pos`");

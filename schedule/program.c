@@ -416,7 +416,8 @@ bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank)
     for (int d = 0; d < rank; d++) {
         const mgl_range *r = &a->ranges[d], *s = &b->ranges[d];
         bool fixed = r->kind == MGL_RANGE_FIXED && s->kind == MGL_RANGE_FIXED;
-        if (fixed && (r->lo >= s->hi || s->lo >= r->hi))
+        bool shares = r->kind == MGL_RANGE_SHARE && s->kind == MGL_RANGE_SHARE && r->hi == s->hi;
+        if ((fixed && (r->lo >= s->hi || s->lo >= r->hi)) || (shares && r->lo != s->lo))
             return false;
     }
     return true;

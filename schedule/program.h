@@ -137,13 +137,20 @@ typedef enum mgl_range_kind {
     MGL_RANGE_FIXED, /* [lo:hi) */
     MGL_RANGE_ROWS,  /* [:rows] */
     MGL_RANGE_PAST,  /* [:pos]  positions written in earlier epochs */
-    MGL_RANGE_NOW    /* [pos]   positions of this epoch's rows */
+    MGL_RANGE_NOW,   /* [pos]   positions of this epoch's rows */
+    MGL_RANGE_SHARE  /* [:rows i/n]  share i of n of this epoch's rows (mgl_row_share) */
 } mgl_range_kind;
 
 typedef struct mgl_range {
     mgl_range_kind kind;
-    int64_t lo, hi; /* of MGL_RANGE_FIXED, else 0 */
+    int64_t lo, hi; /* of MGL_RANGE_FIXED; of MGL_RANGE_SHARE i and n; else 0 */
 } mgl_range;
+
+/* Whether a range has numbers. */
+static inline bool mgl_range_has_numbers(const mgl_range *range)
+{
+    return range->kind == MGL_RANGE_FIXED || range->kind == MGL_RANGE_SHARE;
+}
 
 typedef struct mgl_region {
     int buffer;
@@ -331,7 +338,8 @@ bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype);
 
 /* Whether region b goes on, in one dimension, where region a ends: then a becomes both. */
 bool mgl_region_join(mgl_region *a, const mgl_region *b);
-/* Whether two regions of a buffer have an element in common. What is not fixed is everything. */
+/* Whether two regions of a buffer have an element in common. What is not fixed is everything, but
+ * that two shares of one number of shares are not. */
 bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank);
 
 /* The same in every field, names by their letters, floats bit for bit; the lines of the text, which
@@ -388,6 +396,12 @@ bool mgl_op_parse(const char *name, size_t length, mgl_op *out);
 static inline bool mgl_op_is_attention(mgl_op op)
 {
     return mgl_op_get(op)->family == MGL_FAMILY_ATTENTION;
+}
+
+/* Whether the op is attention of either list. */
+static inline bool mgl_op_attends(mgl_op op)
+{
+    return mgl_op_is_attention(op) || op == MGL_OP_ATTEND_ROWS;
 }
 
 /* Whether the op makes logits: head, or scaled_head. */

@@ -205,12 +205,14 @@ static void put_range(const mgl_range *range, mgl_text *out)
 {
     static const char *const symbols[] = {
         [MGL_RANGE_ROWS] = ":rows", [MGL_RANGE_PAST] = ":pos", [MGL_RANGE_NOW] = "pos"};
-    if (range->kind != MGL_RANGE_FIXED) {
+    if (!mgl_range_has_numbers(range)) {
         mgl_text_put(out, symbols[range->kind]);
         return;
     }
+    const bool share = range->kind == MGL_RANGE_SHARE;
+    mgl_text_put(out, share ? ":rows " : "");
     put_number(out, range->lo);
-    mgl_text_put(out, ":");
+    mgl_text_put(out, share ? "/" : ":");
     put_number(out, range->hi);
 }
 

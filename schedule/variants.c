@@ -190,7 +190,8 @@ static void measure_attention(const mgl_program *program, const mgl_task *task, 
 static bool is_stranger(const mgl_task *task)
 {
     const mgl_family family = mgl_op_get(task->op)->family;
-    return (family == MGL_FAMILY_PRODUCT && task->variant != MGL_VARIANT_SKINNY) ||
+    return family == MGL_FAMILY_ATTEND_ROWS ||
+           (family == MGL_FAMILY_PRODUCT && task->variant != MGL_VARIANT_SKINNY) ||
            (family == MGL_FAMILY_ATTENTION && task->variant != MGL_VARIANT_RING);
 }
 

@@ -50,6 +50,13 @@ MGL_WAYS_FN void mgl_split_positions(int n, int i, int splits, int share, int *l
     *hi = has ? (int)((unsigned)n * (place + 1) / used) : 0;
 }
 
+/* Share i of n of an epoch's rows, [*lo, *hi): may be empty. */
+MGL_WAYS_FN void mgl_row_share(int rows, int i, int n, int *lo, int *hi)
+{
+    *lo = (int)((unsigned)rows * (unsigned)i / (unsigned)n);
+    *hi = (int)((unsigned)rows * (unsigned)(i + 1) / (unsigned)n);
+}
+
 /* Positions that a warp attends to at once where keys and values come through the ring, and of how
  * many a page has the keys, or the values: 0 where it has no room for so many. */
 #define MGL_KV_SPAN(head_dim) ((head_dim) <= 64 ? 64 : 32)

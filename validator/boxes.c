@@ -28,7 +28,7 @@ static int compare_regions(const void *a, const void *b)
     for (int d = 0; d < MGL_MAX_RANK && order == 0; d++) {
         const mgl_range *r = &x->ranges[d], *s = &y->ranges[d];
         order = compare(r->kind, s->kind);
-        if (order == 0 && r->kind == MGL_RANGE_FIXED) {
+        if (order == 0 && mgl_range_has_numbers(r)) {
             order = compare(r->lo, s->lo);
             order = order ? order : compare(r->hi, s->hi);
         }

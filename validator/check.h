@@ -250,8 +250,9 @@ static inline int64_t mgl_range_length(const mgl_range *range)
     return range->hi - range->lo;
 }
 
-/* Whether two regions of one buffer have an element in common, in some epoch. Most of a check's
- * time goes into this question. */
+/* Whether two regions of one buffer have an element in common, in some epoch. Two shares of the
+ * rows have none if they are different ones of the same number of shares; other shares may have.
+ * Most of a check's time goes into this question. */
 static inline bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b, int rank)
 {
     for (int d = 0; d < rank; d++) {
@@ -261,6 +262,9 @@ static inline bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b,
                 return false;
         } else if ((x->kind == MGL_RANGE_PAST && y->kind == MGL_RANGE_NOW) ||
                    (x->kind == MGL_RANGE_NOW && y->kind == MGL_RANGE_PAST)) {
+            return false;
+        } else if (x->kind == MGL_RANGE_SHARE && y->kind == MGL_RANGE_SHARE && x->hi == y->hi &&
+                   x->lo != y->lo) {
             return false;
         }
     }

@@ -1,7 +1,8 @@
 /*
  * What of a region the union of some boxes leaves uncovered. The region starts as one part; each
  * box is cut out of the parts, and what a cut leaves are the slabs on its sides. Boxes of a buffer
- * come sorted, so slices that stand side by side leave one part, not many.
+ * come sorted, so slices that stand side by side leave one part, not many. What one share of the
+ * rows leaves of all rows are the others of as many.
  */
 #include "validator/check.h"
 
@@ -19,11 +20,38 @@ static void add_part(mgl_cover *c, const mgl_region *part)
         c->check->no_memory = true;
 }
 
+/* Whether a box can be cut out of a part: a share of the rows can be cut out of all rows, or out of
+ * itself, and of nothing else. */
+static bool can_be_cut(const mgl_region *part, const mgl_region *box, int rank)
+{
+    for (int d = 0; d < rank; d++) {
+        const mgl_range *p = &part->ranges[d], *b = &box->ranges[d];
+        if (b->kind == MGL_RANGE_SHARE && p->kind != MGL_RANGE_ROWS &&
+            (p->kind != MGL_RANGE_SHARE || p->lo != b->lo || p->hi != b->hi))
+            return false;
+    }
+    return true;
+}
+
+/* Adds the shares of a part's rows beside that of `cut`, which the part then has. */
+static void add_shares(mgl_cover *c, mgl_region *part, int d, const mgl_range *cut)
+{
+    for (int64_t i = 0; i < cut->hi; i++) {
+        mgl_region slab = *part;
+        slab.ranges[d] = (mgl_range){MGL_RANGE_SHARE, i, cut->hi};
+        if (i != cut->lo)
+            add_part(c, &slab);
+    }
+    part->ranges[d] = *cut;
+}
+
 /* Adds what of `part` lies outside `box`: the slabs on either side, dimension by dimension. */
 static void add_outside(mgl_cover *c, mgl_region part, const mgl_region *box, int rank)
 {
     for (int d = 0; d < rank; d++) {
         const mgl_range *cut = &box->ranges[d];
+        if (cut->kind == MGL_RANGE_SHARE && part.ranges[d].kind == MGL_RANGE_ROWS)
+            add_shares(c, &part, d, cut);
         if (part.ranges[d].kind != MGL_RANGE_FIXED || cut->kind != MGL_RANGE_FIXED)
             continue;
         mgl_region slab = part;
@@ -49,7 +77,7 @@ static void subtract(mgl_cover *c, const mgl_region *box, int rank)
         return;
     for (size_t i = 0; i < count; i++) {
         mgl_region part = c->parts[i];
-        if (mgl_region_overlaps(&part, box, rank))
+        if (mgl_region_overlaps(&part, box, rank) && can_be_cut(&part, box, rank))
             add_outside(c, part, box, rank);
         else
             c->parts[kept++] = part;
@@ -88,6 +116,9 @@ void mgl_cover_witness(const mgl_cover *cover, const char *what)
             const mgl_range *range = &part->ranges[d];
             if (range->kind == MGL_RANGE_FIXED)
                 mgl_text_format(&text, "%s%" PRId64 ":%" PRId64, d ? "," : "", range->lo,
+                                range->hi);
+            else if (range->kind == MGL_RANGE_SHARE)
+                mgl_text_format(&text, "%s:rows %" PRId64 "/%" PRId64, d ? "," : "", range->lo,
                                 range->hi);
             else
                 mgl_text_format(&text, "%s:rows", d ? "," : "");

@@ -103,14 +103,61 @@ int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length)
     return -1;
 }
 
+/* The shares of the buffer's rows that the region has, [*first, *end). */
+static void shares_of(const mgl_meaning *m, const mgl_region *region, int *first, int *end)
+{
+    const mgl_range *rows = &region->ranges[0];
+    *first = 0;
+    *end = m->holdings[region->buffer].shares;
+    if (rows->kind == MGL_RANGE_SHARE && rows->hi == *end) {
+        *first = (int)rows->lo;
+        *end = *first + 1;
+    }
+}
+
+bool mgl_meaning_find(const mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi,
+                      int *node, int64_t *node_lo)
+{
+    const mgl_columns *columns = m->holdings[region->buffer].columns;
+    int first, end;
+    shares_of(m, region, &first, &end);
+    bool found = first < end && mgl_columns_get(&columns[first], lo, hi, node, node_lo);
+    for (int i = first + 1; i < end && found; i++) {
+        int other;
+        int64_t other_lo;
+        found = mgl_columns_get(&columns[i], lo, hi, &other, &other_lo) && other == *node &&
+                other_lo == *node_lo;
+    }
+    return found;
+}
+
+bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi, int node,
+                     int64_t node_lo)
+{
+    mgl_columns *columns = m->holdings[region->buffer].columns;
+    const mgl_range *rows = &region->ranges[0];
+    int first, end;
+    shares_of(m, region, &first, &end);
+    if (rows->kind == MGL_RANGE_SHARE && rows->hi != m->holdings[region->buffer].shares)
+        return mgl_meaning_fail(
+            m, 704, "other tasks write its output by another number of shares of the rows");
+    for (int i = first; i < end && !m->check->no_memory; i++) {
+        if (!mgl_check_spend(m->check, 1 + columns[i].count / 16))
+            return false;
+        if (!mgl_columns_set(&columns[i], lo, hi, node, node_lo))
+            m->check->no_memory = true;
+    }
+    return !m->check->no_memory;
+}
+
 /* The value in a slice of a buffer's columns. */
 static bool read_columns(mgl_meaning *m, int operand, mgl_node_value *out)
 {
     const mgl_region *region = mgl_meaning_region(m, operand);
     const mgl_range *range = &region->ranges[1];
-    const mgl_columns *columns = &m->holdings[region->buffer].columns;
+    const mgl_columns *columns = m->holdings[region->buffer].columns; /* of the first share */
     *out = (mgl_node_value){.is_tensor = false};
-    if (mgl_columns_get(columns, range->lo, range->hi, &out->index, &out->lo)) {
+    if (mgl_meaning_find(m, region, range->lo, range->hi, &out->index, &out->lo)) {
         out->hi = out->lo + mgl_range_length(range);
         return true;
     }
@@ -420,12 +467,8 @@ const char *mgl_meaning_formula(const mgl_meaning *m)
 
 bool mgl_meaning_store(mgl_meaning *m, int operand, int64_t at, const mgl_node_value *v)
 {
-    mgl_columns *columns = &m->holdings[mgl_meaning_region(m, operand)->buffer].columns;
-    if (!mgl_check_spend(m->check, 1 + columns->count / 16))
-        return false;
-    if (!mgl_columns_set(columns, at, at + (v->hi - v->lo), v->index, v->lo))
-        m->check->no_memory = true;
-    return !m->check->no_memory;
+    return mgl_meaning_put(m, mgl_meaning_region(m, operand), at, at + (v->hi - v->lo), v->index,
+                           v->lo);
 }
 
 /* s = squares(y) */
@@ -588,7 +631,20 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_SCALED_LINEAR] = mgl_meaning_run,
     [MGL_OP_SCALED_SWIGLU] = mgl_meaning_run,
     [MGL_OP_SCALED_HEAD] = run_head,
+    [MGL_OP_ATTEND_ROWS] = mgl_splits_run_attend_rows,
 };
+
+/* Into how many shares of the rows the tasks that write a buffer part it: those of one of them. */
+static void count_shares(mgl_meaning *m)
+{
+    const mgl_program *p = m->program;
+    for (int i = 0; i < p->buffer_count && m->holdings; i++)
+        m->holdings[i].shares = 1;
+    for (int t = 0; t < p->task_count && m->holdings; t++)
+        for (int i = p->tasks[t].out.first; i < p->tasks[t].out.first + p->tasks[t].out.count; i++)
+            if (p->regions[i].ranges[0].kind == MGL_RANGE_SHARE)
+                m->holdings[p->regions[i].buffer].shares = (int)p->regions[i].ranges[0].hi;
+}
 
 static void prepare(mgl_meaning *m)
 {
@@ -600,6 +656,7 @@ static void prepare(mgl_meaning *m)
     m->value = mgl_check_alloc(check, (size_t)m->parts, sizeof *m->value);
     m->id = mgl_check_alloc(check, (size_t)m->parts, sizeof *m->id);
     m->holdings = mgl_check_alloc(check, (size_t)p->buffer_count, sizeof *m->holdings);
+    count_shares(m);
     for (int i = 0; i < MGL_MEANING_CACHE; i++)
         m->find_cache[i] = -1;
     for (int i = 0; i < p->buffer_count && !check->no_memory; i++) {
@@ -612,13 +669,18 @@ static void prepare(mgl_meaning *m)
         else if (used && b->space == MGL_SPACE_KV)
             m->holdings[i].owners =
                 mgl_check_alloc(check, (size_t)b->extents[1].count, sizeof(mgl_owner));
+        else
+            m->holdings[i].columns =
+                mgl_check_alloc(check, (size_t)m->holdings[i].shares, sizeof(mgl_columns));
     }
 }
 
 static void clear(mgl_meaning *m)
 {
     for (int i = 0; i < m->program->buffer_count && m->holdings; i++) {
-        mgl_free(m->holdings[i].columns.items);
+        for (int s = 0; s < m->holdings[i].shares && m->holdings[i].columns; s++)
+            mgl_free(m->holdings[i].columns[s].items);
+        mgl_free(m->holdings[i].columns);
         mgl_free(m->holdings[i].partials);
         mgl_free(m->holdings[i].owners);
         mgl_free(m->holdings[i].ends);

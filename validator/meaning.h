@@ -35,7 +35,8 @@ typedef struct mgl_owner {
 
 /* The value state of a buffer: of its space and rank one of these is in use. */
 typedef struct mgl_holding {
-    mgl_columns columns;   /* act and io of rank 2 */
+    mgl_columns *columns; /* (shares) act and io of rank 2 */
+    int shares; /* of the rows, that tasks write one by one; 1 where all write whole rows */
     mgl_partial *partials; /* (splits, heads) act of rank 4 */
     mgl_owner *owners;     /* (kv_heads) kv */
     int64_t *ends;         /* (columns of the buffer) of a part of squares: the column of the
@@ -72,6 +73,12 @@ const mgl_region *mgl_meaning_region(const mgl_meaning *m, int operand);
 int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length);
 /* The value that the operand holds. False: reported, as are all faults below. */
 bool mgl_meaning_read(mgl_meaning *m, int operand, mgl_node_value *out);
+/* Columns [lo, hi) of the region's rows: the one value that fills them, or false. */
+bool mgl_meaning_find(const mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi,
+                      int *node, int64_t *node_lo);
+/* Columns [lo, hi) of the region's rows become those of `node` from node_lo on. */
+bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi, int node,
+                     int64_t node_lo);
 /* Puts the value into columns [at, at + its length) of the operand's buffer. */
 bool mgl_meaning_store(mgl_meaning *m, int operand, int64_t at, const mgl_node_value *v);
 /* mgl_graph_find, with a memory: many tasks ask for the same nodes. */
@@ -107,6 +114,7 @@ bool mgl_splits_read(mgl_meaning *m, int operand, mgl_node_value *out);
 bool mgl_splits_run_attend(mgl_meaning *m);
 bool mgl_splits_run_attend_tail(mgl_meaning *m);
 bool mgl_splits_run_attend_past(mgl_meaning *m);
+bool mgl_splits_run_attend_rows(mgl_meaning *m);
 bool mgl_splits_run_merge(mgl_meaning *m);
 
 #endif

@@ -54,6 +54,10 @@ static const char *range_fault(char letter, const mgl_range *range, const mgl_ex
         return range->kind == MGL_RANGE_PAST && extent->symbol == MGL_CAPACITY ? NULL : "[:pos]";
     case 'N':
         return range->kind == MGL_RANGE_NOW && extent->symbol == MGL_CAPACITY ? NULL : "[pos]";
+    case 'H':
+        return range->kind == MGL_RANGE_SHARE && extent->symbol == MGL_ROWS
+                   ? NULL
+                   : "a share of the rows, [:rows i/n]";
     case '*':
         return range_fault(extent->symbol == MGL_ROWS ? 'R' : 'S', range, extent);
     default:
@@ -241,6 +245,30 @@ static void check_place(mgl_check *check, int t)
         check_copied(check, t);
 }
 
+/* MG133: attention of shares of the rows is the second list's, without flags; on a GPU by the
+ * variant that has code of it. */
+static void check_shared(mgl_check *check, int t)
+{
+    const mgl_program *p = check->program;
+    const mgl_task *task = &p->tasks[t];
+    const bool cpu = !strcmp(p->target.arch, "cpu");
+    const mgl_variant_info *flash = mgl_variant_get(MGL_VARIANT_FLASH);
+    char name[MGL_NAME_TEXT];
+    if (task->op != MGL_OP_ATTEND_ROWS)
+        return;
+    if (!p->second)
+        mgl_check_report(check, 133, t, 0,
+                         "%s: it is an op of the second list, and this is the first",
+                         mgl_check_task(check, t, name));
+    else if (!cpu && task->variant != MGL_VARIANT_FLASH)
+        mgl_check_report(check, 133, t, 0, "%s: on a GPU it has one variant, attend_rows.%s",
+                         mgl_check_task(check, t, name), flash->name);
+    for (int i = 0; i < task->in.count + task->out.count; i++)
+        if (p->regions[mgl_task_region(task, i)].flag)
+            mgl_check_report(check, 133, t, 0, "%s: none of its operands is a flag region",
+                             mgl_check_task(check, t, name));
+}
+
 static void check_task(mgl_check *check, int t)
 {
     const mgl_task *task = &check->program->tasks[t];
@@ -260,6 +288,7 @@ static void check_task(mgl_check *check, int t)
                       mgl_task_region(task, i));
     check_segments(check, t);
     check_place(check, t);
+    check_shared(check, t);
 }
 
 /* ---- the shape of a queue ---- */
@@ -497,7 +526,7 @@ static void check_cache(const struct view *v, const mgl_attention_operands *o)
     demand(v, region_of(v, o->k_past)->buffer != region_of(v, o->v_past)->buffer,
            "k and v need caches of their own");
     equal(v, "the kv head of v_past", range(v, o->v_past, 1)->lo, "that of k_past", head);
-    if (o->k_now == MGL_NO_OPERAND)
+    if (o->k_now == MGL_NO_OPERAND || !has(v, o->k_now) || !has(v, o->v_now))
         return;
     equal(v, "the kv head of k_now", range(v, o->k_now, 1)->lo, "that of k_past", head);
     equal(v, "the kv head of v_now", range(v, o->v_now, 1)->lo, "that of k_past", head);
@@ -575,6 +604,17 @@ static void check_attend_tail(const struct view *v)
 static void check_attend_past(const struct view *v)
 {
     check_attention(v);
+}
+
+static void check_attend_rows(const struct view *v)
+{
+    const int q = MGL_OPERAND(attend_rows, q), y = MGL_OPERAND(attend_rows, y);
+    check_attention(v);
+    equal(v, "the width of y", columns(v, y), "that of q", columns(v, q));
+    demand(v, range(v, q, 0)->lo == range(v, y, 0)->lo && range(v, q, 0)->hi == range(v, y, 0)->hi,
+           "q and y must be of the same share of the rows");
+    demand(v, has(v, MGL_OPERAND(attend_rows, k_now)) == has(v, MGL_OPERAND(attend_rows, v_now)),
+           "it has k_now and v_now, or neither");
 }
 
 static void check_merge(const struct view *v)

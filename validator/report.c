@@ -151,6 +151,9 @@ const char *mgl_check_region(const mgl_check *check, int region, char to[MGL_NAM
         case MGL_RANGE_NOW:
             n += snprintf(at, room, "%spos", comma);
             break;
+        case MGL_RANGE_SHARE:
+            n += snprintf(at, room, "%s:rows %" PRId64 "/%" PRId64, comma, range->lo, range->hi);
+            break;
         }
     }
     if (n > 0 && n < MGL_NAME_TEXT)

@@ -96,6 +96,15 @@ bool mgl_splits_run_attend(mgl_meaning *m)
     return mgl_meaning_run(m) && own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now");
 }
 
+bool mgl_splits_run_attend_rows(mgl_meaning *m)
+{
+    const mgl_task *task = &m->program->tasks[m->task];
+    if (!mgl_meaning_run(m))
+        return false;
+    return mgl_task_place(task, MGL_OPERAND(attend_rows, k_now)) < 0 ||
+           (own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now"));
+}
+
 /* One partial for each head of the part's slice. */
 static bool store_partials(mgl_meaning *m, const mgl_node_value *q, bool tail,
                            const mgl_node_value *attention)

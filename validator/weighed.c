@@ -45,7 +45,7 @@ static bool has_all_squares(mgl_meaning *m, const mgl_region *s, int node)
     int64_t column = 0, lo;
     int index;
     for (int64_t i = s->ranges[1].lo; i < s->ranges[1].hi; i++) {
-        if (!holding->ends || !mgl_columns_get(&holding->columns, i, i + 1, &index, &lo) ||
+        if (!holding->ends || !mgl_meaning_find(m, s, i, i + 1, &index, &lo) ||
             index != squares_of(m, node) || lo != column)
             return false;
         column = holding->ends[i];
@@ -78,11 +78,8 @@ bool mgl_weighed_squares(mgl_meaning *m, int operand, const mgl_node_value *y)
         holding->ends =
             mgl_check_alloc(m->check, (size_t)m->program->buffers[s->buffer].extents[1].count,
                             sizeof *holding->ends);
-    if (!holding->ends ||
-        !mgl_columns_set(&holding->columns, part, part + 1, squares_of(m, y->index), y->lo)) {
-        m->check->no_memory = true;
+    if (!holding->ends || !mgl_meaning_put(m, s, part, part + 1, squares_of(m, y->index), y->lo))
         return false;
-    }
     holding->ends[part] = y->hi;
     return true;
 }

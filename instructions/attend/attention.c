@@ -1,5 +1,5 @@
 /*
- * Attention over one kv head, as the three attention ops use it. Scores are f32: mgl_dot of the
+ * Attention over one kv head, as the attention ops use it. Scores are f32: mgl_dot of the
  * rotated q and the cached k, times head_dim^-0.5; exp in f32; sums over positions in order of
  * position.
  */
@@ -24,25 +24,30 @@ static const float *rope_at(const mgl_call *call, const mgl_region *rope, int64_
            p * mgl_buffer_stride(mgl_call_buffer(call, rope), 0);
 }
 
-/* What one of the three ops attends to. */
+/* What one of the ops attends to. */
 struct attention {
     const mgl_region *q, *rope, *k_cache, *v_cache; /* caches: any range of positions */
     const mgl_region *to;                           /* y, or part */
     int split, splits;                              /* the share of the earlier positions */
     bool tail;                                      /* this epoch's rows as well */
+    int row, end;                                   /* the rows that it has: [row, end) */
 };
 
 static struct attention attention_of(const mgl_call *call)
 {
     const mgl_attention_operands *o = mgl_op_attention(call->task->op);
-    const bool tail = o->k_now != MGL_NO_OPERAND;
+    const bool tail = o->k_now != MGL_NO_OPERAND, appended = tail && !call->now;
     struct attention a = {.q = mgl_call_operand(call, o->q),
                           .rope = mgl_call_operand(call, o->rope),
-                          .k_cache = mgl_call_operand(call, tail ? o->k_now : o->k_past),
-                          .v_cache = mgl_call_operand(call, tail ? o->v_now : o->v_past),
+                          .k_cache = mgl_call_operand(call, appended ? o->k_now : o->k_past),
+                          .v_cache = mgl_call_operand(call, appended ? o->v_now : o->v_past),
                           .to = mgl_task_result(call->program, call->task),
                           .splits = 1,
-                          .tail = tail};
+                          .tail = tail,
+                          .end = call->epoch->rows};
+    const mgl_range *rows = &a.q->ranges[0];
+    if (rows->kind == MGL_RANGE_SHARE)
+        mgl_row_share(call->epoch->rows, (int)rows->lo, (int)rows->hi, &a.row, &a.end);
     if (o->part != MGL_NO_OPERAND) {
         a.split = (int)a.to->ranges[0].lo;
         a.splits = (int)mgl_call_buffer(call, a.to)->extents[0].count;
@@ -58,39 +63,92 @@ static void norm_head(const mgl_call *call, int g, float *x, int d)
         mgl_rms_norm(x, x, mgl_call_at(call, region), d, call->program->geometry.eps);
 }
 
-/* Norms, rotates and appends this epoch's k, and appends its v. */
+/* This epoch's key and value of row r (head_dim each), the key normed and rotated, before they are
+ * rounded for the cache. */
+static void load_now(const mgl_call *call, int r, float *key, float *value)
+{
+    const mgl_attention_operands *o = mgl_op_attention(call->task->op);
+    const mgl_region *k = mgl_call_operand(call, o->k), *v = mgl_call_operand(call, o->v);
+    const int d = (int)mgl_region_width(k, 1);
+    mgl_call_load(call, k, r, 0, d, key);
+    norm_head(call, o->k_g, key, d);
+    mgl_rope(
+        key, key,
+        rope_at(call, mgl_call_operand(call, o->rope), mgl_call_table(call, r)[MGL_TABLE_POSITION]),
+        d);
+    mgl_call_load(call, v, r, 0, d, value);
+}
+
+/* Appends this epoch's keys and values, if the task does. */
 void mgl_attention_append(const mgl_call *call)
 {
     const mgl_attention_operands *o = mgl_op_attention(call->task->op);
-    if (o->k_now == MGL_NO_OPERAND)
+    if (o->k_now == MGL_NO_OPERAND || mgl_task_place(call->task, o->k_now) < 0)
         return;
-    const mgl_region *k = mgl_call_operand(call, o->k), *v = mgl_call_operand(call, o->v);
-    const mgl_region *rope = mgl_call_operand(call, o->rope);
     const mgl_region *k_now = mgl_call_operand(call, o->k_now);
     const mgl_region *v_now = mgl_call_operand(call, o->v_now);
-    int d = (int)mgl_region_width(k, 1);
-    mgl_dtype dtype = mgl_call_buffer(call, k_now)->dtype;
+    const size_t d = (size_t)mgl_call_buffer(call, k_now)->extents[3].count;
+    const mgl_dtype dtype = mgl_call_buffer(call, k_now)->dtype;
+    float *key = call->scratch, *value = key + d;
     for (int r = 0; r < call->epoch->rows; r++) {
         const int32_t *row = mgl_call_table(call, r);
         int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
-        mgl_call_load(call, k, r, 0, d, call->scratch);
-        norm_head(call, o->k_g, call->scratch, d);
-        mgl_rope(call->scratch, call->scratch, rope_at(call, rope, p), d);
-        mgl_convert(cache_at(call, k_now, s, p), dtype, call->scratch, MGL_F32, (size_t)d);
-        mgl_call_load(call, v, r, 0, d, call->scratch);
-        mgl_convert(cache_at(call, v_now, s, p), dtype, call->scratch, MGL_F32, (size_t)d);
+        load_now(call, r, key, value);
+        mgl_convert(cache_at(call, k_now, s, p), dtype, key, MGL_F32, d);
+        mgl_convert(cache_at(call, v_now, s, p), dtype, value, MGL_F32, d);
     }
 }
 
-/* A cached vector as f32: in place, or converted into `to`. */
-static const float *cached(const mgl_call *call, const mgl_region *region, int s, int64_t p, int d,
-                           float *to)
+enum { ROUNDED_AT_ONCE = 64 };
+
+/* Makes numbers what they are when they are read back from the cache, of f32 or 16 bits. */
+static void round_now(const mgl_call *call, float *x, size_t d)
 {
+    const mgl_dtype dtype = call->program->kv_dtype;
+    uint16_t stored[ROUNDED_AT_ONCE];
+    for (size_t i = 0; i < d && dtype != MGL_F32; i += ROUNDED_AT_ONCE) {
+        const size_t n = d - i < ROUNDED_AT_ONCE ? d - i : ROUNDED_AT_ONCE;
+        mgl_convert(stored, dtype, x + i, MGL_F32, n);
+        mgl_convert(x + i, MGL_F32, stored, dtype, n);
+    }
+}
+
+const float *mgl_attention_now(const mgl_call *call, float *to)
+{
+    if (call->task->op != MGL_OP_ATTEND_ROWS)
+        return NULL;
+    const size_t d = (size_t)call->program->geometry.head_dim;
+    for (int r = 0; r < call->epoch->rows; r++) {
+        float *key = to + 2 * (size_t)r * d, *value = key + d;
+        load_now(call, r, key, value);
+        round_now(call, key, 2 * d);
+    }
+    return to;
+}
+
+size_t mgl_attention_now_floats(const mgl_program *program)
+{
+    return 2 * (size_t)mgl_limits_most(&program->limits) * (size_t)program->geometry.head_dim;
+}
+
+/* The positions of a row. */
+struct places {
+    int sequence, first_row;
+    int64_t first; /* of this epoch */
+};
+
+/* A cached vector as f32: in place, or converted into `to`; of this epoch, if the task does not
+ * read that from the cache, number `which` of what stands in call->now: 0 the key, 1 the value. */
+static const float *cached(const mgl_call *call, const mgl_region *region, const struct places *at,
+                           int64_t p, int which, int d, float *to)
+{
+    if (call->now && p >= at->first)
+        return call->now + (2 * (at->first_row + p - at->first) + which) * d;
     mgl_dtype dtype = mgl_call_buffer(call, region)->dtype;
-    const char *at = cache_at(call, region, s, p);
+    const char *from = cache_at(call, region, at->sequence, p);
     if (dtype == MGL_F32)
-        return (const float *)at;
-    mgl_convert(to, MGL_F32, at, dtype, (size_t)d);
+        return (const float *)from;
+    mgl_convert(to, MGL_F32, from, dtype, (size_t)d);
     return to;
 }
 
@@ -112,8 +170,9 @@ static void attend_row(const mgl_call *call, const struct attention *a, int r, i
     const mgl_arithmetic *with = call->arithmetic ? call->arithmetic : &plain;
     int d = (int)mgl_call_buffer(call, a->k_cache)->extents[3].count;
     const int32_t *row = mgl_call_table(call, r);
-    int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
-    int64_t first = mgl_call_table(call, mgl_call_first_row(call, r))[MGL_TABLE_POSITION];
+    const int p = row[MGL_TABLE_POSITION], first_row = mgl_call_first_row(call, r);
+    const int64_t first = mgl_call_table(call, first_row)[MGL_TABLE_POSITION];
+    const struct places places = {row[MGL_TABLE_SEQUENCE], first_row, first};
     float *q = call->scratch + d + 4, *room = q + d, *scores = room + d;
     float scale = (float)(1.0 / sqrt((double)d));
     int64_t end = a->tail ? p + 1 : first;
@@ -129,13 +188,13 @@ static void attend_row(const mgl_call *call, const struct attention *a, int r, i
     memset(sum, 0, (size_t)d * sizeof *sum);
     for (int64_t i = 0; i < n; i++) {
         int64_t at = i < early ? lo + i : first + i - early;
-        scores[i] = with->dot(q, cached(call, a->k_cache, s, at, d, room), d) * scale;
+        scores[i] = with->dot(q, cached(call, a->k_cache, &places, at, 0, d, room), d) * scale;
         *max = scores[i] > *max ? scores[i] : *max;
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t at = i < early ? lo + i : first + i - early;
         float weight = expf(scores[i] - *max);
-        with->add_scaled(sum, weight, cached(call, a->v_cache, s, at, d, room), d);
+        with->add_scaled(sum, weight, cached(call, a->v_cache, &places, at, 1, d, room), d);
         *total += weight;
     }
 }
@@ -148,7 +207,7 @@ static int heads_of(const mgl_call *call, const struct attention *a)
 int mgl_attention_items(const mgl_call *call)
 {
     struct attention a = attention_of(call);
-    return call->epoch->rows * heads_of(call, &a);
+    return (a.end - a.row) * heads_of(call, &a);
 }
 
 /* The mean, where the task has all positions. */
@@ -178,7 +237,7 @@ static void store_partial(const mgl_call *call, const struct attention *a, int r
 void mgl_attention_item(const mgl_call *call, int item)
 {
     struct attention a = attention_of(call);
-    int heads = heads_of(call, &a), r = item / heads, h = item % heads;
+    int heads = heads_of(call, &a), r = a.row + item / heads, h = item % heads;
     if (mgl_op_attention(call->task->op)->part == MGL_NO_OPERAND)
         store_mean(call, &a, r, h);
     else
@@ -193,7 +252,10 @@ size_t mgl_attention_scratch(const mgl_program *program)
 
 void mgl_attention_all(const mgl_call *call)
 {
+    mgl_call own = *call;
     mgl_attention_append(call);
-    for (int i = 0; i < mgl_attention_items(call); i++)
-        mgl_attention_item(call, i);
+    own.now = mgl_attention_now(call, call->scratch);
+    own.scratch += own.now ? mgl_attention_now_floats(call->program) : 0;
+    for (int i = 0; i < mgl_attention_items(&own); i++)
+        mgl_attention_item(&own, i);
 }

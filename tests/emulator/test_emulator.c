@@ -26,6 +26,8 @@ static const mgl_geometry even_model = {512, 1, 8, 2, 64, 1024, 300, 1e-5f};
 static const mgl_geometry uneven_model = {448, 1, 14, 2, 32, 4608, 200, 1e-5f};
 static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
 static const mgl_geometry idle_warps = {576, 1, 9, 3, 64, 1536, 120, 1e-5f};
+static const mgl_geometry three_heads = {384, 1, 6, 2, 64, 256, 75, 1e-5f};
+static const mgl_geometry long_rows = {256, 1, 2, 1, 128, 256, 75, 1e-5f};
 static const mgl_geometry grouped_heads = {128, 1, 6, 2, 64, 128, 75, 1e-5f};
 static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
 static const mgl_geometry paged_heads = {256, 2, 4, 2, 96, 256, 120, 1e-5f};
@@ -881,6 +883,54 @@ static void watchdog_of_many_rows(void)
     emu_expect_deadlock(false);
 }
 
+/* Attention that shares rows: a program of it, with `count` tasks. */
+static device_options rows_options(const mgl_geometry *geometry, int queues, int many, int count)
+{
+    device_options options = panel_options;
+    options.queues = queues;
+    options.many = many;
+    options.capacity = CHECK_CAPACITY;
+    options.splits = 1;
+    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 5);
+    mgl_program *program = device_program(graph, &options);
+    int tasks = 0;
+    for (int t = 0; t < program->many->task_count; t++)
+        tasks += program->many->tasks[t].variant == MGL_VARIANT_FLASH;
+    ck_assert_int_eq(tasks, count);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+    return options;
+}
+
+/* Prompts whose epochs begin behind other positions, and shares that do not divide the rows: of
+ * three query heads a kv head, so that a row's are of two tiles; of one task a head, which has
+ * three units of a prompt; and of long heads. */
+static void logits_of_rows(void)
+{
+    const device_options thirds = rows_options(&three_heads, 7, 11, 3 * 2);
+    const device_options whole = rows_options(&three_heads, 3, 16, 2);
+    const device_options longer = rows_options(&long_rows, 5, 13, 5);
+    check_logits(&three_heads, &thirds, 1, 33, 4);
+    check_logits(&three_heads, &whole, 1, 40, 2);
+    check_logits(&long_rows, &longer, 1, 30, 3);
+}
+
+/* Sequences of different lengths in an epoch, whose tokens are those of the sequences alone. */
+static void batch_of_rows(void)
+{
+    device_options options = rows_options(&three_heads, 9, 11, 4 * 2);
+    options.rows = 4;
+    check_ragged(&three_heads, &options, 7);
+    options.extras = MGL_EXTRA_QK_NORM;
+    check_ragged(&three_heads, &options, 7);
+}
+
+static void delays_of_rows(void)
+{
+    const device_options options = rows_options(&long_rows, 3, 9, 3);
+    check_delays(&long_rows, &options, 2, 3);
+}
+
 static void talk_of_two_lists(void)
 {
     check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 1, .many = 8}, 4);
@@ -951,6 +1001,9 @@ static void (*const replies[])(void) = {first_tokens,
                                         fences_of_panels,
                                         batch_of_panels,
                                         delays_of_panels,
+                                        logits_of_rows,
+                                        batch_of_rows,
+                                        delays_of_rows,
                                         first_tokens_with_counters,
                                         batch,
                                         batch_with_splits,

@@ -365,14 +365,17 @@ START_TEST(odd_shapes_have_the_variants_that_the_kernel_chose)
 }
 END_TEST
 
-/* Products of weighed values on a GPU: all by panels, where ring and stage have room for them. */
+/* Products of weighed values on a GPU: all by panels, where ring and stage have room for them; and
+ * beside them attention that shares rows, where the stage has room for what each warp leaves. */
 START_TEST(weighed_values_are_multiplied_by_panels)
 {
     static const struct {
         int page_bytes, ring_pages, stage_bytes, warps;
-        bool fit;
-    } cases[] = {{16384, 0, 0, 8, true},   {16384, 5, 2048, 8, true}, {16384, 4, 65536, 8, false},
-                 {8192, 9, 1024, 8, true}, {8192, 8, 1024, 8, false}, {16384, 5, 0, 7, false}};
+        bool fit, shares;
+    } cases[] = {{16384, 0, 0, 8, true, true},         {16384, 5, 2048, 8, true, false},
+                 {16384, 4, 65536, 8, false, true},    {8192, 9, 1024, 8, true, false},
+                 {8192, 8, 1024, 8, false, false},     {16384, 5, 0, 7, false, true},
+                 {16384, 5, 15 * 1024, 8, true, false}};
     mgl_config model;
     mgl_schedule_config config;
     mgl_program *p;
@@ -393,6 +396,11 @@ START_TEST(weighed_values_are_multiplied_by_panels)
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
     for (int t = 0; t < p->many->task_count; t++) {
         const mgl_task *task = &p->many->tasks[t];
+        if (mgl_op_get(task->op)->step == MGL_STEP_ATTEND) {
+            ck_assert_int_eq(task->op == MGL_OP_ATTEND_ROWS, cases[_i].shares);
+            ck_assert_int_eq(task->variant == MGL_VARIANT_FLASH, cases[_i].shares);
+            named[task->variant]++;
+        }
         if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
             continue;
         ck_assert_int_eq(task->variant == MGL_VARIANT_PANELS, cases[_i].fit);
@@ -756,7 +764,7 @@ int main(void)
                         sizeof models / sizeof *models);
     tcase_add_loop_test(cases, odd_shapes_have_the_variants_that_the_kernel_chose, 0,
                         sizeof odd / sizeof *odd);
-    tcase_add_loop_test(cases, weighed_values_are_multiplied_by_panels, 0, 6);
+    tcase_add_loop_test(cases, weighed_values_are_multiplied_by_panels, 0, 7);
     tcase_add_test(cases, every_variant_was_named);
     tcase_add_test(cases, skinny_needs_a_stage_and_a_ring);
     tcase_add_test(cases, an_mma_has_four_rows);

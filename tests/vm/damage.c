@@ -365,11 +365,27 @@ static void change_threshold(schedule_text *t, uint64_t *random)
                ITEM_BYTES - (size_t)(numbers[0] - item));
 }
 
-/* One number of a region by a little, or both ends of a range. */
+/* Another share of the rows, where the region has one: of so many, or of others, or all rows. */
+static bool change_share(char *item, uint64_t *random)
+{
+    char *at = strstr(item, "[:rows "), share[32] = "";
+    if (!at || damage_draw(random, 2))
+        return false;
+    at += strlen("[:rows");
+    const int shares = damage_draw(random, 2) ? atoi(strchr(at, '/') + 1) : damage_draw(random, 4);
+    if (shares > 0)
+        snprintf(share, sizeof share, " %d/%d", damage_draw(random, shares), shares);
+    replace(at, strcspn(at, ","), share, ITEM_BYTES - (size_t)(at - item));
+    return true;
+}
+
+/* One number of a region by a little, or both ends of a range; or a share of the rows. */
 static void change_range(schedule_text *t, uint64_t *random)
 {
     static const int deltas[] = {-16, -8, -4, -1, 1, 4, 8, 16};
     char *numbers[16], *item = draw_item(t, random, false);
+    if (change_share(item, random))
+        return;
     int count = find_numbers(item, numbers, 16), delta = deltas[damage_draw(random, 8)];
     if (count == 0)
         return;

@@ -330,7 +330,8 @@ static void fast_attend(mgl_machine *m, const mgl_call *call)
     vectors.arithmetic = &m->arithmetic;
     struct task a = {m, &vectors};
     mgl_attention_append(call);
-    share(m, (size_t)mgl_attention_items(call), attend_item, &a);
+    vectors.now = mgl_attention_now(call, call->scratch);
+    share(m, (size_t)mgl_attention_items(&vectors), attend_item, &a);
 }
 
 static void fast_attend_tail(mgl_machine *m, const mgl_call *call)
@@ -339,6 +340,11 @@ static void fast_attend_tail(mgl_machine *m, const mgl_call *call)
 }
 
 static void fast_attend_past(mgl_machine *m, const mgl_call *call)
+{
+    fast_attend(m, call);
+}
+
+static void fast_attend_rows(mgl_machine *m, const mgl_call *call)
 {
     fast_attend(m, call);
 }

@@ -44,6 +44,7 @@ struct plane {
     int64_t size;                /* cells of a set */
     int origin;                  /* NEVER or HOST */
     bool persists;               /* a value of an earlier epoch counts */
+    bool shared;                 /* tasks have shares of its rows: each row is a cell */
 };
 
 /* The cells of a region, a dimension each; positions come from the row table. */
@@ -78,10 +79,22 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether a dimension is cut at every index: sequences and positions of a cache. */
-static bool is_fine(const mgl_buffer *buffer, int dim)
+/* Whether some task has a share of the buffer's rows. */
+static bool has_shares(const mgl_program *p, int buffer)
 {
-    return buffer->space == MGL_SPACE_KV && (dim == 0 || dim == 2);
+    for (int i = 0; i < p->region_count; i++)
+        if (p->regions[i].buffer == buffer && p->regions[i].ranges[0].kind == MGL_RANGE_SHARE)
+            return true;
+    return false;
+}
+
+/* Whether a dimension is cut at every index: sequences and positions of a cache, and rows that
+ * tasks share. */
+static bool is_fine(const mgl_program *p, int buffer, int dim)
+{
+    if (p->buffers[buffer].space == MGL_SPACE_KV)
+        return dim == 0 || dim == 2;
+    return dim == 0 && has_shares(p, buffer);
 }
 
 /* Cuts dimension `dim` of a buffer where regions begin and end. */
@@ -89,11 +102,12 @@ static bool cut(const mgl_program *p, int buffer, int dim, struct plane *plane)
 {
     const mgl_buffer *b = &p->buffers[buffer];
     int64_t extent = b->extents[dim].count, n = 0;
-    size_t room = is_fine(b, dim) ? (size_t)extent + 1 : 2 * (size_t)p->region_count + 2;
+    const bool fine = is_fine(p, buffer, dim);
+    size_t room = fine ? (size_t)extent + 1 : 2 * (size_t)p->region_count + 2;
     int64_t *cuts = plane->cuts[dim] = mgl_alloc(room * sizeof *cuts);
     if (!cuts)
         return false;
-    if (is_fine(b, dim)) {
+    if (fine) {
         for (; n <= extent; n++)
             cuts[n] = n;
         plane->cells[dim] = extent;
@@ -158,6 +172,7 @@ static bool make_planes(mgl_shadow *shadow)
         }
         plane->first = shadow->cell_count;
         plane->size = count;
+        plane->shared = has_shares(p, i);
         plane->origin = b->space == MGL_SPACE_CONST ? HOST : NEVER;
         plane->persists = b->space == MGL_SPACE_KV || b->space == MGL_SPACE_CONST;
         for (size_t j = 0; j < sizeof host / sizeof *host; j++) {
@@ -423,6 +438,17 @@ static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
     return true;
 }
 
+/* The rows of an epoch that a range has, where each row is a cell. */
+static void find_rows(int rows, const mgl_range *range, struct span *cells)
+{
+    cells->lo[0] = 0;
+    cells->hi[0] = rows;
+    if (range->kind != MGL_RANGE_SHARE)
+        return;
+    cells->lo[0] = rows * range->lo / range->hi;
+    cells->hi[0] = rows * (range->lo + 1) / range->hi;
+}
+
 static bool touch_region(mgl_shadow *shadow, int q, int index, enum access access,
                          mgl_conflict *conflict)
 {
@@ -440,7 +466,10 @@ static bool touch_region(mgl_shadow *shadow, int q, int index, enum access acces
     if (buffer->space == MGL_SPACE_KV && (kind == MGL_RANGE_PAST || kind == MGL_RANGE_NOW))
         return touch_cache(shadow, q, plane, region, *span, access, conflict);
     int set = (m->queues[q].rows.turn + (access == CLEAR)) % buffer->sets;
-    return touch_span(shadow, q, plane, plane->first + set * plane->size, span, access, conflict);
+    struct span cells = *span;
+    if (plane->shared && buffer->extents[0].symbol == MGL_ROWS)
+        find_rows(m->queues[q].rows.rows, &region->ranges[0], &cells);
+    return touch_span(shadow, q, plane, plane->first + set * plane->size, &cells, access, conflict);
 }
 
 /* How a task writes a region. */

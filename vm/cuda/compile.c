@@ -84,6 +84,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "VARIANTS_PRODUCT", mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, arch));
     define(o, "VARIANTS_ATTENTION", mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, arch));
     define(o, "VARIANTS_PANEL", mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch));
+    define(o, "VARIANTS_ATTEND_ROWS", mgl_cuda_variants(program, MGL_FAMILY_ATTEND_ROWS, arch));
     define(o, "KV_RING", mgl_cuda_streams_kv(program, arch));
     define(o, "BIAS", mgl_cuda_has_biases(program));
     define(o, "MERGE_ADD", mgl_cuda_has_merges(program));

@@ -197,7 +197,7 @@ static const char *check_extras(const mgl_program *program, const mgl_task *task
     }
     if (tensors > 0)
         return extra == 0 || extra == tensors ? NULL : "it has biases of some of its tensors alone";
-    if (!mgl_op_is_attention(task->op))
+    if (!mgl_op_attends(task->op))
         return NULL;
     if (extra != (norms ? info->extra_count : 0))
         return "q and k have norms in some tasks, and in others they have not";
@@ -286,7 +286,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
         const char *why = check_linear(program, task);
         return why || info->family != MGL_FAMILY_PANEL ? why : check_panel(program, task);
     }
-    if (mgl_op_is_attention(task->op))
+    if (mgl_op_attends(task->op))
         return check_attention(program, task);
     return NULL;
 }
@@ -394,7 +394,9 @@ static void add_operand(struct encoder *e, const mgl_region *region)
     o->stride1 = (int)strides[1];
     o->stride2 = (int)strides[2];
     o->extent0 = (int)b->extents[0].count;
-    o->first0 = region->ranges[0].kind == MGL_RANGE_FIXED ? (int)region->ranges[0].lo : 0;
+    o->first0 = mgl_range_has_numbers(&region->ranges[0]) ? (int)region->ranges[0].lo : 0;
+    if (region->ranges[0].kind == MGL_RANGE_SHARE)
+        o->extent0 = (int)region->ranges[0].hi;
     o->first1 =
         b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED ? (int)region->ranges[1].lo : 0;
     o->paged = b->paged;

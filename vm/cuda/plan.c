@@ -53,7 +53,7 @@ static bool any_extra(const mgl_program *program, bool attention)
         const mgl_task *task = &program->tasks[i];
         const int extra =
             attention ? task->in.count - mgl_op_get(task->op)->in_count : mgl_task_biases(task);
-        if (mgl_op_is_attention(task->op) == attention && extra > 0)
+        if (mgl_op_attends(task->op) == attention && extra > 0)
             return true;
     }
     return false;

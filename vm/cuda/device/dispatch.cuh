@@ -9,6 +9,7 @@
 
 #include "instructions/attend/attend.cuh"
 #include "instructions/attend_past/attend_past.cuh"
+#include "instructions/attend_rows/attend_rows.cuh"
 #include "instructions/attend_tail/attend_tail.cuh"
 #include "instructions/clear/clear.cuh"
 #include "instructions/embed/embed.cuh"

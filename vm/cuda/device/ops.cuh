@@ -65,6 +65,10 @@ static __device__ __forceinline__ bool has_variant(int op, int variant)
     if (variant == VARIANT_GENERAL && is_of<FAMILY_PANEL>(op))
         return false;
 #endif
+#if MGL_ATTEND_ROWS
+    if (variant == VARIANT_GENERAL && is_of<FAMILY_ATTEND_ROWS>(op))
+        return false;
+#endif
     if (variant == VARIANT_GENERAL)
         return (HAS_GENERAL_PRODUCT || !is_of<FAMILY_PRODUCT>(op)) &&
                (HAS_GENERAL_ATTENTION || !is_of<FAMILY_ATTENTION>(op));

@@ -33,7 +33,8 @@ typedef struct mgl_device_operand {
     unsigned long long set_bytes; /* from one set to the next */
     int stride1, stride2;         /* of dimensions 1 and 2 */
     int count[3];                 /* elements of the first three ranges */
-    int first0, extent0;          /* dimension 0: the range's start, the buffer's extent (splits) */
+    int first0, extent0;          /* dimension 0: the range's start, the buffer's extent (splits);
+                                     of a share of the rows, which and of how many */
     int first1;                   /* dimension 1: the range's start (vocabulary) */
     unsigned char dtype;          /* mgl_dtype */
     unsigned char flag;           /* a flag region */

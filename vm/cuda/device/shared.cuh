@@ -31,7 +31,8 @@
  * MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and MGL_CACHE (dtypes),
  * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
  * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT, MGL_VARIANTS_ATTENTION and
- * MGL_VARIANTS_PANEL (which variants the program's tasks name, a bit each: ops.cuh), MGL_KV_RING
+ * MGL_VARIANTS_PANEL (which variants the program's tasks name, a bit each: ops.cuh; and so
+ * MGL_VARIANTS_ATTEND_ROWS), MGL_KV_RING
  * (1: attention has its keys and values from the ring), MGL_BIAS (1: products may have biases),
  * MGL_QK_NORM (1: attention norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's
  * splits), MGL_PENALTIES (1: head and sample have what penalties need), MGL_SHARE (of the program's
@@ -58,6 +59,8 @@
 
 /* Whether the second list's products are panels. */
 #define MGL_PANELS (MGL_VARIANTS_PANEL != 0)
+/* Whether its attention shares rows. */
+#define MGL_ATTEND_ROWS (MGL_VARIANTS_ATTEND_ROWS != 0)
 
 #include "instructions/operands.h"
 #if MGL_PENALTIES

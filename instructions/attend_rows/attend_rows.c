@@ -1,0 +1,7 @@
+/* attend_rows: one kv head, whole, and a share of the rows. */
+#include "instructions/reference.h"
+
+void mgl_reference_attend_rows(const mgl_call *call)
+{
+    mgl_attention_all(call);
+}

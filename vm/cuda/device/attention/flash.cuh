@@ -1,0 +1,671 @@
+/*
+ * Attention of the second list: a task has a share of the rows of an epoch, and goes through the
+ * keys and values of a sequence once for all its rows of it, times the query heads of the kv head.
+ * Both operands are whole: 16 queries by 8 positions, and weights of 16 queries by 8 dimensions.
+ * (Rows of queries a warp, softmax and weights in registers: Dao, "FlashAttention-2", arXiv
+ * 2307.08691.)
+ *
+ *   query   one query head of one row
+ *   tile    of 16 queries, or of 16 positions
+ *   unit    FLASH_TILES tiles of queries of one sequence's rows, or fewer
+ *
+ * A task works on unit after unit. The unit's queries, rotated, are in shared memory as operands,
+ * rounded and what rounding left. Each warp has the sums of all of them, of every MGL_WARPS-th tile
+ * of positions; then what the warps have is added up, first warp first. Tiles of positions begin at
+ * multiples of 16, so a row has the same bits whatever epoch it is in, and with what other rows.
+ *
+ * Positions of earlier epochs are in the cache. Of this epoch's rows each warp makes keys and
+ * values from the exchange for itself, as the cache keeps them: no task waits for the one that
+ * appends. A row looks at the rows of its sequence up to itself.
+ *
+ * In lane l an MMA of scores has words of the 16 bytes at dimensions 32 c + 8 (l % 4) of queries
+ * l / 4 and l / 4 + 8, and of position l / 4: which dimensions these are does not matter, since
+ * both sides have the same. The scores lie as the weights have to, position for position. Values
+ * are those of positions 2 (l % 4) + {0, 1, 8, 9}, dimensions 64 c + 8 (l / 4) and the next 7:
+ * column l / 4 of MMA i is dimension i of the 8.
+ */
+#ifndef MGL_DEVICE_ATTENTION_FLASH_CUH
+#define MGL_DEVICE_ATTENTION_FLASH_CUH
+
+#include "vm/cuda/device/attention/short.cuh"
+
+#if MGL_ATTEND_ROWS
+
+/* How many sums of each tile all warps leave in the stage at once: 8, 4 or 2. */
+static constexpr int flash_pass(int tiles)
+{
+    int sums = 8;
+    while (sums > 2 && MGL_WARPS * tiles * sums * 512 > MGL_ACTIVATION_BYTES)
+        sums /= 2;
+    return sums;
+}
+
+enum {
+    FLASH_TILES = HEAD_DIM <= 64 ? 2 : 1,
+    FLASH_QUERIES = FLASH_TILES * TILE,
+    FLASH_SUMS = 8 * VALUE_CHUNKS,         /* MMAs of values of a tile of queries */
+    FLASH_PASS = flash_pass(FLASH_TILES),  /* of them, those that are added up at once */
+    FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* of a unit's queries: they come first */
+};
+static_assert(TILED && !SWIZZLED && HEAD_DIM % 64 == 0 &&
+                  MGL_WARPS * FLASH_TILES * FLASH_PASS * 512 <= MGL_ACTIVATION_BYTES &&
+                  FLASH_WORDS + MGL_WARPS * FLASH_QUERIES * 2 <= PARTIALS,
+              "variants.def says so");
+
+/* ---- units ------------------------------------------------------------------------------------
+ */
+
+/* Queries [first, first + FLASH_QUERIES) of rows [row, end), which are of one sequence; query i is
+ * of row row + i / MGL_HEADS. */
+struct flash_unit {
+    int row, end;
+    int first;
+};
+
+static __device__ __forceinline__ const int *row_entry(int r)
+{
+    return own().table + r * MGL_TABLE_WORDS;
+}
+
+static __device__ __forceinline__ int queries_of(const flash_unit &u)
+{
+    return (u.end - u.row) * MGL_HEADS;
+}
+
+static __device__ __forceinline__ int tiles_of(const flash_unit &u)
+{
+    return min((int)FLASH_TILES, (queries_of(u) - u.first + TILE - 1) / TILE);
+}
+
+/* The unit at the first query of row `row`; of no row where the share ends. */
+static __device__ __forceinline__ flash_unit unit_at_row(int row, int end)
+{
+    flash_unit u = {row, row, 0};
+    while (u.end < end &&
+           row_entry(u.end)[MGL_TABLE_SEQUENCE] == row_entry(row)[MGL_TABLE_SEQUENCE])
+        u.end++;
+    return u;
+}
+
+/* The one behind it in a share that ends at row `end`. */
+static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, int end)
+{
+    flash_unit next = u;
+    next.first += FLASH_QUERIES;
+    return next.first < queries_of(u) ? next : unit_at_row(u.end, end);
+}
+
+/* ---- this epoch's vectors ---------------------------------------------------------------------
+ */
+
+/* Eight elements of a row, from a column on, in f32. */
+static __device__ __forceinline__ octet load_octet(const view &v, int r, int column)
+{
+    bool whole = is_aligned(v);
+#if MGL_PANELS
+    whole = whole && !v.paged;
+#endif
+    octet o;
+    if (whole && v.dtype == DTYPE_F32) {
+        const u8 *at = element_of(v, r, column);
+        load_vector(&o.first, at);
+        load_vector(&o.second, at + 16);
+        return o;
+    }
+    u32 x[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        x[i] = __float_as_uint(load_element(v, r, column + i));
+    o.first = make_uint4(x[0], x[1], x[2], x[3]);
+    o.second = make_uint4(x[4], x[5], x[6], x[7]);
+    return o;
+}
+
+/* A head's elements that four lanes have, from column `column` on. */
+static __device__ __forceinline__ void load_head(const view &v, int r, int column, key_octets &o)
+{
+#pragma unroll
+    for (int c = 0; c < KEY_CHUNKS; c++)
+        o.x[c] = load_octet(v, r, column + 32 * c);
+}
+
+/* The weights of a norm, which stand behind the outputs that the task has. */
+static __device__ __forceinline__ const float *norm_weights(const machine &m, int extra)
+{
+    return MGL_QK_NORM ? (const float *)operand(m, extra - 3 + task_of(m)->outputs).at : NULL;
+}
+
+/* The keys and values of a tile of positions: see above. */
+struct flash_tile {
+    uint4 keys[2][KEY_CHUNKS], values[4][VALUE_CHUNKS];
+};
+
+/* Number i of a lane's positions in a tile: of keys, and of values. */
+static __device__ __forceinline__ int key_position(const machine &m, int i)
+{
+    return m.lane / 4 + 8 * i;
+}
+
+static __device__ __forceinline__ int value_position(const machine &m, int i)
+{
+    return m.lane % 4 * 2 + i % 2 + i / 2 * 8;
+}
+
+/* Which rows have positions of this epoch: position `past` is that of row `first`, and so on. */
+struct flash_rows {
+    int past;
+    int first, end;
+};
+
+/* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
+ * All lanes come here. */
+static __device__ __forceinline__ void make_keys(const machine &m, const flash_rows &rows, int from,
+                                                 flash_tile &t)
+{
+    tile_lane l;
+    place_lane(m, l);
+#pragma unroll 1
+    for (int i = 0; i < 2; i++) {
+        const int r = rows.first + from + key_position(m, i) - rows.past;
+        const int there = min(max(r, rows.first), rows.end - 1);
+        key_octets o;
+        load_head(own().att.k_new, there, l.d_key, o);
+        const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, k_g)));
+        uint4 key[KEY_CHUNKS];
+#pragma unroll
+        for (int c = 0; c < PAIRS; c++) {
+            float x[8], y[8];
+            rotate_chunks(o, c, norm, load_rope(l, rope_row(there), c), x, y);
+            key[c] = pack_octet(x);
+            key[c + PAIRS] = pack_octet(y);
+        }
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            const uint4 words = r < rows.end ? key[c] : make_uint4(0, 0, 0, 0);
+            if (r >= rows.first && i == 0)
+                t.keys[0][c] = words;
+            if (r >= rows.first && i == 1)
+                t.keys[1][c] = words;
+        }
+    }
+}
+
+static __device__ __forceinline__ void make_values(const machine &m, const flash_rows &rows,
+                                                   int from, flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int r = rows.first + from + value_position(m, i) - rows.past;
+        if (r < rows.first)
+            continue;
+#pragma unroll
+        for (int c = 0; c < VALUE_CHUNKS; c++) {
+            t.values[i][c] = make_uint4(0, 0, 0, 0);
+            if (r >= rows.end)
+                continue;
+            float x[8];
+            unpack_octet(load_octet(own().att.v_new, r, 64 * c + m.lane / 4 * 8), x);
+            t.values[i][c] = pack_octet(x);
+        }
+    }
+}
+
+/* Where 16 bytes of a cache are. */
+static __device__ __forceinline__ u8 *cache_words(const cache_view &cache, int sequence,
+                                                  int position, int d)
+{
+    return cache.at + (cache_index(cache, sequence, position) + d) * 2;
+}
+
+/* The tile's keys, from position `from` on, that are before `end`; the others are 0. */
+static __device__ __forceinline__ void find_keys(const machine &m, int sequence, int from, int end,
+                                                 flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int p = from + key_position(m, i);
+        const u8 *at = cache_words(own().att.k, sequence, p, m.lane % 4 * 8);
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            t.keys[i][c] = make_uint4(0, 0, 0, 0);
+            if (p < end)
+                load_vector(&t.keys[i][c], at + 64 * c);
+        }
+    }
+}
+
+static __device__ __forceinline__ void find_values(const machine &m, int sequence, int from,
+                                                   int end, flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int p = from + value_position(m, i);
+        const u8 *at = cache_words(own().att.v, sequence, p, m.lane / 4 * 8);
+#pragma unroll
+        for (int c = 0; c < VALUE_CHUNKS; c++) {
+            t.values[i][c] = make_uint4(0, 0, 0, 0);
+            if (p < end)
+                load_vector(&t.values[i][c], at + 128 * c);
+        }
+    }
+}
+
+/* Appends the keys and values of all rows of the epoch. */
+static __device__ __forceinline__ void append_rows(const machine &m)
+{
+    const int rows = rows_of(m);
+#pragma unroll 1
+    for (int row = m.warp * TILE; row < rows; row += MGL_WARPS * TILE) {
+        flash_tile t;
+        make_keys(m, {0, 0, rows}, row, t);
+        make_values(m, {0, 0, rows}, row, t);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int r = row + key_position(m, i);
+            const int *entry = row_entry(min(r, rows - 1));
+            u8 *at = cache_words(own().att.k, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                 m.lane % 4 * 8);
+#pragma unroll
+            for (int c = 0; c < KEY_CHUNKS; c++)
+                if (r < rows)
+                    *(uint4 *)(at + 64 * c) = t.keys[i][c];
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int r = row + value_position(m, i);
+            const int *entry = row_entry(min(r, rows - 1));
+            u8 *at = cache_words(own().att.v, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                 m.lane / 4 * 8);
+#pragma unroll
+            for (int c = 0; c < VALUE_CHUNKS; c++)
+                if (r < rows)
+                    *(uint4 *)(at + 128 * c) = t.values[i][c];
+        }
+    }
+}
+
+/* ---- queries ----------------------------------------------------------------------------------
+ */
+
+/* The operand of tile `tile` of the unit: chunk c of its query `query`, 16 bytes of quarter `k`,
+ * rounded (0) or what rounding left (1). Eight lanes that read together read one run. */
+static __device__ __forceinline__ uint4 *query_words_at(int tile, int part, int c, int query, int k)
+{
+    const int chunk = (tile * 2 + part) * KEY_CHUNKS + c;
+    return (uint4 *)own().partial + (chunk * TILE + query) * 4 + k;
+}
+
+/* Eight queries of a tile: half `half`. Those that the unit does not have are 0. */
+static __device__ __forceinline__ void make_half(const machine &m, const flash_unit &u, int tile,
+                                                 int half)
+{
+    const int query = half * 8 + m.lane / 4, i = u.first + tile * TILE + query;
+    const bool there = i < queries_of(u);
+    const int row = u.row + (there ? i / MGL_HEADS : 0);
+    tile_lane l;
+    place_lane(m, l);
+    key_octets o;
+    load_head(own().att.q, row, (there ? i % MGL_HEADS : 0) * HEAD_DIM + l.d_key, o);
+    const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, q_g)));
+#pragma unroll
+    for (int c = 0; c < PAIRS; c++) {
+        float x[8], y[8];
+        rotate_chunks(o, c, norm, load_rope(l, rope_row(row), c), x, y);
+#pragma unroll
+        for (int part = 0; part < 2; part++) {
+            const uint4 none = make_uint4(0, 0, 0, 0);
+            *query_words_at(tile, part, c, query, m.lane % 4) = there ? query_words(x, part) : none;
+            *query_words_at(tile, part, c + PAIRS, query, m.lane % 4) =
+                there ? query_words(y, part) : none;
+        }
+    }
+}
+
+/* All queries of a unit: a half of a tile a warp. */
+static __device__ __forceinline__ void make_queries(const machine &m, const flash_unit &u)
+{
+    for (int half = m.warp; half < 2 * tiles_of(u); half += MGL_WARPS)
+        make_half(m, u, half / 2, half % 2);
+}
+
+/* ---- a unit's positions -----------------------------------------------------------------------
+ */
+
+/* A warp's softmaxes of a unit: of queries l / 4 and l / 4 + 8 of each tile. Maximum and scores are
+ * powers of 2. */
+struct flash_state {
+    float max[FLASH_TILES][2];
+    float sum[FLASH_TILES][2]; /* this lane's positions */
+    float sums[FLASH_TILES][FLASH_SUMS][4];
+};
+
+/* Scores of a tile of positions: of queries and positions as an MMA has them. */
+typedef float flash_scores[FLASH_TILES][2][4];
+
+/* Weights of a tile of positions as operands: rounded, and what rounding left. */
+typedef u32 flash_weights[FLASH_TILES][2][4];
+
+static __device__ __forceinline__ void score_tile(const machine &m, int tiles, const flash_tile &t,
+                                                  flash_scores &scores)
+{
+#pragma unroll
+    for (int tile = 0; tile < FLASH_TILES; tile++) {
+        if (tile >= tiles)
+            break;
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++)
+#pragma unroll
+            for (int part = 0; part < 2; part++) {
+                uint4 q[2];
+#pragma unroll
+                for (int i = 0; i < 2; i++)
+                    q[i] = *query_words_at(tile, part, c, key_position(m, i), m.lane % 4);
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const uint4 &k = t.keys[i][c];
+                    mma_tile(scores[tile][i], q[0].x, q[1].x, q[0].y, q[1].y, k.x, k.y);
+                    mma_tile(scores[tile][i], q[0].z, q[1].z, q[0].w, q[1].w, k.z, k.w);
+                }
+            }
+    }
+}
+
+/* The largest of the four lanes that have scores of one query. */
+static __device__ __forceinline__ float query_max(float value)
+{
+    value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFu, value, 1));
+    return fmaxf(value, __shfl_xor_sync(0xFFFFFFFFu, value, 2));
+}
+
+static __device__ __forceinline__ float query_sum(float value)
+{
+    value += __shfl_xor_sync(0xFFFFFFFFu, value, 1);
+    return value + __shfl_xor_sync(0xFFFFFFFFu, value, 2);
+}
+
+/* Takes the scores of a tile of queries into its softmax, `limit[h]` being how many of the tile's
+ * positions count for query l / 4 + 8 h; and makes weights of them. */
+static __device__ __forceinline__ void weigh_tile(const machine &m, const int (&limit)[2],
+                                                  float (&scores)[2][4], float (&max)[2],
+                                                  float (&sum)[2], float (&sums)[FLASH_SUMS][4],
+                                                  u32 (&weights)[2][4])
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float top = max[h];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float &score = scores[i / 2][2 * h + i % 2];
+            score = m.lane % 4 * 2 + i % 2 + i / 2 * 8 < limit[h] ? score : -INFINITY;
+            top = fmaxf(top, score);
+        }
+        top = query_max(top);
+        const float from = top == -INFINITY ? 0.0f : top, keep = power_of_2(max[h] - from);
+        max[h] = top;
+        sum[h] *= keep;
+#pragma unroll
+        for (int i = 0; i < FLASH_SUMS; i++) {
+            sums[i][2 * h] *= keep;
+            sums[i][2 * h + 1] *= keep;
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const float first = power_of_2(scores[i][2 * h] - from);
+            const float second = power_of_2(scores[i][2 * h + 1] - from);
+            const u32 word = pack_pair(MGL_CACHE, first, second);
+            sum[h] += first + second;
+            weights[0][2 * i + h] = word;
+            weights[1][2 * i + h] =
+                pack_pair(MGL_CACHE, first - low_half(word), second - high_half(word));
+        }
+    }
+}
+
+static __device__ __forceinline__ u32 word_of(const uint4 &words, int i)
+{
+    return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
+}
+
+static __device__ __forceinline__ void add_weighed(int tiles, const flash_tile &t,
+                                                   const flash_weights &weights, flash_state &s)
+{
+#pragma unroll
+    for (int i = 0; i < FLASH_SUMS; i++) {
+        u32 words[4];
+#pragma unroll
+        for (int p = 0; p < 4; p++)
+            words[p] = word_of(t.values[p][i / 8], i % 8 / 2);
+        const int half = i % 2 ? 0x7632 : 0x5410;
+        const u32 low = __byte_perm(words[0], words[1], half);
+        const u32 high = __byte_perm(words[2], words[3], half);
+#pragma unroll
+        for (int tile = 0; tile < FLASH_TILES; tile++) {
+            if (tile >= tiles)
+                break;
+#pragma unroll
+            for (int part = 0; part < 2; part++) {
+                const u32(&w)[4] = weights[tile][part];
+                mma_tile(s.sums[tile][i], w[0], w[1], w[2], w[3], low, high);
+            }
+        }
+    }
+}
+
+/* How many positions from `from` on count for query `query` of the unit's. */
+static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_rows &rows,
+                                               int from, int query)
+{
+    const int row = u.row + (u.first + query) / MGL_HEADS;
+    return rows.past + row + 1 - rows.first - from;
+}
+
+/* The warp's tiles of positions. What is asked for of the next tile is on its way while this one's
+ * is worked on. */
+static __device__ __forceinline__ void attend_unit(const machine &m, const flash_unit &u,
+                                                   flash_state &s)
+{
+    enum { STEP = MGL_WARPS * TILE };
+    flash_rows rows;
+    const int last = min(u.first + (int)FLASH_QUERIES, queries_of(u)) - 1, tiles = tiles_of(u);
+    const int sequence = row_entry(u.row)[MGL_TABLE_SEQUENCE];
+    rows.first = mgl_step_first_row(own().table, u.row);
+    rows.end = u.row + last / MGL_HEADS + 1;
+    rows.past = row_entry(rows.first)[MGL_TABLE_POSITION];
+    const int end = rows.past + rows.end - rows.first;
+    flash_tile t;
+#pragma unroll 1
+    for (int from = m.warp * TILE - STEP; from < end; from += STEP) {
+        const int next = from + STEP;
+        const bool past = next < end && next < rows.past;
+        const bool now = next < end && next + TILE > rows.past;
+        flash_weights weights;
+        if (from >= 0) {
+            flash_scores scores = {};
+            score_tile(m, tiles, t, scores);
+#pragma unroll
+            for (int tile = 0; tile < FLASH_TILES; tile++) {
+                if (tile >= tiles)
+                    break;
+                const int query = tile * TILE + m.lane / 4;
+                const int limit[2] = {limit_of(u, rows, from, query),
+                                      limit_of(u, rows, from, query + 8)};
+                weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile],
+                           weights[tile]);
+            }
+        }
+        if (past)
+            find_keys(m, sequence, next, rows.past, t);
+        if (from >= 0)
+            add_weighed(tiles, t, weights, s);
+        if (past)
+            find_values(m, sequence, next, rows.past, t);
+        if (now) { /* when no weights and values take registers */
+            make_keys(m, rows, next, t);
+            make_values(m, rows, next, t);
+        }
+    }
+}
+
+/* ---- results ----------------------------------------------------------------------------------
+ */
+
+/* Maximum and sum of query `query` of a warp. */
+static __device__ __forceinline__ float2 *left_top(int warp, int query)
+{
+    return (float2 *)(own().partial + FLASH_WORDS) + warp * FLASH_QUERIES + query;
+}
+
+/* Where warp `warp` leaves sum i of those of a pass, of tile `tile`: a lane's four, 32 floats from
+ * one to the next. */
+static __device__ __forceinline__ float *left_pass(int warp, int tile, int i)
+{
+    return (float *)activation_buffer() + ((warp * FLASH_TILES + tile) * FLASH_PASS + i) * 128;
+}
+
+static __device__ __forceinline__ void leave_tops(const machine &m, int tiles, flash_state &s)
+{
+#pragma unroll
+    for (int tile = 0; tile < FLASH_TILES; tile++) {
+        if (tile >= tiles)
+            break;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float sum = query_sum(s.sum[tile][h]);
+            if (m.lane % 4 == 0)
+                *left_top(m.warp, tile * TILE + m.lane / 4 + 8 * h) =
+                    make_float2(s.max[tile][h], sum);
+        }
+    }
+}
+
+/* Divides a warp's sums by what those of all warps have in common: then they need to be added up.
+ */
+static __device__ __forceinline__ void divide_sums(const machine &m, int tiles, flash_state &s)
+{
+#pragma unroll
+    for (int tile = 0; tile < FLASH_TILES; tile++) {
+        if (tile >= tiles)
+            break;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int query = tile * TILE + m.lane / 4 + 8 * h;
+            float top = -INFINITY, total = 0.0f;
+#pragma unroll 4
+            for (int w = 0; w < MGL_WARPS; w++)
+                top = fmaxf(top, left_top(w, query)->x);
+#pragma unroll 4
+            for (int w = 0; w < MGL_WARPS; w++) {
+                const float2 left = *left_top(w, query);
+                total = fmaf(left.y, power_of_2(left.x - top), total);
+            }
+            const float by = power_of_2(s.max[tile][h] - top) * reciprocal(total);
+#pragma unroll
+            for (int i = 0; i < FLASH_SUMS; i++) {
+                s.sums[tile][i][2 * h] *= by;
+                s.sums[tile][i][2 * h + 1] *= by;
+            }
+        }
+    }
+}
+
+/* Adds up sums i and i + 1 of a pass whose first is number `pass`, and stores them. */
+static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u, int pass,
+                                                  int tile, int i, u64 policy)
+{
+    float sums[2][4] = {};
+#pragma unroll 4
+    for (int w = 0; w < MGL_WARPS; w++)
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            sums[j / 4][j % 4] += left_pass(w, tile, i + j / 4)[j % 4 * 32 + m.lane];
+    const int number = pass + i, d = number / 8 * 64 + m.lane % 4 * 16 + number % 8;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int query = u.first + tile * TILE + m.lane / 4 + 8 * h;
+        if (query >= queries_of(u))
+            continue;
+        const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+            store_pair(own().att.y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j],
+                       true, policy);
+    }
+}
+
+/* What the warps have of the unit, as outputs. */
+static __device__ __forceinline__ void leave_sums(const machine &m, const flash_unit &u,
+                                                  const flash_state &s, u64 policy)
+{
+    enum { PAIRS_OF_PASS = FLASH_PASS / 2 };
+    const int tiles = tiles_of(u);
+#pragma unroll
+    for (int pass = 0; pass < FLASH_SUMS; pass += FLASH_PASS) {
+#pragma unroll
+        for (int tile = 0; tile < FLASH_TILES; tile++)
+#pragma unroll
+            for (int i = 0; i < FLASH_PASS * 4; i++)
+                if (tile < tiles)
+                    left_pass(m.warp, tile, i / 4)[i % 4 * 32 + m.lane] =
+                        s.sums[tile][pass + i / 4][i % 4];
+        consumer_barrier();
+        for (int item = m.warp; item < tiles * PAIRS_OF_PASS; item += MGL_WARPS)
+            store_sums(m, u, pass, item / PAIRS_OF_PASS, item % PAIRS_OF_PASS * 2, policy);
+        consumer_barrier();
+    }
+}
+
+/* ---- a task -----------------------------------------------------------------------------------
+ */
+
+static __device__ __forceinline__ flash_state empty_flash()
+{
+    flash_state s = {};
+#pragma unroll
+    for (int i = 0; i < 2 * FLASH_TILES; i++)
+        s.max[i / 2][i % 2] = -INFINITY;
+    return s;
+}
+
+/* All of a task. Out of line: its registers are not those of the loop. */
+static __device__ __noinline__ void attend_flash(machine m)
+{
+    const mgl_device_operand &y = operand(m, MGL_OPERAND(attend_rows, y));
+    const u64 policy = keep_policy();
+    int row, end;
+    mgl_row_share(rows_of(m), y.first0, y.extent0, &row, &end);
+    if (thread_of(m) == 0)
+        own().pending = 0;
+    trace_input(m);
+    if (own().att.now)
+        append_rows(m);
+    flash_unit u = unit_at_row(row, end);
+    make_queries(m, u);
+    consumer_barrier();
+    while (u.row < end) {
+        const flash_unit next = unit_behind(u, end);
+        flash_state s = empty_flash();
+        attend_unit(m, u, s);
+        leave_tops(m, tiles_of(u), s);
+        consumer_barrier(); /* nobody needs the queries any more */
+        make_queries(m, next);
+        divide_sums(m, tiles_of(u), s);
+        leave_sums(m, u, s, policy);
+        u = next;
+    }
+}
+
+/* The consumers' part, which is all. */
+static __device__ __forceinline__ void consume_attend_rows(machine &m)
+{
+    wait_go(m);
+    attend_flash(m);
+}
+
+#else
+
+/* Of a kernel without: no task is of that family. */
+static __device__ __forceinline__ void consume_attend_rows(machine &) {}
+
+#endif
+
+#endif
