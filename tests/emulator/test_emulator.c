@@ -925,6 +925,14 @@ static void batch_of_rows(void)
     check_ragged(&three_heads, &options, 7);
 }
 
+/* Two warps have several tiles of positions each. */
+static void logits_of_rows_by_few_warps(void)
+{
+    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
+    options.warps = 2;
+    check_logits(&three_heads, &options, 1, 60, 3);
+}
+
 static void delays_of_rows(void)
 {
     const device_options options = rows_options(&long_rows, 3, 9, 3);
@@ -1003,6 +1011,7 @@ static void (*const replies[])(void) = {first_tokens,
                                         delays_of_panels,
                                         logits_of_rows,
                                         batch_of_rows,
+                                        logits_of_rows_by_few_warps,
                                         delays_of_rows,
                                         first_tokens_with_counters,
                                         batch,
