@@ -239,9 +239,10 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     mgl_schedule_config_default(&config);
     if (r->knobs)
         config = *r->knobs;
-    if (config.rows > 0 && config.rows < r->batch)
+    const int most = config.rows > config.many ? config.rows : config.many;
+    if (config.rows > 0 && most < r->batch)
         return mgl_fail(err, MGL_USAGE, "batch", "%d sequences, but the config has %d rows",
-                        r->batch, config.rows);
+                        r->batch, most);
     return mgl_schedule_lower(b->graph, &b->machine.target, &options, &config, &b->program, err);
 }
 
