@@ -121,6 +121,8 @@ bool mgl_meaning_find(const mgl_meaning *m, const mgl_region *region, int64_t lo
     const mgl_columns *columns = m->holdings[region->buffer].columns;
     int first, end;
     shares_of(m, region, &first, &end);
+    if (!mgl_check_spend(m->check, (size_t)(end - first)))
+        return false;
     bool found = first < end && mgl_columns_get(&columns[first], lo, hi, node, node_lo);
     for (int i = first + 1; i < end && found; i++) {
         int other;

@@ -31,6 +31,8 @@ typedef struct mgl_partial {
 typedef struct mgl_owner {
     int task; /* that appends to it, plus 1; 0 for none */
     mgl_node_value value;
+    bool is_wanted;        /* a task that does not append takes what it holds */
+    mgl_node_value wanted; /* for this */
 } mgl_owner;
 
 /* The value state of a buffer: of its space and rank one of these is in use. */

@@ -10,6 +10,7 @@
 #include "validator/check.h"
 
 #include "base/memory.h"
+#include "schedule/pages.h"
 #include "schedule/variants.h"
 
 #include <inttypes.h>
@@ -195,28 +196,52 @@ static void check_segments(mgl_check *check, int t)
     }
 }
 
-/* MG131: what products of weighed values multiply, bulk copies bring on a GPU: bf16 in pages. */
-static void check_copied(mgl_check *check, int t)
+/* Whether the operand is what products of weighed values multiply: bulk copies bring that on a GPU.
+ */
+static bool is_copied(mgl_op op, int operand)
+{
+    return (mgl_op_get(op)->family == MGL_FAMILY_PANEL && operand == MGL_PRODUCT_INPUT) ||
+           (op == MGL_OP_SCALED_SWIGLU && operand == MGL_OPERAND(scaled_swiglu, y)) ||
+           (op == MGL_OP_LINEAR_ADD_WEIGHED && operand == MGL_OPERAND(linear_add_weighed, n)) ||
+           (op == MGL_OP_EMBED_WEIGHED && operand == MGL_OPERAND(embed_weighed, n));
+}
+
+/* Whether the op's code on a GPU knows pages there. */
+static bool takes_pages(mgl_op op, int operand)
+{
+    return is_copied(op, operand) || (op == MGL_OP_ATTEND && operand == MGL_OPERAND(attend, y)) ||
+           (op == MGL_OP_ATTEND_ROWS && operand == MGL_OPERAND(attend_rows, y));
+}
+
+/* MG131: on a GPU what is copied is bf16 in pages, and nothing else lies in pages; who writes a
+ * part of a page's row writes whole quarters of it. `panels`: the list has products of weighed
+ * values. */
+static void check_paged(mgl_check *check, int t, bool panels)
 {
     const mgl_program *p = check->program;
     const mgl_task *task = &p->tasks[t];
-    int operands[2], count = 0;
     char name[MGL_NAME_TEXT];
-    if (mgl_op_get(task->op)->family == MGL_FAMILY_PANEL)
-        operands[count++] = MGL_PRODUCT_INPUT;
-    if (task->op == MGL_OP_SCALED_SWIGLU)
-        operands[count++] = MGL_OPERAND(scaled_swiglu, y);
-    if (task->op == MGL_OP_LINEAR_ADD_WEIGHED)
-        operands[count++] = MGL_OPERAND(linear_add_weighed, n);
-    if (task->op == MGL_OP_EMBED_WEIGHED)
-        operands[count++] = MGL_OPERAND(embed_weighed, n);
-    for (int i = 0; i < count; i++) {
-        const mgl_buffer *b = &p->buffers[mgl_task_operand(p, task, operands[i])->buffer];
-        if (!b->paged || b->dtype != MGL_BF16)
-            mgl_check_report(
-                check, 131, t, 0, "%s: on a GPU %s is bf16 and lies in pages, and buffer %.64s %s",
-                mgl_check_task(check, t, name), mgl_op_get(task->op)->operands[operands[i]].name,
-                b->name, b->paged ? "is not bf16" : "does not lie in pages");
+    for (int i = 0; i < task->in.count + task->out.count; i++) {
+        const int operand = mgl_task_operand_at(task, i);
+        const mgl_region *region = &p->regions[mgl_task_region(task, i)];
+        const mgl_buffer *b = &p->buffers[region->buffer];
+        const char *what = mgl_op_get(task->op)->operands[operand].name;
+        if (is_copied(task->op, operand) && (!b->paged || b->dtype != MGL_BF16))
+            mgl_check_report(check, 131, t, 0,
+                             "%s: on a GPU %s is bf16 and lies in pages, and buffer %.64s %s",
+                             mgl_check_task(check, t, name), what, b->name,
+                             b->paged ? "is not bf16" : "does not lie in pages");
+        else if (b->paged && (!panels || !takes_pages(task->op, operand)))
+            mgl_check_report(check, 131, t, 0,
+                             "%s: on a GPU %s can not lie in pages, as buffer %.64s does%s",
+                             mgl_check_task(check, t, name), what, b->name,
+                             panels ? "" : ": the list has no products of weighed values");
+        else if (b->paged && task->op == MGL_OP_EMBED_WEIGHED &&
+                 (region->ranges[1].lo % MGL_PAGE_QUARTER_COLUMNS ||
+                  region->ranges[1].hi % MGL_PAGE_QUARTER_COLUMNS))
+            mgl_check_report(check, 131, t, 0,
+                             "%s: on a GPU its columns begin and end at multiples of %d",
+                             mgl_check_task(check, t, name), MGL_PAGE_QUARTER_COLUMNS);
     }
 }
 
@@ -241,8 +266,6 @@ static void check_place(mgl_check *check, int t)
         mgl_check_report(check, 131, t, 0,
                          "%s: on a GPU products of weighed values have one variant, %s.%s",
                          mgl_check_task(check, t, name), mgl_op_get(op)->name, panels->name);
-    else if (!cpu)
-        check_copied(check, t);
 }
 
 /* MG133: attention of shares of the rows is the second list's, without flags; on a GPU by the
@@ -269,7 +292,7 @@ static void check_shared(mgl_check *check, int t)
                              mgl_check_task(check, t, name));
 }
 
-static void check_task(mgl_check *check, int t)
+static void check_task(mgl_check *check, int t, bool gpu, bool panels)
 {
     const mgl_task *task = &check->program->tasks[t];
     const mgl_op_info *op = mgl_op_get(task->op);
@@ -289,6 +312,8 @@ static void check_task(mgl_check *check, int t)
     check_segments(check, t);
     check_place(check, t);
     check_shared(check, t);
+    if (gpu)
+        check_paged(check, t, panels);
 }
 
 /* ---- the shape of a queue ---- */
@@ -325,8 +350,13 @@ static void check_queues(mgl_check *check)
 
 void mgl_check_operands(mgl_check *check)
 {
-    for (int t = 0; t < check->program->task_count; t++)
-        check_task(check, t);
+    const mgl_program *p = check->program;
+    const bool gpu = strcmp(p->target.arch, "cpu") != 0;
+    bool panels = false;
+    for (int t = 0; t < p->task_count && !panels; t++)
+        panels = mgl_op_get(p->tasks[t].op)->family == MGL_FAMILY_PANEL;
+    for (int t = 0; t < p->task_count; t++)
+        check_task(check, t, gpu, panels);
     check_queues(check);
 }
 

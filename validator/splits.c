@@ -76,6 +76,11 @@ bool mgl_splits_read(mgl_meaning *m, int operand, mgl_node_value *out)
 
 /* ---- tasks ---- */
 
+static bool is_same_value(const mgl_node_value *a, const mgl_node_value *b)
+{
+    return a->index == b->index && a->lo == b->lo && a->hi == b->hi;
+}
+
 /* The task appends the value of operand `from` to the head of operand `to`. */
 static bool own_cache(mgl_meaning *m, const char *from, const char *to)
 {
@@ -88,7 +93,28 @@ static bool own_cache(mgl_meaning *m, const char *from, const char *to)
         return false;
     }
     owner->task = m->task + 1;
-    return mgl_meaning_read(m, mgl_meaning_operand(m, from, strlen(from)), &owner->value);
+    if (!mgl_meaning_read(m, mgl_meaning_operand(m, from, strlen(from)), &owner->value))
+        return false;
+    return !owner->is_wanted || is_same_value(&owner->value, &owner->wanted) ||
+           mgl_meaning_fail(m, 705,
+                            "it appends another value than a task of attend_rows reads there");
+}
+
+/* The task takes what the head of operand `past` holds for the earlier positions of operand `from`.
+ * Who appends to that head may come before or behind it. */
+static bool want_cache(mgl_meaning *m, const char *from, const char *past)
+{
+    const mgl_region *region = mgl_meaning_region(m, mgl_meaning_operand(m, past, strlen(past)));
+    mgl_owner *owner = &m->holdings[region->buffer].owners[region->ranges[1].lo];
+    mgl_node_value value;
+    if (!mgl_meaning_read(m, mgl_meaning_operand(m, from, strlen(from)), &value))
+        return false;
+    if ((owner->task && !is_same_value(&owner->value, &value)) ||
+        (owner->is_wanted && !is_same_value(&owner->wanted, &value)))
+        return mgl_meaning_fail(m, 705, "the cache that it reads does not hold its k and v");
+    owner->is_wanted = true;
+    owner->wanted = value;
+    return true;
 }
 
 bool mgl_splits_run_attend(mgl_meaning *m)
@@ -101,8 +127,9 @@ bool mgl_splits_run_attend_rows(mgl_meaning *m)
     const mgl_task *task = &m->program->tasks[m->task];
     if (!mgl_meaning_run(m))
         return false;
-    return mgl_task_place(task, MGL_OPERAND(attend_rows, k_now)) < 0 ||
-           (own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now"));
+    if (mgl_task_place(task, MGL_OPERAND(attend_rows, k_now)) < 0)
+        return want_cache(m, "k", "k_past") && want_cache(m, "v", "v_past");
+    return own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now");
 }
 
 /* One partial for each head of the part's slice. */
