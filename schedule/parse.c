@@ -422,7 +422,8 @@ static bool read_queue(parser *p)
 /* Behind `:rows`: nothing, or the share i/n. */
 static bool read_row_share(parser *p, mgl_range *out)
 {
-    mgl_scan_skip_blanks(p->scan);
+    if (mgl_scan_at_line_end(p->scan)) /* the text may end here */
+        return true;
     const char *from = p->scan->at;
     if (*from < '0' || *from > '9')
         return true;
