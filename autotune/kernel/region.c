@@ -77,7 +77,7 @@ static mgl_status take_mark(finding *f, const cursor *c, size_t line_at, const c
     if (f->open != MGL_KERNEL_REGION_COUNT)
         f->out->of[f->open].end = line_at;
     f->ended = end;
-    f->open = region;
+    f->open = (int)region;
     if (!end) {
         f->seen[region] = f->any = true;
         f->out->of[region].first = f->out->of[region].end = (size_t)(c->at - c->text);
