@@ -57,6 +57,7 @@ static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
 {
     s.weights[thread_of(m)] = value;
     consumer_barrier();
+#pragma unroll 1
     for (int n = THREADS; n > 1; n = (n + 1) / 2) {
         int half = (n + 1) / 2;
         if (thread_of(m) + half < n)
@@ -85,10 +86,12 @@ static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_
 }
 
 /* mgl_sampler_sum by the block. */
-static __device__ u64 sum_of_cut(const machine &m, sampling &s, const mgl_sampler_input &in,
-                                 mgl_sampler_cut cut)
+static __device__ __noinline__ u64 sum_of_cut(const machine m, mgl_sampler_input in,
+                                              mgl_sampler_cut cut)
 {
+    sampling &s = *(sampling *)own().partial;
     u64 sum = 0;
+#pragma unroll 1
     for (int i = thread_of(m); i < in.count; i += THREADS) {
         u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
         if (key > cut.key)
@@ -98,17 +101,21 @@ static __device__ u64 sum_of_cut(const machine &m, sampling &s, const mgl_sample
     return sum + (cut.ties ? cut.ties * mgl_sampler_unit(&in, cut.key, 1) : 0);
 }
 
-/* mgl_sampler_select by the block. */
-static __device__ mgl_sampler_cut select_cut(const machine &m, sampling &s,
-                                             const mgl_sampler_input &in, mgl_sampler_cut within,
-                                             int weighed, u64 limit)
+/* mgl_sampler_select by the block. Out of line, as log_sum: each is called from several places, and
+ * what the compiler unrolls in them is compiled once. */
+static __device__ __noinline__ mgl_sampler_cut select_cut(const machine m, mgl_sampler_input in,
+                                                          mgl_sampler_cut within, int weighed,
+                                                          u64 limit)
 {
+    sampling &s = *(sampling *)own().partial;
     u32 prefix = 0;
     u64 before = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
+#pragma unroll 1
         for (int i = thread_of(m); i < 256; i += THREADS)
             s.bins[i] = 0;
         consumer_barrier();
+#pragma unroll 1
         for (int i = thread_of(m); i < in.count; i += THREADS) {
             u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
             if (key > within.key && mgl_sampler_matches(key, prefix, shift)) {
@@ -157,6 +164,7 @@ static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_inpu
     int hi = (int)((long long)in.count * (thread_of(m) + 1) / THREADS);
     u64 sum = 0;
     u32 equal = 0;
+#pragma unroll 1
     for (int i = lo; i < hi; i++) {
         u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
         if (key > cut.key)
@@ -199,11 +207,11 @@ static __device__ int draw(const machine &m, sampling &s, const float *logits, c
         return 0;
     in.max = mgl_sampler_value(best);
     if (top_k > 0 && top_k < in.count)
-        cut = select_cut(m, s, in, cut, 0, (u64)top_k);
+        cut = select_cut(m, in, cut, 0, (u64)top_k);
     if (top_p > 0.0f && top_p < 1.0f)
-        cut = select_cut(m, s, in, cut, 1, mgl_sampler_limit(sum_of_cut(m, s, in, cut), top_p));
+        cut = select_cut(m, in, cut, 1, mgl_sampler_limit(sum_of_cut(m, in, cut), top_p));
     in.least = mgl_sampler_least(min_p);
-    return walk(m, s, in, cut, mgl_sampler_scale(random, sum_of_cut(m, s, in, cut)));
+    return walk(m, s, in, cut, mgl_sampler_scale(random, sum_of_cut(m, in, cut)));
 }
 
 /* The best of a row's parts, and its key; one warp. */
@@ -226,8 +234,9 @@ static __device__ int greedy(const machine &m, int r, u32 *key_of_best)
 }
 
 /* The logarithm of the sum of all exponentials, in every thread. */
-static __device__ double log_sum(const machine &m, sampling &s, const float *logits)
+static __device__ __noinline__ double log_sum(const machine m, const float *logits)
 {
+    sampling &s = *(sampling *)own().partial;
     float top = -INFINITY;
     double sum = 0.0;
     for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS)
@@ -274,7 +283,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
         const int *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE) {
             int target = ((const int *)row_of(prompt, index))[next];
-            double sum = log_sum(m, s, row_of(logits, r));
+            double sum = log_sum(m, row_of(logits, r));
             if (thread_of(m) == 0)
                 row_of(score, index)[next] = (float)((double)row_of(logits, r)[target] - sum);
         } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE &&
@@ -312,6 +321,7 @@ static __device__ int next_tied(const machine &m, sampling &s, const float *logi
                                 int last)
 {
     int lowest = 0x7FFFFFFF;
+#pragma unroll 1
     for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS)
         if (i > last && mgl_sampler_key(logits[i]) == key)
             lowest = min(lowest, i);
@@ -330,10 +340,11 @@ static __device__ int next_tied(const machine &m, sampling &s, const float *logi
 static __device__ void find_likely(const machine &m, sampling &s, const float *logits, int count)
 {
     const mgl_sampler_input in = {logits, MGL_VOCAB, 1.0f, 0.0f, 0};
-    const mgl_sampler_cut cut = select_cut(m, s, in, {0, 0}, 0, (u64)count);
+    const mgl_sampler_cut cut = select_cut(m, in, {0, 0}, 0, (u64)count);
     if (thread_of(m) == 0)
         s.likely.found = 0;
     consumer_barrier();
+#pragma unroll 1
     for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS) {
         const u32 key = mgl_sampler_key(logits[i]);
         if (key <= cut.key)
@@ -356,6 +367,7 @@ static __device__ void find_likely(const machine &m, sampling &s, const float *l
 static __device__ int rank_of(const sampling &s, int n, int count)
 {
     int rank = 0;
+#pragma unroll 1
     for (int i = 0; i < count; i++)
         rank += s.likely.keys[i] > s.likely.keys[n] ||
                 (s.likely.keys[i] == s.likely.keys[n] && s.likely.ids[i] < s.likely.ids[n]);
@@ -403,7 +415,7 @@ static __device__ __noinline__ void tell_likely(machine m)
         if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE || token == MGL_NO_TOKEN)
             continue;
         const float *logits = row_of(rows, r);
-        const double sum = log_sum(m, s, logits);
+        const double sum = log_sum(m, logits);
         find_likely(m, s, logits, count);
         const int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
         const long long at = (long long)index * capacity() + produced;
@@ -564,6 +576,7 @@ static __device__ void step(const machine &m, sampling &s)
     const int spare = most_rows() - __popc(__ballot_sync(0xFFFFFFFFu, runs));
     const int rows = runs ? 1 + mgl_step_share(more, before, spare) : 0;
     const int first = sum_before(m, rows);
+#pragma unroll 1
     for (int n = 0; n < rows; n++)
         mgl_step_row(s.table + (first + n) * MGL_TABLE_WORDS, q, at,
                      (const int *)operand(m, MGL_OPERAND(sample, prompt)).at + from,
@@ -574,17 +587,24 @@ static __device__ void step(const machine &m, sampling &s)
 
 #endif
 
+/* A few words, by all threads. */
+static __device__ void copy_words(const machine &m, int *to, const int *from, int count)
+{
+#pragma unroll 1
+    for (int i = thread_of(m); i < count; i += THREADS)
+        to[i] = from[i];
+}
+
 /* Out of line: its registers are not those of the loop. */
 static __device__ __noinline__ void sample_apart(machine m)
 {
     sampling &s = *(sampling *)own().partial;
-    const int *from = (const int *)operand(m, MGL_OPERAND(sample, sequence)).at;
-    for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
-        s.sequences[i] = from[i];
+    copy_words(m, s.sequences, (const int *)operand(m, MGL_OPERAND(sample, sequence)).at,
+               sequence_count() * MGL_SEQUENCE_WORDS);
 #if !MGL_LISTS
-    for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
-        s.table[i] = own().table[i];
+    copy_words(m, s.table, own().table, MGL_ROWS * MGL_TABLE_WORDS);
 #endif
+#pragma unroll 1
     for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
     consumer_barrier();
@@ -602,16 +622,15 @@ static __device__ __noinline__ void sample_apart(machine m)
     if (m.warp == 0)
         step(m, s);
     consumer_barrier();
-    for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
-        ((int *)operand(m, MGL_OPERAND(sample, control)).at)[i] = s.control[i];
+    copy_words(m, (int *)operand(m, MGL_OPERAND(sample, control)).at, s.control, MGL_CONTROL_WORDS);
 #if MGL_LISTS
     leave_table(m, s);
 #else
-    for (int i = thread_of(m); i < MGL_ROWS * MGL_TABLE_WORDS; i += THREADS)
-        ((int *)operand(m, MGL_OPERAND(sample, table)).at)[i] = s.table[i];
+    copy_words(m, (int *)operand(m, MGL_OPERAND(sample, table)).at, s.table,
+               MGL_ROWS * MGL_TABLE_WORDS);
 #endif
-    for (int i = thread_of(m); i < sequence_count() * MGL_SEQUENCE_WORDS; i += THREADS)
-        ((int *)operand(m, MGL_OPERAND(sample, sequence_next)).at)[i] = s.sequences[i];
+    copy_words(m, (int *)operand(m, MGL_OPERAND(sample, sequence_next)).at, s.sequences,
+               sequence_count() * MGL_SEQUENCE_WORDS);
 }
 
 static __device__ __forceinline__ void consume_sample(machine &m)

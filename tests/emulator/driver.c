@@ -178,7 +178,7 @@ static int stream_query(void *stream)
     if (!launch.running || launch.done)
         return join();
     watch();
-    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); /* the kernel needs the processors */
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the kernel needs the processors */
     return MGL_CU_NOT_READY;
 }
 

@@ -1,4 +1,6 @@
 /* What the lanes of a warp do together: votes, shuffles, reductions, and mma.m16n8k16. */
+#include <string.h>
+
 #include "base/dtype.h"
 #include "state.h"
 
@@ -36,17 +38,24 @@ static float *element_of(float d[M][N], int lane, int i)
     return &d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }
 
+/* A row of D or B, as one value of the compiler's: products are what the emulator does most. */
+typedef float row_of_n __attribute__((vector_size(N * sizeof(float))));
+
 /* Each sum in the order of k. */
 static void multiply(emu_warp *warp, bool bf16)
 {
     float a[M][K], b[K][N], d[M][N];
+    row_of_n columns[K], sum;
     gather(warp, bf16, a, b);
+    memcpy(columns, b, sizeof columns);
     for (int i = 0; i < M * N; i++)
         *element_of(d, i / 4, i % 4) = warp->lanes[i / 4].d[i % 4];
-    for (int row = 0; row < M; row++)
+    for (int row = 0; row < M; row++) {
+        memcpy(&sum, d[row], sizeof sum);
         for (int k = 0; k < K; k++)
-            for (int column = 0; column < N; column++)
-                d[row][column] += a[row][k] * b[k][column];
+            sum += a[row][k] * columns[k];
+        memcpy(d[row], &sum, sizeof sum);
+    }
     for (int i = 0; i < M * N; i++)
         warp->lanes[i / 4].d[i % 4] = *element_of(d, i / 4, i % 4);
 }
