@@ -39,6 +39,7 @@ enum {
     GENERAL_WARPS = 8, /* that `general` of the costs is for */
     LEAST_CHUNK = 16384,
     MOST_CHUNKS = 64, /* of the cache, a task */
+    ROOM = 4,         /* for events, times as many as there can be at once */
     ENOUGH = 65536    /* bytes in flight, of each queue, that keep memory busy */
 };
 
@@ -65,17 +66,19 @@ struct event {
     int id;    /* queue * KINDS + kind */
 };
 
-struct line {            /* a queue */
-    int task, end;       /* the task at hand; behind the last one */
-    bool started;        /* its gates are open */
-    bool listed;         /* is in `open` of the play */
-    bool asking;         /* an event for the next page stands */
-    double clock;        /* us; what it did is done by then */
-    double idle, woken;  /* it last waited for an edge from, to */
-    double free_at;      /* its loader may ask again */
-    int64_t page;        /* the first that is still needed */
-    int64_t asked;       /* the first that was not asked for */
-    int64_t last;        /* behind the last one of this epoch and the ring after it */
+struct line {           /* a queue */
+    int task, end;      /* the task at hand; behind the last one */
+    bool started;       /* its gates are open */
+    bool listed;        /* is in `open` of the play */
+    bool asking;        /* an event for the next page stands */
+    double clock;       /* us; what it did is done by then */
+    double idle, woken; /* it last waited for an edge from, to */
+    double free_at;     /* its loader may ask again */
+    int64_t page;       /* the first that is still needed */
+    int64_t asked;      /* the first that was not asked for */
+    int64_t last;       /* behind the last one of this epoch and the ring after it */
+    int page_slot;      /* of those two, modulo the ring */
+    int asked_slot;
     double *landed;      /* (ring) of page p at p % ring: when */
     double *freed;       /* (ring) likewise */
     double cache_left;   /* bytes of the cache to ask for */
@@ -97,8 +100,9 @@ struct play {
     bool *is_ffn;              /* (buffers) holds what norm_swiglu made */
     int *open;                 /* (queues) that may go on */
     int open_count;            /* of them */
-    struct event *heap;        /* (queues * KINDS) the first event in front */
-    int heap_count;            /* of them */
+    struct event *events;      /* (most_events) [event, event_end) stand, in their order */
+    int event, event_end;      /* */
+    int most_events;           /* a multiple of queues * KINDS, as many as there can be */
     double now;                /* us */
     double served;             /* when memory is done with all that was asked for */
     double byte_us;            /* of memory */
@@ -293,29 +297,21 @@ static bool comes_before(const struct event *a, const struct event *b)
     return a->at < b->at || (a->at == b->at && a->id < b->id);
 }
 
+/* Puts an event among those that stand, from the last one on: most come behind all others, since
+ * queues take turns. */
 static void push_event(struct play *s, double at, int id)
 {
     struct event event = {at > s->now ? at : s->now, id};
-    int i = s->heap_count++;
-    for (; i > 0 && comes_before(&event, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = event;
-}
-
-static struct event pop_event(struct play *s)
-{
-    struct event first = s->heap[0], moved = s->heap[--s->heap_count];
-    int i = 0;
-    for (int child = 1; child < s->heap_count; child = 2 * i + 1) {
-        if (child + 1 < s->heap_count && comes_before(&s->heap[child + 1], &s->heap[child]))
-            child++;
-        if (!comes_before(&s->heap[child], &moved))
-            break;
-        s->heap[i] = s->heap[child];
-        i = child;
+    if (s->event_end == s->most_events) {
+        memmove(s->events, s->events + s->event,
+                (size_t)(s->event_end - s->event) * sizeof *s->events);
+        s->event_end -= s->event;
+        s->event = 0;
     }
-    s->heap[i] = moved;
-    return first;
+    int i = s->event_end++;
+    for (; i > s->event && comes_before(&event, &s->events[i - 1]); i--)
+        s->events[i] = s->events[i - 1];
+    s->events[i] = event;
 }
 
 /* Memory serves one request more; when it lands. */
@@ -327,6 +323,17 @@ static double serve(struct play *s, double bytes)
 
 /* ---- the loader ----------------------------------------------------------------------------- */
 
+/* Slots of the ring; a division for every page would take longer than the rest. */
+static int slot_behind(const struct play *s, int slot)
+{
+    return slot + 1 == s->ring ? 0 : slot + 1;
+}
+
+static int slot_before(const struct play *s, int slot, int pages)
+{
+    return slot >= pages ? slot - pages : slot - pages + s->ring;
+}
+
 /* Asks for the next page, once there is room. */
 static void ask(struct play *s, int queue)
 {
@@ -334,9 +341,10 @@ static void ask(struct play *s, int queue)
     int64_t page = line->asked;
     if (line->asking || page == line->last || page - s->ring >= line->page)
         return;
-    double at = line->freed[page % s->ring], landed = line->landed[(page - s->flight) % s->ring];
+    const int slot = line->asked_slot;
+    double at = line->freed[slot], landed = line->landed[slot_before(s, slot, s->flight)];
     at = landed > at ? landed : at;
-    landed = line->landed[(page - s->pending) % s->ring];
+    landed = line->landed[slot_before(s, slot, s->pending)];
     if (at >= line->idle && at < line->woken && landed > at)
         at = landed;
     at = line->free_at > at ? line->free_at : at;
@@ -429,13 +437,21 @@ static void start_task(struct play *s, int queue)
     push_event(s, line->clock, queue * KINDS + CACHE);
 }
 
+/* The first page is not needed any more. */
+static void leave_page(const struct play *s, struct line *line)
+{
+    line->freed[line->page_slot] = line->clock;
+    line->page_slot = slot_behind(s, line->page_slot);
+    line->page++;
+}
+
 /* Takes the pages of the task as far as they were asked for; whether that were all. */
 static bool take_pages(struct play *s, struct line *line, struct job *job)
 {
-    for (int64_t at; (at = line->page * s->page_bytes) < job->to; line->page++) {
+    for (int64_t at; (at = line->page * s->page_bytes) < job->to; leave_page(s, line)) {
         if (line->page >= line->asked)
             return false;
-        int slot = (int)(line->page % s->ring);
+        const int slot = line->page_slot;
         if (line->landed[slot] > line->clock)
             pass(line, job, MGL_COST_STREAM, line->landed[slot] - line->clock);
         int64_t from = at > job->from ? at : job->from;
@@ -445,7 +461,6 @@ static bool take_pages(struct play *s, struct line *line, struct job *job)
              (double)(to - from) * job->byte_us);
         if (!whole)
             return true; /* the next task has a part of it */
-        line->freed[slot] = line->clock;
     }
     return true;
 }
@@ -485,8 +500,8 @@ static void run_queue(struct play *s, int queue)
     }
     if (line->task == line->end) { /* what is padding is not waited for */
         int64_t pages = line->last - s->ring;
-        for (; line->page < pages && line->page < line->asked; line->page++)
-            line->freed[line->page % s->ring] = line->clock;
+        while (line->page < pages && line->page < line->asked)
+            leave_page(s, line);
     }
     ask(s, queue);
 }
@@ -509,7 +524,9 @@ static void handle(struct play *s, const struct event *event)
     s->now = event->at;
     if (event->id % KINDS == TAPE) {
         line->free_at = event->at + s->costs->issue;
-        line->landed[line->asked++ % s->ring] = serve(s, (double)s->page_bytes);
+        line->landed[line->asked_slot] = serve(s, (double)s->page_bytes);
+        line->asked_slot = slot_behind(s, line->asked_slot);
+        line->asked++;
         line->asking = false;
     } else {
         double bytes = fmin(line->cache_chunk, line->cache_left);
@@ -526,8 +543,8 @@ static void run_all(struct play *s)
     for (int q = 0; q < s->program->queue_count; q++)
         list_open(s, q);
     run_open(s);
-    while (s->heap_count > 0) {
-        struct event event = pop_event(s);
+    while (s->event < s->event_end) {
+        const struct event event = s->events[s->event++];
         handle(s, &event);
         run_open(s);
     }
@@ -566,9 +583,10 @@ static mgl_status allocate(struct play *s, mgl_error *err)
     s->gate_last = mgl_alloc_zero(gates, sizeof *s->gate_last);
     s->is_ffn = mgl_alloc_zero(buffers, sizeof *s->is_ffn);
     s->open = mgl_alloc_zero(queues, sizeof *s->open);
-    s->heap = mgl_alloc_zero(queues * KINDS, sizeof *s->heap);
+    s->most_events = (int)queues * KINDS * ROOM;
+    s->events = mgl_alloc_zero((size_t)s->most_events, sizeof *s->events);
     if (!s->jobs || !s->lines || !s->slots || !s->gate_left || !s->gate_at || !s->gate_last ||
-        !s->is_ffn || !s->open || !s->heap)
+        !s->is_ffn || !s->open || !s->events)
         return mgl_fail_memory(err, tasks * sizeof *s->jobs);
     return MGL_OK;
 }
@@ -603,7 +621,7 @@ static void clear(struct play *s)
     mgl_free(s->gate_last);
     mgl_free(s->is_ffn);
     mgl_free(s->open);
-    mgl_free(s->heap);
+    mgl_free(s->events);
 }
 
 /* ---- the sum -------------------------------------------------------------------------------- */
