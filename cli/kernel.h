@@ -28,9 +28,18 @@
     X(promote)                                                                                     \
     X(rollback)                                                                                    \
     X(ptx)                                                                                         \
+    X(guard)                                                                                       \
     MGL_CLI_KERNEL_LOOP_WORDS(X)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_kernel_##name##_verb;
 MGL_CLI_KERNEL_WORDS(MGL_CLI_DECLARE)
+#undef MGL_CLI_DECLARE
+
+/* Those behind `kernel guard`. */
+#define MGL_CLI_KERNEL_GUARD_WORDS(X)                                                              \
+    X(scan)                                                                                        \
+    X(selftest)
+#define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_kernel_guard_##name##_verb;
+MGL_CLI_KERNEL_GUARD_WORDS(MGL_CLI_DECLARE)
 #undef MGL_CLI_DECLARE
 
 /* MGL_USAGE, with the units there are, where `name` is none. */
