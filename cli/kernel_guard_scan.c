@@ -14,7 +14,7 @@ static mgl_status find_unit(const struct options *o, const char *text, size_t le
                             const mgl_kernel_unit **out, mgl_error *err)
 {
     if (o->unit.given)
-        return mgl_cli_kernel_find(o->unit.value, out, err);
+        return mgl_kernel_find(o->unit.value, out, err);
     *out = mgl_guard_find_unit(text, length);
     if (*out)
         return MGL_OK;
