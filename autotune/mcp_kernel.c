@@ -69,13 +69,14 @@ static mgl_status kernel_scan(const mcp_call *call, mgl_json_out *out, mgl_error
 
 /* ---- workbenches ----------------------------------------------------------------------------- */
 
-static mgl_status open_workshop(const mcp_call *call, mgl_workshop *out, mgl_error *err)
+static mgl_status open_workshop(const mcp_call *call, bool reads, mgl_workshop *out, mgl_error *err)
 {
     const mgl_workshop_options options = {.folder =
                                               call->mcp->kernels[0] ? call->mcp->kernels : NULL,
                                           .arch = mcp_text_of(call, "arch"),
                                           .device = mcp_text_of(call, "device"),
                                           .no_compile = mcp_flag_of(call, "scan_only"),
+                                          .reads = reads,
                                           .abort = &call->mcp->abort};
     return mgl_workshop_open(mcp_text_of(call, "unit"), &options, out, err);
 }
@@ -83,7 +84,7 @@ static mgl_status open_workshop(const mcp_call *call, mgl_workshop *out, mgl_err
 static mgl_status kernel_next(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_workshop shop = {0};
-    mgl_status status = open_workshop(call, &shop, err);
+    mgl_status status = open_workshop(call, true, &shop, err);
     if (!status)
         status = mgl_workshop_put_next(&shop, out, err);
     if (!status)
@@ -96,7 +97,7 @@ static mgl_status kernel_next(const mcp_call *call, mgl_json_out *out, mgl_error
 static mgl_status kernel_prompt(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_workshop shop = {0};
-    mgl_status status = open_workshop(call, &shop, err);
+    mgl_status status = open_workshop(call, true, &shop, err);
     if (!status)
         status = mgl_workshop_put_prompt(&shop, false, out, err);
     mgl_workshop_close(&shop);
@@ -106,7 +107,7 @@ static mgl_status kernel_prompt(const mcp_call *call, mgl_json_out *out, mgl_err
 static mgl_status kernel_log(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_workshop shop = {0};
-    mgl_status status = open_workshop(call, &shop, err);
+    mgl_status status = open_workshop(call, true, &shop, err);
     if (!status)
         status = mgl_workshop_put_log(&shop, mcp_text_of(call, "at"), out, err);
     mgl_workshop_close(&shop);
@@ -123,7 +124,7 @@ static mgl_status kernel_begin(const mcp_call *call, mgl_json_out *out, mgl_erro
     mgl_workshop shop = {0};
     if (!options.transformation == !options.task)
         return mgl_fail(err, MGL_USAGE, "arguments", "one of transformation and task is needed");
-    mgl_status status = open_workshop(call, &shop, err);
+    mgl_status status = open_workshop(call, false, &shop, err);
     if (!status)
         status = mgl_workshop_begin(&shop, &options, err);
     if (!status)
@@ -140,7 +141,7 @@ static mgl_status kernel_submit(const mcp_call *call, mgl_json_out *out, mgl_err
     mgl_work_end end;
     mgl_status status = mcp_read_text(call, "answer", MAX_FILE, place, &answer, &length, err);
     if (!status)
-        status = open_workshop(call, &shop, err);
+        status = open_workshop(call, false, &shop, err);
     if (!status)
         status =
             mgl_workbench_submit(shop.bench, answer, length, mcp_flag_of(call, "bare"), &end, err);

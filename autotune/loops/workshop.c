@@ -46,6 +46,7 @@ mgl_status mgl_workshop_open(const char *unit, const mgl_workshop_options *o, mg
                                                .arch = o->arch,
                                                .model = o->model,
                                                .no_compile = o->no_compile,
+                                               .reads = o->reads,
                                                .device =
                                                    out->device.given ? &out->device.options : NULL,
                                                .abort = o->abort};

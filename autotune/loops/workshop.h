@@ -14,6 +14,7 @@ typedef struct mgl_workshop_options {
     const char *arch, *model;    /* as in mgl_workbench_options */
     const char *device;          /* as in mgl_kernel_device_options */
     bool no_compile, no_sandbox;
+    bool reads;              /* as in mgl_workbench_options */
     const atomic_int *abort; /* may be NULL */
 } mgl_workshop_options;
 

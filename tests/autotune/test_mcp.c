@@ -491,6 +491,24 @@ START_TEST(a_model_may_not_link_outside)
 }
 END_TEST
 
+/* A workbench that nobody has made is not made by looking at it. */
+START_TEST(looking_at_a_workbench_leaves_nothing)
+{
+    char kernels[300];
+    snprintf(kernels, sizeof kernels, "%s", store_path("untouched"));
+    mgl_mcp_options options = {.kernels = kernels, .allow_trials = true};
+    mgl_mcp *mcp;
+    ck_assert_int_eq(mgl_mcp_open(&options, &mcp, &err), MGL_OK);
+    mgl_text answer =
+        ask(mcp, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+                 "\"name\":\"kernel_next\",\"arguments\":{\"unit\":\"merge\"}}}");
+    ck_assert_ptr_nonnull(strstr(answer.bytes, "\"isError\":false"));
+    ck_assert_int_ne(access(kernels, F_OK), 0);
+    mgl_text_clear(&answer);
+    mgl_mcp_close(mcp);
+}
+END_TEST
+
 START_TEST(a_folder_has_to_stand)
 {
     mgl_mcp_options options = {.folders = {"/nowhere/at/all"}, .folder_count = 1};
@@ -514,6 +532,7 @@ int main(void)
     tcase_add_test(tests, without_a_campaign_there_is_no_space);
     tcase_add_test(tests, a_snapshot_may_link_to_its_blobs);
     tcase_add_test(tests, a_model_may_not_link_outside);
+    tcase_add_test(tests, looking_at_a_workbench_leaves_nothing);
     tcase_add_test(tests, a_folder_has_to_stand);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
