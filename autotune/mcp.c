@@ -87,8 +87,10 @@ static void initialize(const request *r, mgl_json_out *out)
     mgl_json_out_string(out, "instructions",
                         "Schedules of single-launch GPU kernels: describe_space says what may be "
                         "changed, check_schedule proves a schedule safe or says why it is not, "
-                        "explain_code says how to mend it. A verdict is never yours: what you hand "
-                        "in is proved, compared with an f32 reference, and measured.");
+                        "explain_code says how to mend it. Micro-kernels: kernel_list has those "
+                        "whose text may be changed, kernel_next says what is wanted of one, "
+                        "kernel_scan what is refused in a text. A verdict is never yours: what you "
+                        "hand in is proved or scanned, compared with a reference, and measured.");
     end_result(out);
 }
 
@@ -96,7 +98,7 @@ static void initialize(const request *r, mgl_json_out *out)
 
 static void put_schema(mgl_json_out *out, const mcp_tool *tool)
 {
-    static const char *const kinds[] = {"string", "integer", "object"};
+    static const char *const kinds[] = {"string", "integer", "object", "boolean"};
     mgl_json_out_object(out, "inputSchema");
     mgl_json_out_string(out, "type", "object");
     mgl_json_out_object(out, "properties");
@@ -127,8 +129,8 @@ static void list_tools(const request *r, mgl_json_out *out)
 {
     begin_result(out, r);
     mgl_json_out_array(out, "tools");
-    for (int i = 0; i < mcp_tool_count; i++) {
-        const mcp_tool *tool = &mcp_tools[i];
+    for (int i = 0; mcp_tool_get(i); i++) {
+        const mcp_tool *tool = mcp_tool_get(i);
         if (tool->writes && !r->mcp->allow_trials)
             continue;
         mgl_json_out_object(out, NULL);
@@ -167,6 +169,8 @@ static mgl_status check_argument(const mgl_json *json, const mcp_tool *tool, con
         return mgl_json_item_int(json, item, p->name, p->lo, p->hi, &number, err);
     if (p->kind == MCP_OBJECT && !cJSON_IsObject(item))
         return mgl_fail(err, MGL_USAGE, NULL, "%s is an object", p->name);
+    if (p->kind == MCP_BOOLEAN && !cJSON_IsBool(item))
+        return mgl_fail(err, MGL_USAGE, NULL, "%s is a boolean", p->name);
     if (p->kind == MCP_STRING && !cJSON_IsString(item))
         return mgl_fail(err, MGL_USAGE, NULL, "%s is a string", p->name);
     if (p->kind == MCP_STRING && strlen(item->valuestring) > (size_t)p->hi)
@@ -203,12 +207,19 @@ int64_t mcp_number_of(const mcp_call *call, const char *name, int64_t otherwise)
     return item ? (int64_t)item->valuedouble : otherwise;
 }
 
+bool mcp_flag_of(const mcp_call *call, const char *name)
+{
+    const cJSON *item = call->arguments ? mgl_json_member(call->arguments, name) : NULL;
+    return cJSON_IsTrue(item);
+}
+
 static const mcp_tool *find_tool(const request *r, const char *name)
 {
-    for (int i = 0; i < mcp_tool_count; i++)
-        if (!strcmp(mcp_tools[i].name, name) && (!mcp_tools[i].writes || r->mcp->allow_trials))
-            return &mcp_tools[i];
-    return NULL;
+    const mcp_tool *tool = NULL;
+    for (int i = 0; (tool = mcp_tool_get(i)); i++)
+        if (!strcmp(tool->name, name) && (!tool->writes || r->mcp->allow_trials))
+            break;
+    return tool;
 }
 
 /* A tool's answer, as structure and as the text that the structure is; or what went wrong, which
@@ -461,6 +472,7 @@ mgl_status mgl_mcp_open(const mgl_mcp_options *options, mgl_mcp **out, mgl_error
         return mgl_fail_memory(err, sizeof *mcp);
     mcp->allow_trials = options->allow_trials;
     snprintf(mcp->store, sizeof mcp->store, "%s", options->store ? options->store : "");
+    snprintf(mcp->kernels, sizeof mcp->kernels, "%s", options->kernels ? options->kernels : "");
     for (int i = 0; i < options->folder_count && i < MGL_MCP_MAX_FOLDERS; i++, mcp->folder_count++)
         if (!realpath(options->folders[i], mcp->folders[i])) {
             mgl_free(mcp);

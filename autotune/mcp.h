@@ -1,12 +1,12 @@
 /*
- * A server of the Model Context Protocol: what an agent can ask of schedules and campaigns, as
- * tools, in JSON-RPC 2.0. This is the part that knows no stream: one message in, one message out.
- * See modelcontextprotocol.io/specification for the protocol; versions from 2024-11-05 on are
- * spoken.
+ * A server of the Model Context Protocol: what an agent can ask of schedules, campaigns and
+ * micro-kernels, as tools, in JSON-RPC 2.0. This is the part that knows no stream: one message in,
+ * one message out. See modelcontextprotocol.io/specification for the protocol; versions from
+ * 2024-11-05 on are spoken.
  *
- * All tools read; one hands in trials, where that was allowed. Files are read within the folders
- * that were named, and nowhere else. Arguments are checked against the schemas that tools/list
- * tells.
+ * Tools read; those that hand something in are there where that was allowed. Files are read within
+ * the folders that were named, and nowhere else. Arguments are checked against the schemas that
+ * tools/list tells.
  */
 #ifndef MGL_AUTOTUNE_MCP_H
 #define MGL_AUTOTUNE_MCP_H
@@ -20,7 +20,8 @@ typedef struct mgl_mcp mgl_mcp;
 
 typedef struct mgl_mcp_options {
     const char *store;                        /* path of the store; NULL: the default */
-    bool allow_trials;                        /* submit_trial is there */
+    const char *kernels;                      /* folder of workbenches; NULL: the default */
+    bool allow_trials;                        /* tools that hand something in are there */
     const char *folders[MGL_MCP_MAX_FOLDERS]; /* (folder_count) in which files may be read */
     int folder_count;
 } mgl_mcp_options;

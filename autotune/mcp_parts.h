@@ -1,4 +1,5 @@
-/* What the files of the MCP server share: mcp.c speaks the protocol, mcp_tools.c has the tools. */
+/* What the files of the MCP server share: mcp.c speaks the protocol, mcp_tools.c has the tools of
+ * schedules and campaigns, mcp_kernel.c those of micro-kernels. */
 #ifndef MGL_AUTOTUNE_MCP_PARTS_H
 #define MGL_AUTOTUNE_MCP_PARTS_H
 
@@ -12,7 +13,8 @@
 enum { MCP_CANCELLED = 64, MCP_MAX_ID = 128 };
 
 struct mgl_mcp {
-    char store[PATH_MAX]; /* "": the default */
+    char store[PATH_MAX];   /* "": the default */
+    char kernels[PATH_MAX]; /* likewise */
     bool allow_trials;
     char folders[MGL_MCP_MAX_FOLDERS][PATH_MAX]; /* (folder_count) as realpath has them */
     int folder_count;
@@ -25,7 +27,7 @@ struct mgl_mcp {
 };
 
 /* The kinds of an argument, by their names in JSON schema. */
-typedef enum mcp_kind { MCP_STRING, MCP_INTEGER, MCP_OBJECT } mcp_kind;
+typedef enum mcp_kind { MCP_STRING, MCP_INTEGER, MCP_OBJECT, MCP_BOOLEAN } mcp_kind;
 
 typedef struct mcp_param {
     const char *name;
@@ -51,11 +53,22 @@ typedef struct mcp_tool {
     mgl_status (*run)(const mcp_call *call, mgl_json_out *out, mgl_error *err);
 } mcp_tool;
 
-extern const mcp_tool mcp_tools[];
-extern const int mcp_tool_count;
+/* Tools by number, those of both files; NULL: there are no more. */
+const mcp_tool *mcp_tool_get(int index);
+extern const mcp_tool mcp_kernel_tools[];
+extern const int mcp_kernel_tool_count;
 
 /* An argument, or what stands for one that was not given. */
 const char *mcp_text_of(const mcp_call *call, const char *name);
 int64_t mcp_number_of(const mcp_call *call, const char *name, int64_t otherwise);
+bool mcp_flag_of(const mcp_call *call, const char *name);
+
+/* A text that is an argument, or the file of the argument "path", which has to lie in the folders
+ * that may be read: one of the two. `place` says which. Release *out with mgl_free. */
+mgl_status mcp_read_text(const mcp_call *call, const char *name, size_t most, char place[PATH_MAX],
+                         char **out, size_t *length, mgl_error *err);
+
+enum { MCP_MAX_NAME = 200, MCP_MAX_PATH = 4000 };
+#define MCP_PARAMS(list) list, (int)(sizeof list / sizeof *list)
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What an agent can ask: each tool is a row with its arguments, from which its schema is told and
- * its calls are checked, and a function that puts the answer.
+ * What an agent can ask of schedules and campaigns: each tool is a row with its arguments, from
+ * which its schema is told and its calls are checked, and a function that puts the answer.
  */
 #include "autotune/mcp_parts.h"
 
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_NAME = 200, MAX_PATH = 4000, MOST_TRIALS = 200, MOST_WAIT_S = 600 };
+enum { MOST_TRIALS = 200, MOST_WAIT_S = 600 };
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
@@ -259,22 +259,32 @@ static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_M
                     "there is no such file in the folders that may be read");
 }
 
+mgl_status mcp_read_text(const mcp_call *call, const char *key, size_t most, char place[PATH_MAX],
+                         char **out, size_t *length, mgl_error *err)
+{
+    const char *text = mcp_text_of(call, key), *name = mcp_text_of(call, "path");
+    *out = NULL;
+    if (!text == !name)
+        return mgl_fail(err, MGL_USAGE, "arguments", "one of %s and path is needed", key);
+    if (name) {
+        mgl_status status = confine(call->mcp, name, place, err);
+        return status ? status : mgl_file_read_regular(place, most, out, length, err);
+    }
+    snprintf(place, PATH_MAX, "%s", key);
+    *length = strlen(text);
+    *out = mgl_strdup(text);
+    return *out ? MGL_OK : mgl_fail_memory(err, *length);
+}
+
 static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_error *err)
 {
-    char path[PATH_MAX];
-    const char *text = mcp_text_of(call, "text"), *name = mcp_text_of(call, "path");
-    if (!text == !name)
-        return mgl_fail(err, MGL_USAGE, "arguments", "one of text and path is needed");
-    if (text)
-        return mgl_schedule_parse(text, strlen(text), "text", out, err);
-    char *bytes = NULL;
-    size_t length = 0;
-    mgl_status status = confine(call->mcp, name, path, err);
+    char place[PATH_MAX], *text;
+    size_t length;
+    mgl_status status =
+        mcp_read_text(call, "text", MGL_SCHEDULE_MAX_TEXT, place, &text, &length, err);
     if (!status)
-        status = mgl_file_read_regular(path, MGL_SCHEDULE_MAX_TEXT, &bytes, &length, err);
-    if (!status)
-        status = mgl_schedule_parse(bytes, length, path, out, err);
-    mgl_free(bytes);
+        status = mgl_schedule_parse(text, length, place, out, err);
+    mgl_free(text);
     return status;
 }
 
@@ -452,7 +462,7 @@ static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_erro
 
 #define CAMPAIGN                                                                                   \
     {                                                                                              \
-        "campaign", MCP_STRING, false, 0, MAX_NAME,                                                \
+        "campaign", MCP_STRING, false, 0, MCP_MAX_NAME,                                            \
             "name of the campaign; the newest where left out"                                      \
     }
 static const mcp_param of_campaign[] = {CAMPAIGN};
@@ -463,8 +473,8 @@ static const mcp_param of_history[] = {
     {"limit", MCP_INTEGER, false, 1, MOST_TRIALS, "trials at most (20)"}};
 static const mcp_param of_check[] = {
     {"text", MCP_STRING, false, 0, MGL_SCHEDULE_MAX_TEXT, "the schedule's text"},
-    {"path", MCP_STRING, false, 0, MAX_PATH, "or a file that holds it"},
-    {"model", MCP_STRING, false, 0, MAX_PATH, "folder of the model that it has to compute"}};
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
+    {"model", MCP_STRING, false, 0, MCP_MAX_PATH, "folder of the model that it has to compute"}};
 static const mcp_param of_code[] = {
     {"code", MCP_STRING, true, 0, 40, "MG203 of check_schedule, or NO_GAIN of a trial"}};
 static const mcp_param of_submit[] = {
@@ -473,27 +483,33 @@ static const mcp_param of_submit[] = {
     {"schedule", MCP_STRING, false, 0, MGL_SCHEDULE_MAX_TEXT, "or a whole schedule text"},
     {"wait_s", MCP_INTEGER, false, 0, MOST_WAIT_S, "seconds to wait for its verdict (0)"}};
 
-#define PARAMS(list) list, (int)(sizeof list / sizeof *list)
-const mcp_tool mcp_tools[] = {
+static const mcp_tool tools[] = {
     {"describe_space", "What may be changed",
      "Knobs with their ranges, moves, whether the campaign's space has each, and how a proposal "
      "looks.",
-     PARAMS(of_campaign), false, describe_space},
+     MCP_PARAMS(of_campaign), false, describe_space},
     {"check_schedule", "Prove a schedule safe",
      "Validates a schedule text: accepted, or diagnostics with code, line and witness.",
-     PARAMS(of_check), false, check_schedule},
-    {"explain_code", "Explain a code", "What a code means and how to mend it.", PARAMS(of_code),
+     MCP_PARAMS(of_check), false, check_schedule},
+    {"explain_code", "Explain a code", "What a code means and how to mend it.", MCP_PARAMS(of_code),
      false, explain_code},
     {"submit_trial", "Hand in a trial",
      "Queues a proposal for a campaign, whose gates decide; answers with the verdict where it is "
      "waited for.",
-     PARAMS(of_submit), true, submit_trial},
+     MCP_PARAMS(of_submit), true, submit_trial},
     {"campaign_status", "Status of a campaign", "State, trials by outcome, time spent.",
-     PARAMS(of_campaign), false, campaign_status},
+     MCP_PARAMS(of_campaign), false, campaign_status},
     {"history", "Trials of a campaign", "The last trials, with verdicts and gains.",
-     PARAMS(of_history), false, history},
-    {"best", "The best program", "The incumbent with its proposal.", PARAMS(of_campaign), false,
+     MCP_PARAMS(of_history), false, history},
+    {"best", "The best program", "The incumbent with its proposal.", MCP_PARAMS(of_campaign), false,
      best},
-    {"report", "Report of a campaign", "The whole report as Markdown.", PARAMS(of_campaign), false,
-     report}};
-const int mcp_tool_count = sizeof mcp_tools / sizeof *mcp_tools;
+    {"report", "Report of a campaign", "The whole report as Markdown.", MCP_PARAMS(of_campaign),
+     false, report}};
+
+const mcp_tool *mcp_tool_get(int index)
+{
+    const int own = sizeof tools / sizeof *tools;
+    if (index < own)
+        return &tools[index];
+    return index - own < mcp_kernel_tool_count ? &mcp_kernel_tools[index - own] : NULL;
+}

@@ -1,8 +1,8 @@
-/* What the words of `kernel` share: which unit is meant, and its text. */
+/* The words of `kernel`, and what they share: micro-kernels by name. */
 #ifndef MGL_CLI_KERNEL_H
 #define MGL_CLI_KERNEL_H
 
-#include "autotune/kernel/kernel.h"
+#include "autotune/kernel_show.h"
 #include "cli/cli.h"
 
 /* Those that ask for texts and keep them (kernel_loop.h). */
@@ -28,14 +28,18 @@
     X(promote)                                                                                     \
     X(rollback)                                                                                    \
     X(ptx)                                                                                         \
+    X(guard)                                                                                       \
     MGL_CLI_KERNEL_LOOP_WORDS(X)
 #define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_kernel_##name##_verb;
 MGL_CLI_KERNEL_WORDS(MGL_CLI_DECLARE)
 #undef MGL_CLI_DECLARE
 
-/* MGL_USAGE, with the units there are, where `name` is none. */
-mgl_status mgl_cli_kernel_find(const char *name, const mgl_kernel_unit **out, mgl_error *err);
-/* "launch", "macros", "device"; NULL: any. MGL_USAGE for others. */
-mgl_status mgl_cli_kernel_region(const char *name, mgl_kernel_region *out, mgl_error *err);
+/* Those behind `kernel guard`. */
+#define MGL_CLI_KERNEL_GUARD_WORDS(X)                                                              \
+    X(scan)                                                                                        \
+    X(selftest)
+#define MGL_CLI_DECLARE(name) extern const mgl_cli_verb mgl_cli_kernel_guard_##name##_verb;
+MGL_CLI_KERNEL_GUARD_WORDS(MGL_CLI_DECLARE)
+#undef MGL_CLI_DECLARE
 
 #endif

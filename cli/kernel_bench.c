@@ -14,7 +14,7 @@
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
 /* The unit's text today: what was promoted, or what was built in. */
-static const char *text_of(const mgl_kernel_unit *unit, const mgl_cli_kernel_device *device)
+static const char *text_of(const mgl_kernel_unit *unit, const mgl_kernel_device *device)
 {
     size_t length;
     for (int i = 0; i < device->overlay.source_count; i++)
@@ -23,12 +23,12 @@ static const char *text_of(const mgl_kernel_unit *unit, const mgl_cli_kernel_dev
     return mgl_kernel_unit_text(unit, &length);
 }
 
-static mgl_status bench_own(const char *operand, const mgl_cli_kernel_device *device, bool json,
+static mgl_status bench_own(const char *operand, const mgl_kernel_device *device, bool json,
                             mgl_error *err)
 {
     const mgl_kernel_unit *unit;
-    mgl_cli_kernel_verdict verdict = {.tried = true};
-    mgl_status status = mgl_cli_kernel_find(operand, &unit, err);
+    mgl_kernel_verdict verdict = {.tried = true};
+    mgl_status status = mgl_kernel_find(operand, &unit, err);
     if (!status)
         status = mgl_kernel_try(unit, text_of(unit, device), &device->options, &verdict.trial, err);
     if (status)
@@ -40,18 +40,18 @@ static mgl_status bench_own(const char *operand, const mgl_cli_kernel_device *de
 }
 
 static mgl_status bench_text(const char *operand, const mgl_cli_kernel_given *given,
-                             const mgl_cli_kernel_device *device, bool json, mgl_error *err)
+                             const mgl_kernel_device *device, bool json, mgl_error *err)
 {
     mgl_cli_kernel_text text = {0};
-    mgl_cli_kernel_verdict verdict = {0};
+    mgl_kernel_verdict verdict = {0};
     const mgl_kernel_options how = {.arch = device->arch,
                                     .abort = mgl_cancel_flag(mgl_cli_cancel())};
     mgl_status status = mgl_cli_kernel_text_read(operand, given, &text, err);
     if (!status)
-        status = mgl_cli_kernel_judge(&text, &how, device, &verdict, err);
+        status = mgl_kernel_judge(&text.candidate, &how, device, &verdict, err);
     if (!status)
         mgl_cli_kernel_tell(text.candidate.unit, &verdict, false, json);
-    mgl_cli_kernel_verdict_clear(&verdict);
+    mgl_kernel_verdict_clear(&verdict);
     mgl_cli_kernel_text_clear(&text);
     return status;
 }
@@ -60,14 +60,14 @@ static mgl_status bench(const char *operand, const void *options, mgl_error *err
 {
     const struct options *o = options;
     const mgl_cli_kernel_given given = MGL_CLI_KERNEL_GIVEN(o);
-    mgl_cli_kernel_device device = {0};
+    mgl_kernel_device device = {0};
     mgl_status status = mgl_cli_kernel_device_open(&given, "cuda", MGL_TRIAL_MODELS, &device, err);
     if (!status && !device.given)
         status = mgl_fail(err, MGL_USAGE, "--device", "nothing is timed without a device");
     if (!status)
         status = given.text ? bench_text(operand, &given, &device, o->json.given, err)
                             : bench_own(operand, &device, o->json.given, err);
-    mgl_cli_kernel_device_clear(&device);
+    mgl_kernel_device_clear(&device);
     return status;
 }
 

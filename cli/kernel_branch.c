@@ -23,17 +23,17 @@ static mgl_status list(const mgl_checkpoints *c, mgl_error *err)
 static mgl_status branch(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_cli_bench_how how = MGL_CLI_BENCH(o);
-    mgl_cli_bench b = {0};
+    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_workshop b = {0};
     if (o->at.given && !o->name.given)
         return mgl_fail(err, MGL_USAGE, "--at", "is where a new branch begins: --name says which");
-    mgl_status status = mgl_cli_bench_open(operand, &how, &b, err);
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status && o->name.given)
         status = mgl_checkpoints_make_branch(mgl_workbench_checkpoints(b.bench), o->name.value,
                                              o->at.value, err);
     if (!status)
         status = list(mgl_workbench_checkpoints(b.bench), err);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 

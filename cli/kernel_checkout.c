@@ -7,7 +7,7 @@
     MGL_CLI_BENCH_OPTIONS(X)
 MGL_CLI_OPTIONS(CHECKOUT_OPTIONS)
 
-static mgl_status move(const struct options *o, const mgl_cli_bench *b, mgl_error *err)
+static mgl_status move(const struct options *o, const mgl_workshop *b, mgl_error *err)
 {
     mgl_checkpoints *c = mgl_workbench_checkpoints(b->bench);
     mgl_checkpoint_record r = {0};
@@ -31,14 +31,14 @@ static mgl_status move(const struct options *o, const mgl_cli_bench *b, mgl_erro
 static mgl_status checkout(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_cli_bench_how how = MGL_CLI_BENCH(o);
-    mgl_cli_bench b = {0};
+    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_workshop b = {0};
     if (!o->branch.given && !o->at.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--branch or --at is needed, or both");
-    mgl_status status = mgl_cli_bench_open(operand, &how, &b, err);
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
         status = move(o, &b, err);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 

@@ -8,7 +8,7 @@
     MGL_CLI_BENCH_OPTIONS(X)
 MGL_CLI_OPTIONS(DIFF_OPTIONS)
 
-static mgl_status compare(const struct options *o, const mgl_cli_bench *b, mgl_text *out,
+static mgl_status compare(const struct options *o, const mgl_workshop *b, mgl_text *out,
                           mgl_error *err)
 {
     const mgl_checkpoints *c = mgl_workbench_checkpoints(b->bench);
@@ -28,16 +28,16 @@ static mgl_status compare(const struct options *o, const mgl_cli_bench *b, mgl_t
 static mgl_status diff(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_cli_bench_how how = MGL_CLI_BENCH(o);
-    mgl_cli_bench b = {0};
+    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_workshop b = {0};
     mgl_text out = {0};
-    mgl_status status = mgl_cli_bench_open(operand, &how, &b, err);
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
         status = compare(o, &b, &out, err);
     if (!status)
         mgl_cli_print(out.bytes ? out.bytes : "", out.length);
     mgl_text_clear(&out);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 

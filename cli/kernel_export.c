@@ -13,7 +13,7 @@ MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 static void put_record(const mgl_checkpoint_record *r, mgl_json_out *out)
 {
     mgl_json_out_begin(out, "megalith.kernel/1");
-    mgl_cli_put_checkpoint(r, out);
+    mgl_workshop_put_checkpoint(r, out);
     mgl_json_out_string(out, "text", r->text);
     mgl_json_out_close(out);
     mgl_text_put(&out->text, "\n");
@@ -39,16 +39,16 @@ static mgl_status write_record(const struct options *o, const mgl_checkpoint_rec
 static mgl_status export_text(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_cli_bench_how how = MGL_CLI_BENCH(o);
-    mgl_cli_bench b = {0};
+    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_workshop b = {0};
     mgl_checkpoint_record r = {0};
-    mgl_status status = mgl_cli_bench_open(operand, &how, &b, err);
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
         status = mgl_checkpoints_get(mgl_workbench_checkpoints(b.bench), o->at.value, &r, err);
     if (!status)
         status = write_record(o, &r, err);
     mgl_checkpoint_clear(&r);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 

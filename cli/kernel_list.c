@@ -8,16 +8,7 @@ static void list_json(void)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_json_out_array(&out, "units");
-    for (int i = 0; i < mgl_kernel_unit_count(); i++) {
-        const mgl_kernel_unit *unit = mgl_kernel_unit_get(i);
-        mgl_json_out_object(&out, NULL);
-        mgl_json_out_string(&out, "unit", unit->name);
-        mgl_json_out_string(&out, "op", mgl_op_get(unit->op)->name);
-        mgl_json_out_string(&out, "file", unit->file);
-        mgl_json_out_close_object(&out);
-    }
-    mgl_json_out_close_array(&out);
+    mgl_kernel_put_units(&out);
     mgl_cli_end_json(&out);
 }
 

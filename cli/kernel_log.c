@@ -17,26 +17,11 @@ static mgl_status print_one(void *user, const mgl_checkpoint_record *r, mgl_erro
     return MGL_OK;
 }
 
-static mgl_status put_one(void *user, const mgl_checkpoint_record *r, mgl_error *err)
+static mgl_status log_json(const struct options *o, const mgl_workshop *b, mgl_error *err)
 {
-    mgl_json_out *out = user;
-    (void)err;
-    mgl_json_out_object(out, NULL);
-    mgl_cli_put_checkpoint(r, out);
-    mgl_json_out_close_object(out);
-    return MGL_OK;
-}
-
-static mgl_status log_json(const struct options *o, const mgl_cli_bench *b, mgl_error *err)
-{
-    const mgl_checkpoints *c = mgl_workbench_checkpoints(b->bench);
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_json_out_string(&out, "unit", b->unit->name);
-    mgl_json_out_string(&out, "branch", mgl_checkpoints_branch(c));
-    mgl_json_out_array(&out, "checkpoints");
-    mgl_status status = mgl_checkpoints_log(c, o->at.value, put_one, &out, err);
-    mgl_json_out_close_array(&out);
+    mgl_status status = mgl_workshop_put_log(b, o->at.value, &out, err);
     if (!status)
         mgl_cli_end_json(&out);
     mgl_text_clear(&out.text);
@@ -46,14 +31,14 @@ static mgl_status log_json(const struct options *o, const mgl_cli_bench *b, mgl_
 static mgl_status show_log(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_cli_bench_how how = MGL_CLI_BENCH(o);
-    mgl_cli_bench b = {0};
-    mgl_status status = mgl_cli_bench_open(operand, &how, &b, err);
+    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_workshop b = {0};
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
         status = o->json.given ? log_json(o, &b, err)
                                : mgl_checkpoints_log(mgl_workbench_checkpoints(b.bench),
                                                      o->at.value, print_one, NULL, err);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 

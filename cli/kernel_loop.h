@@ -4,8 +4,10 @@
 #define MGL_CLI_KERNEL_LOOP_H
 
 #include "autotune/loops/ledger.h"
-#include "autotune/loops/workbench.h"
-#include "cli/kernel_text.h"
+#include "autotune/loops/workshop.h"
+#include "cli/kernel.h"
+#include "cli/signals.h"
+#include "pipeline.h"
 
 #define MGL_CLI_FOLDER_OPTION(X)                                                                   \
     X(text, folder, "--folder", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
@@ -30,32 +32,13 @@
     X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
       "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")
 
-/* A workbench that is open. Zero-initialise; release with mgl_cli_bench_close. */
-typedef struct mgl_cli_bench {
-    const mgl_kernel_unit *unit;
-    mgl_library library;
-    mgl_cli_kernel_device device;
-    mgl_workbench *bench;
-} mgl_cli_bench;
-
-typedef struct mgl_cli_bench_how {
-    const char *folder, *transformations, *arch, *model, *device;
-    bool scan_only, no_sandbox;
-} mgl_cli_bench_how;
-/* Of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
+/* mgl_workshop_options of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
 #define MGL_CLI_BENCH(o)                                                                           \
     {                                                                                              \
         .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
-        .arch = (o)->arch.value, .scan_only = (o)->scan_only.given, .device = (o)->device.value,   \
-        .no_sandbox = (o)->no_sandbox.given                                                        \
+        .arch = (o)->arch.value, .no_compile = (o)->scan_only.given, .device = (o)->device.value,  \
+        .no_sandbox = (o)->no_sandbox.given, .abort = mgl_cancel_flag(mgl_cli_cancel())            \
     }
-mgl_status mgl_cli_bench_open(const char *unit, const mgl_cli_bench_how *how, mgl_cli_bench *out,
-                              mgl_error *err);
-void mgl_cli_bench_close(mgl_cli_bench *bench);
-/* The transformations of the folder, or of the default one; release with mgl_library_clear. */
-mgl_status mgl_cli_library_open(const char *folder, mgl_library *out, mgl_error *err);
-/* The folder of all workbenches, or the default one. */
-mgl_status mgl_cli_kernels_folder(const char *given, mgl_text *out, mgl_error *err);
 
 /* The ledger of a path, or of the folder (or the default one); its path goes to `path`, whose
  * folder is made, or NULL. Release both. */
@@ -74,10 +57,6 @@ typedef struct mgl_cli_ask {
 mgl_status mgl_cli_asker_open(const mgl_cli_ask *how, mgl_asker **out, mgl_error *err);
 
 /* What became of an answer or of a run, as lines or as JSON; sets what the verb ends with. */
-void mgl_cli_tell_end(const mgl_cli_bench *bench, const mgl_work_end *end, bool json);
-/* The members of what is open, without the prompt. */
-void mgl_cli_put_state(const mgl_cli_bench *bench, mgl_json_out *out);
-/* The members of a checkpoint, without its text. */
-void mgl_cli_put_checkpoint(const mgl_checkpoint_record *r, mgl_json_out *out);
+void mgl_cli_tell_end(const mgl_workshop *bench, const mgl_work_end *end, bool json);
 
 #endif

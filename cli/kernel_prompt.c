@@ -15,60 +15,41 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PROMPT_OPTIONS)
 
-static mgl_status begin_transformation(const struct options *o, mgl_cli_bench *b, mgl_error *err)
+static mgl_status begin(const struct options *o, mgl_workshop *b, mgl_error *err)
 {
-    const mgl_transformation *t = mgl_library_find(&b->library, o->transform.value);
-    if (!t)
-        return mgl_fail(err, MGL_USAGE, o->transform.value,
-                        "is no transformation; `megalith kernel transform list` has them");
-    return mgl_workbench_begin_transformation(b->bench, t, err);
+    const mgl_workshop_begin_options options = {.transformation = o->transform.value,
+                                                .task = o->task.value,
+                                                .region = o->region.value,
+                                                .drop = o->drop.given};
+    return mgl_workshop_begin(b, &options, err);
 }
 
-static mgl_status begin_task(const struct options *o, mgl_cli_bench *b, mgl_error *err)
+static mgl_status print_json(const struct options *o, const mgl_workshop *b, mgl_error *err)
 {
-    mgl_kernel_region region = MGL_KERNEL_REGION_DEVICE;
-    mgl_status status =
-        o->region.given ? mgl_cli_kernel_region(o->region.value, &region, err) : MGL_OK;
-    return status ? status : mgl_workbench_begin_task(b->bench, region, o->task.value, err);
-}
-
-static mgl_status begin(const struct options *o, mgl_cli_bench *b, mgl_error *err)
-{
-    if (o->transform.given && o->task.given)
-        return mgl_fail(err, MGL_USAGE, "--task", "a work is a transformation or a task");
-    if (o->region.given && !o->task.given)
-        return mgl_fail(err, MGL_USAGE, "--region", "is that of a --task");
-    mgl_status status = o->drop.given && mgl_workbench_state(b->bench).open
-                            ? mgl_workbench_drop(b->bench, err)
-                            : MGL_OK;
-    if (!status && o->transform.given)
-        status = begin_transformation(o, b, err);
-    else if (!status && o->task.given)
-        status = begin_task(o, b, err);
-    return status;
-}
-
-static mgl_status print(const struct options *o, const mgl_cli_bench *b, mgl_error *err)
-{
-    mgl_text text = {0};
     mgl_json_out out = {0};
-    mgl_status status = mgl_workbench_prompt(b->bench, o->body.given, &text, err);
-    if (!status && o->json.given) {
-        mgl_json_out_begin(&out, "megalith.kernel/1");
-        mgl_cli_put_state(b, &out);
-        mgl_json_out_string(&out, "prompt", text.bytes);
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    mgl_status status = mgl_workshop_put_prompt(b, o->body.given, &out, err);
+    if (!status)
         mgl_cli_end_json(&out);
-    } else if (!status) {
-        mgl_cli_print(text.bytes, text.length);
-        if (o->body.given)
-            mgl_cli_put("\n");
-    }
-    mgl_text_clear(&text);
     mgl_text_clear(&out.text);
     return status;
 }
 
-static mgl_status answer(const struct options *o, const mgl_cli_bench *b, mgl_asker *asker,
+static mgl_status print(const struct options *o, const mgl_workshop *b, mgl_error *err)
+{
+    mgl_text text = {0};
+    if (o->json.given)
+        return print_json(o, b, err);
+    mgl_status status = mgl_workbench_prompt(b->bench, o->body.given, &text, err);
+    if (!status)
+        mgl_cli_print(text.bytes, text.length);
+    if (!status && o->body.given)
+        mgl_cli_put("\n");
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status answer(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
                          mgl_error *err)
 {
     mgl_waiter waiter = mgl_waiter_real(mgl_cancel_flag(mgl_cli_cancel()));
@@ -82,20 +63,20 @@ static mgl_status answer(const struct options *o, const mgl_cli_bench *b, mgl_as
 static mgl_status prompt(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_cli_bench_how how = MGL_CLI_BENCH(o);
+    mgl_workshop_options how = MGL_CLI_BENCH(o);
     const mgl_cli_ask ask = MGL_CLI_ASK(o);
-    mgl_cli_bench b = {0};
+    mgl_workshop b = {0};
     mgl_asker *asker = NULL;
     how.model = ask.model;
     mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
     if (!status)
-        status = mgl_cli_bench_open(operand, &how, &b, err);
+        status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
         status = begin(o, &b, err);
     if (!status)
         status = asker ? answer(o, &b, asker, err) : print(o, &b, err);
     mgl_asker_close(asker);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 

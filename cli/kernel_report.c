@@ -15,7 +15,7 @@ mgl_status mgl_cli_ledger_open(const char *given, const char *folder, mgl_ledger
     if (given)
         mgl_text_put(to, given);
     else
-        status = mgl_cli_kernels_folder(folder, to, err);
+        status = mgl_workshop_folder(folder, to, err);
     if (!status && !given) {
         if (path)
             status = mgl_folder_make(to->bytes, 0777, err);

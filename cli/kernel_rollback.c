@@ -13,7 +13,7 @@ static mgl_status roll_back(const char *operand, const void *options, mgl_error 
     const mgl_kernel_unit *unit;
     bool restored = false;
     mgl_json_out out = {0};
-    mgl_status status = mgl_cli_kernel_find(operand, &unit, err);
+    mgl_status status = mgl_kernel_find(operand, &unit, err);
     if (!status)
         status = mgl_overlay_roll_back(NULL, unit, &restored, err);
     if (status)

@@ -65,7 +65,7 @@ static void on_round(void *user, const mgl_round_report *r)
                    r->ruling.finish ? mgl_finish_why(r->ruling.finish) : "");
 }
 
-static mgl_status run(const struct options *o, const mgl_cli_bench *b, mgl_asker *asker,
+static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
                       first_profile *first, mgl_error *err)
 {
     mgl_waiter waiter = mgl_waiter_real(mgl_cancel_flag(mgl_cli_cancel()));
@@ -73,7 +73,7 @@ static mgl_status run(const struct options *o, const mgl_cli_bench *b, mgl_asker
     mgl_rounds_result result = {0};
     mgl_text text = {0};
     mgl_status status =
-        o->region.given ? mgl_cli_kernel_region(o->region.value, &region, err) : MGL_OK;
+        o->region.given ? mgl_kernel_find_region(o->region.value, &region, err) : MGL_OK;
     if (!status)
         status = mgl_workbench_text(b->bench, &text, NULL, err);
     const mgl_rounds_options options = {.work = mgl_workbench_work(b->bench),
@@ -104,9 +104,9 @@ static mgl_status run(const struct options *o, const mgl_cli_bench *b, mgl_asker
 static mgl_status rounds(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_cli_bench_how how = MGL_CLI_BENCH(o);
+    mgl_workshop_options how = MGL_CLI_BENCH(o);
     const mgl_cli_ask ask = MGL_CLI_ASK(o);
-    mgl_cli_bench b = {0};
+    mgl_workshop b = {0};
     mgl_asker *asker = NULL;
     first_profile first;
     how.model = ask.model;
@@ -116,11 +116,11 @@ static mgl_status rounds(const char *operand, const void *options, mgl_error *er
     if (!status)
         status = read_profile(o, &first, err);
     if (!status)
-        status = mgl_cli_bench_open(operand, &how, &b, err);
+        status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
         status = run(o, &b, asker, &first, err);
     mgl_asker_close(asker);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 

@@ -3,8 +3,7 @@
 #ifndef MGL_CLI_KERNEL_TEXT_H
 #define MGL_CLI_KERNEL_TEXT_H
 
-#include "autotune/kernel/overlay.h"
-#include "autotune/kernel/trial.h"
+#include "autotune/kernel_judge.h"
 #include "cli/kernel.h"
 
 #define MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                             \
@@ -47,38 +46,13 @@ typedef struct mgl_cli_kernel_text {
 mgl_status mgl_cli_kernel_text_read(const char *unit, const mgl_cli_kernel_given *given,
                                     mgl_cli_kernel_text *out, mgl_error *err);
 void mgl_cli_kernel_text_clear(mgl_cli_kernel_text *text);
-/* The device that judges. Zero-initialise; release with mgl_cli_kernel_device_clear. */
-typedef struct mgl_cli_kernel_device {
-    bool given; /* false: none */
-    char arch[16];
-    mgl_overlay overlay;
-    mgl_workloads workloads;
-    mgl_trial_options options;
-} mgl_cli_kernel_device;
-/* `given->device`: "none", "cuda", "cuda:1"; NULL: `standard`. */
+/* The device that judges; `given->device` NULL: `standard`. */
 mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *given, const char *standard,
-                                      mgl_trial_depth depth, mgl_cli_kernel_device *out,
+                                      mgl_trial_depth depth, mgl_kernel_device *out,
                                       mgl_error *err);
-void mgl_cli_kernel_device_clear(mgl_cli_kernel_device *device);
 
-/* What all gates say. Zero-initialise; release with mgl_cli_kernel_verdict_clear. */
-typedef struct mgl_cli_kernel_verdict {
-    mgl_outcome outcome;
-    const char *diagnostic; /* of one of the two */
-    mgl_kernel_result before;
-    bool tried;
-    mgl_kernel_trial trial;
-} mgl_cli_kernel_verdict;
-/* The gates before a device, and behind them those on it. */
-mgl_status mgl_cli_kernel_judge(const mgl_cli_kernel_text *text,
-                                const mgl_kernel_options *before_device,
-                                const mgl_cli_kernel_device *device, mgl_cli_kernel_verdict *out,
-                                mgl_error *err);
-void mgl_cli_kernel_verdict_clear(mgl_cli_kernel_verdict *verdict);
 /* As lines, or as JSON; sets what the verb ends with. `promoted`: it was. */
-void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_cli_kernel_verdict *verdict,
+void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,
                          bool promoted, bool json);
-/* The members of a trial, an object. */
-void mgl_cli_kernel_put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial *trial);
 
 #endif

@@ -233,7 +233,7 @@ static void split_names(char *text, mgl_names *out)
         out->names[out->count++] = at;
 }
 
-static mgl_status run(const struct options *o, const mgl_cli_bench *b, mgl_asker *asker,
+static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
                       const mgl_transformation *const *steps, int count, mgl_error *err)
 {
     telling t = {.json = o->json.given, .last = MGL_OUTCOME_COUNT};
@@ -281,7 +281,7 @@ static mgl_status run(const struct options *o, const mgl_cli_bench *b, mgl_asker
     return status;
 }
 
-static mgl_status apply_to(const struct options *o, const mgl_cli_bench *b, mgl_asker *asker,
+static mgl_status apply_to(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
                            mgl_error *err)
 {
     const mgl_transformation *t, *steps[MGL_MAX_NAMES];
@@ -305,9 +305,9 @@ static mgl_status apply_to(const struct options *o, const mgl_cli_bench *b, mgl_
 
 static mgl_status apply(const struct options *o, mgl_error *err)
 {
-    mgl_cli_bench_how how = MGL_CLI_BENCH(o);
+    mgl_workshop_options how = MGL_CLI_BENCH(o);
     const mgl_cli_ask ask = MGL_CLI_ASK(o);
-    mgl_cli_bench b = {0};
+    mgl_workshop b = {0};
     mgl_asker *asker = NULL;
     how.model = ask.model;
     if (!o->unit.given)
@@ -318,11 +318,11 @@ static mgl_status apply(const struct options *o, mgl_error *err)
                           "scripted:FILE or chat is needed; `megalith kernel prompt --transform` "
                           "asks an external one, pass by pass");
     if (!status)
-        status = mgl_cli_bench_open(o->unit.value, &how, &b, err);
+        status = mgl_workshop_open(o->unit.value, &how, &b, err);
     if (!status)
         status = apply_to(o, &b, asker, err);
     mgl_asker_close(asker);
-    mgl_cli_bench_close(&b);
+    mgl_workshop_close(&b);
     return status;
 }
 
@@ -339,7 +339,7 @@ static mgl_status transform(const char *operand, const void *options, mgl_error 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(operand, rows[i].word)) {
             mgl_library library = {0};
-            mgl_status status = mgl_cli_library_open(o->transformations.value, &library, err);
+            mgl_status status = mgl_workshop_library(o->transformations.value, &library, err);
             if (!status)
                 status = rows[i].run(o, &library, err);
             mgl_library_clear(&library);

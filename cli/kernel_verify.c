@@ -20,8 +20,8 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
     const struct options *o = options;
     const mgl_cli_kernel_given given = MGL_CLI_KERNEL_GIVEN(o);
     mgl_cli_kernel_text text = {0};
-    mgl_cli_kernel_device device = {0};
-    mgl_cli_kernel_verdict verdict = {0};
+    mgl_kernel_device device = {0};
+    mgl_kernel_verdict verdict = {0};
     mgl_status status = mgl_cli_kernel_text_read(operand, &given, &text, err);
     if (!status)
         status = mgl_cli_kernel_device_open(
@@ -32,11 +32,11 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
                                     .no_compile = o->scan_only.given,
                                     .abort = mgl_cancel_flag(mgl_cli_cancel())};
     if (!status)
-        status = mgl_cli_kernel_judge(&text, &how, &device, &verdict, err);
+        status = mgl_kernel_judge(&text.candidate, &how, &device, &verdict, err);
     if (!status)
         mgl_cli_kernel_tell(text.candidate.unit, &verdict, false, o->json.given);
-    mgl_cli_kernel_verdict_clear(&verdict);
-    mgl_cli_kernel_device_clear(&device);
+    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_device_clear(&device);
     mgl_cli_kernel_text_clear(&text);
     return status;
 }

@@ -88,18 +88,24 @@ static int help_verb(const mgl_cli_verb *verb)
     return report(NULL, MGL_OK, false, &none);
 }
 
+/* The verb that so many words name, each behind the one before; NULL: they name none. */
+static const mgl_cli_verb *find_words(int argc, char **argv)
+{
+    const mgl_cli_verb *verb = argc > 0 ? mgl_cli_find_verb(argv[0]) : NULL;
+    for (int i = 1; i < argc && verb; i++)
+        verb = mgl_cli_find_word(verb, argv[i]);
+    return verb;
+}
+
 /* "help", "help VERB": `argv` is what stands behind the word. */
 static int help(int argc, char **argv)
 {
     mgl_error err = {0};
-    const mgl_cli_verb *verb = argc > 0 ? mgl_cli_find_verb(argv[0]) : NULL;
-    const mgl_cli_verb *word = argc == 2 && verb ? mgl_cli_find_word(verb, argv[1]) : NULL;
-    if (word)
-        return help_verb(word);
+    const mgl_cli_verb *verb = find_words(argc, argv);
+    if (verb)
+        return help_verb(verb);
     if (argc > 1)
         mgl_fail(&err, MGL_USAGE, argv[1], "help is of one verb at a time: 'megalith help VERB'");
-    else if (verb)
-        return help_verb(verb);
     else if (argc == 1 && !asks_for_help(argv[0]))
         mgl_fail(&err, MGL_USAGE, argv[0], "unknown verb; 'megalith help' lists them");
     else

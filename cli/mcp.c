@@ -16,9 +16,10 @@
 
 #define MCP_OPTIONS(X)                                                                             \
     X(flag, allow_trials, "--allow-trials", NULL, 0, 0,                                            \
-      "trials may be handed in (else all reads)")                                                  \
+      "trials and micro-kernels may be handed in (else all reads)")                                \
     X(text, folders, "--folders", "A:B", 0, 0, "folders in which files may be read (none)")        \
-    X(text, store, "--store", "F", 0, 0, "the store of campaigns (campaigns.db of the user)")
+    X(text, store, "--store", "F", 0, 0, "the store of campaigns (campaigns.db of the user)")      \
+    X(text, kernels, "--kernels", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
 MGL_CLI_OPTIONS(MCP_OPTIONS)
 
 enum { WAITING = 64, POLL_MS = 100 };
@@ -184,7 +185,9 @@ static mgl_status serve(mgl_mcp *mcp, mgl_error *err)
 static mgl_status run_mcp(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_mcp_options mcp_options = {.store = o->store.value, .allow_trials = o->allow_trials.given};
+    mgl_mcp_options mcp_options = {.store = o->store.value,
+                                   .kernels = o->kernels.value,
+                                   .allow_trials = o->allow_trials.given};
     mgl_mcp *mcp = NULL;
     char *folders = mgl_strdup(o->folders.given ? o->folders.value : "");
     (void)operand;
@@ -201,8 +204,9 @@ static mgl_status run_mcp(const char *operand, const void *options, mgl_error *e
 
 const mgl_cli_verb mgl_cli_mcp_verb = {
     .name = "mcp",
-    .summary =
-        "serves schedules and campaigns to agents (Model Context Protocol on stdin and stdout)",
+    .summary = "serves schedules, campaigns and micro-kernels to agents (Model Context Protocol on "
+               "stdin and "
+               "stdout)",
     .example = "  megalith mcp --folders . --allow-trials",
     MGL_CLI_VERB_OPTIONS,
     .run = run_mcp,

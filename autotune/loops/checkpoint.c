@@ -98,14 +98,15 @@ static mgl_status make_folders(const mgl_checkpoints *c, mgl_error *err)
     return status;
 }
 
-mgl_status mgl_checkpoints_open(const char *folder, mgl_checkpoints **out, mgl_error *err)
+mgl_status mgl_checkpoints_open(const char *folder, bool reads, mgl_checkpoints **out,
+                                mgl_error *err)
 {
     bool stands = false;
     mgl_checkpoints *c = *out = mgl_alloc_zero(1, sizeof *c);
     if (c)
         c->folder = mgl_strdup(folder);
     mgl_status status = c && c->folder ? MGL_OK : mgl_fail_memory(err, strlen(folder));
-    if (!status)
+    if (!status && !reads)
         status = make_folders(c, err);
     if (!status)
         status = read_line(c, "", "head", c->branch, sizeof c->branch, &stands, err);

@@ -35,8 +35,10 @@ typedef struct mgl_checkpoint_record {
 void mgl_checkpoint_clear(mgl_checkpoint_record *checkpoint);
 
 typedef struct mgl_checkpoints mgl_checkpoints;
-/* Makes the folder where it does not stand; its first branch is "main". */
-mgl_status mgl_checkpoints_open(const char *folder, mgl_checkpoints **out, mgl_error *err);
+/* Makes the folder where it does not stand, unless the caller `reads` and nothing more; its first
+ * branch is "main". */
+mgl_status mgl_checkpoints_open(const char *folder, bool reads, mgl_checkpoints **out,
+                                mgl_error *err);
 void mgl_checkpoints_close(mgl_checkpoints *checkpoints); /* NULL is fine */
 
 /* The branch that is worked on. */

@@ -340,10 +340,10 @@ mgl_status mgl_workbench_open(const mgl_workbench_options *options, mgl_workbenc
     mgl_text_format(&b->folder, "%s/%s", options->folder, options->unit->name);
     mgl_status status = b->folder.failed ? mgl_fail_memory(err, strlen(options->folder)) : MGL_OK;
     if (!status)
-        status = mgl_checkpoints_open(b->folder.bytes, &b->checkpoints, err);
-    if (!status)
+        status = mgl_checkpoints_open(b->folder.bytes, options->reads, &b->checkpoints, err);
+    if (!status && !options->reads)
         status = take_lock(b, err);
-    if (!status)
+    if (!status && !options->reads)
         status = count_calls(b, err);
     if (!status)
         status = put_context(b, err);

@@ -22,10 +22,12 @@
 typedef struct mgl_workbench_options {
     const char *folder; /* of all units; made where it does not stand */
     const mgl_kernel_unit *unit;
-    const mgl_library *library;             /* lent */
-    const char *arch;                       /* NULL: the open work's, else "sm_90a" */
-    const char *model;                      /* for bodies of requests; NULL: "" */
-    bool no_compile;                        /* the gates end behind the scan */
+    const mgl_library *library; /* lent */
+    const char *arch;           /* NULL: the open work's, else "sm_90a" */
+    const char *model;          /* for bodies of requests; NULL: "" */
+    bool no_compile;            /* the gates end behind the scan */
+    bool reads;                 /* no work is begun, dropped, answered or run: nothing is
+                                   made or locked */
     const struct mgl_trial_options *device; /* lent: that judges what passes them; NULL: none */
     const atomic_int *abort;                /* may be NULL */
 } mgl_workbench_options;

@@ -61,18 +61,13 @@ static void put_verbs(mgl_text *out)
     mgl_text_put(out, "help'\n");
 }
 
-/* Verbs of several words, and those words. */
-static void put_words(mgl_text *out)
+/* A verb of several words, and those words. */
+static void put_words(mgl_text *out, const mgl_cli_verb *verb)
 {
-    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
-        const mgl_cli_verb *verb = mgl_cli_verbs[i];
-        if (!verb->words)
-            continue;
-        mgl_text_format(out, "    '%s') words='", verb->name);
-        for (size_t w = 0; w < verb->word_count; w++)
-            mgl_text_format(out, "%s%s", w ? " " : "", mgl_cli_last_word(verb->words[w]));
-        mgl_text_put(out, "' ;;\n");
-    }
+    mgl_text_format(out, "    '%s') words='", verb->name);
+    for (size_t w = 0; w < verb->word_count; w++)
+        mgl_text_format(out, "%s%s", w ? " " : "", mgl_cli_last_word(verb->words[w]));
+    mgl_text_put(out, "' ;;\n");
 }
 
 void mgl_page_put_bash(mgl_text *out)
@@ -80,7 +75,7 @@ void mgl_page_put_bash(mgl_text *out)
     put_verbs(out);
     mgl_text_put(out, "\n# What may stand behind a verb of several words, $1: words.\n"
                       "_megalith_words() {\n    case $1 in\n");
-    put_words(out);
+    mgl_page_each_group(out, put_words);
     mgl_text_put(out, "    esac\n}\n\n# Of the verb $1: flags, and whether it takes an operand.\n"
                       "_megalith_flags() {\n    case $1 in\n");
     mgl_page_each(out, put_flags);

@@ -87,6 +87,11 @@ static void put_word(mgl_text *out, const char *test, const char *of, const char
     mgl_text_put(out, "'\n");
 }
 
+static void put_group(mgl_text *out, const mgl_cli_verb *verb)
+{
+    mgl_text_format(out, " '%s'", verb->name);
+}
+
 static void put_words(mgl_text *out, const mgl_cli_verb *verb)
 {
     mgl_text_format(out, "\n");
@@ -109,9 +114,7 @@ void mgl_page_put_fish(mgl_text *out)
     mgl_page_each(out, put_valued);
     mgl_text_put(out, "    end\nend\n\n# The verbs that other words stand behind.\n"
                       "set -g __megalith_groups");
-    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
-        if (mgl_cli_verbs[i]->words)
-            mgl_text_format(out, " %s", mgl_cli_verbs[i]->name);
+    mgl_page_each_group(out, put_group);
     mgl_text_put(out, "\n\n");
     for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
         const mgl_cli_verb *verb = mgl_cli_verbs[i];
@@ -119,8 +122,6 @@ void mgl_page_put_fish(mgl_text *out)
         put_word(out, "__megalith_at", "help", verb->name, verb->summary);
     }
     put_word(out, "__megalith_at", "", "help", "the flags of a verb and an example");
-    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
-        if (mgl_cli_verbs[i]->words)
-            put_words(out, mgl_cli_verbs[i]);
+    mgl_page_each_group(out, put_words);
     mgl_page_each(out, put_verb);
 }

@@ -64,19 +64,20 @@ _megalith() {
     verb=${line[1]-}
     i=2
     if [ "$verb" = help ]; then
-        if [ "${#line[@]}" -eq 2 ]; then words=$_megalith_verbs; else _megalith_words "${line[2]}"; fi
-        [ "${#line[@]}" -gt 3 ] && words=''
+        if [ "${#line[@]}" -eq 2 ]; then words=$_megalith_verbs; else _megalith_words "${line[*]:2}"; fi
         verb=''
     elif [ -z "$verb" ]; then
         words=$_megalith_verbs
         [[ $current == -* ]] && words='-h --help -V --version'
     else
         _megalith_words "$verb"
-        if [ -n "$words" ] && [ "${#line[@]}" -gt 2 ]; then
-            verb+=" ${line[2]}"
+        while [ -n "$words" ] && [ "${#line[@]}" -gt "$i" ]; do
+            verb+=" ${line[i]}"
             words=''
-            i=3
-        elif [ -n "$words" ]; then
+            i=$((i + 1))
+            _megalith_words "$verb"
+        done
+        if [ -n "$words" ]; then
             [[ $current == -* ]] && words='-h --help'
             verb=''
         fi

@@ -1,7 +1,7 @@
 # fish completion of megalith @version@, made of the tables of its command line by its build.
 
 # The words of the line behind the command, up to the one that is completed; the verb of them:
-# "run", "campaign list", "campaign", "help run", or nothing.
+# "run", "campaign list", "kernel ptx diff", "campaign", "help run", or nothing.
 function __megalith_verb
     set -l words (commandline -opc)
     set -e words[1]
@@ -9,10 +9,12 @@ function __megalith_verb
         echo
     else if test "$words[1]" = help
         echo $words
-    else if contains -- $words[1] $__megalith_groups; and set -q words[2]
-        echo $words[1..2]
     else
-        echo $words[1]
+        set -l last 1
+        while contains -- "$words[1..$last]" $__megalith_groups; and set -q words[(math $last + 1)]
+            set last (math $last + 1)
+        end
+        echo $words[1..$last]
     end
 end
 

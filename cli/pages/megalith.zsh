@@ -22,17 +22,20 @@ _megalith() {
     if [[ $verb == help ]]; then
         if (( CURRENT == 2 )); then
             _megalith_verbs
-        elif (( CURRENT == 3 )) && _megalith_words $words[2]; then
+        elif _megalith_words "${words[2,CURRENT-1]}"; then
             _describe -t words word words_of
         fi
-    elif ! _megalith_words $verb; then
-        _megalith_verb $verb
-    elif (( CURRENT == 2 )); then
-        _arguments '(- *)'{-h,--help}'[its words]' '1: : _describe -t words word words_of'
     else
-        shift words
-        (( CURRENT-- ))
-        _megalith_verb "$verb $words[1]"
+        while _megalith_words $verb && (( CURRENT > 2 )); do
+            shift words
+            (( CURRENT-- ))
+            verb+=" $words[1]"
+        done
+        if _megalith_words $verb; then
+            _arguments '(- *)'{-h,--help}'[its words]' '1: : _describe -t words word words_of'
+        else
+            _megalith_verb $verb
+        fi
     fi
 }
 

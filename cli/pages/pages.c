@@ -18,15 +18,25 @@ static const struct format {
                {"fish", mgl_page_put_fish},
                {"man", mgl_page_put_manual}};
 
+/* A verb and the words behind it, of `groups` or of those that have flags. */
+static void visit(mgl_text *out, const mgl_cli_verb *verb, bool groups, mgl_page_fn *each)
+{
+    if ((verb->words != NULL) == groups)
+        each(out, verb);
+    for (size_t w = 0; w < verb->word_count; w++)
+        visit(out, verb->words[w], groups, each);
+}
+
 void mgl_page_each(mgl_text *out, mgl_page_fn *each)
 {
-    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
-        const mgl_cli_verb *verb = mgl_cli_verbs[i];
-        if (!verb->words)
-            each(out, verb);
-        for (size_t w = 0; w < verb->word_count; w++)
-            each(out, verb->words[w]);
-    }
+    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
+        visit(out, mgl_cli_verbs[i], false, each);
+}
+
+void mgl_page_each_group(mgl_text *out, mgl_page_fn *each)
+{
+    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++)
+        visit(out, mgl_cli_verbs[i], true, each);
 }
 
 void mgl_page_put_escaped(mgl_text *out, const char *text, const char *marked, const char *quote)

@@ -16,9 +16,11 @@ void mgl_page_put_zsh(mgl_text *out);
 void mgl_page_put_fish(mgl_text *out);
 void mgl_page_put_manual(mgl_text *out);
 
-/* Visits each verb that has flags: "run", "campaign list". */
+/* Visits each verb that has flags: "run", "campaign list", "kernel ptx diff". */
 typedef void mgl_page_fn(mgl_text *out, const mgl_cli_verb *verb);
 void mgl_page_each(mgl_text *out, mgl_page_fn *each);
+/* Visits each verb that other words stand behind: "campaign", "kernel", "kernel ptx". */
+void mgl_page_each_group(mgl_text *out, mgl_page_fn *each);
 
 /* Appends a text in which each of the characters `marked` stands behind a backslash, and each ' is
  * written as `quote`, as a shell's string in single quotes has it. */

@@ -74,17 +74,12 @@ static void put_summary(mgl_text *out, const mgl_cli_verb *verb)
     mgl_text_put(out, "'\n");
 }
 
-static void put_words(mgl_text *out)
+static void put_words(mgl_text *out, const mgl_cli_verb *verb)
 {
-    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
-        const mgl_cli_verb *verb = mgl_cli_verbs[i];
-        if (!verb->words)
-            continue;
-        mgl_text_format(out, "    ('%s') words_of=(\n", verb->name);
-        for (size_t w = 0; w < verb->word_count; w++)
-            put_summary(out, verb->words[w]);
-        mgl_text_put(out, "        ) ;;\n");
-    }
+    mgl_text_format(out, "    ('%s') words_of=(\n", verb->name);
+    for (size_t w = 0; w < verb->word_count; w++)
+        put_summary(out, verb->words[w]);
+    mgl_text_put(out, "        ) ;;\n");
 }
 
 void mgl_page_put_zsh(mgl_text *out)
@@ -96,7 +91,7 @@ void mgl_page_put_zsh(mgl_text *out)
                       "    _describe -t verbs verb verbs\n}\n\n"
                       "# What may stand behind a verb of several words, $1: words_of.\n"
                       "_megalith_words() {\n    words_of=()\n    case $1 in\n");
-    put_words(out);
+    mgl_page_each_group(out, put_words);
     mgl_text_put(out, "    esac\n    (( $#words_of ))\n}\n\n"
                       "# What stands behind the verb $1.\n"
                       "_megalith_verb() {\n    case $1 in\n");

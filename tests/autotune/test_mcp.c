@@ -2,9 +2,10 @@
  * The MCP server, by transcripts: each file of mcp/ is a talk with a server of its own. `> ` is a
  * message, each `< ` behind it a pattern that the answer has to match (`*`: any bytes), `! ` one
  * that it may not match; `<` alone: no answer. $FOLDER and $MODEL are replaced. The store has one
- * campaign of five trials on no device; $FOLDER/in and $MODEL may be read; `# allow-trials` on the
- * first line allows them.
+ * campaign of five trials on no device; $FOLDER/in, which has texts of the micro-kernel merge, and
+ * $MODEL may be read; `# allow-trials` on the first line allows trials.
  */
+#include "autotune/kernel/unit.h"
 #include "autotune/mcp.h"
 #include "autotune/tune.h"
 #include "base/clock.h"
@@ -42,6 +43,23 @@ static void copy_case(const char *name, const char *to)
     mgl_free(text);
 }
 
+/* merge with something in front of its device region; only that region, in a fence. */
+static void write_merge(const char *name, const char *added, bool fenced)
+{
+    size_t length;
+    mgl_kernel_regions regions;
+    const char *text = mgl_kernel_unit_text(mgl_kernel_unit_find("merge"), &length);
+    ck_assert_int_eq(mgl_kernel_regions_find(text, length, &regions, &err), MGL_OK);
+    const size_t at = regions.of[MGL_KERNEL_REGION_DEVICE].first;
+    const size_t from = fenced ? at : 0;
+    const size_t end = fenced ? regions.of[MGL_KERNEL_REGION_DEVICE].end : length;
+    FILE *file = fopen(store_path(name), "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "%s%.*s%s%.*s%s", fenced ? "```cuda\n" : "", (int)(at - from), text + from, added,
+            (int)(end - at), text + at, fenced ? "```\n" : "");
+    fclose(file);
+}
+
 static void fill_folder(void)
 {
     ck_assert_int_eq(mkdir(store_path("in"), 0700), 0);
@@ -53,6 +71,11 @@ static void fill_folder(void)
     ck_assert_int_eq(symlink("sound.mls", store_path("in/link_inside.mls")), 0);
     ck_assert_int_eq(symlink("../outside.mls", store_path("in/link_outside.mls")), 0);
     ck_assert_int_eq(mkfifo(store_path("in/pipe"), 0600), 0);
+    write_merge("in/merge.cuh", "", false);
+    write_merge("in/more.cuh", "enum { MORE_OF_MINE = 1 };\n", false);
+    write_merge("in/clock.cuh", "enum { MINE = clock };\n", false);
+    write_merge("in/answer.md", "enum { MORE_OF_MINE = 1 };\n", true);
+    write_merge("merge.cuh", "", false);
 }
 
 static void run_campaign(void)
@@ -71,17 +94,22 @@ static void run_campaign(void)
 static void setup(void)
 {
     folder = store_make_folder();
+    setenv("XDG_DATA_HOME", store_path("data"), 1);
     fill_folder();
     run_campaign();
 }
 
 static mgl_mcp *open_server(bool allow_trials)
 {
-    char store[300], in[300];
+    char store[300], in[300], kernels[300];
     snprintf(store, sizeof store, "%s", store_path("campaigns.db"));
     snprintf(in, sizeof in, "%s", store_path("in"));
-    mgl_mcp_options options = {
-        .store = store, .allow_trials = allow_trials, .folders = {in, MODEL}, .folder_count = 2};
+    snprintf(kernels, sizeof kernels, "%s", store_path("kernels"));
+    mgl_mcp_options options = {.store = store,
+                               .kernels = kernels,
+                               .allow_trials = allow_trials,
+                               .folders = {in, MODEL},
+                               .folder_count = 2};
     mgl_mcp *mcp;
     ck_assert_msg(!mgl_mcp_open(&options, &mcp, &err), "%s", err.message);
     return mcp;
@@ -463,6 +491,24 @@ START_TEST(a_model_may_not_link_outside)
 }
 END_TEST
 
+/* A workbench that nobody has made is not made by looking at it. */
+START_TEST(looking_at_a_workbench_leaves_nothing)
+{
+    char kernels[300];
+    snprintf(kernels, sizeof kernels, "%s", store_path("untouched"));
+    mgl_mcp_options options = {.kernels = kernels, .allow_trials = true};
+    mgl_mcp *mcp;
+    ck_assert_int_eq(mgl_mcp_open(&options, &mcp, &err), MGL_OK);
+    mgl_text answer =
+        ask(mcp, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+                 "\"name\":\"kernel_next\",\"arguments\":{\"unit\":\"merge\"}}}");
+    ck_assert_ptr_nonnull(strstr(answer.bytes, "\"isError\":false"));
+    ck_assert_int_ne(access(kernels, F_OK), 0);
+    mgl_text_clear(&answer);
+    mgl_mcp_close(mcp);
+}
+END_TEST
+
 START_TEST(a_folder_has_to_stand)
 {
     mgl_mcp_options options = {.folders = {"/nowhere/at/all"}, .folder_count = 1};
@@ -486,6 +532,7 @@ int main(void)
     tcase_add_test(tests, without_a_campaign_there_is_no_space);
     tcase_add_test(tests, a_snapshot_may_link_to_its_blobs);
     tcase_add_test(tests, a_model_may_not_link_outside);
+    tcase_add_test(tests, looking_at_a_workbench_leaves_nothing);
     tcase_add_test(tests, a_folder_has_to_stand);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -41,6 +41,7 @@ while read -r verb; do
     # shellcheck disable=SC2086 # a verb of two words
     while read -r flag; do has "$flag"; done < <("$build/megalith" $verb --help | flags)
 done <<<"$verbs"
+has 'megalith kernel guard scan FILE [flags]'
 has 'org/name@revision'
 has '128 + signal'
 has 'HF_HUB_CACHE'

@@ -172,6 +172,36 @@ START_TEST(a_signal_ends_a_wait)
 }
 END_TEST
 
+/* ---- micro-kernels ----------------------------------------------------------------------------
+ */
+
+/* What a tool begins goes on in the command line, and the other way round. */
+START_TEST(workbenches_are_those_of_the_command_line)
+{
+    char folder[300], line[400];
+    snprintf(folder, sizeof folder, "%s/kernels", scratch_folder());
+    snprintf(line, sizeof line, "mcp --allow-trials --kernels %s", folder);
+    command_result result = command_run(
+        line, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":"
+              "\"kernel_begin\",\"arguments\":{\"unit\":\"merge\",\"task\":\"Add it.\"}}}\n");
+    ck_assert_msg(strstr(result.out, "\"isError\":false") != NULL, "%s", result.out);
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+    result = command_runf("kernel next merge --folder %s", folder);
+    ck_assert_msg(strstr(result.out, "\"instruction\":\"Add it.\"") != NULL, "%s", result.out);
+    command_clear(&result);
+    result = command_runf("kernel prompt merge --folder %s --drop --task 'Mend it.'", folder);
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+    snprintf(line, sizeof line, "mcp --kernels %s", folder);
+    result =
+        command_run(line, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+                          "\"name\":\"kernel_next\",\"arguments\":{\"unit\":\"merge\"}}}\n");
+    ck_assert_msg(strstr(result.out, "\"instruction\":\"Mend it.\"") != NULL, "%s", result.out);
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli mcp");
@@ -188,6 +218,7 @@ int main(void)
     tcase_add_test(tests, a_cancelled_request_is_not_answered);
     tcase_add_test(tests, the_end_of_its_input_ends_a_wait);
     tcase_add_test(tests, a_signal_ends_a_wait);
+    tcase_add_test(tests, workbenches_are_those_of_the_command_line);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -137,6 +137,90 @@ START_TEST(a_tunable_that_is_not_there_is_a_bad_configuration)
 }
 END_TEST
 
+/* ---- the guard --------------------------------------------------------------------------------
+ */
+
+static mgl_json guard_scan(const char *flags, int code)
+{
+    command_result result = command_runf("kernel guard scan %s --json %s", path, flags);
+    ck_assert_msg(result.code == code, "exit %d: %s%s", result.code, result.out, result.err);
+    mgl_json json = command_json(&result, "megalith.kernel/1");
+    command_clear(&result);
+    return json;
+}
+
+START_TEST(what_ships_is_clean)
+{
+    write_text("static", "static");
+    mgl_json json = guard_scan("", 0);
+    ck_assert_str_eq(json_string(&json, "unit"), "merge");
+    ck_assert(cJSON_IsTrue(json_at(&json, "clean")));
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "findings")), 0);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(findings_have_code_line_and_hint)
+{
+    write_text("float mean[4];", "float mean[4];\n    int t = clock64();\n    asm(\"exit;\");");
+    mgl_json json = guard_scan("", 11);
+    const cJSON *found = json_at(&json, "findings");
+    ck_assert(cJSON_IsFalse(json_at(&json, "clean")));
+    ck_assert_int_eq(cJSON_GetArraySize(found), 2);
+    const cJSON *first = cJSON_GetArrayItem(found, 0), *second = cJSON_GetArrayItem(found, 1);
+    ck_assert_str_eq(mgl_json_member(first, "code")->valuestring, "STATIC_FORBIDDEN");
+    ck_assert_str_eq(mgl_json_member(first, "message")->valuestring, "`clock64` reads a clock");
+    ck_assert_str_eq(mgl_json_member(first, "hint")->valuestring,
+                     "Leave out what the message names.");
+    ck_assert_int_eq(mgl_json_member(second, "line")->valueint,
+                     mgl_json_member(first, "line")->valueint + 1);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(findings_are_lines_too)
+{
+    write_text("float mean[4];", "float mean[4];\n    int t = clock64();");
+    command_result result = command_runf("kernel guard scan %s", path);
+    ck_assert_int_eq(result.code, 11);
+    ck_assert_ptr_nonnull(strstr(result.out, "STATIC_FORBIDDEN at instructions/merge/merge.cuh:"));
+    ck_assert_ptr_nonnull(strstr(result.out, "    Leave out what the message names.\n"));
+    command_clear(&result);
+}
+END_TEST
+
+/* Where the frame is no unit's, somebody has to say whose the text is. */
+START_TEST(a_text_of_nobody_needs_its_unit)
+{
+    char line[600];
+    write_text("/* region: end */\n", "/* region: end */\nenum { MINE = 1 };\n");
+    snprintf(line, sizeof line, "guard scan %s", path);
+    fails(line, 1, "--unit: is needed");
+    fails("guard scan /nowhere.cuh", 2, "/nowhere.cuh");
+    fails("guard scan", 1, "'kernel guard scan' needs FILE");
+    fails("guard scan f --unit gemm", 2, "f");
+    mgl_json json = guard_scan("--unit merge", 11);
+    const cJSON *first = cJSON_GetArrayItem(json_at(&json, "findings"), 0);
+    ck_assert_str_eq(mgl_json_member(first, "code")->valuestring, "REGION_VIOLATION");
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(the_guard_tests_itself)
+{
+    command_result result = command_run("kernel guard selftest --json", NULL);
+    ck_assert_int_eq(result.code, 0);
+    mgl_json json = command_json(&result, "megalith.kernel/1");
+    ck_assert(cJSON_IsTrue(json_at(&json, "holds")));
+    ck_assert_double_ge(json_number(&json, "tricks"), 100);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_run("kernel guard selftest", NULL);
+    ck_assert_ptr_nonnull(strstr(result.out, "the guard holds\n"));
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     const int file = mkstemp(path);
@@ -154,6 +238,11 @@ int main(void)
     tcase_add_test(all, what_passes_is_unmeasured);
     tcase_add_test(all, promotion_needs_a_device);
     tcase_add_test(all, a_tunable_that_is_not_there_is_a_bad_configuration);
+    tcase_add_test(all, what_ships_is_clean);
+    tcase_add_test(all, findings_have_code_line_and_hint);
+    tcase_add_test(all, findings_are_lines_too);
+    tcase_add_test(all, a_text_of_nobody_needs_its_unit);
+    tcase_add_test(all, the_guard_tests_itself);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -170,6 +170,9 @@ static const line_case cases[] = {
     {"megalith compile m --target l", "live", "ARCH"},
     {"megalith explain MG40", "MG401 MG404", "MG301"},
     {"megalith campaign list -", "--store --json", "--name"},
+    {"megalith kernel guard s", "scan selftest", "show"},
+    {"megalith help kernel guard s", "scan selftest", "show"},
+    {"megalith kernel guard selftest -", "--json", "--unit"},
     /* Files and folders. */
     {"megalith run tests/models/tales", "tales-5m", "tokenizers"},
     {"megalith run -p Once -n 3 tests/models/tales", "tales-5m", "tokenizers"},
@@ -181,6 +184,7 @@ static const line_case cases[] = {
     {"megalith run m --prompts CMake", "CMakePresets.json", "CMakeLists"},
     {"megalith campaign submit READ", "README.md", "AGENTS.md"},
     {"megalith mcp --folders exam", "examples", "README.md"},
+    {"megalith kernel guard scan READ", "README.md", "AGENTS.md"},
     /* Behind its operand a verb takes flags alone. */
     {"megalith run m --ver", "--verify", "--version"},
 };
@@ -232,7 +236,9 @@ static const char *const verbs[] = {"run",
                                     "campaign delete",
                                     "kernel list",
                                     "kernel show",
-                                    "kernel verify"};
+                                    "kernel verify",
+                                    "kernel guard scan",
+                                    "kernel ptx diff"};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 typedef struct flags {

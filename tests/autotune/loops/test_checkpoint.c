@@ -19,7 +19,7 @@ static mgl_checkpoints *points;
 static void open_points(void)
 {
     mgl_error err = {0};
-    ck_assert_msg(mgl_checkpoints_open(folder, &points, &err) == MGL_OK, "%s", err.message);
+    ck_assert_msg(mgl_checkpoints_open(folder, false, &points, &err) == MGL_OK, "%s", err.message);
 }
 
 static void setup(void)

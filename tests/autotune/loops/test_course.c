@@ -24,7 +24,7 @@ static void setup(void)
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(mgl_library_open(NULL, &library, NULL), MGL_OK);
-    ck_assert_int_eq(mgl_checkpoints_open(folder, &points, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_checkpoints_open(folder, false, &points, NULL), MGL_OK);
     limit = judged = 0;
 }
 

@@ -1,0 +1,60 @@
+/*
+ * All gates of a micro-kernel, those before a device (kernel/kernel.h) and those on it
+ * (kernel/trial.h), as the command line and agents pass a text through them, and what is told of
+ * the verdict.
+ */
+#ifndef MGL_AUTOTUNE_KERNEL_JUDGE_H
+#define MGL_AUTOTUNE_KERNEL_JUDGE_H
+
+#include "autotune/kernel/overlay.h"
+#include "autotune/kernel/trial.h"
+#include "base/json_out.h"
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+typedef struct mgl_kernel_device_options {
+    const char *device;            /* "none", "cuda", "cuda:1"; NULL: "none" */
+    const char *shape, *workloads; /* of the models, as the command line has them; NULL: the op's */
+    bool no_sandbox;
+    mgl_trial_depth depth;
+    const atomic_int *abort; /* may be NULL */
+} mgl_kernel_device_options;
+
+/* The device that judges. Zero-initialise; release with mgl_kernel_device_clear. */
+typedef struct mgl_kernel_device {
+    bool given; /* false: none */
+    char arch[16];
+    mgl_overlay overlay;
+    mgl_workloads workloads;
+    mgl_trial_options options;
+} mgl_kernel_device;
+/* What was promoted is the incumbent. MGL_USAGE: the device runs no micro-kernel. */
+mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *options, mgl_kernel_device *out,
+                                  mgl_error *err);
+void mgl_kernel_device_clear(mgl_kernel_device *device);
+
+/* ---- the gates ------------------------------------------------------------------------------- */
+
+/* What all gates say. Zero-initialise; release with mgl_kernel_verdict_clear. */
+typedef struct mgl_kernel_verdict {
+    mgl_outcome outcome;
+    const char *diagnostic; /* of one of the two */
+    mgl_kernel_result before;
+    bool tried;
+    mgl_kernel_trial trial;
+} mgl_kernel_verdict;
+/* The gates before a device, and behind them those on it. */
+mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
+                            const mgl_kernel_options *before_device,
+                            const mgl_kernel_device *device, mgl_kernel_verdict *out,
+                            mgl_error *err);
+void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict);
+/* As members of an object. `promoted`: it was. */
+void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
+                            const mgl_kernel_verdict *verdict, bool promoted);
+
+/* Puts the candidate into the user's overlay with its evidence, if all gates said OK. */
+mgl_status mgl_kernel_promote(const mgl_kernel_candidate *candidate,
+                              const mgl_kernel_verdict *verdict, bool *promoted, mgl_error *err);
+
+#endif
