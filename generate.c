@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert((int)MGL_MAX_BATCH == (int)MGL_MAX_ROWS, "a reply is a sequence of the launch");
+_Static_assert((int)MGL_MAX_BATCH == (int)MGL_MAX_SEQUENCES, "a reply is a sequence of the launch");
 _Static_assert((int)MGL_MAX_LOGPROBS == (int)MGL_MOST_LIKELY, "the kernel tells as many");
 
 static mgl_status check_ids(const mgl_model *model, const char *where, const int32_t *ids,

@@ -181,7 +181,55 @@ static void put_tape(mgl_json_out *out, const mgl_program *program, const mgl_tr
     mgl_json_out_close_object(out);
 }
 
-static void print_json(const traced *t, const mgl_trace_summary *s)
+/* The fields of the summary of a list. */
+static void put_summary(mgl_json_out *out, const traced *t, const mgl_trace_summary *s)
+{
+    const mgl_trace *trace = t->trace;
+    if (trace->lists > 1)
+        mgl_json_out_string(out, "list", mgl_trace_list_name(s->list));
+    mgl_json_out_int(out, "epochs", s->epochs);
+    mgl_json_out_real(out, "epoch_us", s->epoch_us);
+    mgl_json_out_array(out, "steps");
+    for (int i = 0; i < trace->step_count; i++)
+        if (trace->steps[i].list == s->list && trace->steps[i].tasks > 0)
+            put_step(out, &trace->steps[i], &s->parts[i]);
+    mgl_json_out_close_array(out);
+    mgl_json_out_object(out, "layer_us");
+    mgl_json_out_int(out, "layers", trace->layers);
+    mgl_json_out_real(out, "span", s->layer_us);
+    put_kinds(out, s->layer_kinds);
+    mgl_json_out_close_object(out);
+    mgl_json_out_object(out, "chain_us");
+    mgl_json_out_int(out, "tasks", trace->chains[s->list].count);
+    mgl_json_out_real(out, "all", s->chain_us);
+    put_kinds(out, s->chain_kinds);
+    mgl_json_out_close_object(out);
+    put_tape(out, t->program, s);
+}
+
+/* The summary of each list that has a whole epoch. */
+static void put_lists(mgl_json_out *out, const traced *t, const mgl_trace_summary *summaries)
+{
+    mgl_json_out_array(out, "lists");
+    for (int list = 0; list < t->trace->lists; list++) {
+        if (summaries[list].epochs == 0)
+            continue;
+        mgl_json_out_object(out, NULL);
+        put_summary(out, t, &summaries[list]);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
+/* The list of the last whole epoch. */
+static int newest_list(const mgl_trace *trace)
+{
+    return trace->lists > 1 && mgl_trace_last_row(trace, 1) > mgl_trace_last_row(trace, 0);
+}
+
+/* Of two lists that of the last epoch stands in the object itself, where a reader of one list looks
+ * for it. */
+static void put_object(const traced *t, const mgl_trace_summary *summaries)
 {
     mgl_json_out out = {0};
     mgl_vm_facts facts;
@@ -192,33 +240,30 @@ static void print_json(const traced *t, const mgl_trace_summary *s)
     mgl_json_out_string(&out, "dtype", mgl_weight_format_name(t->program->weight_format));
     mgl_json_out_string(&out, "file", t->options->output.value);
     mgl_json_out_int(&out, "queues", t->program->queue_count);
-    mgl_json_out_int(&out, "epochs", s->epochs);
     mgl_json_out_real(&out, "us_per_token", t->us_per_token);
-    mgl_json_out_real(&out, "epoch_us", s->epoch_us);
-    mgl_json_out_array(&out, "steps");
-    for (int i = 0; i < t->trace->step_count; i++)
-        if (t->trace->steps[i].tasks > 0)
-            put_step(&out, &t->trace->steps[i], &s->parts[i]);
-    mgl_json_out_close_array(&out);
-    mgl_json_out_object(&out, "layer_us");
-    mgl_json_out_int(&out, "layers", t->trace->layers);
-    mgl_json_out_real(&out, "span", s->layer_us);
-    put_kinds(&out, s->layer_kinds);
-    mgl_json_out_close_object(&out);
-    mgl_json_out_object(&out, "chain_us");
-    mgl_json_out_int(&out, "tasks", t->trace->links);
-    mgl_json_out_real(&out, "all", s->chain_us);
-    put_kinds(&out, s->chain_kinds);
-    mgl_json_out_close_object(&out);
-    put_tape(&out, t->program, s);
+    put_summary(&out, t, &summaries[newest_list(t->trace)]);
+    if (t->trace->lists > 1)
+        put_lists(&out, t, summaries);
     mgl_cli_end_json(&out);
 }
 
-static mgl_status print_text(const traced *t, const mgl_trace_summary *summary, mgl_error *err)
+static mgl_status print_json(const traced *t, mgl_error *err)
+{
+    mgl_trace_summary summaries[MGL_TRACE_LISTS] = {0};
+    mgl_status status = MGL_OK;
+    for (int list = 0; list < t->trace->lists && !status; list++)
+        status = mgl_trace_sum_up(t->trace, list, &summaries[list], err);
+    if (!status)
+        put_object(t, summaries);
+    for (int list = 0; list < t->trace->lists; list++)
+        mgl_trace_summary_clear(&summaries[list]);
+    return status;
+}
+
+static mgl_status print_text(const traced *t, mgl_error *err)
 {
     mgl_text text = {0};
-    mgl_trace_print_summary(t->trace, summary, &text);
-    mgl_status status = text.failed ? mgl_fail_memory(err, text.length) : MGL_OK;
+    mgl_status status = mgl_trace_print_lists(t->trace, &text, err);
     if (!status)
         mgl_cli_print(text.bytes, text.length);
     mgl_text_clear(&text);
@@ -227,16 +272,7 @@ static mgl_status print_text(const traced *t, const mgl_trace_summary *summary, 
 
 static mgl_status print_summary(const traced *t, mgl_error *err)
 {
-    mgl_trace_summary summary;
-    mgl_status status = mgl_trace_sum_up(t->trace, &summary, err);
-    if (status)
-        return status;
-    if (t->options->json.given)
-        print_json(t, &summary);
-    else
-        status = print_text(t, &summary, err);
-    mgl_trace_summary_clear(&summary);
-    return status;
+    return t->options->json.given ? print_json(t, err) : print_text(t, err);
 }
 
 static mgl_status trace(const char *operand, const void *options, mgl_error *err)

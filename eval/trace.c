@@ -37,6 +37,20 @@ const char *mgl_trace_metric_name(mgl_trace_metric metric)
     return names[metric];
 }
 
+const char *mgl_trace_list_name(int list)
+{
+    static const char *const names[MGL_TRACE_LISTS] = {"few", "many"};
+    return names[list];
+}
+
+int mgl_trace_last_row(const mgl_trace *trace, int list)
+{
+    int row = trace->rows - 1;
+    while (row >= 0 && !mgl_trace_is_of(trace, row, list))
+        row--;
+    return row;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static bool is_layered(mgl_op op)
@@ -44,10 +58,12 @@ static bool is_layered(mgl_op op)
     return mgl_op_get(op)->step < MGL_STEP_HEAD;
 }
 
-/* The 3 of "l3.down"; -1 for names of another form. */
+/* The 3 of "l3.down" and "many.l3.down"; -1 for names of another form. */
 static int layer_in(const char *name)
 {
     int layer = -1, length = 0;
+    if (!strncmp(name, "many.", 5))
+        name += 5;
     if (name[0] != 'l' || name[1] < '0' || name[1] > '9' ||
         sscanf(name, "l%6d%n", &layer, &length) != 1 || name[length] != '.')
         return -1;
@@ -98,32 +114,39 @@ void mgl_trace_task_name(const mgl_trace *trace, int task, char *name)
 }
 
 /* The step of a task, added when it is the first one of it. */
-static int find_step(mgl_trace *trace, const mgl_task *task)
+static int find_step(mgl_trace *trace, int list, const mgl_task *task)
 {
     char name[MGL_TRACE_NAME];
     const char *part = name_part(trace->program, task);
     snprintf(name, sizeof name, "%s%s%s", mgl_op_get(task->op)->name, part[0] ? " " : "", part);
     for (int i = 0; i < trace->step_count; i++)
-        if (!strcmp(trace->steps[i].name, name))
+        if (trace->steps[i].list == list && !strcmp(trace->steps[i].name, name))
             return i;
     mgl_trace_step *step = &trace->steps[trace->step_count];
     memcpy(step->name, name, sizeof name);
+    step->list = list;
     step->layered = is_layered(task->op);
     step->number = trace->step_count;
     return trace->step_count++;
 }
 
-static void name_tasks(mgl_trace *trace)
+static void name_task(mgl_trace *trace, int list, int queue, int task)
 {
     const mgl_program *p = trace->program;
-    for (int q = 0; q < p->queue_count; q++)
-        for (int i = 0; i < p->queues[q].tasks.count; i++) {
-            int task = p->queues[q].tasks.first + i;
-            trace->queue_of[task] = q;
-            trace->step_of[task] = find_step(trace, &p->tasks[task]);
-            trace->layer_of[task] = find_layer(p, &p->tasks[task]);
-            if (trace->layer_of[task] >= trace->layers)
-                trace->layers = trace->layer_of[task] + 1;
+    trace->queue_of[task] = queue;
+    trace->step_of[task] = find_step(trace, list, &p->tasks[task]);
+    trace->layer_of[task] = find_layer(p, &p->tasks[task]);
+    if (trace->layer_of[task] >= trace->layers)
+        trace->layers = trace->layer_of[task] + 1;
+}
+
+static void name_tasks(mgl_trace *trace)
+{
+    for (int list = 0; list < trace->lists; list++)
+        for (int q = 0; q < trace->program->queue_count; q++) {
+            const mgl_run run = mgl_trace_tasks(trace, list, q);
+            for (int t = run.first; t < run.first + run.count; t++)
+                name_task(trace, list, q, t);
         }
 }
 
@@ -146,8 +169,9 @@ static void add_edges(mgl_trace *trace, bool fill)
     const mgl_program *p = trace->program;
     for (int t = 0; t < p->task_count; t++) {
         const mgl_task *task = &p->tasks[t];
+        mgl_run *signallers = trace->signallers + mgl_trace_list_of(trace, t) * p->counter_count;
         for (int i = task->signals.first; i < task->signals.first + task->signals.count; i++) {
-            mgl_run *run = &trace->signallers[p->signals[i]];
+            mgl_run *run = &signallers[p->signals[i]];
             if (fill)
                 trace->edges[run->first + run->count] = t;
             run->count++;
@@ -168,7 +192,7 @@ static mgl_status index_edges(mgl_trace *trace, mgl_error *err)
 {
     const mgl_program *p = trace->program;
     add_edges(trace, false);
-    int count = lay_out(trace->signallers, p->counter_count, 0);
+    int count = lay_out(trace->signallers, trace->lists * p->counter_count, 0);
     count = lay_out(trace->writers, p->buffer_count, count);
     trace->edges = mgl_alloc_zero((size_t)count + 1, sizeof *trace->edges);
     if (!trace->edges)
@@ -190,16 +214,23 @@ static bool leaves_event(const mgl_task *task)
     return task->op != MGL_OP_CLEAR;
 }
 
-/* The epoch of a row of events: the newest that it speaks of; -1: none. *whole: of nothing else. */
-static int64_t find_epoch(const mgl_program *p, const mgl_device_event *events, bool *whole)
+/* The epoch of a row of events: the newest that it speaks of; -1: none. *list: whose tasks do;
+ * *whole: all of these. */
+static int64_t find_epoch(const mgl_trace *trace, const mgl_device_event *events, int *list,
+                          bool *whole)
 {
+    const mgl_program *p = trace->program;
     uint32_t newest = 0;
+    *list = 0;
     for (int t = 0; t < p->task_count; t++)
-        if (events[t].epoch > newest)
+        if (events[t].epoch > newest) {
             newest = events[t].epoch;
+            *list = mgl_trace_list_of(trace, t);
+        }
     *whole = newest > 0;
     for (int t = 0; t < p->task_count; t++)
-        if (events[t].epoch != newest && leaves_event(&p->tasks[t]))
+        if (events[t].epoch != newest && mgl_trace_list_of(trace, t) == *list &&
+            leaves_event(&p->tasks[t]))
             *whole = false;
     return (int64_t)newest - 1;
 }
@@ -224,10 +255,17 @@ static int64_t long_time(struct epoch_clock clock, uint32_t time)
     return clock.base + (int32_t)(time - clock.anchor);
 }
 
-/* One event, as far as it speaks for itself: `input` and `products` may be NEVER. */
-static mgl_trace_time read_event(const mgl_device_event *event, struct epoch_clock clock)
+/* Panels count no pages ahead. */
+static bool tells_pages(const mgl_task *task)
 {
-    mgl_trace_time time = {.known = true, .tape = event->input != 0};
+    return mgl_op_get(task->op)->family != MGL_FAMILY_PANEL;
+}
+
+/* One event, as far as it speaks for itself: `input` and `products` may be NEVER. */
+static mgl_trace_time read_event(const mgl_device_event *event, const mgl_task *task,
+                                 struct epoch_clock clock)
+{
+    mgl_trace_time time = {.known = true, .tape = event->input != 0 && tells_pages(task)};
     int64_t end = long_time(clock, event->end);
     time.begin = long_time(clock, event->begin);
     time.end = end > time.begin ? end : time.begin;
@@ -267,7 +305,7 @@ static void read_row(mgl_trace *trace, int row, const mgl_device_event *events,
 {
     for (int t = 0; t < trace->program->task_count; t++)
         if ((int64_t)events[t].epoch - 1 == trace->epochs[row])
-            *mgl_trace_at(trace, row, t) = read_event(&events[t], clock);
+            *mgl_trace_at(trace, row, t) = read_event(&events[t], &trace->program->tasks[t], clock);
     for (int t = 0; t < trace->program->task_count; t++)
         complete(trace, row, t);
 }
@@ -318,15 +356,17 @@ static mgl_status find_epochs(mgl_trace *trace, const mgl_device_event *events, 
 {
     const mgl_program *p = trace->program;
     bool whole, any = false;
+    int list;
     for (int e = 0; e < epochs; e++) {
-        int64_t epoch = find_epoch(p, events + (size_t)e * (size_t)p->task_count, &whole);
+        int64_t epoch =
+            find_epoch(trace, events + (size_t)e * (size_t)p->task_count, &list, &whole);
         if (epoch >= 0 && epoch % epochs == e)
             trace->epochs[trace->rows++] = epoch;
     }
     qsort(trace->epochs, (size_t)trace->rows, sizeof *trace->epochs, ascending);
     for (int row = 0; row < trace->rows; row++) {
         size_t at = (size_t)(trace->epochs[row] % epochs) * (size_t)p->task_count;
-        find_epoch(p, events + at, &trace->whole[row]);
+        find_epoch(trace, events + at, &trace->list[row], &trace->whole[row]);
         any |= trace->whole[row];
     }
     return any ? MGL_OK
@@ -334,20 +374,21 @@ static mgl_status find_epochs(mgl_trace *trace, const mgl_device_event *events, 
                           "the launch left no epoch in which every task has its event");
 }
 
-/* Counts the tasks of the steps, in the last whole epoch, and finds when the first of them ended.
- */
-static void look_at_steps(mgl_trace *trace)
+/* Counts the tasks of a list's steps, in its last whole epoch, and finds when the first of them
+ * ended. */
+static void look_at_steps(mgl_trace *trace, int list)
 {
-    int row = trace->rows - 1;
-    while (!trace->whole[row])
-        row--;
+    const int row = mgl_trace_last_row(trace, list);
     for (int i = 0; i < trace->step_count; i++)
-        trace->steps[i].first_end = INT64_MAX;
-    for (int t = 0; t < trace->program->task_count; t++) {
+        if (trace->steps[i].list == list)
+            trace->steps[i].first_end = INT64_MAX;
+    for (int t = 0; row >= 0 && t < trace->program->task_count; t++) {
         const mgl_trace_time *time = mgl_trace_at(trace, row, t);
         mgl_trace_step *step = &trace->steps[trace->step_of[t]];
-        step->tasks += time->known;
-        if (time->known && time->end < step->first_end)
+        if (!time->known)
+            continue;
+        step->tasks++;
+        if (time->end < step->first_end)
             step->first_end = time->end;
     }
 }
@@ -355,18 +396,21 @@ static void look_at_steps(mgl_trace *trace)
 static int by_first_end(const void *a, const void *b)
 {
     const mgl_trace_step *x = a, *y = b;
+    if (x->list != y->list)
+        return x->list - y->list;
     return x->first_end == y->first_end ? x->number - y->number
                                         : (x->first_end > y->first_end ? 1 : -1);
 }
 
-/* Puts the steps in the order in which an epoch goes through them. */
+/* Puts the steps of each list in the order in which an epoch goes through them. */
 static mgl_status sort_steps(mgl_trace *trace, mgl_error *err)
 {
     size_t bytes = (size_t)trace->step_count * sizeof(int);
     int *place = mgl_alloc(bytes + 1);
     if (!place)
         return mgl_fail_memory(err, bytes);
-    look_at_steps(trace);
+    for (int list = 0; list < trace->lists; list++)
+        look_at_steps(trace, list);
     qsort(trace->steps, (size_t)trace->step_count, sizeof *trace->steps, by_first_end);
     for (int i = 0; i < trace->step_count; i++)
         place[trace->steps[i].number] = i;
@@ -382,38 +426,71 @@ static mgl_status allocate(mgl_trace *trace, int epochs, mgl_error *err)
 {
     const mgl_program *p = trace->program;
     size_t tasks = (size_t)p->task_count, times;
+    const size_t lists = (size_t)trace->lists;
+    trace->runs = mgl_alloc_zero(lists * (size_t)p->queue_count + 1, sizeof *trace->runs);
     trace->steps = mgl_alloc_zero(tasks + 1, sizeof *trace->steps);
     trace->step_of = mgl_alloc_zero(tasks + 1, sizeof *trace->step_of);
     trace->layer_of = mgl_alloc_zero(tasks + 1, sizeof *trace->layer_of);
     trace->queue_of = mgl_alloc_zero(tasks + 1, sizeof *trace->queue_of);
-    trace->signallers = mgl_alloc_zero((size_t)p->counter_count + 1, sizeof *trace->signallers);
+    trace->signallers =
+        mgl_alloc_zero(lists * (size_t)p->counter_count + 1, sizeof *trace->signallers);
     trace->writers = mgl_alloc_zero((size_t)p->buffer_count + 1, sizeof *trace->writers);
     trace->task_of_region =
         mgl_alloc_zero((size_t)p->region_count + 1, sizeof *trace->task_of_region);
     trace->epochs = mgl_alloc_zero((size_t)epochs + 1, sizeof *trace->epochs);
+    trace->list = mgl_alloc_zero((size_t)epochs + 1, sizeof *trace->list);
     trace->whole = mgl_alloc_zero((size_t)epochs + 1, sizeof *trace->whole);
     if (mgl_mul((size_t)epochs, tasks, &times))
         trace->times = mgl_alloc_zero(times + 1, sizeof *trace->times);
-    bool good = trace->steps && trace->step_of && trace->layer_of && trace->queue_of &&
-                trace->signallers && trace->writers && trace->task_of_region && trace->epochs &&
-                trace->whole && trace->times;
+    bool good = trace->runs && trace->steps && trace->step_of && trace->layer_of &&
+                trace->queue_of && trace->signallers && trace->writers && trace->task_of_region &&
+                trace->epochs && trace->list && trace->whole && trace->times;
     return good ? MGL_OK : mgl_fail_memory(err, (size_t)epochs * tasks * sizeof *trace->times);
 }
 
-static mgl_status fill(mgl_trace *trace, const mgl_device_event *events, int epochs, mgl_error *err)
+/* Puts both lists in one program, where there are two. */
+static mgl_status join_lists(mgl_trace *trace, const mgl_program *program, mgl_error *err)
 {
-    mgl_status status = allocate(trace, epochs, err);
+    trace->program = program;
+    trace->lists = 1;
+    trace->few_tasks = program->task_count;
+    if (!program->many)
+        return MGL_OK;
+    mgl_status status = mgl_program_join(program, &trace->joined, err);
+    trace->program = trace->joined.program;
+    trace->lists = MGL_TRACE_LISTS;
+    return status;
+}
+
+static void find_runs(mgl_trace *trace)
+{
+    const int queues = trace->program->queue_count;
+    for (int q = 0; q < queues; q++)
+        trace->runs[q] = trace->program->queues[q].tasks;
+    for (int q = 0; trace->lists > 1 && q < queues; q++)
+        trace->runs[queues + q] = trace->joined.many[q];
+}
+
+static mgl_status fill(mgl_trace *trace, const mgl_program *program, const mgl_device_event *events,
+                       int epochs, mgl_error *err)
+{
+    mgl_status status = join_lists(trace, program, err);
+    if (!status)
+        status = allocate(trace, epochs, err);
     if (!status)
         status = find_epochs(trace, events, epochs, err);
     if (status)
         return status;
+    find_runs(trace);
     name_tasks(trace);
     status = index_edges(trace, err);
     if (status)
         return status;
     read_times(trace, events, epochs);
     status = sort_steps(trace, err);
-    return status ? status : mgl_trace_find_chain(trace, err);
+    for (int list = 0; list < trace->lists && !status; list++)
+        status = mgl_trace_find_chain(trace, list, err);
+    return status;
 }
 
 mgl_status mgl_trace_new(const mgl_program *program, const mgl_device_event *events, int epochs,
@@ -423,8 +500,7 @@ mgl_status mgl_trace_new(const mgl_program *program, const mgl_device_event *eve
     mgl_trace *trace = mgl_alloc_zero(1, sizeof *trace);
     if (!trace)
         return mgl_fail_memory(err, sizeof *trace);
-    trace->program = program;
-    mgl_status status = fill(trace, events, epochs, err);
+    mgl_status status = fill(trace, program, events, epochs, err);
     if (status)
         mgl_trace_free(trace);
     else
@@ -447,10 +523,13 @@ void mgl_trace_free(mgl_trace *trace)
 {
     if (!trace)
         return;
-    void *parts[] = {trace->steps,      trace->step_of, trace->layer_of, trace->queue_of,
-                     trace->signallers, trace->writers, trace->edges,    trace->task_of_region,
-                     trace->epochs,     trace->whole,   trace->times,    trace->chain};
+    void *parts[] = {
+        trace->runs,           trace->steps,           trace->step_of,        trace->layer_of,
+        trace->queue_of,       trace->signallers,      trace->writers,        trace->edges,
+        trace->task_of_region, trace->epochs,          trace->list,           trace->whole,
+        trace->times,          trace->chains[0].links, trace->chains[1].links};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         mgl_free(parts[i]);
+    mgl_joined_clear(&trace->joined);
     mgl_free(trace);
 }

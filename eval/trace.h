@@ -5,17 +5,25 @@
  * waited for each other.
  *
  * A trace is plain data. Its times are ns from its first event; an epoch of it is a `row`, oldest
- * first.
+ * first. Of a program with two lists a row has the tasks of one of them; steps, chains and
+ * summaries are of one list each.
  */
 #ifndef MGL_EVAL_TRACE_H
 #define MGL_EVAL_TRACE_H
 
 #include "base/text.h"
+#include "schedule/lists.h"
 #include "schedule/program.h"
 #include "vm/cuda/device/record.h"
 #include "vm/vm.h"
 
-enum { MGL_TRACE_NAME = 192 }; /* bytes of the longest name of a step or a task */
+enum {
+    MGL_TRACE_NAME = 192, /* bytes of the longest name of a step or a task */
+    MGL_TRACE_LISTS = 2   /* task lists of a program, at most */
+};
+
+/* "few", "many". */
+const char *mgl_trace_list_name(int list);
 
 /* What the time of a task goes into, in this order.  enum, name */
 #define MGL_TRACE_KINDS(X)                                                                         \
@@ -68,6 +76,7 @@ typedef struct mgl_trace_time {
 /* Tasks that do the same for each layer, or epoch. */
 typedef struct mgl_trace_step {
     char name[MGL_TRACE_NAME]; /* "norm_linear", "linear_add down" */
+    int list;                  /* whose */
     bool layered;              /* a layer's */
     int number;                /* its index */
     int tasks;                 /* of an epoch that leave events */
@@ -81,22 +90,32 @@ typedef struct mgl_trace_link {
     int64_t ns[MGL_TRACE_KIND_COUNT]; /* end - from, by kind */
 } mgl_trace_link;
 
+/* The longest chain of the last whole epoch of a list, its sample first. */
+typedef struct mgl_trace_chain {
+    mgl_trace_link *links; /* (count) */
+    int count;
+    int row; /* of that epoch; -1: there is none */
+} mgl_trace_chain;
+
 typedef struct mgl_trace {
-    const mgl_program *program; /* not owned */
-    mgl_trace_step *steps;      /* (step_count) in the order of their first ends */
+    const mgl_program *program; /* not owned; of two lists both in one, of `joined` */
+    mgl_joined joined;
+    int lists;             /* of it */
+    int few_tasks;         /* of the first one; those of the second stand behind them */
+    mgl_run *runs;         /* (lists, queue_count) of tasks */
+    mgl_trace_step *steps; /* (step_count) by list, and in the order of their first ends */
     int step_count, layers;
     int *step_of, *layer_of, *queue_of; /* (task_count); layer -1: of none */
-    mgl_run *signallers;                /* (counter_count) runs of `edges`: tasks */
+    mgl_run *signallers;                /* (lists, counter_count) runs of `edges`: tasks */
     mgl_run *writers;                   /* (buffer_count) runs of `edges`: flagged output regions */
     int *edges;
     int *task_of_region;   /* (region_count) */
     int rows;              /* epochs that left events */
     int64_t *epochs;       /* (rows) their numbers, ascending */
-    bool *whole;           /* (rows) every task left its event */
+    int *list;             /* (rows) whose tasks they have: 0 the first list's, 1 the second's */
+    bool *whole;           /* (rows) every task of it left its event */
     mgl_trace_time *times; /* (rows, task_count) */
-    mgl_trace_link *chain; /* (links) of the last whole epoch, its sample first */
-    int links;
-    int chain_row; /* the row of that epoch */
+    mgl_trace_chain chains[MGL_TRACE_LISTS];
 } mgl_trace;
 
 /* What a task of a row did when. */
@@ -104,6 +123,27 @@ static inline mgl_trace_time *mgl_trace_at(const mgl_trace *trace, int row, int 
 {
     return &trace->times[(size_t)row * (size_t)trace->program->task_count + (size_t)task];
 }
+
+/* The list of a task. */
+static inline int mgl_trace_list_of(const mgl_trace *trace, int task)
+{
+    return task >= trace->few_tasks;
+}
+
+/* The tasks of a queue, of a list. */
+static inline mgl_run mgl_trace_tasks(const mgl_trace *trace, int list, int queue)
+{
+    return trace->runs[list * trace->program->queue_count + queue];
+}
+
+/* Whether the row is a whole epoch of the list. */
+static inline bool mgl_trace_is_of(const mgl_trace *trace, int row, int list)
+{
+    return trace->whole[row] && trace->list[row] == list;
+}
+
+/* The last row that is; -1: there is none. */
+int mgl_trace_last_row(const mgl_trace *trace, int list);
 
 /* Makes a trace of events (epochs, task_count) as mgl_cuda_get_trace hands them out. MGL_DEVICE
  * when there is no epoch of which every task left its event. The program must outlive it. Release
@@ -125,13 +165,14 @@ int mgl_trace_before(const mgl_trace *trace, int row, int task);
 /* The writer of its flagged inputs that ended last in the row; -1: there is none. */
 int mgl_trace_last_writer(const mgl_trace *trace, int row, int task);
 
-/* Walks back from the sample of the last whole epoch: each time to what ended last of the tasks
- * that had to end first, by a counter, by flagged words or by queue order, up to the sample of the
- * epoch before. Fills trace->chain; called by mgl_trace_new. */
-mgl_status mgl_trace_find_chain(mgl_trace *trace, mgl_error *err);
+/* Walks back from the sample of the last whole epoch of a list: each time to what ended last of the
+ * tasks that had to end first, by a counter, by flagged words or by queue order, up to the sample
+ * of the epoch before. Fills the list's chain; called by mgl_trace_new. */
+mgl_status mgl_trace_find_chain(mgl_trace *trace, int list, mgl_error *err);
 
 /* The timeline, as JSON in Chrome's trace event format: one process, a thread a queue, a slice a
- * task with slices of its parts within; and one thread more with the longest chain. */
+ * task with slices of its parts within; and one thread more with the longest chain. Of a program
+ * with two lists a slice has its list as category, and says it. */
 void mgl_trace_print_timeline(const mgl_trace *trace, mgl_text *out);
 
 /* ---- the summary
@@ -141,7 +182,7 @@ typedef struct mgl_trace_spread {
     double mean, p90;
 } mgl_trace_spread;
 
-/* Of a step, over the whole epochs. */
+/* Of a step, over the whole epochs of its list. */
 typedef struct mgl_trace_part {
     mgl_trace_spread metrics[MGL_TRACE_METRIC_COUNT]; /* of a task; us, pages */
     double span_us;                                   /* of a layer: first begin to last end */
@@ -151,9 +192,10 @@ typedef struct mgl_trace_part {
 } mgl_trace_part;
 
 typedef struct mgl_trace_summary {
-    int epochs;            /* whole ones */
-    double epoch_us;       /* from sample to sample, mean; 0: there is one epoch */
-    mgl_trace_part *parts; /* (trace->step_count), owned */
+    int list;
+    int epochs;            /* whole ones of that list */
+    double epoch_us;       /* from the sample of the epoch before, mean; 0: none had a whole one */
+    mgl_trace_part *parts; /* (trace->step_count), owned; 0 of the other list */
     double layer_us;       /* first begin to last end of a layer, mean */
     double layer_kinds[MGL_TRACE_KIND_COUNT]; /* us of a layer, an average queue's */
     double chain_us;
@@ -165,11 +207,14 @@ typedef struct mgl_trace_summary {
 } mgl_trace_summary;
 
 /* Release with mgl_trace_summary_clear. */
-mgl_status mgl_trace_sum_up(const mgl_trace *trace, mgl_trace_summary *out, mgl_error *err);
+mgl_status mgl_trace_sum_up(const mgl_trace *trace, int list, mgl_trace_summary *out,
+                            mgl_error *err);
 void mgl_trace_summary_clear(mgl_trace_summary *summary);
 void mgl_trace_print_summary(const mgl_trace *trace, const mgl_trace_summary *summary,
                              mgl_text *out);
-/* The summary of a machine's last launch (mgl_trace_take) as text. */
+/* The summaries of all lists that have a whole epoch, as text. */
+mgl_status mgl_trace_print_lists(const mgl_trace *trace, mgl_text *out, mgl_error *err);
+/* The same of a machine's last launch (mgl_trace_take). */
 mgl_status mgl_trace_describe(mgl_vm *vm, int epochs, mgl_text *out, mgl_error *err);
 
 #endif

@@ -35,11 +35,13 @@ static int row_before(const mgl_trace *trace, int row)
 
 static void offer_queue(const mgl_trace *trace, int row, int task, struct cause *best)
 {
-    mgl_run tasks = trace->program->queues[trace->queue_of[task]].tasks;
-    int before = mgl_trace_before(trace, row, task);
+    int before = mgl_trace_before(trace, row, task), earlier = row_before(trace, row);
     offer(trace, row, before, best);
-    for (int t = tasks.first; before < 0 && t < tasks.first + tasks.count; t++)
-        offer(trace, row_before(trace, row), t, best);
+    if (before >= 0 || earlier < 0)
+        return;
+    const mgl_run tasks = mgl_trace_tasks(trace, trace->list[earlier], trace->queue_of[task]);
+    for (int t = tasks.first; t < tasks.first + tasks.count; t++)
+        offer(trace, earlier, t, best);
 }
 
 /* How many of the counter's signallers come before this one: by end, then by number. */
@@ -59,10 +61,13 @@ static int count_earlier(const mgl_trace *trace, int row, mgl_run run, int task)
  * when that is 0. */
 static void offer_counter(const mgl_trace *trace, int row, const mgl_wait *wait, struct cause *best)
 {
-    mgl_run run = trace->signallers[wait->counter];
     int from = wait->threshold > 0 ? row : row_before(trace, row);
+    if (from < 0)
+        return;
+    const mgl_run run =
+        trace->signallers[trace->list[from] * trace->program->counter_count + wait->counter];
     int64_t wanted = wait->threshold > 0 ? wait->threshold : run.count;
-    for (int i = run.first; from >= 0 && i < run.first + run.count; i++)
+    for (int i = run.first; i < run.first + run.count; i++)
         if (count_earlier(trace, from, run, trace->edges[i]) == wanted - 1)
             offer(trace, from, trace->edges[i], best);
 }
@@ -90,11 +95,12 @@ static int find_sample(const mgl_trace *trace, int row)
 }
 
 /* One link, that ends at `end`; returns what it started from. */
-static struct cause add_link(mgl_trace *trace, int row, int task, int64_t end)
+static struct cause add_link(const mgl_trace *trace, mgl_trace_chain *chain, int row, int task,
+                             int64_t end)
 {
     struct cause cause = find_cause(trace, row, task);
     mgl_trace_time time = *mgl_trace_at(trace, row, task);
-    mgl_trace_link *link = &trace->chain[trace->links++];
+    mgl_trace_link *link = &chain->links[chain->count++];
     int64_t from = cause.task < 0 ? time.begin : mgl_trace_at(trace, cause.row, cause.task)->end;
     if (time.end > end)
         time.end = end;
@@ -103,21 +109,20 @@ static struct cause add_link(mgl_trace *trace, int row, int task, int64_t end)
     return cause;
 }
 
-mgl_status mgl_trace_find_chain(mgl_trace *trace, mgl_error *err)
+mgl_status mgl_trace_find_chain(mgl_trace *trace, int list, mgl_error *err)
 {
-    int row = trace->rows - 1, tasks = trace->program->task_count;
-    while (row >= 0 && !trace->whole[row])
-        row--;
-    trace->chain = mgl_alloc_zero((size_t)tasks + 1, sizeof *trace->chain);
-    if (!trace->chain)
-        return mgl_fail_memory(err, (size_t)tasks * sizeof *trace->chain);
-    struct cause at = {row, row < 0 ? -1 : find_sample(trace, row)};
-    int64_t end = at.task < 0 ? 0 : mgl_trace_at(trace, row, at.task)->end;
+    mgl_trace_chain *chain = &trace->chains[list];
+    int tasks = trace->program->task_count;
+    chain->row = mgl_trace_last_row(trace, list);
+    chain->links = mgl_alloc_zero((size_t)tasks + 1, sizeof *chain->links);
+    if (!chain->links)
+        return mgl_fail_memory(err, (size_t)tasks * sizeof *chain->links);
+    struct cause at = {chain->row, chain->row < 0 ? -1 : find_sample(trace, chain->row)};
+    int64_t end = at.task < 0 ? 0 : mgl_trace_at(trace, at.row, at.task)->end;
     /* a task stands in a chain once: edges of a program that was accepted have no cycle */
-    while (at.task >= 0 && at.row == row && trace->links < tasks) {
-        at = add_link(trace, row, at.task, end);
-        end = trace->chain[trace->links - 1].from;
+    while (at.task >= 0 && at.row == chain->row && chain->count < tasks) {
+        at = add_link(trace, chain, at.row, at.task, end);
+        end = chain->links[chain->count - 1].from;
     }
-    trace->chain_row = row;
     return MGL_OK;
 }

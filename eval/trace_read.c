@@ -37,7 +37,7 @@ int mgl_trace_last_writer(const mgl_trace *trace, int row, int task)
 
 int mgl_trace_before(const mgl_trace *trace, int row, int task)
 {
-    int first = trace->program->queues[trace->queue_of[task]].tasks.first;
+    int first = mgl_trace_tasks(trace, mgl_trace_list_of(trace, task), trace->queue_of[task]).first;
     while (--task >= first)
         if (mgl_trace_at(trace, row, task)->known)
             return task;

@@ -64,7 +64,8 @@ static size_t collect(const struct summing *s, int step, mgl_trace_metric metric
     const mgl_trace *trace = s->trace;
     size_t count = 0;
     for (int row = 0; row < trace->rows; row++)
-        for (int t = 0; trace->whole[row] && t < trace->program->task_count; t++) {
+        for (int t = 0; mgl_trace_is_of(trace, row, s->out->list) && t < trace->program->task_count;
+             t++) {
             const mgl_trace_time *time = mgl_trace_at(trace, row, t);
             bool counts = metric == MGL_TRACE_OF_AHEAD ? time->tape : time->known;
             if (counts && trace->step_of[t] == step)
@@ -136,7 +137,7 @@ static mgl_status sum_layers(struct summing *s, mgl_error *err)
     int *counts = mgl_alloc_zero(width, sizeof *counts);
     mgl_status status = spans && counts ? MGL_OK : mgl_fail_memory(err, width * sizeof *spans);
     for (int row = 0; row < trace->rows && !status; row++)
-        if (trace->whole[row]) {
+        if (mgl_trace_is_of(trace, row, s->out->list)) {
             add_row(s, row);
             add_spans(s, spans, counts);
         }
@@ -160,8 +161,9 @@ static mgl_status sum_layers(struct summing *s, mgl_error *err)
 
 static void sum_chain(const mgl_trace *trace, mgl_trace_summary *out)
 {
-    for (int i = 0; i < trace->links; i++) {
-        const mgl_trace_link *link = &trace->chain[i];
+    const mgl_trace_chain *chain = &trace->chains[out->list];
+    for (int i = 0; i < chain->count; i++) {
+        const mgl_trace_link *link = &chain->links[i];
         mgl_trace_part *part = &out->parts[trace->step_of[link->task]];
         double us = 1e-3 * (double)(link->end - link->from);
         part->links++;
@@ -182,14 +184,16 @@ static int64_t end_of(const mgl_trace *trace, int row)
     return end;
 }
 
-/* From sample to sample, over pairs of whole epochs that follow each other. */
+/* From sample to sample, over pairs of whole epochs that follow each other; the second one is of
+ * the list. */
 static void sum_epochs(const mgl_trace *trace, mgl_trace_summary *out)
 {
     int64_t ns = 0;
     int pairs = 0;
     for (int row = 0; row < trace->rows; row++) {
-        out->epochs += trace->whole[row];
-        if (row == 0 || !trace->whole[row] || !trace->whole[row - 1] ||
+        const bool is_of = mgl_trace_is_of(trace, row, out->list);
+        out->epochs += is_of;
+        if (row == 0 || !is_of || !trace->whole[row - 1] ||
             trace->epochs[row] != trace->epochs[row - 1] + 1)
             continue;
         ns += end_of(trace, row) - end_of(trace, row - 1);
@@ -207,7 +211,7 @@ static void sum_tape(const struct summing *s)
     for (int q = 0; q < p->queue_count; q++)
         out->tape_bytes += p->queues[q].tape_bytes;
     for (int row = 0; row < s->trace->rows; row++)
-        for (int t = 0; s->trace->whole[row] && t < p->task_count; t++) {
+        for (int t = 0; mgl_trace_is_of(s->trace, row, out->list) && t < p->task_count; t++) {
             pages += mgl_trace_at(s->trace, row, t)->ahead;
             tasks += mgl_trace_at(s->trace, row, t)->tape;
         }
@@ -217,11 +221,12 @@ static void sum_tape(const struct summing *s)
         s->queue_ns > 0 ? 100.0 * (double)s->starved_ns / (double)s->queue_ns : 0;
 }
 
-mgl_status mgl_trace_sum_up(const mgl_trace *trace, mgl_trace_summary *out, mgl_error *err)
+mgl_status mgl_trace_sum_up(const mgl_trace *trace, int list, mgl_trace_summary *out,
+                            mgl_error *err)
 {
     size_t values = (size_t)trace->rows * (size_t)trace->program->task_count + 1;
     size_t cells = (size_t)(trace->layers + 1) * (size_t)(trace->step_count + 1);
-    *out = (mgl_trace_summary){0};
+    *out = (mgl_trace_summary){.list = list};
     struct summing s = {.trace = trace, .out = out};
     out->parts = mgl_alloc_zero((size_t)trace->step_count + 1, sizeof *out->parts);
     s.values = mgl_alloc_zero(values, sizeof *s.values);
@@ -262,7 +267,7 @@ static void print_steps(const mgl_trace *trace, const mgl_trace_summary *s, mgl_
         mgl_text_format(out, " %15s", mgl_trace_metric_name((mgl_trace_metric)m));
     mgl_text_put(out, "\n");
     for (int i = 0; i < trace->step_count; i++) {
-        if (trace->steps[i].tasks == 0)
+        if (trace->steps[i].list != s->list || trace->steps[i].tasks == 0)
             continue;
         mgl_text_format(out, "%-20s %6d", trace->steps[i].name, trace->steps[i].tasks);
         for (int m = 0; m < MGL_TRACE_METRIC_COUNT; m++)
@@ -299,15 +304,18 @@ static void print_layers(const mgl_trace *trace, const mgl_trace_summary *s, mgl
                     trace->layers);
     print_kind_names("span", out);
     for (int i = 0; i < trace->step_count; i++)
-        if (trace->steps[i].layered)
+        if (trace->steps[i].list == s->list && trace->steps[i].layered)
             print_kinds(trace->steps[i].name, s->parts[i].span_us, s->parts[i].layer_us, out);
     print_kinds("all", s->layer_us, s->layer_kinds, out);
 }
 
 static void print_chain(const mgl_trace *trace, const mgl_trace_summary *s, mgl_text *out)
 {
+    const mgl_trace_chain *chain = &trace->chains[s->list];
+    if (chain->row < 0)
+        return;
     mgl_text_format(out, "\nlongest chain of epoch %lld, us: %d tasks\n",
-                    (long long)trace->epochs[trace->chain_row], trace->links);
+                    (long long)trace->epochs[chain->row], chain->count);
     print_kind_names("all", out);
     print_kinds("", s->chain_us, s->chain_kinds, out);
     for (int i = 0; i < trace->step_count; i++)
@@ -333,6 +341,8 @@ static void print_tape(const mgl_trace *trace, const mgl_trace_summary *s, mgl_t
 void mgl_trace_print_summary(const mgl_trace *trace, const mgl_trace_summary *summary,
                              mgl_text *out)
 {
+    if (trace->lists > 1)
+        mgl_text_format(out, "%s: ", mgl_trace_list_name(summary->list));
     mgl_text_format(out, "%d epochs of %d queues", summary->epochs, trace->program->queue_count);
     if (summary->epoch_us > 0)
         mgl_text_format(out, ": %.1f us from sample to sample", summary->epoch_us);
@@ -343,18 +353,36 @@ void mgl_trace_print_summary(const mgl_trace *trace, const mgl_trace_summary *su
     print_tape(trace, summary, out);
 }
 
+static mgl_status print_list(const mgl_trace *trace, int list, mgl_text *out, mgl_error *err)
+{
+    mgl_trace_summary summary = {0};
+    if (mgl_trace_last_row(trace, list) < 0)
+        return MGL_OK;
+    mgl_status status = mgl_trace_sum_up(trace, list, &summary, err);
+    if (!status && out->length)
+        mgl_text_put(out, "\n");
+    if (!status)
+        mgl_trace_print_summary(trace, &summary, out);
+    mgl_trace_summary_clear(&summary);
+    return status;
+}
+
+mgl_status mgl_trace_print_lists(const mgl_trace *trace, mgl_text *out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (int list = 0; list < trace->lists && !status; list++)
+        status = print_list(trace, list, out, err);
+    if (!status && out->failed)
+        status = mgl_fail_memory(err, out->length);
+    return status;
+}
+
 mgl_status mgl_trace_describe(mgl_vm *vm, int epochs, mgl_text *out, mgl_error *err)
 {
     mgl_trace *trace = NULL;
-    mgl_trace_summary summary = {0};
     mgl_status status = mgl_trace_take(vm, epochs, &trace, err);
     if (!status)
-        status = mgl_trace_sum_up(trace, &summary, err);
-    if (!status)
-        mgl_trace_print_summary(trace, &summary, out);
-    if (!status && out->failed)
-        status = mgl_fail_memory(err, out->length);
-    mgl_trace_summary_clear(&summary);
+        status = mgl_trace_print_lists(trace, out, err);
     mgl_trace_free(trace);
     return status;
 }

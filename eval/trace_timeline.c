@@ -53,6 +53,27 @@ static void print_waits(const mgl_program *p, const mgl_task *task, mgl_text *ou
     }
 }
 
+/* The list of a task, of two: as its category, by which viewers filter, and among its args. */
+static void print_category(const mgl_trace *trace, int task, mgl_text *out)
+{
+    if (trace->lists > 1)
+        mgl_text_format(out, ",\"cat\":\"%s\"",
+                        mgl_trace_list_name(mgl_trace_list_of(trace, task)));
+}
+
+static void print_list(const mgl_trace *trace, int task, mgl_text *out)
+{
+    if (trace->lists > 1)
+        mgl_text_format(out, "\"list\":\"%s\",",
+                        mgl_trace_list_name(mgl_trace_list_of(trace, task)));
+}
+
+/* The number of a task in its list. */
+static int number_in_list(const mgl_trace *trace, int task)
+{
+    return mgl_trace_list_of(trace, task) ? task - trace->few_tasks : task;
+}
+
 static void print_task(const mgl_trace *trace, int row, int task, mgl_text *out)
 {
     const mgl_trace_time *t = mgl_trace_at(trace, row, task);
@@ -62,7 +83,10 @@ static void print_task(const mgl_trace *trace, int row, int task, mgl_text *out)
         return;
     mgl_trace_task_name(trace, task, name);
     print_slice(thread, name, t->begin, t->end, out);
-    mgl_text_format(out, ",\"args\":{\"task\":%d,\"epoch\":%lld,\"waits\":\"", task,
+    print_category(trace, task, out);
+    mgl_text_put(out, ",\"args\":{");
+    print_list(trace, task, out);
+    mgl_text_format(out, "\"task\":%d,\"epoch\":%lld,\"waits\":\"", number_in_list(trace, task),
                     (long long)trace->epochs[row]);
     print_waits(trace->program, &trace->program->tasks[task], out);
     mgl_text_format(out,
@@ -84,12 +108,21 @@ static void print_link(const mgl_trace *trace, const mgl_trace_link *link, mgl_t
     char name[MGL_TRACE_NAME];
     mgl_trace_task_name(trace, link->task, name);
     print_slice(CHAIN_THREAD, name, link->from, link->end, out);
-    mgl_text_format(out, ",\"args\":{\"task\":%d,\"queue\":%d", link->task,
+    print_category(trace, link->task, out);
+    mgl_text_put(out, ",\"args\":{");
+    print_list(trace, link->task, out);
+    mgl_text_format(out, "\"task\":%d,\"queue\":%d", number_in_list(trace, link->task),
                     trace->queue_of[link->task]);
     for (int k = 0; k < MGL_TRACE_KIND_COUNT; k++)
         mgl_text_format(out, ",\"%s_us\":%.3f", mgl_trace_kind_name((mgl_trace_kind)k),
                         us(link->ns[k]));
     mgl_text_put(out, "}}");
+}
+
+static void print_chain(const mgl_trace *trace, const mgl_trace_chain *chain, mgl_text *out)
+{
+    for (int i = chain->count - 1; i >= 0; i--)
+        print_link(trace, &chain->links[i], out);
 }
 
 void mgl_trace_print_timeline(const mgl_trace *trace, mgl_text *out)
@@ -105,7 +138,8 @@ void mgl_trace_print_timeline(const mgl_trace *trace, mgl_text *out)
     for (int row = 0; row < trace->rows; row++)
         for (int t = 0; t < trace->program->task_count; t++)
             print_task(trace, row, t, out);
-    for (int i = trace->links - 1; i >= 0; i--)
-        print_link(trace, &trace->chain[i], out);
+    const bool swapped = trace->chains[0].row > trace->chains[1].row; /* the older one first */
+    for (int i = 0; i < MGL_TRACE_LISTS; i++)
+        print_chain(trace, &trace->chains[i ^ swapped], out);
     mgl_text_put(out, "\n]}\n");
 }

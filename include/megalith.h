@@ -256,7 +256,9 @@ typedef void mgl_stage_fn(void *user, mgl_stage stage, uint64_t done, uint64_t t
 
 typedef struct mgl_model mgl_model;
 
-enum { MGL_MAX_BATCH = 16 }; /* replies of one launch */
+/* Replies of one launch of a program with two task lists, which a ScheduleConfig with the knob
+ * `many` asks for. Without a second list there are 16. */
+enum { MGL_MAX_BATCH = 64 };
 
 /* How to open a model; zero means the default of each field. Strings are not kept. */
 typedef struct mgl_open_options {
@@ -270,7 +272,8 @@ typedef struct mgl_open_options {
     int32_t wanted;         /* positions that the longest reply would fill; 0: 4,096 */
     int32_t deadline_ms;    /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */
     int32_t sequences;      /* replies that one launch can make, each with its own KV cache: up to
-                             MGL_MAX_BATCH; 0: 1. A schedule states it: more is refused */
+                             MGL_MAX_BATCH, and no more than the config has rows; 0: 1. A schedule
+                             states it: more is refused */
     mgl_cancel *cancel;     /* ends opening (MGL_INTERRUPTED) and the model's replies; or NULL. Must
                              outlive the model */
     mgl_stage_fn *on_stage; /* of opening and of prompts; may be NULL */
@@ -489,7 +492,7 @@ typedef struct mgl_compile_options {
     const char *config;     /* likewise */
     const char *schedule;   /* likewise; it states the target too */
     int32_t capacity;       /* KV positions; 0: min(4,096, max_position_embeddings) */
-    int32_t sequences;      /* replies of a launch, at most 16; 0: 1 */
+    int32_t sequences;      /* replies of a launch, at most MGL_MAX_BATCH; 0: 1 */
     mgl_cancel *cancel;     /* ends compiling (MGL_INTERRUPTED); or NULL */
     mgl_stage_fn *on_stage; /* of the kernel and the weights; may be NULL */
     void *stage_user;       /* for on_stage */

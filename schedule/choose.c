@@ -9,6 +9,7 @@
  */
 #include "schedule/choose.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/format.h"
@@ -580,6 +581,18 @@ static mgl_status check_weighed(const mgl_geometry *m, const mgl_target *target,
     return MGL_OK;
 }
 
+/* A number of sequences that there are no rows for: `most` of one list or two. */
+static mgl_status fail_sequences(int sequences, int most, mgl_error *err)
+{
+    char advice[96] = "";
+    if (sequences > MGL_MAX_ROWS)
+        snprintf(advice, sizeof advice, "; with the knob `many` at as many it has up to %d",
+                 MGL_MAX_SEQUENCES);
+    return mgl_fail(err, MGL_BAD_INPUT, "sequences",
+                    "is %d; a launch has %s%d, as many as the config has rows%s", sequences,
+                    mgl_up_to((size_t)most), most, advice);
+}
+
 static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *config,
                                mgl_error *err)
@@ -610,9 +623,7 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->many > most)
         most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
     if (options->sequences < 1 || options->sequences > most)
-        return mgl_fail(err, MGL_BAD_INPUT, "sequences",
-                        "is %d; a launch has %s%d, as many as the config has rows",
-                        options->sequences, mgl_up_to((size_t)most), most);
+        return fail_sequences(options->sequences, most, err);
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int first = config->queues[i].first, count = config->queues[i].count;
         if (first < 0 || count < 0 || first >= target->queues || count > target->queues - first)

@@ -288,15 +288,106 @@ START_TEST(sixteen_are_one_launch)
 }
 END_TEST
 
-START_TEST(seventeen_are_too_many)
+START_TEST(seventeen_need_many)
 {
     char list[400];
     make_list(list, 17);
     command_result result = run_list(list, "");
     ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "holds 17 prompts; one launch makes 1 to 16 replies"));
+    ck_assert_ptr_nonnull(strstr(result.err, "sequences: is 17; a launch has 1 to 16, as many as "
+                                             "the config has rows; with the knob `many` at as "
+                                             "many it has up to 64"));
     ck_assert_str_eq(result.out, "");
     command_clear(&result);
+}
+END_TEST
+
+START_TEST(sixty_five_are_too_many)
+{
+    char list[700];
+    make_list(list, 65);
+    command_result result = run_list(list, "");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "holds 65 prompts; one launch makes 1 to 64 replies"));
+    command_clear(&result);
+}
+END_TEST
+
+/* Forty prompts of ids, seeds and lengths of their own. */
+static const char *forty(void)
+{
+    static char list[4000];
+    size_t n = 0;
+    for (int i = 0; i < 40; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n,
+                              "%s{\"ids\": [%d, %d], \"max_tokens\": %d, \"seed\": %d}",
+                              i ? ", " : "[", 909 - 3 * i, 11 * i, 1 + i * 7 % 12, i);
+    snprintf(list + n, sizeof list - n, "]");
+    return list;
+}
+
+/* Each of forty replies is as alone; as a config, a schedule or a compiled file has room for. */
+static void check_forty(const command_result *batch)
+{
+    ck_assert_msg(batch->code == 0, "%s", batch->err);
+    mgl_json json = command_json(batch, "megalith.run/1");
+    ck_assert_int_eq((int)json_number(&json, "launches"), 1);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "outputs")), 40);
+    for (int i = 3; i < 40; i += 9) {
+        char flags[100];
+        snprintf(flags, sizeof flags, "--prompt-ids %d,%d --max-tokens %d --seed %d", 909 - 3 * i,
+                 11 * i, 1 + i * 7 % 12, i);
+        command_result alone = run_alone(flags);
+        mgl_json single = command_json(&alone, "megalith.run/1");
+        check_same(output_at(&json, i), single.root);
+        mgl_json_clear(&single);
+        command_clear(&alone);
+    }
+    mgl_json_clear(&json);
+}
+
+static const char *many_config(void)
+{
+    return scratch_file("many.json", "{\"schema\": \"megalith.config/1\", \"many\": 48}");
+}
+
+START_TEST(forty_by_a_config)
+{
+    char flags[300];
+    snprintf(flags, sizeof flags, "--config %s --json", many_config());
+    command_result batch = run_list(forty(), flags);
+    check_forty(&batch);
+    command_clear(&batch);
+}
+END_TEST
+
+START_TEST(forty_by_a_schedule)
+{
+    char flags[300], path[200];
+    snprintf(path, sizeof path, "%s/forty.mls", scratch_folder());
+    ck_assert_int_eq(command_code("lower %s --target cpu:2 --capacity 64 --sequences 40 --config "
+                                  "%s -o %s",
+                                  model_path("tales-5m"), many_config(), path),
+                     0);
+    snprintf(flags, sizeof flags, "--schedule %s --json", path);
+    command_result batch = run_list(forty(), flags);
+    check_forty(&batch);
+    command_clear(&batch);
+}
+END_TEST
+
+START_TEST(forty_by_a_compiled_file)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/forty.mega", scratch_folder());
+    ck_assert_int_eq(command_code("compile %s --target cpu:2 --capacity 64 --sequences 40 "
+                                  "--config %s -o %s --quiet",
+                                  model_path("tales-5m"), many_config(), path),
+                     0);
+    command_result batch = command_runf("run %s --device cpu --prompts %s --json", path,
+                                        scratch_file("prompts.json", forty()));
+    check_forty(&batch);
+    command_clear(&batch);
 }
 END_TEST
 
@@ -544,7 +635,11 @@ int main(void)
     tcase_add_test(tests, a_seed_of_the_flags_is_everybodys);
     tcase_add_test(tests, the_capacity_ends_them);
     tcase_add_test(tests, sixteen_are_one_launch);
-    tcase_add_test(tests, seventeen_are_too_many);
+    tcase_add_test(tests, seventeen_need_many);
+    tcase_add_test(tests, sixty_five_are_too_many);
+    tcase_add_test(tests, forty_by_a_config);
+    tcase_add_test(tests, forty_by_a_schedule);
+    tcase_add_test(tests, forty_by_a_compiled_file);
     tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, refuses_a_sampler_beside_sample);
     tcase_add_test(tests, refuses_a_prompt_beyond_the_capacity);

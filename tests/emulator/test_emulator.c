@@ -16,6 +16,7 @@
 #include "cuda_checks.h"
 #include "schedule/ways.h"
 #include "tests/emulator/emulator.h"
+#include "trace_checks.h"
 #include "vm/cuda/encode.h"
 
 static uint64_t first_seed = 1;
@@ -1073,10 +1074,28 @@ START_TEST(replies_are_as_on_a_gpu)
 }
 END_TEST
 
-/* Second lists of more rows than the first list may have. */
-static void (*const many_rows[])(void) = {logits_of_many_rows, company_of_20,
-                                          company_of_64,       company_of_40_in_128_rows,
-                                          delays_of_many_rows, watchdog_of_many_rows};
+/* Events of both lists: with attention apart, whose queues are padded, and with panels. */
+static void traces_of_two_lists(void)
+{
+    check_traced_lists(&grouped_heads, &(device_options){.dtype = MGL_BF16,
+                                                         .exchange = MGL_EXCHANGE_FLAGS,
+                                                         .queues = 4,
+                                                         .products = 2,
+                                                         .splits = 1,
+                                                         .many = 16});
+}
+
+static void traces_of_panels(void)
+{
+    device_options options = panel_options;
+    options.many = 40;
+    check_traced_lists(&few_columns, &options);
+}
+
+/* Second lists of more rows than the first list may have, and traces of both lists. */
+static void (*const many_rows[])(void) = {
+    logits_of_many_rows, company_of_20,         company_of_64,       company_of_40_in_128_rows,
+    delays_of_many_rows, watchdog_of_many_rows, traces_of_two_lists, traces_of_panels};
 
 START_TEST(many_rows_are_as_on_a_gpu)
 {

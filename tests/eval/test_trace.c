@@ -127,7 +127,7 @@ static mgl_trace_summary summary_of(const mgl_trace *trace)
 {
     mgl_error err = {0};
     mgl_trace_summary summary;
-    ok(mgl_trace_sum_up(trace, &summary, &err), err);
+    ok(mgl_trace_sum_up(trace, 0, &summary, &err), err);
     return summary;
 }
 
@@ -311,10 +311,10 @@ START_TEST(longest_chain)
     for (int k = 0; k < MGL_TRACE_KIND_COUNT; k++)
         all += s.chain_kinds[k];
     near(all, s.chain_us);
-    ck_assert_int_eq(l.program->tasks[trace->chain[0].task].op, MGL_OP_SAMPLE);
-    ck_assert_int_eq(trace->queue_of[trace->chain[0].task], 0);
-    ck_assert_int_eq(l.program->tasks[trace->chain[1].task].op, MGL_OP_HEAD);
-    ck_assert_int_eq(trace->queue_of[trace->chain[1].task], SLOW);
+    ck_assert_int_eq(l.program->tasks[trace->chains[0].links[0].task].op, MGL_OP_SAMPLE);
+    ck_assert_int_eq(trace->queue_of[trace->chains[0].links[0].task], 0);
+    ck_assert_int_eq(l.program->tasks[trace->chains[0].links[1].task].op, MGL_OP_HEAD);
+    ck_assert_int_eq(trace->queue_of[trace->chains[0].links[1].task], SLOW);
     int down = step_named(trace, "linear_add down"), sampled = step_named(trace, "sample");
     ck_assert_int_eq(s.parts[down].links, LAYERS);
     near(s.parts[down].chain_us, LAYERS * SLOT * 1e-3);
@@ -334,8 +334,8 @@ START_TEST(chain_goes_through_the_last_writer)
     l.events[p->task_count + late].end += 80;
     mgl_trace *trace = trace_of(&l);
     bool found = false;
-    for (int i = 0; i < trace->links; i++)
-        found |= trace->chain[i].task == late;
+    for (int i = 0; i < trace->chains[0].count; i++)
+        found |= trace->chains[0].links[i].task == late;
     ck_assert(found);
     mgl_trace_free(trace);
     clear_launch(&l);
@@ -425,7 +425,7 @@ START_TEST(half_an_epoch)
     mgl_trace_summary s = summary_of(trace);
     ck_assert_int_eq(trace->rows, 3);
     ck_assert(!trace->whole[2]);
-    ck_assert_int_eq(trace->chain_row, 1);
+    ck_assert_int_eq(trace->chains[0].row, 1);
     ck_assert_int_eq(s.epochs, 2);
     ck_assert(mgl_trace_at(trace, 2, 0)->known);
     ck_assert(!mgl_trace_at(trace, 2, l.program->task_count - 2)->known);
@@ -643,7 +643,7 @@ START_TEST(memory_runs_out)
         mgl_alloc_fail_at(n, false);
         mgl_status status = mgl_trace_new(l.program, l.events, l.epochs, &trace, &err);
         if (!status)
-            status = mgl_trace_sum_up(trace, &s, &err);
+            status = mgl_trace_sum_up(trace, 0, &s, &err);
         mgl_alloc_fail_at(0, false);
         ck_assert(status == MGL_OK || status == MGL_NO_MEMORY);
         done = status == MGL_OK;

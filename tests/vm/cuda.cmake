@@ -13,7 +13,7 @@ mgl_cuda_test(test_cuda_key)
 # A label of its own: NVRTC takes minutes for it, and under sanitizers it would tell nothing more.
 mgl_cuda_test(test_cuda_compile LABELS nvrtc TIMEOUT 900)
 mgl_cuda_test(test_cuda_small LABELS gpu TIMEOUT 300)
-mgl_cuda_test(test_cuda_trace LABELS gpu TIMEOUT 300)
+mgl_cuda_test(test_cuda_trace trace_checks.c LABELS gpu TIMEOUT 300)
 mgl_cuda_test(test_cuda_golden LABELS gpu TIMEOUT 600)
 mgl_cuda_test(test_cuda_run LABELS gpu TIMEOUT 600)
 target_sources(test_cuda_run PRIVATE cuda_checks.c likely.c penalties.c rounding.c stops.c)

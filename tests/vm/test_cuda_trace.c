@@ -1,6 +1,6 @@
 /* The trace of a real launch: every event is there, in an order that can be, and looking changes
  * nothing. */
-#include "cuda_support.h"
+#include "trace_checks.h"
 
 #include "base/memory.h"
 #include "eval/trace.h"
@@ -34,16 +34,16 @@ START_TEST(every_event_is_there)
     mgl_vm *other = run_traced(program, graph, 0, plain);
     ck_assert_mem_eq(traced, plain, sizeof plain);
     ok(mgl_trace_take(vm, EPOCHS, &trace, &err), err);
-    ok(mgl_trace_sum_up(trace, &summary, &err), err);
+    ok(mgl_trace_sum_up(trace, 0, &summary, &err), err);
     ck_assert_int_eq(trace->rows, EPOCHS);
     ck_assert_int_eq(summary.epochs, EPOCHS);
     ck_assert_int_eq(trace->layers, small_model.layers);
     ck_assert_double_gt(summary.epoch_us, 0);
     for (int row = 1; row < EPOCHS; row++)
         ck_assert_int_eq(trace->epochs[row], trace->epochs[0] + row);
-    for (int i = 0; i < trace->links; i++)
-        ck_assert_int_le(trace->chain[i].from, trace->chain[i].end);
-    ck_assert_int_gt(trace->links, 2 + 5 * small_model.layers);
+    for (int i = 0; i < trace->chains[0].count; i++)
+        ck_assert_int_le(trace->chains[0].links[i].from, trace->chains[0].links[i].end);
+    ck_assert_int_gt(trace->chains[0].count, 2 + 5 * small_model.layers);
     mgl_trace_summary_clear(&summary);
     mgl_trace_free(trace);
     mgl_vm_close(other);
@@ -74,6 +74,23 @@ START_TEST(a_launch_starts_without_events)
 }
 END_TEST
 
+START_TEST(events_of_two_lists)
+{
+    check_traced_lists(&small_model, &(device_options){.dtype = MGL_BF16,
+                                                       .exchange = MGL_EXCHANGE_FLAGS,
+                                                       .queues = 6,
+                                                       .many = 16});
+}
+END_TEST
+
+/* More rows: hidden, ffn and heads that are whole pages. */
+START_TEST(events_of_panels)
+{
+    static const mgl_geometry even = {128, 2, 4, 2, 32, 192, 75, 1e-5f};
+    check_traced_lists(&even, &(device_options){.dtype = MGL_BF16, .queues = 6, .many = 64});
+}
+END_TEST
+
 int main(void)
 {
     int skip = skip_without_device("cuda_trace");
@@ -83,5 +100,7 @@ int main(void)
     tcase_set_timeout(tests, 300);
     tcase_add_test(tests, every_event_is_there);
     tcase_add_test(tests, a_launch_starts_without_events);
+    tcase_add_test(tests, events_of_two_lists);
+    tcase_add_test(tests, events_of_panels);
     return fixture_main("cuda_trace", tests);
 }

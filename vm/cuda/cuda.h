@@ -145,7 +145,8 @@ mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, c
 bool mgl_cuda_cache_path(char *path, size_t length);
 
 /* The events of the last launch of a machine that was opened with trace_epochs: (trace_epochs,
- * task_count), epoch e in row e mod trace_epochs; release with mgl_free. */
+ * task_count), of two lists the tasks of the second behind those of the first (schedule/lists.h);
+ * epoch e in row e mod trace_epochs; release with mgl_free. */
 mgl_status mgl_cuda_get_trace(mgl_vm *vm, mgl_device_event **out, mgl_error *err);
 
 /* Shared memory that a block of the program's kernel needs. */

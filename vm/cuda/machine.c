@@ -512,9 +512,6 @@ mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
     mgl_status status = mgl_cuda_check_program(program, err);
-    if (!status && program->many && vm->trace_epochs > 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, "many",
-                          "a trace is of programs of one list; lower the model without `many`");
     if (!status && program->many)
         status = mgl_program_join(program, &vm->joined, err);
     vm->whole = vm->joined.program ? vm->joined.program : program;

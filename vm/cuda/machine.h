@@ -34,7 +34,7 @@ typedef struct mgl_cuda_vm {
     size_t arena_room;    /* of it */
     mgl_cu_address flags; /* the flagged buffers, all ones at the start of a launch */
     size_t flag_bytes;
-    mgl_cu_address trace; /* mgl_device_event (trace_epochs, task_count) */
+    mgl_cu_address trace; /* mgl_device_event (trace_epochs, task_count of the whole) */
     size_t trace_bytes;
     int trace_epochs;    /* that are kept, the last ones; 0: no trace */
     uint32_t delay_seed; /* of the next launch; 0: no delays */

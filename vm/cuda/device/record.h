@@ -159,7 +159,7 @@ enum {
 
 /* What a task of an epoch did when: times of %globaltimer in ns, low halves. 0: never. */
 typedef struct mgl_device_event {
-    unsigned epoch;
+    unsigned epoch;    /* + 1, of both lists together */
     unsigned begin;    /* the queue turned to it */
     unsigned go;       /* its counters were there */
     unsigned input;    /* consumer warp 0 had its share of the input */
@@ -179,7 +179,8 @@ typedef struct mgl_device_launch {
     unsigned long long stream;      /* pinned i32 (sequences, capacity): token + 1 */
     unsigned long long deadline_ns; /* of one wait */
     unsigned long long trace;       /* mgl_device_event (trace_epochs, tasks), 0: none */
-    unsigned trace_epochs, tasks;   /* epoch e has row e mod trace_epochs */
+    unsigned trace_epochs, tasks;   /* epoch e has row e mod trace_epochs; tasks of the first list
+                                       with those of the second behind them, as records have them */
     unsigned sequences, capacity;   /* of the program: the extents of `stream`, prompt and output */
     unsigned pending;    /* pages of a ring that may be on their way while an edge is waited for */
     unsigned delay_seed; /* of device/delay.cuh */

@@ -8,6 +8,7 @@
 #ifndef MGL_DEVICE_TRACE_CUH
 #define MGL_DEVICE_TRACE_CUH
 
+#include "vm/cuda/device/ops.cuh"
 #include "vm/cuda/device/task.cuh"
 
 #if MGL_TRACE
@@ -102,16 +103,24 @@ static __device__ __forceinline__ void trace_end_alone(u32 go)
     own().seen[2] = seen;
 }
 
-/* The event of a task that has ended, for the host; by one lane. */
+/* The event of a task that has ended, for the host; by one lane. With two lists the machine counts
+ * the epochs of each. What fills up a short queue has the number of another task. */
 static __device__ void leave_event(const machine &m, const mgl_device_event &seen)
 {
     if (own().launch.trace == 0)
         return;
+#if MGL_LISTS
+    if (task_of(m)->op == OP_CLEAR && task_of(m)->clears == 0)
+        return;
+    const u32 epoch = m.epoch + m.others;
+#else
+    const u32 epoch = m.epoch;
+#endif
     mgl_device_event *to = (mgl_device_event *)own().launch.trace +
-                           (size_t)(m.epoch % own().launch.trace_epochs) * own().launch.tasks +
+                           (size_t)(epoch % own().launch.trace_epochs) * own().launch.tasks +
                            task_of(m)->task;
     *to = seen;
-    to->epoch = m.epoch + 1;
+    to->epoch = epoch + 1;
 }
 
 /* The controller settles a task, which `alone` it did itself, or else is the last of `count`. */
