@@ -120,9 +120,9 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     mgl_status status;
     if (r->dtype != MGL_BF16)
         return mgl_fail(err, MGL_USAGE, mgl_dtype_name(r->dtype), "the benchmark takes bf16 alone");
-    if (r->batch < 1 || r->batch > MGL_MAX_ROWS)
+    if (r->batch < 1 || r->batch > MGL_MAX_SEQUENCES)
         return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; there may be 1 to %d", r->batch,
-                        MGL_MAX_ROWS);
+                        MGL_MAX_SEQUENCES);
     if (r->prompt < 0 || (r->prompt && r->batch != 1))
         return mgl_fail(err, MGL_USAGE, "prompt",
                         "%d tokens, %d sequences: a prompt of one token or more is read, of one "
@@ -377,7 +377,7 @@ static mgl_status run_machine(struct bench *b, mgl_vm *vm, int32_t *tokens, doub
                               mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
-    mgl_vm_sequence sequences[MGL_MAX_ROWS] = {0};
+    mgl_vm_sequence sequences[MGL_MAX_SEQUENCES] = {0};
     mgl_vm_report report;
     for (int s = 0; s < r->batch; s++)
         sequences[s] = (mgl_vm_sequence){.prompt = &b->first[s * inputs_of(r)],

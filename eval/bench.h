@@ -43,7 +43,7 @@ typedef struct mgl_bench_request {
     bool tuned; /* with the tuned entry that `run` would take; nothing is measured where there is
                    none. Without knobs */
     mgl_dtype dtype;         /* of weights and cache: MGL_BF16 */
-    int batch;               /* sequences */
+    int batch;               /* sequences; above 16 where the knobs have `many` */
     int context;             /* positions of each in the cache before */
     int capacity;            /* positions that the cache has room for; 0: mgl_bench_needed */
     int queues;              /* of the program; 0: as many as the device has */

@@ -102,7 +102,7 @@ static const usage_case cases[] = {
      "tinyllama-1.1b"},
     {"bench --shape llama-1b --dtype int4", 1, "unknown dtype"},
     {"bench --shape llama-1b --batch ''", 1, "is empty"},
-    {"bench --shape llama-1b --batch 1,17", 1, "17 sequences; there may be 1 to 16"},
+    {"bench --shape llama-1b --batch 1,65", 1, "65 sequences; there may be 1 to 64"},
     {"bench --shape llama-1b --context 1,x", 1, "--context"},
     {"bench --shape llama-1b --context 0,131072", 1, "the model has 131072 positions"},
     {"bench --shape llama-1b --capacity 32", 1, "33 are needed, and the cache has 32"},

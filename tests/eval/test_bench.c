@@ -139,13 +139,13 @@ END_TEST
 
 /* ---- batches and queues ---------------------------------------------------------------------- */
 
-START_TEST(batches_have_one_to_sixteen_sequences)
+START_TEST(batches_have_one_to_sixty_four_sequences)
 {
     mgl_error err;
     mgl_bench_request request = request_of("llama-1b");
-    request.batch = 16;
+    request.batch = 64;
     ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_OK);
-    request.batch = 17;
+    request.batch = 65;
     ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
     request.batch = 0;
     ck_assert_int_eq(mgl_bench_check(&request, &err), MGL_USAGE);
@@ -283,7 +283,7 @@ int main(void)
     tcase_add_test(tests, a_prompt_is_of_one_sequence);
     tcase_add_loop_test(tests, a_prompt_is_cut_as_a_launch_cuts_it, 0, CUTS);
     tcase_add_test(tests, a_prompt_has_a_rate);
-    tcase_add_test(tests, batches_have_one_to_sixteen_sequences);
+    tcase_add_test(tests, batches_have_one_to_sixty_four_sequences);
     tcase_add_test(tests, queues_are_as_many_as_a_program_has);
     tcase_add_test(tests, the_prediction_s_error_is_relative);
     tcase_add_test(tests, heads_that_fill_no_warp_are_refused);
