@@ -1,6 +1,7 @@
 /* See kernel_judge.h. */
 #include "autotune/kernel_judge.h"
 
+#include "autotune/loops/judge.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
 #include "pipeline.h"
@@ -166,7 +167,7 @@ void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
     mgl_json_out_string(out, "unit", unit->name);
     mgl_json_out_string(out, "outcome", mgl_outcome_name(v->outcome));
     mgl_json_out_string(out, "diagnostic", v->diagnostic[0] ? v->diagnostic : NULL);
-    mgl_json_out_string(out, "hint", mgl_outcome_hint(v->outcome));
+    mgl_json_out_string(out, "hint", mgl_loop_hint(v->outcome));
     mgl_json_out_int(out, "line", b->line);
     mgl_json_out_string(out, "hash", b->hash[0] ? b->hash : NULL);
     mgl_json_out_bool(out, "compiled", b->compiled);
