@@ -20,6 +20,10 @@ enum {
                                          : 64 /* what the host has bits for (schedule/step.h) */
 };
 
+/* Logits that a thread asks for before it looks at the first of them: memory is far away, and what
+ * is done with one may end in shared memory, behind which the compiler asks for no other. */
+enum { LOGITS_AHEAD = (MGL_ROWS > 16 ? 1024 : 2048) / THREADS };
+
 /* The room for partial sums, as sample uses it. */
 struct sampling {
     int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
@@ -30,16 +34,16 @@ struct sampling {
     int chosen[MGL_ROWS];
     u32 best[MGL_ROWS];         /* key of a row's best logit */
     int asked[MGL_ASKED_WORDS]; /* by the host */
-    int token;
+    float ahead[LOGITS_AHEAD * THREADS];
     u32 best_key[MGL_WARPS];
     double logs[MGL_WARPS];
-    u64 target; /* of the thread that finds the token */
+    u64 target; /* in the share of the ids that holds the token */
     u32 ties;   /* that it may still take */
-    int owner;  /* which thread that is */
+    int owner;  /* whose share that is */
     union {
         u64 bins[256];
         struct {
-            u64 weights[THREADS]; /* above the cut, of each thread's share of the ids */
+            u64 weights[THREADS]; /* above the cut, of each thread's share of ids */
             u32 equal[THREADS];   /* at the cut */
         };
         struct {
@@ -69,12 +73,48 @@ static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
     return value;
 }
 
+/* Loads the thread's next logits: from, from + step and so on below `end`, of which there is one.
+ */
+static __device__ __noinline__ void load_ahead(const float *from, int step, const float *end)
+{
+    float *const ahead = ((sampling *)own().partial)->ahead + thread_index();
+    float logits[LOGITS_AHEAD];
+#pragma unroll
+    for (int n = 0; n < LOGITS_AHEAD; n++)
+        logits[n] = from + n * step < end ? from[n * step] : 0.0f;
+#pragma unroll
+    for (int n = 0; n < LOGITS_AHEAD; n++)
+        ahead[n * THREADS] = logits[n];
+}
+
+/* look(key, id) of the ids first, first + step and so on below `end`, in their order. */
+template <typename LOOK>
+static __device__ __forceinline__ void each_key(const machine &m, sampling &s,
+                                                const mgl_sampler_input &in, int first, int step,
+                                                int end, LOOK look)
+{
+#pragma unroll 1
+    for (int id = first; id < end;) {
+        load_ahead(in.logits + id, step, in.logits + end);
+#pragma unroll 1
+        for (int n = 0; n < LOGITS_AHEAD && id < end; n++, id += step)
+            look(mgl_sampler_key(s.ahead[n * THREADS + thread_of(m)] / in.temperature), id);
+    }
+}
+
+/* The same of all ids, by the block. */
+template <typename LOOK>
+static __device__ __forceinline__ void each_key(const machine &m, sampling &s,
+                                                const mgl_sampler_input &in, LOOK look)
+{
+    each_key(m, s, in, thread_of(m), (int)THREADS, in.count, look);
+}
+
 /* The largest key of the row. */
 static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_input &in)
 {
     u32 best = 0;
-    for (int i = thread_of(m); i < in.count; i += THREADS)
-        best = max(best, mgl_sampler_key(in.logits[i] / in.temperature));
+    each_key(m, s, in, [&](u32 key, int) { best = max(best, key); });
     best = __reduce_max_sync(0xFFFFFFFFu, best);
     if (m.lane == 0)
         s.best_key[m.warp] = best;
@@ -91,12 +131,10 @@ static __device__ __noinline__ u64 sum_of_cut(const machine m, mgl_sampler_input
 {
     sampling &s = *(sampling *)own().partial;
     u64 sum = 0;
-#pragma unroll 1
-    for (int i = thread_of(m); i < in.count; i += THREADS) {
-        u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
+    each_key(m, s, in, [&](u32 key, int) {
         if (key > cut.key)
             sum += mgl_sampler_unit(&in, key, 1);
-    }
+    });
     sum = block_sum(m, s, sum);
     return sum + (cut.ties ? cut.ties * mgl_sampler_unit(&in, cut.key, 1) : 0);
 }
@@ -115,15 +153,13 @@ static __device__ __noinline__ mgl_sampler_cut select_cut(const machine m, mgl_s
         for (int i = thread_of(m); i < 256; i += THREADS)
             s.bins[i] = 0;
         consumer_barrier();
-#pragma unroll 1
-        for (int i = thread_of(m); i < in.count; i += THREADS) {
-            u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
+        each_key(m, s, in, [&](u32 key, int) {
             if (key > within.key && mgl_sampler_matches(key, prefix, shift)) {
                 u64 unit = mgl_sampler_unit(&in, key, weighed);
                 if (unit)
                     atomicAdd(&s.bins[key >> shift & 255], unit);
             }
-        }
+        });
         if (thread_of(m) == 0 && within.ties && mgl_sampler_matches(within.key, prefix, shift))
             atomicAdd(&s.bins[within.key >> shift & 255],
                       within.ties * mgl_sampler_unit(&in, within.key, weighed));
@@ -142,6 +178,7 @@ static __device__ void find_owner(sampling &s, const mgl_sampler_input &in, mgl_
     u64 unit = cut.ties ? mgl_sampler_unit(&in, cut.key, 1) : 0;
     u32 ties = cut.ties;
     s.owner = -1;
+#pragma unroll 1
     for (int t = 0; t < THREADS; t++) {
         u32 taken = min(ties, s.equal[t]);
         u64 weight = s.weights[t] + taken * unit;
@@ -156,46 +193,52 @@ static __device__ void find_owner(sampling &s, const mgl_sampler_input &in, mgl_
     }
 }
 
-/* mgl_sampler_walk by the block: each thread has a run of consecutive ids. */
+/* Where the share of thread `t` begins, of the ids from `lo` to `hi`. */
+static __device__ __forceinline__ int first_of_share(int lo, int hi, int t)
+{
+    return lo + (int)((long long)(hi - lo) * t / THREADS);
+}
+
+/* mgl_sampler_walk by the block: each thread has a run of consecutive ids, and the run that holds
+ * the token is dealt again, until it is one id. */
 static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_input &in,
                            mgl_sampler_cut cut, u64 target)
 {
-    int lo = (int)((long long)in.count * thread_of(m) / THREADS);
-    int hi = (int)((long long)in.count * (thread_of(m) + 1) / THREADS);
-    u64 sum = 0;
-    u32 equal = 0;
+    int lo = 0, hi = in.count;
 #pragma unroll 1
-    for (int i = lo; i < hi; i++) {
-        u32 key = mgl_sampler_key(in.logits[i] / in.temperature);
-        if (key > cut.key)
-            sum += mgl_sampler_unit(&in, key, 1);
-        equal += key == cut.key;
+    for (;;) {
+        u64 sum = 0;
+        u32 equal = 0;
+        each_key(m, s, in, first_of_share(lo, hi, thread_of(m)), 1,
+                 first_of_share(lo, hi, thread_of(m) + 1), [&](u32 key, int) {
+                     if (key > cut.key)
+                         sum += mgl_sampler_unit(&in, key, 1);
+                     equal += key == cut.key;
+                 });
+        s.weights[thread_of(m)] = sum;
+        s.equal[thread_of(m)] = equal;
+        consumer_barrier();
+        if (thread_of(m) == 0)
+            find_owner(s, in, cut, target);
+        consumer_barrier();
+        const int owner = s.owner, from = lo;
+        target = s.target;
+        cut.ties = s.ties;
+        consumer_barrier();
+        if (owner < 0)
+            return 0;
+        lo = first_of_share(from, hi, owner);
+        hi = first_of_share(from, hi, owner + 1);
+        if (hi - lo == 1)
+            return lo;
     }
-    s.weights[thread_of(m)] = sum;
-    s.equal[thread_of(m)] = equal;
-    consumer_barrier();
-    if (thread_of(m) == 0) {
-        s.token = 0;
-        find_owner(s, in, cut, target);
-    }
-    consumer_barrier();
-    if (thread_of(m) == s.owner) {
-        mgl_sampler_input part = in;
-        mgl_sampler_cut rest = {cut.key, s.ties};
-        part.logits += lo;
-        part.count = hi - lo;
-        s.token = lo + mgl_sampler_walk(&part, rest, s.target);
-    }
-    consumer_barrier();
-    int token = s.token;
-    consumer_barrier();
-    return token;
 }
 
 /* mgl_sampler_draw by the block. */
-static __device__ int draw(const machine &m, sampling &s, const float *logits, const int *sequence,
-                           u64 random)
+static __device__ __noinline__ int draw(const machine m, const float *logits, const int *sequence,
+                                        u64 random)
 {
+    sampling &s = *(sampling *)own().partial;
     mgl_sampler_input in = {logits, MGL_VOCAB, __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]),
                             0.0f, 0};
     int top_k = sequence[MGL_SEQUENCE_TOP_K];
@@ -291,7 +334,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
             u64 random = mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
                                           (u32)sequence[MGL_SEQUENCE_SEED_HI],
                                           (u32)sequence[MGL_SEQUENCE_PRODUCED]);
-            int token = draw(m, s, row_of(drawn_from(m), r), sequence, random);
+            int token = draw(m, row_of(drawn_from(m), r), sequence, random);
             if (thread_of(m) == 0)
                 s.chosen[r] = token;
         }
@@ -301,6 +344,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
 /* The best of every row that wants a token, which is the token of those that are not drawn. */
 static __device__ void choose_greedy(const machine &m, sampling &s)
 {
+#pragma unroll 1
     for (int r = m.warp; r < rows_of(m); r += MGL_WARPS) {
         const int *row = own().table + r * MGL_TABLE_WORDS;
         const int *sequence = s.sequences + row[MGL_TABLE_SEQUENCE] * MGL_SEQUENCE_WORDS;
@@ -344,15 +388,13 @@ static __device__ void find_likely(const machine &m, sampling &s, const float *l
     if (thread_of(m) == 0)
         s.likely.found = 0;
     consumer_barrier();
-#pragma unroll 1
-    for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS) {
-        const u32 key = mgl_sampler_key(logits[i]);
+    each_key(m, s, in, [&](u32 key, int id) {
         if (key <= cut.key)
-            continue;
+            return;
         const u32 at = atomicAdd(&s.likely.found, 1u);
         s.likely.keys[at] = key;
-        s.likely.ids[at] = i;
-    }
+        s.likely.ids[at] = id;
+    });
     for (int at = count - (int)cut.ties, last = -1; at < count; at++) {
         last = next_tied(m, s, logits, cut.key, last);
         if (thread_of(m) == 0) {
