@@ -28,6 +28,10 @@
     X(text, prompt, "--prompt", "512,2048", 0, 0,                                                  \
       "times prompts of so many tokens in place of decoding, read as run reads them (none)")       \
     X(int, tokens, "--tokens", "N", 1, 1 << 16, "tokens of a launch (32)")                         \
+    X(real, temperature, "--temperature", "X", 0, 1000,                                            \
+      "also times the same with tokens drawn at this temperature, each sample beside a greedy "    \
+      "one")                                                                                       \
+    X(real, top_p, "--top-p", "X", 0, 1, "of --temperature (off)")                                 \
     X(int, samples, "--samples", "N", 1, MGL_MAX_SAMPLES, "of each that is timed (21)")            \
     X(text, layers, "--layers", "1,2", 0, 0, "only the first layers of the model, as many (all)")  \
     X(text, hidden, "--hidden", "1024,2048", 0, 0,                                                 \
@@ -111,10 +115,11 @@ static mgl_status read_lists(bench *b, mgl_error *err)
 /* A prompt is one sequence's, and its launch makes one token. */
 static mgl_status check_prompt(const struct options *o, mgl_error *err)
 {
-    const char *extra = !o->prompt.given  ? NULL
-                        : o->batch.given  ? "--batch"
-                        : o->tokens.given ? "--tokens"
-                                          : NULL;
+    const char *extra = !o->prompt.given       ? NULL
+                        : o->batch.given       ? "--batch"
+                        : o->tokens.given      ? "--tokens"
+                        : o->temperature.given ? "--temperature"
+                                               : NULL;
     return extra ? mgl_fail(err, MGL_USAGE, extra,
                             "is of decoding; --prompt times one sequence's prompt, up to its first "
                             "token: leave out one of the two")
@@ -131,10 +136,15 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->dtype = MGL_BF16;
     r->tokens = o->tokens.given ? (int)o->tokens.value : MGL_BENCH_TOKENS;
     r->samples = o->samples.given ? (int)o->samples.value : MGL_BENCH_SAMPLES;
+    r->temperature = (float)o->temperature.value;
+    r->top_p = (float)o->top_p.value;
     r->seed = 1;
     r->abort = mgl_cancel_flag(mgl_cli_cancel());
     if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)
         return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; there is bf16");
+    if (o->top_p.given && !(r->temperature > 0))
+        return mgl_fail(err, MGL_USAGE, "--top-p",
+                        "is of tokens that are drawn: add --temperature");
     mgl_status status = check_prompt(o, err);
     if (!status && r->knobs)
         status = mgl_schedule_config_read(o->config.value, &b->knobs, err);

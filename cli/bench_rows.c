@@ -105,6 +105,22 @@ static void put_also(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_close_object(out);
 }
 
+/* The machine that draws its tokens, beside the greedy one. */
+static void put_drawn(mgl_json_out *out, const mgl_cli_bench_rows *of,
+                      const mgl_bench_result *result)
+{
+    if (!(of->request->temperature > 0)) {
+        mgl_json_out_null(out, "drawn");
+        return;
+    }
+    mgl_json_out_object(out, "drawn");
+    mgl_json_out_real(out, "temperature", (double)of->request->temperature);
+    mgl_json_out_real(out, "top_p", (double)of->request->top_p);
+    put_times(out, "us", &result->drawn);
+    mgl_json_out_real(out, "ratio_median", result->drawn_ratio);
+    mgl_json_out_close_object(out);
+}
+
 /* What was asked for, and what it became. */
 static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
                      const mgl_bench_result *result)
@@ -166,6 +182,7 @@ static void put_row(mgl_json_out *out, const mgl_cli_bench_rows *of, const mgl_b
         put_prediction(out, result);
     put_yardsticks(out, result);
     put_also(out, of, result);
+    put_drawn(out, of, result);
     put_accuracy(out, &result->accuracy);
     put_clocks(out, &result->clocks);
     put_machine(out, result);
@@ -268,6 +285,10 @@ void mgl_cli_bench_print_row(const mgl_cli_bench_rows *of, size_t index)
         mgl_cli_printf("  %s: %.1f us a %s, %.2f times as long\n", of->request->also,
                        result->also.median, result->prompt ? "prompt" : "token",
                        result->also.median / result->machine.median);
+    if (of->request->temperature > 0)
+        mgl_cli_printf("  drawn at temperature %g, top-p %g: %.1f us a token, %.3f times as long\n",
+                       (double)of->request->temperature, (double)of->request->top_p,
+                       result->drawn.median, result->drawn_ratio);
     mgl_cli_flush();
 }
 

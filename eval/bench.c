@@ -34,11 +34,13 @@ struct bench {
     int32_t *first;         /* (batch), or the prompt (prompt) */
     int32_t *made;          /* (batch, of.tokens): the machine's, checked */
     int32_t *also_made;     /* (batch, of.tokens): the second machine's, checked */
+    int32_t *drawn;         /* (batch, of.tokens): the machine's with a temperature, at first */
     int32_t *other;         /* (batch, of.tokens): somebody else's */
     float *logits, *wanted; /* (vocab) */
-    double *times[4];       /* (samples) seconds: machine, baseline, stream, second machine */
+    double *times[5];       /* (samples) seconds: machine, baseline, stream, second machine, machine
+                               with a temperature */
 };
-enum { MACHINE, BASELINE, STREAM, ALSO, TIMED };
+enum { MACHINE, BASELINE, STREAM, ALSO, DRAWN, TIMED };
 
 /* Says what comes next, if it is still wanted. */
 static mgl_status begin(const struct bench *b, const char *what, int samples, mgl_error *err)
@@ -139,6 +141,10 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     if (r->also && strncmp(r->also, "sm_", 3) != 0 && strncmp(r->also, "compute_", 8) != 0)
         return mgl_fail(err, MGL_USAGE, r->also,
                         "is no architecture: there are sm_90a, compute_80 and the like");
+    if (!(r->temperature >= 0) || !(r->top_p >= 0 && r->top_p <= 1))
+        return mgl_fail(err, MGL_USAGE, "temperature",
+                        "%g, and top-p %g: 0 or more, and 0 to 1, are wanted",
+                        (double)r->temperature, (double)r->top_p);
     return mgl_baseline_check(&r->config.geometry, err);
 }
 
@@ -176,13 +182,15 @@ static mgl_status allocate_host(struct bench *b, mgl_error *err)
     b->first = mgl_alloc_zero(inputs, sizeof *b->first);
     b->made = mgl_alloc_zero(words, sizeof *b->made);
     b->also_made = mgl_alloc_zero(words, sizeof *b->also_made);
+    b->drawn = mgl_alloc_zero(words, sizeof *b->drawn);
     b->other = mgl_alloc_zero(words, sizeof *b->other);
     b->logits = mgl_alloc_zero(vocab, sizeof *b->logits);
     b->wanted = mgl_alloc_zero(vocab, sizeof *b->wanted);
     bool timed = true;
     for (int i = 0; i < TIMED; i++)
         timed = (b->times[i] = mgl_alloc_zero(samples, sizeof **b->times)) && timed;
-    if (!b->first || !b->made || !b->also_made || !b->other || !b->logits || !b->wanted || !timed)
+    if (!b->first || !b->made || !b->also_made || !b->drawn || !b->other || !b->logits ||
+        !b->wanted || !timed)
         return mgl_fail_memory(err, vocab * sizeof *b->logits);
     /* somewhere in the vocabulary, another one for each sequence, or each token of a prompt */
     for (size_t i = 0; i < inputs; i++)
@@ -363,6 +371,7 @@ static void close_bench(struct bench *b)
     mgl_free(b->first);
     mgl_free(b->made);
     mgl_free(b->also_made);
+    mgl_free(b->drawn);
     mgl_free(b->other);
     mgl_free(b->logits);
     mgl_free(b->wanted);
@@ -372,9 +381,10 @@ static void close_bench(struct bench *b)
 
 /* ---- one sample of each --------------------------------------------------------------------- */
 
-/* One launch of a machine: its tokens to `tokens` (batch, of.tokens), behind those of a prompt. */
-static mgl_status run_machine(struct bench *b, mgl_vm *vm, int32_t *tokens, double *seconds,
-                              mgl_error *err)
+/* One launch of a machine: its tokens to `tokens` (batch, of.tokens), behind those of a prompt;
+ * with a temperature they are drawn, by another seed for each sequence. */
+static mgl_status run_machine(struct bench *b, mgl_vm *vm, float temperature, int32_t *tokens,
+                              double *seconds, mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
     mgl_vm_sequence sequences[MGL_MAX_SEQUENCES] = {0};
@@ -383,7 +393,10 @@ static mgl_status run_machine(struct bench *b, mgl_vm *vm, int32_t *tokens, doub
         sequences[s] = (mgl_vm_sequence){.prompt = &b->first[s * inputs_of(r)],
                                          .prompt_count = inputs_of(r),
                                          .start = r->context,
-                                         .max_new = made_of(r)};
+                                         .max_new = made_of(r),
+                                         .temperature = temperature,
+                                         .top_p = r->top_p,
+                                         .seed = r->seed + (uint64_t)s};
     mgl_vm_request request = {.sequences = sequences, .count = r->batch};
     mgl_status status = mgl_vm_run(vm, &request, &report, err);
     if (status)
@@ -416,7 +429,7 @@ static mgl_status check_machine(struct bench *b, mgl_vm *vm, int32_t *made, doub
                                 int *agrees, mgl_error *err)
 {
     double seconds;
-    mgl_status status = run_machine(b, vm, made, &seconds, err);
+    mgl_status status = run_machine(b, vm, 0.0f, made, &seconds, err);
     if (!status)
         status = mgl_reference_run(&b->device, &b->of, made, b->other, b->wanted, err);
     if (!status)
@@ -457,10 +470,10 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
 /* ---- the samples ---------------------------------------------------------------------------- */
 
 /* A launch of a machine that makes the same tokens again. */
-static mgl_status repeat(struct bench *b, mgl_vm *vm, const int32_t *made, double *seconds,
-                         mgl_error *err)
+static mgl_status repeat(struct bench *b, mgl_vm *vm, float temperature, const int32_t *made,
+                         double *seconds, mgl_error *err)
 {
-    mgl_status status = run_machine(b, vm, b->other, seconds, err);
+    mgl_status status = run_machine(b, vm, temperature, b->other, seconds, err);
     size_t words = (size_t)b->request->batch * (size_t)words_of(b->request);
     size_t bytes = words * sizeof *made;
     if (!status && memcmp(b->other, made, bytes) != 0)
@@ -472,10 +485,13 @@ static mgl_status repeat(struct bench *b, mgl_vm *vm, const int32_t *made, doubl
 static mgl_status take_sample(struct bench *b, int sample, mgl_error *err)
 {
     double seconds[TIMED] = {0};
-    mgl_status status = repeat(b, b->vm, b->made, &seconds[MACHINE], err);
+    const float temperature = b->request->temperature;
+    mgl_status status = repeat(b, b->vm, 0.0f, b->made, &seconds[MACHINE], err);
     mgl_clocks_look(&b->out->clocks);
     if (!status && b->also)
-        status = repeat(b, b->also, b->also_made, &seconds[ALSO], err);
+        status = repeat(b, b->also, 0.0f, b->also_made, &seconds[ALSO], err);
+    if (!status && temperature > 0)
+        status = repeat(b, b->vm, temperature, b->drawn, &seconds[DRAWN], err);
     if (!status)
         status = mgl_baseline_run(b->baseline, NULL, b->other, &seconds[BASELINE], err);
     if (!status)
@@ -505,6 +521,10 @@ static void fill_result(struct bench *b)
     out->baseline = summarize(b->times[BASELINE], samples, token);
     out->stream = summarize(b->times[STREAM], samples, reads);
     out->also = summarize(b->times[ALSO], samples, token);
+    out->drawn = summarize(b->times[DRAWN], samples, token);
+    for (int i = 0; i < samples; i++)
+        b->times[DRAWN][i] /= b->times[MACHINE][i];
+    out->drawn_ratio = mgl_median(b->times[DRAWN], (size_t)samples);
     out->ratio_of_medians = out->baseline.median / out->machine.median;
     for (int i = 0; i < samples; i++)
         b->times[STREAM][i] = b->times[BASELINE][i] / b->times[MACHINE][i];
@@ -518,6 +538,9 @@ static mgl_status measure(struct bench *b, mgl_error *err)
     if (status || lacks_entry(b))
         return status;
     status = check_accuracy(b, err);
+    double seconds;
+    if (!status && b->request->temperature > 0)
+        status = run_machine(b, b->vm, b->request->temperature, b->drawn, &seconds, err);
     int warm_ups = b->request->prompt ? MGL_BENCH_PROMPT_WARM_UPS : MGL_BENCH_WARM_UPS;
     for (int i = 0; i < warm_ups && !status; i++)
         status = take_sample(b, -1, err);

@@ -49,6 +49,8 @@ typedef struct mgl_bench_request {
     int queues;              /* of the program; 0: as many as the device has */
     int tokens;              /* that each makes a sample; of a prompt: one, whatever stands here */
     int prompt;              /* tokens of the prompt that is read, of one sequence; 0: decoding */
+    float temperature;       /* above 0: the machine is timed once more, drawing its tokens so */
+    float top_p;             /* of those; 0: off */
     int samples;             /* of each, at most MGL_MAX_SAMPLES */
     uint64_t seed;           /* of the weights */
     const atomic_int *abort; /* set by anybody: MGL_INTERRUPTED at the next step; may be NULL */
@@ -80,8 +82,10 @@ typedef struct mgl_bench_result {
     int rows;      /* of an epoch of it, at most */
     int epochs;    /* that the machine read the prompt in; 0: decoding */
     mgl_bench_times machine, baseline, stream;
-    mgl_bench_times also; /* of the second machine; 0 without one */
-    mgl_cost predicted;   /* before it was measured; us = 0: the device has no costs */
+    mgl_bench_times also;  /* of the second machine; 0 without one */
+    mgl_bench_times drawn; /* of the machine with a temperature; 0 without one */
+    double drawn_ratio;    /* drawn / machine: median of the samples' own ratios */
+    mgl_cost predicted;    /* before it was measured; us = 0: the device has no costs */
     double bytes; /* that a token streams: matrices once, the cache at its mean length; of a prompt:
                      that its epochs stream, each as much */
     double ratio_of_medians; /* baseline / machine */

@@ -103,6 +103,8 @@ static const usage_case cases[] = {
     {"bench --shape llama-1b --dtype int4", 1, "unknown dtype"},
     {"bench --shape llama-1b --batch ''", 1, "is empty"},
     {"bench --shape llama-1b --batch 1,65", 1, "65 sequences; there may be 1 to 64"},
+    {"bench --shape llama-1b --top-p 0.9", 1, "add --temperature"},
+    {"bench --shape llama-1b --prompt 9 --temperature 0.8", 1, "leave out one of the two"},
     {"bench --shape llama-1b --context 1,x", 1, "--context"},
     {"bench --shape llama-1b --context 0,131072", 1, "the model has 131072 positions"},
     {"bench --shape llama-1b --capacity 32", 1, "33 are needed, and the cache has 32"},
