@@ -5,8 +5,7 @@
  */
 #include "base/json.h"
 #include "base/memory.h"
-#include "eval/trace.h"
-#include "fixture.h"
+#include "launch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +24,6 @@ enum {
     STARVED = 50,
     AHEAD = 3,
     SLOW = 1 /* that queue */
-};
-
-/* A program with its made-up events. */
-struct launch {
-    mgl_graph *graph;
-    mgl_program *program;
-    mgl_device_event *events; /* (epochs, task_count) */
-    int epochs;
 };
 
 static int slot_of(mgl_op op, bool down, int layer)
@@ -83,13 +74,10 @@ static mgl_device_event make_event(const mgl_task *task, bool slow, int slot, in
 
 static struct launch make_launch(int exchange, int first, int epochs, uint32_t start)
 {
-    struct launch l = {.epochs = epochs};
-    l.graph = random_graph(&small_model, 64, false, MGL_BF16, 1);
-    fixture_options options = {
+    const fixture_options options = {
         .queues = QUEUES, .dtype = MGL_BF16, .splits = 2, .rows = 2, .exchange = exchange};
-    l.program = fixture_program(l.graph, &options);
+    struct launch l = launch_open(&options, epochs);
     const mgl_program *p = l.program;
-    l.events = mgl_alloc_zero((size_t)(epochs * p->task_count), sizeof *l.events);
     for (int q = 0; q < p->queue_count; q++)
         for (int e = first; e < first + epochs; e++) {
             int layer = -1;
@@ -106,29 +94,6 @@ static struct launch make_launch(int exchange, int first, int epochs, uint32_t s
             }
         }
     return l;
-}
-
-static void clear_launch(struct launch *l)
-{
-    mgl_free(l->events);
-    mgl_program_free(l->program);
-    mgl_graph_free(l->graph);
-}
-
-static mgl_trace *trace_of(const struct launch *l)
-{
-    mgl_error err = {0};
-    mgl_trace *trace = NULL;
-    ok(mgl_trace_new(l->program, l->events, l->epochs, &trace, &err), err);
-    return trace;
-}
-
-static mgl_trace_summary summary_of(const mgl_trace *trace)
-{
-    mgl_error err = {0};
-    mgl_trace_summary summary;
-    ok(mgl_trace_sum_up(trace, 0, &summary, &err), err);
-    return summary;
 }
 
 static int step_named(const mgl_trace *trace, const char *name)
@@ -150,8 +115,6 @@ static int task_of(const mgl_program *p, mgl_op op, int n)
     return -1;
 }
 
-#define near(a, b) ck_assert_double_eq_tol(a, b, 1e-6)
-
 /* Loop tests: _i is the exchange, MGL_EXCHANGE_COUNTERS or MGL_EXCHANGE_FLAGS. */
 
 START_TEST(fixture_has_its_exchange)
@@ -161,14 +124,14 @@ START_TEST(fixture_has_its_exchange)
     for (int r = 0; r < l.program->region_count; r++)
         flags |= l.program->regions[r].flag;
     ck_assert_int_eq(flags, _i == MGL_EXCHANGE_FLAGS);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(tasks_have_names)
 {
     struct launch l = make_launch(_i, 0, 1, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     const struct {
         mgl_op op;
         int n;
@@ -190,27 +153,27 @@ START_TEST(tasks_have_names)
         ck_assert_str_eq(name, cases[i].name);
     }
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(layers_are_counted)
 {
     struct launch l = make_launch(_i, 0, 1, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     ck_assert_int_eq(trace->layers, LAYERS);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(o_and_down_are_two_steps)
 {
     struct launch l = make_launch(_i, 0, 1, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     ck_assert_int_ne(step_named(trace, "linear_add o"), step_named(trace, "linear_add down"));
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -218,7 +181,7 @@ END_TEST
 START_TEST(epochs_are_in_order)
 {
     struct launch l = make_launch(_i, 6, 4, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     ck_assert_int_eq(trace->rows, 4);
     for (int row = 0; row < 4; row++) {
         ck_assert_int_eq(trace->epochs[row], 6 + row);
@@ -226,7 +189,7 @@ START_TEST(epochs_are_in_order)
         ck_assert_int_eq(mgl_trace_at(trace, row, 0)->begin, row * EPOCH);
     }
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -235,7 +198,7 @@ START_TEST(times_wrap)
 {
     struct launch plain = make_launch(MGL_EXCHANGE_FLAGS, 0, 3, 5000);
     struct launch wraps = make_launch(MGL_EXCHANGE_FLAGS, 0, 3, (uint32_t)-_i * 1777 - 1);
-    mgl_trace *a = trace_of(&plain), *b = trace_of(&wraps);
+    mgl_trace *a = launch_trace(&plain), *b = launch_trace(&wraps);
     for (int row = 0; row < 3; row++)
         for (int t = 0; t < plain.program->task_count; t++) {
             ck_assert_int_eq(mgl_trace_at(a, row, t)->begin, mgl_trace_at(b, row, t)->begin);
@@ -244,16 +207,16 @@ START_TEST(times_wrap)
         }
     mgl_trace_free(a);
     mgl_trace_free(b);
-    clear_launch(&plain);
-    clear_launch(&wraps);
+    launch_close(&plain);
+    launch_close(&wraps);
 }
 END_TEST
 
 START_TEST(summary_of_a_step)
 {
     struct launch l = make_launch(_i, 0, 3, 5000);
-    mgl_trace *trace = trace_of(&l);
-    mgl_trace_summary s = summary_of(trace);
+    mgl_trace *trace = launch_trace(&l);
+    mgl_trace_summary s = launch_sum_up(trace, 0);
     int down = step_named(trace, "linear_add down");
     const mgl_trace_spread *m = s.parts[down].metrics;
     ck_assert_int_eq(trace->steps[down].tasks, QUEUES * LAYERS);
@@ -269,7 +232,7 @@ START_TEST(summary_of_a_step)
     ck_assert_int_eq(s.epochs, 3);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -277,8 +240,8 @@ END_TEST
 START_TEST(summary_of_a_layer)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
-    mgl_trace *trace = trace_of(&l);
-    mgl_trace_summary s = summary_of(trace);
+    mgl_trace *trace = launch_trace(&l);
+    mgl_trace_summary s = launch_sum_up(trace, 0);
     const mgl_trace_part *down = &s.parts[step_named(trace, "linear_add down")];
     double all = 0;
     near(s.layer_us, (6 * SLOT + SLOW_END) * 1e-3);
@@ -296,7 +259,7 @@ START_TEST(summary_of_a_layer)
     near(all, 7 * SLOT * 1e-3);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -304,8 +267,8 @@ END_TEST
 START_TEST(longest_chain)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
-    mgl_trace *trace = trace_of(&l);
-    mgl_trace_summary s = summary_of(trace);
+    mgl_trace *trace = launch_trace(&l);
+    mgl_trace_summary s = launch_sum_up(trace, 0);
     double all = 0;
     near(s.chain_us, EPOCH * 1e-3);
     for (int k = 0; k < MGL_TRACE_KIND_COUNT; k++)
@@ -321,7 +284,7 @@ START_TEST(longest_chain)
     near(s.parts[sampled].chain_us, (SLOT - SLOW_END + END) * 1e-3);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -332,13 +295,13 @@ START_TEST(chain_goes_through_the_last_writer)
     const mgl_program *p = l.program;
     int late = task_of(p, MGL_OP_NORM_SWIGLU, 0);
     l.events[p->task_count + late].end += 80;
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     bool found = false;
     for (int i = 0; i < trace->chains[0].count; i++)
         found |= trace->chains[0].links[i].task == late;
     ck_assert(found);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -354,15 +317,15 @@ START_TEST(chain_of_times_that_can_not_be)
     event->input += 2 * SLOT;
     event->products += 2 * SLOT;
     event->end += 2 * SLOT;
-    mgl_trace *trace = trace_of(&l);
-    mgl_trace_summary s = summary_of(trace);
+    mgl_trace *trace = launch_trace(&l);
+    mgl_trace_summary s = launch_sum_up(trace, 0);
     double all = 0;
     for (int k = 0; k < MGL_TRACE_KIND_COUNT; k++)
         all += s.chain_kinds[k];
     near(all, s.chain_us);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -371,7 +334,7 @@ START_TEST(writers_are_those_of_the_words_read)
 {
     struct launch l = make_launch(MGL_EXCHANGE_FLAGS, 0, 1, 5000);
     l.events[task_of(l.program, MGL_OP_ATTEND_TAIL, LAYERS)].end += 50; /* the next queue's */
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     int merge = task_of(l.program, MGL_OP_MERGE, 0);
     int writer = mgl_trace_last_writer(trace, 0, merge);
     ck_assert_int_ge(writer, 0);
@@ -379,21 +342,21 @@ START_TEST(writers_are_those_of_the_words_read)
     ck_assert_int_eq(trace->queue_of[writer], 0);
     ck_assert_int_eq(l.program->tasks[writer].op, MGL_OP_ATTEND_TAIL);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(steps_are_in_order)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     const char *names[] = {"enter",           "embed", "norm_linear",  "attend_past",
                            "attend_tail",     "merge", "linear_add o", "norm_swiglu",
                            "linear_add down", "head",  "sample"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         ck_assert_str_eq(trace->steps[i].name, names[i]);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -405,12 +368,12 @@ START_TEST(flags_are_waited_for)
     int reader = writer + 1;
     ck_assert_int_eq(l.program->tasks[reader].op, MGL_OP_LINEAR_ADD);
     l.events[writer].end += 1000 - END + 200; /* 200 behind the slot of its readers */
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     const mgl_trace_time *time = mgl_trace_at(trace, 0, reader);
     ck_assert_int_eq(time->ready - time->begin, 200);
     ck_assert_int_eq(time->input - time->begin, INPUT);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -421,8 +384,8 @@ START_TEST(half_an_epoch)
     int half = l.program->task_count / 2;
     memset(l.events + 2 * l.program->task_count + half, 0,
            (size_t)(l.program->task_count - half) * sizeof *l.events);
-    mgl_trace *trace = trace_of(&l);
-    mgl_trace_summary s = summary_of(trace);
+    mgl_trace *trace = launch_trace(&l);
+    mgl_trace_summary s = launch_sum_up(trace, 0);
     ck_assert_int_eq(trace->rows, 3);
     ck_assert(!trace->whole[2]);
     ck_assert_int_eq(trace->chains[0].row, 1);
@@ -431,7 +394,7 @@ START_TEST(half_an_epoch)
     ck_assert(!mgl_trace_at(trace, 2, l.program->task_count - 2)->known);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -441,14 +404,14 @@ START_TEST(rows_without_events)
     struct launch l = make_launch(_i, 0, 3, 5000);
     memset(l.events + l.program->task_count, 0,
            2 * (size_t)l.program->task_count * sizeof *l.events);
-    mgl_trace *trace = trace_of(&l);
-    mgl_trace_summary s = summary_of(trace);
+    mgl_trace *trace = launch_trace(&l);
+    mgl_trace_summary s = launch_sum_up(trace, 0);
     ck_assert_int_eq(trace->rows, 1);
     ck_assert_double_eq(s.epoch_us, 0);
     ck_assert_double_gt(s.chain_us, 0);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -461,7 +424,7 @@ START_TEST(no_events_at_all)
     ck_assert_int_eq(mgl_trace_new(l.program, l.events, 2, &trace, &err), MGL_DEVICE);
     ck_assert_ptr_null(trace);
     ck_assert_ptr_nonnull(strstr(err.message, "no epoch"));
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -474,13 +437,13 @@ START_TEST(times_out_of_order)
     event->products = event->begin - 10;
     event->go = event->end + 10;
     event->starved = 1 << 30;
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     const mgl_trace_time *t = mgl_trace_at(trace, 0, task);
     ck_assert(t->begin <= t->go && t->go <= t->ready && t->ready <= t->input);
     ck_assert(t->input <= t->products && t->products <= t->end);
     ck_assert_int_le(t->starved, t->products - t->input);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -515,7 +478,7 @@ static double number_at(const cJSON *object, const char *key)
 START_TEST(timeline_has_every_event)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     mgl_json json = timeline_of(trace);
     int slices = 0, events = 0;
     const cJSON *item;
@@ -529,14 +492,14 @@ START_TEST(timeline_has_every_event)
     ck_assert_int_eq(slices, events);
     mgl_json_clear(&json);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(timeline_names_queues)
 {
     struct launch l = make_launch(_i, 0, 1, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     mgl_json json = timeline_of(trace);
     int named = 0;
     const cJSON *item;
@@ -550,14 +513,14 @@ START_TEST(timeline_names_queues)
     ck_assert_int_eq(named, QUEUES);
     mgl_json_clear(&json);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(timeline_of_a_task)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     mgl_json json = timeline_of(trace);
     bool found = false;
     const cJSON *item;
@@ -581,7 +544,7 @@ START_TEST(timeline_of_a_task)
     ck_assert(found);
     mgl_json_clear(&json);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -589,7 +552,7 @@ END_TEST
 START_TEST(slices_nest)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     mgl_json json = timeline_of(trace);
     double task_end[QUEUES + 3] = {0};
     const cJSON *item;
@@ -607,15 +570,15 @@ START_TEST(slices_nest)
     }
     mgl_json_clear(&json);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(summary_as_text)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
-    mgl_trace *trace = trace_of(&l);
-    mgl_trace_summary s = summary_of(trace);
+    mgl_trace *trace = launch_trace(&l);
+    mgl_trace_summary s = launch_sum_up(trace, 0);
     mgl_text text = {0};
     mgl_trace_print_summary(trace, &s, &text);
     ck_assert(!text.failed);
@@ -627,7 +590,7 @@ START_TEST(summary_as_text)
     mgl_text_clear(&text);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -651,7 +614,7 @@ START_TEST(memory_runs_out)
         mgl_trace_summary_clear(&s);
         mgl_trace_free(trace);
     }
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 

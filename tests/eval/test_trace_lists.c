@@ -5,20 +5,11 @@
  */
 #include "base/json.h"
 #include "base/memory.h"
-#include "eval/trace.h"
-#include "fixture.h"
+#include "launch.h"
 
 #include <string.h>
 
 enum { QUEUES = 3, SLOT = 1000, SLOTS = 40, EPOCH = SLOT * SLOTS, END = 900, AHEAD = 2 };
-
-/* A program with the events of its last epochs. */
-struct launch {
-    mgl_graph *graph;
-    mgl_program *program;
-    mgl_device_event *events; /* (epochs, tasks) */
-    int epochs, tasks;        /* tasks of both lists */
-};
 
 static bool is_many(int64_t epoch)
 {
@@ -58,52 +49,23 @@ static void add_epoch(struct launch *l, int epoch)
 /* A launch of `count` epochs, of which the last ones are kept. Loop tests: _i is the exchange. */
 static struct launch make_launch(int exchange, int count, int kept)
 {
-    struct launch l = {.epochs = kept};
-    l.graph = random_graph(&small_model, 64, false, MGL_BF16, 1);
-    fixture_options options = {.queues = QUEUES,
-                               .dtype = MGL_BF16,
-                               .splits = 2,
-                               .rows = 2,
-                               .many = 8,
-                               .exchange = exchange};
-    l.program = fixture_program(l.graph, &options);
-    l.tasks = l.program->task_count + l.program->many->task_count;
-    l.events = mgl_alloc_zero((size_t)(kept * l.tasks), sizeof *l.events);
+    const fixture_options options = {.queues = QUEUES,
+                                     .dtype = MGL_BF16,
+                                     .splits = 2,
+                                     .rows = 2,
+                                     .many = 8,
+                                     .exchange = exchange};
+    struct launch l = launch_open(&options, kept);
     for (int epoch = 0; epoch < count; epoch++)
         add_epoch(&l, epoch);
     return l;
 }
 
-static void clear_launch(struct launch *l)
-{
-    mgl_free(l->events);
-    mgl_program_free(l->program);
-    mgl_graph_free(l->graph);
-}
-
-static mgl_trace *trace_of(const struct launch *l)
-{
-    mgl_error err = {0};
-    mgl_trace *trace = NULL;
-    ok(mgl_trace_new(l->program, l->events, l->epochs, &trace, &err), err);
-    return trace;
-}
-
-static mgl_trace_summary summary_of(const mgl_trace *trace, int list)
-{
-    mgl_error err = {0};
-    mgl_trace_summary summary;
-    ok(mgl_trace_sum_up(trace, list, &summary, &err), err);
-    return summary;
-}
-
-#define near(a, b) ck_assert_double_eq_tol(a, b, 1e-6)
-
 /* What older epochs of the other list have left beside them does not count. */
 START_TEST(rows_have_lists)
 {
     struct launch l = make_launch(_i, 11, 4);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     ck_assert_int_eq(trace->lists, 2);
     ck_assert_int_eq(trace->rows, 4);
     for (int row = 0; row < 4; row++) {
@@ -117,7 +79,7 @@ START_TEST(rows_have_lists)
     ck_assert_int_eq(mgl_trace_last_row(trace, 0), 2);
     ck_assert_int_eq(mgl_trace_last_row(trace, 1), 3);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -125,7 +87,7 @@ END_TEST
 START_TEST(steps_are_of_a_list)
 {
     struct launch l = make_launch(_i, 4, 4);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     int named[2] = {0};
     for (int i = 0; i < trace->step_count; i++) {
         const mgl_trace_step *step = &trace->steps[i];
@@ -141,14 +103,14 @@ START_TEST(steps_are_of_a_list)
     for (int t = 0; t < l.tasks; t++)
         ck_assert_int_eq(trace->steps[trace->step_of[t]].list, mgl_trace_list_of(trace, t));
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(tasks_of_the_second_list_have_names)
 {
     struct launch l = make_launch(_i, 4, 4);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     bool down = false, attend = false;
     for (int t = trace->few_tasks; t < l.tasks; t++) {
         char name[MGL_TRACE_NAME];
@@ -159,16 +121,16 @@ START_TEST(tasks_of_the_second_list_have_names)
     ck_assert(down && attend);
     ck_assert_int_eq(trace->layers, small_model.layers);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
 START_TEST(summaries_are_of_a_list)
 {
     struct launch l = make_launch(_i, 7, 7);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     for (int list = 0; list < 2; list++) {
-        mgl_trace_summary s = summary_of(trace, list);
+        mgl_trace_summary s = launch_sum_up(trace, list);
         ck_assert_int_eq(s.epochs, list ? 2 : 5);
         near(s.epoch_us, EPOCH * 1e-3);
         for (int i = 0; i < trace->step_count; i++)
@@ -183,7 +145,7 @@ START_TEST(summaries_are_of_a_list)
         mgl_trace_summary_clear(&s);
     }
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -191,9 +153,9 @@ END_TEST
 START_TEST(chains_begin_behind_the_other_list)
 {
     struct launch l = make_launch(_i, 6, 6);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     const mgl_trace_chain *chain = &trace->chains[1];
-    mgl_trace_summary s = summary_of(trace, 1);
+    mgl_trace_summary s = launch_sum_up(trace, 1);
     ck_assert_int_eq(chain->row, 4);
     for (int i = 0; i < chain->count; i++)
         ck_assert_int_eq(mgl_trace_list_of(trace, chain->links[i].task), 1);
@@ -204,7 +166,7 @@ START_TEST(chains_begin_behind_the_other_list)
     ck_assert_int_eq(mgl_trace_list_of(trace, trace->chains[0].links[0].task), 0);
     mgl_trace_summary_clear(&s);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -214,13 +176,13 @@ START_TEST(half_an_epoch)
     const int many = l.program->many->task_count, half = many / 2;
     memset(l.events + 4 * l.tasks + l.program->task_count + half, 0,
            (size_t)(many - half) * sizeof *l.events);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     ck_assert_int_eq(trace->rows, 5);
     ck_assert_int_eq(trace->list[4], 1);
     ck_assert(!trace->whole[4]);
     ck_assert_int_eq(trace->chains[1].row, 1);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -237,7 +199,7 @@ static mgl_text text_of(const mgl_trace *trace)
 START_TEST(text_of_both_lists)
 {
     struct launch l = make_launch(_i, 7, 7);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     mgl_text text = text_of(trace);
     const char *few = strstr(text.bytes, "few: 5 epochs of 3 queues: 40.0 us");
     const char *many = strstr(text.bytes, "\nmany: 2 epochs of 3 queues: 40.0 us");
@@ -246,7 +208,7 @@ START_TEST(text_of_both_lists)
     ck_assert_ptr_nonnull(strstr(many, "longest chain of epoch 4"));
     mgl_text_clear(&text);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -254,7 +216,7 @@ END_TEST
 START_TEST(text_of_one_list)
 {
     struct launch l = make_launch(_i, 4, 2);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     mgl_text text = text_of(trace);
     ck_assert_int_eq(trace->chains[1].row, -1);
     ck_assert_int_eq(trace->chains[1].count, 0);
@@ -262,7 +224,7 @@ START_TEST(text_of_one_list)
     ck_assert_ptr_null(strstr(text.bytes, "many"));
     mgl_text_clear(&text);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -270,7 +232,7 @@ END_TEST
 START_TEST(timeline_tells_lists)
 {
     struct launch l = make_launch(_i, 4, 4);
-    mgl_trace *trace = trace_of(&l);
+    mgl_trace *trace = launch_trace(&l);
     mgl_text text = {0};
     mgl_json json = {0};
     mgl_error err = {0};
@@ -298,7 +260,7 @@ START_TEST(timeline_tells_lists)
     mgl_json_clear(&json);
     mgl_text_clear(&text);
     mgl_trace_free(trace);
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 
@@ -322,7 +284,7 @@ START_TEST(memory_runs_out)
         mgl_text_clear(&text);
         mgl_trace_free(trace);
     }
-    clear_launch(&l);
+    launch_close(&l);
 }
 END_TEST
 

@@ -1,0 +1,26 @@
+/* A program with events that a test made up, and what is read of them. */
+#ifndef MGL_TESTS_LAUNCH_H
+#define MGL_TESTS_LAUNCH_H
+
+#include "eval/trace.h"
+#include "fixture.h"
+
+struct launch {
+    mgl_graph *graph;
+    mgl_program *program;
+    mgl_device_event *events; /* (epochs, tasks) */
+    int epochs, tasks;        /* tasks of all lists */
+};
+
+/* The program of a small random model, and room for the events of so many epochs. */
+struct launch launch_open(const fixture_options *options, int epochs);
+void launch_close(struct launch *l);
+
+/* Release with mgl_trace_free. */
+mgl_trace *launch_trace(const struct launch *l);
+/* Of a list; release with mgl_trace_summary_clear. */
+mgl_trace_summary launch_sum_up(const mgl_trace *trace, int list);
+
+#define near(a, b) ck_assert_double_eq_tol(a, b, 1e-6)
+
+#endif
