@@ -39,7 +39,7 @@ enum {
     GENERAL_WARPS = 8, /* that `general` of the costs is for */
     LEAST_CHUNK = 16384,
     MOST_CHUNKS = 64, /* of the cache, a task */
-    ROOM = 4,         /* for events, times as many as there can be at once */
+    ROOM = 4,         /* for events, times as many as can be to come at once */
     ENOUGH = 65536    /* bytes in flight, of each queue, that keep memory busy */
 };
 
@@ -66,19 +66,19 @@ struct event {
     int id;    /* queue * KINDS + kind */
 };
 
-struct line {           /* a queue */
-    int task, end;      /* the task at hand; behind the last one */
-    bool started;       /* its gates are open */
-    bool listed;        /* is in `open` of the play */
-    bool asking;        /* an event for the next page stands */
-    double clock;       /* us; what it did is done by then */
-    double idle, woken; /* it last waited for an edge from, to */
-    double free_at;     /* its loader may ask again */
-    int64_t page;       /* the first that is still needed */
-    int64_t asked;      /* the first that was not asked for */
-    int64_t last;       /* behind the last one of this epoch and the ring after it */
-    int page_slot;      /* of those two, modulo the ring */
-    int asked_slot;
+struct line {            /* a queue */
+    int task, end;       /* the task at hand; behind the last one */
+    bool started;        /* its gates are open */
+    bool listed;         /* is in `open` of the play */
+    bool asking;         /* an event for the next page stands */
+    double clock;        /* us; what it did is done by then */
+    double idle, woken;  /* it last waited for an edge from, to */
+    double free_at;      /* its loader may ask again */
+    int64_t page;        /* the first that is still needed */
+    int64_t asked;       /* the first that was not asked for */
+    int64_t last;        /* behind the last one of this epoch and the ring after it */
+    int page_slot;       /* page % ring */
+    int asked_slot;      /* asked % ring */
     double *landed;      /* (ring) of page p at p % ring: when */
     double *freed;       /* (ring) likewise */
     double cache_left;   /* bytes of the cache to ask for */
@@ -100,9 +100,9 @@ struct play {
     bool *is_ffn;              /* (buffers) holds what norm_swiglu made */
     int *open;                 /* (queues) that may go on */
     int open_count;            /* of them */
-    struct event *events;      /* (most_events) [event, event_end) stand, in their order */
-    int event, event_end;      /* */
-    int most_events;           /* a multiple of queues * KINDS, as many as there can be */
+    struct event *events;      /* (most_events) those that are to come, in their order */
+    int event, event_end;      /* the first of them, and behind the last one */
+    int most_events;           /* ROOM times as many as can be to come at once */
     double now;                /* us */
     double served;             /* when memory is done with all that was asked for */
     double byte_us;            /* of memory */
@@ -297,8 +297,8 @@ static bool comes_before(const struct event *a, const struct event *b)
     return a->at < b->at || (a->at == b->at && a->id < b->id);
 }
 
-/* Puts an event among those that stand, from the last one on: most come behind all others, since
- * queues take turns. */
+/* Puts an event among those that are to come. The search starts with the last one: most events come
+ * behind all others, since queues take turns. */
 static void push_event(struct play *s, double at, int id)
 {
     struct event event = {at > s->now ? at : s->now, id};
@@ -323,12 +323,13 @@ static double serve(struct play *s, double bytes)
 
 /* ---- the loader ----------------------------------------------------------------------------- */
 
-/* Slots of the ring; a division for every page would take longer than the rest. */
+/* The next slot of the ring: a division for every page would take longer than the rest. */
 static int slot_behind(const struct play *s, int slot)
 {
     return slot + 1 == s->ring ? 0 : slot + 1;
 }
 
+/* The slot so many pages before; pages < ring. */
 static int slot_before(const struct play *s, int slot, int pages)
 {
     return slot >= pages ? slot - pages : slot - pages + s->ring;

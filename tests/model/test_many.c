@@ -203,14 +203,14 @@ END_TEST
 /* What each reply has heard. */
 typedef struct heard {
     int32_t tokens[MOST][CAPACITY];
-    size_t count[MOST], all, most; /* most: stop with this one; 0: never */
+    size_t count[MOST];
 } heard;
 
 static bool listen_to(void *user, size_t reply, int32_t token)
 {
     heard *h = user;
     h->tokens[reply][h->count[reply]++] = token;
-    return ++h->all != h->most;
+    return true;
 }
 
 START_TEST(tokens_come_with_their_reply)
