@@ -20,10 +20,6 @@ enum {
                                          : 64 /* what the host has bits for (schedule/step.h) */
 };
 
-/* Logits that a thread asks for before it looks at the first of them: memory is far away, and what
- * is done with one may end in shared memory, behind which the compiler asks for no other. */
-enum { LOGITS_AHEAD = (MGL_ROWS > 16 ? 1024 : 2048) / THREADS };
-
 /* The room for partial sums, as sample uses it. */
 struct sampling {
     int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
@@ -34,7 +30,6 @@ struct sampling {
     int chosen[MGL_ROWS];
     u32 best[MGL_ROWS];         /* key of a row's best logit */
     int asked[MGL_ASKED_WORDS]; /* by the host */
-    float ahead[LOGITS_AHEAD * THREADS];
     u32 best_key[MGL_WARPS];
     double logs[MGL_WARPS];
     u64 target; /* in the share of the ids that holds the token */
@@ -55,6 +50,22 @@ struct sampling {
     };
 };
 static_assert(sizeof(sampling) <= MGL_PARTIAL_BYTES, "sample needs more room than there is");
+
+/* Logits that a thread asks for before it looks at the first of them: memory is far away, and what
+ * is done with a logit may end in shared memory, behind which the compiler asks for no other. As
+ * many as there is room for behind struct sampling, and 8 at most. */
+enum {
+    LOGITS_ROOM = ((int)MGL_PARTIAL_BYTES - (int)sizeof(sampling)) / (4 * (int)THREADS),
+    LOGITS_AHEAD = LOGITS_ROOM < 1   ? 1
+                   : LOGITS_ROOM < 8 ? LOGITS_ROOM
+                                     : 8
+};
+
+/* Those of this thread: number n at [n * THREADS]. */
+static __device__ __forceinline__ float *logits_ahead()
+{
+    return (float *)((sampling *)own().partial + 1) + thread_index();
+}
 
 /* The sum of all threads' values, the same in every thread. */
 static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
@@ -77,7 +88,7 @@ static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
  */
 static __device__ __noinline__ void load_ahead(const float *from, int step, const float *end)
 {
-    float *const ahead = ((sampling *)own().partial)->ahead + thread_index();
+    float *const ahead = logits_ahead();
     float logits[LOGITS_AHEAD];
 #pragma unroll
     for (int n = 0; n < LOGITS_AHEAD; n++)
@@ -89,32 +100,37 @@ static __device__ __noinline__ void load_ahead(const float *from, int step, cons
 
 /* look(key, id) of the ids first, first + step and so on below `end`, in their order. */
 template <typename LOOK>
-static __device__ __forceinline__ void each_key(const machine &m, sampling &s,
-                                                const mgl_sampler_input &in, int first, int step,
+static __device__ __forceinline__ void each_key(const mgl_sampler_input &in, int first, int step,
                                                 int end, LOOK look)
 {
+    if constexpr (LOGITS_AHEAD > 1) {
 #pragma unroll 1
-    for (int id = first; id < end;) {
-        load_ahead(in.logits + id, step, in.logits + end);
+        for (int id = first; id < end;) {
+            load_ahead(in.logits + id, step, in.logits + end);
 #pragma unroll 1
-        for (int n = 0; n < LOGITS_AHEAD && id < end; n++, id += step)
-            look(mgl_sampler_key(s.ahead[n * THREADS + thread_of(m)] / in.temperature), id);
+            for (int n = 0; n < LOGITS_AHEAD && id < end; n++, id += step)
+                look(mgl_sampler_key(logits_ahead()[n * THREADS] / in.temperature), id);
+        }
+    } else { /* there may be no room for one */
+#pragma unroll 1
+        for (int id = first; id < end; id += step)
+            look(mgl_sampler_key(in.logits[id] / in.temperature), id);
     }
 }
 
 /* The same of all ids, by the block. */
 template <typename LOOK>
-static __device__ __forceinline__ void each_key(const machine &m, sampling &s,
-                                                const mgl_sampler_input &in, LOOK look)
+static __device__ __forceinline__ void each_key(const machine &m, const mgl_sampler_input &in,
+                                                LOOK look)
 {
-    each_key(m, s, in, thread_of(m), (int)THREADS, in.count, look);
+    each_key(in, thread_of(m), (int)THREADS, in.count, look);
 }
 
 /* The largest key of the row. */
 static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_input &in)
 {
     u32 best = 0;
-    each_key(m, s, in, [&](u32 key, int) { best = max(best, key); });
+    each_key(m, in, [&](u32 key, int) { best = max(best, key); });
     best = __reduce_max_sync(0xFFFFFFFFu, best);
     if (m.lane == 0)
         s.best_key[m.warp] = best;
@@ -131,7 +147,7 @@ static __device__ __noinline__ u64 sum_of_cut(const machine m, mgl_sampler_input
 {
     sampling &s = *(sampling *)own().partial;
     u64 sum = 0;
-    each_key(m, s, in, [&](u32 key, int) {
+    each_key(m, in, [&](u32 key, int) {
         if (key > cut.key)
             sum += mgl_sampler_unit(&in, key, 1);
     });
@@ -153,7 +169,7 @@ static __device__ __noinline__ mgl_sampler_cut select_cut(const machine m, mgl_s
         for (int i = thread_of(m); i < 256; i += THREADS)
             s.bins[i] = 0;
         consumer_barrier();
-        each_key(m, s, in, [&](u32 key, int) {
+        each_key(m, in, [&](u32 key, int) {
             if (key > within.key && mgl_sampler_matches(key, prefix, shift)) {
                 u64 unit = mgl_sampler_unit(&in, key, weighed);
                 if (unit)
@@ -209,7 +225,7 @@ static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_inpu
     for (;;) {
         u64 sum = 0;
         u32 equal = 0;
-        each_key(m, s, in, first_of_share(lo, hi, thread_of(m)), 1,
+        each_key(in, first_of_share(lo, hi, thread_of(m)), 1,
                  first_of_share(lo, hi, thread_of(m) + 1), [&](u32 key, int) {
                      if (key > cut.key)
                          sum += mgl_sampler_unit(&in, key, 1);
@@ -388,7 +404,7 @@ static __device__ void find_likely(const machine &m, sampling &s, const float *l
     if (thread_of(m) == 0)
         s.likely.found = 0;
     consumer_barrier();
-    each_key(m, s, in, [&](u32 key, int id) {
+    each_key(m, in, [&](u32 key, int id) {
         if (key <= cut.key)
             return;
         const u32 at = atomicAdd(&s.likely.found, 1u);

@@ -27,7 +27,8 @@ static const struct {
     device_options options;
 } shapes[] = {
     {&tales, {.dtype = MGL_BF16, .capacity = 160}},
-    {&odd_model, {.dtype = MGL_F32, .capacity = 64, .warps = 16, .splits = 3}},
+    {&odd_model,
+     {.dtype = MGL_F32, .capacity = 64, .rows = 16, .sequences = 16, .warps = 16, .splits = 3}},
     {&one_billion, {.dtype = MGL_F16, .capacity = 4096}},
     {&eight_billion, {.dtype = MGL_BF16, .capacity = 2048, .sequences = 8}},
     {&small_model, {.dtype = MGL_F32, .capacity = 64, .rows = 1, .warps = 1}},
