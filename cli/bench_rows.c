@@ -118,6 +118,7 @@ static void put_drawn(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_real(out, "top_p", (double)of->request->top_p);
     put_times(out, "us", &result->drawn);
     mgl_json_out_real(out, "ratio_median", result->drawn_ratio);
+    mgl_json_out_int(out, "tokens_agree", result->drawn_agrees);
     mgl_json_out_close_object(out);
 }
 

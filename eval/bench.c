@@ -467,6 +467,16 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
     return mgl_bench_judge(a, err);
 }
 
+/* The tokens that the machine draws at first; every sample has to draw them again. */
+static mgl_status draw_first(struct bench *b, mgl_error *err)
+{
+    double seconds;
+    mgl_status status = run_machine(b, b->vm, b->request->temperature, b->drawn, &seconds, err);
+    if (!status)
+        b->out->drawn_agrees = count_equal(b->made, b->drawn, b->out->accuracy.tokens);
+    return status;
+}
+
 /* ---- the samples ---------------------------------------------------------------------------- */
 
 /* A launch of a machine that makes the same tokens again. */
@@ -538,9 +548,8 @@ static mgl_status measure(struct bench *b, mgl_error *err)
     if (status || lacks_entry(b))
         return status;
     status = check_accuracy(b, err);
-    double seconds;
     if (!status && b->request->temperature > 0)
-        status = run_machine(b, b->vm, b->request->temperature, b->drawn, &seconds, err);
+        status = draw_first(b, err);
     int warm_ups = b->request->prompt ? MGL_BENCH_PROMPT_WARM_UPS : MGL_BENCH_WARM_UPS;
     for (int i = 0; i < warm_ups && !status; i++)
         status = take_sample(b, -1, err);

@@ -85,6 +85,7 @@ typedef struct mgl_bench_result {
     mgl_bench_times also;  /* of the second machine; 0 without one */
     mgl_bench_times drawn; /* of the machine with a temperature; 0 without one */
     double drawn_ratio;    /* drawn / machine: median of the samples' own ratios */
+    int drawn_agrees;      /* of accuracy.tokens: those that are the greedy ones */
     mgl_cost predicted;    /* before it was measured; us = 0: the device has no costs */
     double bytes; /* that a token streams: matrices once, the cache at its mean length; of a prompt:
                      that its epochs stream, each as much */
