@@ -13,8 +13,9 @@ typedef struct job {
     size_t count;
     atomic_size_t next; /* item that nobody has taken */
     atomic_bool failed;
-    pthread_mutex_t lock; /* of the next two */
-    mgl_status status;    /* of the first that failed */
+    pthread_mutex_t lock; /* of the next three */
+    size_t item;          /* the first one that failed */
+    mgl_status status;    /* of it */
     mgl_error error;
 } job;
 
@@ -38,10 +39,13 @@ int mgl_parallel_threads(void)
     return count < MGL_MAX_THREADS ? count : MGL_MAX_THREADS;
 }
 
-static void keep_failure(job *j, mgl_status status, const mgl_error *error)
+/* Items are taken in order and what is taken is done, so the first of all that fail is among those
+ * that come here, whichever thread is the faster. */
+static void keep_failure(job *j, size_t item, mgl_status status, const mgl_error *error)
 {
     pthread_mutex_lock(&j->lock);
-    if (!j->status) {
+    if (!j->status || item < j->item) {
+        j->item = item;
         j->status = status;
         j->error = *error;
     }
@@ -60,7 +64,7 @@ static void *run_worker(void *argument)
             break;
         mgl_status status = j->work(j->user, w->number, item, &error);
         if (status)
-            keep_failure(j, status, &error);
+            keep_failure(j, item, status, &error);
     }
     return NULL;
 }

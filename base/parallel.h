@@ -18,8 +18,8 @@ int mgl_parallel_processors(void);
 int mgl_parallel_threads(void);
 
 /* Does items 0 to count - 1 on at most `threads` threads (fewer where the system gives none), and
- * returns when all are done, or, after the first that failed, when those begun have ended: its
- * status and error. */
+ * returns when all are done, or, after one failed, when those begun have ended: the status and
+ * error of the lowest item that fails, however many threads there are. */
 mgl_status mgl_parallel(int threads, size_t count, mgl_parallel_fn *work, void *user,
                         mgl_error *err);
 

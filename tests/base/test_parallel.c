@@ -1,11 +1,12 @@
-/* Sharing work: every item once, by workers that do not meet, and the error of the first failure.
- */
+/* Sharing work: every item once, by workers that do not meet, and the error of the lowest item that
+ * fails. */
 #include "base/parallel.h"
 
 #include <check.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ITEMS = 5000 };
 
@@ -56,6 +57,22 @@ START_TEST(a_failure_ends_it_and_is_told)
 }
 END_TEST
 
+static mgl_status fail_late(void *user, int worker, size_t item, mgl_error *err)
+{
+    (void)user, (void)worker;
+    if (item == 0)
+        usleep(2000); /* the others fail first */
+    return mgl_fail(err, item ? MGL_BAD_INPUT : MGL_NO_MEMORY, item ? "later" : "first", "%s", "");
+}
+
+START_TEST(the_lowest_failure_is_told)
+{
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_parallel(4, ITEMS, fail_late, NULL, &err), MGL_NO_MEMORY);
+    ck_assert_str_eq(err.where, "first");
+}
+END_TEST
+
 START_TEST(there_is_a_thread_at_least)
 {
     ck_assert_int_ge(mgl_parallel_threads(), 1);
@@ -70,6 +87,7 @@ int main(void)
     tcase_add_loop_test(cases, every_item_is_done_once, 1, MGL_MAX_THREADS + 2);
     tcase_add_test(cases, nothing_to_do_is_done);
     tcase_add_loop_test(cases, a_failure_ends_it_and_is_told, 1, 5);
+    tcase_add_test(cases, the_lowest_failure_is_told);
     tcase_add_test(cases, there_is_a_thread_at_least);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -33,11 +33,11 @@ START_TEST(it_tunes_a_shape_on_no_device)
 {
     const char *store = scratch_store("shape");
     command_result result = command_runf(
-        "tune --shape smollm2-135m --device none --trials 20 --store %s --json", store);
+        "tune --shape smollm2-135m --device none --trials 6 --store %s --json", store);
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.tune/1");
     ck_assert_str_eq(json_string(&json, "state"), "ended");
-    ck_assert_int_eq((int)json_number(&json, "trials"), 20);
+    ck_assert_int_eq((int)json_number(&json, "trials"), 6);
     ck_assert(cJSON_IsNull(json_at(&json, "best")));
     ck_assert_double_gt(json_number(&json, "outcomes.UNMEASURED"), 0);
     mgl_json_clear(&json);

@@ -40,11 +40,11 @@ static struct {
     bool broken; /* a kernel did not compile: the others will not either */
 } program;
 
-/* -O1: with less the kernel's loops take longer than compiling with more does. */
+/* -Og: with less the kernel's loops take longer, and with more compiling does. */
 static const char *const flags[] = {"-x",
                                     "c++",
                                     "-std=gnu++17",
-                                    "-O1",
+                                    "-Og",
                                     "-g1",
                                     "-w",
                                     "-fpermissive", /* traced: a member called as its type */
