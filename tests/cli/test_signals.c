@@ -14,8 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double most_s = 2; /* 0.2 s are the promise; the machine may have other work */
-
 static const struct signal_case {
     int number;
     const char *name;
@@ -45,7 +43,7 @@ static waiting start_waiting(const char *line, int ignored)
 static command_result end_waiting(waiting *w, double since)
 {
     command_result result = command_end(&w->running);
-    ck_assert_double_lt(mgl_clock_s() - since, most_s);
+    ck_assert_double_lt(mgl_clock_s() - since, COMMAND_ENDS_S);
     close(w->input);
     return result;
 }
@@ -154,7 +152,7 @@ START_TEST(a_reader_that_does_not_read_holds_nobody_up)
     double start = mgl_clock_s();
     ck_assert_int_eq(kill(w.running.pid, SIGINT), 0);
     ck_assert_int_eq(waitpid(w.running.pid, &status, 0), w.running.pid);
-    ck_assert_double_lt(mgl_clock_s() - start, most_s);
+    ck_assert_double_lt(mgl_clock_s() - start, COMMAND_ENDS_S);
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 130);
     close(w.running.out);
@@ -185,7 +183,7 @@ static command_result interrupt_after(const char *line, int number, int ms)
     double start = mgl_clock_s();
     kill(running.pid, number);
     command_result result = command_end(&running);
-    ck_assert_double_lt(mgl_clock_s() - start, most_s);
+    ck_assert_double_lt(mgl_clock_s() - start, COMMAND_ENDS_S);
     return result;
 }
 

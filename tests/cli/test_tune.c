@@ -32,8 +32,8 @@ static mgl_json ask(const char *word, const char *store)
 START_TEST(it_tunes_a_shape_on_no_device)
 {
     const char *store = scratch_store("shape");
-    command_result result = command_runf(
-        "tune --shape smollm2-135m --device none --trials 6 --store %s --json", store);
+    command_result result =
+        command_runf("tune --shape smollm2-135m --device none --trials 6 --store %s --json", store);
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.tune/1");
     ck_assert_str_eq(json_string(&json, "state"), "ended");

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double most_s = 2; /* 0.2 s are the promise; the machine may have other work */
-
 static command_result tune(const char *store, const char *flags)
 {
     return command_runf("tune %s --device none --seed 5 --store %s %s", model_path("tales-5m"),
@@ -144,7 +142,7 @@ START_TEST(a_signal_ends_it_soon)
     double start = mgl_clock_s();
     kill(running.pid, numbers[_i]);
     command_result result = command_end(&running);
-    ck_assert_double_lt(mgl_clock_s() - start, most_s);
+    ck_assert_double_lt(mgl_clock_s() - start, COMMAND_ENDS_S);
     ck_assert_int_eq(result.code, 128 + numbers[_i]);
     if (result.err[0]) /* nothing: its own last line was on the way */
         ck_assert_ptr_nonnull(strstr(result.err, "interrupted by SIG"));
