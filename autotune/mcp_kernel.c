@@ -114,6 +114,61 @@ static mgl_status kernel_log(const mcp_call *call, mgl_json_out *out, mgl_error 
     return status;
 }
 
+static mgl_status kernel_diff(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_text diff = {0};
+    mgl_status status = open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_diff(&shop, mcp_text_of(call, "from"), mcp_text_of(call, "to"), &diff,
+                                   err);
+    if (!status) {
+        mgl_json_out_string(out, "unit", shop.unit->name);
+        mgl_json_out_string(out, "diff", diff.bytes ? diff.bytes : "");
+    }
+    mgl_text_clear(&diff);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_export(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_checkpoint_record record = {0};
+    mgl_status status = open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_checkpoints_get(mgl_workbench_checkpoints(shop.bench), mcp_text_of(call, "at"),
+                                     &record, err);
+    if (!status)
+        mgl_workshop_put_record(&record, out);
+    mgl_checkpoint_clear(&record);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_branches(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_put_branches(&shop, out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_branch(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = open_workshop(call, false, &shop, err);
+    if (!status)
+        status = mgl_workshop_make_branch(&shop, mcp_text_of(call, "name"), mcp_text_of(call, "at"),
+                                          err);
+    if (!status)
+        status = mgl_workshop_put_branches(&shop, out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
 static mgl_status kernel_begin(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     const mgl_workshop_begin_options options = {.transformation =
@@ -236,6 +291,33 @@ static mgl_status kernel_verify(const mcp_call *call, mgl_json_out *out, mgl_err
     return judge(call, false, out, err);
 }
 
+/* Without a text the one that runs today against itself. */
+static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    const char *where = mcp_text_of(call, "device");
+    const bool has_text = mcp_text_of(call, "text") || mcp_text_of(call, "path");
+    const mgl_kernel_device_options options = {.device = where ? where : "cuda",
+                                               .shape = mcp_text_of(call, "shape"),
+                                               .workloads = mcp_text_of(call, "workloads"),
+                                               .depth = MGL_TRIAL_MODELS,
+                                               .abort = &call->mcp->abort};
+    candidate c = {0};
+    mgl_kernel_device device = {0};
+    mgl_kernel_verdict verdict = {0};
+    mgl_status status = has_text ? read_candidate(call, &c, err)
+                                 : mgl_kernel_find(mcp_text_of(call, "unit"), &c.of.unit, err);
+    if (!status)
+        status = mgl_kernel_device_open(&options, &device, err);
+    if (!status)
+        status = mgl_kernel_bench(&c.of, &device, &verdict, err);
+    if (!status)
+        mgl_kernel_put_verdict(out, c.of.unit, &verdict, false);
+    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_device_clear(&device);
+    mgl_free(c.text);
+    return status;
+}
+
 static mgl_status kernel_promote(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     return judge(call, true, out, err);
@@ -298,9 +380,19 @@ static const mcp_param of_unit[] = {UNIT};
 static const mcp_param of_scan[] = {
     {"unit", MCP_STRING, false, 0, MCP_MAX_NAME, "whose text it is (the unit that has its frame)"},
     TEXT};
-static const mcp_param of_log[] = {UNIT,
-                                   {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-                                    "a branch or checkpoint (the branch that is worked on)"}};
+static const mcp_param of_checkpoint[] = {
+    UNIT,
+    {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "a branch or checkpoint (the branch that is worked on)"}};
+static const mcp_param of_diff[] = {
+    UNIT,
+    {"from", MCP_STRING, false, 0, MCP_MAX_NAME, "a branch or checkpoint (the unit's own text)"},
+    {"to", MCP_STRING, false, 0, MCP_MAX_NAME, "likewise (the branch that is worked on)"}};
+static const mcp_param of_branch[] = {
+    UNIT,
+    {"name", MCP_STRING, true, 0, MCP_MAX_NAME, "a new branch, or one to go on with"},
+    {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "where a new one begins (where the branch that is worked on stands)"}};
 static const mcp_param of_begin[] = {
     UNIT,
     {"transformation", MCP_STRING, false, 0, MCP_MAX_NAME, "one of those that kernel_next has"},
@@ -325,6 +417,13 @@ static const mcp_param of_verify[] = {
     DEVICE("none, cuda or cuda:N: where it is examined and timed (none)"),
     {"exam_only", MCP_BOOLEAN, false, 0, 0, "the gates end before anything is timed (false)"},
     MODELS};
+static const mcp_param of_bench[] = {
+    UNIT,
+    TEXT,
+    REGION("launch, macros or device: the only one that may differ (each may)"),
+    TUNE,
+    DEVICE("cuda or cuda:N: where (cuda)"),
+    MODELS};
 static const mcp_param of_promote[] = {
     UNIT,
     TEXT,
@@ -333,7 +432,7 @@ static const mcp_param of_promote[] = {
     {"device", MCP_STRING, true, 0, 31, "cuda or cuda:N: that judges it"},
     MODELS};
 
-const mcp_tool mcp_kernel_tools[] = {
+static const mcp_tool tools[] = {
     {"kernel_list", "The micro-kernels", "Those whose text may be changed, and the file of each.",
      NULL, 0, false, kernel_list},
     {"kernel_show", "What is known of a micro-kernel",
@@ -348,7 +447,17 @@ const mcp_tool mcp_kernel_tools[] = {
     {"kernel_prompt", "The prompt of the open work", "What kernel_submit has to answer.",
      MCP_PARAMS(of_unit), false, kernel_prompt},
     {"kernel_log", "Checkpoints of a micro-kernel", "Those of a branch, the newest first.",
-     MCP_PARAMS(of_log), false, kernel_log},
+     MCP_PARAMS(of_checkpoint), false, kernel_log},
+    {"kernel_diff", "What differs between two checkpoints",
+     "Line by line, as a text; where nothing is named, what the branch's text has changed.",
+     MCP_PARAMS(of_diff), false, kernel_diff},
+    {"kernel_export", "A checkpoint with its text", "Its verdict, values of tunables and text.",
+     MCP_PARAMS(of_checkpoint), false, kernel_export},
+    {"kernel_branches", "Branches of a micro-kernel's checkpoints",
+     "All of them, and the one that is worked on.", MCP_PARAMS(of_unit), false, kernel_branches},
+    {"kernel_branch", "Make or change the branch",
+     "Makes a branch, or goes on with one; answers as kernel_branches.", MCP_PARAMS(of_branch),
+     true, kernel_branch},
     {"kernel_begin", "Begin a work",
      "Begins a transformation or a task on a micro-kernel, and answers with its prompt.",
      MCP_PARAMS(of_begin), true, kernel_begin},
@@ -360,10 +469,14 @@ const mcp_tool mcp_kernel_tools[] = {
      "The verdict on a whole text of a micro-kernel: before a device, and on one where it is "
      "named.",
      MCP_PARAMS(of_verify), true, kernel_verify},
+    {"kernel_bench", "Time a text",
+     "Times a text that is right against the one that runs today; without a text that one against "
+     "itself.",
+     MCP_PARAMS(of_bench), true, kernel_bench},
     {"kernel_promote", "Promote a text",
      "Passes a text through all gates, and compiles kernels with it from then on when all say OK.",
      MCP_PARAMS(of_promote), true, kernel_promote},
     {"kernel_rollback", "Take a promotion back",
      "Puts back what ran before a text of a micro-kernel was promoted.", MCP_PARAMS(of_unit), true,
      kernel_rollback}};
-const int mcp_kernel_tool_count = sizeof mcp_kernel_tools / sizeof *mcp_kernel_tools;
+const mcp_tool_list mcp_kernel_tools = {MCP_PARAMS(tools)};

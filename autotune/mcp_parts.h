@@ -53,10 +53,14 @@ typedef struct mcp_tool {
     mgl_status (*run)(const mcp_call *call, mgl_json_out *out, mgl_error *err);
 } mcp_tool;
 
-/* Tools by number, those of both files; NULL: there are no more. */
+/* Tools by number, those of all files; NULL: there are no more. */
 const mcp_tool *mcp_tool_get(int index);
-extern const mcp_tool mcp_kernel_tools[];
-extern const int mcp_kernel_tool_count;
+/* Those of a file. */
+typedef struct mcp_tool_list {
+    const mcp_tool *tools; /* (count) */
+    int count;
+} mcp_tool_list;
+extern const mcp_tool_list mcp_kernel_tools;
 
 /* An argument, or what stands for one that was not given. */
 const char *mcp_text_of(const mcp_call *call, const char *name);

@@ -506,10 +506,13 @@ static const mcp_tool tools[] = {
     {"report", "Report of a campaign", "The whole report as Markdown.", MCP_PARAMS(of_campaign),
      false, report}};
 
+static const mcp_tool_list own_tools = {MCP_PARAMS(tools)};
+
 const mcp_tool *mcp_tool_get(int index)
 {
-    const int own = sizeof tools / sizeof *tools;
-    if (index < own)
-        return &tools[index];
-    return index - own < mcp_kernel_tool_count ? &mcp_kernel_tools[index - own] : NULL;
+    const mcp_tool_list *const lists[] = {&own_tools, &mcp_kernel_tools};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; index -= lists[i++]->count)
+        if (index < lists[i]->count)
+            return &lists[i]->tools[index];
+    return NULL;
 }

@@ -43,6 +43,14 @@ typedef struct mgl_workshop_begin_options {
 mgl_status mgl_workshop_begin(mgl_workshop *workshop, const mgl_workshop_begin_options *options,
                               mgl_error *err);
 
+/* What differs between two checkpoints, as mgl_text_diff has it; `from` NULL: the unit's own text,
+ * `to` NULL: where the branch that is worked on stands. */
+mgl_status mgl_workshop_diff(const mgl_workshop *workshop, const char *from, const char *to,
+                             mgl_text *out, mgl_error *err);
+/* Makes a branch, and works on it; `name` NULL: nothing. MGL_USAGE: `at` without a name. */
+mgl_status mgl_workshop_make_branch(mgl_workshop *workshop, const char *name, const char *at,
+                                    mgl_error *err);
+
 /* ---- members of an object -------------------------------------------------------------------- */
 
 /* What is open, without the prompt. */
@@ -56,6 +64,11 @@ mgl_status mgl_workshop_put_next(const mgl_workshop *workshop, mgl_json_out *out
 void mgl_workshop_put_end(const mgl_workshop *workshop, const mgl_work_end *end, mgl_json_out *out);
 /* A checkpoint without its text. */
 void mgl_workshop_put_checkpoint(const mgl_checkpoint_record *record, mgl_json_out *out);
+/* The same and its text. */
+void mgl_workshop_put_record(const mgl_checkpoint_record *record, mgl_json_out *out);
+/* The branch that is worked on, and all of them. */
+mgl_status mgl_workshop_put_branches(const mgl_workshop *workshop, mgl_json_out *out,
+                                     mgl_error *err);
 /* The checkpoints of a branch or from one on (NULL: the branch that is worked on), the newest
  * first, without their texts. */
 mgl_status mgl_workshop_put_log(const mgl_workshop *workshop, const char *at, mgl_json_out *out,
