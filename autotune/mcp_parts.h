@@ -1,6 +1,6 @@
 /* What the files of the MCP server share: mcp.c speaks the protocol, mcp_tools.c has the tools of
- * schedules and campaigns, mcp_kernel.c those of micro-kernels, mcp_transform.c those of what is
- * done to them. */
+ * schedules and campaigns, mcp_kernel.c those of micro-kernels, mcp_transform.c and mcp_ptx.c those
+ * of what is done to them and of what they are compiled to. */
 #ifndef MGL_AUTOTUNE_MCP_PARTS_H
 #define MGL_AUTOTUNE_MCP_PARTS_H
 
@@ -61,7 +61,7 @@ typedef struct mcp_tool_list {
     const mcp_tool *tools; /* (count) */
     int count;
 } mcp_tool_list;
-extern const mcp_tool_list mcp_kernel_tools, mcp_transform_tools;
+extern const mcp_tool_list mcp_kernel_tools, mcp_transform_tools, mcp_ptx_tools;
 
 /* An argument, or what stands for one that was not given. */
 const char *mcp_text_of(const mcp_call *call, const char *name);

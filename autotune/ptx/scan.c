@@ -284,3 +284,13 @@ mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, mgl_
         status = scan_lists(candidate, incumbent, list_stores, true, out, err);
     return status;
 }
+
+void mgl_ptx_finding_put(const mgl_ptx_finding *f, mgl_json_out *out)
+{
+    mgl_json_out_string(out, "verdict", mgl_outcome_name(f->outcome));
+    if (f->outcome == MGL_OUTCOME_OK)
+        return;
+    mgl_json_out_int(out, "line", f->line);
+    mgl_json_out_string(out, "what", f->what);
+    mgl_json_out_string(out, "why", f->why);
+}

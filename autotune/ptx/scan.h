@@ -11,6 +11,7 @@
 
 #include "autotune/ptx/ptx.h"
 #include "autotune/verdict.h"
+#include "base/json_out.h"
 
 typedef struct mgl_ptx_finding {
     mgl_outcome outcome; /* OK, or STATIC_FORBIDDEN */
@@ -23,6 +24,9 @@ typedef struct mgl_ptx_finding {
  */
 mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, mgl_ptx_finding *out,
                         mgl_error *err);
+
+/* As members of an object: verdict, and where it is refused line, what and why. */
+void mgl_ptx_finding_put(const mgl_ptx_finding *finding, mgl_json_out *out);
 
 /* A rule of instructions, by the first words of a mnemonic, or of special registers, by the first
  * characters of one. */

@@ -26,6 +26,7 @@
 #define MODEL           MGL_SOURCE_DIR "/tests/models/tales-5m"
 #define CASES           MGL_SOURCE_DIR "/tests/validator/cases/"
 #define TRANSFORMATIONS MGL_SOURCE_DIR "/autotune/loops/transformations/"
+#define PTX             MGL_SOURCE_DIR "/tests/autotune/ptx/"
 #define PLANS           MGL_SOURCE_DIR "/autotune/loops/plans/"
 
 static const char *folder;
@@ -112,6 +113,9 @@ static void fill_folder(void)
     write_merge("in/answer.md", "enum { MORE_OF_MINE = 1 };\n", MGL_KERNEL_REGION_DEVICE);
     write_merge("merge.cuh", "", MGL_KERNEL_REGION_ANY);
     write_script("in/script.json");
+    copy_case(PTX "ring.ptx", "in/ring.ptx");
+    copy_case(PTX "bulk.ptx", "in/bulk.ptx");
+    copy_case(PTX "ring.ptx", "ring.ptx");
     copy_case(TRANSFORMATIONS "offset.json", "in/offset.json");
     copy_case(TRANSFORMATIONS "offset.json", "offset.json");
     copy_case(PLANS "sm_80.json", "in/sm_80.json");
