@@ -197,6 +197,11 @@ static mgl_status check_arguments(const mgl_json *json, const mcp_tool *tool,
     return status;
 }
 
+bool mcp_is_given(const mcp_call *call, const char *name)
+{
+    return call->arguments && mgl_json_member(call->arguments, name);
+}
+
 const char *mcp_text_of(const mcp_call *call, const char *name)
 {
     const cJSON *item = call->arguments ? mgl_json_member(call->arguments, name) : NULL;

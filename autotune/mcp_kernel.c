@@ -294,7 +294,7 @@ static mgl_status kernel_verify(const mcp_call *call, mgl_json_out *out, mgl_err
 static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     const char *where = mcp_text_of(call, "device");
-    const bool has_text = mcp_text_of(call, "text") || mcp_text_of(call, "path");
+    const bool has_text = mcp_is_given(call, "text") || mcp_is_given(call, "path");
     const mgl_kernel_device_options options = {.device = where ? where : "cuda",
                                                .shape = mcp_text_of(call, "shape"),
                                                .workloads = mcp_text_of(call, "workloads"),

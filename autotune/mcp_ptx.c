@@ -62,7 +62,7 @@ static mgl_status ptx_diff(const mcp_call *call, mgl_json_out *out, mgl_error *e
 
 static mgl_status ptx_scan(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    const bool has_base = mcp_text_of(call, "base") || mcp_text_of(call, "base_path");
+    const bool has_base = mcp_is_given(call, "base") || mcp_is_given(call, "base_path");
     mgl_ptx candidate, incumbent = {0};
     mgl_ptx_finding found;
     mgl_status status = read_module(call, "text", "path", &candidate, err);

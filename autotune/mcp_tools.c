@@ -529,7 +529,7 @@ static const mcp_tool_list own_tools = {MCP_PARAMS(tools)};
 const mcp_tool *mcp_tool_get(int index)
 {
     const mcp_tool_list *const lists[] = {&own_tools, &mcp_kernel_tools, &mcp_transform_tools,
-                                          &mcp_ptx_tools};
+                                          &mcp_ptx_tools, &mcp_ledger_tools};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; index -= lists[i++]->count)
         if (index < lists[i]->count)
             return &lists[i]->tools[index];

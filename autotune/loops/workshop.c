@@ -15,6 +15,28 @@ mgl_status mgl_workshop_folder(const char *given, mgl_text *out, mgl_error *err)
     return out->failed ? mgl_fail_memory(err, 1) : MGL_OK;
 }
 
+mgl_status mgl_workshop_ledger(const char *given, const char *folder, mgl_ledger *out,
+                               mgl_text *path, mgl_error *err)
+{
+    mgl_text own = {0}, *to = path ? path : &own;
+    mgl_status status = MGL_OK;
+    if (given)
+        mgl_text_put(to, given);
+    else
+        status = mgl_workshop_folder(folder, to, err);
+    if (!status && !given) {
+        if (path)
+            status = mgl_folder_make(to->bytes, 0777, err);
+        mgl_text_put(to, "/ledger.json");
+    }
+    if (!status && to->failed)
+        status = mgl_fail_memory(err, 1);
+    if (!status)
+        status = mgl_ledger_read(to->bytes, out, err);
+    mgl_text_clear(&own);
+    return status;
+}
+
 mgl_status mgl_workshop_library(const char *folder, mgl_library *out, mgl_error *err)
 {
     mgl_text path = {0};

@@ -4,8 +4,8 @@
 #define MGL_AUTOTUNE_LOOPS_WORKSHOP_H
 
 #include "autotune/kernel_judge.h"
+#include "autotune/loops/ledger.h"
 #include "autotune/loops/workbench.h"
-#include "base/json_out.h"
 
 /* Of zeros: the user's folders, no device, all gates before one. */
 typedef struct mgl_workshop_options {
@@ -30,6 +30,10 @@ mgl_status mgl_workshop_open(const char *unit, const mgl_workshop_options *optio
 void mgl_workshop_close(mgl_workshop *workshop);
 /* The folder of all workbenches, or the user's for NULL. */
 mgl_status mgl_workshop_folder(const char *given, mgl_text *out, mgl_error *err);
+/* The ledger of a path, or of that folder for NULL; its path goes to `path`, whose folder is made,
+ * or NULL. Release both. */
+mgl_status mgl_workshop_ledger(const char *given, const char *folder, mgl_ledger *out,
+                               mgl_text *path, mgl_error *err);
 /* The transformations of a folder, or of the user's for NULL; release with mgl_library_clear. */
 mgl_status mgl_workshop_library(const char *folder, mgl_library *out, mgl_error *err);
 

@@ -29,6 +29,13 @@
 #define PTX             MGL_SOURCE_DIR "/tests/autotune/ptx/"
 #define PLANS           MGL_SOURCE_DIR "/autotune/loops/plans/"
 
+#define SHARES                                                                                     \
+    "{\"schema\":\"megalith.shares/1\",\"ops\":[{\"op\":\"merge\",\"us\":10,\"floor_us\":2},"      \
+    "{\"op\":\"head\",\"us\":30,\"floor_us\":26}]}"
+#define LEDGER                                                                                     \
+    "{\"schema\":\"megalith.ledger/1\",\"rows\":[{\"op\":\"merge\",\"idea\":\"split_k\","          \
+    "\"outcome\":\"NO_GAIN\",\"kept\":false}]}"
+
 static const char *folder;
 static mgl_error err;
 
@@ -96,6 +103,13 @@ static void write_script(const char *name)
     write_text(name, &script.text);
 }
 
+static void put_text(const char *name, const char *text)
+{
+    mgl_text copy = {0};
+    mgl_text_put(&copy, text);
+    write_text(name, &copy);
+}
+
 static void fill_folder(void)
 {
     ck_assert_int_eq(mkdir(store_path("in"), 0700), 0);
@@ -113,6 +127,10 @@ static void fill_folder(void)
     write_merge("in/answer.md", "enum { MORE_OF_MINE = 1 };\n", MGL_KERNEL_REGION_DEVICE);
     write_merge("merge.cuh", "", MGL_KERNEL_REGION_ANY);
     write_script("in/script.json");
+    put_text("in/shares.json", SHARES);
+    put_text("shares.json", SHARES);
+    put_text("in/ledger.json", LEDGER);
+    put_text("ledger.json", LEDGER);
     copy_case(PTX "ring.ptx", "in/ring.ptx");
     copy_case(PTX "bulk.ptx", "in/bulk.ptx");
     copy_case(PTX "ring.ptx", "ring.ptx");
